@@ -1,0 +1,29 @@
+# Compiler settings that hold for every target of the project.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library(gen_settings INTERFACE)
+# One row, one result: the compiler must not fuse a multiply and an add that the source keeps apart.
+target_compile_options(gen_settings INTERFACE
+  -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> -ffp-contract=off)
+if(GEN_WARNINGS_AS_ERRORS)
+  target_compile_options(gen_settings INTERFACE -Werror)
+endif()
+if(GEN_SANITIZE)
+  target_compile_options(gen_settings INTERFACE -fsanitize=${GEN_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(gen_settings INTERFACE -fsanitize=${GEN_SANITIZE})
+endif()
+target_include_directories(gen_settings INTERFACE ${PROJECT_SOURCE_DIR}/src)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system allocator and Buffer. See allocator.h.
+#include "base/allocator.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace gen {
+namespace {
+
+class SystemAllocator final : public Allocator {
+ public:
+  Status allocate(size_t bytes, size_t align, void** out) noexcept override {
+    *out = nullptr;
+    void* pointer = nullptr;
+    if (posix_memalign(&pointer, std::max(align, sizeof(void*)), std::max<size_t>(bytes, 1)) != 0) {
+      return error(Code::kOutOfMemory, "cannot allocate %zu bytes", bytes);
+    }
+    *out = pointer;
+    return {};
+  }
+  void release(void* pointer, size_t) noexcept override { std::free(pointer); }
+};
+
+// Constant-initialised and trivially destroyed in effect: no code runs at load or at exit.
+union Eternal {
+  SystemAllocator allocator;
+  constexpr Eternal() : allocator() {}
+  ~Eternal() {}
+};
+constinit Eternal eternal;
+
+}  // namespace
+
+Allocator& system_allocator() noexcept { return eternal.allocator; }
+
+Result<Buffer> Buffer::allocate(Allocator& allocator, size_t bytes, size_t align) noexcept {
+  void* pointer = nullptr;
+  GEN_TRY(allocator.allocate(bytes, align, &pointer));
+  Buffer buffer;
+  buffer.allocator_ = &allocator;
+  buffer.data_ = static_cast<std::byte*>(pointer);
+  buffer.size_ = bytes;
+  return buffer;
+}
+
+void Buffer::reset() noexcept {
+  if (data_ != nullptr) allocator_->release(data_, size_);
+  allocator_ = nullptr;
+  data_ = nullptr;
+  size_ = 0;
+}
+
+}  // namespace gen

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A flag that any thread, or a signal handler, may raise, and that long work polls.
+#pragma once
+
+#include <atomic>
+
+namespace gen {
+
+/// Raised by fire(); stays raised until consumed or reset. Lock-free, so a signal handler may fire it.
+class CancelFlag {
+ public:
+  void fire() noexcept { raised_.store(true, std::memory_order_relaxed); }
+  void reset() noexcept { raised_.store(false, std::memory_order_relaxed); }
+  [[nodiscard]] bool raised() const noexcept { return raised_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> raised_{false};
+};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+}  // namespace gen
