@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface of every cache: ONE sequence, grown by plan / view / commit and cut by truncate. A
+// step calls plan(n), hands view(layer, plan) to kernels, which write the new rows and read the
+// rest, and commits when the step has run; dropping the plan instead leaves the cache as it was. A
+// new variant is one file implementing this, one row in the table of registry.h, and passes the
+// conformance test.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/kv_view.h"
+#include "engine/ops.h"
+
+namespace gen::cache {
+
+/// What a cache must know of a layer; it never sees a model.
+struct LayerShape {
+  int32_t kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  int32_t window = 0;  // visible entries, the row itself included; 0 means all
+  engine::RopeKind rope = engine::RopeKind::kNone;
+  int32_t rope_dims = 0;
+};
+
+/// What a variant can do, as data.
+struct CacheTraits {
+  const char* kind = "";  // "fp32", "fp16", …
+  bool can_truncate = true;
+  bool can_share_blocks = false;
+  bool lossy = false;              // stored values differ from those written
+  bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
+  size_t bytes_per_entry = 0;      // over all layers
+};
+
+struct MemoryUse {
+  size_t resident = 0;  // allocated
+  size_t payload = 0;   // keys and values held
+  size_t metadata = 0;  // tables and bookkeeping
+};
+
+/// A reservation of entries [start, start + count); valid until the cache next changes.
+struct CachePlan {
+  int32_t start = 0;
+  int32_t count = 0;
+};
+
+/// Threads: not synchronised; whoever leads the current step is the only writer.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+
+  [[nodiscard]] virtual const CacheTraits& traits() const noexcept = 0;
+  [[nodiscard]] virtual std::span<const LayerShape> layers() const noexcept = 0;
+  /// Committed entries.
+  [[nodiscard]] virtual int32_t length() const noexcept = 0;
+  /// Most entries it can ever hold.
+  [[nodiscard]] virtual int32_t capacity() const noexcept = 0;
+
+  /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes.
+  [[nodiscard]] virtual Result<CachePlan> plan(int32_t n) = 0;
+  /// The layer including the planned entries. `layer` is in [0, layers().size()).
+  [[nodiscard]] virtual engine::KvView view(int32_t layer, const CachePlan& plan) = 0;
+  /// Makes the planned entries real.
+  virtual void commit(const CachePlan& plan) noexcept = 0;
+  /// Keeps the first max(n, 0) entries; does nothing when that is all of them.
+  virtual Status truncate(int32_t n) = 0;
+  [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
+};
+
+}  // namespace gen::cache

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface between a compiled plan and what executes it: memory, prepared weights, operations.
+// Each operation is one virtual call with one argument struct (ops.h); an engine is added by
+// implementing this class and giving registry.h one row. Operations are enqueued in order on a
+// Stream; finish() waits for them. The CPU engine runs each call to its end before it returns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/allocator.h"
+#include "base/status.h"
+#include "engine/ops.h"
+#include "engine/weight.h"
+
+namespace gen::engine {
+
+/// An ordered queue of operations with its own scratch memory. One user at a time.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+};
+
+/// Threads: all functions are const in effect and may be called from any thread, each with a stream
+/// of its own.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  [[nodiscard]] virtual const char* name() const noexcept = 0;
+  /// Memory that operations can address: arenas and caches come from here.
+  [[nodiscard]] virtual Allocator& memory() const noexcept = 0;
+
+  /// Brings weights into the engine's layout. kUnsupported names a type there is no kernel for;
+  /// kFormat names a source whose size or shape does not fit. `sources` need not outlive the call
+  /// unless lasting.
+  virtual Result<std::unique_ptr<Weight>> prepare(WeightRole role,
+                                                  std::span<const WeightSource> sources) = 0;
+
+  /// Bytes of one packed row of `cols` elements in all `forms`, a multiple of 64.
+  [[nodiscard]] virtual size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept = 0;
+
+  virtual Result<std::unique_ptr<Stream>> new_stream() = 0;
+
+  virtual Status embed(Stream& stream, const EmbedArgs& args) = 0;
+  virtual Status pack(Stream& stream, const PackArgs& args) = 0;
+  virtual Status rms_norm(Stream& stream, const RmsNormArgs& args) = 0;
+  virtual Status linear(Stream& stream, const LinearArgs& args) = 0;
+  virtual Status rope_angles(Stream& stream, const RopeAnglesArgs& args) = 0;
+  virtual Status rope_append(Stream& stream, const RopeAppendArgs& args) = 0;
+  virtual Status attention(Stream& stream, const AttentionArgs& args) = 0;
+  virtual Status select_rows(Stream& stream, const SelectRowsArgs& args) = 0;
+  virtual Status add(Stream& stream, const AddArgs& args) = 0;
+  virtual Status swiglu(Stream& stream, const SwiGluArgs& args) = 0;
+  /// Copies engine memory to host memory.
+  virtual Status download(Stream& stream, void* host, const void* memory, size_t bytes) = 0;
+  /// Waits for everything enqueued; reports the first failure.
+  virtual Status finish(Stream& stream) = 0;
+};
+
+}  // namespace gen::engine

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of an engine as plain argument structs. Letters: T rows (tokens) of this call, D
+// model width, H query heads, G kv heads, K head dim, N outputs and C inputs of a product. Pointers
+// are engine memory. A row's result depends on that row and its sequence only, bit for bit: never
+// on T, on the split over threads, or on the rows beside it (one row, one result).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/kv_view.h"
+#include "engine/weight.h"
+
+namespace gen::engine {
+
+/// Forms in which a product may want its input, as bits.
+enum ActForm : uint32_t {
+  kActF32 = 1u << 0,  // float32
+  kActQ8 = 1u << 1,   // int8 in blocks of 32 with a binary16 scale and the block's sum
+  kActQ8K = 1u << 2,  // int8 in blocks of 256 with a float32 scale and sums over 16
+};
+
+/// Rows of float32, `stride` elements apart.
+struct MatrixView {
+  float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+};
+struct ConstMatrixView {
+  const float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+};
+
+/// The input of a product: rows in every form of `forms`, each in the engine's own layout inside
+/// one block of memory of Engine::activation_bytes(forms, C) bytes per row, rows beside one
+/// another.
+struct Activations {
+  std::byte* data = nullptr;
+  uint32_t forms = 0;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+/// y[t, :] = decode(weight[ids[t], :]) * scale
+struct EmbedArgs {
+  const Weight* weight = nullptr;
+  std::span<const int32_t> ids;  // [T], host memory, checked by the caller
+  float scale = 1.0F;
+  MatrixView y;  // [T, D]
+};
+
+/// Packs rows into the forms of `y`.
+struct PackArgs {
+  ConstMatrixView x;  // [T, C]
+  Activations y;
+};
+
+/// y[t, d] = x[t, d] / sqrt(mean_d(x[t, :]^2) + eps) * w[d], as float32 rows, packed, or both.
+struct RmsNormArgs {
+  ConstMatrixView x;         // [T, D]
+  const float* w = nullptr;  // [D]
+  float eps = 0.0F;
+  MatrixView y;        // data may be null
+  Activations packed;  // data may be null
+};
+
+/// y[t, n] = sum_c x[t, c] * W[n, c] (+ bias[n]) (+ residual[t, n]); for kGateUp weights the gated
+/// product.
+struct LinearArgs {
+  const Weight* weight = nullptr;
+  Activations x;                // [T, C]
+  const float* bias = nullptr;  // [N] or null; two runs of [N], gate then up, for kGateUp
+  ConstMatrixView residual;     // [T, N], data may be null, may be y
+  MatrixView y;                 // [T, N]
+};
+
+enum class RopeKind : int32_t {
+  kNone = 0,
+  kAdjacent = 1,  // pairs (2i, 2i + 1): llama files
+  kHalves = 2,    // pairs (i, i + n/2): "neox", qwen files
+};
+
+/// Inverse frequencies are data, so every scaling rule (linear, YaRN, Llama-3 factors) is one table
+/// made at load: angle of pair i at position p = p * inv_freq[i]; cos and sin are multiplied by
+/// `magnitude`.
+struct RopeTable {
+  RopeKind kind = RopeKind::kNone;
+  int32_t n_dims = 0;               // rotated elements of a head, even
+  const float* inv_freq = nullptr;  // [n_dims / 2], host memory
+  float magnitude = 1.0F;
+};
+
+/// cs[t, i] = (cos, sin) of pair i at positions[t], computed once for all layers of a step.
+struct RopeAnglesArgs {
+  const RopeTable* table = nullptr;
+  std::span<const int32_t> positions;  // [T], host memory
+  MatrixView cs;                       // [T, n_dims], cos and sin interleaved
+};
+
+/// Rows of one sequence in the batch, and the layer of its cache that they use.
+struct SequenceRows {
+  int32_t first_row = 0;
+  int32_t n_rows = 0;
+  int32_t first_entry = 0;  // cache entry of the first row; the others follow
+  KvView view;
+  /// Entry visibility among the rows of this step for trees: bit j of row i (word i * words + j /
+  /// 64) set when row i may look at row j; null means causal.
+  const uint64_t* visible = nullptr;
+};
+
+/// Normalises heads if asked, rotates q in place and k on its way into the cache, stores k and v.
+/// One operation, because the cache's key form decides what is stored.
+struct RopeAppendArgs {
+  MatrixView q;       // [T, H * K], rotated in place
+  ConstMatrixView k;  // [T, G * K]
+  ConstMatrixView v;  // [T, G * Kv]
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  const float* q_norm = nullptr;  // [K] or null: RMS norm of each head before rotation
+  const float* k_norm = nullptr;  // [K] or null
+  float norm_eps = 0.0F;
+  RopeKind rope = RopeKind::kNone;
+  int32_t rope_dims = 0;
+  ConstMatrixView cs;  // [T, rope_dims], see RopeAnglesArgs
+  std::span<const SequenceRows> sequences;
+};
+
+/// out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :], g = h / (H / G), over the
+/// entries e <= own entry (within the view's window). Walks fixed chunks of entries and merges them
+/// in order.
+struct AttentionArgs {
+  ConstMatrixView q;   // [T, H * K]
+  MatrixView out;      // [T, H * Kv], data may be null
+  Activations packed;  // data may be null
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  float scale = 1.0F;
+  float soft_cap = 0.0F;  // scores become cap * tanh(score / cap); 0 is off
+  std::span<const SequenceRows> sequences;
+};
+
+/// y[i, :] = x[rows[i], :]
+struct SelectRowsArgs {
+  ConstMatrixView x;
+  std::span<const int32_t> rows;  // host memory
+  MatrixView y;
+};
+
+/// y[t, :] = a[t, :] + b[t, :]; y may be a or b.
+struct AddArgs {
+  ConstMatrixView a;
+  ConstMatrixView b;
+  MatrixView y;
+};
+
+/// y[t, :] = silu(gate[t, :]) * up[t, :], for products that could not be fused.
+struct SwiGluArgs {
+  ConstMatrixView gate;
+  ConstMatrixView up;
+  MatrixView y;
+};
+
+}  // namespace gen::engine

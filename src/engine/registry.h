@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of engines by name. A new engine is one row in registry.cpp.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+
+namespace gen::engine {
+
+struct EngineOptions {
+  std::shared_ptr<ThreadPool> pool;            // required by the CPU engine
+  Allocator* allocator = &system_allocator();  // outlives the engine
+  CpuLevel cpu_level = CpuLevel::kScalar;      // kernels to use; see chosen_cpu_level()
+};
+
+struct EngineRow {
+  const char* name;  // "cpu"
+  /// Null when available, else a sentence saying why not.
+  const char* (*why_not)() noexcept;
+  Result<std::shared_ptr<Engine>> (*create)(const EngineOptions& options);
+};
+
+/// All engines this build knows, the default one first.
+std::span<const EngineRow> engine_rows() noexcept;
+/// kInvalidArgument for an unknown name, kUnsupported with the reason for an unavailable engine.
+Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const EngineOptions& options);
+
+}  // namespace gen::engine

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights as an engine holds them. A plan hands over what lies in the file (WeightSource) and gets
+// back an opaque Weight in the engine's own layout; several sources become one product.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "tensor/dtype.h"
+
+namespace gen::engine {
+
+/// A matrix as stored in a file: `rows` outputs by `cols` inputs, each row whole blocks of `type`.
+struct WeightSource {
+  const char* name = "";  // for messages; outlives the call it is passed to
+  DType type = DType::kF32;
+  int64_t rows = 0;  // N
+  int64_t cols = 0;  // K
+  std::span<const std::byte> data;
+  bool lasting = false;  // the bytes outlive the Weight, so the engine may keep pointing at them
+};
+
+/// How a weight will be used, which decides its layout.
+enum class WeightRole : int32_t {
+  kLinear,     // y = x W^T; sources stacked along rows in the order given
+  kGateUp,     // two sources of equal shape, gate then up; y = silu(x G^T) * (x U^T)
+  kEmbedding,  // one source; rows are looked up by token id
+};
+
+/// Owned by a plan, made by Engine::prepare. Immutable.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  /// Outputs of the product: sum of the sources' rows, or rows of one source for kGateUp.
+  [[nodiscard]] virtual int64_t out_features() const noexcept = 0;
+  [[nodiscard]] virtual int64_t in_features() const noexcept = 0;
+  /// Which activation forms the product reads, as ActForm bits.
+  [[nodiscard]] virtual uint32_t activation_forms() const noexcept = 0;
+  /// Bytes this weight keeps in engine memory (pointing at lasting bytes counts 0).
+  [[nodiscard]] virtual size_t resident_bytes() const noexcept = 0;
+  /// Bytes a product reads, for bandwidth figures.
+  [[nodiscard]] virtual size_t stream_bytes() const noexcept = 0;
+};
+
+}  // namespace gen::engine

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that reaches a model in one step: rows of tokens, the sequences they belong to, and where the
+// results go. Everything is borrowed for the duration of the call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/cancel.h"
+#include "cache/kv_cache.h"
+#include "engine/tracer.h"
+
+namespace gen::graph {
+
+/// State beside a KV cache (recurrent layers, a caller's own model). Owned by the session.
+class SequenceState {
+ public:
+  virtual ~SequenceState() = default;
+};
+
+/// One sequence of the step; its rows are contiguous.
+struct BatchSequence {
+  cache::KvCache* cache = nullptr;
+  SequenceState* state = nullptr;  // null for models without recurrent layers
+  cache::CachePlan plan;  // made by the caller for n_rows entries, committed by it afterwards
+  int32_t adapter = -1;   // index of a loaded adapter, -1 for none
+  int32_t first_row = 0;
+  int32_t n_rows = 0;
+};
+
+/// Asks for the hidden states after `layer` (0 is the embedding, L the last layer).
+struct Tap {
+  int32_t layer = 0;
+  float* out = nullptr;  // [T, D]
+};
+
+struct Batch {
+  std::span<const int32_t> tokens;     // [T]
+  const float* embeddings = nullptr;   // [T, D] instead of tokens, or null
+  std::span<const int32_t> positions;  // [T]; separate from the entry a row is stored in
+  std::span<const int32_t> parents;    // [T] row looked back at, or empty: the previous row (trees)
+  std::span<const uint8_t> wants_logits;  // [T]
+  std::span<const BatchSequence> sequences;
+  float* logits = nullptr;  // [rows that want logits, V], host memory
+  size_t logits_rows = 0;   // capacity of `logits` in rows
+  std::span<const Tap> taps;
+  const CancelFlag* cancel = nullptr;  // polled between layers
+  engine::Tracer* tracer = nullptr;
+
+  [[nodiscard]] int64_t rows() const noexcept { return static_cast<int64_t>(positions.size()); }
+};
+
+}  // namespace gen::graph

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as generation sees it: traits and a forward pass over a batch. A GGUF file compiled into
+// a plan (plan_model.h) is one implementation, a caller's own forward function will be another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "cache/kv_cache.h"
+#include "graph/batch.h"
+
+namespace gen::model {
+
+struct ModelTraits {
+  std::string architecture;      // "llama"
+  int32_t vocab_size = 0;        // V
+  int32_t max_seq_len = 0;       // context, as capped by the loader's option
+  int32_t num_layers = 0;        // L
+  int32_t num_heads = 0;         // H
+  int32_t num_kv_heads = 0;      // G
+  int32_t head_dim = 0;          // K
+  int32_t hidden = 0;            // D
+  int32_t max_batch_rows = 512;  // rows a single forward accepts
+  bool can_truncate = true;
+};
+
+/// Threads: immutable after load; forward may run on many threads at once.
+class Model {
+ public:
+  virtual ~Model() = default;
+  [[nodiscard]] virtual const ModelTraits& traits() const noexcept = 0;
+  /// One entry per attention layer: what a cache for this model is built from.
+  [[nodiscard]] virtual std::span<const cache::LayerShape> layer_shapes() const noexcept = 0;
+  /// Null for models whose whole state is the KV cache.
+  virtual Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const = 0;
+  /// Runs the rows and writes the wanted logits, in row order. Caches hold the planned rows but are
+  /// not committed. Errors: kOutOfRange for a token or position outside the model, kInvalidArgument
+  /// for an inconsistent batch, kCancelled, kModel when logits are NaN or +inf (naming row and
+  /// token).
+  virtual Status forward(const graph::Batch& batch) const = 0;
+  /// Memory by key: "weights", "workspace", "mapped".
+  virtual Result<size_t> memory(std::string_view key) const = 0;
+};
+
+}  // namespace gen::model
