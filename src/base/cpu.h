@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processor and the operating system offer the kernels, and which level to use. Read next:
+// the engine's kernel tables, one per level.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace gen {
+
+/// Kernel levels in ascending capability within one architecture; kNeon stands apart, on ARM only.
+enum class CpuLevel : int32_t {
+  kScalar,
+  kAvx2,        ///< AVX2, FMA, F16C, BMI1, BMI2
+  kAvx512,      ///< AVX-512 F, BW, DQ, VL, CD
+  kAvx512Vnni,  ///< and VNNI
+  kAvx512Bf16,  ///< and BF16
+  kNeon,
+};
+
+/// The best level that the processor has and the operating system saves the registers of.
+CpuLevel detect_cpu_level() noexcept;
+
+/// True if kernels of `level` run on a machine whose detected level is `detected`.
+bool cpu_level_runs(CpuLevel level, CpuLevel detected) noexcept;
+
+/// The detected level, or the one that the environment variable GEN_CPU names. Errors:
+/// kInvalidArgument for an unknown name or a level that this machine lacks.
+Result<CpuLevel> chosen_cpu_level();
+
+/// The name as in GEN_CPU: scalar, avx2, avx512, avx512_vnni, avx512_bf16, neon.
+const char* cpu_level_name(CpuLevel level) noexcept;
+
+}  // namespace gen
