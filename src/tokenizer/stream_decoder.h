@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// StreamDecoder: text out of tokens that arrive one by one. A character may be spread over several
+// tokens; what comes out are whole characters only. Stop strings are not its business.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gen::tokenizer {
+
+/// Holds back at most 3 bytes: an unfinished character. Bytes that cannot become one come out as
+/// U+FFFD, one each, so the pieces together equal Tokenizer::decode of all tokens.
+/// Threads: one at a time; the tokenizer must outlive it.
+class StreamDecoder {
+ public:
+  /// `previous` is the token that stands before the first one fed (the last of the prompt), or -1
+  /// if the text starts here: it decides about a leading space, see Tokenizer::append_piece.
+  explicit StreamDecoder(const Tokenizer& tokenizer, int32_t previous = -1,
+                         bool special_as_text = false)
+      : tokenizer_(&tokenizer), previous_(previous), special_as_text_(special_as_text) {}
+
+  /// Appends the characters that `token` completes, possibly none. kOutOfRange for an id outside
+  /// the vocabulary; then nothing has changed.
+  Status feed(int32_t token, std::string* out);
+
+  /// Appends what is held as U+FFFD, at the end of the text. Feeding may go on afterwards.
+  void flush(std::string* out);
+
+  /// Bytes held back, 0 to 3.
+  [[nodiscard]] size_t held() const noexcept { return held_.size(); }
+
+ private:
+  const Tokenizer* tokenizer_;
+  int32_t previous_;
+  bool special_as_text_;
+  std::string held_;
+};
+
+}  // namespace gen::tokenizer

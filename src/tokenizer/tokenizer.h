@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokenizer: text to token ids and back. create_tokenizer builds one from a VocabSpec (vocab.h)
+// that may be hostile; the two kinds are in sentencepiece_tokenizer.cpp and bpe_tokenizer.cpp. Text
+// that arrives token by token goes through stream_decoder.h, conversations through chat.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tokenizer/vocab.h"
+
+namespace gen::tokenizer {
+
+enum EncodeFlag : uint32_t {
+  kAddBos = 1U << 0,  // begin with BOS, if there is one and the text does not begin with it itself
+  kParseSpecial = 1U << 1,  // texts of control tokens become those tokens; else they are plain text
+};
+
+enum class Special : int32_t { kBos, kEos, kUnk, kSep, kPad, kEot, kEom };
+
+/// A vocabulary with its rules.
+/// Threads: immutable; any number of threads may use one object.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Appends the ids of `text`; on failure appends nothing. User-defined tokens are found in any
+  /// text, control tokens only with kParseSpecial. Errors: kTokenizer for invalid UTF-8 (naming the
+  /// byte) and for a character that the vocabulary cannot express; kInvalidArgument for an unknown
+  /// flag or more than 1 GiB.
+  virtual Status encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out) const = 0;
+
+  /// Appends the bytes of one token, which need not be whole characters. `previous` is the token
+  /// before it, -1 at the start of a text: where encoding puts a space before a text (at its start
+  /// and after a special token), that space is not part of the piece. Control tokens give nothing
+  /// unless `special_as_text`. kOutOfRange for an id outside the vocabulary.
+  virtual Status append_piece(int32_t id, int32_t previous, bool special_as_text,
+                              std::string* out) const = 0;
+
+  /// Appends the text of `ids`, bytes that are no UTF-8 as U+FFFD. On failure appends nothing.
+  Status decode(std::span<const int32_t> ids, bool special_as_text, std::string* out) const;
+  /// The same with every byte as it is.
+  Status decode_bytes(std::span<const int32_t> ids, bool special_as_text, std::string* out) const;
+
+  [[nodiscard]] virtual int32_t vocab_size() const noexcept = 0;
+  /// -1 if the vocabulary has none.
+  [[nodiscard]] virtual int32_t special(Special kind) const noexcept = 0;
+  /// Whether `id` is a control token; false outside the vocabulary.
+  [[nodiscard]] virtual bool is_control(int32_t id) const noexcept = 0;
+  /// Ids that end a turn or a text, ascending: eos, eot, eom and control tokens whose texts are
+  /// known for it, such as <|im_end|>. Generation stops at each of them.
+  [[nodiscard]] virtual std::span<const int32_t> end_tokens() const noexcept = 0;
+  /// What the tokenizer was made from: raw token texts, scores, types, whether to add BOS, the chat
+  /// template. `types` and `scores` are always full here.
+  [[nodiscard]] virtual const VocabSpec& spec() const noexcept = 0;
+};
+
+/// Checks the vocabulary and builds its tokenizer. Errors: kFormat naming the entry,
+/// kUnsupported for a pre-tokenizer that is not known, kTokenizer if SentencePiece refuses it.
+Result<std::shared_ptr<const Tokenizer>> create_tokenizer(VocabSpec spec);
+
+/// A plain SentencePiece `.model` file (unigram or BPE), given as its bytes.
+Result<std::shared_ptr<const Tokenizer>> load_sentencepiece_model(std::span<const std::byte> file);
+
+}  // namespace gen::tokenizer

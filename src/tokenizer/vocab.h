@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// VocabSpec: a vocabulary as plain data, before anything about it was checked. A reader of model
+// files or a test fills it; create_tokenizer (tokenizer.h) validates it and builds the tokenizer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gen::tokenizer {
+
+enum class VocabKind : int32_t {
+  kSentencePiece,  // GGUF tokenizer.ggml.model "llama"
+  kByteBpe,        // GGUF tokenizer.ggml.model "gpt2"
+};
+
+/// Numbers are those of SentencePiece and of tokenizer.ggml.token_type.
+enum class TokenType : int32_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+/// The GGUF key that fills a field stands beside it; a missing key leaves the default.
+struct VocabSpec {
+  VocabKind kind = VocabKind::kSentencePiece;  // tokenizer.ggml.model
+  std::vector<std::string> tokens;             // tokenizer.ggml.tokens
+  std::vector<float> scores;        // .scores; SentencePiece needs them, BPE may leave it empty
+  std::vector<TokenType> types;     // .token_type; empty means all normal (BPE only)
+  std::vector<std::string> merges;  // .merges, "left right", best first (BPE only)
+  std::string pre = "default";      // .pre: whose pre-tokenizer (BPE only)
+
+  // -1: there is none. A reader that finds no key must put the family's default here itself.
+  int32_t bos = -1;  // .bos_token_id
+  int32_t eos = -1;  // .eos_token_id
+  int32_t unk = -1;  // .unknown_token_id
+  int32_t sep = -1;  // .seperator_token_id (sic)
+  int32_t pad = -1;  // .padding_token_id
+  int32_t eot = -1;  // .eot_token_id, end of turn
+  int32_t eom = -1;  // .eom_token_id, end of message
+
+  bool add_bos = false;  // .add_bos_token: what callers do unless told otherwise
+  bool add_eos = false;  // .add_eos_token
+  bool add_space_prefix =
+      false;  // .add_space_prefix; the reader's default is true for SentencePiece
+  bool remove_extra_whitespaces = false;  // .remove_extra_whitespaces
+  bool escape_whitespaces = true;         // spaces are U+2581 in the pieces (SentencePiece)
+  // White space right of a special token belongs to it and gives no tokens. True of Phi-3, whose
+  // GGUF says so only through general.name.
+  bool special_strips_right = false;
+
+  std::string chat_template;  // tokenizer.chat_template
+};
+
+}  // namespace gen::tokenizer
