@@ -94,8 +94,8 @@ struct ThreadPool::Impl {
     std::atomic<int32_t> sleepers{0};
 
     template <typename Ready>
-    void wait(bool spin, Ready ready) {
-      if (spin ? spin_until(ready) : ready()) return;
+    void wait(bool spin_first, Ready ready) {
+      if (spin_first ? spin_until(ready) : ready()) return;
       std::unique_lock lock(mutex);
       sleepers.fetch_add(1, std::memory_order_seq_cst);
       changed.wait(lock, ready);
