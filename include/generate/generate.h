@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libgenerate: text generation with GGUF models, to be embedded in programs of any language.
+ *
+ *   gen_model      weights and tokenizer of a file; load once, share            model.h, tokenizer.h
+ *   gen_generator  a model with cache settings and a scheduler; share           generator.h
+ *   gen_session    one growing sequence; one thread at a time                   session.h
+ *   gen_stream     a generation pulled piece by piece                           stream.h
+ *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
+ *   gen_result     text, tokens, why it ended, counts and times                 result.h
+ *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
+ *
+ * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
+ *           accepts NULL. What is in use by something else lives on until that is freed too, in any order.
+ * Errors    fallible functions return gen_status and take, last, an optional gen_error of the caller's.
+ *           After a failure out handles are NULL, numbers 0, buffers untouched, and nothing else has changed.
+ * Threads   a `const` handle or one called shareable may be used by many threads at once, any other by one
+ *           at a time; a second entry is answered with GEN_ERROR_BUSY. Every function has a line on it.
+ * Text      is UTF-8 with a length, or GEN_NUL_TERMINATED. Returned text is NUL-terminated; `n` does not
+ *           count the NUL. With a NULL buffer such functions tell the size.
+ * Silence   the library never prints, exits, aborts, installs a signal handler or throws across this border.
+ * Results   one row, one result: what a request gives does not depend on batching, chunking, threads or caches.
+ *
+ * While the version is 0.x functions may be added and arguments improved; see CHANGELOG.md.
+ */
+#ifndef GENERATE_GENERATE_H
+#define GENERATE_GENERATE_H
+
+#include "base.h"
+#include "error.h"
+#include "generator.h"
+#include "kv_cache.h"
+#include "model.h"
+#include "result.h"
+#include "sampling.h"
+#include "session.h"
+#include "stream.h"
+#include "tokenizer.h"
+
+#endif /* GENERATE_GENERATE_H */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_generator: a model with cache settings and a scheduler. Shareable: calls from many threads run side
+ * by side, each with a cache of its own. For a conversation that goes on, take a session (session.h).
+ */
+#ifndef GENERATE_GENERATOR_H
+#define GENERATE_GENERATOR_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One streamed piece, owned by the library until the callback returns or the stream's next call. */
+typedef struct gen_token {
+  uint32_t struct_size;  /**< sizeof(gen_token) of the library */
+  int32_t id;            /**< the token drawn; -1 on the done event */
+  const char *text;      /**< [text_len] whole UTF-8 characters, NUL-terminated; may be empty */
+  size_t text_len;       /**< bytes of text without the NUL */
+  float logprob;         /**< log-probability of the token if asked for, else 0 */
+  int32_t done;          /**< 1 on the last piece of a generation, which always comes */
+  int32_t finish_reason; /**< GEN_FINISH_…, set when done */
+  int32_t index;         /**< number of tokens drawn before this one */
+} gen_token;
+
+/** Receives pieces on the calling thread; non-zero stops the generation cleanly. */
+typedef int (*gen_token_callback)(void *user, const gen_token *token);
+
+/**
+ * Makes generator options with their defaults: float32 cache, prompts run in chunks of 256 tokens.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_new(gen_options **out, gen_error *error);
+
+/**
+ * Frees the options; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_options_free(gen_options *options);
+
+/**
+ * Chooses what keys and values are stored as: "fp32" (default) or "fp16".
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. On failure nothing changes.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_kv_dtype(gen_options *options, const char *name,
+                                            gen_error *error);
+
+/**
+ * Runs prompts in chunks of at most `tokens`; results do not depend on it.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [1, 512].
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_prefill_chunk(gen_options *options, int32_t tokens,
+                                                 gen_error *error);
+
+/**
+ * Sets one option by name: "kv_dtype" "fp16", "prefill_chunk" "128".
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set(gen_options *options, const char *key, const char *value,
+                                   gen_error *error);
+
+/**
+ * All options as JSON: an array of {"key","type","range","default","value"}.
+ *
+ * @param buf       [capacity] receives the text with its NUL, or NULL to ask the size.
+ * @param n         receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_describe(const gen_options *options, char *buf, size_t capacity,
+                                        size_t *n, gen_error *error);
+
+/**
+ * The cache kinds of this build as JSON: an array of {"name","bits_per_value","lossy"}.
+ *
+ * @param buf  as in gen_options_describe.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if n is NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, gen_error *error);
+
+/**
+ * Makes a generator.
+ *
+ * @param model    used and kept alive by the generator.
+ * @param options  how, or NULL for defaults; copied.
+ * @param out      receives the generator; free it with gen_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL model or out; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    small: caches come with sessions.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_create(const gen_model *model, const gen_options *options,
+                              gen_generator **out, gen_error *error);
+
+/**
+ * Gives the generator up; it lives on while sessions use it. NULL is fine.
+ *
+ * Threads: any; the handle must not be used afterwards.
+ * Since:   0.1
+ */
+GEN_API void gen_free(gen_generator *generator);
+
+/**
+ * Continues a prompt and returns the text, without the prompt.
+ *
+ * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. Texts of special tokens are plain text.
+ * @param sampling  how to choose tokens, or NULL for defaults.
+ * @param result    receives what was generated, also (in part) when generation began and then failed or was
+ *                  stopped, else NULL; free it with gen_result_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL or a prompt that gives no token;
+ *         GEN_ERROR_TOKENIZER if the prompt is not UTF-8;
+ *         GEN_ERROR_CONTEXT_FULL if the prompt fills the context;
+ *         GEN_ERROR_OUT_OF_RANGE for a stop token or bias outside the vocabulary;
+ *         GEN_ERROR_CANCELLED with the partial result;
+ *         GEN_ERROR_MODEL, GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any number at once.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generate(gen_generator *generator, const char *prompt, size_t len,
+                                const gen_sampling *sampling, gen_result **result,
+                                gen_error *error);
+
+/**
+ * The same, with each piece given to `callback` as it comes. The pieces together are the result's text.
+ *
+ * @param callback  called on this thread; the last call has done set. Non-zero stops: the status is
+ *                  GEN_ERROR_CANCELLED and gen_result_user_code gives the value.
+ * @param result    may be NULL.
+ * @return as gen_generate.
+ * Threads: any number at once.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generate_stream(gen_generator *generator, const char *prompt, size_t len,
+                                       const gen_sampling *sampling, gen_token_callback callback,
+                                       void *user, gen_result **result, gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_GENERATOR_H */

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_model: weights and tokenizer of a GGUF file, ready to run. A model is immutable and shareable; any
+ * number of generators, sessions and threads use one. gen_model_free gives up the handle; the memory
+ * goes with the last user.
+ */
+#ifndef GENERATE_MODEL_H
+#define GENERATE_MODEL_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Receives the share of the work done, 0 to 1, never falling; non-zero cancels. Called on the calling thread. */
+typedef int (*gen_progress_callback)(void *user, double share);
+
+/**
+ * Makes load options with their defaults: CPU, one thread per usable CPU, memory-mapped file, the model's
+ * own context length.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_new(gen_model_options **out, gen_error *error);
+
+/**
+ * Frees the options; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_model_options_free(gen_model_options *options);
+
+/**
+ * Chooses the backend by name; "cpu" is the default.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a name this build does not know. On failure nothing
+ *         changes, here and in every setter below.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_backend(gen_model_options *options, const char *name,
+                                                 gen_error *error);
+
+/**
+ * Chooses the backend's device; 0 is the default.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if device is negative. A device that the backend lacks is
+ *         GEN_ERROR_OUT_OF_RANGE from the load.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_device(gen_model_options *options, int32_t device,
+                                                gen_error *error);
+
+/**
+ * Gives the model a thread pool of its own with `threads` threads, the caller included.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if threads is below 1 or above 1024.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_threads(gen_model_options *options, int32_t threads,
+                                                 gen_error *error);
+
+/**
+ * Lets the model use a shared pool instead of its own; NULL goes back to its own.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_thread_pool(gen_model_options *options,
+                                                     gen_thread_pool *pool, gen_error *error);
+
+/**
+ * Takes weights, workspaces and caches from the caller's allocator; NULL goes back to the system's.
+ *
+ * @param allocator  table, copied; its functions must work as long as the model or anything made from it.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if struct_size is wrong or a function is missing.
+ * Threads: one at a time per object; the functions are called on any thread.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_allocator(gen_model_options *options,
+                                                   const gen_allocator *allocator,
+                                                   gen_error *error);
+
+/**
+ * With 0 the file is read into memory instead of being mapped. Mapping is the default.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_mmap(gen_model_options *options, int32_t use_mmap,
+                                              gen_error *error);
+
+/**
+ * Reports the progress of the load and lets it be cancelled.
+ *
+ * @param callback  called on the loading thread, or NULL for none.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_progress(gen_model_options *options,
+                                                  gen_progress_callback callback, void *user,
+                                                  gen_error *error);
+
+/**
+ * Caps the context below what the model was trained for; 0 takes the model's own.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative. A value above the model's own
+ *         is GEN_ERROR_OUT_OF_RANGE from the load.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_max_seq_len(gen_model_options *options, int32_t tokens,
+                                                     gen_error *error);
+
+/**
+ * With non-zero, the load reads every weight and refuses NaN and infinity with GEN_ERROR_FORMAT.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_check_tensors(gen_model_options *options, int32_t check,
+                                                       gen_error *error);
+
+/**
+ * Sets one option by name: "threads" "4", "max_seq_len" "2048", "mmap" "0" …
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set(gen_model_options *options, const char *key,
+                                         const char *value, gen_error *error);
+
+/**
+ * All options as JSON: an array of {"key","type","range","default","value"}.
+ *
+ * @param buf       [capacity] receives the text with its NUL, or NULL to ask the size.
+ * @param n         receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_describe(const gen_model_options *options, char *buf,
+                                              size_t capacity, size_t *n, gen_error *error);
+
+/**
+ * Loads a GGUF file (version 2 or 3; the first part of a split file brings the others).
+ *
+ * @param path     file name, NUL-terminated.
+ * @param options  how, or NULL for defaults; copied.
+ * @param out      receives the model; free it with gen_model_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL path or out;
+ *         GEN_ERROR_IO if a file is missing, a directory, or cannot be read;
+ *         GEN_ERROR_FORMAT if it is not GGUF, or damaged: the message names the field;
+ *         GEN_ERROR_UNSUPPORTED for an architecture, tokenizer or weight format that is not known: named;
+ *         GEN_ERROR_OUT_OF_RANGE for options the model or machine cannot follow;
+ *         GEN_ERROR_CANCELLED if the progress callback said so;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any; the pool's threads work too.
+ * Cost:    reads the whole file once and lays weights out for the CPU.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_load(const char *path, const gen_model_options *options,
+                                  gen_model **out, gen_error *error);
+
+/**
+ * Loads a GGUF file that is already in memory.
+ *
+ * @param data  [size] the file's bytes; needed only during the call.
+ * @return as gen_model_load, without GEN_ERROR_IO; a split file is GEN_ERROR_FORMAT.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
+                                         const gen_model_options *options, gen_model **out,
+                                         gen_error *error);
+
+/**
+ * Gives the model up; it lives on while a generator, session or other object uses it. NULL is fine.
+ *
+ * Threads: any; the handle must not be used afterwards.
+ * Since:   0.1
+ */
+GEN_API void gen_model_free(gen_model *model);
+
+/**
+ * The model's sizes, borrowed from it; NULL for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const gen_model_config *gen_model_get_config(const gen_model *model);
+
+/** Number of tokens of the vocabulary; 0 for NULL, as for all that follow. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_vocab_size(const gen_model_config *config);
+/** Most tokens a sequence can hold, prompt included. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_max_seq_len(const gen_model_config *config);
+/** End-of-sequence token, or -1 for none or NULL. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_eos(const gen_model_config *config);
+/** Begin-of-sequence token, or -1 for none or NULL. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_bos(const gen_model_config *config);
+/** Number of layers. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_num_layers(const gen_model_config *config);
+/** Query heads of an attention layer. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_num_heads(const gen_model_config *config);
+/** Key and value heads of an attention layer. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_num_kv_heads(const gen_model_config *config);
+/** Elements of a head. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_head_dim(const gen_model_config *config);
+/** Width of the hidden state. Threads: any. Since: 0.1 */
+GEN_API int32_t gen_model_config_hidden(const gen_model_config *config);
+
+/**
+ * Number of metadata entries of the file; 0 for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API size_t gen_model_metadata_count(const gen_model *model);
+
+/**
+ * Key of a metadata entry, borrowed from the model; NULL outside [0, count).
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const char *gen_model_metadata_key(const gen_model *model, size_t index);
+
+/**
+ * Value of a metadata entry as text; long arrays are shortened to their first elements and their length.
+ *
+ * @param key  the entry's key.
+ * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
+ * @param n    receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a key the file does not have;
+ *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_metadata_value(const gen_model *model, const char *key, char *buf,
+                                            size_t capacity, size_t *n, gen_error *error);
+
+/**
+ * What the model is, as one JSON object: architecture, name, sizes, parameters, weight formats with their
+ * shares, backend, threads.
+ *
+ * @param buf  as in gen_model_metadata_value.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_describe(const gen_model *model, char *buf, size_t capacity, size_t *n,
+                                      gen_error *error);
+
+/**
+ * Memory of the model in bytes: "weights" (as laid out for the backend), "workspace" (scratch of finished
+ * and running steps), "mapped" (file pages it still refers to), "file" (size of its files), "stream" (weights
+ * read for one token).
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_memory(const gen_model *model, const char *key, size_t *bytes,
+                                    gen_error *error);
+
+/**
+ * The model's tokenizer, borrowed from it; NULL for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
+
+/**
+ * Runs the model over tokens that follow what `cache` holds, and keeps them there.
+ *
+ * @param tokens    [n] token ids.
+ * @param cache     grows by n entries; made by one of the kv_cache_…_new functions, and shaped by its first use.
+ * @param logits    [capacity] float32, receives vocab_size logits of the last token.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL, n = 0 or a cache shaped for another model;
+ *         GEN_ERROR_OUT_OF_RANGE for a token outside the vocabulary or capacity below vocab_size;
+ *         GEN_ERROR_CACHE_FULL or GEN_ERROR_CONTEXT_FULL if n more do not fit;
+ *         GEN_ERROR_STATE if the cache was filled through kv_cache_update;
+ *         GEN_ERROR_BUSY if the cache is in use; GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY.
+ *         On failure the cache holds what it held.
+ * Threads: any, one at a time per cache.
+ * Cost:    one forward pass over n tokens.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_forward(const gen_model *model, const int32_t *tokens, size_t n,
+                                     kv_cache *cache, float *logits, size_t capacity,
+                                     gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_MODEL_H */

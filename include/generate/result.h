@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_result: what a generation gave, also one that was stopped or failed half way. Immutable; getters lend
+ * what they return until gen_result_free.
+ */
+#ifndef GENERATE_RESULT_H
+#define GENERATE_RESULT_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * The generated text, NUL-terminated, without prompt, stop token and stop string.
+ *
+ * @param n  receives its length in bytes; may be NULL.
+ * @return borrowed text; NULL for NULL.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const char *gen_result_text(const gen_result *result, size_t *n);
+
+/**
+ * The tokens drawn, without a stop token.
+ *
+ * @param n  receives their number; may be NULL.
+ * @return borrowed ids; NULL for NULL or none.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const int32_t *gen_result_tokens(const gen_result *result, size_t *n);
+
+/**
+ * Log-probabilities of the tokens drawn, if asked for by gen_sampling_set_logprobs.
+ *
+ * @param n  receives their number, that of the tokens or 0; may be NULL.
+ * @return borrowed values; NULL for NULL or none.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const float *gen_result_logprobs(const gen_result *result, size_t *n);
+
+/**
+ * The most probable tokens at a step, if asked for by gen_sampling_set_logprobs with a count.
+ *
+ * @param index     step, in [0, number of tokens).
+ * @param ids       receives borrowed token ids, most probable first.
+ * @param logprobs  receives their borrowed log-probabilities.
+ * @return their number; 0 for NULL, a step out of range, or none.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API size_t gen_result_top_logprobs(const gen_result *result, size_t index, const int32_t **ids,
+                                       const float **logprobs);
+
+/**
+ * Why the generation ended, GEN_FINISH_…; GEN_FINISH_NONE for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API int32_t gen_result_finish_reason(const gen_result *result);
+
+/**
+ * Tokens counted: "prompt" (with begin-of-sequence), "prompt_cached" (of these, not computed anew),
+ * "completion".
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *value is 0.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_result_usage(const gen_result *result, const char *key, int64_t *value,
+                                    gen_error *error);
+
+/**
+ * Seconds taken: "prefill", "first_token" (from the call), "decode", "total".
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *seconds is 0.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_result_timings(const gen_result *result, const char *key, double *seconds,
+                                      gen_error *error);
+
+/**
+ * The error that ended the generation, borrowed; NULL if there was none.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const gen_error *gen_result_error(const gen_result *result);
+
+/**
+ * What the token callback returned to stop the generation; 0 if it did not.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API int32_t gen_result_user_code(const gen_result *result);
+
+/**
+ * Frees a result; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_result_free(gen_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_RESULT_H */

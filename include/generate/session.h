@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_session: one growing sequence with its cache. Calls continue from what the session holds. One thread
+ * at a time: a second call while one runs is GEN_ERROR_BUSY; only gen_session_cancel, gen_session_progress and
+ * gen_session_length are free of that. Different sessions run side by side.
+ */
+#ifndef GENERATE_SESSION_H
+#define GENERATE_SESSION_H
+
+#include "base.h"
+#include "generator.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Makes an empty session.
+ *
+ * @param generator  used and kept alive by the session.
+ * @param out        receives the session; free it with gen_session_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    reserves the cache's address space; pages come as tokens do.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, gen_error *error);
+
+/**
+ * Adds a prompt and generates. The begin-of-sequence token is put first only when the session is empty.
+ *
+ * After a stop condition, a cancel or a callback's stop the session keeps all committed tokens: a sampled
+ * stop token too, and all tokens through the one that completed a stop string. After any other failure it
+ * holds what it held before the call.
+ *
+ * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. May be empty when the session is not.
+ * @param sampling  how to choose tokens, or NULL for defaults.
+ * @param result    as in gen_generate.
+ * @return as gen_generate; GEN_ERROR_BUSY if the session is in use.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_generate(gen_session *session, const char *prompt, size_t len,
+                                        const gen_sampling *sampling, gen_result **result,
+                                        gen_error *error);
+
+/**
+ * The same, with each piece given to `callback` as it comes; see gen_generate_stream.
+ *
+ * @return as gen_session_generate.
+ * Threads: one at a time per session; the callback runs on this thread.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_generate_stream(gen_session *session, const char *prompt, size_t len,
+                                               const gen_sampling *sampling,
+                                               gen_token_callback callback, void *user,
+                                               gen_result **result, gen_error *error);
+
+/**
+ * Adds text without generating. Begin-of-sequence comes first when the session is empty.
+ *
+ * @param text  [len] UTF-8; len may be GEN_NUL_TERMINATED. Empty text does nothing.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_TOKENIZER if the text is not UTF-8;
+ *         GEN_ERROR_CONTEXT_FULL if it does not fit; GEN_ERROR_CANCELLED; GEN_ERROR_BUSY; GEN_ERROR_MODEL;
+ *         GEN_ERROR_OUT_OF_MEMORY. On any failure the session is unchanged.
+ * Threads: one at a time per session.
+ * Cost:    runs the model over the tokens before returning.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_append(gen_session *session, const char *text, size_t len,
+                                      gen_error *error);
+
+/**
+ * Adds tokens as they are, without begin-of-sequence.
+ *
+ * @param tokens  [count] token ids, copied; 0 tokens is allowed and does nothing.
+ * @return as gen_session_append; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary.
+ * Threads: one at a time per session.
+ * Cost:    runs the model over the tokens before returning.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_append_tokens(gen_session *session, const int32_t *tokens,
+                                             size_t count, gen_error *error);
+
+/**
+ * Log-probabilities of a text's tokens, as a continuation of what the session holds. The session is unchanged.
+ *
+ * Begin-of-sequence is put before the text when the session is empty; the first token of a text without
+ * anything before it has no probability and is given as 0.
+ *
+ * @param text      [len] UTF-8; len may be GEN_NUL_TERMINATED.
+ * @param logprobs  [capacity] receives one value for each token of the text, or NULL to ask their number.
+ * @param n         receives the number of tokens; also when the buffer is too small.
+ * @return as gen_session_append; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: one at a time per session.
+ * Cost:    runs the model over the tokens.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_score(gen_session *session, const char *text, size_t len,
+                                     float *logprobs, size_t capacity, size_t *n,
+                                     gen_error *error);
+
+/**
+ * Copies the tokens that the session holds.
+ *
+ * @param ids  [capacity] receives the ids, or NULL to ask their number.
+ * @param n    receives their number; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_OUT_OF_RANGE if the buffer is
+ *         too small.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_tokens(const gen_session *session, int32_t *ids, size_t capacity,
+                                      size_t *n, gen_error *error);
+
+/**
+ * Number of tokens the session holds, begin-of-sequence included; 0 for NULL. May lag a running step.
+ *
+ * Threads: any, also while the session is in use.
+ * Since:   0.1
+ */
+GEN_API int32_t gen_session_length(const gen_session *session);
+
+/**
+ * Keeps the first `n` tokens; does nothing if there are no more than that.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative n; GEN_ERROR_BUSY.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_truncate(gen_session *session, int32_t n, gen_error *error);
+
+/**
+ * Empties the session and clears a pending cancel. Memory is kept for reuse.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_reset(gen_session *session, gen_error *error);
+
+/**
+ * Stops the running call, or else the next generating one, which then ends at once. One atomic store.
+ *
+ * Threads: any, also while the session is in use, also from a signal handler. NULL does nothing.
+ * Since:   0.1
+ */
+GEN_API void gen_session_cancel(gen_session *session);
+
+/**
+ * Share of the current prompt that has been run, 0 to 1; 1 when no prompt is being run; 0 for NULL.
+ *
+ * Threads: any, also while the session is in use.
+ * Since:   0.1
+ */
+GEN_API double gen_session_progress(const gen_session *session);
+
+/**
+ * The session's cache, for reading through kv_cache_get and the getters; shares the session's in-use flag.
+ *
+ * @return borrowed until the session is freed; NULL for NULL.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API const kv_cache *gen_session_cache(const gen_session *session);
+
+/**
+ * Frees the session; a call still running on it ends first in its own time. NULL is fine.
+ *
+ * Threads: any; the handle must not be used afterwards.
+ * Since:   0.1
+ */
+GEN_API void gen_session_free(gen_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_SESSION_H */

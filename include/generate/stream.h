@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_stream: a generation pulled piece by piece, for hosts that would rather not be called back. While one is
+ * open its session is in use: other calls on it are GEN_ERROR_BUSY, but cancel and progress work.
+ */
+#ifndef GENERATE_STREAM_H
+#define GENERATE_STREAM_H
+
+#include "base.h"
+#include "generator.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Opens a generation on a session. Nothing runs before the first gen_stream_next.
+ *
+ * @param session   kept alive by the stream.
+ * @param prompt    as in gen_session_generate.
+ * @param sampling  copied; NULL for defaults.
+ * @param out       receives the stream; end it with gen_stream_close.
+ * @return GEN_OK; the argument errors of gen_session_generate; GEN_ERROR_BUSY if the session is in use.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_stream_open(gen_session *session, const char *prompt, size_t len,
+                                   const gen_sampling *sampling, gen_stream **out,
+                                   gen_error *error);
+
+/**
+ * Runs the model until the next piece is there. After the pieces comes the done event (finish reason set, text
+ * may be empty), then GEN_OK with NULL for ever.
+ *
+ * @param token  receives a piece borrowed until the stream's next call, or NULL.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; the failures of gen_session_generate,
+ *         after which the stream is at its end and gen_stream_result has the partial result.
+ * Threads: one at a time per stream.
+ * Cost:    the first call runs the prompt.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_stream_next(gen_stream *stream, const gen_token **token, gen_error *error);
+
+/**
+ * The result of a stream that is at its end.
+ *
+ * @param result  receives it; free it with gen_result_free. Each call gives one of its own.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE before the end; GEN_ERROR_BUSY.
+ * Threads: one at a time per stream.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_stream_result(gen_stream *stream, gen_result **result, gen_error *error);
+
+/**
+ * Ends a stream, also in the middle: the session keeps the tokens committed so far. NULL is fine.
+ *
+ * Threads: one; the handle must not be used afterwards.
+ * Since:   0.1
+ */
+GEN_API void gen_stream_close(gen_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_STREAM_H */
