@@ -18,7 +18,7 @@ add_library(gen_settings INTERFACE)
 # clang counts -Wsign-conversion to -Wconversion, gcc does not; both see the same here.
 # One row, one result: the compiler must not fuse a multiply and an add that the source keeps apart.
 target_compile_options(gen_settings INTERFACE
-  -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wconversion;-Wsign-conversion> -ffp-contract=off)
+  -Wall -Wextra -Wshadow "$<$<COMPILE_LANGUAGE:CXX>:-Wconversion;-Wsign-conversion>" -ffp-contract=off)
 if(GEN_WARNINGS_AS_ERRORS)
   target_compile_options(gen_settings INTERFACE -Werror)
 endif()

@@ -145,7 +145,7 @@ TEST(ThreadPool, PinsWorkersAndLeavesTheCallerAlone) {
   ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
   int32_t last = -1;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &mine)) last = cpu;
+    if (CPU_ISSET(static_cast<size_t>(cpu), &mine)) last = cpu;
   }
   auto pool = ThreadPool::create(3, std::span(&last, 1));
   ASSERT_TRUE(pool.ok()) << pool.status().message();
@@ -155,7 +155,7 @@ TEST(ThreadPool, PinsWorkersAndLeavesTheCallerAlone) {
   EXPECT_TRUE(CPU_EQUAL(&masks[0], &mine));
   for (int worker : {1, 2}) {
     EXPECT_EQ(CPU_COUNT(&masks[worker]), 1);
-    EXPECT_TRUE(CPU_ISSET(last, &masks[worker]));
+    EXPECT_TRUE(CPU_ISSET(static_cast<size_t>(last), &masks[worker]));
   }
 }
 
