@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handle behind kv_cache. A cache made from C has no shape until its first write, and takes its
+// layout from it: kv_cache_update makes a TensorStore, gen_model_forward an engine cache. A
+// session's cache is lent through the same handle, for reading.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/allocator.h"
+#include "base/in_use.h"
+#include "base/status.h"
+#include "cache/kv_cache.h"
+#include "cache/tensor_store.h"
+#include "generate/base.h"
+
+/// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
+struct kv_cache {
+  const char* kind = "";  // a row of cache/registry.h, static text
+  int32_t num_layers = 0;
+  int32_t max_seq_len = 0;
+  std::shared_ptr<gen::Allocator> allocator;  // null: the system's
+
+  std::unique_ptr<gen::cache::TensorStore> store;
+  std::unique_ptr<gen::cache::KvCache> owned;
+  gen::cache::KvCache* lent = nullptr;
+
+  gen::InUseFlag own_flag;
+  gen::InUseFlag* in_use = &own_flag;  // a session's flag for a lent cache
+
+  [[nodiscard]] gen::cache::KvCache* engine() const noexcept {
+    return lent != nullptr ? lent : owned.get();
+  }
+};
+
+namespace gen::api {
+
+/// The engine form of a cache for a model with these layers, made now if the cache has no shape
+/// yet. `capacity` is the most a model can use. kState if the cache was filled through
+/// kv_cache_update, kInvalidArgument if it was shaped for other layers. The caller holds the in-use
+/// flag.
+Result<cache::KvCache*> engine_cache(kv_cache& cache, std::span<const cache::LayerShape> layers,
+                                     int32_t capacity);
+
+}  // namespace gen::api

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing option values, independent of the process' locale. See option_table.h.
+#include "api/option_table.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace gen::api {
+namespace {
+
+template <typename T>
+Result<T> parse_number(const char* text, const char* kind) {
+  T value{};
+  const char* end = text + std::strlen(text);
+  const auto [stopped, failure] = std::from_chars(text, end, value);
+  if (failure != std::errc() || stopped != end) {
+    return error(Code::kInvalidArgument, "\"%.60s\" is not %s", text, kind);
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<int64_t> parse_int(const char* text) {
+  return parse_number<int64_t>(text, "a whole number");
+}
+
+Result<uint64_t> parse_uint(const char* text) {
+  return parse_number<uint64_t>(text, "a whole number of at least 0");
+}
+
+Result<double> parse_double(const char* text) { return parse_number<double>(text, "a number"); }
+
+Result<bool> parse_bool(const char* text) {
+  const std::string_view value(text);
+  if (value == "1" || value == "true") return true;
+  if (value == "0" || value == "false") return false;
+  return error(Code::kInvalidArgument, "\"%.60s\" is not 0, 1, false or true", text);
+}
+
+std::string number_text(double value) {
+  char text[40];
+  const auto [end, failure] = std::to_chars(text, text + sizeof text, value);
+  return failure == std::errc() ? std::string(text, end) : std::string("0");
+}
+
+}  // namespace gen::api
