@@ -15,7 +15,7 @@ struct State {
   std::mutex mutex;
   LogSink sink = nullptr;
   void* user = nullptr;
-  LogLevel level = LogLevel::kWarning;
+  LogLevel level = LogLevel::kOff;
   std::atomic<LogLevel> threshold{LogLevel::kOff};
 
   void update() noexcept {

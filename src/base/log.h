@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log: one sink for the process, silent until the host sets one. This is the library's only
-// mutable global.
+// The log: one sink for the process, silent until the host sets both a sink and a level. This is
+// the library's only mutable global.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using LogSink = void (*)(void* user, int32_t level, const char* message);
 /// Replaces the sink; null silences. Once this returns, the former sink is not called any more.
 void set_log_sink(LogSink sink, void* user) noexcept;
 
-/// Lines above `level` are dropped; kWarning at first.
+/// Lines above `level` are dropped; kOff at first.
 void set_log_level(LogLevel level) noexcept;
 
 /// True if a line of this level would reach a sink.

@@ -24,7 +24,7 @@ class LogTest : public ::testing::Test {
  protected:
   ~LogTest() override {
     set_log_sink(nullptr, nullptr);
-    set_log_level(LogLevel::kWarning);
+    set_log_level(LogLevel::kOff);
   }
 };
 
@@ -38,9 +38,17 @@ TEST_F(LogTest, SilentWithoutASink) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(LogTest, WarningIsTheFirstLevel) {
+TEST_F(LogTest, SilentWithoutALevel) {
   Lines lines;
   set_log_sink(Lines::take, &lines);
+  log(LogLevel::kError, "nobody hears");
+  EXPECT_TRUE(lines.got.empty());
+}
+
+TEST_F(LogTest, DeliversUpToTheLevel) {
+  Lines lines;
+  set_log_sink(Lines::take, &lines);
+  set_log_level(LogLevel::kWarning);
   log(LogLevel::kError, "e%d", 1);
   log(LogLevel::kWarning, "w%s", "2");
   log(LogLevel::kInfo, "i");
@@ -64,12 +72,14 @@ TEST_F(LogTest, LevelsFilter) {
 TEST_F(LogTest, LongLinesAreCut) {
   Lines lines;
   set_log_sink(Lines::take, &lines);
+  set_log_level(LogLevel::kError);
   log(LogLevel::kError, "%s", std::string(5000, 'x').c_str());
   ASSERT_EQ(lines.got.size(), 1U);
   EXPECT_EQ(lines.got[0].second, std::string(1023, 'x'));
 }
 
 TEST_F(LogTest, ReplacedSinkIsNeverRunningAfterwards) {
+  set_log_level(LogLevel::kError);
   std::atomic<bool> stop{false};
   std::vector<std::thread> writers;
   for (int i = 0; i < 3; ++i) {
