@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of one CPU level: one pointer per operation to that operation's own table of
+// functions. An operation adds here one forward declaration, one member, and in kernel_table.cpp
+// one line. Each operation's function `const XKernels* x_kernels(CpuLevel)` answers for every
+// level: its scalar table where it has nothing faster, so an engine always finds a full table.
+// Every level gives the same bits; tests put tables of several levels side by side.
+#pragma once
+
+#include "base/cpu.h"
+
+namespace gen::engine::cpu {
+
+struct ActivationKernels;  // activations.h
+struct LinearKernels;      // linear_kernels.h
+
+struct KernelTable {
+  CpuLevel level = CpuLevel::kScalar;
+  const ActivationKernels* activations = nullptr;
+  const LinearKernels* linear = nullptr;
+};
+
+/// The table for `level`, with the nearest lower kernels where a level has none of its own.
+KernelTable kernel_table(CpuLevel level) noexcept;
+
+}  // namespace gen::engine::cpu

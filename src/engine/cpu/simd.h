@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which targets Highway compiles, to be included before any Highway header. A fast body is written
+// once, in a file <op>-inl.h or in the .cpp that includes itself per target; it ends in one
+// constant table per target in namespace HWY_NAMESPACE, and a function after HWY_ONCE maps a
+// CpuLevel to it:
+//
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "engine/cpu/<op>_simd.cpp"
+//   #include "engine/cpu/simd.h"
+//   #include "hwy/foreach_target.h"
+//   #include "hwy/highway.h"
+//   #if GEN_SIMD_TARGET
+//   HWY_BEFORE_NAMESPACE(); namespace gen::engine::cpu::HWY_NAMESPACE { ... constexpr XKernels
+//   kTable = {...}; } HWY_AFTER_NAMESPACE();
+//   #endif
+//   #if HWY_ONCE
+//   const XKernels* simd_x_kernels(CpuLevel level) noexcept { return GEN_SIMD_PICK(level, kTable); }
+//   #endif
+//
+// Only targets whose MulAdd is fused are used, so that every level gives the same bits; the
+// baseline of x86 is not, and the scalar level is plain C++ beside the fast body.
+#pragma once
+
+#define HWY_DISABLE_PCLMUL_AES 1
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+
+/// True while the file is compiled for a target that has a table.
+#define GEN_SIMD_TARGET \
+  (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
+
+/// Address of `table` of the namespace for `level`, or null if that is not compiled. Highway's
+/// targets are numbered downwards: a target below the static one is compiled too.
+#if defined(__aarch64__)
+#define GEN_SIMD_PICK(level, table) ((level) == CpuLevel::kNeon ? &N_NEON::table : nullptr)
+#elif defined(__x86_64__)
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
+#define GEN_SIMD_PICK(level, table)                                               \
+  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table : nullptr)
+#else
+#define GEN_SIMD_PICK(level, table)                                                               \
+  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table              \
+   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table              \
+                                                                    : nullptr)
+#endif
+#else
+#define GEN_SIMD_PICK(level, table) nullptr
+#endif
