@@ -1,0 +1,47 @@
+# libgenerate.so.0 (target generate) and libgenerate.a (target generate_static), from the objects of all rooms.
+# Both wait for the api room, without which there is nothing to export.
+if(NOT TARGET gen_api)
+  message(STATUS "room api is not there: no library yet")
+  return()
+endif()
+
+set(objects)
+get_property(rooms GLOBAL PROPERTY GEN_ROOMS)
+foreach(room IN LISTS rooms)
+  list(APPEND objects $<TARGET_OBJECTS:gen_${room}>)
+endforeach()
+
+set(public_headers)
+foreach(name base error experimental generate generator kv_cache model result sampling session stream
+        tokenizer)
+  list(APPEND public_headers ${PROJECT_SOURCE_DIR}/include/generate/${name}.h)
+endforeach()
+set_source_files_properties(${public_headers} PROPERTIES LANGUAGE C)
+
+set(exports ${PROJECT_SOURCE_DIR}/src/api/exports.map)
+add_library(generate SHARED ${objects})
+target_link_options(generate PRIVATE LINKER:--version-script=${exports})
+if(NOT GEN_SANITIZE)
+  # The sanitizers' own symbols come from the program, so only plain builds can promise this.
+  target_link_options(generate PRIVATE LINKER:--no-undefined)
+endif()
+set_target_properties(generate PROPERTIES
+  SOVERSION 0 VERSION ${PROJECT_VERSION} LINK_DEPENDS ${exports}
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+add_library(generate_static STATIC ${objects})
+set_target_properties(generate_static PROPERTIES
+  OUTPUT_NAME generate EXPORT_NAME generate_static
+  ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+foreach(target generate generate_static)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  target_sources(${target} PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
+  target_link_libraries(${target} PRIVATE
+    Threads::Threads PkgConfig::PCRE2 PkgConfig::SENTENCEPIECE)
+  if(GEN_SANITIZE)
+    target_link_options(${target} PRIVATE -fsanitize=${GEN_SANITIZE})
+  endif()
+  add_library(generate::${target} ALIAS ${target})
+endforeach()
