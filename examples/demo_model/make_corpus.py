@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the corpus: BUILD/corpus.jsonl, BUILD/vocabulary.txt and a held-out text.
+
+usage: make_corpus.py --out BUILD [--megabytes 60] [--seed 1] [--heldout FILE]
+
+A line of corpus.jsonl is a JSON list: ["text", TEXT] for a plain document, ["chat", [[role, content], ...]]
+for a dialogue. vocabulary.txt has the same sentences one a line, for spm_train. The held-out text (stories
+and JSON, documents separated by a blank line) is made first, and no document of it is ever repeated in the
+training part.
+"""
+import argparse
+import json
+import os
+import random
+
+import stories
+import talk
+
+
+def document(r):
+    """One plain document: a story with or without a title, or JSON."""
+    if r.random() < 0.12:
+        return talk.text_json(r)
+    title, text = stories.story(r)
+    return title + "\n\n" + text if r.random() < 0.3 else text
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--megabytes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--heldout")
+    args = parser.parse_args()
+    os.makedirs(args.out, exist_ok=True)
+
+    held = []
+    r = random.Random(args.seed * 1000003 + 7)
+    while sum(map(len, held)) < 100000:
+        held.append(document(r))
+    with open(args.heldout or os.path.join(args.out, "heldout.txt"), "w", encoding="utf-8") as out:
+        out.write("\n\n".join(held) + "\n")
+    held = set(held)
+
+    r = random.Random(args.seed)
+    size, lines = 0, 0
+    with open(os.path.join(args.out, "corpus.jsonl"), "w", encoding="utf-8") as out, \
+            open(os.path.join(args.out, "vocabulary.txt"), "w", encoding="utf-8") as words:
+        while size < args.megabytes * 1e6:
+            if r.random() < 0.42:
+                value = ["chat", talk.chat(r)]
+                texts = [content for _, content in value[1]] + [role for role, _ in value[1][:1]]
+            else:
+                # some documents stand together, as they do in the held-out text
+                texts = [document(r) for _ in range(1 if r.random() < 0.75 else r.randint(2, 4))]
+                texts = [x for x in texts if x not in held]
+                value = ["text", "\n\n".join(texts)]
+                if not texts:
+                    continue
+            out.write(json.dumps(value) + "\n")
+            size += sum(map(len, texts))
+            if lines < 20000:
+                for x in texts:
+                    words.write("\n".join(filter(None, x.split("\n"))) + "\n")
+            lines += 1
+
+
+if __name__ == "__main__":
+    main()

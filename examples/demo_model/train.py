@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains one of the bundled models on a token file and writes checkpoints.
+
+usage: train.py {story,draft} --data BUILD/tokens --out BUILD [--minutes 60] [--tokens 30e6]
+                [--decay-minutes 10] [--batch 8192] [--length 512] [--threads 2]
+
+Warm-up, constant rate, then a linear decay to nothing: the constant part can be cut short at any time, either
+by the budget (--minutes or --tokens, whichever is reached first) or by creating OUT/<model>.decay. A run that
+was killed goes on from OUT/<model>.pt when it is started again. Hidden matrices are trained with Muon
+(momentum, orthogonalised), the embedding and the norms with AdamW. Loss goes to OUT/<model>.loss.csv.
+"""
+import argparse
+import csv
+import os
+import time
+
+import numpy
+import torch
+
+import model as net
+
+HELD_SEQUENCES = 16
+
+
+def orthogonal(grad):
+    """Five Newton-Schulz steps bring a batch of matrices near to their orthogonal factor."""
+    x = grad.to(net.COMPUTE)
+    tall = x.shape[-2] > x.shape[-1]
+    if tall:
+        x = x.transpose(1, 2)
+    x = (x / (x.float().flatten(1).norm(dim=1)[:, None, None] + 1e-7)).to(net.COMPUTE)
+    for _ in range(5):
+        a = torch.bmm(x, x.transpose(1, 2))
+        b = -4.7750 * a + 2.0315 * torch.bmm(a, a)
+        x = 3.4445 * x + torch.bmm(b, x)
+    if tall:
+        x = x.transpose(1, 2)
+    return x.float()
+
+
+class Optimiser:
+    def __init__(self, weights, shape):
+        self.w = weights
+        self.step = 0
+        self.state = {}
+        for name, value in weights.items():
+            self.state[name] = torch.zeros_like(value)
+            if not self.is_hidden(name):
+                self.state[name + "^2"] = torch.zeros_like(value)
+        groups = {}
+        for name, value in weights.items():
+            if self.is_hidden(name):
+                groups.setdefault(tuple(value.shape), []).append(name)
+        self.groups = list(groups.values())
+
+    @staticmethod
+    def is_hidden(name):
+        return name != "embed" and not name.endswith("norm")
+
+    @torch.no_grad()
+    def update(self, matrix_rate, adam_rate, decay=0.02):
+        self.step += 1
+        momentum = min(0.95, 0.85 + 0.1 * self.step / 300)
+        for group in self.groups:
+            moves = []
+            for name in group:
+                grad, buf = self.w[name].grad, self.state[name]
+                buf.lerp_(grad, 1 - momentum)
+                moves.append(grad.lerp(buf, momentum))
+            for name, move in zip(group, orthogonal(torch.stack(moves))):
+                value = self.w[name]
+                value.mul_(1 - matrix_rate * decay)
+                value.add_(move, alpha=-matrix_rate * max(1.0, value.shape[0] / value.shape[1]) ** 0.5)
+        for name, value in self.w.items():
+            if self.is_hidden(name):
+                continue
+            first, second, grad = self.state[name], self.state[name + "^2"], value.grad
+            first.lerp_(grad, 0.1)
+            second.mul_(0.98).addcmul_(grad, grad, value=0.02)
+            top = first / (1 - 0.9 ** self.step)
+            bottom = (second / (1 - 0.98 ** self.step)).sqrt_().add_(1e-10)
+            value.addcdiv_(top, bottom, value=-adam_rate)
+
+
+class Batches:
+    """Windows of the token file in a random order, all of them once before any twice."""
+
+    def __init__(self, tokens, length, seed):
+        self.tokens, self.length = tokens, length
+        self.random = numpy.random.default_rng(seed)
+        self.queue = []
+
+    def next(self, count):
+        rows = []
+        while len(rows) < count:
+            if not self.queue:
+                shift = int(self.random.integers(self.length))
+                starts = numpy.arange(shift, len(self.tokens) - self.length - 1, self.length)
+                self.random.shuffle(starts)
+                self.queue = starts.tolist()
+            start = self.queue.pop()
+            rows.append(self.tokens[start:start + self.length + 1])
+        block = torch.from_numpy(numpy.stack(rows).astype(numpy.int64))
+        return block[:, :-1].contiguous(), block[:, 1:].reshape(-1)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name", choices=sorted(net.SHAPES))
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--tokens", type=float, default=1e12)
+    parser.add_argument("--decay-minutes", type=float, default=10)
+    parser.add_argument("--batch", type=int, default=8192)
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--matrix-rate", type=float, default=0.02)
+    parser.add_argument("--adam-rate", type=float, default=0.003)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    shape = net.SHAPES[args.name]
+    path = os.path.join(args.out, args.name)
+    data = numpy.memmap(args.data + ".train.bin", dtype=numpy.uint16, mode="r")
+    held = numpy.memmap(args.data + ".held.bin", dtype=numpy.uint16, mode="r")
+    held = Batches(held, args.length, 1).next(HELD_SEQUENCES * 512 // args.length)
+    tables = net.rope_tables(shape["head_dim"], net.CONTEXT)
+
+    weights = net.new_weights(shape, 1)
+    optimiser = Optimiser(weights, shape)
+    seen, spent = 0, 0.0
+    if os.path.exists(path + ".pt"):
+        saved = torch.load(path + ".pt")
+        for name in weights:
+            weights[name].copy_(saved["weights"][name])
+        optimiser.state, optimiser.step = saved["state"], saved["step"]
+        seen, spent = saved["seen"], saved["spent"]
+    for value in weights.values():
+        value.requires_grad_(True)
+    batches = Batches(data, args.length, 100 + optimiser.step)
+
+    def save():
+        torch.save(dict(weights={k: v.detach() for k, v in weights.items()}, state=optimiser.state,
+                        step=optimiser.step, seen=seen, spent=spent, name=args.name), path + ".pt.new")
+        os.replace(path + ".pt.new", path + ".pt")
+
+    def held_loss():
+        with torch.no_grad():
+            return float(net.Loss.apply(net.hidden_states(weights, shape, held[0], tables), weights["embed"], held[1]))
+
+    fresh = not os.path.exists(path + ".loss.csv")
+    log = open(path + ".loss.csv", "a", newline="")
+    table = csv.writer(log)
+    if fresh:
+        table.writerow(["step", "tokens", "minutes", "rate", "train_loss", "heldout_loss"])
+    begun, base, last_save = time.time(), spent, time.time()
+    decay_from, running, print_every = None, None, 50
+    while True:
+        spent = base + time.time() - begun
+        if decay_from is None and (spent >= 60 * (args.minutes - args.decay_minutes) or os.path.exists(path + ".decay")
+                                   or seen >= 0.85 * args.tokens):
+            decay_from = spent
+            print("decay begins", flush=True)
+        rate = min(1.0, (optimiser.step + 1) / 60)
+        if decay_from is not None:
+            rate *= 1 - (spent - decay_from) / (60 * args.decay_minutes)
+        if rate <= 0:
+            break
+        ids, target = batches.next(args.batch // args.length)
+        loss = net.Loss.apply(net.hidden_states(weights, shape, ids, tables), weights["embed"], target)
+        loss.backward()
+        optimiser.update(args.matrix_rate * rate, args.adam_rate * rate)
+        for value in weights.values():
+            value.grad = None
+        seen += target.numel()
+        running = float(loss) if running is None else 0.95 * running + 0.05 * float(loss)
+        if optimiser.step % print_every == 0:
+            row = [optimiser.step, seen, f"{spent / 60:.2f}", f"{rate:.3f}", f"{running:.4f}", f"{held_loss():.4f}"]
+            table.writerow(row)
+            log.flush()
+            print(*row, f"{seen / max(1e-9, spent):.0f} tok/s", flush=True)
+        if time.time() - last_save > 120:
+            save()
+            last_save = time.time()
+    save()
+    print("done", f"held-out loss {held_loss():.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
