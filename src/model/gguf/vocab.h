@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary that a GGUF file carries (keys tokenizer.*), as the tokenizer room takes it.
+// Only types and lengths are checked here; create_tokenizer checks what the entries say.
+#pragma once
+
+#include "base/status.h"
+#include "model/gguf/metadata.h"
+#include "tokenizer/vocab.h"
+
+namespace gen::gguf {
+
+/// Errors: kFormat naming the key that is missing, of a wrong type or of a length that differs from
+/// the tokens'; kUnsupported naming a tokenizer.ggml.model other than "llama" and "gpt2".
+Result<tokenizer::VocabSpec> read_vocab(const Metadata& metadata);
+
+}  // namespace gen::gguf
