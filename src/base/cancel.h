@@ -6,15 +6,27 @@
 
 namespace gen {
 
-/// Raised by fire(); stays raised until consumed or reset. Lock-free, so a signal handler may fire it.
+/// Raised by fire(); stays raised until consumed or reset. Lock-free, so a signal handler may fire
+/// it.
 class CancelFlag {
  public:
+  CancelFlag() noexcept = default;
+  /// Counts as raised while either of these is, too: for work that two parties may stop. Null is
+  /// nobody; both must outlive this flag.
+  CancelFlag(const CancelFlag* first, const CancelFlag* second) noexcept
+      : first_(first), second_(second) {}
+
   void fire() noexcept { raised_.store(true, std::memory_order_relaxed); }
   void reset() noexcept { raised_.store(false, std::memory_order_relaxed); }
-  [[nodiscard]] bool raised() const noexcept { return raised_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool raised() const noexcept {
+    return raised_.load(std::memory_order_relaxed) || (first_ != nullptr && first_->raised()) ||
+           (second_ != nullptr && second_->raised());
+  }
 
  private:
   std::atomic<bool> raised_{false};
+  const CancelFlag* first_ = nullptr;
+  const CancelFlag* second_ = nullptr;
 };
 static_assert(std::atomic<bool>::is_always_lock_free);
 

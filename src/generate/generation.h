@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generation: the one decode loop. It is pulled event by event; a callback, a whole text and a
+// stream are all this loop. run() is the push form. What it leaves in the session is in session.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/status.h"
+#include "generate/result.h"
+#include "generate/sequence.h"
+#include "generate/stop_matcher.h"
+#include "sampling/chain.h"
+#include "sampling/params.h"
+#include "tokenizer/stream_decoder.h"
+
+namespace gen::generate {
+
+class Session;
+
+/// What to go on with: `text`, or `tokens` taken as they are if there are any. BOS goes before text
+/// when the session is empty and the tokenizer wants it.
+struct Prompt {
+  std::string_view text;
+  std::span<const int32_t> tokens;
+  bool parse_special = false;  // texts of control tokens in `text` become those tokens
+};
+
+/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code.
+using EventCallback = int32_t (*)(void* user, const Event& event);
+
+/// One generating call on a session, from open() until it is destroyed; all that time the session
+/// is in use. Nothing is evaluated before the first next().
+/// Ends, in the order in which they are looked at: cancel, a stop token, a stop string,
+/// max_new_tokens, the context. After a cancel, a callback's stop or a stop condition the session
+/// keeps what was evaluated and sampled; after any other failure it is as before open(). Destroying
+/// an unfinished generation is a cancel.
+/// Threads: one at a time, not necessarily the same.
+class Generation {
+ public:
+  /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty
+  /// session; kTokenizer; kContextFull naming both numbers; kOutOfRange for a prompt token, stop
+  /// token or bias outside the vocabulary.
+  static Result<std::unique_ptr<Generation>> open(std::shared_ptr<Session> session,
+                                                  const Prompt& prompt,
+                                                  sampling::SamplingParams params);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  /// The next event: every kept token, then exactly one done event, whatever ended the call; from
+  /// then on null if it ended well, else the failure, both as often as asked. The event is valid
+  /// until the next call.
+  Result<const Event*> next();
+
+  /// Ends the call as a callback's non-zero answer does, with no further event. After the end only
+  /// the code is noted.
+  void stop(int32_t user_code) noexcept;
+
+  /// The done event was given or stop() was called.
+  [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
+  /// What there is so far; final once ended().
+  [[nodiscard]] const GenResult& result() const noexcept { return result_; }
+  [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
+
+ private:
+  enum class State : int32_t { kPrefill, kDecode, kEnded };
+  class Clock;
+
+  Generation(std::shared_ptr<Session> session, sampling::SamplingParams params);
+  Status start(const Prompt& prompt);
+  Status advance();
+  Status accept(const sampling::Choice& choice);
+  const Event* emit_token(const sampling::Choice& choice);
+  const Event* emit_done(FinishReason reason, Status status);
+  void keep_or_rewind(FinishReason reason) noexcept;
+
+  std::shared_ptr<Session> session_;
+  sampling::SamplingParams params_;
+  sampling::Chain chain_;
+  StopMatcher stops_;
+  std::optional<tokenizer::StreamDecoder> decoder_;  // none without a tokenizer
+  std::vector<float> logits_;                        // [V] of the last row
+  CancelFlag cancel_;                                // the session's or the caller's
+  Sequence::Mark before_;                            // the session as open() found it
+  State state_ = State::kPrefill;
+  bool holds_session_ = false;
+  FinishReason pending_finish_ = FinishReason::kNone;  // decided, done event still to come
+  int32_t stop_token_ = -1;
+  std::string piece_;    // characters of the event under way
+  std::string decoded_;  // characters before stop strings are taken out
+  Event event_;
+  GenResult result_;
+};
+
+/// Runs a whole call: opens, pulls, hands every event to `callback` (may be null). `*result` is
+/// filled once generation has begun, whatever the status, and left empty if open() failed.
+Status run(std::shared_ptr<Session> session, const Prompt& prompt,
+           const sampling::SamplingParams& params, EventCallback callback, void* user,
+           std::optional<GenResult>* result);
+
+}  // namespace gen::generate

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generator: a model, its tokenizer and the options that all sessions made from it share. Sessions
+// do the work (session.h); the scheduler here is where they meet.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/allocator.h"
+#include "base/status.h"
+#include "cache/kv_cache.h"
+#include "generate/generation.h"
+#include "generate/result.h"
+#include "generate/scheduler.h"
+#include "model/model.h"
+#include "sampling/params.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gen::generate {
+
+class Session;
+
+/// Makes an empty cache of `capacity` entries.
+using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
+    std::span<const cache::LayerShape> shapes, int32_t capacity)>;
+
+struct GeneratorOptions {
+  std::string kv_dtype = "fp32";   // a kind of cache/registry.h
+  int32_t max_seq_len = 0;         // 0: the model's; never more than that
+  int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
+  Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
+  CacheFactory cache_factory;      // instead of kv_dtype, for caches of one's own
+};
+
+constexpr int32_t kDefaultPrefillChunk = 256;
+
+/// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
+/// keeps it alive, and the model with it.
+class Generator : public std::enable_shared_from_this<Generator> {
+ public:
+  /// `tokenizer` may be null: then prompts are tokens and texts are empty. Errors: kInvalidArgument
+  /// for an unknown kv dtype, a negative option or a context longer than the model's.
+  static Result<std::shared_ptr<const Generator>> create(
+      std::shared_ptr<const model::Model> model,
+      std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options = {});
+
+  [[nodiscard]] const model::Model& model() const noexcept { return *model_; }
+  /// Null if there is none.
+  [[nodiscard]] const tokenizer::Tokenizer* tokenizer() const noexcept { return tokenizer_.get(); }
+  [[nodiscard]] const GeneratorOptions& options() const noexcept { return options_; }
+  [[nodiscard]] int32_t max_seq_len() const noexcept { return options_.max_seq_len; }
+  /// Rows of a forward pass, as capped by the model.
+  [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
+  /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
+  [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
+  [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
+
+  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache() const;
+  [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
+
+  /// One call on a session of its own; see generate::run in generation.h.
+  Status generate(const Prompt& prompt, const sampling::SamplingParams& params,
+                  EventCallback callback, void* user, std::optional<GenResult>* result) const;
+
+  struct Private;  // keeps the constructor to create()
+  Generator(const Private&, std::shared_ptr<const model::Model> model,
+            std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options);
+
+ private:
+  std::shared_ptr<const model::Model> model_;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
+  GeneratorOptions options_;
+  int32_t vocab_size_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+}  // namespace gen::generate

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequence: the tokens that a session holds and the cache that holds what the model made of them.
+// The cache is always a prefix: tokens[0, cache.length()) are evaluated, the rest is pending. A
+// sampled token is pending until the next step needs it. Not synchronised; the session guards it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/status.h"
+#include "cache/kv_cache.h"
+#include "graph/batch.h"
+
+namespace gen::generate {
+
+class Generator;
+
+class Sequence {
+ public:
+  /// `generator` must outlive the sequence.
+  static Result<Sequence> create(const Generator& generator);
+
+  [[nodiscard]] std::span<const int32_t> tokens() const noexcept { return tokens_; }
+  [[nodiscard]] int32_t length() const noexcept { return static_cast<int32_t>(tokens_.size()); }
+  [[nodiscard]] int32_t evaluated() const noexcept { return cache_->length(); }
+  [[nodiscard]] const cache::KvCache& cache() const noexcept { return *cache_; }
+
+  /// Adds pending tokens. Changes nothing on failure: kOutOfRange for a token outside the
+  /// vocabulary, kContextFull naming both numbers.
+  Status extend(std::span<const int32_t> tokens);
+  /// Makes room for `more` tokens beforehand, so that push() does not allocate.
+  void reserve(int32_t more);
+  /// Adds one sampled token; the context must have room.
+  void push(int32_t token) { tokens_.push_back(token); }
+
+  /// What a pass writes and who may stop it.
+  struct Pass {
+    /// Rows in [logits_from, end) write logits, [end - logits_from, V].
+    int32_t logits_from = 0;
+    float* logits = nullptr;
+    const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
+    std::atomic<float>* progress = nullptr;  // share done, 0 to 1
+  };
+  /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
+  /// the cache back first if logits of rows are wanted that it already holds. Errors: kCancelled,
+  /// what the cache or the model says; chunks before the failure stay.
+  Status evaluate(int32_t end, const Pass& pass);
+
+  /// A point to come back to.
+  struct Mark {
+    int32_t length = 0;
+    int32_t evaluated = 0;
+  };
+  [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated()}; }
+  /// Forgets everything after the mark. A cache that cannot be cut is made anew, its tokens become
+  /// pending; the tokens themselves always come back.
+  void rewind(const Mark& mark) noexcept;
+  /// Keeps the first `n` tokens. kUnsupported where the model cannot go back, except to 0.
+  Status truncate(int32_t n);
+  /// Cuts tokens only as far as they are evaluated, at least to `n`.
+  void drop_pending(int32_t n) noexcept;
+
+ private:
+  Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
+           std::unique_ptr<graph::SequenceState> state) noexcept;
+  Status cut_cache(int32_t n);
+  Status rebuild();
+
+  const Generator* generator_;
+  std::unique_ptr<cache::KvCache> cache_;
+  std::unique_ptr<graph::SequenceState> state_;
+  std::vector<int32_t> tokens_;
+  std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]
+};
+
+}  // namespace gen::generate

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: one growing text. It owns a sequence (sequence.h: tokens and their cache) and is made by
+// Generator::new_session. Generating is in generation.h, everything else is here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/in_use.h"
+#include "base/status.h"
+#include "generate/generation.h"
+#include "generate/generator.h"
+#include "generate/sequence.h"
+
+namespace gen::generate {
+
+/// Threads: one call at a time, a second one gets kBusy; cancel(), progress() and length() at any
+/// time from any thread. Held by shared_ptr: an open generation keeps it alive.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  /// Whole text or callback form, see run() in generation.h.
+  Status generate(const Prompt& prompt, const sampling::SamplingParams& params,
+                  EventCallback callback, void* user, std::optional<GenResult>* result) {
+    return run(shared_from_this(), prompt, params, callback, user, result);
+  }
+  /// Pull form.
+  Result<std::unique_ptr<Generation>> open(const Prompt& prompt, sampling::SamplingParams params) {
+    return Generation::open(shared_from_this(), prompt, std::move(params));
+  }
+
+  /// Adds a prompt without generating; evaluates all but its last token, which the next call needs
+  /// anyway. An empty prompt does nothing. Errors as Generation::open and of the model; after a
+  /// cancel the evaluated part stays, after any other failure nothing has changed.
+  Status append(const Prompt& prompt);
+
+  /// Log-probability of each token of the prompt, given all before it; BOS, where it is put first,
+  /// is not scored, and a token with nothing before it scores 0. Changes nothing. `tokens` (may be
+  /// null) receives the scored tokens.
+  Status score(const Prompt& prompt, std::vector<float>* logprobs, std::vector<int32_t>* tokens);
+
+  /// Keeps the first `n` tokens; nothing happens if there are no more than that. Errors:
+  /// kInvalidArgument for n < 0, kUnsupported for a model that cannot go back.
+  Status truncate(int32_t n);
+  /// Empties the session and clears a cancel.
+  Status reset();
+  /// All tokens, sampled stop tokens included.
+  Result<std::vector<int32_t>> tokens() const;
+
+  [[nodiscard]] int32_t length() const noexcept { return length_.load(std::memory_order_relaxed); }
+  /// Sticky until a generating call consumes it or reset() clears it. A signal handler may call it.
+  void cancel() noexcept { cancel_.fire(); }
+  /// Share of the current or last prompt that is evaluated, 0 to 1.
+  [[nodiscard]] float progress() const noexcept {
+    return progress_.load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] const Generator& generator() const noexcept { return *generator_; }
+  /// For reading only, and only while holding in_use().
+  [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
+  [[nodiscard]] InUseFlag& in_use() const noexcept { return in_use_; }
+
+  struct Private;  // keeps the constructor to Generator::new_session
+  Session(const Private&, std::shared_ptr<const Generator> generator, Sequence sequence);
+
+ private:
+  friend class Generation;
+  friend class Generator;
+
+  /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
+  Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
+  void publish_length() noexcept { length_.store(sequence_.length(), std::memory_order_relaxed); }
+
+  std::shared_ptr<const Generator> generator_;
+  Sequence sequence_;
+  mutable InUseFlag in_use_;
+  CancelFlag cancel_;
+  std::atomic<int32_t> length_{0};
+  std::atomic<float> progress_{0.0F};
+};
+
+}  // namespace gen::generate

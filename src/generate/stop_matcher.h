@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// StopMatcher: lets text through up to the first stop string and never a byte of it. Text is fed in
+// pieces of any size; what may still become a stop string is held back, no more and no longer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gen::generate {
+
+/// Follows every stop string with its Knuth-Morris-Pratt automaton: time is linear in the text
+/// times the number of stop strings, whatever they look like.
+/// Threads: one at a time.
+class StopMatcher {
+ public:
+  /// Empty strings are ignored.
+  explicit StopMatcher(std::span<const std::string> stops);
+
+  /// Appends to `out` what is now known to belong to no stop string. True when one has completed in
+  /// this piece: then `out` got all text before it, the rest is dropped and feeding is over. If
+  /// several complete in one piece, the one that starts first counts.
+  bool feed(std::string_view piece, std::string* out);
+
+  /// Appends what is held back, at the end of the text.
+  void flush(std::string* out);
+
+  /// Bytes held back: the longest suffix of the text that is a proper prefix of a stop string.
+  [[nodiscard]] size_t held() const noexcept { return held_.size(); }
+
+ private:
+  struct Stop {
+    std::string text;
+    std::vector<uint32_t> border;  // [i]: longest proper border of text[0, i]
+    size_t matched = 0;            // bytes of `text` that the text so far ends with
+  };
+
+  std::vector<Stop> stops_;
+  std::string held_;
+};
+
+}  // namespace gen::generate

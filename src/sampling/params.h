@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request asks of sampling, as plain data. A generating call copies it on entry, so one
+// object may serve many calls. The setters check what they store; the fields may be filled by hand
+// too, out-of-range values then read as the nearest "off" value. Read next: chain.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/status.h"
+
+namespace gen::sampling {
+
+constexpr int32_t kDefaultMaxNewTokens = 256;
+constexpr int32_t kMaxLogprobs = 1024;
+
+/// Added to a token's logit before anything else; -inf bans the token.
+struct LogitBias {
+  int32_t token = 0;
+  float bias = 0.0F;
+};
+
+struct SamplingParams {
+  double temperature = 1.0;         // <= 0: greedy
+  int32_t top_k = 0;                // 0 or >= vocabulary: off
+  double top_p = 1.0;               // <= 0 or >= 1: off
+  double min_p = 0.0;               // 0: off
+  double repetition_penalty = 1.0;  // <= 0 or 1: off
+  int32_t penalty_window = 0;       // last generated tokens that count, 0: all of this call
+  int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
+  uint64_t seed = 0;
+  int32_t logprobs = 0;               // alternatives reported beside each chosen token
+  bool ignore_eos = false;            // the tokenizer's end tokens do not stop
+  std::vector<LogitBias> logit_bias;  // ascending by token, one entry per token
+  std::vector<int32_t> stop_tokens;
+  std::vector<std::string> stop_strings;     // empty ones are ignored
+  std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
+
+  // Each setter returns kInvalidArgument naming the value and the range, and then has changed
+  // nothing.
+  Status set_temperature(double value);         // finite
+  Status set_top_k(int32_t value);              // >= 0
+  Status set_top_p(double value);               // finite
+  Status set_min_p(double value);               // [0, 1]
+  Status set_repetition_penalty(double value);  // finite
+  Status set_penalty_window(int32_t value);     // >= 0
+  Status set_max_new_tokens(int32_t value);     // any
+  Status set_logprobs(int32_t value);           // [0, kMaxLogprobs]
+  /// `token` >= 0, `bias` finite or -inf; replaces a former bias of the token, 0 removes it.
+  Status set_logit_bias(int32_t token, float bias);
+  Status add_stop_token(int32_t token);  // >= 0; twice is once
+  /// Must be UTF-8, since text that is not never comes out.
+  Status add_stop_string(std::string_view text);
+
+  /// kOutOfRange for a stop token or a bias outside the vocabulary. Called when a request begins.
+  [[nodiscard]] Status check_vocab(int32_t vocab_size) const;
+  [[nodiscard]] int32_t effective_max_new_tokens() const noexcept {
+    return max_new_tokens > 0 ? max_new_tokens : kDefaultMaxNewTokens;
+  }
+};
+
+}  // namespace gen::sampling
