@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate chat: a conversation at the terminal, in the model's own form. /reset starts anew, /exit
+// or the end of input leaves, Ctrl-C stops an answer.
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interrupt.h"
+#include "model_file.h"
+#include "results.h"
+#include "sampling_options.h"
+
+namespace cli {
+namespace {
+
+struct ChatRun {
+  ModelChoice model;
+  SamplingChoice sampling;
+  std::string system;
+  bool stats = false;
+};
+
+int print_piece(void*, const gen_token* token) {
+  std::fwrite(token->text, 1, token->text_len, stdout);
+  std::fflush(stdout);
+  return 0;
+}
+
+/// Adds a message and the opening of the answer to the session. What came before is there already,
+/// so only the new turn is laid out; the line break that ends the turn before it comes first.
+void append_turn(const Model& model, const Session& session, const std::string& system,
+                 const std::string& line) {
+  auto chat = make<Chat>(gen_chat_new);
+  gen_error error;
+  const bool first = gen_session_length(session.get()) == 0;
+  if (first && !system.empty()) {
+    check(gen_chat_add(chat.get(), "system", system.data(), system.size(), &error), error);
+  }
+  check(gen_chat_add(chat.get(), "user", line.data(), line.size(), &error), error);
+  std::string text = text_of([&](char* buf, size_t capacity, size_t* n, gen_error* e) {
+    return gen_chat_format(model.get(), chat.get(), 1, buf, capacity, n, e);
+  });
+  if (!first) text.insert(0, "\n");
+
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
+  const uint32_t flags = GEN_ENCODE_PARSE_SPECIAL | (first ? GEN_ENCODE_ADD_BOS : 0U);
+  size_t n = 0;
+  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, nullptr, 0, &n, &error),
+        error);
+  std::vector<int32_t> ids(n);
+  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(), ids.size(), &n,
+                             &error),
+        error);
+  check(gen_session_append_tokens(session.get(), ids.data(), n, &error), error);
+}
+
+/// One turn, streamed to standard output.
+void answer(const Model& model, const Session& session, const ChatRun& options,
+            const Sampling& sampling, const std::string& line) {
+  append_turn(model, session, options.system, line);
+  gen_result* raw = nullptr;
+  gen_error error;
+  gen_status status = GEN_OK;
+  {
+    const InterruptGuard interrupt(session.get());
+    status = gen_session_generate_stream(session.get(), "", 0, sampling.get(), print_piece, nullptr,
+                                         &raw, &error);
+  }
+  const Result result(raw);
+  std::cout << "\n" << std::flush;
+  if (result != nullptr && options.stats) std::cerr << speed_line(result.get()) << "\n";
+  if (status != GEN_OK && status != GEN_ERROR_CANCELLED) throw Failure(error.message);
+}
+
+void chat(const ChatRun& options) {
+  const Model model = load_model(options.model);
+  const Generator generator = make_generator(model, options.model);
+  const Session session = make<Session>(gen_session_new, generator.get());
+  const Sampling sampling = make_sampling(options.sampling);
+  const bool terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  if (terminal) std::cerr << "/reset starts anew, /exit leaves, Ctrl-C stops an answer\n";
+  std::string line;
+  for (;;) {
+    if (terminal) std::cerr << "> ";
+    if (!std::getline(std::cin, line) || line == "/exit") break;
+    if (line.empty()) continue;
+    gen_error error;
+    if (line == "/reset") {
+      check(gen_session_reset(session.get(), &error), error);
+      continue;
+    }
+    try {
+      answer(model, session, options, sampling, line);
+    } catch (const Failure& failure) {
+      if (!terminal) throw;
+      std::cerr << "generate: " << failure.what() << "\n";
+    }
+  }
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app) {
+  auto options = std::make_shared<ChatRun>();
+  options->sampling.temperature = 0.6;
+  CLI::App* command = app.add_subcommand("chat", "talk with the model");
+  add_model_options(*command, options->model);
+  add_kv_option(*command, options->model);
+  add_sampling_options(*command, options->sampling);
+  command->add_option("--system", options->system, "the system message");
+  command->add_flag("--stats", options->stats, "print speeds to standard error");
+  command->callback([options] { chat(*options); });
+}
+
+}  // namespace cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's commands. Each file adds its options to the parser and a callback that does the
+// work; shared options are in common.h.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace cli {
+
+void add_run(CLI::App& app);
+void add_chat(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_logits(CLI::App& app);
+void add_perplexity(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_bench(CLI::App& app);
+
+}  // namespace cli

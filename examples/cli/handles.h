@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C handles with destructors, and failures as one C++ exception that main() prints. Public
+// headers only.
+#pragma once
+
+#include <generate/experimental.h>
+#include <generate/generate.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace cli {
+
+/// What went wrong, as one line, with the exit code to leave with.
+struct Failure : std::runtime_error {
+  explicit Failure(const std::string& message, int code = 1)
+      : std::runtime_error(message), exit_code(code) {}
+  int exit_code;
+};
+
+/// Turns a failing status into a Failure.
+inline void check(gen_status status, const gen_error& error) {
+  if (status != GEN_OK) throw Failure(error.message);
+}
+
+template <auto Free>
+struct Deleter {
+  template <typename T>
+  void operator()(T* handle) const {
+    Free(handle);
+  }
+};
+template <typename T, auto Free>
+using Handle = std::unique_ptr<T, Deleter<Free>>;
+
+using Model = Handle<gen_model, gen_model_free>;
+using ModelOptions = Handle<gen_model_options, gen_model_options_free>;
+using Tokenizer = Handle<gen_tokenizer, gen_tokenizer_free>;
+using Chat = Handle<gen_chat, gen_chat_free>;
+using Options = Handle<gen_options, gen_options_free>;
+using Generator = Handle<gen_generator, gen_free>;
+using Session = Handle<gen_session, gen_session_free>;
+using Sampling = Handle<gen_sampling, gen_sampling_free>;
+using Result = Handle<gen_result, gen_result_free>;
+using Cache = Handle<kv_cache, kv_cache_free>;
+
+/// Calls make(args…, &handle, &error) and owns what it gave.
+template <typename H, typename F, typename... Args>
+H make(F function, Args... args) {
+  typename H::pointer raw = nullptr;
+  gen_error error;
+  check(function(args..., &raw, &error), error);
+  return H(raw);
+}
+
+/// Text from a function that fills (buf, capacity, &n, &error).
+template <typename F>
+std::string text_of(F function) {
+  size_t n = 0;
+  gen_error error;
+  check(function(nullptr, size_t{0}, &n, &error), error);
+  std::string text(n + 1, '\0');
+  check(function(text.data(), text.size(), &n, &error), error);
+  text.resize(n);
+  return text;
+}
+
+}  // namespace cli

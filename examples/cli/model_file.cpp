@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// See model_file.h.
+#include "model_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "progress_bar.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+int on_progress(void* bar, double share) {
+  static_cast<ProgressBar*>(bar)->update(share);
+  return 0;
+}
+
+fs::path program_folder() {
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  return failure ? fs::path(".") : program.parent_path();
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelChoice& choice) {
+  command.add_option("-m,--model", choice.path, "GGUF file (the bundled model if not given)");
+  command.add_option("-t,--threads", choice.threads, "threads (one per usable CPU if not given)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--ctx", choice.max_seq_len, "cap the context length")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_kv_option(CLI::App& command, ModelChoice& choice) {
+  command.add_option("--kv", choice.kv, "what keys and values are stored as")
+      ->check(CLI::IsMember({"fp32", "fp16"}))
+      ->capture_default_str();
+}
+
+std::string find_file(const std::string& given, const char* bundled_name) {
+  if (!given.empty()) return given;
+  const char* environment = std::getenv("GEN_MODEL");
+  const bool is_model = fs::path(bundled_name).extension() == ".gguf";
+  if (is_model && environment != nullptr && *environment != '\0') return environment;
+  const fs::path installed =
+      (program_folder() / ".." / "share" / "generate" / bundled_name).lexically_normal();
+  if (fs::exists(installed)) return installed.string();
+  const fs::path source = fs::path(GEN_SOURCE_DIR) / "examples" / "demo_model" / bundled_name;
+  if (fs::exists(source)) return source.string();
+  throw Failure("no model: GEN_MODEL is not set, and neither " + installed.string() + " nor " +
+                source.string() + " is there; give one with -m");
+}
+
+Model load_model(const ModelChoice& choice) {
+  auto options = make<ModelOptions>(gen_model_options_new);
+  gen_error error;
+  if (choice.threads > 0) {
+    check(gen_model_options_set_threads(options.get(), choice.threads, &error), error);
+  }
+  if (choice.max_seq_len > 0) {
+    check(gen_model_options_set_max_seq_len(options.get(), choice.max_seq_len, &error), error);
+  }
+  const std::string path = find_file(choice.path, "story.gguf");
+  ProgressBar bar("loading");
+  check(gen_model_options_set_progress(options.get(), on_progress, &bar, &error), error);
+  return make<Model>(gen_model_load, path.c_str(), options.get());
+}
+
+Tokenizer load_tokenizer(const ModelChoice& choice) {
+  return make<Tokenizer>(gen_tokenizer_load, find_file(choice.path, "story.gguf").c_str());
+}
+
+Generator make_generator(const Model& model, const ModelChoice& choice) {
+  auto options = make<Options>(gen_options_new);
+  gen_error error;
+  check(gen_options_set_kv_dtype(options.get(), choice.kv.c_str(), &error), error);
+  return make<Generator>(gen_create, model.get(), options.get());
+}
+
+Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens) {
+  const gen_model_config* config = gen_model_get_config(model.get());
+  const int32_t capacity = std::min(tokens, gen_model_config_max_seq_len(config));
+  return make<Cache>(choice.kv == "fp16" ? kv_cache_fp16_new : kv_cache_new,
+                     gen_model_config_num_layers(config), capacity);
+}
+
+}  // namespace cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding and loading the model: the -m option, the bundled model, the progress bar.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "commands.h"
+#include "handles.h"
+
+namespace cli {
+
+/// The options that every command with a model has.
+struct ModelChoice {
+  std::string path;         // -m; empty means the bundled model
+  int32_t threads = 0;      // -t; 0 means one per usable CPU
+  int32_t max_seq_len = 0;  // --ctx; 0 means the model's own
+  std::string kv = "fp32";  // --kv
+};
+
+void add_model_options(CLI::App& command, ModelChoice& choice);
+void add_kv_option(CLI::App& command, ModelChoice& choice);
+
+/// -m if given, else GEN_MODEL, else share/generate beside the program, else the source tree; a
+/// Failure names all three places if nothing is there.
+std::string find_file(const std::string& given, const char* bundled_name);
+
+/// Loads with a progress bar when standard error is a terminal.
+Model load_model(const ModelChoice& choice);
+Tokenizer load_tokenizer(const ModelChoice& choice);
+Generator make_generator(const Model& model, const ModelChoice& choice);
+/// An empty cache of the chosen kind with room for `tokens`.
+Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens);
+
+}  // namespace cli

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bar on standard error, drawn only when that is a terminal, and wiped when done.
+#pragma once
+
+#include <string>
+
+namespace cli {
+
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  /// `share` in [0, 1]; draws when a per cent more is done.
+  void update(double share);
+
+ private:
+  std::string label_;
+  bool terminal_;
+  int shown_ = -1;
+};
+
+}  // namespace cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// See results.h.
+#include "results.h"
+
+#include <cstdio>
+#include <vector>
+
+namespace cli {
+namespace {
+
+double rate(int64_t tokens, double seconds) {
+  return tokens > 0 && seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
+}
+
+/// Tokens that a decode step made; the first one comes out of the prompt's last step.
+double decode_rate(const gen_result* result) {
+  return rate(usage_of(result, "completion") - 1, timing_of(result, "decode"));
+}
+
+}  // namespace
+
+const char* finish_reason_name(int32_t reason) {
+  constexpr const char* kNames[] = {"none",
+                                    "stop_token",
+                                    "stop_string",
+                                    "length",
+                                    "context_full",
+                                    "grammar_complete",
+                                    "grammar_dead_end",
+                                    "cancelled",
+                                    "callback",
+                                    "error"};
+  constexpr int32_t kCount = sizeof kNames / sizeof kNames[0];
+  return reason >= 0 && reason < kCount ? kNames[reason] : "unknown";
+}
+
+int64_t usage_of(const gen_result* result, const char* key) {
+  int64_t value = 0;
+  gen_error error;
+  check(gen_result_usage(result, key, &value, &error), error);
+  return value;
+}
+
+double timing_of(const gen_result* result, const char* key) {
+  double seconds = 0;
+  gen_error error;
+  check(gen_result_timings(result, key, &seconds, &error), error);
+  return seconds;
+}
+
+nlohmann::ordered_json result_json(const gen_result* result) {
+  size_t n = 0;
+  const char* text = gen_result_text(result, &n);
+  nlohmann::ordered_json json;
+  json["text"] = std::string(text, n);
+  const int32_t* tokens = gen_result_tokens(result, &n);
+  json["tokens"] = n > 0 ? std::vector<int32_t>(tokens, tokens + n) : std::vector<int32_t>();
+  json["finish_reason"] = finish_reason_name(gen_result_finish_reason(result));
+  for (const char* key : {"prompt", "prompt_cached", "completion"}) {
+    json["usage"][key] = usage_of(result, key);
+  }
+  for (const char* key : {"prefill", "first_token", "decode", "total"}) {
+    json["timings"][key] = timing_of(result, key);
+  }
+  json["timings"]["prefill_tps"] = rate(usage_of(result, "prompt"), timing_of(result, "prefill"));
+  json["timings"]["decode_tps"] = decode_rate(result);
+  return json;
+}
+
+std::string speed_line(const gen_result* result) {
+  char line[160];
+  std::snprintf(
+      line, sizeof line,
+      "prompt: %lld tokens, %.1f tokens per second; answer: %lld tokens, %.1f tokens per second",
+      static_cast<long long>(usage_of(result, "prompt")),
+      rate(usage_of(result, "prompt"), timing_of(result, "prefill")),
+      static_cast<long long>(usage_of(result, "completion")), decode_rate(result));
+  return line;
+}
+
+}  // namespace cli

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate run: continue a prompt, streaming to the terminal, or as one JSON object.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <iterator>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "interrupt.h"
+#include "model_file.h"
+#include "progress_bar.h"
+#include "results.h"
+#include "sampling_options.h"
+
+namespace cli {
+namespace {
+
+struct Run {
+  ModelChoice model;
+  SamplingChoice sampling;
+  std::string prompt;
+  bool json = false;
+  bool echo = false;
+  bool stats = false;
+};
+
+int print_piece(void*, const gen_token* token) {
+  std::fwrite(token->text, 1, token->text_len, stdout);
+  std::fflush(stdout);
+  return 0;
+}
+
+int swallow_piece(void*, const gen_token*) { return 0; }
+
+/// Watches a session's progress through its prompt from a thread of its own, if anybody can see it.
+class PrefillWatch {
+ public:
+  explicit PrefillWatch(const gen_session* session) {
+    if (isatty(STDERR_FILENO) != 1) return;
+    thread_ = std::thread([this, session] {
+      std::unique_ptr<ProgressBar> bar;
+      for (int tick = 0; !done_; ++tick) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        const double share = gen_session_progress(session);
+        if (share >= 1) {
+          bar.reset();
+        } else if (tick > 10 && share > 0) {
+          if (bar == nullptr) bar = std::make_unique<ProgressBar>("reading");
+          bar->update(share);
+        }
+      }
+    });
+  }
+  ~PrefillWatch() {
+    done_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  PrefillWatch(const PrefillWatch&) = delete;
+  PrefillWatch& operator=(const PrefillWatch&) = delete;
+
+ private:
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+void run(const Run& options) {
+  std::string prompt = options.prompt;
+  if (prompt == "-") {
+    prompt.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  const Model model = load_model(options.model);
+  const Generator generator = make_generator(model, options.model);
+  const Session session = make<Session>(gen_session_new, generator.get());
+  const Sampling sampling = make_sampling(options.sampling);
+  if (options.echo && !options.json) std::cout << prompt << std::flush;
+
+  gen_result* raw = nullptr;
+  gen_error error;
+  gen_status status = GEN_OK;
+  {
+    const InterruptGuard interrupt(session.get());
+    const PrefillWatch watch(session.get());
+    status = gen_session_generate_stream(session.get(), prompt.data(), prompt.size(),
+                                         sampling.get(), options.json ? swallow_piece : print_piece,
+                                         nullptr, &raw, &error);
+  }
+  const Result result(raw);
+  if (result != nullptr) {
+    if (options.json) {
+      std::cout << result_json(result.get())
+                       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                << "\n";
+    } else {
+      std::cout << "\n" << std::flush;
+    }
+    if (options.stats) std::cerr << speed_line(result.get()) << "\n";
+  }
+  if (status != GEN_OK) throw Failure(error.message);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<Run>();
+  CLI::App* command = app.add_subcommand("run", "continue a prompt");
+  add_model_options(*command, options->model);
+  add_kv_option(*command, options->model);
+  add_sampling_options(*command, options->sampling);
+  command->add_option("-p,--prompt", options->prompt, "text to continue; - reads standard input")
+      ->required();
+  command->add_flag("--json", options->json, "print one JSON object at the end");
+  command->add_flag("--echo", options->echo, "print the prompt before its continuation");
+  command->add_flag("--stats", options->stats, "print speeds to standard error");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace cli

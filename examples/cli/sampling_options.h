@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command-line options that choose tokens, shared by run and chat.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "handles.h"
+
+namespace cli {
+
+struct SamplingChoice {
+  int32_t max_new_tokens = 256;
+  double temperature = 0.8;
+  int32_t top_k = 40;
+  double top_p = 0.95;
+  double min_p = 0.05;
+  double repetition_penalty = 1.0;
+  uint64_t seed = 0;
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+};
+
+void add_sampling_options(CLI::App& command, SamplingChoice& choice);
+Sampling make_sampling(const SamplingChoice& choice);
+
+}  // namespace cli
