@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# From a fresh checkout to a story on the terminal: installs what is missing, builds a release, runs the bundled model.
+# Safe to run again; the second time only the story is new.
+set -eu
+cd "$(dirname "$0")/.."
+
+echo "== 1/3 packages"
+cmake/install_packages.sh build
+
+echo "== 2/3 build (build/release)"
+launcher=""
+if command -v ccache >/dev/null; then launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"; fi
+# shellcheck disable=SC2086  # empty means no argument
+cmake --preset release $launcher >/dev/null
+cmake --build --preset release
+
+echo "== 3/3 a story"
+exec build/release/bin/generate run -p "${1:-Once upon a time}" -n 200 --temp 0.7 --seed "${2:-7}"

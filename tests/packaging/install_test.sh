@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs into an empty prefix and looks at what came: install_test.sh <cmake> <build> <prefix> <libdir>
+set -eu
+cmake=$1 build=$2 prefix=$3 libdir=$4
+
+rm -rf "$prefix"
+"$cmake" --install "$build" --prefix "$prefix" >/dev/null
+
+for file in include/generate/generate.h include/generate/experimental.h "$libdir/libgenerate.a" \
+  "$libdir/pkgconfig/generate.pc" "$libdir/cmake/generate/generateConfig.cmake" \
+  share/generate/story.gguf share/generate/draft.gguf share/generate/heldout.txt bin/generate; do
+  test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
+done
+for link in libgenerate.so libgenerate.so.0; do
+  test -L "$prefix/$libdir/$link" || { echo "not a link: $libdir/$link"; exit 1; }
+done
+soname=$(readelf -d "$prefix/$libdir/libgenerate.so" | sed -n 's/.*SONAME.*\[\(.*\)\].*/\1/p')
+test "$soname" = libgenerate.so.0 || { echo "soname is '$soname'"; exit 1; }
+# Nothing installed may point back into the source or build tree.
+source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
+if grep -rIlF -e "$source/" -e "$build/" "$prefix"; then
+  echo "the files above name the source or build tree"
+  exit 1
+fi
+for file in "$prefix/$libdir/libgenerate.so.0" "$prefix/bin/generate"; do
+  if readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -F "$build"; then
+    echo "$file looks for libraries in the build tree"
+    exit 1
+  fi
+done
