@@ -27,4 +27,6 @@ if(GEN_SANITIZE)
     -fno-sanitize-recover=all)
   target_link_options(gen_settings INTERFACE -fsanitize=${GEN_SANITIZE})
 endif()
-target_include_directories(gen_settings INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+# "room/file.h" is a room's header, <generate/file.h> a public one; the generate room makes both names exist.
+target_compile_options(gen_settings INTERFACE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src")
+target_include_directories(gen_settings INTERFACE ${PROJECT_SOURCE_DIR}/include)
