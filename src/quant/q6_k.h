@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Q6_K: 256 weights of 6 bits in sixteen runs of 16, each with a scale of 8 bits; 6.5625 bits per
+// weight.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gen::quant {
+
+/// w = d * scale[s] * (q - 32), q in [0, 63], s = index / 16. Reference codec: decode_q6_k,
+/// encode_q6_k.
+/// The block is two halves of 128 weights. Weight 32 * g + i of a half (g in 0..3, i in 0..31):
+/// low 4 bits in low[64 * half + 32 * (g % 2) + i], lower half of the byte for g < 2, else upper;
+/// high 2 bits in high[32 * half + i], bits 2 * g and 2 * g + 1.
+struct Q6_KBlock {
+  uint8_t low[128];
+  uint8_t high[64];
+  int8_t scales[16];
+  uint16_t d;  // scale of the scales, binary16
+};
+static_assert(sizeof(Q6_KBlock) == 210 && alignof(Q6_KBlock) == 2);
+
+/// The stored q of weight `index`, in [0, 63].
+int q6_k_level(const Q6_KBlock& block, int index) noexcept;
+
+void decode_q6_k(const std::byte* blocks, float* out, int64_t n);
+/// Searches each run's scale, of either sign, for the least weighted squared error.
+void encode_q6_k(const float* x, std::byte* blocks, int64_t n);
+
+}  // namespace gen::quant

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Q8_0: 32 weights as signed bytes with one scale; 8.5 bits per weight.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gen::quant {
+
+/// w[i] = d * q[i]. Reference codec: decode_q8_0, encode_q8_0.
+struct Q8_0Block {
+  uint16_t d;    // scale, binary16
+  int8_t q[32];  // in order; encoders use [-127, 127], files may hold -128
+};
+static_assert(sizeof(Q8_0Block) == 34 && alignof(Q8_0Block) == 2);
+
+void decode_q8_0(const std::byte* blocks, float* out, int64_t n);
+/// d = amax / 127 as binary16, q = w / d rounded to nearest even.
+void encode_q8_0(const float* x, std::byte* blocks, int64_t n);
+
+}  // namespace gen::quant
