@@ -10,13 +10,19 @@
 
 namespace gen::engine::cpu {
 
-struct ActivationKernels;  // activations.h
-struct LinearKernels;      // linear_kernels.h
+struct ActivationKernels;   // activations.h
+struct AttentionKernels;    // attention.h
+struct ElementwiseKernels;  // elementwise.h
+struct LinearKernels;       // linear_kernels.h
+struct RmsNormKernels;      // rms_norm.h
 
 struct KernelTable {
   CpuLevel level = CpuLevel::kScalar;
   const ActivationKernels* activations = nullptr;
+  const AttentionKernels* attention = nullptr;
+  const ElementwiseKernels* elementwise = nullptr;
   const LinearKernels* linear = nullptr;
+  const RmsNormKernels* rms_norm = nullptr;
 };
 
 /// The table for `level`, with the nearest lower kernels where a level has none of its own.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of elementwise.h, compiled once per target.
+//   Work:   sixteen elements a step; a last partial step goes through a padded copy.
+//   Needs:  nothing of alignment; y may be an input, since a step loads before it stores.
+//   Error:  add exact; swiglu <= 5 ulp (exp 2, two additions and divisions, product).
+
+#if defined(GEN_ENGINE_CPU_ELEMENTWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef GEN_ENGINE_CPU_ELEMENTWISE_INL_H_
+#undef GEN_ENGINE_CPU_ELEMENTWISE_INL_H_
+#else
+#define GEN_ENGINE_CPU_ELEMENTWISE_INL_H_
+#endif
+
+#include "engine/cpu/elementwise.h"
+#include "engine/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gen::engine::cpu {
+namespace HWY_NAMESPACE {
+
+inline void add_rows(const float* a, const float* b, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(add(load(a + i), load(b + i)), y + i);
+  if (i < n) store_first(add(load_first(a + i, n - i), load_first(b + i, n - i)), y + i, n - i);
+}
+
+inline void swiglu_rows(const float* gate, const float* up, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(mul(silu(load(gate + i)), load(up + i)), y + i);
+  if (i < n) {
+    const Lanes16 gated = silu(load_first(gate + i, n - i));
+    store_first(mul(gated, load_first(up + i, n - i)), y + i, n - i);
+  }
+}
+
+inline void to_half_rows(const float* x, uint16_t* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(load(x + i), y + i);
+  if (i < n) store_first(load_first(x + i, n - i), y + i, n - i);
+}
+
+constexpr ElementwiseKernels kElementwise = {add_rows, swiglu_rows, to_half_rows};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gen::engine::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // GEN_ENGINE_CPU_ELEMENTWISE_INL_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_add and run_swiglu: rows split over threads, kernels from elementwise.h.
+#include "engine/cpu/elementwise.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/cpu/elementwise-inl.h"
+#include "engine/cpu/lanes.h"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "engine/cpu/elementwise-inl.h"
+
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/parallel_rows.h"
+
+namespace gen::engine::cpu {
+
+const ElementwiseKernels* elementwise_kernels(CpuLevel level) noexcept {
+  return GEN_LANES_PICK(level, kElementwise);
+}
+
+Status run_add(CpuContext& context, const AddArgs& args) {
+  const auto kernel = context.kernels.elementwise->add;
+  const int64_t cols = args.y.cols;
+  parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
+    for (int64_t t = begin; t < end; ++t) {
+      kernel(args.a.data + t * args.a.stride, args.b.data + t * args.b.stride,
+             args.y.data + t * args.y.stride, cols);
+    }
+  });
+  return {};
+}
+
+Status run_swiglu(CpuContext& context, const SwiGluArgs& args) {
+  const auto kernel = context.kernels.elementwise->swiglu;
+  const int64_t cols = args.y.cols;
+  parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
+    for (int64_t t = begin; t < end; ++t) {
+      kernel(args.gate.data + t * args.gate.stride, args.up.data + t * args.up.stride,
+             args.y.data + t * args.y.stride, cols);
+    }
+  });
+  return {};
+}
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a kernel written once on sixteen lanes (lanes-inl.h) becomes one copy per CPU level. Unlike
+// bodies that have a separate scalar file, these are also compiled for plain C++, so the scalar
+// level and the fast ones are the same text. A kernel's .cpp says
+//
+//   #define HWY_TARGET_INCLUDE "engine/cpu/<op>-inl.h"
+//   #include "engine/cpu/lanes.h"
+//   #include "hwy/foreach_target.h"  // IWYU pragma: keep
+//   #include "engine/cpu/<op>-inl.h"
+//
+// and asks GEN_LANES_PICK for the copy of a level. Include this before any Highway header.
+#pragma once
+
+#include "base/cpu.h"
+#include "engine/cpu/simd.h"
+
+#define HWY_COMPILE_ALL_ATTAINABLE
+#include "hwy/detect_targets.h"
+
+// Highway's target for plain C++ depends on the compiler; both mean the scalar level here.
+#if HWY_TARGETS & HWY_EMU128
+#define GEN_LANES_SCALAR N_EMU128
+#else
+#define GEN_LANES_SCALAR N_SCALAR
+#endif
+
+/// Address of `table` in the namespace for `level`; levels above AVX-512 share its copy.
+#if defined(__x86_64__)
+#define GEN_LANES_PICK(level, table)                                                 \
+  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table \
+   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table \
+                                                                    : &GEN_LANES_SCALAR::table)
+#elif defined(__aarch64__)
+#define GEN_LANES_PICK(level, table) \
+  ((level) == CpuLevel::kNeon ? &N_NEON::table : &GEN_LANES_SCALAR::table)
+#else
+#define GEN_LANES_PICK(level, table) (&GEN_LANES_SCALAR::table)
+#endif
+
+/// Complete unrolling of the loop that follows, so that arrays of registers stay in registers.
+#if defined(__clang__)
+#define GEN_UNROLL _Pragma("unroll")
+#else
+#define GEN_UNROLL _Pragma("GCC unroll 16")
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// exp, tanh and silu on sixteen lanes from fused multiply-adds, additions and divisions only, so
+// that every level gives the same bits. Coefficients are Chebyshev fits of ours, rounded to float.
+// Errors are measured in tests/engine/math_test.cpp. Read next: lanes-inl.h.
+
+#if defined(GEN_ENGINE_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef GEN_ENGINE_CPU_MATH_INL_H_
+#undef GEN_ENGINE_CPU_MATH_INL_H_
+#else
+#define GEN_ENGINE_CPU_MATH_INL_H_
+#endif
+
+#include "engine/cpu/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gen::engine::cpu {
+namespace HWY_NAMESPACE {
+
+/// e^x, error below 2 ulp, gradual underflow, exactly 0 from -104 down, infinity above 88.73, NaN
+/// stays NaN. x = k ln 2 + r; e^r = 1 + r + r^2 P(r); 2^k in two factors, since k reaches -150.
+template <typename V>
+HWY_INLINE V exp(V x) {
+  using L = LanesOf<V>;
+  // The bound is the first operand, so that a NaN in x is what remains.
+  x = min(L::splat(89.0F), x);
+  x = max(L::splat(-104.0F), x);
+  const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagic));
+  const V k = sub(shifted, L::splat(kRoundMagic));
+  V r = fma(k, L::splat(-0.693147182F), x);
+  r = fma(k, L::splat(1.90465421e-9F), r);
+  V p = L::splat(0.00139261840F);
+  p = fma(p, r, L::splat(0.00836317893F));
+  p = fma(p, r, L::splat(0.0416665561F));
+  p = fma(p, r, L::splat(0.166665763F));
+  p = fma(p, r, L::splat(0.5F));
+  const V e = fma(mul(r, r), p, r);
+  V first;
+  V second;
+  exp2_halves(shifted, &first, &second);
+  return mul(mul(add(e, L::splat(1.0F)), first), second);
+}
+
+/// tanh x: x + x^3 P(x^2) below 0.625, 1 - 2 / (e^2|x| + 1) above, the sign of x.
+template <typename V>
+HWY_INLINE V tanh(V x) {
+  using L = LanesOf<V>;
+  const V size = abs(x);
+  const V y = mul(x, x);
+  V p = L::splat(0.00226950180F);
+  p = fma(p, y, L::splat(-0.00832318701F));
+  p = fma(p, y, L::splat(0.0217625033F));
+  p = fma(p, y, L::splat(-0.0539584607F));
+  p = fma(p, y, L::splat(0.133332998F));
+  p = fma(p, y, L::splat(-0.333333343F));
+  const V small = fma(mul(x, y), p, x);
+  const V large =
+      sub(L::splat(1.0F), div(L::splat(2.0F), add(exp(add(size, size)), L::splat(1.0F))));
+  return if_less(size, L::splat(0.625F), small, copy_sign(large, x));
+}
+
+/// x / (1 + e^-x)
+template <typename V>
+HWY_INLINE V silu(V x) {
+  using L = LanesOf<V>;
+  const V one = L::splat(1.0F);
+  return div(x, add(one, exp(sub(L::splat(0.0F), x))));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gen::engine::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // GEN_ENGINE_CPU_MATH_INL_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_rms_norm: rows split over threads; a row goes out as floats, packed for products, or both.
+#include "engine/cpu/rms_norm.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/cpu/rms_norm-inl.h"
+#include "engine/cpu/lanes.h"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "engine/cpu/rms_norm-inl.h"
+
+#include "engine/cpu/activations.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/parallel_rows.h"
+
+namespace gen::engine::cpu {
+
+const RmsNormKernels* rms_norm_kernels(CpuLevel level) noexcept {
+  return GEN_LANES_PICK(level, kRmsNorm);
+}
+
+Status run_rms_norm(CpuContext& context, const RmsNormArgs& args) {
+  const int64_t rows = args.x.rows;
+  const int64_t cols = args.x.cols;
+  // Packing alone still needs the floats of one row at a time, per thread.
+  const int64_t row_floats = (cols + kLanes - 1) / kLanes * kLanes;
+  float* temporary = nullptr;
+  if (args.y.data == nullptr) {
+    const auto threads = static_cast<size_t>(threads_for_rows(context, rows, cols));
+    std::byte* memory = nullptr;
+    GEN_TRY(
+        context.stream.scratch(threads * static_cast<size_t>(row_floats) * sizeof(float), &memory));
+    temporary = reinterpret_cast<float*>(memory);
+  }
+  const auto kernel = context.kernels.rms_norm->row;
+  parallel_rows(context, rows, cols, [&](int64_t begin, int64_t end, int32_t thread) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* y = args.y.data != nullptr ? args.y.data + t * args.y.stride
+                                        : temporary + thread * row_floats;
+      kernel(args.x.data + t * args.x.stride, args.w, args.eps, y, cols);
+      if (args.packed.data != nullptr) pack_row(context.kernels, y, args.packed, t);
+    }
+  });
+  return {};
+}
+
+}  // namespace gen::engine::cpu
