@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 
@@ -54,6 +55,13 @@ class Engine {
   virtual Status select_rows(Stream& stream, const SelectRowsArgs& args) = 0;
   virtual Status add(Stream& stream, const AddArgs& args) = 0;
   virtual Status swiglu(Stream& stream, const SwiGluArgs& args) = 0;
+  /// Copies host memory to engine memory; the host bytes may go when it returns. The default is for
+  /// engines whose memory is the host's.
+  virtual Status upload(Stream& stream, void* memory, const void* host, size_t bytes) {
+    static_cast<void>(stream);
+    std::memcpy(memory, host, bytes);
+    return {};
+  }
   /// Copies engine memory to host memory.
   virtual Status download(Stream& stream, void* host, const void* memory, size_t bytes) = 0;
   /// Waits for everything enqueued; reports the first failure.

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fusion in two passes: decide for each product into what it goes (Fate), then emit instructions in
+// the order of the nodes. See fusion.h.
+#include "graph/fusion.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gen::graph {
+namespace {
+
+enum class Fate {
+  kAlone,
+  kGated,     // emitted by the swiglu node
+  kResidual,  // emitted by the add node
+  kStacked,   // emitted by the first of its stack
+};
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const FusionOptions& options)
+      : graph_(graph),
+        options_(options),
+        uses_(graph.nodes.size()),
+        fates_(graph.nodes.size(), Fate::kAlone),
+        stacks_(graph.nodes.size()),
+        folded_(graph.nodes.size(), -1),
+        places_(graph.nodes.size()),
+        packed_(graph.nodes.size()) {}
+
+  Program run() {
+    program_.vectors = graph_.vectors;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const int32_t input : graph_.nodes[n].inputs) {
+        if (input >= 0) uses_[at(input)].push_back(static_cast<int32_t>(n));
+      }
+    }
+    decide();
+    emit_angles();
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) emit(static_cast<int32_t>(n));
+    std::stable_partition(program_.instructions.begin(), program_.instructions.end(),
+                          [](const Instruction& instruction) { return !instruction.selected; });
+    return std::move(program_);
+  }
+
+ private:
+  const Node& node(int32_t n) const { return graph_.nodes[at(n)]; }
+  bool single_use(int32_t n) const { return uses_[at(n)].size() == 1; }
+  bool is_free_linear(int32_t n) const {
+    return node(n).kind == NodeKind::kLinear && fates_[at(n)] == Fate::kAlone;
+  }
+
+  void decide() {
+    const auto count = static_cast<int32_t>(graph_.nodes.size());
+    for (int32_t n = 0; n < count && options_.gate_up; ++n) {
+      if (node(n).kind != NodeKind::kSwiGlu) continue;
+      const auto [gate, up, unused] = node(n).inputs;
+      if (gate == up || !is_free_linear(gate) || !is_free_linear(up)) continue;
+      if (!single_use(gate) || !single_use(up) || node(gate).inputs[0] != node(up).inputs[0]) {
+        continue;
+      }
+      fates_[at(gate)] = fates_[at(up)] = Fate::kGated;
+      folded_[at(n)] = gate;
+    }
+    for (int32_t n = 0; n < count && options_.residual; ++n) {
+      if (node(n).kind != NodeKind::kAdd) continue;
+      const auto [a, b, unused] = node(n).inputs;
+      for (const int32_t product : {std::max(a, b), std::min(a, b)}) {
+        if (!is_free_linear(product) || !single_use(product)) continue;
+        fates_[at(product)] = Fate::kResidual;
+        folded_[at(n)] = product;
+        break;
+      }
+    }
+    for (int32_t n = 0; n < count && options_.stack; ++n) {
+      std::vector<int32_t> stack;
+      for (const int32_t use : uses_[at(n)]) {
+        if (is_free_linear(use)) stack.push_back(use);
+      }
+      if (stack.size() < 2) continue;
+      for (const int32_t member : stack) fates_[at(member)] = Fate::kStacked;
+      stacks_[at(stack.front())] = std::move(stack);
+    }
+  }
+
+  Operand new_value(int64_t cols, bool packed, bool selected) {
+    ProgramValue value;
+    value.cols = cols;
+    value.packed = packed;
+    value.selected = selected;
+    program_.values.push_back(value);
+    return {static_cast<int32_t>(program_.values.size() - 1), 0, cols};
+  }
+
+  Instruction& append(Op op, const Node& from) {
+    Instruction instruction;
+    instruction.op = op;
+    instruction.selected = from.selected;
+    instruction.layer = from.layer;
+    instruction.factor = from.factor;
+    instruction.attention = from.attention;
+    program_.instructions.push_back(instruction);
+    return program_.instructions.back();
+  }
+
+  void emit_angles() {
+    angles_.resize(graph_.ropes.size());
+    for (size_t i = 0; i < graph_.ropes.size(); ++i) {
+      angles_[i] = new_value(graph_.ropes[i].n_dims, false, false);
+      Instruction& instruction = append(Op::kRopeAngles, Node());
+      instruction.y = angles_[i];
+      instruction.attention.rope = static_cast<int32_t>(i);
+    }
+  }
+
+  /// The packed rows of a node, made just before the first product that wants them unless the node
+  /// wrote them itself.
+  Operand packed(int32_t n) {
+    Operand& rows = packed_[at(n)];
+    if (!rows.present()) {
+      rows = new_value(node(n).cols, true, node(n).selected);
+      Instruction& pack = append(Op::kPack, Node());
+      pack.selected = node(n).selected;
+      pack.x = places_[at(n)];
+      pack.packed = rows;
+    }
+    return rows;
+  }
+
+  /// Outputs of norms and attention: float rows for those who read them, packed rows for products.
+  void emit_outputs(int32_t n, Instruction* instruction) {
+    const auto& uses = uses_[at(n)];
+    const auto is_product = [&](int32_t use) { return node(use).kind == NodeKind::kLinear; };
+    const bool any = std::any_of(uses.begin(), uses.end(), is_product);
+    const bool all = std::all_of(uses.begin(), uses.end(), is_product);
+    const bool early = options_.pack_early && any;
+    if (!early || !all) {
+      places_[at(n)] = new_value(node(n).cols, false, node(n).selected);
+      instruction->y = places_[at(n)];
+    }
+    if (early) {
+      packed_[at(n)] = new_value(node(n).cols, true, node(n).selected);
+      instruction->packed = packed_[at(n)];
+    }
+  }
+
+  /// One bias for all parts, zeros where a part has none; -1 if no part has one.
+  int32_t joined_bias(const std::vector<int32_t>& parts) {
+    if (parts.size() == 1) return node(parts[0]).vector;
+    std::vector<float> joined;
+    bool any = false;
+    for (const int32_t part : parts) {
+      const Node& linear = node(part);
+      if (linear.vector >= 0) {
+        const std::vector<float>& bias = graph_.vectors[at(linear.vector)];
+        joined.insert(joined.end(), bias.begin(), bias.end());
+        any = true;
+      } else {
+        joined.resize(joined.size() + static_cast<size_t>(linear.cols), 0.0F);
+      }
+    }
+    if (!any) return -1;
+    program_.vectors.push_back(std::move(joined));
+    return static_cast<int32_t>(program_.vectors.size() - 1);
+  }
+
+  void emit_product(engine::WeightRole role, const std::vector<int32_t>& parts, Operand residual,
+                    Operand y) {
+    const Node& first = node(parts[0]);
+    const Operand x = packed(first.inputs[0]);
+    Product product;
+    product.role = role;
+    int64_t offset = 0;
+    for (const int32_t part : parts) {
+      product.sources.push_back(graph_.weights[at(node(part).weight)]);
+      product.sites.push_back({node(part).site, offset, node(part).cols});
+      // Gate and up both end in all columns of the gated product.
+      if (role != engine::WeightRole::kGateUp) offset += node(part).cols;
+    }
+    program_.products.push_back(std::move(product));
+    const int32_t bias = joined_bias(parts);
+    Instruction& instruction = append(Op::kLinear, first);
+    instruction.x = x;
+    instruction.x2 = residual;
+    instruction.y = y;
+    instruction.product = static_cast<int32_t>(program_.products.size() - 1);
+    instruction.vector = bias;
+  }
+
+  void emit_linear(int32_t n) {
+    const Fate fate = fates_[at(n)];
+    if (fate == Fate::kAlone) {
+      places_[at(n)] = new_value(node(n).cols, false, node(n).selected);
+      emit_product(engine::WeightRole::kLinear, {n}, {}, places_[at(n)]);
+      return;
+    }
+    const std::vector<int32_t>& stack = stacks_[at(n)];
+    if (fate != Fate::kStacked || stack.empty()) return;
+    int64_t cols = 0;
+    for (const int32_t member : stack) cols += node(member).cols;
+    const Operand whole = new_value(cols, false, node(n).selected);
+    int64_t first = 0;
+    for (const int32_t member : stack) {
+      places_[at(member)] = {whole.value, first, node(member).cols};
+      first += node(member).cols;
+    }
+    emit_product(engine::WeightRole::kLinear, stack, {}, whole);
+  }
+
+  void emit(int32_t n) {
+    const Node& from = node(n);
+    const auto place = [&](int32_t input) { return places_[at(from.inputs[at(input)])]; };
+    switch (from.kind) {
+      case NodeKind::kEmbed: {
+        places_[at(n)] = new_value(from.cols, false, false);
+        program_.products.push_back(
+            {engine::WeightRole::kEmbedding, {graph_.weights[at(from.weight)]}, {}});
+        Instruction& instruction = append(Op::kEmbed, from);
+        instruction.y = places_[at(n)];
+        instruction.product = static_cast<int32_t>(program_.products.size() - 1);
+        return;
+      }
+      case NodeKind::kRmsNorm: {
+        Instruction& instruction = append(Op::kRmsNorm, from);
+        instruction.x = place(0);
+        instruction.vector = from.vector;
+        emit_outputs(n, &instruction);
+        return;
+      }
+      case NodeKind::kLinear:
+        emit_linear(n);
+        return;
+      case NodeKind::kSwiGlu: {
+        places_[at(n)] = new_value(from.cols, false, from.selected);
+        if (folded_[at(n)] >= 0) {
+          emit_product(engine::WeightRole::kGateUp, {from.inputs[0], from.inputs[1]}, {},
+                       places_[at(n)]);
+          return;
+        }
+        Instruction& instruction = append(Op::kSwiGlu, from);
+        instruction.x = place(0);
+        instruction.x2 = place(1);
+        instruction.y = places_[at(n)];
+        return;
+      }
+      case NodeKind::kAdd: {
+        places_[at(n)] = new_value(from.cols, false, from.selected);
+        if (const int32_t product = folded_[at(n)]; product >= 0) {
+          const int32_t other = from.inputs[0] == product ? 1 : 0;
+          emit_product(engine::WeightRole::kLinear, {product}, place(other), places_[at(n)]);
+          return;
+        }
+        Instruction& instruction = append(Op::kAdd, from);
+        instruction.x = place(0);
+        instruction.x2 = place(1);
+        instruction.y = places_[at(n)];
+        return;
+      }
+      case NodeKind::kRopeAppend: {
+        Instruction& instruction = append(Op::kRopeAppend, from);
+        instruction.x = place(0);
+        instruction.x2 = place(1);
+        instruction.x3 = place(2);
+        instruction.vector = from.vector;
+        instruction.vector2 = from.vector2;
+        if (from.attention.rope >= 0) instruction.angles = angles_[at(from.attention.rope)];
+        places_[at(n)] = place(0);
+        return;
+      }
+      case NodeKind::kAttention: {
+        Instruction& instruction = append(Op::kAttention, from);
+        instruction.x = place(0);
+        emit_outputs(n, &instruction);
+        return;
+      }
+      case NodeKind::kSelectRows: {
+        places_[at(n)] = new_value(from.cols, false, true);
+        Instruction& instruction = append(Op::kSelectRows, from);
+        instruction.x = place(0);
+        instruction.y = places_[at(n)];
+        return;
+      }
+      case NodeKind::kTap:
+      case NodeKind::kLogits:
+        append(from.kind == NodeKind::kTap ? Op::kTap : Op::kLogits, from).x = place(0);
+        return;
+    }
+  }
+
+  const Graph& graph_;
+  const FusionOptions& options_;
+  Program program_;
+  std::vector<std::vector<int32_t>> uses_;    // nodes that read a node's value
+  std::vector<Fate> fates_;                   // of linear nodes
+  std::vector<std::vector<int32_t>> stacks_;  // at the first member: all members
+  std::vector<int32_t> folded_;               // at swiglu and add: a linear node emitted there
+  std::vector<Operand> places_;               // where a node's float rows lie
+  std::vector<Operand> packed_;               // where its packed rows lie
+  std::vector<Operand> angles_;               // by rotary table
+};
+
+/// The part of a joined bias that belongs to columns [first, first + cols).
+int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) {
+  if (vector < 0) return -1;
+  const std::vector<float>& joined = program.vectors[at(vector)];
+  const auto begin = joined.begin() + first;
+  std::vector<float> part(begin, begin + cols);
+  program.vectors.push_back(std::move(part));
+  return static_cast<int32_t>(program.vectors.size() - 1);
+}
+
+}  // namespace
+
+const char* op_name(Op op) noexcept {
+  switch (op) {
+    case Op::kRopeAngles:
+      return "rope_angles";
+    case Op::kEmbed:
+      return "embed";
+    case Op::kRmsNorm:
+      return "rms_norm";
+    case Op::kPack:
+      return "pack";
+    case Op::kLinear:
+      return "linear";
+    case Op::kSwiGlu:
+      return "swiglu";
+    case Op::kAdd:
+      return "add";
+    case Op::kRopeAppend:
+      return "rope_append";
+    case Op::kAttention:
+      return "attention";
+    case Op::kTap:
+      return "tap";
+    case Op::kSelectRows:
+      return "select_rows";
+    case Op::kLogits:
+      return "logits";
+  }
+  return "";
+}
+
+Program fuse(const Graph& graph, const FusionOptions& options) {
+  return Fuser(graph, options).run();
+}
+
+void split_product(Program& program, const Instruction& instruction) {
+  const Product product = program.products[at(instruction.product)];
+  if (product.role == engine::WeightRole::kGateUp) {
+    const int64_t cols = instruction.y.cols;
+    ProgramValue both;
+    both.cols = 2 * cols;
+    both.selected = instruction.selected;
+    program.values.push_back(both);
+    const auto value = static_cast<int32_t>(program.values.size() - 1);
+
+    Product stacked = product;
+    stacked.role = engine::WeightRole::kLinear;
+    stacked.sites[1].first = cols;
+    program.products.push_back(std::move(stacked));
+    Instruction linear = instruction;
+    linear.y = {value, 0, 2 * cols};
+    linear.product = static_cast<int32_t>(program.products.size() - 1);
+    program.instructions.push_back(linear);
+
+    Instruction gated;
+    gated.op = Op::kSwiGlu;
+    gated.selected = instruction.selected;
+    gated.x = {value, 0, cols};
+    gated.x2 = {value, cols, cols};
+    gated.y = instruction.y;
+    program.instructions.push_back(gated);
+    return;
+  }
+  int64_t first = 0;
+  for (size_t i = 0; i < product.sources.size(); ++i) {
+    const int64_t cols = product.sources[i].rows;
+    program.products.push_back(
+        {product.role, {product.sources[i]}, {{product.sites[i].site, 0, cols}}});
+    Instruction part = instruction;
+    part.product = static_cast<int32_t>(program.products.size() - 1);
+    part.y = {instruction.y.value, instruction.y.first + first, cols};
+    part.vector = cut_bias(program, instruction.vector, first, cols);
+    program.instructions.push_back(part);
+    first += cols;
+  }
+}
+
+}  // namespace gen::graph

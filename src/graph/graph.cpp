@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building a graph: every shape is checked here, once, so that what comes later can rely on it.
+// See graph.h.
+#include "graph/graph.h"
+
+#include <utility>
+
+namespace gen::graph {
+
+void GraphBuilder::fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+bool GraphBuilder::usable(ValueId x) {
+  if (!status_.ok()) return false;
+  if (x.index >= 0 && static_cast<size_t>(x.index) < graph_.nodes.size()) {
+    const NodeKind kind = graph_.nodes[static_cast<size_t>(x.index)].kind;
+    if (kind != NodeKind::kTap && kind != NodeKind::kLogits) return true;
+  }
+  fail(
+      error(Code::kInternal, "graph node %zu uses a value that is not there", graph_.nodes.size()));
+  return false;
+}
+
+ValueId GraphBuilder::push(Node node) {
+  graph_.nodes.push_back(node);
+  return {static_cast<int32_t>(graph_.nodes.size() - 1)};
+}
+
+int32_t GraphBuilder::keep(std::span<const float> vector) {
+  if (vector.empty()) return -1;
+  graph_.vectors.emplace_back(vector.begin(), vector.end());
+  return static_cast<int32_t>(graph_.vectors.size() - 1);
+}
+
+ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale) {
+  if (!status_.ok()) return {};
+  if (!graph_.nodes.empty()) {
+    fail(error(Code::kInternal, "a graph begins with its one embedding"));
+    return {};
+  }
+  if (table.rows <= 0 || table.cols <= 0) {
+    fail(error(Code::kFormat, "%s: empty embedding", table.name));
+    return {};
+  }
+  graph_.vocab = table.rows;
+  graph_.hidden = table.cols;
+  graph_.weights.push_back(table);
+  Node node;
+  node.kind = NodeKind::kEmbed;
+  node.cols = table.cols;
+  node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
+  node.factor = scale;
+  return push(node);
+}
+
+ValueId GraphBuilder::rms_norm(ValueId x, std::span<const float> weight, float eps) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (std::cmp_not_equal(weight.size(), input.cols)) {
+    fail(error(Code::kFormat, "norm weight of %zu values for rows of %lld", weight.size(),
+               static_cast<long long>(input.cols)));
+    return {};
+  }
+  Node node;
+  node.kind = NodeKind::kRmsNorm;
+  node.inputs[0] = x.index;
+  node.cols = input.cols;
+  node.selected = input.selected;
+  node.vector = keep(weight);
+  node.factor = eps;
+  return push(node);
+}
+
+ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
+                             std::span<const float> bias, int32_t site) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (weight.cols != input.cols || weight.rows <= 0) {
+    fail(error(Code::kFormat, "%s: %lld x %lld does not take rows of %lld", weight.name,
+               static_cast<long long>(weight.rows), static_cast<long long>(weight.cols),
+               static_cast<long long>(input.cols)));
+    return {};
+  }
+  if (!bias.empty() && std::cmp_not_equal(bias.size(), weight.rows)) {
+    fail(error(Code::kFormat, "%s: bias of %zu values for %lld outputs", weight.name, bias.size(),
+               static_cast<long long>(weight.rows)));
+    return {};
+  }
+  graph_.weights.push_back(weight);
+  Node node;
+  node.kind = NodeKind::kLinear;
+  node.inputs[0] = x.index;
+  node.cols = weight.rows;
+  node.selected = input.selected;
+  node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
+  node.vector = keep(bias);
+  node.site = site;
+  return push(node);
+}
+
+ValueId GraphBuilder::swiglu(ValueId gate, ValueId up) {
+  if (!usable(gate) || !usable(up)) return {};
+  const Node& a = graph_.nodes[static_cast<size_t>(gate.index)];
+  const Node& b = graph_.nodes[static_cast<size_t>(up.index)];
+  if (a.cols != b.cols || a.selected != b.selected) {
+    fail(error(Code::kFormat, "gate of %lld values beside up of %lld",
+               static_cast<long long>(a.cols), static_cast<long long>(b.cols)));
+    return {};
+  }
+  Node node;
+  node.kind = NodeKind::kSwiGlu;
+  node.inputs = {gate.index, up.index, -1};
+  node.cols = a.cols;
+  node.selected = a.selected;
+  return push(node);
+}
+
+ValueId GraphBuilder::add(ValueId a, ValueId b) {
+  if (!usable(a) || !usable(b)) return {};
+  const Node& left = graph_.nodes[static_cast<size_t>(a.index)];
+  const Node& right = graph_.nodes[static_cast<size_t>(b.index)];
+  if (left.cols != right.cols || left.selected != right.selected) {
+    fail(error(Code::kFormat, "rows of %lld cannot be added to rows of %lld",
+               static_cast<long long>(left.cols), static_cast<long long>(right.cols)));
+    return {};
+  }
+  Node node;
+  node.kind = NodeKind::kAdd;
+  node.inputs = {a.index, b.index, -1};
+  node.cols = left.cols;
+  node.selected = left.selected;
+  return push(node);
+}
+
+int32_t GraphBuilder::rope_table(RopeSpec spec) {
+  if (!status_.ok()) return -1;
+  if (spec.n_dims <= 0 || spec.n_dims % 2 != 0 ||
+      std::cmp_not_equal(spec.inv_freq.size(), spec.n_dims / 2)) {
+    fail(error(Code::kInternal, "rotary table of %zu frequencies for %d dimensions",
+               spec.inv_freq.size(), spec.n_dims));
+    return -1;
+  }
+  graph_.ropes.push_back(std::move(spec));
+  return static_cast<int32_t>(graph_.ropes.size() - 1);
+}
+
+ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t layer,
+                                  const AttentionSpec& spec, std::span<const float> q_norm,
+                                  std::span<const float> k_norm, float norm_eps) {
+  if (!usable(q) || !usable(k) || !usable(v)) return {};
+  if (std::cmp_not_equal(layer, graph_.layers.size())) {
+    fail(error(Code::kInternal, "cache layer %d named after %zu layers", layer,
+               graph_.layers.size()));
+    return {};
+  }
+  const bool heads = spec.n_heads > 0 && spec.n_kv_heads > 0 && spec.k_dim > 0 && spec.v_dim > 0 &&
+                     spec.n_heads % spec.n_kv_heads == 0;
+  const auto width = [&](ValueId id) { return graph_.nodes[static_cast<size_t>(id.index)].cols; };
+  const auto whole = [&](ValueId id) {
+    return !graph_.nodes[static_cast<size_t>(id.index)].selected;
+  };
+  if (!whole(q) || !whole(k) || !whole(v)) {
+    fail(error(Code::kInternal, "layer %d: attention takes all rows", layer));
+    return {};
+  }
+  if (!heads || width(q) != int64_t{spec.n_heads} * spec.k_dim ||
+      width(k) != int64_t{spec.n_kv_heads} * spec.k_dim ||
+      width(v) != int64_t{spec.n_kv_heads} * spec.v_dim) {
+    fail(error(Code::kFormat,
+               "layer %d: q, k, v of %lld, %lld, %lld values for %d heads of %d and %d kv heads",
+               layer, static_cast<long long>(width(q)), static_cast<long long>(width(k)),
+               static_cast<long long>(width(v)), spec.n_heads, spec.k_dim, spec.n_kv_heads));
+    return {};
+  }
+  if (spec.rope >= 0 && (std::cmp_greater_equal(spec.rope, graph_.ropes.size()) ||
+                         graph_.ropes[static_cast<size_t>(spec.rope)].n_dims > spec.k_dim)) {
+    fail(error(Code::kInternal, "layer %d: rotary table %d does not fit", layer, spec.rope));
+    return {};
+  }
+  const auto k_dim = static_cast<size_t>(spec.k_dim);
+  if ((!q_norm.empty() && q_norm.size() != k_dim) || (!k_norm.empty() && k_norm.size() != k_dim)) {
+    fail(error(Code::kFormat, "layer %d: head norms of %zu and %zu values for heads of %d", layer,
+               q_norm.size(), k_norm.size(), spec.k_dim));
+    return {};
+  }
+  graph_.layers.push_back(spec);
+  Node node;
+  node.kind = NodeKind::kRopeAppend;
+  node.inputs = {q.index, k.index, v.index};
+  node.cols = width(q);
+  node.vector = keep(q_norm);
+  node.vector2 = keep(k_norm);
+  node.layer = layer;
+  node.factor = norm_eps;
+  node.attention = spec;
+  return push(node);
+}
+
+ValueId GraphBuilder::attention(ValueId q, int32_t layer) {
+  if (!usable(q)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(q.index)];
+  if (input.kind != NodeKind::kRopeAppend || input.layer != layer) {
+    fail(error(Code::kInternal, "attention of layer %d needs what rope_append made for it", layer));
+    return {};
+  }
+  Node node;
+  node.kind = NodeKind::kAttention;
+  node.inputs[0] = q.index;
+  node.cols = int64_t{input.attention.n_heads} * input.attention.v_dim;
+  node.layer = layer;
+  node.attention = input.attention;
+  return push(node);
+}
+
+ValueId GraphBuilder::select_rows(ValueId x) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (input.selected) return x;
+  Node node;
+  node.kind = NodeKind::kSelectRows;
+  node.inputs[0] = x.index;
+  node.cols = input.cols;
+  node.selected = true;
+  return push(node);
+}
+
+void GraphBuilder::tap(int32_t layer, ValueId x) {
+  if (!usable(x)) return;
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (layer != graph_.n_taps || input.selected || input.cols != graph_.hidden) {
+    fail(error(Code::kInternal, "tap %d does not follow %d taps of whole hidden rows", layer,
+               graph_.n_taps));
+    return;
+  }
+  graph_.n_taps = layer + 1;
+  Node node;
+  node.kind = NodeKind::kTap;
+  node.inputs[0] = x.index;
+  node.layer = layer;
+  push(node);
+}
+
+void GraphBuilder::logits(ValueId x) {
+  if (!usable(x)) return;
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (!input.selected || graph_.logits != 0) {
+    fail(error(Code::kInternal, "a graph ends with one value of selected rows"));
+    return;
+  }
+  graph_.logits = input.cols;
+  Node node;
+  node.kind = NodeKind::kLogits;
+  node.inputs[0] = x.index;
+  node.selected = true;
+  push(node);
+}
+
+Result<Graph> GraphBuilder::finish() {
+  if (!status_.ok()) return status_;
+  if (graph_.logits == 0) return error(Code::kInternal, "a graph without logits");
+  std::vector<int32_t> uses(graph_.nodes.size(), 0);
+  for (const Node& node : graph_.nodes) {
+    for (const int32_t input : node.inputs) {
+      if (input >= 0) ++uses[static_cast<size_t>(input)];
+    }
+  }
+  for (const Node& node : graph_.nodes) {
+    if (node.kind == NodeKind::kRopeAppend && uses[static_cast<size_t>(node.inputs[0])] != 1) {
+      return error(Code::kInternal, "layer %d: q is rotated in place but has another use",
+                   node.layer);
+    }
+  }
+  return std::move(graph_);
+}
+
+}  // namespace gen::graph

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's computation as plain data: nodes in the order they were named, each making one value of
+// T rows. GraphBuilder is all that an architecture file sees: no memory, threads or devices. What
+// is made of it: fusion.h turns nodes into instructions, execution_plan.h compiles and runs them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/ops.h"
+#include "engine/weight.h"
+
+namespace gen::graph {
+
+/// The value a node makes; -1 for none.
+struct ValueId {
+  int32_t index = -1;
+  [[nodiscard]] bool valid() const noexcept { return index >= 0; }
+  friend bool operator==(ValueId, ValueId) = default;
+};
+
+/// Where an adapter may add to a product: layer * kSitesPerLayer + kind.
+enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits };
+inline constexpr int32_t kSitesPerLayer = 16;
+constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
+  return layer * kSitesPerLayer + static_cast<int32_t>(kind);
+}
+
+enum class NodeKind : int32_t {
+  kEmbed,
+  kRmsNorm,
+  kLinear,
+  kSwiGlu,
+  kAdd,
+  kRopeAppend,
+  kAttention,
+  kSelectRows,
+  kTap,
+  kLogits,
+};
+
+/// How a layer attends. The cache is built from the same numbers (cache::LayerShape).
+struct AttentionSpec {
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  int32_t rope = -1;  // table from GraphBuilder::rope_table, -1 for none
+  float scale = 1.0F;
+  float soft_cap = 0.0F;
+};
+
+/// A rotary table in double precision results rounded once; owned by graph and plan.
+struct RopeSpec {
+  engine::RopeKind kind = engine::RopeKind::kNone;
+  int32_t n_dims = 0;
+  std::vector<float> inv_freq;  // [n_dims / 2]
+  float magnitude = 1.0F;
+};
+
+/// One operation. Fields that its kind does not use keep their defaults.
+struct Node {
+  NodeKind kind = NodeKind::kEmbed;
+  std::array<int32_t, 3> inputs = {-1, -1, -1};  // values
+  int64_t cols = 0;                              // width of the value made
+  bool selected = false;                         // one row for each row that wants logits
+  int32_t weight = -1;                           // index into Graph::weights
+  int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
+  int32_t vector2 = -1;  // norm of k
+  int32_t layer = -1;    // cache layer, or the layer of a tap
+  int32_t site = -1;
+  float factor = 1.0F;  // scale of an embedding, eps of a norm
+  AttentionSpec attention;
+};
+
+/// Weights are borrowed: they and their names must outlive compile().
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<engine::WeightSource> weights;
+  std::vector<std::vector<float>> vectors;
+  std::vector<RopeSpec> ropes;
+  std::vector<AttentionSpec> layers;  // one for each cache layer
+  int32_t n_taps = 0;                 // layer borders offered, [0, n_taps)
+  int64_t hidden = 0;                 // D
+  int64_t vocab = 0;                  // rows of the embedding
+  int64_t logits = 0;                 // V
+};
+
+/// Names the operations of a model one after another. The first mistake is kept and reported by
+/// finish(), so an architecture reads as a plain list. Values made after a mistake are invalid.
+class GraphBuilder {
+ public:
+  /// y[t, :] = table[token t, :] * scale. Once, first.
+  ValueId embed(const engine::WeightSource& table, float scale = 1.0F);
+  /// `weight` is [D], copied.
+  ValueId rms_norm(ValueId x, std::span<const float> weight, float eps);
+  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters.
+  ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,
+                 int32_t site);
+  /// silu(gate) * up
+  ValueId swiglu(ValueId gate, ValueId up);
+  ValueId add(ValueId a, ValueId b);
+  /// Keeps a rotary table for the layers that name it.
+  int32_t rope_table(RopeSpec spec);
+  /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the next cache
+  /// layer; the value is the rotated q. Layers are named in ascending order from 0. The given q
+  /// must have no other use.
+  ValueId rope_append(ValueId q, ValueId k, ValueId v, int32_t layer, const AttentionSpec& spec,
+                      std::span<const float> q_norm = {}, std::span<const float> k_norm = {},
+                      float norm_eps = 0.0F);
+  /// Looks at the layer that rope_append wrote; the value is [T, n_heads * v_dim].
+  ValueId attention(ValueId q, int32_t layer);
+  /// Only the rows that want logits go on from here.
+  ValueId select_rows(ValueId x);
+  /// Offers x as the hidden state after `layer` (0: the embedding). Ascending from 0.
+  void tap(int32_t layer, ValueId x);
+  /// x, one row for each selected row, is the result. Once, last.
+  void logits(ValueId x);
+
+  /// The graph, or the first mistake: kFormat for shapes that do not fit (naming the weight),
+  /// kInternal for a graph that makes no sense.
+  Result<Graph> finish();
+
+ private:
+  bool usable(ValueId x);
+  ValueId push(Node node);
+  int32_t keep(std::span<const float> vector);
+  void fail(Status status);
+
+  Graph graph_;
+  Status status_;
+};
+
+}  // namespace gen::graph

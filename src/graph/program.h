@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program: the flat list of instructions that a graph becomes, with the values they read and
+// write. fusion.h makes it, compile (execution_plan.h) brings weights in and places the values, and
+// the runner walks it. Everything is plain data, so a test or a person can look at it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/weight.h"
+#include "graph/graph.h"
+
+namespace gen::graph {
+
+enum class Op : int32_t {
+  kRopeAngles,
+  kEmbed,
+  kRmsNorm,
+  kPack,
+  kLinear,
+  kSwiGlu,
+  kAdd,
+  kRopeAppend,
+  kAttention,
+  kTap,
+  kSelectRows,
+  kLogits,
+};
+
+/// As tracers show it, "rms_norm".
+const char* op_name(Op op) noexcept;
+
+/// Rows of float32, or rows packed for products.
+struct ProgramValue {
+  int64_t cols = 0;
+  bool packed = false;
+  bool selected = false;  // lies in the region of selected rows
+  uint32_t forms = 0;     // packed: ActForm bits, known once weights are prepared
+  // Filled by compile:
+  size_t row_bytes = 0;  // a multiple of 64
+  size_t offset = 0;     // bytes for one row, see memory_plan.h
+};
+
+/// Columns [first, first + cols) of a value; none if value < 0.
+struct Operand {
+  int32_t value = -1;
+  int64_t first = 0;
+  int64_t cols = 0;
+  [[nodiscard]] bool present() const noexcept { return value >= 0; }
+};
+
+/// The columns of a product's output that belong to one site; an adapter adds its part there.
+struct SiteSlice {
+  int32_t site = -1;
+  int64_t first = 0;
+  int64_t cols = 0;
+};
+
+/// Weights that become one engine Weight.
+struct Product {
+  engine::WeightRole role = engine::WeightRole::kLinear;
+  std::vector<engine::WeightSource> sources;
+  std::vector<SiteSlice> sites;
+};
+
+/// What the operands mean, by op:
+///   kRopeAngles  -> y (cos and sin)                  kEmbed       -> y
+///   kRmsNorm     x -> y, packed                      kPack        x -> packed
+///   kLinear      x (packed), x2 (residual) -> y      kSwiGlu, kAdd  x, x2 -> y
+///   kRopeAppend  x, x2, x3 (q, k, v), angles; x is rotated in place
+///   kAttention   x -> y, packed                      kTap, kLogits  x
+///   kSelectRows  x -> y
+struct Instruction {
+  Op op = Op::kEmbed;
+  bool selected = false;  // runs over selected rows, in chunks, after all others
+  Operand x, x2, x3;
+  Operand angles;
+  Operand y;
+  Operand packed;
+  int32_t product = -1;  // index into Program::products
+  int32_t vector = -1;   // index into Program::vectors: norm weight, bias, norm of q
+  int32_t vector2 = -1;  // norm of k
+  int32_t layer = -1;
+  float factor = 1.0F;
+  AttentionSpec attention;
+};
+
+struct Program {
+  std::vector<Instruction> instructions;  // selected ones last
+  std::vector<ProgramValue> values;
+  std::vector<Product> products;
+  std::vector<std::vector<float>> vectors;
+};
+
+}  // namespace gen::graph
