@@ -1,4 +1,5 @@
-# cmake --install: libraries, headers, the program, the bundled models, the CMake package and generate.pc.
+# cmake --install: libraries, headers, the bundled models, the CMake package and generate.pc. The program
+# installs itself (examples/cli).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/generate)
@@ -24,13 +25,6 @@ file(RELATIVE_PATH PC_PREFIX "/x/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /x)
 configure_file(${PROJECT_SOURCE_DIR}/pkgconfig/generate.pc.in ${PROJECT_BINARY_DIR}/generate.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generate.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-if(TARGET generate_cli)
-  file(RELATIVE_PATH to_libraries "/x/${CMAKE_INSTALL_BINDIR}" "/x/${CMAKE_INSTALL_LIBDIR}")
-  set_target_properties(generate_cli PROPERTIES
-    OUTPUT_NAME generate RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
-    INSTALL_RPATH $ORIGIN/${to_libraries})
-  install(TARGETS generate_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
 foreach(file story.gguf draft.gguf heldout.txt)
   install(FILES ${PROJECT_SOURCE_DIR}/examples/demo_model/${file}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/generate OPTIONAL)

@@ -11,7 +11,8 @@ set -eu
 packages=""
 for group in "$@"; do
   case $group in
-    build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libsentencepiece-dev libpcre2-dev" ;;
+    build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libsentencepiece-dev libpcre2-dev \
+libcli11-dev nlohmann-json3-dev" ;;
     test) packages="$packages libgtest-dev libcmocka-dev python3 binutils" ;;
     all) packages="$packages clang-14 libclang-rt-14-dev" ;;
     *) echo "install_packages.sh: unknown group '$group'" >&2; exit 2 ;;
@@ -41,6 +42,10 @@ probe() {
         if command -v c++ >/dev/null; then
           echo '#include <hwy/highway.h>' | c++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
             echo "Highway (hwy/highway.h)"
+          echo '#include <CLI/CLI.hpp>' | c++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
+            echo "CLI11 (CLI/CLI.hpp)"
+          echo '#include <nlohmann/json_fwd.hpp>' | c++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
+            echo "JSON for Modern C++ (nlohmann/json.hpp)"
         fi ;;
       test)
         command -v python3 >/dev/null || echo "Python 3"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 namespace gen {
 namespace {
@@ -22,17 +23,13 @@ class SystemAllocator final : public Allocator {
   void release(void* pointer, size_t) noexcept override { std::free(pointer); }
 };
 
-// Constant-initialised and trivially destroyed in effect: no code runs at load or at exit.
-union Eternal {
-  SystemAllocator allocator;
-  constexpr Eternal() : allocator() {}
-  ~Eternal() {}
-};
-constinit Eternal eternal;
+// Constant-initialised and trivially destroyed: no code runs at load or at exit.
+constinit SystemAllocator heap;
+static_assert(std::is_trivially_destructible_v<SystemAllocator>);
 
 }  // namespace
 
-Allocator& system_allocator() noexcept { return eternal.allocator; }
+Allocator& system_allocator() noexcept { return heap; }
 
 Result<Buffer> Buffer::allocate(Allocator& allocator, size_t bytes, size_t align) noexcept {
   void* pointer = nullptr;

@@ -15,10 +15,13 @@ namespace gen {
 /// Interface to host memory. Implementations must be thread-safe and must not call the library.
 class Allocator {
  public:
-  virtual ~Allocator() = default;
   /// `align` is a power of two. Returns kOutOfMemory (naming the size) on failure.
   virtual Status allocate(size_t bytes, size_t align, void** out) noexcept = 0;
   virtual void release(void* pointer, size_t bytes) noexcept = 0;
+
+ protected:
+  // Not virtual, so that the system's allocator is trivially destroyed; own one by its own type.
+  ~Allocator() = default;
 };
 
 /// The process' heap. Large blocks come from the kernel untouched, so a big reservation costs
