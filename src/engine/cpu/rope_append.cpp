@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_rope_append: normalises and rotates heads, and stores keys and values where the cache says.
+// Rotation is plain C++ with separate multiplications and additions: the compiler's baseline
+// vectors give the same bits as any other level, and it is a thousandth of a layer's work.
+#include <cstring>
+
+#include "base/status.h"
+#include "engine/cpu/elementwise.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/parallel_rows.h"
+#include "engine/cpu/rms_norm.h"
+
+namespace gen::engine::cpu {
+namespace {
+
+/// to[...] = rotated head; the elements after `dims` are copied. `to` may be `from`.
+void rotate_head(RopeKind kind, int32_t dims, const float* cs, const float* from, float* to,
+                 int32_t n) {
+  if (kind == RopeKind::kNone) dims = 0;
+  const int32_t pairs = dims / 2;
+  if (kind == RopeKind::kAdjacent) {
+    for (int32_t i = 0; i < pairs; ++i) {
+      const float x = from[2 * i];
+      const float y = from[2 * i + 1];
+      to[2 * i] = x * cs[2 * i] - y * cs[2 * i + 1];
+      to[2 * i + 1] = x * cs[2 * i + 1] + y * cs[2 * i];
+    }
+  } else {
+    for (int32_t i = 0; i < pairs; ++i) {
+      const float x = from[i];
+      const float y = from[i + pairs];
+      to[i] = x * cs[2 * i] - y * cs[2 * i + 1];
+      to[i + pairs] = x * cs[2 * i + 1] + y * cs[2 * i];
+    }
+  }
+  if (to != from) {
+    std::memcpy(to + dims, from + dims, static_cast<size_t>(n - dims) * sizeof(float));
+  }
+}
+
+void store_head(const ElementwiseKernels& kernels, const float* x, int32_t n, const KvSide& side,
+                int64_t entry, int32_t head) {
+  std::byte* to = side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
+  switch (side.format) {
+    case KvFormat::kF32:
+      std::memcpy(to, x, static_cast<size_t>(n) * sizeof(float));
+      break;
+    case KvFormat::kF16:
+      kernels.to_half(x, reinterpret_cast<uint16_t*>(to), n);
+      break;
+  }
+}
+
+Status check(const RopeAppendArgs& args) {
+  for (const SequenceRows& sequence : args.sequences) {
+    if (sequence.view.key_form != KeyForm::kRotated) {
+      return error(Code::kUnsupported, "the CPU engine stores rotated keys only, not form %d",
+                   static_cast<int>(sequence.view.key_form));
+    }
+    GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);
+    GEN_ASSERT(sequence.view.k.head_dim == args.k_dim && sequence.view.v.head_dim == args.v_dim);
+    GEN_ASSERT(sequence.first_entry + sequence.n_rows <= sequence.view.entries);
+  }
+  GEN_ASSERT(args.rope_dims % 2 == 0 && args.rope_dims <= args.k_dim);
+  return {};
+}
+
+/// One row of the batch: all its heads.
+void append_row(const CpuContext& context, const RopeAppendArgs& args, const SequenceRows& sequence,
+                int32_t index, float* head) {
+  const int64_t row = sequence.first_row + index;
+  const int64_t entry = int64_t{sequence.first_entry} + index;
+  const int32_t dims = args.rope_dims;
+  const float* cs =
+      args.rope != RopeKind::kNone && dims > 0 ? args.cs.data + row * args.cs.stride : nullptr;
+  const auto norm = context.kernels.rms_norm->row;
+  const ElementwiseKernels& elementwise = *context.kernels.elementwise;
+
+  float* q = args.q.data + row * args.q.stride;
+  for (int32_t h = 0; h < args.n_heads; ++h, q += args.k_dim) {
+    if (args.q_norm != nullptr) norm(q, args.q_norm, args.norm_eps, q, args.k_dim);
+    rotate_head(args.rope, dims, cs, q, q, args.k_dim);
+  }
+  const float* k = args.k.data + row * args.k.stride;
+  for (int32_t g = 0; g < args.n_kv_heads; ++g, k += args.k_dim) {
+    const float* from = k;
+    if (args.k_norm != nullptr) {
+      norm(k, args.k_norm, args.norm_eps, head, args.k_dim);
+      from = head;
+    }
+    rotate_head(args.rope, dims, cs, from, head, args.k_dim);
+    store_head(elementwise, head, args.k_dim, sequence.view.k, entry, g);
+  }
+  const float* v = args.v.data + row * args.v.stride;
+  for (int32_t g = 0; g < args.n_kv_heads; ++g, v += args.v_dim) {
+    store_head(elementwise, v, args.v_dim, sequence.view.v, entry, g);
+  }
+}
+
+}  // namespace
+
+Status run_rope_append(CpuContext& context, const RopeAppendArgs& args) {
+  GEN_TRY(check(args));
+  const int64_t row_elements =
+      int64_t{args.n_heads + args.n_kv_heads} * args.k_dim + int64_t{args.n_kv_heads} * args.v_dim;
+  constexpr int64_t kAlign = 16;  // floats of a cache line
+  const int64_t head_floats = (args.k_dim + kAlign - 1) / kAlign * kAlign;
+  const auto threads = static_cast<size_t>(context.pool.size());
+  std::byte* memory = nullptr;
+  GEN_TRY(
+      context.stream.scratch(threads * static_cast<size_t>(head_floats) * sizeof(float), &memory));
+  auto* heads = reinterpret_cast<float*>(memory);
+  for (const SequenceRows& sequence : args.sequences) {
+    parallel_rows(context, sequence.n_rows, row_elements,
+                  [&](int64_t begin, int64_t end, int32_t thread) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      append_row(context, args, sequence, static_cast<int32_t>(i),
+                                 heads + thread * head_floats);
+                    }
+                  });
+  }
+  return {};
+}
+
+}  // namespace gen::engine::cpu
