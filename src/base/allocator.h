@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory through an injectable table, and an owning buffer on top of it. Weights, workspaces and
-// caches come through here, so tests can count and fail every allocation. Threads: an allocator is
-// called from any thread.
+// Host memory through an injectable table, and an owning buffer on top of it. Weights, workspaces
+// and caches come through here, so tests can count and fail every allocation. Threads: an allocator
+// is called from any thread.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path, Mode mode = Mode::kMap);
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
-  /// Tells the kernel that a range will not be read again (mapped files only; a hint, pages come back on access).
+  /// Tells the kernel that a range will not be read again (mapped files only; a hint, pages come
+  /// back on access).
   void drop_pages(size_t offset, size_t length) const noexcept;
 
  private:

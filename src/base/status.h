@@ -64,8 +64,9 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Status status) noexcept                                          // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status) noexcept                             // NOLINT(google-explicit-constructor)
       : state_(std::in_place_index<1>, std::move(status)) {}
 
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
@@ -75,7 +76,9 @@ class [[nodiscard]] Result {
   T* operator->() noexcept { return std::get_if<0>(&state_); }
   T& operator*() & noexcept { return *std::get_if<0>(&state_); }
   /// OK when there is a value.
-  [[nodiscard]] Status status() const noexcept { return ok() ? Status() : *std::get_if<1>(&state_); }
+  [[nodiscard]] Status status() const noexcept {
+    return ok() ? Status() : *std::get_if<1>(&state_);
+  }
 
  private:
   std::variant<T, Status> state_;
@@ -92,10 +95,10 @@ Status to_status(Result<T>&& result) noexcept {
 }  // namespace gen
 
 /// Propagates a failure of a Status or Result expression.
-#define GEN_TRY(expression)                                                        \
-  do {                                                                             \
-    if (auto gen_try_ = (expression); !gen_try_.ok()) [[unlikely]]                 \
-      return ::gen::detail::to_status(std::move(gen_try_));                        \
+#define GEN_TRY(expression)                                        \
+  do {                                                             \
+    if (auto gen_try_ = (expression); !gen_try_.ok()) [[unlikely]] \
+      return ::gen::detail::to_status(std::move(gen_try_));        \
   } while (false)
 
 #define GEN_CONCAT_INNER_(a, b) a##b
@@ -105,9 +108,10 @@ Status to_status(Result<T>&& result) noexcept {
 /// GEN_ASSIGN(auto file, MappedFile::open(path));
 #define GEN_ASSIGN(target, expression) \
   GEN_ASSIGN_INNER_(GEN_CONCAT_(gen_result_, __LINE__), target, expression)
-#define GEN_ASSIGN_INNER_(result, target, expression)            \
-  auto result = (expression);                                    \
-  if (!result.ok()) [[unlikely]] return result.status();         \
+#define GEN_ASSIGN_INNER_(result, target, expression) \
+  auto result = (expression);                         \
+  if (!result.ok()) [[unlikely]]                      \
+    return result.status();                           \
   target = std::move(result).value()
 
 /// For our own bugs only; compiled out of release builds.
@@ -116,8 +120,9 @@ Status to_status(Result<T>&& result) noexcept {
   do {                        \
   } while (false && (condition))
 #else
-#define GEN_ASSERT(condition)                        \
-  do {                                               \
-    if (!(condition)) [[unlikely]] __builtin_trap(); \
+#define GEN_ASSERT(condition)      \
+  do {                             \
+    if (!(condition)) [[unlikely]] \
+      __builtin_trap();            \
   } while (false)
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small fork-join thread pool. Workers spin briefly, then sleep, so an idle pool costs nothing.
-// One caller at a time runs a job on it; others wait their turn. See tests/base/thread_pool_test.cpp.
+// One caller at a time runs a job on it; others wait their turn. See
+// tests/base/thread_pool_test.cpp.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,11 @@ namespace gen {
 /// Threads: run() may be called from any thread; concurrent calls are serialised.
 class ThreadPool {
  public:
-  /// `threads` counts the caller; 0 means one per CPU this process may use (affinity mask and cgroup
-  /// quota). `cpus` optionally pins worker i to cpus[i % size]; empty means no pinning.
+  /// `threads` counts the caller; 0 means one per CPU this process may use (affinity mask and
+  /// cgroup quota). `cpus` optionally pins worker i to cpus[i % size]; empty means no pinning.
   /// threads == 1 creates no thread. Errors: kInvalidArgument above 1024 or for an unknown CPU.
-  static Result<std::shared_ptr<ThreadPool>> create(int32_t threads, std::span<const int32_t> cpus = {});
+  static Result<std::shared_ptr<ThreadPool>> create(int32_t threads,
+                                                    std::span<const int32_t> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -33,7 +35,8 @@ class ThreadPool {
   /// The same for a callable `void(int32_t index)`.
   template <typename F>
   void run(F&& function) noexcept {
-    run([](void* context, int32_t index) { (*static_cast<std::remove_reference_t<F>*>(context))(index); },
+    run([](void* context,
+           int32_t index) { (*static_cast<std::remove_reference_t<F>*>(context))(index); },
         const_cast<void*>(static_cast<const void*>(&function)));
   }
 

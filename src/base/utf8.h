@@ -11,13 +11,16 @@ namespace gen {
 
 /// Offset of the first byte that cannot belong to well-formed UTF-8, or text.size() if all is well.
 size_t utf8_valid_prefix(std::string_view text) noexcept;
-inline bool utf8_valid(std::string_view text) noexcept { return utf8_valid_prefix(text) == text.size(); }
+inline bool utf8_valid(std::string_view text) noexcept {
+  return utf8_valid_prefix(text) == text.size();
+}
 
-/// Length of the longest prefix that ends on a character border, where only an unfinished but so far
-/// well-formed character at the very end is left out. Malformed bytes count as finished.
+/// Length of the longest prefix that ends on a character border, where only an unfinished but so
+/// far well-formed character at the very end is left out. Malformed bytes count as finished.
 size_t utf8_complete_prefix(std::string_view text) noexcept;
 
-/// Decodes the character at `*offset` and moves past it; a malformed byte gives 0xFFFD and moves one on.
+/// Decodes the character at `*offset` and moves past it; a malformed byte gives 0xFFFD and moves
+/// one on.
 /// `*offset` must be below text.size().
 uint32_t utf8_next(std::string_view text, size_t* offset) noexcept;
 
