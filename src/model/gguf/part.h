@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GGUF file as it stands: header, metadata, tensors. GgufFile puts one or several together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "model/gguf/gguf_file.h"
+
+namespace gen::gguf {
+
+struct Part {
+  uint32_t version = 0;
+  std::shared_ptr<const Metadata> metadata;
+  std::vector<TensorInfo> tensors;  // part index 0; data checked against `bytes`
+};
+
+/// Checks everything that can be checked without other parts, except that names are unique.
+/// Errors: kFormat, kUnsupported.
+Result<Part> parse_part(std::span<const std::byte> bytes);
+
+}  // namespace gen::gguf

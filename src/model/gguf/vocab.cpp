@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading tokenizer.* metadata. Defaults for missing keys follow the families: what SentencePiece
+// models of the Llama kind and byte-level BPE models do when their files say nothing. See vocab.h.
+#include "model/gguf/vocab.h"
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <limits>
+
+#include "model/gguf/clean_name.h"
+
+namespace gen::gguf {
+namespace {
+
+using tokenizer::TokenType;
+using tokenizer::VocabKind;
+using tokenizer::VocabSpec;
+
+Result<VocabKind> read_kind(const Metadata& metadata) {
+  GEN_ASSIGN(const std::string model, metadata.get_string("tokenizer.ggml.model"));
+  if (model == "llama") return VocabKind::kSentencePiece;
+  if (model == "gpt2") return VocabKind::kByteBpe;
+  return error(Code::kUnsupported,
+               "metadata 'tokenizer.ggml.model': '%.*s' is not supported (llama and gpt2 are)",
+               is_clean_name(model) ? shown_length(model) : 0, model.data());
+}
+
+Status check_length(const char* key, size_t length, size_t tokens) noexcept {
+  if (length == tokens) return {};
+  return error(Code::kFormat, "metadata '%s': %zu elements for %zu tokens", key, length, tokens);
+}
+
+Status copy_strings(const Metadata& metadata, const char* key, std::vector<std::string>* out) {
+  GEN_ASSIGN(const std::vector<std::string_view> views, metadata.get_strings(key));
+  out->assign(views.begin(), views.end());
+  return {};
+}
+
+Status read_tokens(const Metadata& metadata, VocabSpec* spec) {
+  GEN_TRY(copy_strings(metadata, "tokenizer.ggml.tokens", &spec->tokens));
+  const size_t tokens = spec->tokens.size();
+  if (tokens < 1 || tokens > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return error(Code::kFormat,
+                 "metadata 'tokenizer.ggml.tokens': %zu tokens outside [1, %" PRId32 "]", tokens,
+                 std::numeric_limits<int32_t>::max());
+  }
+  const bool needed = spec->kind == VocabKind::kSentencePiece;
+  constexpr const char* kScores = "tokenizer.ggml.scores";
+  if (needed || metadata.has(kScores)) {
+    GEN_ASSIGN(spec->scores, metadata.get_f32s(kScores));
+    GEN_TRY(check_length(kScores, spec->scores.size(), tokens));
+  }
+  constexpr const char* kTypes = "tokenizer.ggml.token_type";
+  if (needed || metadata.has(kTypes)) {
+    GEN_ASSIGN(const std::vector<int32_t> types, metadata.get_i32s(kTypes));
+    GEN_TRY(check_length(kTypes, types.size(), tokens));
+    spec->types.reserve(tokens);
+    for (const int32_t type : types) spec->types.push_back(static_cast<TokenType>(type));
+  }
+  return {};
+}
+
+/// Files write "none" as a missing key or as -1.
+Status read_id(const Metadata& metadata, const char* key, size_t tokens, int32_t* id) {
+  const Value* value = metadata.find(key);
+  if (value == nullptr) {
+    if (*id >= 0 && static_cast<size_t>(*id) >= tokens) *id = -1;  // a default that is not there
+    return {};
+  }
+  if (const auto as_signed = metadata.get_i32(key); as_signed.ok() && as_signed.value() == -1) {
+    *id = -1;
+    return {};
+  }
+  GEN_ASSIGN(const uint32_t number, metadata.get_u32(key));
+  if (number == std::numeric_limits<uint32_t>::max()) {
+    *id = -1;
+    return {};
+  }
+  if (number >= tokens) {
+    return error(Code::kFormat, "metadata '%s': token %" PRIu32 " outside vocabulary of %zu", key,
+                 number, tokens);
+  }
+  *id = static_cast<int32_t>(number);
+  return {};
+}
+
+Status read_ids(const Metadata& metadata, VocabSpec* spec) {
+  if (spec->kind == VocabKind::kSentencePiece) {
+    spec->unk = 0;
+    spec->bos = 1;
+    spec->eos = 2;
+  }
+  struct Row {
+    const char* key;
+    int32_t* id;
+  };
+  const Row rows[] = {
+      {"tokenizer.ggml.bos_token_id", &spec->bos},
+      {"tokenizer.ggml.eos_token_id", &spec->eos},
+      {"tokenizer.ggml.unknown_token_id", &spec->unk},
+      {"tokenizer.ggml.seperator_token_id", &spec->sep},  // misspelt in the format
+      {"tokenizer.ggml.padding_token_id", &spec->pad},
+      {"tokenizer.ggml.eot_token_id", &spec->eot},
+      {"tokenizer.ggml.eom_token_id", &spec->eom},
+  };
+  for (const Row& row : rows) {
+    GEN_TRY(read_id(metadata, row.key, spec->tokens.size(), row.id));
+  }
+  return {};
+}
+
+/// Byte-level BPE vocabularies whose models begin with BOS although their older files do not say
+/// so.
+bool begins_with_bos(const std::string& pre) {
+  constexpr std::array<std::string_view, 4> kNames = {"llama3", "llama-v3", "llama-bpe", "falcon3"};
+  return std::find(kNames.begin(), kNames.end(), pre) != kNames.end();
+}
+
+bool is_phi3(std::string name) {
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
+}
+
+Status read_flags(const Metadata& metadata, VocabSpec* spec) {
+  const bool sentencepiece = spec->kind == VocabKind::kSentencePiece;
+  spec->add_bos = sentencepiece || begins_with_bos(spec->pre);
+  spec->add_space_prefix = sentencepiece;
+  struct Row {
+    const char* key;
+    bool* flag;
+  };
+  const Row rows[] = {
+      {"tokenizer.ggml.add_bos_token", &spec->add_bos},
+      {"tokenizer.ggml.add_eos_token", &spec->add_eos},
+      {"tokenizer.ggml.add_space_prefix", &spec->add_space_prefix},
+      {"tokenizer.ggml.remove_extra_whitespaces", &spec->remove_extra_whitespaces},
+  };
+  for (const Row& row : rows) {
+    GEN_ASSIGN(*row.flag, metadata.get_bool(row.key, *row.flag));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<VocabSpec> read_vocab(const Metadata& metadata) {
+  VocabSpec spec;
+  GEN_ASSIGN(spec.kind, read_kind(metadata));
+  GEN_TRY(read_tokens(metadata, &spec));
+  if (spec.kind == VocabKind::kByteBpe) {
+    GEN_TRY(copy_strings(metadata, "tokenizer.ggml.merges", &spec.merges));
+    GEN_ASSIGN(spec.pre, metadata.get_string("tokenizer.ggml.pre", spec.pre));
+  }
+  GEN_TRY(read_ids(metadata, &spec));
+  GEN_TRY(read_flags(metadata, &spec));
+  GEN_ASSIGN(spec.chat_template, metadata.get_string("tokenizer.chat_template", ""));
+  const Value* name = metadata.find("general.name");
+  spec.special_strips_right = name != nullptr && is_phi3(name->text());
+  return spec;
+}
+
+}  // namespace gen::gguf
