@@ -16,7 +16,7 @@ programs = re.findall(r"```c\n(.*?)```", readme, re.S)
 assert len(programs) == 1, f"{len(programs)} C programs in README.md"
 body = re.search(r"int main\(void\) \{\n(.*?)\n\}", programs[0], re.S).group(1)
 assert len(body.splitlines()) <= 12, "README promises about ten lines"
-builds = re.findall(r"^cc story\.c .*$", readme, re.M)
+builds = re.findall(r"^ *(cc story\.c .*)$", readme, re.M)
 assert len(builds) == 1, "README.md does not say how to build story.c"
 
 with tempfile.TemporaryDirectory() as work:
