@@ -63,7 +63,8 @@ GEN_API gen_status gen_session_generate_stream(gen_session *session, const char 
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_TOKENIZER if the text is not UTF-8;
  *         GEN_ERROR_CONTEXT_FULL if it does not fit; GEN_ERROR_CANCELLED; GEN_ERROR_BUSY; GEN_ERROR_MODEL;
- *         GEN_ERROR_OUT_OF_MEMORY. On any failure the session is unchanged.
+ *         GEN_ERROR_OUT_OF_MEMORY. After a cancel the tokens run so far stay; after any other failure the
+ *         session is unchanged.
  * Threads: one at a time per session.
  * Cost:    runs the model over the tokens before returning.
  * Since:   0.1

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "generate/error.h"
+#include <generate/error.h>
 
 namespace gen::api {
 

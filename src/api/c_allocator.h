@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/allocator.h"
-#include "generate/base.h"
+#include <generate/base.h>
 
 namespace gen::api {
 

@@ -8,9 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "api/kv_cache_handle.h"
 #include "base/cancel.h"
 #include "base/thread_pool.h"
-#include "generate/base.h"
+#include <generate/error.h>
+#include "generate/generation.h"
+#include "generate/generator.h"
+#include "generate/session.h"
+#include "sampling/params.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
 
@@ -19,7 +24,7 @@ struct gen_thread_pool {
 };
 
 struct gen_cancel {
-  gen::CancelFlag flag;
+  std::shared_ptr<gen::CancelFlag> flag;
 };
 
 struct gen_tokenizer {
@@ -28,4 +33,56 @@ struct gen_tokenizer {
 
 struct gen_chat {
   std::vector<gen::tokenizer::ChatMessage> messages;
+};
+
+struct gen_sampling {
+  gen::sampling::SamplingParams params;
+  bool wants_logprobs = false;
+};
+
+struct gen_options {
+  std::string kv_dtype = "fp32";
+  int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
+};
+
+struct gen_generator {
+  std::shared_ptr<const gen::generate::Generator> impl;
+};
+
+struct gen_session {
+  std::shared_ptr<gen::generate::Session> impl;
+  kv_cache cache;  // lends the session's
+};
+
+namespace gen::api {
+
+/// A result as C sees it: what its getters lend stands ready in the right form.
+struct ResultData {
+  generate::GenResult result;
+  bool wants_logprobs = false;
+  std::vector<int32_t> top_ids;     // [tokens, top_count]
+  std::vector<float> top_logprobs;  // [tokens, top_count]
+  gen_error failure{};
+};
+
+/// A new handle of its own.
+gen_result* make_result(generate::GenResult result, bool wants_logprobs);
+
+/// The parameters of a call: a copy of `sampling`, or defaults for null.
+sampling::SamplingParams params_of(const gen_sampling* sampling);
+
+/// Makes `handle` lend a session's cache, sharing its in-use flag.
+void lend_cache(generate::Session& session, kv_cache* handle);
+
+/// The cache kinds of this build as JSON.
+std::string kv_kinds_json();
+
+/// Fills `token` from an event; `text` keeps its characters with a NUL.
+void fill_token(const generate::Event& event, bool wants_logprobs, std::string* text,
+                gen_token* token);
+
+}  // namespace gen::api
+
+struct gen_result {
+  gen::api::ResultData data;
 };

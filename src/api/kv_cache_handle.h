@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "cache/kv_cache.h"
 #include "cache/tensor_store.h"
-#include "generate/base.h"
+#include <generate/base.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
 struct kv_cache {

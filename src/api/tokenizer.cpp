@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizer.h of the C API: tokenizers and conversations.
-#include "generate/tokenizer.h"
+#include <generate/tokenizer.h>
 
 #include "api/boundary.h"
 #include "api/handles.h"

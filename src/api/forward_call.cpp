@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// See forward_call.h. Plans every cache, runs, and commits all of them or none.
+#include "api/forward_call.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace gen::api {
+namespace {
+
+/// The caches of a call, each held for its duration.
+class HeldCaches {
+ public:
+  Status hold(const gen_model& model, std::span<kv_cache* const> handles) {
+    const auto& inner = *model.parts->loaded->model;
+    for (kv_cache* handle : handles) {
+      if (handle == nullptr) return {Code::kInvalidArgument, "a cache is NULL"};
+      if (!handle->in_use->try_enter()) {
+        return {Code::kBusy, "a cache is in use by another call, or given twice"};
+      }
+      held_.push_back(handle);
+      if (handle->lent != nullptr) {
+        return {Code::kState, "a session's cache is for reading only"};
+      }
+      GEN_ASSIGN(cache::KvCache * engine,
+                 engine_cache(*handle, inner.layer_shapes(), inner.traits().max_seq_len));
+      caches_.push_back(engine);
+    }
+    return {};
+  }
+  HeldCaches() = default;
+  HeldCaches(const HeldCaches&) = delete;
+  HeldCaches& operator=(const HeldCaches&) = delete;
+  ~HeldCaches() {
+    for (kv_cache* handle : held_) handle->in_use->leave();
+  }
+  [[nodiscard]] const std::vector<cache::KvCache*>& caches() const noexcept { return caches_; }
+
+ private:
+  std::vector<kv_cache*> held_;
+  std::vector<cache::KvCache*> caches_;
+};
+
+/// Rows for one cache after another, with their positions and plans.
+struct Step {
+  std::vector<int32_t> positions;
+  std::vector<uint8_t> wants;
+  std::vector<graph::BatchSequence> sequences;
+
+  Status add(const model::ModelTraits& traits, cache::KvCache* cache, int32_t n_rows) {
+    const int32_t start = cache->length();
+    if (n_rows > traits.max_seq_len - start) {
+      return error(Code::kContextFull, "%d tokens after %d do not fit the context of %d", n_rows,
+                   start, traits.max_seq_len);
+    }
+    graph::BatchSequence sequence;
+    sequence.cache = cache;
+    sequence.first_row = static_cast<int32_t>(positions.size());
+    sequence.n_rows = n_rows;
+    GEN_ASSIGN(sequence.plan, cache->plan(n_rows));
+    for (int32_t i = 0; i < n_rows; ++i) positions.push_back(start + i);
+    sequences.push_back(sequence);
+    return {};
+  }
+
+  Status run(const model::Model& model, std::span<const int32_t> tokens, float* logits,
+             size_t logits_rows) {
+    graph::Batch batch;
+    batch.tokens = tokens;
+    batch.positions = positions;
+    batch.wants_logits = wants;
+    batch.sequences = sequences;
+    batch.logits = logits;
+    batch.logits_rows = logits_rows;
+    GEN_TRY(model.forward(batch));
+    for (const graph::BatchSequence& sequence : sequences) {
+      sequence.cache->commit(sequence.plan);
+    }
+    return {};
+  }
+};
+
+Status check_capacity(size_t rows, int32_t vocab, size_t capacity) {
+  const size_t needed = rows * static_cast<size_t>(vocab);
+  if (capacity >= needed) return {};
+  return error(Code::kOutOfRange, "%zu rows of %d logits need %zu values, the buffer has %zu", rows,
+               vocab, needed, capacity);
+}
+
+Status check_tokens(std::span<const int32_t> tokens, int32_t vocab) {
+  if (tokens.empty()) return {Code::kInvalidArgument, "there are no tokens"};
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocab) {
+      return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocab);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_cache& cache,
+                   float* logits, size_t capacity) {
+  const model::Model& inner = *model.parts->loaded->model;
+  const model::ModelTraits& traits = inner.traits();
+  GEN_TRY(check_tokens(tokens, traits.vocab_size));
+  GEN_TRY(check_capacity(1, traits.vocab_size, capacity));
+  kv_cache* handles[] = {&cache};
+  HeldCaches held;
+  GEN_TRY(held.hold(model, handles));
+  cache::KvCache* target = held.caches().front();
+  const int32_t before = target->length();
+  if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
+    return error(Code::kContextFull, "%zu tokens after %d do not fit the context of %d",
+                 tokens.size(), before, traits.max_seq_len);
+  }
+  if (const int32_t room = target->capacity() - before; tokens.size() > static_cast<size_t>(room)) {
+    return error(Code::kCacheFull, "%zu tokens after %d do not fit the cache of %d", tokens.size(),
+                 before, target->capacity());
+  }
+  // Logits go to a row of our own first: the caller's buffer stays untouched on failure.
+  std::vector<float> row(static_cast<size_t>(traits.vocab_size));
+  const auto chunk = static_cast<size_t>(traits.max_batch_rows);
+  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const size_t count = std::min(chunk, tokens.size() - begin);
+    const bool last = begin + count == tokens.size();
+    Step step;
+    Status status = step.add(traits, target, static_cast<int32_t>(count));
+    step.wants.assign(count, 0);
+    if (last) step.wants.back() = 1;
+    if (status.ok()) {
+      status = step.run(inner, tokens.subspan(begin, count), row.data(), last ? 1 : 0);
+    }
+    if (!status.ok()) {
+      GEN_TRY(target->truncate(before));
+      return status;
+    }
+  }
+  std::copy(row.begin(), row.end(), logits);
+  return {};
+}
+
+Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
+                    const int32_t* sequences, const uint8_t* wants_logits,
+                    std::span<kv_cache* const> caches, float* logits, size_t capacity) {
+  const model::Model& inner = *model.parts->loaded->model;
+  const model::ModelTraits& traits = inner.traits();
+  GEN_TRY(check_tokens(tokens, traits.vocab_size));
+  if (tokens.size() > static_cast<size_t>(traits.max_batch_rows)) {
+    return error(Code::kInvalidArgument, "%zu rows are more than %d", tokens.size(),
+                 traits.max_batch_rows);
+  }
+  if (caches.empty()) return {Code::kInvalidArgument, "there are no caches"};
+  if (sequences == nullptr && caches.size() != 1) {
+    return error(Code::kInvalidArgument, "sequences is NULL with %zu caches", caches.size());
+  }
+
+  std::vector<int32_t> rows_of(caches.size(), 0);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    const int32_t sequence = sequences != nullptr ? sequences[row] : 0;
+    if (sequence < 0 || static_cast<size_t>(sequence) >= caches.size()) {
+      return error(Code::kOutOfRange, "sequence %d of row %zu outside %zu caches", sequence, row,
+                   caches.size());
+    }
+    if (row > 0 && sequences != nullptr && sequence < sequences[row - 1]) {
+      return error(Code::kInvalidArgument, "sequence %d of row %zu after %d: rows must ascend",
+                   sequence, row, sequences[row - 1]);
+    }
+    ++rows_of[static_cast<size_t>(sequence)];
+  }
+  for (size_t i = 0; i < caches.size(); ++i) {
+    if (rows_of[i] == 0) return error(Code::kInvalidArgument, "cache %zu has no row", i);
+  }
+
+  Step step;
+  step.wants.assign(tokens.size(), 1);
+  if (wants_logits != nullptr) {
+    std::transform(wants_logits, wants_logits + tokens.size(), step.wants.begin(),
+                   [](uint8_t wanted) { return static_cast<uint8_t>(wanted != 0 ? 1 : 0); });
+  }
+  const auto wanted =
+      static_cast<size_t>(std::count(step.wants.begin(), step.wants.end(), uint8_t{1}));
+  if (wanted > 0 && logits == nullptr) return {Code::kInvalidArgument, "logits is NULL"};
+  GEN_TRY(check_capacity(wanted, traits.vocab_size, capacity));
+
+  HeldCaches held;
+  GEN_TRY(held.hold(model, caches));
+  for (size_t i = 0; i < caches.size(); ++i) {
+    GEN_TRY(step.add(traits, held.caches()[i], rows_of[i]));
+  }
+  std::vector<float> rows(wanted * static_cast<size_t>(traits.vocab_size));
+  GEN_TRY(step.run(inner, tokens, rows.data(), wanted));
+  std::copy(rows.begin(), rows.end(), logits);
+  return {};
+}
+
+}  // namespace gen::api

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward passes asked for directly by C callers, over caches of theirs.
+#pragma once
+
+#include <span>
+
+#include "api/model_handle.h"
+
+namespace gen::api {
+
+/// Any number of tokens of one sequence, in as many passes as it takes; logits [V] of the last one.
+Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_cache& cache,
+                   float* logits, size_t capacity);
+
+/// One pass over rows of several sequences. `sequences` and `wants_logits` may be null, see
+/// experimental.h.
+Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
+                    const int32_t* sequences, const uint8_t* wants_logits,
+                    std::span<kv_cache* const> caches, float* logits, size_t capacity);
+
+}  // namespace gen::api

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one generating call behind gen_generate, gen_generate_stream and their session forms.
+#pragma once
+
+#include <generate/generator.h>
+
+#include <memory>
+
+#include "api/handles.h"
+
+namespace gen::api {
+
+/// Runs a call on `session`; `callback` may be null, `result` too. Once generation has begun
+/// *result is set, whatever the status.
+Status generating_call(const std::shared_ptr<generate::Session>& session, const char* prompt,
+                       size_t len, const gen_sampling* sampling, gen_token_callback callback,
+                       void* user, gen_result** result);
+
+}  // namespace gen::api

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// model.h of the C API: loading, questions, and a forward pass of one sequence.
+#include <generate/model.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "api/boundary.h"
+#include "api/forward_call.h"
+#include "api/json_text.h"
+#include "api/model_handle.h"
+#include "base/cpu.h"
+#include "engine/registry.h"
+
+namespace {
+
+using gen::Code;
+using gen::Result;
+using gen::Status;
+using gen::api::guard;
+using gen::api::json_quote;
+using gen::api::ModelParts;
+using gen::api::not_null;
+using gen::gguf::GgufFile;
+
+Result<std::shared_ptr<gen::engine::Engine>> make_engine(const gen_model_options& options,
+                                                         ModelParts& parts) {
+  gen::engine::EngineOptions wanted;
+  wanted.pool = parts.pool;
+  wanted.allocator = &parts.memory();
+  GEN_ASSIGN(wanted.cpu_level, gen::chosen_cpu_level());
+  return gen::engine::create_engine(options.backend, wanted);
+}
+
+/// Sizes of the file's tensors by element type, biggest first, as a JSON object of shares.
+std::string type_shares(const GgufFile& file, int64_t* parameters) {
+  std::map<std::string, size_t> bytes;
+  size_t total = 0;
+  *parameters = 0;
+  for (const auto& tensor : file.tensors()) {
+    bytes[gen::dtype_name(tensor.type)] += tensor.data.size();
+    total += tensor.data.size();
+    *parameters += tensor.elements();
+  }
+  std::string out = "{";
+  for (const auto& [name, size] : bytes) {
+    char share[32];
+    std::snprintf(share, sizeof share, "%.4f",
+                  static_cast<double>(size) / static_cast<double>(std::max<size_t>(total, 1)));
+    out += (out.size() > 1 ? "," : "") + json_quote(name) + ":" + share;
+  }
+  return out + "}";
+}
+
+Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
+  const auto& traits = parts.loaded->model->traits();
+  GEN_ASSIGN(const std::string name, file.metadata().get_string("general.name", ""));
+  int64_t parameters = 0;
+  const std::string shares = type_shares(file, &parameters);
+  const auto number = [](const char* key, int64_t value) {
+    return ",\"" + std::string(key) + "\":" + std::to_string(value);
+  };
+  return "{\"architecture\":" + json_quote(traits.architecture) + ",\"name\":" + json_quote(name) +
+         number("parameters", parameters) + number("vocab_size", traits.vocab_size) +
+         number("max_seq_len", traits.max_seq_len) + number("num_layers", traits.num_layers) +
+         number("num_heads", traits.num_heads) + number("num_kv_heads", traits.num_kv_heads) +
+         number("head_dim", traits.head_dim) + number("hidden", traits.hidden) +
+         ",\"weight_types\":" + shares + ",\"backend\":" + json_quote(parts.engine->name()) +
+         number("threads", parts.pool->size()) +
+         ",\"gguf_version\":" + std::to_string(file.version()) + "}";
+}
+
+/// Everything after the file is open. `lasting`: its bytes stay as long as it is open.
+Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options& options,
+                   bool lasting, gen_model** out) {
+  auto parts = std::make_shared<ModelParts>();
+  parts->allocator = options.allocator;
+  parts->pool = options.pool;
+  if (parts->pool == nullptr) {
+    GEN_ASSIGN(parts->pool, gen::ThreadPool::create(options.threads));
+  }
+  if (options.device != 0) {
+    return gen::error(Code::kOutOfRange, "device %d of backend %s, which has 1", options.device,
+                      options.backend.c_str());
+  }
+  GEN_ASSIGN(parts->engine, make_engine(options, *parts));
+
+  gen::model::LoadOptions load;
+  load.engine = parts->engine;
+  load.max_seq_len = options.max_seq_len;
+  load.check_tensors = options.check_tensors;
+  load.lasting = lasting;
+  if (options.progress != nullptr) {
+    load.progress = [&](double share) {
+      return options.progress(options.progress_user, share) == 0;
+    };
+  }
+  GEN_ASSIGN(parts->loaded, gen::model::load_model(file, load));
+  parts->file_bytes = file->total_bytes();
+  GEN_ASSIGN(parts->description, describe(*file, *parts));
+
+  auto handle = std::make_unique<gen_model>();
+  handle->tokenizer.impl = parts->loaded->tokenizer;
+  if (handle->tokenizer.impl == nullptr) {
+    return {Code::kFormat, "the file has no tokenizer: tokenizer.ggml.model is missing"};
+  }
+  const auto& traits = parts->loaded->model->traits();
+  using gen::tokenizer::Special;
+  handle->config = {traits.vocab_size,
+                    traits.max_seq_len,
+                    handle->tokenizer.impl->special(Special::kEos),
+                    handle->tokenizer.impl->special(Special::kBos),
+                    traits.num_layers,
+                    traits.num_heads,
+                    traits.num_kv_heads,
+                    traits.head_dim,
+                    traits.hidden};
+  handle->parts = std::move(parts);
+  *out = handle.release();
+  return {};
+}
+
+const gen_model_options& options_or_defaults(const gen_model_options* options,
+                                             const gen_model_options& defaults) {
+  return options != nullptr ? *options : defaults;
+}
+
+}  // namespace
+
+gen_status gen_model_load(const char* path, const gen_model_options* options, gen_model** out,
+                          gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(path, "path"));
+    GEN_TRY(not_null(out, "out"));
+    const gen_model_options defaults;
+    const gen_model_options& chosen = options_or_defaults(options, defaults);
+    GEN_ASSIGN(auto file, GgufFile::open(path, chosen.use_mmap ? gen::MappedFile::Mode::kMap
+                                                               : gen::MappedFile::Mode::kRead));
+    return finish_load(std::move(file), chosen, true, out);
+  });
+}
+
+gen_status gen_model_load_memory(const void* data, size_t size, const gen_model_options* options,
+                                 gen_model** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(data, "data"));
+    GEN_TRY(not_null(out, "out"));
+    const gen_model_options defaults;
+    GEN_ASSIGN(auto file, GgufFile::parse({static_cast<const std::byte*>(data), size}));
+    return finish_load(std::move(file), options_or_defaults(options, defaults), false, out);
+  });
+}
+
+void gen_model_free(gen_model* model) { delete model; }
+
+const gen_model_config* gen_model_get_config(const gen_model* model) {
+  return model != nullptr ? &model->config : nullptr;
+}
+
+int32_t gen_model_config_vocab_size(const gen_model_config* config) {
+  return config != nullptr ? config->vocab_size : 0;
+}
+int32_t gen_model_config_max_seq_len(const gen_model_config* config) {
+  return config != nullptr ? config->max_seq_len : 0;
+}
+int32_t gen_model_config_eos(const gen_model_config* config) {
+  return config != nullptr ? config->eos : -1;
+}
+int32_t gen_model_config_bos(const gen_model_config* config) {
+  return config != nullptr ? config->bos : -1;
+}
+int32_t gen_model_config_num_layers(const gen_model_config* config) {
+  return config != nullptr ? config->num_layers : 0;
+}
+int32_t gen_model_config_num_heads(const gen_model_config* config) {
+  return config != nullptr ? config->num_heads : 0;
+}
+int32_t gen_model_config_num_kv_heads(const gen_model_config* config) {
+  return config != nullptr ? config->num_kv_heads : 0;
+}
+int32_t gen_model_config_head_dim(const gen_model_config* config) {
+  return config != nullptr ? config->head_dim : 0;
+}
+int32_t gen_model_config_hidden(const gen_model_config* config) {
+  return config != nullptr ? config->hidden : 0;
+}
+
+size_t gen_model_metadata_count(const gen_model* model) {
+  return model != nullptr ? model->parts->loaded->metadata->entries().size() : 0;
+}
+
+const char* gen_model_metadata_key(const gen_model* model, size_t index) {
+  if (model == nullptr) return nullptr;
+  const auto entries = model->parts->loaded->metadata->entries();
+  return index < entries.size() ? entries[index].key().data() : nullptr;
+}
+
+gen_status gen_model_metadata_value(const gen_model* model, const char* key, char* buf,
+                                    size_t capacity, size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(key, "key"));
+    const auto* value = model->parts->loaded->metadata->find(key);
+    if (value == nullptr) {
+      return gen::error(Code::kInvalidArgument, "the file has no metadata key %.200s", key);
+    }
+    return gen::api::text_out(value->text(), buf, capacity, n);
+  });
+}
+
+gen_status gen_model_describe(const gen_model* model, char* buf, size_t capacity, size_t* n,
+                              gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    return gen::api::text_out(model->parts->description, buf, capacity, n);
+  });
+}
+
+gen_status gen_model_memory(const gen_model* model, const char* key, size_t* bytes,
+                            gen_error* error) {
+  if (bytes != nullptr) *bytes = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(bytes, "bytes"));
+    if (std::strcmp(key, "file") == 0) {
+      *bytes = model->parts->file_bytes;
+      return {};
+    }
+    GEN_ASSIGN(*bytes, model->parts->loaded->model->memory(key));
+    return {};
+  });
+}
+
+const gen_tokenizer* gen_model_tokenizer(const gen_model* model) {
+  return model != nullptr ? &model->tokenizer : nullptr;
+}
+
+gen_status gen_model_forward(const gen_model* model, const int32_t* tokens, size_t n,
+                             kv_cache* cache, float* logits, size_t capacity, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(tokens, "tokens"));
+    GEN_TRY(not_null(cache, "cache"));
+    GEN_TRY(not_null(logits, "logits"));
+    return gen::api::forward_one(*model, {tokens, n}, *cache, logits, capacity);
+  });
+}

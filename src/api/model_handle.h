@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gen_model is: the loaded model with everything it runs on, shared by all that use it.
+#pragma once
+
+#include <generate/model.h>
+
+#include <memory>
+#include <string>
+
+#include "api/handles.h"
+#include "base/allocator.h"
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+#include "model/loader.h"
+
+struct gen_model_config {
+  int32_t vocab_size = 0;
+  int32_t max_seq_len = 0;
+  int32_t eos = -1;
+  int32_t bos = -1;
+  int32_t num_layers = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t hidden = 0;
+};
+
+struct gen_model_options {
+  std::string backend = "cpu";
+  int32_t device = 0;
+  int32_t threads = 0;  // 0: one per usable CPU
+  std::shared_ptr<gen::ThreadPool> pool;
+  std::shared_ptr<gen::Allocator> allocator;  // null: the system's
+  bool use_mmap = true;
+  gen_progress_callback progress = nullptr;
+  void* progress_user = nullptr;
+  int32_t max_seq_len = 0;
+  bool check_tensors = false;
+};
+
+namespace gen::api {
+
+/// Members are destroyed from the bottom up, each before what it stands on.
+struct ModelParts {
+  std::shared_ptr<Allocator> allocator;  // null: the system's
+  std::shared_ptr<ThreadPool> pool;
+  std::shared_ptr<engine::Engine> engine;
+  std::shared_ptr<const model::LoadedModel> loaded;
+  std::string description;  // JSON
+  size_t file_bytes = 0;
+
+  [[nodiscard]] Allocator& memory() const noexcept {
+    return allocator != nullptr ? *allocator : system_allocator();
+  }
+};
+
+}  // namespace gen::api
+
+struct gen_model {
+  std::shared_ptr<const gen::api::ModelParts> parts;
+  gen_tokenizer tokenizer;
+  gen_model_config config;
+
+  /// The model alone, keeping all its parts.
+  [[nodiscard]] std::shared_ptr<const gen::model::Model> shared_model() const {
+    return {parts, parts->loaded->model.get()};
+  }
+};

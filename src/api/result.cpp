@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// result.h of the C API, and what generating calls share: parameters in, events and results out.
+#include <generate/result.h>
+
+#include <cstring>
+
+#include "api/boundary.h"
+#include "api/handles.h"
+#include <generate/generator.h>
+
+namespace gen::api {
+
+gen_result* make_result(generate::GenResult result, bool wants_logprobs) {
+  auto handle = std::make_unique<gen_result>();
+  ResultData& data = handle->data;
+  data.result = std::move(result);
+  data.wants_logprobs = wants_logprobs;
+  for (const sampling::TokenLogprob& entry : data.result.top_logprobs) {
+    data.top_ids.push_back(entry.token);
+    data.top_logprobs.push_back(entry.logprob);
+  }
+  report(data.result.status, &data.failure);
+  return handle.release();
+}
+
+sampling::SamplingParams params_of(const gen_sampling* sampling) {
+  return sampling != nullptr ? sampling->params : sampling::SamplingParams();
+}
+
+void fill_token(const generate::Event& event, bool wants_logprobs, std::string* text,
+                gen_token* token) {
+  text->assign(event.text);
+  token->struct_size = sizeof(gen_token);
+  token->id = event.token;
+  token->text = text->c_str();
+  token->text_len = text->size();
+  token->logprob = wants_logprobs ? event.logprob : 0.0F;
+  token->done = event.done ? 1 : 0;
+  token->finish_reason = static_cast<int32_t>(event.finish_reason);
+  token->index = event.index;
+}
+
+}  // namespace gen::api
+
+namespace {
+
+template <typename T>
+const T* lend(const std::vector<T>& values, size_t* n) {
+  if (n != nullptr) *n = values.size();
+  return values.empty() ? nullptr : values.data();
+}
+
+template <typename T>
+const T* lend_nothing(size_t* n) {
+  if (n != nullptr) *n = 0;
+  return nullptr;
+}
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+
+template <typename T, size_t N>
+Status find_value(const std::pair<const char*, T> (&rows)[N], const char* key, T* value) {
+  for (const auto& [name, number] : rows) {
+    if (std::strcmp(name, key) == 0) {
+      *value = number;
+      return {};
+    }
+  }
+  return gen::error(Code::kInvalidArgument, "unknown key %.60s", key);
+}
+
+}  // namespace
+
+const char* gen_result_text(const gen_result* result, size_t* n) {
+  if (result == nullptr) return lend_nothing<char>(n);
+  const std::string& text = result->data.result.text;
+  if (n != nullptr) *n = text.size();
+  return text.c_str();
+}
+
+const int32_t* gen_result_tokens(const gen_result* result, size_t* n) {
+  return result != nullptr ? lend(result->data.result.tokens, n) : lend_nothing<int32_t>(n);
+}
+
+const float* gen_result_logprobs(const gen_result* result, size_t* n) {
+  if (result == nullptr || !result->data.wants_logprobs) return lend_nothing<float>(n);
+  return lend(result->data.result.logprobs, n);
+}
+
+size_t gen_result_top_logprobs(const gen_result* result, size_t index, const int32_t** ids,
+                               const float** logprobs) {
+  if (ids != nullptr) *ids = nullptr;
+  if (logprobs != nullptr) *logprobs = nullptr;
+  if (result == nullptr) return 0;
+  const auto& data = result->data;
+  const auto count = static_cast<size_t>(data.result.top_count);
+  if (count == 0 || index >= data.top_ids.size() / count) return 0;
+  if (ids != nullptr) *ids = data.top_ids.data() + index * count;
+  if (logprobs != nullptr) *logprobs = data.top_logprobs.data() + index * count;
+  return count;
+}
+
+int32_t gen_result_finish_reason(const gen_result* result) {
+  return result != nullptr ? static_cast<int32_t>(result->data.result.finish_reason)
+                           : GEN_FINISH_NONE;
+}
+
+gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* value,
+                            gen_error* error) {
+  if (value != nullptr) *value = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(result, "result"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(value, "value"));
+    const auto& usage = result->data.result.usage;
+    const std::pair<const char*, int64_t> rows[] = {{"prompt", usage.prompt},
+                                                    {"prompt_cached", usage.prompt_cached},
+                                                    {"completion", usage.completion}};
+    return find_value(rows, key, value);
+  });
+}
+
+gen_status gen_result_timings(const gen_result* result, const char* key, double* seconds,
+                              gen_error* error) {
+  if (seconds != nullptr) *seconds = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(result, "result"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(seconds, "seconds"));
+    const auto& timings = result->data.result.timings;
+    const std::pair<const char*, double> rows[] = {{"prefill", timings.prefill},
+                                                   {"first_token", timings.first_token},
+                                                   {"decode", timings.decode},
+                                                   {"total", timings.first_token + timings.decode}};
+    return find_value(rows, key, seconds);
+  });
+}
+
+const gen_error* gen_result_error(const gen_result* result) {
+  if (result == nullptr || result->data.result.status.ok()) return nullptr;
+  return &result->data.failure;
+}
+
+int32_t gen_result_user_code(const gen_result* result) {
+  return result != nullptr ? result->data.result.user_code : 0;
+}
+
+void gen_result_free(gen_result* result) { delete result; }

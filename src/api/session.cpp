@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// session.h of the C API. A call copies the shared pointer first, so the handle may be freed
+// meanwhile.
+#include <generate/session.h>
+
+#include "api/boundary.h"
+#include "api/generating_call.h"
+#include "api/handles.h"
+
+namespace {
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::generate::Prompt;
+
+}  // namespace
+
+gen_status gen_session_new(gen_generator* generator, gen_session** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(generator, "generator"));
+    GEN_TRY(not_null(out, "out"));
+    auto handle = std::make_unique<gen_session>();
+    GEN_ASSIGN(handle->impl, generator->impl->new_session());
+    gen::api::lend_cache(*handle->impl, &handle->cache);
+    *out = handle.release();
+    return {};
+  });
+}
+
+gen_status gen_session_generate(gen_session* session, const char* prompt, size_t len,
+                                const gen_sampling* sampling, gen_result** result,
+                                gen_error* error) {
+  if (result != nullptr) *result = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(result, "result"));
+    const auto impl = session->impl;
+    return gen::api::generating_call(impl, prompt, len, sampling, nullptr, nullptr, result);
+  });
+}
+
+gen_status gen_session_generate_stream(gen_session* session, const char* prompt, size_t len,
+                                       const gen_sampling* sampling, gen_token_callback callback,
+                                       void* user, gen_result** result, gen_error* error) {
+  if (result != nullptr) *result = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(reinterpret_cast<const void*>(callback), "callback"));
+    const auto impl = session->impl;
+    return gen::api::generating_call(impl, prompt, len, sampling, callback, user, result);
+  });
+}
+
+gen_status gen_session_append(gen_session* session, const char* text, size_t len,
+                              gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(text, "text"));
+    Prompt prompt;
+    GEN_ASSIGN(prompt.text, gen::api::text_in(text, len, "text"));
+    const auto impl = session->impl;
+    return impl->append(prompt);
+  });
+}
+
+gen_status gen_session_append_tokens(gen_session* session, const int32_t* tokens, size_t count,
+                                     gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    if (count > 0) GEN_TRY(not_null(tokens, "tokens"));
+    Prompt prompt;
+    prompt.tokens = {tokens, count};
+    const auto impl = session->impl;
+    return impl->append(prompt);
+  });
+}
+
+gen_status gen_session_score(gen_session* session, const char* text, size_t len, float* logprobs,
+                             size_t capacity, size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(text, "text"));
+    GEN_TRY(not_null(n, "n"));
+    Prompt prompt;
+    GEN_ASSIGN(prompt.text, gen::api::text_in(text, len, "text"));
+    const auto impl = session->impl;
+    std::vector<float> values;
+    GEN_TRY(impl->score(prompt, &values, nullptr));
+    return gen::api::array_out<float>(values, logprobs, capacity, n, "values");
+  });
+}
+
+gen_status gen_session_tokens(const gen_session* session, int32_t* ids, size_t capacity, size_t* n,
+                              gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(n, "n"));
+    GEN_ASSIGN(const auto tokens, session->impl->tokens());
+    return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
+  });
+}
+
+int32_t gen_session_length(const gen_session* session) {
+  return session != nullptr ? session->impl->length() : 0;
+}
+
+gen_status gen_session_truncate(gen_session* session, int32_t n, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    const auto impl = session->impl;
+    return impl->truncate(n);
+  });
+}
+
+gen_status gen_session_reset(gen_session* session, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    const auto impl = session->impl;
+    return impl->reset();
+  });
+}
+
+void gen_session_cancel(gen_session* session) {
+  if (session != nullptr) session->impl->cancel();
+}
+
+double gen_session_progress(const gen_session* session) {
+  return session != nullptr ? static_cast<double>(session->impl->progress()) : 0.0;
+}
+
+const kv_cache* gen_session_cache(const gen_session* session) {
+  return session != nullptr ? &session->cache : nullptr;
+}
+
+void gen_session_free(gen_session* session) { delete session; }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// stream.h of the C API: a Generation pulled event by event.
+#include <generate/stream.h>
+
+#include "api/boundary.h"
+#include "api/handles.h"
+
+struct gen_stream {
+  std::unique_ptr<gen::generate::Generation> generation;
+  bool wants_logprobs = false;
+  gen::InUseFlag in_use;
+  std::string text;  // of `token`
+  gen_token token{};
+};
+
+namespace {
+
+using gen::Code;
+using gen::InUseGuard;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+
+}  // namespace
+
+gen_status gen_stream_open(gen_session* session, const char* prompt, size_t len,
+                           const gen_sampling* sampling, gen_stream** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(out, "out"));
+    gen::generate::Prompt what;
+    GEN_ASSIGN(what.text, gen::api::text_in(prompt, len, "prompt"));
+    auto handle = std::make_unique<gen_stream>();
+    handle->wants_logprobs = sampling != nullptr && sampling->wants_logprobs;
+    const auto impl = session->impl;
+    GEN_ASSIGN(handle->generation, impl->open(what, gen::api::params_of(sampling)));
+    *out = handle.release();
+    return {};
+  });
+}
+
+gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_error* error) {
+  if (token != nullptr) *token = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(stream, "stream"));
+    GEN_TRY(not_null(token, "token"));
+    const InUseGuard use(&stream->in_use);
+    GEN_TRY(use.entered("stream"));
+    GEN_ASSIGN(const gen::generate::Event* event, stream->generation->next());
+    if (event == nullptr) return {};
+    gen::api::fill_token(*event, stream->wants_logprobs, &stream->text, &stream->token);
+    *token = &stream->token;
+    return {};
+  });
+}
+
+gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error* error) {
+  if (result != nullptr) *result = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(stream, "stream"));
+    GEN_TRY(not_null(result, "result"));
+    const InUseGuard use(&stream->in_use);
+    GEN_TRY(use.entered("stream"));
+    if (!stream->generation->ended()) {
+      return {Code::kState, "the stream is not at its end, so there is no result yet"};
+    }
+    *result = gen::api::make_result(stream->generation->result(), stream->wants_logprobs);
+    return {};
+  });
+}
+
+void gen_stream_close(gen_stream* stream) { delete stream; }
