@@ -30,8 +30,8 @@ for path in sorted(p for top in ("src", "examples", "bindings") for p in (root /
         seen += 1
         style, target = match.groups()
         first = target.split("/")[0]
-        if "/" in target and target.startswith("generate/") and not (root / "src" / target).exists():
-            first = "include"
+        if style == "<" and first == "generate":
+            first = "include"  # "generate/…" in quotes is the room
         elif style == "<" or first == "hwy":
             continue  # system and third-party headers
         if here.parts[0] != "src":
