@@ -12,6 +12,7 @@
 #include "base/cancel.h"
 #include "base/thread_pool.h"
 #include <generate/error.h>
+#include <generate/generator.h>
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"

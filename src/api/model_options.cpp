@@ -139,7 +139,9 @@ gen_status gen_model_options_set_allocator(gen_model_options* options,
                                            const gen_allocator* allocator, gen_error* error) {
   return with(options, error, [&](O& o) -> Status {
     std::shared_ptr<gen::Allocator> wrapped;
-    if (allocator != nullptr) GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
+    if (allocator != nullptr) {
+      GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
+    }
     o.allocator = std::move(wrapped);
     return {};
   });

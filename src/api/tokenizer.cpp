@@ -29,7 +29,7 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path)
       std::equal(kMagic.begin(), kMagic.end(), reinterpret_cast<const char*>(bytes.data()));
   if (!is_gguf) return gen::tokenizer::load_sentencepiece_model(bytes);
   GEN_ASSIGN(auto gguf, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
-  GEN_ASSIGN(auto spec, gen::gguf::read_vocab(*gguf));
+  GEN_ASSIGN(auto spec, gen::gguf::read_vocab(gguf->metadata()));
   return gen::tokenizer::create_tokenizer(std::move(spec));
 }
 
