@@ -59,41 +59,40 @@ class Generation {
   /// until the next call.
   Result<const Event*> next();
 
-  /// Ends the call as a callback's non-zero answer does, with no further event. After the end only
-  /// the code is noted.
+  /// Ends the call as a callback's non-zero answer does: kCancelled, reason kCallback, no further
+  /// event. After an end that was a failure only the code is noted.
   void stop(int32_t user_code) noexcept;
 
   /// The done event was given or stop() was called.
   [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
   /// What there is so far; final once ended().
   [[nodiscard]] const GenResult& result() const noexcept { return result_; }
+  /// Leaves an empty result behind; for after the end.
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 
  private:
-  enum class State : int32_t { kPrefill, kDecode, kEnded };
-  class Clock;
+  enum class State : int32_t { kOpening, kPrefill, kDecode, kEnded };
 
   Generation(std::shared_ptr<Session> session, sampling::SamplingParams params);
   Status start(const Prompt& prompt);
   Status advance();
-  Status accept(const sampling::Choice& choice);
-  const Event* emit_token(const sampling::Choice& choice);
-  const Event* emit_done(FinishReason reason, Status status);
-  void keep_or_rewind(FinishReason reason) noexcept;
+  Status keep(const sampling::Choice& choice);
+  void finish(FinishReason reason, Status status, int32_t stop_token = -1) noexcept;
+  void settle(FinishReason reason) noexcept;
 
   std::shared_ptr<Session> session_;
   sampling::SamplingParams params_;
   sampling::Chain chain_;
   StopMatcher stops_;
   std::optional<tokenizer::StreamDecoder> decoder_;  // none without a tokenizer
-  std::vector<float> logits_;                        // [V] of the last row
-  CancelFlag cancel_;                                // the session's or the caller's
-  Sequence::Mark before_;                            // the session as open() found it
-  State state_ = State::kPrefill;
+  std::vector<int32_t> stop_tokens_;
+  std::vector<float> logits_;  // [V] of the last row
+  CancelFlag cancel_;          // the session's or the caller's
+  Sequence::Mark before_;      // the session as open() found it
+  State state_ = State::kOpening;
   bool holds_session_ = false;
   FinishReason pending_finish_ = FinishReason::kNone;  // decided, done event still to come
-  int32_t stop_token_ = -1;
-  std::string piece_;    // characters of the event under way
+  std::string piece_;                                  // characters of the event under way
   std::string decoded_;  // characters before stop strings are taken out
   Event event_;
   GenResult result_;

@@ -32,6 +32,7 @@ struct GeneratorOptions {
   std::string kv_dtype = "fp32";   // a kind of cache/registry.h
   int32_t max_seq_len = 0;         // 0: the model's; never more than that
   int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
+  int32_t max_sequences = 1;       // sequences in one forward pass
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
   CacheFactory cache_factory;      // instead of kv_dtype, for caches of one's own
 };
@@ -66,11 +67,10 @@ class Generator : public std::enable_shared_from_this<Generator> {
   Status generate(const Prompt& prompt, const sampling::SamplingParams& params,
                   EventCallback callback, void* user, std::optional<GenResult>* result) const;
 
-  struct Private;  // keeps the constructor to create()
-  Generator(const Private&, std::shared_ptr<const model::Model> model,
+ private:
+  Generator(std::shared_ptr<const model::Model> model,
             std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options);
 
- private:
   std::shared_ptr<const model::Model> model_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;

@@ -6,8 +6,8 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -34,6 +34,9 @@ class Scheduler {
   void lead(std::unique_lock<std::mutex>* lock);
   void execute(std::span<StepRequest* const> requests);
   void attempt(std::span<StepRequest* const> requests);
+  void reserve(std::span<StepRequest* const> requests);
+  Status forward();
+  void commit() noexcept;
 
   const model::Model& model_;
   const StepLimits limits_;
@@ -50,7 +53,8 @@ class Scheduler {
   std::vector<int32_t> positions_;
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
-  std::vector<float> logits_;
+  std::vector<float> logits_;  // [wanted_, V], for steps of several sequences
+  size_t wanted_ = 0;
 };
 
 }  // namespace gen::generate

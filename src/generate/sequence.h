@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequence: the tokens that a session holds and the cache that holds what the model made of them.
-// The cache is always a prefix: tokens[0, cache.length()) are evaluated, the rest is pending. A
+// The cache always covers a prefix: the first evaluated() tokens are in it, the rest is pending. A
 // sampled token is pending until the next step needs it. Not synchronised; the session guards it.
 #pragma once
 
@@ -26,7 +26,7 @@ class Sequence {
 
   [[nodiscard]] std::span<const int32_t> tokens() const noexcept { return tokens_; }
   [[nodiscard]] int32_t length() const noexcept { return static_cast<int32_t>(tokens_.size()); }
-  [[nodiscard]] int32_t evaluated() const noexcept { return cache_->length(); }
+  [[nodiscard]] int32_t evaluated() const noexcept { return evaluated_; }
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return *cache_; }
 
   /// Adds pending tokens. Changes nothing on failure: kOutOfRange for a token outside the
@@ -56,10 +56,11 @@ class Sequence {
     int32_t evaluated = 0;
   };
   [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated()}; }
-  /// Forgets everything after the mark. A cache that cannot be cut is made anew, its tokens become
-  /// pending; the tokens themselves always come back.
+  /// Forgets everything after the mark. Cannot fail: entries that the cache cannot let go are
+  /// evaluated again, in a new cache, when they are next needed.
   void rewind(const Mark& mark) noexcept;
-  /// Keeps the first `n` tokens. kUnsupported where the model cannot go back, except to 0.
+  /// Keeps the first `n` tokens. kInvalidArgument for n < 0, kUnsupported where the model cannot go
+  /// back, except to 0.
   Status truncate(int32_t n);
   /// Cuts tokens only as far as they are evaluated, at least to `n`.
   void drop_pending(int32_t n) noexcept;
@@ -67,13 +68,15 @@ class Sequence {
  private:
   Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
            std::unique_ptr<graph::SequenceState> state) noexcept;
-  Status cut_cache(int32_t n);
+  void forget(int32_t n) noexcept;
   Status rebuild();
 
   const Generator* generator_;
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
+  int32_t evaluated_ = 0;       // tokens_[0, evaluated_) are what the cache holds
+  bool stale_ = false;          // the cache holds something else and must be made anew
   std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]
 };
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
@@ -65,15 +65,15 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
   [[nodiscard]] InUseFlag& in_use() const noexcept { return in_use_; }
 
-  struct Private;  // keeps the constructor to Generator::new_session
-  Session(const Private&, std::shared_ptr<const Generator> generator, Sequence sequence);
-
  private:
   friend class Generation;
   friend class Generator;
 
+  Session(std::shared_ptr<const Generator> generator, Sequence sequence)
+      : generator_(std::move(generator)), sequence_(std::move(sequence)) {}
   /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
+  Status score_tail(int32_t first, std::vector<float>* scores);
   void publish_length() noexcept { length_.store(sequence_.length(), std::memory_order_relaxed); }
 
   std::shared_ptr<const Generator> generator_;

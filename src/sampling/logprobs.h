@@ -3,9 +3,12 @@
 // penalty or temperature.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "base/status.h"
 
 namespace gen::sampling {
 
@@ -16,6 +19,13 @@ struct TokenLogprob {
 
 /// log(sum_i exp(logits[i])); `max` is the largest of them and finite.
 double log_sum_exp(std::span<const float> logits, float max) noexcept;
+
+/// Log-softmax of one token of a row. kModel, naming row and token, for NaN, +inf or a row of -inf.
+Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row);
+
+/// What makes a row unusable: kModel, naming row and token, for NaN, +inf or nothing but -inf.
+/// `max` receives the largest logit.
+Status check_row(std::span<const float> logits, int64_t row, float* max);
 
 /// The `count` most probable tokens, best first, ties by lower id, capped by the vocabulary.
 /// `scratch` saves allocations from call to call.

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decode loop. See generation.h.
+#include "generate/generation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "generate/session.h"
+
+namespace gen::generate {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double seconds_since(SteadyClock::time_point begin) {
+  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+}
+
+}  // namespace
+
+Generation::Generation(std::shared_ptr<Session> session, sampling::SamplingParams params)
+    : session_(std::move(session)),
+      params_(std::move(params)),
+      chain_(params_),
+      stops_(params_.stop_strings),
+      cancel_(&session_->cancel_, params_.cancel.get()) {}
+
+Generation::~Generation() {
+  if (!holds_session_) return;
+  if (state_ == State::kOpening) {
+    session_->sequence_.rewind(before_);
+  } else if (state_ != State::kEnded) {
+    settle(FinishReason::kCancelled);
+  }
+  session_->in_use_.leave();
+}
+
+Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> session,
+                                                     const Prompt& prompt,
+                                                     sampling::SamplingParams params) {
+  const auto begin = SteadyClock::now();
+  std::unique_ptr<Generation> generation(new Generation(std::move(session), std::move(params)));
+  GEN_TRY(generation->start(prompt));
+  generation->result_.timings.first_token = seconds_since(begin);
+  return generation;
+}
+
+Status Generation::start(const Prompt& prompt) {
+  if (!session_->in_use_.try_enter()) {
+    return error(Code::kBusy, "session is in use by another call");
+  }
+  holds_session_ = true;
+  Sequence& sequence = session_->sequence_;
+  before_ = sequence.mark();
+
+  const Generator& generator = session_->generator();
+  GEN_TRY(params_.check_vocab(generator.vocab_size()));
+  stop_tokens_ = params_.stop_tokens;
+  if (const auto* tokenizer = generator.tokenizer(); tokenizer != nullptr && !params_.ignore_eos) {
+    const std::span<const int32_t> ends = tokenizer->end_tokens();
+    stop_tokens_.insert(stop_tokens_.end(), ends.begin(), ends.end());
+  }
+
+  std::vector<int32_t> tokens;
+  bool bos = false;
+  GEN_TRY(session_->encode(prompt, &tokens, &bos));
+  if (tokens.empty() && sequence.length() == 0) {
+    return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
+  }
+  logits_.resize(static_cast<size_t>(generator.model().traits().vocab_size));
+  GEN_TRY(sequence.extend(tokens));
+
+  // From here on only memory can fail, and the destructor then takes back what was added.
+  if (generator.tokenizer() != nullptr) {
+    decoder_.emplace(*generator.tokenizer(), sequence.tokens().back());
+  }
+  const int32_t room = generator.max_seq_len() - sequence.length();
+  const int32_t most = std::min(params_.effective_max_new_tokens(), room);
+  sequence.reserve(most);
+  result_.tokens.reserve(static_cast<size_t>(most));
+  result_.logprobs.reserve(static_cast<size_t>(most));
+  result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
+  result_.usage.prompt = static_cast<int32_t>(tokens.size());
+  if (room == 0) pending_finish_ = FinishReason::kContextFull;
+  session_->progress_.store(0.0F, std::memory_order_relaxed);
+  session_->publish_length();
+  state_ = State::kPrefill;
+  return {};
+}
+
+Result<const Event*> Generation::next() {
+  if (state_ == State::kEnded) {
+    if (!result_.status.ok()) return result_.status;
+    return static_cast<const Event*>(nullptr);
+  }
+  const auto begin = SteadyClock::now();
+  const bool prefill = state_ == State::kPrefill;
+  Status status;
+  try {
+    status = advance();
+  } catch (const std::bad_alloc&) {
+    status =
+        error(Code::kOutOfMemory, "no memory for token %zu of the text", result_.tokens.size());
+  } catch (...) {
+    status = error(Code::kInternal, "token %zu of the text threw", result_.tokens.size());
+  }
+  if (!status.ok()) {
+    const bool cancelled = status.code() == Code::kCancelled;
+    finish(cancelled ? FinishReason::kCancelled : FinishReason::kError, std::move(status));
+  }
+  const double elapsed = seconds_since(begin);
+  (prefill ? result_.timings.first_token : result_.timings.decode) += elapsed;
+  return static_cast<const Event*>(&event_);
+}
+
+Status Generation::advance() {
+  if (cancel_.raised()) {
+    return error(Code::kCancelled, "cancelled after %zu tokens", result_.tokens.size());
+  }
+  if (pending_finish_ != FinishReason::kNone) {
+    finish(pending_finish_, Status());
+    return {};
+  }
+  Sequence& sequence = session_->sequence_;
+  const int32_t length = sequence.length();
+  Sequence::Pass pass;
+  pass.logits_from = length - 1;
+  pass.logits = logits_.data();
+  pass.cancel = &cancel_;
+  if (state_ == State::kPrefill) pass.progress = &session_->progress_;
+  const auto begin = SteadyClock::now();
+  const Status status = sequence.evaluate(length, pass);
+  if (state_ == State::kPrefill) result_.timings.prefill = seconds_since(begin);
+  GEN_TRY(status);
+  state_ = State::kDecode;
+
+  const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
+  GEN_ASSIGN(const sampling::Choice choice,
+             chain_.sample(std::span(logits_).first(vocab), result_.tokens, result_.tokens.size(),
+                           length - 1));
+  sequence.push(choice.token);
+  session_->publish_length();
+  if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
+    finish(FinishReason::kStopToken, Status(), choice.token);
+    return {};
+  }
+  return keep(choice);
+}
+
+// Takes a token into the result and makes its event. Whether it was the last one is decided here,
+// the done event comes with the next call.
+Status Generation::keep(const sampling::Choice& choice) {
+  const auto index = static_cast<int32_t>(result_.tokens.size());
+  decoded_.clear();
+  piece_.clear();
+  if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
+  const bool stopped = stops_.feed(decoded_, &piece_);
+  result_.text += piece_;
+  result_.tokens.push_back(choice.token);
+  result_.logprobs.push_back(choice.logprob);
+  result_.top_logprobs.insert(result_.top_logprobs.end(), choice.top.begin(), choice.top.end());
+
+  if (stopped) {
+    pending_finish_ = FinishReason::kStopString;
+  } else if (index + 1 == params_.effective_max_new_tokens()) {
+    pending_finish_ = FinishReason::kLength;
+  } else if (session_->sequence_.length() == session_->generator().max_seq_len()) {
+    pending_finish_ = FinishReason::kContextFull;
+  }
+
+  event_ = Event();
+  event_.token = choice.token;
+  event_.text = piece_;
+  event_.logprob = choice.logprob;
+  event_.top = choice.top;
+  event_.index = index;
+  return {};
+}
+
+void Generation::stop(int32_t user_code) noexcept {
+  if (state_ == State::kEnded && !result_.status.ok()) {
+    result_.user_code = user_code;
+    return;
+  }
+  Status status = error(Code::kCancelled, "stopped by the callback's answer %d after %zu tokens",
+                        user_code, result_.tokens.size());
+  if (state_ == State::kEnded) {
+    result_.finish_reason = FinishReason::kCallback;
+    result_.status = std::move(status);
+  } else {
+    finish(FinishReason::kCallback, std::move(status));
+  }
+  result_.user_code = user_code;
+}
+
+// Everything held comes out, unless a stop string was what ended the text.
+void Generation::finish(FinishReason reason, Status status, int32_t stop_token) noexcept {
+  piece_.clear();
+  decoded_.clear();
+  if (reason != FinishReason::kStopString) {
+    try {
+      if (decoder_.has_value()) decoder_->flush(&decoded_);
+      if (!stops_.feed(decoded_, &piece_)) stops_.flush(&piece_);
+      result_.text += piece_;
+    } catch (...) {  // no memory for the last few bytes: the text ends before them
+      piece_.clear();
+    }
+  }
+  settle(reason);
+  result_.finish_reason = reason;
+  result_.status = std::move(status);
+  result_.usage.completion = static_cast<int32_t>(result_.tokens.size());
+  event_ = Event();
+  event_.token = stop_token;
+  event_.text = piece_;
+  event_.index = result_.usage.completion;
+  event_.done = true;
+  event_.finish_reason = reason;
+  state_ = State::kEnded;
+}
+
+// What the session is left with. A cancelled prompt stays as far as it was evaluated.
+void Generation::settle(FinishReason reason) noexcept {
+  Sequence& sequence = session_->sequence_;
+  if (reason == FinishReason::kError) {
+    sequence.rewind(before_);
+  } else if (state_ == State::kPrefill && reason != FinishReason::kContextFull) {
+    sequence.drop_pending(before_.length);
+  }
+  if (reason == FinishReason::kCancelled) session_->cancel_.reset();
+  session_->publish_length();
+}
+
+Status run(std::shared_ptr<Session> session, const Prompt& prompt,
+           const sampling::SamplingParams& params, EventCallback callback, void* user,
+           std::optional<GenResult>* result) {
+  result->reset();
+  GEN_ASSIGN(auto generation, Generation::open(std::move(session), prompt, params));
+  while (!generation->ended()) {
+    GEN_ASSIGN(const Event* const event, generation->next());
+    const int32_t answer = callback != nullptr ? callback(user, *event) : 0;
+    if (answer != 0) generation->stop(answer);
+  }
+  Status status = generation->result().status;
+  result->emplace(generation->take_result());
+  return status;
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// See generator.h.
+#include "generate/generator.h"
+
+#include <algorithm>
+#include <utility>
+
+#if __has_include("cache/registry.h")
+#include "cache/registry.h"
+#endif
+#include "generate/session.h"
+
+namespace gen::generate {
+
+Generator::Generator(std::shared_ptr<const model::Model> model,
+                     std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
+                     GeneratorOptions options)
+    : model_(std::move(model)),
+      tokenizer_(std::move(tokenizer)),
+      options_(std::move(options)),
+      vocab_size_(model_->traits().vocab_size),
+      scheduler_(std::make_unique<Scheduler>(
+          *model_, StepLimits{options_.max_sequences, model_->traits().max_batch_rows})) {
+  // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
+  if (tokenizer_ != nullptr) vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
+}
+
+Result<std::shared_ptr<const Generator>> Generator::create(
+    std::shared_ptr<const model::Model> model,
+    std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options) {
+  const model::ModelTraits& traits = model->traits();
+  if (options.max_seq_len < 0 || options.max_seq_len > traits.max_seq_len) {
+    return error(Code::kInvalidArgument, "max_seq_len %d outside [0, %d], the model's context",
+                 options.max_seq_len, traits.max_seq_len);
+  }
+  if (options.prefill_chunk < 0) {
+    return error(Code::kInvalidArgument, "prefill_chunk %d is negative", options.prefill_chunk);
+  }
+  if (options.max_sequences < 1) {
+    return error(Code::kInvalidArgument, "max_sequences %d is below 1", options.max_sequences);
+  }
+  if (options.max_seq_len == 0) options.max_seq_len = traits.max_seq_len;
+  if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
+  options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
+  if (options.allocator == nullptr) options.allocator = &system_allocator();
+#if __has_include("cache/registry.h")
+  if (!options.cache_factory) GEN_TRY(cache::check_cache_kind(options.kv_dtype));
+#endif
+  return std::shared_ptr<const Generator>(
+      new Generator(std::move(model), std::move(tokenizer), std::move(options)));
+}
+
+Result<std::unique_ptr<cache::KvCache>> Generator::make_cache() const {
+  const auto shapes = model_->layer_shapes();
+  if (options_.cache_factory) return options_.cache_factory(shapes, options_.max_seq_len);
+#if !__has_include("cache/registry.h")
+  return error(Code::kUnsupported, "kv dtype %s", options_.kv_dtype.c_str());
+#else
+  return cache::make_cache(options_.kv_dtype, shapes, options_.max_seq_len, *options_.allocator);
+#endif
+}
+
+Result<std::shared_ptr<Session>> Generator::new_session() const {
+  GEN_ASSIGN(Sequence sequence, Sequence::create(*this));
+  return std::shared_ptr<Session>(new Session(shared_from_this(), std::move(sequence)));
+}
+
+Status Generator::generate(const Prompt& prompt, const sampling::SamplingParams& params,
+                           EventCallback callback, void* user,
+                           std::optional<GenResult>* result) const {
+  result->reset();
+  GEN_ASSIGN(auto session, new_session());
+  return run(std::move(session), prompt, params, callback, user, result);
+}
+
+}  // namespace gen::generate

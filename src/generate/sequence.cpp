@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// See sequence.h.
+#include "generate/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generate/generator.h"
+
+namespace gen::generate {
+
+Sequence::Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
+                   std::unique_ptr<graph::SequenceState> state) noexcept
+    : generator_(generator), cache_(std::move(cache)), state_(std::move(state)) {}
+
+Result<Sequence> Sequence::create(const Generator& generator) {
+  GEN_ASSIGN(auto state, generator.model().new_sequence_state());
+  GEN_ASSIGN(auto cache, generator.make_cache());
+  return Sequence(&generator, std::move(cache), std::move(state));
+}
+
+Status Sequence::extend(std::span<const int32_t> tokens) {
+  const int32_t vocab = generator_->vocab_size();
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocab) {
+      return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocab);
+    }
+  }
+  const int32_t context = generator_->max_seq_len();
+  if (tokens.size() > static_cast<size_t>(context - length())) {
+    return error(Code::kContextFull, "prompt of %zu tokens after %d held exceeds context of %d",
+                 tokens.size(), length(), context);
+  }
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  return {};
+}
+
+void Sequence::reserve(int32_t more) {
+  const int32_t room = generator_->max_seq_len() - length();
+  tokens_.reserve(tokens_.size() + static_cast<size_t>(std::clamp(more, 0, room)));
+}
+
+Status Sequence::evaluate(int32_t end, const Pass& pass) {
+  const bool wants = pass.logits != nullptr;
+  if (wants) forget(pass.logits_from);
+  if (stale_) GEN_TRY(rebuild());
+  const int32_t begin = evaluated_;
+  const auto vocab = static_cast<size_t>(generator_->model().traits().vocab_size);
+  float* logits = pass.logits;
+  while (evaluated_ < end) {
+    const int32_t at = evaluated_;
+    const int32_t rows = std::min(end - at, generator_->prefill_chunk());
+    const int32_t quiet = wants ? std::clamp(pass.logits_from - at, 0, rows) : rows;
+    wants_.assign(static_cast<size_t>(quiet), 0);
+    wants_.resize(static_cast<size_t>(rows), 1);
+
+    StepRequest request;
+    request.cache = cache_.get();
+    request.state = state_.get();
+    request.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
+    request.first_position = at;
+    request.wants_logits = wants_;
+    request.logits = logits;
+    request.cancel = pass.cancel;
+    GEN_TRY(generator_->scheduler().run(&request));
+    evaluated_ += rows;
+    if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;
+    if (pass.progress != nullptr) {
+      pass.progress->store(static_cast<float>(evaluated_ - begin) / static_cast<float>(end - begin),
+                           std::memory_order_relaxed);
+    }
+  }
+  return {};
+}
+
+void Sequence::rewind(const Mark& mark) noexcept {
+  tokens_.resize(static_cast<size_t>(std::min(mark.length, length())));
+  forget(mark.evaluated);
+}
+
+Status Sequence::truncate(int32_t n) {
+  if (n < 0) return error(Code::kInvalidArgument, "cannot truncate to %d tokens", n);
+  if (n >= length()) return {};
+  if (n > 0 && !generator_->model().traits().can_truncate) {
+    return error(Code::kUnsupported, "this model cannot go back from %d tokens to %d", length(), n);
+  }
+  rewind({n, n});
+  return {};
+}
+
+void Sequence::drop_pending(int32_t n) noexcept {
+  tokens_.resize(static_cast<size_t>(std::min(std::max(n, evaluated_), length())));
+}
+
+void Sequence::forget(int32_t n) noexcept {
+  if (evaluated_ <= n) return;
+  bool cut = false;
+  if (state_ == nullptr) {
+    try {
+      cut = cache_->truncate(n).ok();
+    } catch (...) {  // the cache is then not to be trusted, and made anew
+      cut = false;
+    }
+  }
+  stale_ = !cut;
+  evaluated_ = cut ? n : 0;
+}
+
+Status Sequence::rebuild() {
+  GEN_ASSIGN(auto state, generator_->model().new_sequence_state());
+  GEN_ASSIGN(auto cache, generator_->make_cache());
+  state_ = std::move(state);
+  cache_ = std::move(cache);
+  stale_ = false;
+  return {};
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// See session.h.
+#include "generate/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sampling/selection.h"
+
+namespace gen::generate {
+namespace {
+
+constexpr size_t kScoreBytes = size_t{16} << 20;  // logits held at once while scoring
+
+}  // namespace
+
+Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const {
+  out->clear();
+  *bos = false;
+  if (!prompt.tokens.empty()) {
+    out->assign(prompt.tokens.begin(), prompt.tokens.end());
+    return {};
+  }
+  if (prompt.text.empty()) return {};
+  const tokenizer::Tokenizer* const tokenizer = generator_->tokenizer();
+  if (tokenizer == nullptr) {
+    return error(Code::kTokenizer, "the model has no tokenizer, prompts must be tokens");
+  }
+  const uint32_t flags = prompt.parse_special ? tokenizer::kParseSpecial : 0U;
+  if (sequence_.length() > 0 || !tokenizer->spec().add_bos) {
+    return tokenizer->encode(prompt.text, flags, out);
+  }
+  GEN_TRY(tokenizer->encode(prompt.text, flags | tokenizer::kAddBos, out));
+  *bos = !out->empty() && out->front() == tokenizer->special(tokenizer::Special::kBos);
+  if (*bos && out->size() == 1) {  // is there anything but what was put first?
+    out->clear();
+    *bos = false;
+    return tokenizer->encode(prompt.text, flags, out);
+  }
+  return {};
+}
+
+Status Session::append(const Prompt& prompt) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  std::vector<int32_t> tokens;
+  bool bos = false;
+  GEN_TRY(encode(prompt, &tokens, &bos));
+  if (tokens.empty()) return {};
+  const Sequence::Mark before = sequence_.mark();
+  GEN_TRY(sequence_.extend(tokens));
+  progress_.store(0.0F, std::memory_order_relaxed);
+  Status status;
+  try {
+    Sequence::Pass pass;
+    pass.cancel = &cancel_;
+    pass.progress = &progress_;
+    status = sequence_.evaluate(sequence_.length() - 1, pass);
+  } catch (...) {
+    sequence_.rewind(before);
+    throw;
+  }
+  if (status.ok()) {
+    progress_.store(1.0F, std::memory_order_relaxed);
+  } else if (status.code() == Code::kCancelled) {
+    sequence_.drop_pending(before.length);
+    cancel_.reset();
+  } else {
+    sequence_.rewind(before);
+  }
+  publish_length();
+  return status;
+}
+
+Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
+                      std::vector<int32_t>* tokens) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  std::vector<int32_t> given;
+  bool bos = false;
+  GEN_TRY(encode(prompt, &given, &bos));
+  const auto skipped = static_cast<int32_t>(bos);
+  std::vector<float> scores;
+  scores.reserve(given.size());
+  const Sequence::Mark before = sequence_.mark();
+  GEN_TRY(sequence_.extend(given));
+  Status status;
+  try {
+    status = score_tail(before.length + skipped, &scores);
+  } catch (...) {
+    sequence_.rewind(before);
+    throw;
+  }
+  sequence_.rewind(before);
+  if (status.code() == Code::kCancelled) cancel_.reset();
+  GEN_TRY(status);
+  *logprobs = std::move(scores);
+  if (tokens != nullptr) tokens->assign(given.begin() + skipped, given.end());
+  return {};
+}
+
+// The logits of row i are about token i + 1; they are taken in windows of bounded size.
+Status Session::score_tail(int32_t first, std::vector<float>* scores) {
+  const int32_t length = sequence_.length();
+  if (first == 0 && length > 0) scores->push_back(0.0F);
+  const auto row_size = static_cast<size_t>(generator_->model().traits().vocab_size);
+  const auto vocab = static_cast<size_t>(generator_->vocab_size());
+  const auto window =
+      static_cast<int32_t>(std::clamp<size_t>(kScoreBytes / (row_size * sizeof(float)), 1,
+                                              static_cast<size_t>(generator_->prefill_chunk())));
+  std::vector<float> logits(static_cast<size_t>(window) * row_size);
+  for (int32_t from = std::max(first - 1, 0); from < length - 1; from += window) {
+    Sequence::Pass pass;
+    pass.logits_from = from;
+    pass.logits = logits.data();
+    pass.cancel = &cancel_;
+    const int32_t end = std::min(from + window, length - 1);
+    GEN_TRY(sequence_.evaluate(end, pass));
+    for (int32_t row = from; row < end; ++row) {
+      const std::span<const float> one(logits.data() + static_cast<size_t>(row - from) * row_size,
+                                       vocab);
+      const auto next = static_cast<size_t>(sequence_.tokens()[static_cast<size_t>(row) + 1]);
+      GEN_ASSIGN(const float score, sampling::token_logprob(one, next, row));
+      scores->push_back(score);
+    }
+  }
+  return {};
+}
+
+Status Session::truncate(int32_t n) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  GEN_TRY(sequence_.truncate(n));
+  publish_length();
+  return {};
+}
+
+Status Session::reset() {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  sequence_.rewind({0, 0});
+  cancel_.reset();
+  progress_.store(0.0F, std::memory_order_relaxed);
+  publish_length();
+  return {};
+}
+
+Result<std::vector<int32_t>> Session::tokens() const {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  return std::vector<int32_t>(sequence_.tokens().begin(), sequence_.tokens().end());
+}
+
+}  // namespace gen::generate

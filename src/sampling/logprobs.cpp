@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log-softmax of a row. See logprobs.h.
+#include "sampling/logprobs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sampling/portable_math.h"
+#include "sampling/selection.h"
+
+namespace gen::sampling {
+
+double log_sum_exp(std::span<const float> logits, float max) noexcept {
+  constexpr size_t kLanes = 8;
+  const double top = static_cast<double>(max);
+  double lanes[kLanes] = {};  // the order of summation is fixed by the lane count, not by the CPU
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] += portable_exp(static_cast<double>(logits[i + lane]) - top);
+    }
+  }
+  for (; i < logits.size(); ++i) lanes[0] += portable_exp(static_cast<double>(logits[i]) - top);
+  const double sum = ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
+                     ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+  return top + portable_log(sum);
+}
+
+Status check_row(std::span<const float> logits, int64_t row, float* max) {
+  if (const size_t bad = first_not_finite(logits); bad < logits.size()) {
+    return error(Code::kModel, "row %lld, token %zu: logit is %s", static_cast<long long>(row), bad,
+                 std::isnan(logits[bad]) ? "nan" : "+inf");
+  }
+  *max = row_max(logits);
+  if (*max == -std::numeric_limits<float>::infinity()) {
+    return error(Code::kModel, "row %lld: all %zu logits are -inf", static_cast<long long>(row),
+                 logits.size());
+  }
+  return {};
+}
+
+Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row) {
+  float max = 0.0F;
+  GEN_TRY(check_row(logits, row, &max));
+  return static_cast<float>(static_cast<double>(logits[token]) - log_sum_exp(logits, max));
+}
+
+void top_logprobs(std::span<const float> logits, double log_sum, int32_t count,
+                  std::vector<float>* scratch, std::vector<TokenLogprob>* out) {
+  out->clear();
+  const size_t wanted = std::min(static_cast<size_t>(std::max(count, 0)), logits.size());
+  if (wanted == 0) return;
+  out->reserve(wanted);
+  const float bar = kth_largest(logits, wanted, scratch);
+  const auto add = [&](size_t i) {
+    out->push_back(
+        {static_cast<int32_t>(i), static_cast<float>(static_cast<double>(logits[i]) - log_sum)});
+  };
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > bar) add(i);
+  }
+  for (size_t i = 0; i < logits.size() && out->size() < wanted; ++i) {
+    if (logits[i] == bar) add(i);
+  }
+  std::sort(out->begin(), out->end(), [&](const TokenLogprob& a, const TokenLogprob& b) {
+    const float x = logits[static_cast<size_t>(a.token)];
+    const float y = logits[static_cast<size_t>(b.token)];
+    return x != y ? x > y : a.token < b.token;
+  });
+}
+
+}  // namespace gen::sampling

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// exp and log from additions, multiplications and divisions of doubles alone. IEEE 754 fixes each
+// of these to the last bit (and the build forbids fusing them), while the exp of two C libraries
+// may differ, and a different last bit is sooner or later a different token. Branch-free, so that
+// loops over a row become SIMD code.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace gen::sampling {
+
+/// exp(x) for x <= 0, -inf included; error below 2 units in the last place. What would be
+/// subnormal is 0.
+inline double portable_exp(double x) noexcept {
+  constexpr double kLowest = -708.0;
+  constexpr double kLog2E = 0x1.71547652b82fep+0;
+  constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 32 bits, so that k * kLn2High is exact
+  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+  constexpr double kRound = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
+
+  const double y = x < kLowest ? kLowest : x;
+  const double rounded = y * kLog2E + kRound;
+  const double k = rounded - kRound;
+  const double r = (y - k * kLn2High) - k * kLn2Low;  // |r| <= ln(2) / 2
+  // Taylor's series; the first term left out is r^14 / 14! < 5e-18.
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  // 2^k: the shift drops all of kRound but k, modulo 2^12, which is enough for an exponent.
+  const double scale =
+      std::bit_cast<double>((std::bit_cast<uint64_t>(rounded) << 52) + 0x3FF0000000000000U);
+  return x < kLowest ? 0.0 : p * scale;
+}
+
+/// Natural logarithm of a positive normal x; error below 3 units in the last place or 1e-16.
+inline double portable_log(double x) noexcept {
+  constexpr double kLn2High = 0x1.62e42fee00000p-1;
+  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+  constexpr uint64_t kSqrtHalf = 0x3FE6A09E667F3BCDU;  // bits of sqrt(1/2)
+
+  // x = 2^e * m with m in [sqrt(1/2), sqrt(2)).
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  const int64_t e = static_cast<int64_t>(bits - kSqrtHalf) >> 52;
+  const double m = std::bit_cast<double>(bits - (static_cast<uint64_t>(e) << 52));
+  // log(m) = 2 atanh(s); |s| < 0.1716, so the first term left out is below 1e-18.
+  const double s = (m - 1.0) / (m + 1.0);
+  const double z = s * s;
+  double p = 1.0 / 23.0;
+  p = p * z + 1.0 / 21.0;
+  p = p * z + 1.0 / 19.0;
+  p = p * z + 1.0 / 17.0;
+  p = p * z + 1.0 / 15.0;
+  p = p * z + 1.0 / 13.0;
+  p = p * z + 1.0 / 11.0;
+  p = p * z + 1.0 / 9.0;
+  p = p * z + 1.0 / 7.0;
+  p = p * z + 1.0 / 5.0;
+  p = p * z + 1.0 / 3.0;
+  const double tail = p * z;  // atanh(s) / s - 1
+  const double k = static_cast<double>(e);
+  return k * kLn2High + (2.0 * s + (2.0 * s * tail + k * kLn2Low));
+}
+
+}  // namespace gen::sampling

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One-pass selection over rows of logits. The loops keep 16 independent lanes: compilers may not
+// reorder a maximum of floats, but do turn lanes into SIMD code. See selection.h.
+#include "sampling/selection.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+namespace gen::sampling {
+namespace {
+
+constexpr size_t kLanes = 16;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+float kth_largest(std::span<const float> values, size_t k, std::vector<float>* scratch) {
+  // The scratch holds the candidates for the k best; when it is full it is cut to the k best and
+  // the smallest of these becomes the bar for what follows.
+  const size_t room = std::min(values.size(), std::max<size_t>(4 * k, 1024));
+  scratch->clear();
+  scratch->reserve(room);
+  float bar = -kInfinity;
+  const auto cut = [&] {
+    const auto kth = scratch->begin() + static_cast<std::ptrdiff_t>(k - 1);
+    std::nth_element(scratch->begin(), kth, scratch->end(), std::greater<>());
+    bar = *kth;
+    scratch->resize(k);
+  };
+  for (const float value : values) {
+    if (!(value > bar)) continue;
+    if (scratch->size() == room) {
+      cut();
+      if (!(value > bar)) continue;
+    }
+    scratch->push_back(value);
+  }
+  if (scratch->size() < k) return -kInfinity;  // only -inf was left out so far
+  cut();
+  return bar;
+}
+
+float row_max(std::span<const float> row) noexcept {
+  float lanes[kLanes];
+  std::fill(std::begin(lanes), std::end(lanes), -kInfinity);
+  size_t i = 0;
+  for (; i + kLanes <= row.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float value = row[i + lane];
+      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    }
+  }
+  for (; i < row.size(); ++i) lanes[0] = row[i] > lanes[0] ? row[i] : lanes[0];
+  return *std::max_element(std::begin(lanes), std::end(lanes));
+}
+
+size_t first_index_of(std::span<const float> row, float value) noexcept {
+  return static_cast<size_t>(std::find(row.begin(), row.end(), value) - row.begin());
+}
+
+size_t first_not_finite(std::span<const float> row) noexcept {
+  size_t i = 0;
+  for (; i + kLanes <= row.size(); i += kLanes) {
+    int bad = 0;
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      bad |= static_cast<int>(!(row[i + lane] < kInfinity));
+    if (bad != 0) break;
+  }
+  for (; i < row.size(); ++i) {
+    if (!(row[i] < kInfinity)) return i;
+  }
+  return row.size();
+}
+
+}  // namespace gen::sampling

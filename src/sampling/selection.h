@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding large values without sorting a vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace gen::sampling {
+
+/// The k-th largest value, counting equal ones as often as they are there; k in [1, values.size()].
+/// `values` may hold -inf but no NaN. One pass; only values above the k best so far are looked at
+/// twice. `scratch` is overwritten.
+float kth_largest(std::span<const float> values, size_t k, std::vector<float>* scratch);
+
+/// Largest value; -inf for an empty row. No NaN.
+float row_max(std::span<const float> row) noexcept;
+
+/// First index that holds `value`, or row.size().
+size_t first_index_of(std::span<const float> row, float value) noexcept;
+
+/// First index of a NaN or +inf, or row.size().
+size_t first_not_finite(std::span<const float> row) noexcept;
+
+}  // namespace gen::sampling

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages that cut by probability: top-p (nucleus) and min-p.
+#pragma once
+
+#include <vector>
+
+#include "sampling/candidates.h"
+
+namespace gen::sampling {
+
+/// Keeps the shortest run of most probable candidates (ties: lower id first) whose share of all
+/// weight reaches `p`, at least one. 0 < p < 1. In and out ascending by token.
+void apply_top_p(double p, std::vector<Candidate>* candidates);
+
+/// Keeps candidates at least `min_p` times as probable as the best. Keeps their order.
+void apply_min_p(double min_p, std::vector<Candidate>* candidates);
+
+}  // namespace gen::sampling
