@@ -40,8 +40,7 @@ Result<std::vector<ChatSegment>> format_chat_segments(std::string_view chat_temp
 Result<std::string> format_chat(std::string_view chat_template,
                                 std::span<const ChatMessage> messages, bool add_generation_prompt);
 
-/// Appends the ids of the stretches, contents as plain text; on failure appends nothing. kAddBos is
-/// the only flag that counts.
+/// Tokenizer::encode_segments over the stretches.
 Status encode_chat(const Tokenizer& tokenizer, std::span<const ChatSegment> segments,
                    uint32_t flags, std::vector<int32_t>* out);
 

@@ -24,6 +24,12 @@ enum EncodeFlag : uint32_t {
 
 enum class Special : int32_t { kBos, kEos, kUnk, kSep, kPad, kEot, kEom };
 
+/// A stretch of a text whose parts are not trusted alike.
+struct TextSegment {
+  std::string_view text;
+  bool parse_special = false;
+};
+
 /// A vocabulary with its rules.
 /// Threads: immutable; any number of threads may use one object.
 class Tokenizer {
@@ -34,7 +40,13 @@ class Tokenizer {
   /// text, control tokens only with kParseSpecial. Errors: kTokenizer for invalid UTF-8 (naming the
   /// byte) and for a character that the vocabulary cannot express; kInvalidArgument for an unknown
   /// flag or more than 1 GiB.
-  virtual Status encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out) const = 0;
+  Status encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out) const;
+
+  /// The same for a text in stretches: tokens may run over the borders between them, but control
+  /// tokens are found only inside stretches that ask for it. Each stretch holds whole characters.
+  /// kAddBos is the only flag.
+  virtual Status encode_segments(std::span<const TextSegment> segments, uint32_t flags,
+                                 std::vector<int32_t>* out) const = 0;
 
   /// Appends the bytes of one token, which need not be whole characters. `previous` is the token
   /// before it, -1 at the start of a text: where encoding puts a space before a text (at its start

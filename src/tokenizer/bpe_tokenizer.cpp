@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// BpeTokenizer, see bpe_tokenizer.h. Words repeat, so a long text keeps a small table of words it
+// has met and copies their ids from where they were written first.
+#include "tokenizer/bpe_tokenizer.h"
+
+#include <array>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "tokenizer/bpe_merges.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/pretokenizer.h"
+#include "tokenizer/vocab_check.h"
+#include "tokenizer/vocab_tokenizer.h"
+#include "tokenizer/word_cache.h"
+
+namespace gen::tokenizer {
+namespace {
+
+using TextMap = std::unordered_map<std::string_view, int32_t>;
+
+struct Parts {
+  MergeTable merges;
+  std::array<int32_t, 256> byte_tokens;  // -1: the vocabulary cannot express the byte
+};
+
+Status read_merges(const VocabSpec& spec, const TextMap& ids, MergeTable* table) {
+  const auto find = [&](std::string_view text) {
+    const auto found = ids.find(text);
+    return found == ids.end() ? -1 : found->second;
+  };
+  std::string joined;
+  for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
+    const std::string_view merge = spec.merges[rank];
+    // The first of the two is never empty, so a space at the very start belongs to it.
+    const size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == merge.size()) {
+      return error(Code::kFormat, "merge %zu is not two tokens", rank);
+    }
+    const std::string_view left = merge.substr(0, space);
+    const std::string_view right = merge.substr(space + 1);
+    joined.assign(left).append(right);
+    const int32_t left_id = find(left);
+    const int32_t right_id = find(right);
+    const int32_t joined_id = find(joined);
+    if (left_id < 0 || right_id < 0 || joined_id < 0) {
+      return error(Code::kFormat, "merge %zu: its %s is not in the vocabulary", rank,
+                   left_id < 0    ? "left token"
+                   : right_id < 0 ? "right token"
+                                  : "result");
+    }
+    table->add(left_id, right_id, {static_cast<uint32_t>(rank), joined_id});
+  }
+  return {};
+}
+
+std::array<int32_t, 256> find_byte_tokens(const VocabSpec& spec, const TextMap& ids,
+                                          const ByteAlphabet& alphabet) {
+  std::array<int32_t, 256> tokens{};
+  tokens.fill(-1);
+  for (size_t i = 0; i < spec.tokens.size(); ++i) {
+    if (spec.types[i] != TokenType::kByte) continue;
+    tokens[static_cast<size_t>(parse_byte_token(spec.tokens[i]))] = static_cast<int32_t>(i);
+  }
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const uint32_t character = alphabet.character(static_cast<uint8_t>(byte));
+    char text[2] = {static_cast<char>(character), 0};
+    size_t length = 1;
+    if (character >= 0x80) {
+      text[0] = static_cast<char>(0xC0 | (character >> 6));
+      text[1] = static_cast<char>(0x80 | (character & 0x3F));
+      length = 2;
+    }
+    const auto found = ids.find({text, length});
+    if (found != ids.end()) tokens[byte] = found->second;
+  }
+  return tokens;
+}
+
+class BpeTokenizer final : public VocabTokenizer {
+ public:
+  BpeTokenizer(VocabSpec spec, Pretokenizer pretokenizer, Parts parts,
+               const ByteAlphabet& alphabet);
+
+ protected:
+  Status encode_text(std::string_view text, std::vector<int32_t>* out) const override;
+
+ private:
+  class Words;
+
+  Pretokenizer pretokenizer_;
+  Parts parts_;
+  std::unordered_map<std::string, int32_t> whole_words_;  // only where the family wants it
+};
+
+class BpeTokenizer::Words final : public WordSink {
+ public:
+  Words(const BpeTokenizer& owner, size_t text_bytes, std::vector<int32_t>* out)
+      : owner_(owner), out_(out), merger_(owner.parts_.merges), cache_(text_bytes) {}
+
+  Status word(std::string_view text) override {
+    WordCache::Slot* slot = cache_.slot_of(text);
+    if (WordCache::copy(slot, text, out_)) return {};
+    const size_t first = out_->size();
+    GEN_TRY(merge(text));
+    WordCache::store(slot, text, first, *out_);
+    return {};
+  }
+
+ private:
+  Status merge(std::string_view text) {
+    if (!owner_.whole_words_.empty()) {
+      key_.assign(text);
+      const auto found = owner_.whole_words_.find(key_);
+      if (found != owner_.whole_words_.end()) {
+        out_->push_back(found->second);
+        return {};
+      }
+    }
+    merger_.begin();
+    for (const char c : text) {
+      int32_t token = owner_.parts_.byte_tokens[static_cast<unsigned char>(c)];
+      if (token < 0) token = owner_.spec().unk;
+      if (token < 0) {
+        return error(Code::kTokenizer, "vocabulary has no token for byte 0x%02x",
+                     static_cast<unsigned>(static_cast<unsigned char>(c)));
+      }
+      merger_.push(token);
+    }
+    merger_.finish(out_);
+    return {};
+  }
+
+  const BpeTokenizer& owner_;
+  std::vector<int32_t>* out_;
+  WordMerger merger_;
+  WordCache cache_;
+  std::string key_;
+};
+
+BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts parts,
+                           const ByteAlphabet& alphabet)
+    : VocabTokenizer(std::move(spec_in), SpecialRules{}),
+      pretokenizer_(std::move(pretokenizer)),
+      parts_(std::move(parts)) {
+  for (size_t i = 0; i < spec().tokens.size(); ++i) {
+    const std::string& text = spec().tokens[i];
+    const TokenType type = spec().types[i];
+    if (type == TokenType::kByte) {
+      const char byte = static_cast<char>(parse_byte_token(text));
+      add_piece({&byte, 1});
+    } else if (type == TokenType::kNormal || type == TokenType::kUnused) {
+      std::string bytes = alphabet.to_bytes(text);
+      add_piece(bytes);
+      if (pretokenizer_.whole_words_first() && type == TokenType::kNormal) {
+        whole_words_.emplace(std::move(bytes), static_cast<int32_t>(i));
+      }
+    } else {
+      add_piece(text);
+    }
+  }
+}
+
+Status BpeTokenizer::encode_text(std::string_view text, std::vector<int32_t>* out) const {
+  Words words(*this, text.size(), out);
+  return pretokenizer_.split(text, &words);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> create_bpe_tokenizer(VocabSpec spec) {
+  GEN_ASSIGN(Pretokenizer pretokenizer, Pretokenizer::create(spec.pre));
+  const ByteAlphabet alphabet;
+  Parts parts{MergeTable(spec.merges.size()), {}};
+  {
+    TextMap ids;
+    ids.reserve(spec.tokens.size());
+    for (size_t i = 0; i < spec.tokens.size(); ++i) {
+      ids.emplace(spec.tokens[i], static_cast<int32_t>(i));
+    }
+    GEN_TRY(read_merges(spec, ids, &parts.merges));
+    parts.byte_tokens = find_byte_tokens(spec, ids, alphabet);
+  }
+  // Only here for what a file gave, no longer needed and often as large as the tokens.
+  spec.merges = {};
+  return std::shared_ptr<const Tokenizer>(std::make_shared<BpeTokenizer>(
+      std::move(spec), std::move(pretokenizer), std::move(parts), alphabet));
+}
+
+}  // namespace gen::tokenizer

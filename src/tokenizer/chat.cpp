@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ChatML-like form, see chat.h.
+#include "tokenizer/chat.h"
+
+#include <algorithm>
+
+namespace gen::tokenizer {
+namespace {
+
+constexpr std::string_view kOpen = "<|im_start|>";
+constexpr std::string_view kClose = "<|im_end|>\n";
+
+Status check_role(std::string_view role) {
+  const bool plain = role.find_first_of("\r\n") == std::string_view::npos &&
+                     role.find("<|") == std::string_view::npos;
+  if (!role.empty() && plain) return {};
+  return error(Code::kInvalidArgument, "'%.*s' is not a chat role",
+               static_cast<int>(std::min<size_t>(role.size(), 64)), role.data());
+}
+
+// Text of the template joins the stretch before it if that is of the template too.
+void add_template_text(std::string_view text, std::vector<ChatSegment>* segments) {
+  if (segments->empty() || !segments->back().parse_special) segments->push_back({{}, true});
+  segments->back().text.append(text);
+}
+
+}  // namespace
+
+Status chat_supported(std::string_view chat_template) {
+  if (chat_template.empty()) return error(Code::kUnsupported, "the model has no chat template");
+  if (chat_template.find(kOpen) != std::string_view::npos) return {};
+  return error(Code::kUnsupported,
+               "chat template '%.*s' is not of the supported form (<|im_start|>)",
+               static_cast<int>(std::min<size_t>(chat_template.size(), 48)), chat_template.data());
+}
+
+Result<std::vector<ChatSegment>> format_chat_segments(std::string_view chat_template,
+                                                      std::span<const ChatMessage> messages,
+                                                      bool add_generation_prompt) {
+  GEN_TRY(chat_supported(chat_template));
+  std::vector<ChatSegment> segments;
+  for (const ChatMessage& message : messages) {
+    GEN_TRY(check_role(message.role));
+    add_template_text(kOpen, &segments);
+    segments.push_back({message.role + '\n' + message.content, false});
+    add_template_text(kClose, &segments);
+  }
+  if (add_generation_prompt) {
+    add_template_text(kOpen, &segments);
+    add_template_text("assistant\n", &segments);
+  }
+  return segments;
+}
+
+Result<std::string> format_chat(std::string_view chat_template,
+                                std::span<const ChatMessage> messages, bool add_generation_prompt) {
+  GEN_ASSIGN(const std::vector<ChatSegment> segments,
+             format_chat_segments(chat_template, messages, add_generation_prompt));
+  std::string text;
+  for (const ChatSegment& segment : segments) text.append(segment.text);
+  return text;
+}
+
+Status encode_chat(const Tokenizer& tokenizer, std::span<const ChatSegment> segments,
+                   uint32_t flags, std::vector<int32_t>* out) {
+  std::vector<TextSegment> views;
+  views.reserve(segments.size());
+  for (const ChatSegment& segment : segments)
+    views.push_back({segment.text, segment.parse_special});
+  return tokenizer.encode_segments(views, flags, out);
+}
+
+}  // namespace gen::tokenizer

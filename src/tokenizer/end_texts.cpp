@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of end_texts.h.
+#include "tokenizer/end_texts.h"
+
+#include <algorithm>
+#include <array>
+
+namespace gen::tokenizer {
+namespace {
+
+// Always control tokens: nobody writes these by accident.
+constexpr std::array<std::string_view, 11> kControlTexts = {
+    "<|im_start|>",    "<|im_end|>", "<|eot_id|>",           "<|eom_id|>",
+    "<|endoftext|>",   "<|end|>",    "<|end_of_text|>",      "<end_of_turn>",
+    "<start_of_turn>", "<|return|>", "<｜end▁of▁sentence｜>"};
+
+// End a turn if they are control tokens.
+constexpr std::array<std::string_view, 14> kEndTexts = {"<|im_end|>",
+                                                        "<|eot_id|>",
+                                                        "<|eom_id|>",
+                                                        "<|endoftext|>",
+                                                        "<|end|>",
+                                                        "<|end_of_text|>",
+                                                        "<end_of_turn>",
+                                                        "<|return|>",
+                                                        "<｜end▁of▁sentence｜>",
+                                                        "<|call|>",
+                                                        "<end_of_utterance>",
+                                                        "<EOT>",
+                                                        "[EOT]",
+                                                        "[EOS]"};
+
+}  // namespace
+
+bool is_control_text(std::string_view text) noexcept {
+  return std::find(kControlTexts.begin(), kControlTexts.end(), text) != kControlTexts.end();
+}
+
+std::vector<int32_t> find_end_tokens(const VocabSpec& spec) {
+  std::vector<int32_t> ids;
+  for (const int32_t id : {spec.eos, spec.eot, spec.eom}) {
+    if (id >= 0) ids.push_back(id);
+  }
+  int32_t end_of_message = -1;  // <|end|>
+  bool has_return = false;
+  bool has_call = false;
+  for (size_t i = 0; i < spec.tokens.size(); ++i) {
+    if (spec.types[i] != TokenType::kControl) continue;
+    const std::string_view text = spec.tokens[i];
+    if (std::find(kEndTexts.begin(), kEndTexts.end(), text) == kEndTexts.end()) continue;
+    const auto id = static_cast<int32_t>(i);
+    ids.push_back(id);
+    if (text == "<|end|>") end_of_message = id;
+    has_return = has_return || text == "<|return|>";
+    has_call = has_call || text == "<|call|>";
+  }
+  // Where both of these exist, <|end|> only closes one of several messages of a turn.
+  if (has_return && has_call) std::erase(ids, end_of_message);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+}  // namespace gen::tokenizer

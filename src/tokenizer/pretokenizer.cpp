@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pretokenizer, see pretokenizer.h. Expressions nest: each cuts what the one before it left.
+#include "tokenizer/pretokenizer.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "tokenizer/pretokenizer_data.h"
+
+namespace gen::tokenizer {
+namespace {
+
+struct FreeCode {
+  void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
+};
+struct FreeMatchData {
+  void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
+};
+struct FreeMatchContext {
+  void operator()(pcre2_match_context* context) const noexcept {
+    pcre2_match_context_free(context);
+  }
+};
+
+// A run of one kind of character costs the interpreter a step and a frame for each of them, so
+// the step limit grows with the text; the heap limit (in KiB) stops the interpreter at 512 MiB.
+constexpr uint32_t kBaseMatchLimit = 10'000'000;
+constexpr uint32_t kHeapLimitKib = 512U * 1024;
+
+std::string pcre2_message(int code) {
+  PCRE2_UCHAR text[128] = {};
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+}  // namespace
+
+class Pretokenizer::Expression {
+ public:
+  explicit Expression(pcre2_code* code) : code_(code) {}
+  [[nodiscard]] const pcre2_code* code() const noexcept { return code_.get(); }
+
+ private:
+  std::unique_ptr<pcre2_code, FreeCode> code_;
+};
+
+// One call of split: the match data of every expression, made when first needed.
+class Pretokenizer::Run {
+ public:
+  Run(const Pretokenizer& owner, std::string_view text, WordSink* sink)
+      : owner_(owner), sink_(sink), data_(owner.expressions_.size()) {
+    context_.reset(pcre2_match_context_create(nullptr));
+    if (!context_) throw std::bad_alloc();
+    const size_t limit = std::min<size_t>(UINT32_MAX, kBaseMatchLimit + 16 * text.size());
+    pcre2_set_match_limit(context_.get(), static_cast<uint32_t>(limit));
+    pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
+    for (auto& data : data_) {
+      data.reset(pcre2_match_data_create(1, nullptr));
+      if (!data) throw std::bad_alloc();
+    }
+  }
+
+  Status split(size_t level, std::string_view text) {
+    if (text.empty()) return {};
+    if (level == data_.size()) return sink_->word(text);
+    size_t done = 0;
+    while (done < text.size()) {
+      size_t begin = done;
+      size_t end = done;
+      bool found = false;
+      GEN_TRY(match(level, text, &begin, &end, &found));
+      if (!found) break;
+      GEN_TRY(split(level + 1, text.substr(done, begin - done)));
+      GEN_TRY(split(level + 1, text.substr(begin, end - begin)));
+      done = end;
+    }
+    return split(level + 1, text.substr(done));
+  }
+
+ private:
+  // The first match at or behind *begin. No expression of the table matches nothing.
+  Status match(size_t level, std::string_view text, size_t* begin, size_t* end, bool* found) {
+    const int rc =
+        pcre2_match(owner_.expressions_[level].code(), reinterpret_cast<PCRE2_SPTR>(text.data()),
+                    text.size(), *begin, PCRE2_NO_UTF_CHECK, data_[level].get(), context_.get());
+    if (rc == PCRE2_ERROR_NOMATCH) return {};
+    if (rc < 0) {
+      return error(Code::kTokenizer, "cannot split text of %zu bytes into words: %s", text.size(),
+                   pcre2_message(rc).c_str());
+    }
+    const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data_[level].get());
+    if (offsets[1] <= offsets[0]) {
+      return error(Code::kInternal, "word expression %zu matches nothing", level);
+    }
+    *begin = offsets[0];
+    *end = offsets[1];
+    *found = true;
+    return {};
+  }
+
+  const Pretokenizer& owner_;
+  WordSink* sink_;
+  std::vector<std::unique_ptr<pcre2_match_data, FreeMatchData>> data_;  // [level]
+  std::unique_ptr<pcre2_match_context, FreeMatchContext> context_;
+};
+
+Pretokenizer::Pretokenizer() = default;
+Pretokenizer::Pretokenizer(Pretokenizer&&) noexcept = default;
+Pretokenizer& Pretokenizer::operator=(Pretokenizer&&) noexcept = default;
+Pretokenizer::~Pretokenizer() = default;
+
+Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
+  const PretokenizerRules* rules = find_pretokenizer_rules(name);
+  if (rules == nullptr) {
+    return error(Code::kUnsupported, "pre-tokenizer '%.*s' is not known",
+                 static_cast<int>(std::min<size_t>(name.size(), 64)), name.data());
+  }
+  Pretokenizer made;
+  made.whole_words_first_ = rules->whole_words_first;
+  for (const char* text : rules->expressions) {
+    int code = 0;
+    PCRE2_SIZE offset = 0;
+    made.expressions_.emplace_back(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text),
+                                                 PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
+                                                 &code, &offset, nullptr));
+    if (made.expressions_.back().code() == nullptr) {
+      return error(Code::kInternal, "word expression at %zu: %s", offset,
+                   pcre2_message(code).c_str());
+    }
+    // Without it (a system that forbids writable code) the interpreter does the same, slower.
+    pcre2_jit_compile(const_cast<pcre2_code*>(made.expressions_.back().code()), PCRE2_JIT_COMPLETE);
+  }
+  return made;
+}
+
+Status Pretokenizer::split(std::string_view text, WordSink* sink) const {
+  return Run(*this, text, sink).split(0, text);
+}
+
+}  // namespace gen::tokenizer

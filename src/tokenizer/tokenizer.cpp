@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of Tokenizer that hold for every kind, and the choice of the kind. See tokenizer.h.
+#include "tokenizer/tokenizer.h"
+
+#include <utility>
+
+#include "tokenizer/bpe_tokenizer.h"
+#include "tokenizer/sentencepiece_tokenizer.h"
+#include "tokenizer/stream_decoder.h"
+#include "tokenizer/vocab_check.h"
+
+namespace gen::tokenizer {
+
+Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out) const {
+  const TextSegment segment{text, (flags & kParseSpecial) != 0};
+  return encode_segments({&segment, 1}, flags, out);
+}
+
+Status Tokenizer::decode(std::span<const int32_t> ids, bool special_as_text,
+                         std::string* out) const {
+  std::string text;
+  StreamDecoder decoder(*this, -1, special_as_text);
+  for (const int32_t id : ids) GEN_TRY(decoder.feed(id, &text));
+  decoder.flush(&text);
+  out->append(text);
+  return {};
+}
+
+Status Tokenizer::decode_bytes(std::span<const int32_t> ids, bool special_as_text,
+                               std::string* out) const {
+  std::string bytes;
+  int32_t previous = -1;
+  for (const int32_t id : ids) {
+    GEN_TRY(append_piece(id, previous, special_as_text, &bytes));
+    previous = id;
+  }
+  out->append(bytes);
+  return {};
+}
+
+Result<std::shared_ptr<const Tokenizer>> create_tokenizer(VocabSpec spec) {
+  GEN_TRY(check_and_complete(&spec));
+  if (spec.kind == VocabKind::kByteBpe) return create_bpe_tokenizer(std::move(spec));
+  return create_sentencepiece_tokenizer(std::move(spec));
+}
+
+}  // namespace gen::tokenizer
