@@ -116,6 +116,7 @@ class Compiler {
     }
     plan_->resident_bytes_ += weight->resident_bytes();
     const bool copied = weight->resident_bytes() > 0;
+    if (!copied) plan_->borrows_sources_ = true;
     prepared.weight = std::move(weight);
     plan_->products_.push_back(std::move(prepared));
     program_.instructions.push_back(instruction);

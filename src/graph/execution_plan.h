@@ -52,6 +52,8 @@ class ExecutionPlan {
   [[nodiscard]] size_t resident_bytes() const noexcept { return resident_bytes_; }
   /// Weight bytes that a decode step reads: all products, without the embedding.
   [[nodiscard]] size_t stream_bytes() const noexcept { return stream_bytes_; }
+  /// Some weight goes on reading the bytes it was made from.
+  [[nodiscard]] bool borrows_sources() const noexcept { return borrows_sources_; }
   /// Arena bytes of one row, and of one selected row.
   [[nodiscard]] size_t row_bytes() const noexcept { return row_bytes_; }
   [[nodiscard]] size_t selected_row_bytes() const noexcept { return selected_row_bytes_; }
@@ -96,6 +98,7 @@ class ExecutionPlan {
   int64_t selected_chunk_ = 1;
   size_t resident_bytes_ = 0;
   size_t stream_bytes_ = 0;
+  bool borrows_sources_ = false;
 };
 
 /// Errors: kUnsupported naming a weight type without a kernel, kOutOfMemory, kCancelled.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this folder are written with: a decoder's parts, each one call that fetches its
+// tensors by their usual names and names the operation. Nothing here knows an architecture.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/ops.h"
+#include "graph/graph.h"
+#include "model/hparams.h"
+#include "model/weights.h"
+
+namespace gen::model::arch {
+
+/// Whether a product has a bias tensor.
+enum class Bias { kNone, kOptional, kRequired };
+
+/// Mistakes stay in the Weights and the GraphBuilder, which the loader asks afterwards.
+class DecoderBuilder {
+ public:
+  DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph)
+      : h_(hparams), weights_(weights), graph_(graph) {}
+
+  /// All layers attend in this way. `freq_factors`: the file may hold rope_freqs.weight.
+  void set_attention(engine::RopeKind rope, bool freq_factors);
+
+  /// "token_embd"; also the tap before the first layer.
+  graph::ValueId embedding();
+  /// Tensors named from here on are those of "blk.<layer>.".
+  void begin_layer(int32_t layer) { layer_ = layer; }
+  /// RMS norm with the tensor "<name>.weight".
+  graph::ValueId norm(graph::ValueId x, const char* name);
+  /// x times "<name>.weight" of `rows` outputs.
+  graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
+                        Bias bias);
+  /// Rotates, stores and attends. `head_norms`: attn_q_norm and attn_k_norm before rotating.
+  graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, bool head_norms);
+  /// ffn_down(silu(ffn_gate x) * ffn_up x)
+  graph::ValueId gated_feed_forward(graph::ValueId x, Bias bias);
+  graph::ValueId add(graph::ValueId a, graph::ValueId b) { return graph_.add(a, b); }
+  /// x is the hidden state after the current layer.
+  void end_layer(graph::ValueId x) { graph_.tap(layer_ + 1, x); }
+  /// output_norm and output of the rows that want logits; without output.weight the embedding
+  /// serves for both.
+  void head(graph::ValueId x, Bias bias);
+
+  [[nodiscard]] int64_t q_rows() const { return int64_t{h_.n_heads} * h_.k_dim; }
+  [[nodiscard]] int64_t k_rows() const { return int64_t{h_.n_kv_heads} * h_.k_dim; }
+  [[nodiscard]] int64_t v_rows() const { return int64_t{h_.n_kv_heads} * h_.v_dim; }
+
+ private:
+  [[nodiscard]] std::string name(const char* part, const char* suffix) const;
+  graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
+                         const std::string& bias_name, Bias bias, int32_t site);
+
+  const HParams& h_;
+  Weights& weights_;
+  graph::GraphBuilder& graph_;
+  graph::AttentionSpec attention_;
+  int32_t layer_ = 0;
+};
+
+}  // namespace gen::model::arch

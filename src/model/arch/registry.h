@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The architectures that can be built. A new one is one file with one function, declared here, and
+// one row in registry.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "engine/ops.h"
+#include "graph/graph.h"
+#include "model/hparams.h"
+#include "model/weights.h"
+
+namespace gen::model::arch {
+
+struct Architecture {
+  const char* name;       // general.architecture
+  engine::RopeKind rope;  // for cache::LayerShape
+  /// Names tensors and operations; what goes wrong stays in the two objects.
+  void (*build)(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
+};
+
+std::span<const Architecture> architectures() noexcept;
+/// kUnsupported naming it and those that are.
+Result<const Architecture*> find_architecture(const std::string& name);
+
+void build_llama(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
+void build_qwen2(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
+void build_qwen3(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
+
+}  // namespace gen::model::arch

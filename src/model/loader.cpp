@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading a model, step by step. See loader.h.
+#include "model/loader.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "model/arch/registry.h"
+#include "model/gguf/vocab.h"
+#include "model/hparams.h"
+#include "model/plan_model.h"
+#include "model/weights.h"
+
+namespace gen::model {
+namespace {
+
+/// The share of progress that looking through all tensors takes, when asked for.
+constexpr double kCheckShare = 0.5;
+
+class Loader {
+ public:
+  Loader(std::shared_ptr<const gguf::GgufFile> file, const LoadOptions& options)
+      : file_(std::move(file)), options_(options) {}
+
+  Result<std::shared_ptr<const LoadedModel>> run() {
+    GEN_TRY(check_options());
+    GEN_ASSIGN(const std::string name, file_->metadata().get_string("general.architecture"));
+    GEN_ASSIGN(architecture_, arch::find_architecture(name));
+    GEN_ASSIGN(hparams_, read_hparams(file_->metadata()));
+    auto loaded = std::make_shared<LoadedModel>();
+    loaded->metadata = file_->shared_metadata();
+    GEN_ASSIGN(loaded->tokenizer, load_tokenizer());
+    GEN_TRY(find_vocab_size(loaded->tokenizer.get()));
+    if (options_.check_tensors) GEN_TRY(check_tensors());
+    GEN_ASSIGN(loaded->model, compile());
+    return std::shared_ptr<const LoadedModel>(std::move(loaded));
+  }
+
+ private:
+  Status check_options() const {
+    if (file_ == nullptr) return error(Code::kInvalidArgument, "no file to load");
+    if (options_.engine == nullptr) return error(Code::kInvalidArgument, "no engine to load for");
+    if (options_.max_seq_len < 0) {
+      return error(Code::kInvalidArgument, "a context of %d", options_.max_seq_len);
+    }
+    if (options_.max_batch_rows < 1 || options_.max_batch_rows > kMaxBatchRows) {
+      return error(Code::kInvalidArgument, "batches of %d rows, outside [1, %d]",
+                   options_.max_batch_rows, kMaxBatchRows);
+    }
+    return {};
+  }
+
+  Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer() const {
+    const gguf::Metadata& metadata = file_->metadata();
+    GEN_ASSIGN(const std::string kind, metadata.get_string("tokenizer.ggml.model", "none"));
+    if (kind == "none" || kind == "no_vocab") {
+      return std::shared_ptr<const tokenizer::Tokenizer>();
+    }
+    GEN_ASSIGN(tokenizer::VocabSpec spec, gguf::read_vocab(metadata));
+    return tokenizer::create_tokenizer(std::move(spec));
+  }
+
+  Status find_vocab_size(const tokenizer::Tokenizer* tokenizer) {
+    const gguf::TensorInfo* table = file_->find_tensor("token_embd.weight");
+    if (table == nullptr) return error(Code::kFormat, "tensor token_embd.weight is missing");
+    const int64_t rows = table->shape[1];
+    if (rows < 1 || rows > std::numeric_limits<int32_t>::max()) {
+      return error(Code::kFormat, "tensor token_embd.weight has %lld rows",
+                   static_cast<long long>(rows));
+    }
+    if (tokenizer != nullptr && tokenizer->vocab_size() != rows) {
+      return error(Code::kFormat, "tensor token_embd.weight has %lld rows for a vocabulary of %d",
+                   static_cast<long long>(rows), tokenizer->vocab_size());
+    }
+    hparams_.vocab_size = static_cast<int32_t>(rows);
+    return {};
+  }
+
+  bool report(double fraction) const { return !options_.progress || options_.progress(fraction); }
+  [[nodiscard]] bool cancelled() const {
+    return options_.cancel != nullptr && options_.cancel->raised();
+  }
+
+  Status check_tensors() {
+    uint64_t total = 0;
+    for (const gguf::TensorInfo& tensor : file_->tensors()) total += tensor.data.size();
+    uint64_t done = 0;
+    for (const gguf::TensorInfo& tensor : file_->tensors()) {
+      if (cancelled()) return error(Code::kCancelled, "cancelled while loading");
+      GEN_TRY(check_finite(tensor));
+      done += tensor.data.size();
+      const double share = static_cast<double>(done) / static_cast<double>(std::max(total, done));
+      if (!report(kCheckShare * share)) return error(Code::kCancelled, "cancelled while loading");
+    }
+    return {};
+  }
+
+  Result<std::shared_ptr<const Model>> compile() {
+    Weights weights(*file_, options_.lasting);
+    graph::GraphBuilder builder;
+    architecture_->build(hparams_, weights, builder);
+    GEN_TRY(weights.finish());
+    GEN_ASSIGN(const graph::Graph graph, builder.finish());
+
+    const ModelTraits traits = make_traits();
+    graph::CompileOptions compile_options;
+    compile_options.max_rows = traits.max_batch_rows;
+    compile_options.max_seq_len = traits.max_seq_len;
+    compile_options.cancel = options_.cancel;
+    const double start = options_.check_tensors ? kCheckShare : 0.0;
+    compile_options.progress = [&](double fraction) {
+      return report(start + (1.0 - start) * fraction);
+    };
+    std::unordered_map<const std::byte*, const gguf::TensorInfo*> tensors;
+    for (const gguf::TensorInfo& tensor : file_->tensors()) {
+      tensors.emplace(tensor.data.data(), &tensor);
+    }
+    compile_options.release = [&](std::span<const std::byte> data) {
+      const auto found = tensors.find(data.data());
+      if (found != tensors.end()) file_->drop_pages(*found->second);
+    };
+    GEN_ASSIGN(auto plan, graph::compile(graph, options_.engine, compile_options));
+
+    std::shared_ptr<const void> source;
+    if (plan->borrows_sources()) source = file_;
+    const size_t mapped = source != nullptr ? static_cast<size_t>(file_->total_bytes()) : 0;
+    return std::shared_ptr<const Model>(std::make_shared<PlanModel>(
+        std::move(plan), traits, make_shapes(), std::move(source), mapped));
+  }
+
+  [[nodiscard]] ModelTraits make_traits() const {
+    ModelTraits traits;
+    traits.architecture = hparams_.architecture;
+    traits.vocab_size = hparams_.vocab_size;
+    traits.max_seq_len = hparams_.context_length;
+    if (options_.max_seq_len > 0) {
+      traits.max_seq_len = std::min(traits.max_seq_len, options_.max_seq_len);
+    }
+    traits.num_layers = hparams_.n_layers;
+    traits.num_heads = hparams_.n_heads;
+    traits.num_kv_heads = hparams_.n_kv_heads;
+    traits.head_dim = hparams_.k_dim;
+    traits.hidden = hparams_.hidden;
+    traits.max_batch_rows = options_.max_batch_rows;
+    return traits;
+  }
+
+  [[nodiscard]] std::vector<cache::LayerShape> make_shapes() const {
+    cache::LayerShape shape;
+    shape.kv_heads = hparams_.n_kv_heads;
+    shape.k_dim = hparams_.k_dim;
+    shape.v_dim = hparams_.v_dim;
+    shape.window = hparams_.window;
+    shape.rope = architecture_->rope;
+    shape.rope_dims = hparams_.rope.n_dims;
+    return std::vector<cache::LayerShape>(static_cast<size_t>(hparams_.n_layers), shape);
+  }
+
+  static constexpr int32_t kMaxBatchRows = 65536;
+
+  std::shared_ptr<const gguf::GgufFile> file_;
+  const LoadOptions& options_;
+  const arch::Architecture* architecture_ = nullptr;
+  HParams hparams_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<const gguf::GgufFile> file,
+                                                      const LoadOptions& options) {
+  return Loader(std::move(file), options).run();
+}
+
+}  // namespace gen::model

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is a compiled plan. The loader makes it; see model.h for the contract.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/execution_plan.h"
+#include "graph/workspace.h"
+#include "model/model.h"
+
+namespace gen::model {
+
+/// Threads: as Model. Each forward borrows a workspace; as many exist as forwards ever ran at once.
+class PlanModel final : public Model {
+ public:
+  /// `source` is what weights point into, kept as long as the model; `mapped_bytes` is its size.
+  PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
+            std::vector<cache::LayerShape> shapes, std::shared_ptr<const void> source,
+            size_t mapped_bytes);
+
+  [[nodiscard]] const ModelTraits& traits() const noexcept override { return traits_; }
+  [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
+    return shapes_;
+  }
+  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override;
+  Status forward(const graph::Batch& batch) const override;
+  Result<size_t> memory(std::string_view key) const override;
+
+  [[nodiscard]] const graph::ExecutionPlan& plan() const noexcept { return *plan_; }
+
+ private:
+  ModelTraits traits_;
+  std::vector<cache::LayerShape> shapes_;
+  std::shared_ptr<const void> source_;  // outlives plan_
+  size_t mapped_bytes_;
+  std::shared_ptr<const graph::ExecutionPlan> plan_;
+  mutable graph::WorkspacePool workspaces_;  // synchronised by itself
+};
+
+}  // namespace gen::model

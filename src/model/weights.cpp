@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking tensors up. See weights.h.
+#include "model/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "quant/format.h"
+#include "tensor/dtype.h"
+
+namespace gen::model {
+
+void Weights::fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+bool Weights::has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
+
+const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int64_t rows) {
+  const gguf::TensorInfo* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) {
+    fail(error(Code::kFormat, "tensor %s is missing", name.c_str()));
+    return nullptr;
+  }
+  used_.insert(name);
+  const std::array<int64_t, 4> wanted = {cols, rows, 1, 1};
+  if (tensor->shape != wanted) {
+    fail(error(Code::kFormat, "tensor %s is %lld x %lld x %lld x %lld, expected %lld x %lld",
+               name.c_str(), static_cast<long long>(tensor->shape[0]),
+               static_cast<long long>(tensor->shape[1]), static_cast<long long>(tensor->shape[2]),
+               static_cast<long long>(tensor->shape[3]), static_cast<long long>(cols),
+               static_cast<long long>(rows)));
+    return nullptr;
+  }
+  if (quant::find_format(tensor->type) == nullptr) {
+    fail(error(Code::kUnsupported, "tensor %s has type %s, which is not supported", name.c_str(),
+               dtype_name(tensor->type)));
+    return nullptr;
+  }
+  return tensor;
+}
+
+engine::WeightSource Weights::matrix(const std::string& name, int64_t rows, int64_t cols) {
+  engine::WeightSource source;
+  source.rows = rows;
+  source.cols = cols;
+  const gguf::TensorInfo* tensor = take(name, cols, rows);
+  if (tensor == nullptr) return source;
+  source.name = tensor->name.c_str();
+  source.type = tensor->type;
+  source.data = tensor->data;
+  source.lasting = lasting_;
+  return source;
+}
+
+std::vector<float> Weights::vector(const std::string& name, int64_t size) {
+  const gguf::TensorInfo* tensor = take(name, size, 1);
+  // After a mistake the file's numbers are not to be trusted with memory.
+  if (tensor == nullptr) return {};
+  std::vector<float> values(static_cast<size_t>(size));
+  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), size);
+  return values;
+}
+
+std::vector<float> Weights::optional_vector(const std::string& name, int64_t size) {
+  return has(name) ? vector(name, size) : std::vector<float>();
+}
+
+Status Weights::finish() {
+  if (!status_.ok()) return status_;
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (!used_.contains(tensor.name)) {
+      return error(Code::kUnsupported, "tensor %s has no place in this architecture",
+                   tensor.name.c_str());
+    }
+  }
+  return {};
+}
+
+Status check_finite(const gguf::TensorInfo& tensor) {
+  const quant::Format* format = quant::find_format(tensor.type);
+  const DTypeInfo* info = dtype_info(tensor.type);
+  if (format == nullptr || info == nullptr) {
+    return error(Code::kUnsupported, "tensor %s has type %s, which is not supported",
+                 tensor.name.c_str(), dtype_name(tensor.type));
+  }
+  // A scale that is not finite makes every weight of its block so, whatever the weights are.
+  constexpr int64_t kStep = 4096;
+  std::array<float, kStep> values;
+  for (int64_t first = 0; first < tensor.elements(); first += kStep) {
+    const int64_t count = std::min(kStep, tensor.elements() - first);
+    const std::byte* blocks =
+        tensor.data.data() + static_cast<size_t>(first / info->block_elements) * info->block_bytes;
+    format->decode(blocks, values.data(), count);
+    for (int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(values[static_cast<size_t>(i)])) {
+        return error(Code::kModel, "tensor %s: weight %lld is not finite", tensor.name.c_str(),
+                     static_cast<long long>(first + i));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace gen::model

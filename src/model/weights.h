@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file's tensors by name, each checked for the shape that an architecture expects. The first
+// mistake is kept and reported by finish(), so that an architecture file reads as a plain list.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/weight.h"
+#include "model/gguf/gguf_file.h"
+
+namespace gen::model {
+
+/// What it hands out points into the file.
+class Weights {
+ public:
+  /// `lasting`: see LoadOptions.
+  Weights(const gguf::GgufFile& file, bool lasting) : file_(file), lasting_(lasting) {}
+
+  [[nodiscard]] bool has(std::string_view name) const;
+  /// A matrix of `rows` outputs by `cols` inputs. After a mistake a matrix of that shape without
+  /// data.
+  engine::WeightSource matrix(const std::string& name, int64_t rows, int64_t cols);
+  /// `size` values as floats.
+  std::vector<float> vector(const std::string& name, int64_t size);
+  /// The same, or empty if the file has no such tensor.
+  std::vector<float> optional_vector(const std::string& name, int64_t size);
+  /// Names a tensor that other models of the family use and this one does not need.
+  void ignore(std::string_view name) { used_.insert(std::string(name)); }
+
+  /// Errors: kFormat for a tensor that is missing or has another shape, kUnsupported for an element
+  /// type without a codec and for a tensor that nobody asked for (the model would not be what its
+  /// file says).
+  Status finish();
+
+ private:
+  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows);
+  void fail(Status status);
+
+  const gguf::GgufFile& file_;
+  bool lasting_;
+  std::unordered_set<std::string> used_;
+  Status status_;
+};
+
+/// kModel naming the tensor if it holds a NaN or an infinity; kUnsupported without a codec.
+Status check_finite(const gguf::TensorInfo& tensor);
+
+}  // namespace gen::model
