@@ -7,6 +7,7 @@ json.dumps from values, never by hand. Stories asked for in a dialogue come from
 import json
 
 import stories
+import words
 
 NUMBER = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
           "eighteen nineteen twenty").split()
@@ -27,7 +28,7 @@ CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Germany": "B
             "Portugal": "Lisbon", "Austria": "Vienna", "Poland": "Warsaw", "Ireland": "Dublin", "Canada": "Ottawa", "Russia": "Moscow", "Finland": "Helsinki", "Kenya": "Nairobi", "Peru": "Lima", "Cuba": "Havana", "Hungary": "Budapest"}
 CITIES = sorted(CAPITALS.values()) + ["Boston", "Chicago", "Sydney", "Milan", "Hamburg", "Lyon", "Porto", "Seattle", "Toronto", "Mumbai"]
 FRUITS = "apple banana pear cherry grape lemon orange peach plum strawberry melon".split()
-LISTS = {"animals": "dog cat horse cow lion bear fox owl duck frog mouse goat".split(), "fruits": FRUITS, "colours": stories.COLOURS[:10], "vegetables": "carrot potato onion tomato bean pea cabbage pumpkin".split(),
+LISTS = {"animals": "dog cat horse cow lion bear fox owl duck frog mouse goat".split(), "fruits": FRUITS, "colours": words.COLOURS[:10], "vegetables": "carrot potato onion tomato bean pea cabbage pumpkin".split(),
          "toys": "ball kite doll drum puppet train puzzle".split(), "days of the week": DAYS, "months": MONTHS, "seasons": "spring summer autumn winter".split(),
          "things in a kitchen": "pot pan spoon cup plate oven table".split(), "things in the sky": ["the sun", "the moon", "a star", "a cloud", "a bird", "a kite"], "musical instruments": "drum flute piano guitar violin trumpet".split()}
 WHY = [("Why is the sky blue?", "Sunlight has all colours in it, and the air spreads the blue light the most."), ("Why do we sleep?", "We sleep so that our body and our mind can rest."),
@@ -55,7 +56,7 @@ def cap(text):
 
 
 def name(r):
-    return r.choice(stories.GIRLS + stories.BOYS)
+    return r.choice(words.GIRLS + words.BOYS)
 
 
 def wrap(r, number):
@@ -140,28 +141,49 @@ def opinion(r):
     if kind < 0.75:
         x, y = r.sample(LIKES, 2)
         return f"What do you like more, {x} or {y}?", r.choice([f"I like {x} more, but {y} can be nice too.", f"I think I like {y} more.", f"That is hard to say. I like {x} and {y}."])
-    return r.choice([("What is your favourite colour?", "My favourite colour is " + r.choice(stories.COLOURS) + "."), ("What is your favourite animal?", "I like the " + r.choice(stories.SPECIES) + " best."),
+    return r.choice([("What is your favourite colour?", "My favourite colour is " + r.choice(words.COLOURS) + "."), ("What is your favourite animal?", "I like the " + r.choice(words.SPECIES) + " best."),
                      ("Do you want to play?", "Yes! Let us make up a story together."), ("I am sad.", "I am sorry to hear that. Do you want to tell me why?"), ("I am happy today!", "That is wonderful! What made you happy?"),
                      ("I am bored.", "Shall I tell you a story?"), ("I am hungry.", "Maybe you can eat an apple or some bread.")])
 
 
 def recall(r):
     """A few statements and a question about one of them: the answer is in the text."""
-    people = r.sample(stories.GIRLS + stories.BOYS, 3)
+    people = r.sample(words.GIRLS + words.BOYS, 3)
     kind = r.randrange(3)
     if kind == 0:
-        things = [f"{r.choice(stories.COLOURS)} {n}" for n in r.sample([t[0] for t in stories.TOYS], 3)]
+        things = [f"{r.choice(words.COLOURS)} {n}" for n in r.sample([t[0] for t in words.TOYS], 3)]
         text = " ".join(f"{p} has {a(t)}." for p, t in zip(people, things))
         i = r.randrange(3)
         return r.choice([(f"{text} What does {people[i]} have?", f"{people[i]} has {a(things[i])}."), (f"{text} Who has the {things[i]}?", f"{people[i]} has the {things[i]}.")])
     if kind == 1:
-        places = [f"{p[1]} {p[0]}" for p in r.sample(stories.PLACES, 3)]
+        places = [f"{p[1]} {p[0]}" for p in r.sample(words.PLACES, 3)]
         text = " ".join(f"{p} is {t}." for p, t in zip(people, places))
         i = r.randrange(3)
         return f"{text} Where is {people[i]}?", f"{people[i]} is {places[i]}."
     x, y, z = people
     text = f"{x} is taller than {y}. {y} is taller than {z}."
     return r.choice([(text + " Who is the tallest?", f"{x} is the tallest."), (text + " Who is the smallest?", f"{z} is the smallest.")])
+
+
+def sequence(r):
+    kind = r.randrange(5)
+    if kind == 0:
+        start = r.randint(0, 20)
+        step = r.choice([1, 1, 2, 5, 10])
+        row = [start + step * i for i in range(6)]
+        return r.choice(["What comes next: ", "Go on: "]) + ", ".join(map(str, row[:4])), ", ".join(map(str, row[4:])) if r.random() < 0.5 else str(row[4])
+    if kind == 1:
+        y = r.randint(3, 10)
+        return r.choice([f"Count to {y}.", f"Please count from 1 to {y}."]), ", ".join(str(i) for i in range(1, y + 1))
+    if kind == 2:
+        few = r.sample(r.choice(sorted(LISTS.values())), 3)
+        return "Repeat these words: " + " ".join(few), " ".join(few)
+    if kind == 3:
+        few = r.sample(r.choice(sorted(LISTS.values())), 4)
+        return r.choice([(f"What is the first word of: {' '.join(few)}?", few[0]), (f"What is the last word of: {' '.join(few)}?", few[-1])])
+    word = r.choice(FRUITS + [t[0] for t in words.TOYS] + words.SPECIES)
+    return r.choice([(f"Use the word {word} in a sentence.", r.choice([f"There is {a(word)} in the garden.", f"{name(r)} saw {a(word)} today.", f"I would like to have {a(word)}.", f"The {word} is behind the house."])),
+                     (f"Write one sentence about {a(word)}.", r.choice([f"The {word} was {r.choice(['small', 'big', 'old', 'new', 'lovely', 'strange'])}.", f"{cap(a(word))} stood by the door."]))])
 
 
 def ask_story(r):
@@ -171,31 +193,42 @@ def ask_story(r):
         q = r.choice(["Tell me a story.", "Please tell me a story.", "Can you tell me a story?", "Tell me a bedtime story.", "I would like to hear a story.", "Write a short story."])
     else:
         if kind < 0.5:
-            want = {"noun": r.choice(stories.TOYS)[0]}
+            want = {"noun": r.choice(words.TOYS)[0]}
             if r.random() < 0.6:
-                want["adjective"] = r.choice(stories.COLOURS + ["little", "old", "shiny", "magic"])
+                want["adjective"] = r.choice(words.COLOURS + ["little", "old", "shiny", "magic"])
             topic = a((want.get("adjective", "") + " " + want["noun"]).strip())
         elif kind < 0.75:
-            want = {"species": r.choice(stories.SPECIES)}
+            want = {"species": r.choice(words.SPECIES)}
             topic = a(want["species"])
             if r.random() < 0.4:
-                want["name"] = r.choice(stories.ANIMAL_NAMES)
+                want["name"] = r.choice(words.ANIMAL_NAMES)
                 topic += " " + r.choice(["named", "called"]) + " " + want["name"]
         elif kind < 0.88:
             want = {"name": name(r)}
-            topic = ("a girl" if want["name"] in stories.GIRLS else "a boy") + " " + r.choice(["named", "called"]) + " " + want["name"]
+            topic = ("a girl" if want["name"] in words.GIRLS else "a boy") + " " + r.choice(["named", "called"]) + " " + want["name"]
         else:
-            want = {"name": name(r), "noun": r.choice(stories.TOYS)[0]}
+            want = {"name": name(r), "noun": r.choice(words.TOYS)[0]}
             topic = f"{want['name']} and {a(want['noun'])}"
         q = r.choice([f"Tell me a story about {topic}.", f"Can you tell me a story about {topic}?", f"Write a story about {topic}.", f"Please tell me a story about {topic}.", f"I want a story about {topic}.", f"Write a short story about {topic}."])
-    title, text = stories.story(r, want)
-    return q, (title + "\n\n" + text if r.random() < 0.15 else text)
+    t = stories.tell(r, want)
+    talk = [("user", q), ("assistant", t.title + "\n\n" + t.story if r.random() < 0.15 else t.story)]
+    h, f, o = (t.names.get(x) for x in "hfo")
+    asked = [("Who is the story about?", f"It is about {h}."), ("What is the name of the hero?", f"The hero is called {h}."),
+             (f"What kind of person is {h}?", f"{h} is {a(h.trait)} {h.species or h.boy}.") if h.trait else ("Did you like the story?", "Yes, I like stories with a good ending."),
+             ("Can you give it a title?", t.title), ("What would be a good title?", f"A good title is: {t.title}")]
+    if f and h.name != f.name and f" {f}" in t.story:
+        asked.append((f"Who is {h}'s friend?", f"{h}'s friend is {f}.") if t.names["f"].kind != "grown-up" else asked[0])
+    if o and o.full in t.story:
+        asked.append((f"What colour was the {o.noun}?", f"The {o.noun} was {o.adjective}.") if o.adjective in words.COLOURS else (f"Was there a {o.noun} in the story?", f"Yes, there was {o.a}."))
+    while r.random() < 0.3:
+        talk += zip(("user", "assistant"), r.choice(asked))
+    return talk
 
 
 def record(r):
     """(what it is, value) of a small JSON-able thing."""
     person = name(r)
-    colour = r.choice(stories.COLOURS)
+    colour = r.choice(words.COLOURS)
     kind = r.randrange(12)
     if kind == 0:
         age = r.randint(3, 90)
@@ -203,14 +236,14 @@ def record(r):
         full = {"name": person, "age": age, "city": city}
         return f"a person named {person}, {age} years old, from {city}", full
     if kind == 1:
-        age, pet = r.randint(1, 15), r.choice(stories.ANIMAL_NAMES)
+        age, pet = r.randint(1, 15), r.choice(words.ANIMAL_NAMES)
         kind_ = r.choice(sorted(ANIMALS))
         return f"{a(kind_)} named {pet} that is {age} years old", {"name": pet, "species": kind_, "age": age}
     if kind == 2:
         fruit, count, price = r.choice(FRUITS), r.randint(1, 20), r.randint(1, 99)
         return f"an order of {count} {fruit} pieces at {price} cents each", {"item": fruit, "count": count, "price": price, "total": count * price} if r.random() < 0.3 and count * price < 100 else {"item": fruit, "count": count, "price": price}
     if kind == 3:
-        toy = r.choice(stories.TOYS)[0]
+        toy = r.choice(words.TOYS)[0]
         new = r.random() < 0.5
         return f"a {colour} {toy} that is {'new' if new else 'not new'}", {"type": toy, "color": colour, "new": new}
     if kind == 4:
@@ -235,7 +268,7 @@ def record(r):
         other = name(r)
         return f"a message from {person} to {other} saying hello", {"from": person, "to": other, "text": "hello"}
     if kind == 10:
-        friends = r.sample(stories.GIRLS + stories.BOYS, r.randint(1, 3))
+        friends = r.sample(words.GIRLS + words.BOYS, r.randint(1, 3))
         return f"{person} with the friends " + " and ".join(friends), {"name": person, "friends": friends}
     country, city = r.choice(sorted(CAPITALS.items()))
     return f"the country {country} with the capital {city}", {"country": country, "capital": city}
@@ -270,9 +303,9 @@ def text_json(r):
     if r.random() < 0.6:
         value["address"] = {"city": r.choice(CITIES), "street": r.choice(["Mill", "Park", "Hill", "Lake", "Rose", "Oak", "River"]) + " Road", "number": r.randint(1, 99)}
     if r.random() < 0.5:
-        value["pets"] = [{"name": r.choice(stories.ANIMAL_NAMES), "species": r.choice(sorted(ANIMALS))} for _ in range(r.randint(0, 2))]
+        value["pets"] = [{"name": r.choice(words.ANIMAL_NAMES), "species": r.choice(sorted(ANIMALS))} for _ in range(r.randint(0, 2))]
     if r.random() < 0.4:
-        value["tags"] = r.sample(stories.TRAITS, r.randint(1, 3))
+        value["tags"] = r.sample(words.TRAITS, r.randint(1, 3))
     if r.random() < 0.3:
         value["email"] = r.choice([None, person.lower() + "@example.com"])
     return dump(r, value)
@@ -284,7 +317,7 @@ def tools(r):
     city, person, day = r.choice(CITIES), name(r), r.choice(DAYS)
     hour, minutes = r.randint(6, 22), r.choice([1, 2, 3, 5, 10, 15, 20, 30, 45, 60])
     song = r.choice(["River Song", "Green Hill", "Little Star", "Morning Bells", "The Old Mill"])
-    word = r.choice([t[0] for t in stories.TOYS] + FRUITS)
+    word = r.choice([t[0] for t in words.TOYS] + FRUITS)
     thing, count = r.choice(FRUITS), r.randint(1, 12)
     other = r.choice([c for c in CITIES if c != city])
     task = r.choice(["buy milk", "feed the cat", "water the plants", "call grandma", "read a book", "clean the room"])
@@ -323,15 +356,15 @@ def chat(r):
     if kind < 0.17:
         return ask_tool(r)
     talk = [("system", r.choice(SYSTEMS))] if r.random() < 0.25 else []
-    makers = [greet, sums, fact, opinion, recall, ask_json]
+    makers = [greet, sums, fact, opinion, recall, ask_json, sequence]
     if kind < 0.40:
         if r.random() < 0.2:
             talk += zip(("user", "assistant"), greet(r))
-        talk += zip(("user", "assistant"), ask_story(r))
+        talk += ask_story(r)
         if r.random() < 0.25:
             talk += r.choice([[("user", "Thank you!"), ("assistant", "You are welcome! I am glad that you liked the story.")],
                               [("user", "I liked it."), ("assistant", "I am glad! Shall I tell you another one?")]])
         return talk
     for _ in range(r.choice([1, 1, 2, 2, 3, 4, 5])):
-        talk += zip(("user", "assistant"), r.choices(makers, [2, 3, 4, 1.5, 2, 2.5])[0](r))
+        talk += zip(("user", "assistant"), r.choices(makers, [2, 3, 4, 1.5, 2, 2.5, 1.5])[0](r))
     return talk

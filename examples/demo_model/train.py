@@ -4,6 +4,7 @@
 usage: train.py {story,draft} --data BUILD/tokens --out BUILD [--minutes 60] [--tokens 30e6]
                 [--decay-minutes 10] [--batch 8192] [--length 512] [--threads 2]
 
+Windows of --length tokens at first, which is faster, and of the whole context in the last third.
 Warm-up, constant rate, then a linear decay to nothing: the constant part can be cut short at any time, either
 by the budget (--minutes or --tokens, whichever is reached first) or by creating OUT/<model>.decay. A run that
 was killed goes on from OUT/<model>.pt when it is started again. Hidden matrices are trained with Muon
@@ -20,6 +21,7 @@ import torch
 import model as net
 
 HELD_SEQUENCES = 16
+LONG_FROM = 0.65  # share of the run after which windows are as long as the context
 
 
 def orthogonal(grad):
@@ -154,9 +156,14 @@ def main():
     if fresh:
         table.writerow(["step", "tokens", "minutes", "rate", "train_loss", "heldout_loss"])
     begun, base, last_save = time.time(), spent, time.time()
-    decay_from, running, print_every = None, None, 50
+    decay_from, running, print_every, length = None, None, 50, args.length
     while True:
         spent = base + time.time() - begun
+        done = max(spent / (60 * args.minutes), seen / args.tokens)
+        if length < net.CONTEXT and (done > LONG_FROM or decay_from is not None):
+            length = net.CONTEXT
+            batches = Batches(data, length, 200 + optimiser.step)
+            print(f"windows of {length} tokens from here", flush=True)
         if decay_from is None and (spent >= 60 * (args.minutes - args.decay_minutes) or os.path.exists(path + ".decay")
                                    or seen >= 0.85 * args.tokens):
             decay_from = spent
@@ -166,7 +173,7 @@ def main():
             rate *= 1 - (spent - decay_from) / (60 * args.decay_minutes)
         if rate <= 0:
             break
-        ids, target = batches.next(args.batch // args.length)
+        ids, target = batches.next(args.batch // length)
         loss = net.Loss.apply(net.hidden_states(weights, shape, ids, tables), weights["embed"], target)
         loss.backward()
         optimiser.update(args.matrix_rate * rate, args.adam_rate * rate)
