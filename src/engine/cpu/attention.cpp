@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_attention. Work is cut into items of (block of rows of one sequence, kv head); all query
+// heads that share the kv head take part, so its keys and values are read once for them. An item
+// walks its chunks in order: dot products, softmax of the chunk, weighted sum of values, merge into
+// the running softmax. With few items (one row, long context) threads take single chunks instead
+// and a second pass merges the parts in chunk order, which gives the same bits.
+// Read next: attention_walk.h (which entries a row sees), attention-inl.h (the kernels).
+#include "engine/cpu/attention.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/cpu/attention-inl.h"
+#include "engine/cpu/lanes.h"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "engine/cpu/attention-inl.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/cpu/activations.h"
+#include "engine/cpu/attention_walk.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/parallel_rows.h"
+
+namespace gen::engine::cpu {
+
+const AttentionKernels* attention_kernels(CpuLevel level) noexcept {
+  return GEN_LANES_PICK(level, kAttention);
+}
+
+namespace {
+
+/// Queries of an item: enough to reuse a chunk from the first-level cache, few enough that their
+/// scores and sums stay in the second.
+constexpr int32_t kBlockQueries = 32;
+/// Chunks a round of split work holds parts for; with kMostSplitQueries it bounds the scratch.
+constexpr int32_t kRoundChunks = 32;
+constexpr int64_t kMostSplitQueries = 256;
+/// Multiply-adds below which the pool is not woken.
+constexpr int64_t kSerialWork = 100000;
+
+struct Item {
+  const SequenceRows* sequence;
+  int32_t row;   // first row within the sequence
+  int32_t rows;  // of this item
+  int32_t kv_head;
+};
+
+constexpr int64_t padded(int64_t floats) { return (floats + kLanes - 1) / kLanes * kLanes; }
+
+/// Hands out 64-byte aligned pieces of one block of scratch; without a block it only counts.
+class Carver {
+ public:
+  explicit Carver(std::byte* memory) noexcept : memory_(memory) {}
+  template <typename T>
+  T* take(int64_t count) noexcept {
+    auto* piece = reinterpret_cast<T*>(memory_ + used_);
+    used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return memory_ != nullptr ? piece : nullptr;
+  }
+  [[nodiscard]] size_t used() const noexcept { return used_; }
+
+ private:
+  std::byte* memory_;
+  size_t used_ = 0;
+};
+
+/// What a thread works in; sizes are for the largest item.
+struct Workspace {
+  AttentionChunk* chunk;
+  const float** queries;  // [queries]
+  float* scores;          // [queries, kAttentionChunk]
+  float* part_sums;       // [queries, padded v_dim]
+  SoftmaxPart* parts;     // [queries]
+  float* sums;            // [queries, padded v_dim]
+  SoftmaxPart* states;    // [queries]
+};
+
+class Attention {
+ public:
+  Attention(CpuContext& context, const AttentionArgs& args) noexcept
+      : context_(context),
+        args_(args),
+        kernels_(*context.kernels.attention),
+        group_(args.n_heads / args.n_kv_heads),
+        v_stride_(padded(args.v_dim)) {}
+
+  Status run();
+
+ private:
+  void choose_blocks() noexcept;
+  void list_items() noexcept;
+  void run_items() noexcept;
+  void run_split() noexcept;
+
+  void whole_item(const Item& item, Workspace& space) const noexcept;
+  /// Scores, softmax and weighted sums of one chunk for all queries of the item.
+  void chunk_part(const Item& item, const RowWalk& walk, Workspace& space, SoftmaxPart* parts,
+                  float* part_sums) const noexcept;
+  void weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
+                     float* part_sums) const noexcept;
+  void gather_queries(const Item& item, const float** queries) const noexcept;
+  [[nodiscard]] float* out_row(const Item& item, int32_t query) const noexcept;
+  [[nodiscard]] int64_t multiply_adds() const noexcept;
+
+  CpuContext& context_;
+  const AttentionArgs& args_;
+  const AttentionKernels& kernels_;
+  const int32_t group_;     // query heads of a kv head
+  const int64_t v_stride_;  // floats of a row of sums
+
+  int32_t block_rows_ = 1;
+  int64_t n_items_ = 0;
+  int64_t item_queries_ = 1;  // most queries of an item
+  bool split_ = false;
+  Item* items_ = nullptr;
+  Workspace* spaces_ = nullptr;
+  MatrixView out_;
+  // Split work: per item, chunk of the round and query.
+  SoftmaxPart* round_parts_ = nullptr;
+  float* round_sums_ = nullptr;
+  SoftmaxPart* item_states_ = nullptr;
+  float* item_sums_ = nullptr;
+};
+
+int64_t Attention::multiply_adds() const noexcept {
+  int64_t total = 0;
+  for (const SequenceRows& sequence : args_.sequences) {
+    total += int64_t{sequence.n_rows} * (sequence.first_entry + sequence.n_rows);
+  }
+  return total * args_.n_heads * (args_.k_dim + args_.v_dim);
+}
+
+void Attention::choose_blocks() noexcept {
+  const int32_t threads = context_.pool.size();
+  int64_t rows = 0;
+  int32_t most_rows = 0;
+  bool plain = true;
+  for (const SequenceRows& sequence : args_.sequences) {
+    rows += sequence.n_rows;
+    most_rows = std::max(most_rows, sequence.n_rows);
+    plain = plain && implied_positions(sequence);
+  }
+  const auto count = [&](int32_t block) {
+    int64_t items = 0;
+    for (const SequenceRows& sequence : args_.sequences) {
+      const int32_t own = implied_positions(sequence) ? block : 1;
+      items += (sequence.n_rows + own - 1) / own;
+    }
+    return items * args_.n_kv_heads;
+  };
+  block_rows_ = std::clamp(kBlockQueries / group_, 1, std::max(most_rows, 1));
+  while (block_rows_ > 1 && count(block_rows_) < int64_t{4} * threads) {
+    block_rows_ = (block_rows_ + 1) / 2;
+  }
+  n_items_ = count(block_rows_);
+  item_queries_ = int64_t{block_rows_} * group_;
+  split_ = plain && threads > 1 && n_items_ < int64_t{4} * threads &&
+           rows * args_.n_heads <= kMostSplitQueries;
+}
+
+void Attention::list_items() noexcept {
+  Item* next = items_;
+  for (const SequenceRows& sequence : args_.sequences) {
+    const int32_t block = implied_positions(sequence) ? block_rows_ : 1;
+    for (int32_t g = 0; g < args_.n_kv_heads; ++g) {
+      for (int32_t row = 0; row < sequence.n_rows; row += block) {
+        *next++ = {&sequence, row, std::min(block, sequence.n_rows - row), g};
+      }
+    }
+  }
+}
+
+void Attention::gather_queries(const Item& item, const float** queries) const noexcept {
+  for (int32_t r = 0; r < item.rows; ++r) {
+    const int64_t row = int64_t{item.sequence->first_row} + item.row + r;
+    const float* q = args_.q.data + row * args_.q.stride;
+    for (int32_t h = 0; h < group_; ++h) {
+      queries[r * group_ + h] = q + (int64_t{item.kv_head} * group_ + h) * args_.k_dim;
+    }
+  }
+}
+
+float* Attention::out_row(const Item& item, int32_t query) const noexcept {
+  const int64_t row = int64_t{item.sequence->first_row} + item.row + query / group_;
+  const int64_t head = int64_t{item.kv_head} * group_ + query % group_;
+  return out_.data + row * out_.stride + head * args_.v_dim;
+}
+
+void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& space,
+                           SoftmaxPart* parts, float* part_sums) const noexcept {
+  const KvView& view = item.sequence->view;
+  const AttentionChunk& chunk = *space.chunk;
+  const int32_t n_queries = item.rows * group_;
+  if (chunk.has_gaps) {
+    std::memset(space.scores, 0, static_cast<size_t>(n_queries * kAttentionChunk) * sizeof(float));
+  }
+  const auto dots = kernels_.dots[static_cast<size_t>(view.k.format)];
+  for (int32_t i = 0; i < chunk.n_key_runs; ++i) {
+    dots(space.queries, n_queries, args_.k_dim, chunk.key_runs[i], view.k.entry_stride,
+         space.scores);
+  }
+  const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
+  for (int32_t j = 0; j < n_queries; ++j) {
+    const SlotRange seen = walk.slots(chunk, j / group_);
+    parts[j] = seen.begin < seen.end ? kernels_.softmax(space.scores + j * kAttentionChunk,
+                                                        seen.begin, seen.end, rule)
+                                     : SoftmaxPart{-std::numeric_limits<float>::infinity(), 0.0F};
+  }
+  weighted_sums(item, walk, space, part_sums);
+}
+
+void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
+                              float* part_sums) const noexcept {
+  const KvView& view = item.sequence->view;
+  const AttentionChunk& chunk = *space.chunk;
+  const auto kernel = kernels_.weighted[static_cast<size_t>(view.v.format)];
+  const int32_t n_queries = item.rows * group_;
+  std::memset(part_sums, 0, static_cast<size_t>(n_queries * v_stride_) * sizeof(float));
+  constexpr int32_t kMostTile = 8;
+  const float* p[kMostTile];
+  float* out[kMostTile];
+  const auto over = [&](int32_t first, int32_t n, SlotRange range) {
+    for (int32_t i = 0; i < chunk.n_value_runs; ++i) {
+      const KvRun run = clip(chunk.value_runs[i], range, view.v.entry_stride);
+      if (run.count > 0) {
+        kernel(p + first, n, args_.v_dim, run, view.v.entry_stride, out + first);
+      }
+    }
+  };
+  const int32_t tile = std::min(kernels_.tile_queries, kMostTile);
+  for (int32_t j = 0; j < n_queries; j += tile) {
+    const int32_t n = std::min(tile, n_queries - j);
+    SlotRange shared = {0, kAttentionChunk};
+    for (int32_t i = 0; i < n; ++i) {
+      p[i] = space.scores + (j + i) * kAttentionChunk;
+      out[i] = part_sums + (j + i) * v_stride_;
+      const SlotRange seen = walk.slots(chunk, (j + i) / group_);
+      shared = {std::max(shared.begin, seen.begin), std::min(shared.end, seen.end)};
+    }
+    if (shared.begin >= shared.end) shared = {kAttentionChunk, kAttentionChunk};
+    // A query never touches an entry it does not see, whatever lies there; so where the rows of a
+    // tile differ, each goes alone, before and after the slots they share.
+    for (int32_t i = 0; i < n; ++i) {
+      const SlotRange seen = walk.slots(chunk, (j + i) / group_);
+      over(i, 1, {seen.begin, std::min(seen.end, shared.begin)});
+    }
+    over(0, n, shared);
+    for (int32_t i = 0; i < n; ++i) {
+      const SlotRange seen = walk.slots(chunk, (j + i) / group_);
+      over(i, 1, {std::max(seen.begin, shared.end), seen.end});
+    }
+  }
+}
+
+void Attention::whole_item(const Item& item, Workspace& space) const noexcept {
+  const int32_t n_queries = item.rows * group_;
+  gather_queries(item, space.queries);
+  for (int32_t j = 0; j < n_queries; ++j) {
+    space.states[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
+  }
+  RowWalk walk(*item.sequence, item.row, item.rows, item.kv_head);
+  while (walk.next(space.chunk)) {
+    chunk_part(item, walk, space, space.parts, space.part_sums);
+    for (int32_t j = 0; j < n_queries; ++j) {
+      kernels_.merge(&space.states[j], space.sums + j * v_stride_, space.parts[j],
+                     space.part_sums + j * v_stride_, args_.v_dim);
+    }
+  }
+  for (int32_t j = 0; j < n_queries; ++j) {
+    kernels_.finish(space.states[j], space.sums + j * v_stride_, out_row(item, j), args_.v_dim);
+  }
+}
+
+void Attention::run_items() noexcept {
+  if (context_.pool.size() == 1 || n_items_ == 1 || multiply_adds() < kSerialWork) {
+    for (int64_t i = 0; i < n_items_; ++i) whole_item(items_[i], spaces_[0]);
+    return;
+  }
+  std::atomic<int64_t> taken{0};
+  context_.pool.run([&](int32_t thread) {
+    for (;;) {
+      const int64_t i = n_items_ - 1 - taken.fetch_add(1, std::memory_order_relaxed);
+      if (i < 0) return;
+      whole_item(items_[i], spaces_[thread]);
+    }
+  });
+}
+
+void Attention::run_split() noexcept {
+  int64_t rounds = 0;
+  for (int64_t i = 0; i < n_items_; ++i) {
+    const RowWalk walk(*items_[i].sequence, items_[i].row, items_[i].rows, items_[i].kv_head);
+    rounds = std::max(rounds, (walk.n_chunks() + kRoundChunks - 1) / kRoundChunks);
+  }
+  const int64_t n_states = n_items_ * item_queries_;
+  for (int64_t i = 0; i < n_states; ++i) {
+    item_states_[i] = {-std::numeric_limits<float>::infinity(), 0.0F};
+  }
+  for (int64_t round = 0; round < rounds; ++round) {
+    std::atomic<int64_t> taken{0};
+    context_.pool.run([&](int32_t thread) {
+      Workspace& space = spaces_[thread];
+      for (;;) {
+        const int64_t unit = taken.fetch_add(1, std::memory_order_relaxed);
+        if (unit >= n_items_ * kRoundChunks) return;
+        const Item& item = items_[unit / kRoundChunks];
+        RowWalk walk(*item.sequence, item.row, item.rows, item.kv_head);
+        const int64_t chunk = round * kRoundChunks + unit % kRoundChunks;
+        if (chunk >= walk.n_chunks()) continue;
+        walk.chunk(chunk, space.chunk);
+        gather_queries(item, space.queries);
+        chunk_part(item, walk, space, round_parts_ + unit * item_queries_,
+                   round_sums_ + unit * item_queries_ * v_stride_);
+      }
+    });
+    context_.pool.run([&](int32_t thread) {
+      const IndexRange mine = split_range(n_states, 1, context_.pool.size(), thread);
+      for (int64_t state = mine.begin; state < mine.end; ++state) {
+        const int64_t i = state / item_queries_;
+        const auto query = static_cast<int32_t>(state % item_queries_);
+        const Item& item = items_[i];
+        if (query >= item.rows * group_) continue;
+        const RowWalk walk(*item.sequence, item.row, item.rows, item.kv_head);
+        float* sums = item_sums_ + state * v_stride_;
+        const int64_t first = round * kRoundChunks;
+        const int64_t last = std::min(walk.n_chunks(), first + kRoundChunks);
+        for (int64_t chunk = first; chunk < last; ++chunk) {
+          const int64_t part = (i * kRoundChunks + chunk - first) * item_queries_ + query;
+          kernels_.merge(&item_states_[state], sums, round_parts_[part],
+                         round_sums_ + part * v_stride_, args_.v_dim);
+        }
+        if (round + 1 == rounds) {
+          kernels_.finish(item_states_[state], sums, out_row(item, query), args_.v_dim);
+        }
+      }
+    });
+  }
+}
+
+Status Attention::run() {
+  choose_blocks();
+  const int32_t threads = context_.pool.size();
+  const auto carve = [&](Carver& carver) {
+    items_ = carver.take<Item>(n_items_);
+    out_ = args_.out;
+    if (out_.data == nullptr) {
+      const int64_t rows = args_.q.rows;
+      const int64_t cols = int64_t{args_.n_heads} * args_.v_dim;
+      out_ = {carver.take<float>(rows * padded(cols)), rows, cols, padded(cols)};
+    }
+    spaces_ = carver.take<Workspace>(threads);
+    for (int32_t thread = 0; thread < threads; ++thread) {
+      Workspace space;
+      space.chunk = carver.take<AttentionChunk>(1);
+      space.queries = carver.take<const float*>(item_queries_);
+      space.scores = carver.take<float>(item_queries_ * kAttentionChunk);
+      space.part_sums = carver.take<float>(item_queries_ * v_stride_);
+      space.parts = carver.take<SoftmaxPart>(item_queries_);
+      space.sums = carver.take<float>(item_queries_ * v_stride_);
+      space.states = carver.take<SoftmaxPart>(item_queries_);
+      if (spaces_ != nullptr) spaces_[thread] = space;
+    }
+    if (split_) {
+      const int64_t parts = n_items_ * kRoundChunks * item_queries_;
+      round_parts_ = carver.take<SoftmaxPart>(parts);
+      round_sums_ = carver.take<float>(parts * v_stride_);
+      item_states_ = carver.take<SoftmaxPart>(n_items_ * item_queries_);
+      item_sums_ = carver.take<float>(n_items_ * item_queries_ * v_stride_);
+    }
+  };
+  Carver count(nullptr);
+  carve(count);
+  std::byte* memory = nullptr;
+  GEN_TRY(context_.stream.scratch(count.used(), &memory));
+  Carver carver(memory);
+  carve(carver);
+  list_items();
+
+  if (split_ && multiply_adds() >= kSerialWork) {
+    run_split();
+  } else {
+    run_items();
+  }
+  if (args_.packed.data != nullptr) {
+    parallel_rows(context_, args_.packed.rows, args_.packed.cols,
+                  [&](int64_t begin, int64_t end, int32_t) {
+                    for (int64_t t = begin; t < end; ++t) {
+                      pack_row(context_.kernels, out_.data + t * out_.stride, args_.packed, t);
+                    }
+                  });
+  }
+  return {};
+}
+
+}  // namespace
+
+Status run_attention(CpuContext& context, const AttentionArgs& args) {
+  for (const SequenceRows& sequence : args.sequences) {
+    if (sequence.view.key_form != KeyForm::kRotated) {
+      return error(Code::kUnsupported, "the CPU engine reads rotated keys only, not form %d",
+                   static_cast<int>(sequence.view.key_form));
+    }
+    GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);
+    GEN_ASSERT(sequence.first_entry + sequence.n_rows <= sequence.view.entries);
+  }
+  GEN_ASSERT(args.n_kv_heads > 0 && args.n_heads % args.n_kv_heads == 0);
+  return Attention(context, args).run();
+}
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of attention over one chunk of a sequence. attention.cpp decides which queries and which
+// entries meet; the bodies are in attention-inl.h. To add a cache format: a number in KvFormat, a
+// load_native overload (or a decoder) in the body, and one more pointer in each array below.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.h"
+
+namespace gen::engine::cpu {
+
+/// Positions of a chunk; chunk c holds positions [c * 128, (c + 1) * 128). Fixed, because partial
+/// softmaxes are merged chunk by chunk and the result must not depend on how rows came. 128, since
+/// one head's keys or values of a chunk are 32 KiB in binary16 at head size 128, so they stay in
+/// the first-level cache while the queries of a block pass, and merging costs about 1 %.
+constexpr int32_t kAttentionChunk = 128;
+constexpr int32_t kKvFormats = 2;
+
+/// `count` entries, `stride` bytes apart, that fill the chunk's slots from `slot` on.
+struct KvRun {
+  const std::byte* base;
+  int32_t slot;
+  int32_t count;
+};
+
+/// How raw dot products become scores.
+struct ScoreRule {
+  float scale;
+  float soft_cap;        // 0 is off
+  const float* weights;  // [kAttentionChunk] added last, or null
+};
+
+struct SoftmaxPart {
+  float max;  // -infinity if every score was
+  float sum;  // of exp(score - max)
+};
+
+/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats.
+struct AttentionKernels {
+  /// Queries that share one pass over the values best.
+  int32_t tile_queries;
+  /// scores[j][run.slot + i] = q[j] . key i, for n_q queries; indexed by KvFormat.
+  void (*dots[kKvFormats])(const float* const* q, int32_t n_q, int32_t dims, const KvRun& run,
+                           size_t stride, float* scores);
+  /// Turns scores[begin, end) of one query into exp(score - max); slots beside them within their
+  /// groups of 16 become 0.
+  SoftmaxPart (*softmax)(float* scores, int32_t begin, int32_t end, const ScoreRule& rule);
+  /// out[j][:] += sum_i p[j][run.slot + i] * value i, i ascending, for n_q <= tile_queries.
+  void (*weighted[kKvFormats])(const float* const* p, int32_t n_q, int32_t dims, const KvRun& run,
+                               size_t stride, float* const* out);
+  /// Adds a later chunk's part to a running softmax. `state`->max starts at -infinity.
+  void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart& part, const float* part_sums,
+                int32_t dims);
+  /// out = sums / state.sum, zeros if nothing was visible.
+  void (*finish)(const SoftmaxPart& state, const float* sums, float* out, int32_t dims);
+};
+const AttentionKernels* attention_kernels(CpuLevel level) noexcept;
+
+}  // namespace gen::engine::cpu
