@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations as products read them: each row in every requested form, one form after another, each
-// form starting on a multiple of 64 bytes, in the order kActF32, kActQ8, kActQ8K. Whoever makes rows
-// (pack, norms, attention) calls pack_row; the bits are the same on every CPU level.
+// form starting on a multiple of 64 bytes, in the order kActF32, kActQ8, kActQ8K. Whoever makes
+// rows (pack, norms, attention) calls pack_row; the bits are the same on every CPU level.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 namespace gen::engine::cpu {
 
 /// 32 activations: x = q * scale. 40 bytes.
-/// scale = amax / 127 rounded to binary16 (held as float32, at most 65504), q = x / scale rounded to
-/// nearest even within [-127, 127]; a block with a NaN or infinity has q = 0 and scale = NaN, so
+/// scale = amax / 127 rounded to binary16 (held as float32, at most 65504), q = x / scale rounded
+/// to nearest even within [-127, 127]; a block with a NaN or infinity has q = 0 and scale = NaN, so
 /// that every product with it is NaN.
 struct ActQ8Block {
   int8_t q[32];

@@ -20,8 +20,8 @@ class CpuStream final : public Stream {
  public:
   explicit CpuStream(Allocator& allocator) noexcept : allocator_(allocator) {}
 
-  /// `bytes` bytes aligned to 64, contents undefined, valid until the next call. kOutOfMemory leaves
-  /// the stream usable.
+  /// `bytes` bytes aligned to 64, contents undefined, valid until the next call. kOutOfMemory
+  /// leaves the stream usable.
   Status scratch(size_t bytes, std::byte** out) {
     if (bytes > buffer_.size()) {
       buffer_.reset();

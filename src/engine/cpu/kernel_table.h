@@ -13,7 +13,8 @@ namespace gen::engine::cpu {
 struct ActivationKernels;   // activations.h
 struct AttentionKernels;    // attention.h
 struct ElementwiseKernels;  // elementwise.h
-struct LinearKernels;       // linear_kernels.h
+struct FloatKernels;        // linear_kernels.h
+struct QuantKernels;        // linear_kernels.h
 struct RmsNormKernels;      // rms_norm.h
 
 struct KernelTable {
@@ -21,7 +22,8 @@ struct KernelTable {
   const ActivationKernels* activations = nullptr;
   const AttentionKernels* attention = nullptr;
   const ElementwiseKernels* elementwise = nullptr;
-  const LinearKernels* linear = nullptr;
+  const FloatKernels* linear_float = nullptr;
+  const QuantKernels* linear_quant = nullptr;
   const RmsNormKernels* rms_norm = nullptr;
 };
 

@@ -14,8 +14,8 @@
 //   kTable = {...}; } HWY_AFTER_NAMESPACE();
 //   #endif
 //   #if HWY_ONCE
-//   const XKernels* simd_x_kernels(CpuLevel level) noexcept { return GEN_SIMD_PICK(level, kTable); }
-//   #endif
+//   const XKernels* simd_x_kernels(CpuLevel level) noexcept { return GEN_SIMD_PICK(level, kTable);
+//   } #endif
 //
 // Only targets whose MulAdd is fused are used, so that every level gives the same bits; the
 // baseline of x86 is not, and the scalar level is plain C++ beside the fast body.
@@ -26,8 +26,7 @@
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
 /// True while the file is compiled for a target that has a table.
-#define GEN_SIMD_TARGET \
-  (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
+#define GEN_SIMD_TARGET (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
 
 /// Address of `table` of the namespace for `level`, or null if that is not compiled. Highway's
 /// targets are numbered downwards: a target below the static one is compiled too.
@@ -35,12 +34,12 @@
 #define GEN_SIMD_PICK(level, table) ((level) == CpuLevel::kNeon ? &N_NEON::table : nullptr)
 #elif defined(__x86_64__)
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
-#define GEN_SIMD_PICK(level, table)                                               \
+#define GEN_SIMD_PICK(level, table) \
   ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table : nullptr)
 #else
-#define GEN_SIMD_PICK(level, table)                                                               \
-  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table              \
-   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table              \
+#define GEN_SIMD_PICK(level, table)                                                  \
+  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table \
+   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table \
                                                                     : nullptr)
 #endif
 #else

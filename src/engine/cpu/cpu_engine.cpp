@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU engine forwards each operation to its free function. See cpu_engine.h.
+#include "engine/cpu/cpu_engine.h"
+
+#include <cstring>
+
+#include "engine/cpu/activations.h"
+#include "engine/cpu/context.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/weight.h"
+
+namespace gen::engine::cpu {
+
+Result<std::shared_ptr<Engine>> CpuEngine::create(const EngineOptions& options) {
+  if (options.pool == nullptr) {
+    return error(Code::kInvalidArgument, "the cpu engine needs a thread pool");
+  }
+  const CpuLevel detected = detect_cpu_level();
+  if (!cpu_level_runs(options.cpu_level, detected)) {
+    return error(Code::kInvalidArgument,
+                 "cpu level %s is not offered by this machine, which has %s",
+                 cpu_level_name(options.cpu_level), cpu_level_name(detected));
+  }
+  return std::shared_ptr<Engine>(
+      new CpuEngine(options.pool, *options.allocator, kernel_table(options.cpu_level)));
+}
+
+Result<std::unique_ptr<Weight>> CpuEngine::prepare(WeightRole role,
+                                                   std::span<const WeightSource> sources) {
+  return CpuWeight::prepare(allocator_, *pool_, role, sources);
+}
+
+size_t CpuEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {
+  return packed_row_bytes(forms, cols);
+}
+
+Result<std::unique_ptr<Stream>> CpuEngine::new_stream() {
+  return std::unique_ptr<Stream>(new CpuStream(allocator_));
+}
+
+#define GEN_FORWARD(op, Args)                                              \
+  Status CpuEngine::op(Stream& stream, const Args& args) {                 \
+    CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream)}; \
+    return run_##op(context, args);                                        \
+  }
+GEN_FORWARD(embed, EmbedArgs)
+GEN_FORWARD(pack, PackArgs)
+GEN_FORWARD(rms_norm, RmsNormArgs)
+GEN_FORWARD(linear, LinearArgs)
+GEN_FORWARD(rope_angles, RopeAnglesArgs)
+GEN_FORWARD(rope_append, RopeAppendArgs)
+GEN_FORWARD(attention, AttentionArgs)
+GEN_FORWARD(select_rows, SelectRowsArgs)
+GEN_FORWARD(add, AddArgs)
+GEN_FORWARD(swiglu, SwiGluArgs)
+#undef GEN_FORWARD
+
+Status CpuEngine::download(Stream&, void* host, const void* memory, size_t bytes) {
+  if (bytes != 0) std::memcpy(host, memory, bytes);
+  return {};
+}
+
+Status CpuEngine::finish(Stream&) { return {}; }
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU engine. Each call runs to its end before it returns; work inside a call is split over the
+// thread pool. All levels give the same bits. Read next: kernel_table.h, ops_run.h.
+#pragma once
+
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "engine/cpu/kernel_table.h"
+#include "engine/engine.h"
+#include "engine/registry.h"
+
+namespace gen::engine::cpu {
+
+/// Immutable after creation. Threads: as Engine says; calls on one pool take turns.
+class CpuEngine final : public Engine {
+ public:
+  /// Uses the kernels of options.cpu_level, or of the nearest lower level that has some. Errors:
+  /// kInvalidArgument without a pool or for a level that this machine does not run.
+  static Result<std::shared_ptr<Engine>> create(const EngineOptions& options);
+
+  [[nodiscard]] const char* name() const noexcept override { return "cpu"; }
+  [[nodiscard]] Allocator& memory() const noexcept override { return allocator_; }
+  [[nodiscard]] const KernelTable& kernels() const noexcept { return kernels_; }
+
+  Result<std::unique_ptr<Weight>> prepare(WeightRole role,
+                                          std::span<const WeightSource> sources) override;
+  [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override;
+  Result<std::unique_ptr<Stream>> new_stream() override;
+
+  Status embed(Stream& stream, const EmbedArgs& args) override;
+  Status pack(Stream& stream, const PackArgs& args) override;
+  Status rms_norm(Stream& stream, const RmsNormArgs& args) override;
+  Status linear(Stream& stream, const LinearArgs& args) override;
+  Status rope_angles(Stream& stream, const RopeAnglesArgs& args) override;
+  Status rope_append(Stream& stream, const RopeAppendArgs& args) override;
+  Status attention(Stream& stream, const AttentionArgs& args) override;
+  Status select_rows(Stream& stream, const SelectRowsArgs& args) override;
+  Status add(Stream& stream, const AddArgs& args) override;
+  Status swiglu(Stream& stream, const SwiGluArgs& args) override;
+  Status download(Stream& stream, void* host, const void* memory, size_t bytes) override;
+  Status finish(Stream& stream) override;
+
+ private:
+  CpuEngine(std::shared_ptr<ThreadPool> pool, Allocator& allocator, KernelTable kernels) noexcept
+      : pool_(std::move(pool)), allocator_(allocator), kernels_(kernels) {}
+
+  std::shared_ptr<ThreadPool> pool_;
+  Allocator& allocator_;
+  KernelTable kernels_;
+};
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_embed: rows of the embedding decoded by the reference codecs; a step looks up few rows, so
+// speed is not at stake.
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/parallel_rows.h"
+#include "engine/cpu/weight.h"
+#include "quant/format.h"
+
+namespace gen::engine::cpu {
+
+Status run_embed(CpuContext& context, const EmbedArgs& args) {
+  const auto& weight = static_cast<const CpuWeight&>(*args.weight);
+  const quant::Format* format = quant::find_format(weight.rows_type());
+  const int64_t cols = weight.in_features();
+  parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
+    for (int64_t t = begin; t < end; ++t) {
+      const auto id = static_cast<size_t>(args.ids[static_cast<size_t>(t)]);
+      float* y = args.y.data + t * args.y.stride;
+      format->decode(weight.rows_data() + id * weight.row_bytes(), y, cols);
+      if (args.scale != 1.0F) {
+        for (int64_t c = 0; c < cols; ++c) y[c] *= args.scale;
+      }
+    }
+  });
+  return {};
+}
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the tables of the operations together. See kernel_table.h.
+#include "engine/cpu/kernel_table.h"
+
+#include "engine/cpu/activations.h"
+#include "engine/cpu/attention.h"
+#include "engine/cpu/elementwise.h"
+#include "engine/cpu/linear_kernels.h"
+#include "engine/cpu/rms_norm.h"
+
+namespace gen::engine::cpu {
+
+KernelTable kernel_table(CpuLevel level) noexcept {
+  KernelTable table;
+  table.level = level;
+  table.activations = activation_kernels(level);
+  table.attention = attention_kernels(level);
+  table.elementwise = elementwise_kernels(level);
+  table.linear_float = float_kernels(level);
+  table.linear_quant = quant_kernels(level);
+  table.rms_norm = rms_norm_kernels(level);
+  return table;
+}
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_linear: splits the output tiles of a product over the pool's threads and calls the kernels of
+// linear_kernels.h. Columns are never split, so neither the number of threads nor the grouping of
+// rows and tiles shows in a result.
+#include <algorithm>
+
+#include "engine/cpu/activations.h"
+#include "engine/cpu/linear_kernels.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/weight.h"
+#include "engine/cpu/weight_layout.h"
+
+namespace gen::engine::cpu {
+namespace {
+
+// Rows for which sums are kept before they are finished, and tiles in one kernel call: the sums and
+// the rows of x stay in the second-level cache while the tiles pass.
+constexpr int64_t kRowChunk = 128;
+constexpr int64_t kTileGroup = 8;
+// Below this many bytes of weights times rows, waking the pool costs more than it saves.
+constexpr size_t kBytesWorthAThread = 32768;
+
+struct Product {
+  const CpuWeight& weight;
+  const LinearArgs& args;
+  const KernelTable& kernels;
+  size_t x_stride;
+  size_t scratch_bytes;  // of one thread
+
+  [[nodiscard]] int64_t rows() const noexcept { return args.y.rows; }
+};
+
+int64_t row_chunk(int64_t rows) noexcept { return std::min(rows, kRowChunk); }
+
+// Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on.
+void sum_tiles(const Product& product, const WeightSegment& segment, int64_t tile, int64_t n,
+               int64_t row, int64_t rows, float* acc, std::byte* scratch) noexcept {
+  const Activations& x = product.args.x;
+  TileJob job;
+  job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
+  job.tile_bytes = segment.tile_bytes;
+  job.n_tiles = n;
+  job.cols = product.weight.in_features();
+  job.x = x.data + static_cast<size_t>(row) * product.x_stride +
+          packed_form_offset(x.forms, activation_form(segment.type), x.cols);
+  job.x_stride = product.x_stride;
+  job.rows = rows;
+  job.acc = acc;
+  job.acc_stride = kTileGroup * kTileRows;
+  job.scratch = scratch;
+  find_tile_kernel(product.kernels, segment.type)(job);
+}
+
+const float* offset_or_null(const float* p, int64_t offset) noexcept {
+  return p != nullptr ? p + offset : nullptr;
+}
+
+const float* residual_at(const LinearArgs& args, int64_t row, int64_t col) noexcept {
+  return offset_or_null(args.residual.data, row * args.residual.stride + col);
+}
+
+// Tiles [begin, end) of one segment, plain product.
+void linear_tiles(const Product& product, const WeightSegment& segment, int64_t begin, int64_t end,
+                  std::byte* memory) noexcept {
+  const LinearArgs& args = product.args;
+  float* acc = reinterpret_cast<float*>(memory);
+  const int64_t chunk = row_chunk(product.rows());
+  std::byte* scratch = memory + static_cast<size_t>(chunk * kTileGroup * kTileRows) * sizeof(float);
+  for (int64_t tile = begin; tile < end; tile += kTileGroup) {
+    const int64_t n = std::min(kTileGroup, end - tile);
+    const int64_t outputs = std::min(n * kTileRows, segment.rows - tile * kTileRows);
+    const int64_t col = segment.first_row + tile * kTileRows;
+    for (int64_t row = 0; row < product.rows(); row += chunk) {
+      const int64_t rows = std::min(chunk, product.rows() - row);
+      sum_tiles(product, segment, tile, n, row, rows, acc, scratch);
+      for (int64_t t = 0; t < rows; ++t) {
+        product.kernels.linear_float->finish(
+            acc + t * kTileGroup * kTileRows, offset_or_null(args.bias, col),
+            residual_at(args, row + t, col), args.y.data + (row + t) * args.y.stride + col,
+            outputs);
+      }
+    }
+  }
+}
+
+// Tiles [begin, end) of gate and up together.
+void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* memory) noexcept {
+  const LinearArgs& args = product.args;
+  const WeightSegment& gate = product.weight.segments()[0];
+  const WeightSegment& up = product.weight.segments()[1];
+  const int64_t chunk = row_chunk(product.rows());
+  float* gate_acc = reinterpret_cast<float*>(memory);
+  float* up_acc = gate_acc + chunk * kTileGroup * kTileRows;
+  std::byte* scratch = reinterpret_cast<std::byte*>(up_acc + chunk * kTileGroup * kTileRows);
+  for (int64_t tile = begin; tile < end; tile += kTileGroup) {
+    const int64_t n = std::min(kTileGroup, end - tile);
+    const int64_t col = tile * kTileRows;
+    const int64_t outputs = std::min(n * kTileRows, gate.rows - col);
+    for (int64_t row = 0; row < product.rows(); row += chunk) {
+      const int64_t rows = std::min(chunk, product.rows() - row);
+      sum_tiles(product, gate, tile, n, row, rows, gate_acc, scratch);
+      sum_tiles(product, up, tile, n, row, rows, up_acc, scratch);
+      for (int64_t t = 0; t < rows; ++t) {
+        const int64_t at = t * kTileGroup * kTileRows;
+        product.kernels.linear_float->finish_gated(
+            gate_acc + at, up_acc + at, offset_or_null(args.bias, col),
+            offset_or_null(args.bias, gate.rows + col), residual_at(args, row + t, col),
+            args.y.data + (row + t) * args.y.stride + col, outputs);
+      }
+    }
+  }
+}
+
+// The share [begin, end) of all tiles, the segments' one after another.
+void product_tiles(const Product& product, int64_t begin, int64_t end, std::byte* memory) noexcept {
+  if (product.weight.role() == WeightRole::kGateUp) {
+    gated_tiles(product, begin, end, memory);
+    return;
+  }
+  int64_t first = 0;
+  for (const WeightSegment& segment : product.weight.segments()) {
+    const int64_t from = std::max(begin - first, int64_t{0});
+    const int64_t to = std::min(end - first, segment.n_tiles);
+    if (from < to) linear_tiles(product, segment, from, to, memory);
+    first += segment.n_tiles;
+  }
+}
+
+}  // namespace
+
+Status run_linear(CpuContext& context, const LinearArgs& args) {
+  const auto& weight = static_cast<const CpuWeight&>(*args.weight);
+  if (args.y.rows == 0) return {};
+  const bool gated = weight.role() == WeightRole::kGateUp;
+  const size_t sums = static_cast<size_t>(row_chunk(args.y.rows) * kTileGroup * kTileRows) *
+                      (gated ? 2 : 1) * sizeof(float);
+  const size_t scratch_bytes = sums + tile_scratch_bytes(weight.in_features());
+  const Product product = {weight, args, context.kernels,
+                           packed_row_bytes(args.x.forms, args.x.cols), scratch_bytes};
+
+  int64_t n_tiles = 0;
+  for (const WeightSegment& segment : weight.segments()) n_tiles += segment.n_tiles;
+  if (gated) n_tiles /= 2;
+  const bool alone = context.pool.size() == 1 ||
+                     weight.stream_bytes() < kBytesWorthAThread / static_cast<size_t>(args.y.rows);
+  const int32_t threads = alone ? 1 : context.pool.size();
+
+  std::byte* memory = nullptr;
+  GEN_TRY(context.stream.scratch(static_cast<size_t>(threads) * scratch_bytes, &memory));
+  if (alone) {
+    product_tiles(product, 0, n_tiles, memory);
+    return {};
+  }
+  context.pool.run([&](int32_t thread) {
+    const IndexRange share = split_range(n_tiles, 1, threads, thread);
+    product_tiles(product, share.begin, share.end,
+                  memory + static_cast<size_t>(thread) * scratch_bytes);
+  });
+  return {};
+}
+
+}  // namespace gen::engine::cpu

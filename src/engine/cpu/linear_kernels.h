@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of matrix products, per CPU level: one per weight type over a run of tiles and rows,
+// and the last step that turns sums into outputs. Each type has one order of operations, the same
+// for one row and many and on every level; linear_scalar.cpp is its definition.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.h"
+#include "engine/cpu/kernel_table.h"
+#include "tensor/dtype.h"
+
+namespace gen::engine::cpu {
+
+/// acc[t][16 * i + r] = sum over columns of tile i's row r times row t of x.
+struct TileJob {
+  const std::byte* tiles = nullptr;  // the first tile
+  size_t tile_bytes = 0;             // from one tile to the next
+  int64_t n_tiles = 0;
+  int64_t cols = 0;
+  const std::byte* x = nullptr;  // the first row, in the type's activation form
+  size_t x_stride = 0;           // bytes from one row to the next
+  int64_t rows = 0;
+  float* acc = nullptr;  // [rows][acc_stride], 64-byte aligned, acc_stride a multiple of 16
+  int64_t acc_stride = 0;
+  std::byte* scratch = nullptr;  // tile_scratch_bytes(cols), 64-byte aligned, of this thread
+};
+using TileKernel = void (*)(const TileJob& job);
+
+/// What a kernel may use to hold a decoded tile.
+constexpr size_t tile_scratch_bytes(int64_t cols) noexcept {
+  return static_cast<size_t>(cols) * 64;
+}
+
+/// Float weights and the last step of all products (linear_float-inl.h).
+struct FloatKernels {
+  TileKernel f32;
+  TileKernel f16;
+  TileKernel bf16;
+  /// y[i] = sum[i] (+ bias[i]) (+ residual[i]), added in this order; bias and residual may be null,
+  /// residual may be y. The sums are readable to the next multiple of 16.
+  void (*finish)(const float* sum, const float* bias, const float* residual, float* y, int64_t n);
+  /// y[i] = silu(gate[i] (+ gate_bias[i])) * (up[i] (+ up_bias[i])) (+ residual[i]).
+  void (*finish_gated)(const float* gate, const float* up, const float* gate_bias,
+                       const float* up_bias, const float* residual, float* y, int64_t n);
+};
+/// Never null.
+const FloatKernels* float_kernels(CpuLevel level) noexcept;
+
+/// Quantised weights.
+struct QuantKernels {
+  TileKernel q8_0;
+  TileKernel q4_0;
+  TileKernel q4_k;
+  TileKernel q6_k;
+};
+/// Never null: the nearest lower level that has kernels.
+const QuantKernels* quant_kernels(CpuLevel level) noexcept;
+
+/// The kernel for a weight type, null if there is none.
+TileKernel find_tile_kernel(const KernelTable& kernels, DType type) noexcept;
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of weight sources, and their packing. See weight.h.
+#include "engine/cpu/weight.h"
+
+#include <cinttypes>
+#include <cstring>
+
+#include "base/checked.h"
+#include "engine/cpu/weight_layout.h"
+#include "quant/format.h"
+
+namespace gen::engine::cpu {
+namespace {
+
+Status check_source(const WeightSource& source) {
+  if (quant::find_format(source.type) == nullptr || activation_form(source.type) == 0) {
+    return error(Code::kUnsupported, "type %s (%d) of tensor %s has no kernel",
+                 dtype_name(source.type), static_cast<int>(source.type), source.name);
+  }
+  if (source.rows <= 0 || source.cols <= 0) {
+    return error(Code::kFormat, "tensor %s of %" PRId64 " by %" PRId64 " is empty", source.name,
+                 source.rows, source.cols);
+  }
+  uint64_t row_bytes = 0;
+  if (!dtype_row_bytes(source.type, static_cast<uint64_t>(source.cols), &row_bytes)) {
+    return error(Code::kFormat,
+                 "rows of tensor %s have %" PRId64 " elements, not whole blocks of %s", source.name,
+                 source.cols, dtype_name(source.type));
+  }
+  uint64_t bytes = 0;
+  if (!checked_mul(row_bytes, static_cast<uint64_t>(source.rows), &bytes) ||
+      bytes != source.data.size()) {
+    return error(
+        Code::kFormat, "tensor %s has %zu bytes, but %" PRId64 " by %" PRId64 " of %s do not",
+        source.name, source.data.size(), source.rows, source.cols, dtype_name(source.type));
+  }
+  return {};
+}
+
+Status check_shapes(WeightRole role, std::span<const WeightSource> sources) {
+  const size_t expected = role == WeightRole::kGateUp ? 2 : 1;
+  if (sources.empty() || (role != WeightRole::kLinear && sources.size() != expected)) {
+    return error(Code::kInternal, "%zu weight sources where %zu belong", sources.size(), expected);
+  }
+  for (const WeightSource& source : sources) {
+    GEN_TRY(check_source(source));
+    if (source.cols != sources[0].cols ||
+        (role == WeightRole::kGateUp && source.rows != sources[0].rows)) {
+      return error(Code::kFormat,
+                   "tensor %s of %" PRId64 " by %" PRId64 " does not fit tensor %s of %" PRId64
+                   " by %" PRId64,
+                   source.name, source.rows, source.cols, sources[0].name, sources[0].rows,
+                   sources[0].cols);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
+                                std::span<const WeightSource> sources) {
+  size_t total = 0;
+  for (const WeightSource& source : sources) {
+    WeightSegment segment;
+    segment.type = source.type;
+    segment.first_row = role_ == WeightRole::kGateUp ? 0 : out_;
+    segment.rows = source.rows;
+    segment.n_tiles = (source.rows - 1) / kTileRows + 1;
+    segment.tile_bytes = tile_bytes(source.type, source.cols);
+    size_t bytes = 0;
+    if (!checked_mul(segment.tile_bytes, static_cast<size_t>(segment.n_tiles), &bytes) ||
+        !checked_add(total, bytes, &total)) {
+      return error(Code::kOutOfMemory, "tensor %s is too large to pack", source.name);
+    }
+    out_ = segment.first_row + source.rows;
+    forms_ |= activation_form(source.type);
+    segments_.push_back(segment);
+  }
+  GEN_ASSIGN(buffer_, Buffer::allocate(allocator, total));
+  stream_bytes_ = total;
+  std::byte* at = buffer_.data();
+  for (size_t i = 0; i < sources.size(); ++i) {
+    WeightSegment& segment = segments_[i];
+    segment.tiles = at;
+    pool.run([&](int32_t thread) {
+      const IndexRange range = split_range(segment.n_tiles, 1, pool.size(), thread);
+      for (int64_t tile = range.begin; tile < range.end; ++tile) {
+        pack_tile(segment.type, sources[i].data.data(), segment.rows, in_, tile,
+                  at + static_cast<size_t>(tile) * segment.tile_bytes);
+      }
+    });
+    at += segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
+  }
+  return {};
+}
+
+Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
+  out_ = source.rows;
+  rows_type_ = source.type;
+  row_bytes_ = source.data.size() / static_cast<size_t>(source.rows);
+  stream_bytes_ = row_bytes_;
+  if (source.lasting) {
+    rows_data_ = source.data.data();
+    return {};
+  }
+  GEN_ASSIGN(buffer_, Buffer::allocate(allocator, source.data.size()));
+  std::memcpy(buffer_.data(), source.data.data(), source.data.size());
+  rows_data_ = buffer_.data();
+  return {};
+}
+
+Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadPool& pool,
+                                                   WeightRole role,
+                                                   std::span<const WeightSource> sources) {
+  GEN_TRY(check_shapes(role, sources));
+  std::unique_ptr<CpuWeight> weight(new CpuWeight);
+  weight->role_ = role;
+  weight->in_ = sources[0].cols;
+  GEN_TRY(role == WeightRole::kEmbedding ? weight->keep_rows(allocator, sources[0])
+                                         : weight->pack_products(allocator, pool, sources));
+  return std::unique_ptr<Weight>(std::move(weight));
+}
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of the CPU engine: tiles for products (weight_layout.h), file rows for look-ups. Read
+// next: linear.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/allocator.h"
+#include "base/thread_pool.h"
+#include "engine/weight.h"
+
+namespace gen::engine::cpu {
+
+/// One source of a product, in tiles of 16 rows.
+struct WeightSegment {
+  DType type = DType::kF32;
+  int64_t first_row = 0;  // its first output; for kGateUp 0 in both segments
+  int64_t rows = 0;
+  int64_t n_tiles = 0;
+  size_t tile_bytes = 0;
+  const std::byte* tiles = nullptr;
+};
+
+/// Immutable. Products use `segments`, look-ups `rows_data`.
+class CpuWeight final : public Weight {
+ public:
+  [[nodiscard]] int64_t out_features() const noexcept override { return out_; }
+  [[nodiscard]] int64_t in_features() const noexcept override { return in_; }
+  [[nodiscard]] uint32_t activation_forms() const noexcept override { return forms_; }
+  [[nodiscard]] size_t resident_bytes() const noexcept override { return buffer_.size(); }
+  [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
+
+  [[nodiscard]] WeightRole role() const noexcept { return role_; }
+  [[nodiscard]] std::span<const WeightSegment> segments() const noexcept { return segments_; }
+  /// kEmbedding: the rows as in the file.
+  [[nodiscard]] DType rows_type() const noexcept { return rows_type_; }
+  [[nodiscard]] const std::byte* rows_data() const noexcept { return rows_data_; }
+  [[nodiscard]] size_t row_bytes() const noexcept { return row_bytes_; }
+
+  /// Engine::prepare. Packs on the pool; on failure everything is released.
+  static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
+                                                 WeightRole role,
+                                                 std::span<const WeightSource> sources);
+
+ private:
+  CpuWeight() = default;
+  Status pack_products(Allocator& allocator, ThreadPool& pool,
+                       std::span<const WeightSource> sources);
+  Status keep_rows(Allocator& allocator, const WeightSource& source);
+
+  WeightRole role_ = WeightRole::kLinear;
+  int64_t out_ = 0;
+  int64_t in_ = 0;
+  uint32_t forms_ = 0;
+  size_t stream_bytes_ = 0;
+  std::vector<WeightSegment> segments_;
+  DType rows_type_ = DType::kF32;
+  const std::byte* rows_data_ = nullptr;
+  size_t row_bytes_ = 0;
+  Buffer buffer_;
+};
+
+}  // namespace gen::engine::cpu

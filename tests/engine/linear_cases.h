@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the tests of products, packing and look-ups: random weights in any format, engines of
+// every level this machine runs, rows in engine memory, and references in double precision.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/rng.h"
+#include "base/thread_pool.h"
+#include "engine/cpu/activations.h"
+#include "engine/registry.h"
+#include "quant/format.h"
+
+namespace gen::engine {
+
+inline std::vector<CpuLevel> levels_here() {
+  std::vector<CpuLevel> levels;
+  for (int i = 0; i <= static_cast<int>(CpuLevel::kNeon); ++i) {
+    const auto level = static_cast<CpuLevel>(i);
+    if (cpu_level_runs(level, detect_cpu_level())) levels.push_back(level);
+  }
+  return levels;
+}
+
+inline std::shared_ptr<Engine> make_engine(CpuLevel level, int32_t threads,
+                                           Allocator* allocator = &system_allocator()) {
+  auto pool = ThreadPool::create(threads);
+  EXPECT_TRUE(pool.ok());
+  EngineOptions options;
+  options.pool = pool.value();
+  options.allocator = allocator;
+  options.cpu_level = level;
+  auto engine = create_engine("cpu", options);
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  return std::move(engine).value();
+}
+
+/// Close to a bell, as weights and activations are.
+inline std::vector<float> random_floats(uint64_t seed, int64_t n, float size = 1.0F) {
+  std::vector<float> x(static_cast<size_t>(n));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double a = uniform_double(seed, 1, i) + uniform_double(seed, 2, i);
+    const double b = uniform_double(seed, 3, i) + uniform_double(seed, 4, i);
+    x[i] = static_cast<float>(a - b) * size;
+  }
+  return x;
+}
+
+/// A matrix as in a file, starting at an odd address, and its values.
+struct TestMatrix {
+  DType type;
+  int64_t rows;
+  int64_t cols;
+  std::vector<std::byte> bytes;  // one byte too long
+  std::vector<float> values;
+
+  TestMatrix(DType type_in, int64_t rows_in, int64_t cols_in, uint64_t seed)
+      : type(type_in), rows(rows_in), cols(cols_in) {
+    const std::vector<float> x = random_floats(seed, rows * cols, 0.3F);
+    uint64_t row_bytes = 0;
+    EXPECT_TRUE(dtype_row_bytes(type, static_cast<uint64_t>(cols), &row_bytes));
+    bytes.resize(row_bytes * static_cast<uint64_t>(rows) + 1);
+    values.resize(x.size());
+    const quant::Format* format = quant::find_format(type);
+    format->encode(x.data(), bytes.data() + 1, rows * cols);
+    format->decode(bytes.data() + 1, values.data(), rows * cols);
+  }
+
+  [[nodiscard]] WeightSource source(const char* name = "w") const {
+    WeightSource s;
+    s.name = name;
+    s.type = type;
+    s.rows = rows;
+    s.cols = cols;
+    s.data = std::span<const std::byte>(bytes).subspan(1);
+    return s;
+  }
+};
+
+inline std::unique_ptr<Weight> prepare(Engine& engine, WeightRole role,
+                                       std::vector<WeightSource> sources) {
+  auto weight = engine.prepare(role, sources);
+  EXPECT_TRUE(weight.ok()) << weight.status().message();
+  return std::move(weight).value();
+}
+
+/// Rows in engine memory in all forms of a weight.
+struct PackedRows {
+  Buffer memory;
+  Activations view;
+
+  PackedRows(Engine& engine, uint32_t forms, const std::vector<float>& x, int64_t rows,
+             int64_t cols) {
+    const size_t bytes = engine.activation_bytes(forms, cols) * static_cast<size_t>(rows);
+    memory = std::move(Buffer::allocate(engine.memory(), bytes)).value();
+    view = {memory.data(), forms, rows, cols};
+    auto stream = std::move(engine.new_stream()).value();
+    PackArgs args;
+    args.x = {x.data(), rows, cols, cols};
+    args.y = view;
+    EXPECT_TRUE(engine.pack(*stream, args).ok());
+  }
+
+  /// What row t stands for in `form`.
+  [[nodiscard]] std::vector<double> values(uint32_t form, int64_t t) const {
+    std::vector<double> x(static_cast<size_t>(view.cols));
+    const std::byte* row = view.data +
+                           static_cast<size_t>(t) * cpu::packed_row_bytes(view.forms, view.cols) +
+                           cpu::packed_form_offset(view.forms, form, view.cols);
+    for (size_t c = 0; c < x.size(); ++c) {
+      if (form == kActF32) {
+        float value;
+        std::memcpy(&value, row + c * sizeof(float), sizeof(float));
+        x[c] = static_cast<double>(value);
+      } else if (form == kActQ8) {
+        const auto& block = reinterpret_cast<const cpu::ActQ8Block*>(row)[c / 32];
+        x[c] = static_cast<double>(block.scale) * block.q[c % 32];
+      } else {
+        const auto& block = reinterpret_cast<const cpu::ActQ8KBlock*>(row)[c / 256];
+        x[c] = static_cast<double>(block.scale) * block.q[c % 256];
+      }
+    }
+    return x;
+  }
+};
+
+/// A product and the sum of magnitudes that its error is measured by.
+struct Reference {
+  double value;
+  double size;
+};
+
+inline Reference reference_dot(const TestMatrix& w, int64_t row, const std::vector<double>& x) {
+  Reference sum = {0.0, 0.0};
+  for (size_t c = 0; c < x.size(); ++c) {
+    const auto at = static_cast<size_t>(row * w.cols) + c;
+    const double product = static_cast<double>(w.values[at]) * x[c];
+    sum.value += product;
+    sum.size += std::fabs(product);
+  }
+  return sum;
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace gen::engine

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves run_linear: every weight format at every CPU level against double precision, and the
+// engine's promise that a row's bits depend on the row alone: not on the level, the number of rows,
+// or the number of threads.
+#include <gtest/gtest.h>
+
+#include "engine/cpu/weight_layout.h"
+#include "engine/linear_cases.h"
+
+namespace gen::engine {
+namespace {
+
+constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr DType kQuantTypes[] = {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K};
+
+constexpr float kUntouched = -12345.0F;
+
+// y of a product, tightly packed; checks that nothing beside it was written.
+std::vector<float> run(Engine& engine, const Weight& weight, const Activations& x,
+                       const std::vector<float>* bias = nullptr,
+                       const std::vector<float>* residual = nullptr) {
+  auto stream = std::move(engine.new_stream()).value();
+  const int64_t n = weight.out_features();
+  const int64_t stride = n + 3;
+  std::vector<float> padded(static_cast<size_t>(x.rows * stride) + 1, kUntouched);
+  LinearArgs args;
+  args.weight = &weight;
+  args.x = x;
+  args.bias = bias != nullptr ? bias->data() : nullptr;
+  if (residual != nullptr) args.residual = {residual->data(), x.rows, n, n};
+  args.y = {padded.data() + 1, x.rows, n, stride};
+  const Status status = engine.linear(*stream, args);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(engine.finish(*stream).ok());
+  std::vector<float> y;
+  EXPECT_EQ(padded[0], kUntouched);
+  for (int64_t t = 0; t < x.rows; ++t) {
+    const auto row = padded.begin() + 1 + t * stride;
+    y.insert(y.end(), row, row + n);
+    for (int64_t c = n; c < stride; ++c) EXPECT_EQ(row[c], kUntouched);
+  }
+  return y;
+}
+
+// Each float operation of the order errs by 2^-24 of what it handles; a column takes part in at
+// most one per column of a float product, a handful per block of a quantised one.
+double rounding_bound(DType type, int64_t cols, double size) {
+  const int64_t steps = cpu::activation_form(type) == kActF32  ? cols
+                        : cpu::activation_form(type) == kActQ8 ? cols / 32 + 4
+                                                               : cols / 256 * 2 + 24;
+  return size * 0x1p-24 * static_cast<double>(steps + 2) + 1e-30;
+}
+
+// The minima of Q4_K cancel against its scaled part, so its error is measured by both.
+double cancelling_size(const TestMatrix& w, const Reference& sum, const std::vector<double>& x) {
+  if (w.type != DType::kQ4_K) return sum.size;
+  double largest = 0.0;
+  for (const float value : w.values) {
+    largest = std::max(largest, std::fabs(static_cast<double>(value)));
+  }
+  double total = 0.0;
+  for (const double value : x) total += std::fabs(value);
+  return sum.size + 3.0 * largest * total;
+}
+
+void check_against_reference(DType type, int64_t n, int64_t cols, int64_t rows) {
+  const std::string shape = std::string(dtype_name(type)) + ' ' + std::to_string(n) + 'x' +
+                            std::to_string(cols) + " rows " + std::to_string(rows);
+  const TestMatrix w(type, n, cols, static_cast<uint64_t>(n * 1000 + cols));
+  const std::vector<float> x = random_floats(static_cast<uint64_t>(rows), rows * cols);
+  const uint32_t form = cpu::activation_form(type);
+  std::vector<float> scalar;
+  for (const CpuLevel level : levels_here()) {
+    const auto engine = make_engine(level, 2);
+    const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+    ASSERT_EQ(weight->activation_forms(), form);
+    const PackedRows packed(*engine, form, x, rows, cols);
+    const std::vector<float> y = run(*engine, *weight, packed.view);
+    if (level == CpuLevel::kScalar) {
+      scalar = y;
+      for (int64_t t = 0; t < rows; ++t) {
+        const std::vector<double> row = packed.values(form, t);
+        for (int64_t r = 0; r < n; ++r) {
+          const Reference sum = reference_dot(w, r, row);
+          ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(t * n + r)]), sum.value,
+                      rounding_bound(type, cols, cancelling_size(w, sum, row)))
+              << shape << " at row " << t << " output " << r;
+        }
+      }
+    }
+    // The packed rows, and so the products, have the same bits on all levels.
+    ASSERT_TRUE(same_bits(y, scalar)) << shape << ' ' << cpu_level_name(level);
+  }
+}
+
+TEST(Linear, FloatWeightsAtOddSizes) {
+  for (const DType type : kFloatTypes) {
+    for (const int64_t n : {1, 15, 16, 17, 33, 80, 150}) {
+      for (const int64_t cols : {1, 3, 16, 31, 65}) {
+        for (const int64_t rows : {1, 2, 5, 9}) check_against_reference(type, n, cols, rows);
+      }
+    }
+  }
+}
+
+TEST(Linear, QuantisedWeightsAtOddSizes) {
+  for (const DType type : kQuantTypes) {
+    const int64_t block = dtype_info(type)->block_elements;
+    for (const int64_t n : {1, 15, 16, 17, 33, 80, 150}) {
+      for (const int64_t blocks : {1, 2, 3}) {
+        for (const int64_t rows : {1, 2, 5, 9}) {
+          check_against_reference(type, n, blocks * block, rows);
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, ManyRowsAndColumns) {
+  for (const DType type : kFloatTypes) check_against_reference(type, 40, 301, 131);
+  for (const DType type : kQuantTypes) check_against_reference(type, 40, 1280, 131);
+}
+
+// Weights and activations at the ends of their ranges: integer sums must not wrap.
+TEST(Linear, ExtremeIntegers) {
+  for (const DType type : kQuantTypes) {
+    const int64_t cols = 512;
+    std::vector<float> x(static_cast<size_t>(2 * cols));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = i < 512 ? 1.0F : (i % 2 == 0 ? 1.0F : -1.0F);
+    TestMatrix w(type, 17, cols, 3);
+    std::vector<float> steep(w.values.size());
+    for (size_t i = 0; i < steep.size(); ++i) {
+      steep[i] = i / 512 % 3 == 0 ? -1.0F : i / 512 % 3 == 1 ? 1.0F : (i % 2 == 0 ? 1.0F : -1.0F);
+    }
+    const quant::Format* format = quant::find_format(type);
+    format->encode(steep.data(), w.bytes.data() + 1, 17 * cols);
+    // Q8_0 files may hold -128 although encoders do not write it.
+    if (type == DType::kQ8_0) {
+      for (size_t i = 0; i < w.bytes.size() - 1; ++i) {
+        if (i % 34 >= 2 && i / 34 / 16 % 3 == 0) w.bytes[i + 1] = std::byte{0x80};
+      }
+    }
+    format->decode(w.bytes.data() + 1, w.values.data(), 17 * cols);
+    std::vector<float> scalar;
+    for (const CpuLevel level : levels_here()) {
+      const auto engine = make_engine(level, 1);
+      const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+      const PackedRows packed(*engine, weight->activation_forms(), x, 2, cols);
+      const std::vector<float> y = run(*engine, *weight, packed.view);
+      if (level == CpuLevel::kScalar) scalar = y;
+      ASSERT_TRUE(same_bits(y, scalar)) << dtype_name(type) << ' ' << cpu_level_name(level);
+      for (int64_t t = 0; t < 2; ++t) {
+        const std::vector<double> row = packed.values(weight->activation_forms(), t);
+        for (int64_t r = 0; r < 17; ++r) {
+          const Reference sum = reference_dot(w, r, row);
+          ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(t * 17 + r)]), sum.value,
+                      rounding_bound(type, cols, cancelling_size(w, sum, row)))
+              << dtype_name(type) << " row " << t << " output " << r;
+        }
+      }
+    }
+  }
+}
+
+// Raw bytes of a file, every field at random: unlike encoders, files may hold anything.
+TEST(Linear, RandomBlocks) {
+  for (const DType type : kQuantTypes) {
+    const int64_t cols = 768;
+    TestMatrix w(type, 32, cols, 4);
+    const uint32_t block_bytes = dtype_info(type)->block_bytes;
+    for (size_t i = 0; i + 1 < w.bytes.size(); ++i) {
+      w.bytes[i + 1] = static_cast<std::byte>(static_cast<int>(uniform_double(5, 0, i) * 256.0));
+    }
+    // Scales stay finite: exponents of at most 15.
+    for (size_t b = 1; b + block_bytes <= w.bytes.size(); b += block_bytes) {
+      const size_t halves[] = {type == DType::kQ6_K ? size_t{208} : size_t{0}, size_t{2}};
+      for (size_t i = 0; i < (type == DType::kQ4_K ? 2 : 1); ++i) {
+        w.bytes[b + halves[i] + 1] &= std::byte{0xBF};
+      }
+    }
+    quant::find_format(type)->decode(w.bytes.data() + 1, w.values.data(), 32 * cols);
+    const std::vector<float> x = random_floats(6, 3 * cols);
+    std::vector<float> scalar;
+    for (const CpuLevel level : levels_here()) {
+      const auto engine = make_engine(level, 1);
+      const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+      const PackedRows packed(*engine, weight->activation_forms(), x, 3, cols);
+      const std::vector<float> y = run(*engine, *weight, packed.view);
+      if (level == CpuLevel::kScalar) scalar = y;
+      ASSERT_TRUE(same_bits(y, scalar)) << dtype_name(type) << ' ' << cpu_level_name(level);
+      for (int64_t t = 0; t < 3; ++t) {
+        const std::vector<double> row = packed.values(weight->activation_forms(), t);
+        for (int64_t r = 0; r < 32; ++r) {
+          const Reference sum = reference_dot(w, r, row);
+          ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(t * 32 + r)]), sum.value,
+                      rounding_bound(type, cols, cancelling_size(w, sum, row)))
+              << dtype_name(type);
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, OneRowOneResult) {
+  std::vector<DType> types(std::begin(kFloatTypes), std::end(kFloatTypes));
+  types.insert(types.end(), std::begin(kQuantTypes), std::end(kQuantTypes));
+  const int64_t cols = 512;
+  const int64_t n = 130;
+  const int64_t rows = 37;
+  for (const DType type : types) {
+    const TestMatrix w(type, n, cols, 11);
+    const std::vector<float> x = random_floats(12, rows * cols);
+    for (const CpuLevel level : levels_here()) {
+      const auto one_thread = make_engine(level, 1);
+      const auto weight = prepare(*one_thread, WeightRole::kLinear, {w.source()});
+      const PackedRows all(*one_thread, weight->activation_forms(), x, rows, cols);
+      const std::vector<float> expected = run(*one_thread, *weight, all.view);
+      const size_t row_bytes = one_thread->activation_bytes(weight->activation_forms(), cols);
+      for (const int32_t threads : {1, 2, 3, 5}) {
+        const auto engine = make_engine(level, threads);
+        for (const int64_t step : {int64_t{1}, int64_t{2}, int64_t{7}, int64_t{8}, rows}) {
+          std::vector<float> y;
+          for (int64_t t = 0; t < rows; t += step) {
+            Activations part = all.view;
+            part.data += static_cast<size_t>(t) * row_bytes;
+            part.rows = std::min(step, rows - t);
+            const std::vector<float> some = run(*engine, *weight, part);
+            y.insert(y.end(), some.begin(), some.end());
+          }
+          ASSERT_TRUE(same_bits(y, expected)) << dtype_name(type) << ' ' << cpu_level_name(level)
+                                              << " threads " << threads << " step " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, StackedSourcesOfSeveralTypes) {
+  const int64_t cols = 256;
+  const TestMatrix q(DType::kQ4_K, 40, cols, 1);
+  const TestMatrix k(DType::kQ6_K, 17, cols, 2);
+  const TestMatrix v(DType::kQ8_0, 9, cols, 3);
+  const TestMatrix f(DType::kF16, 5, cols, 4);
+  const std::vector<float> x = random_floats(5, 3 * cols);
+  for (const CpuLevel level : levels_here()) {
+    const auto engine = make_engine(level, 2);
+    const auto stacked =
+        prepare(*engine, WeightRole::kLinear, {q.source(), k.source(), v.source(), f.source()});
+    EXPECT_EQ(stacked->out_features(), 71);
+    EXPECT_EQ(stacked->activation_forms(), static_cast<uint32_t>(kActF32 | kActQ8 | kActQ8K));
+    const PackedRows packed(*engine, stacked->activation_forms(), x, 3, cols);
+    const std::vector<float> y = run(*engine, *stacked, packed.view);
+    int64_t first = 0;
+    for (const TestMatrix* one : {&q, &k, &v, &f}) {
+      const auto alone = prepare(*engine, WeightRole::kLinear, {one->source()});
+      // The same packed rows serve: a product finds its form among the others.
+      const std::vector<float> expected = run(*engine, *alone, packed.view);
+      for (int64_t t = 0; t < 3; ++t) {
+        for (int64_t r = 0; r < one->rows; ++r) {
+          ASSERT_EQ(y[static_cast<size_t>(t * 71 + first + r)],
+                    expected[static_cast<size_t>(t * one->rows + r)]);
+        }
+      }
+      first += one->rows;
+    }
+  }
+}
+
+TEST(Linear, BiasAndResidual) {
+  const int64_t cols = 64;
+  const int64_t n = 21;
+  const int64_t rows = 3;
+  const TestMatrix w(DType::kQ8_0, n, cols, 1);
+  const std::vector<float> x = random_floats(2, rows * cols);
+  const std::vector<float> bias = random_floats(3, n);
+  const std::vector<float> residual = random_floats(4, rows * n);
+  for (const CpuLevel level : levels_here()) {
+    const auto engine = make_engine(level, 2);
+    const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+    const PackedRows packed(*engine, weight->activation_forms(), x, rows, cols);
+    const std::vector<float> plain = run(*engine, *weight, packed.view);
+    const std::vector<float> y = run(*engine, *weight, packed.view, &bias, &residual);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const float expected = (plain[i] + bias[i % static_cast<size_t>(n)]) + residual[i];
+      ASSERT_EQ(y[i], expected) << i;
+    }
+    // The residual may be the output.
+    std::vector<float> in_place = residual;
+    auto stream = std::move(engine->new_stream()).value();
+    LinearArgs args;
+    args.weight = weight.get();
+    args.x = packed.view;
+    args.bias = bias.data();
+    args.residual = {in_place.data(), rows, n, n};
+    args.y = {in_place.data(), rows, n, n};
+    ASSERT_TRUE(engine->linear(*stream, args).ok());
+    ASSERT_TRUE(same_bits(in_place, y));
+  }
+}
+
+TEST(Linear, GateUp) {
+  const int64_t cols = 256;
+  const int64_t n = 70;
+  const int64_t rows = 5;
+  const std::vector<float> x = random_floats(2, rows * cols);
+  const std::vector<float> bias = random_floats(3, 2 * n, 0.2F);
+  for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
+    const TestMatrix gate(type, n, cols, 21);
+    const TestMatrix up(type == DType::kQ4_K ? DType::kQ6_K : type, n, cols, 22);
+    std::vector<float> scalar;
+    for (const CpuLevel level : levels_here()) {
+      const auto engine = make_engine(level, 2);
+      const auto fused = prepare(*engine, WeightRole::kGateUp, {gate.source(), up.source()});
+      const auto g = prepare(*engine, WeightRole::kLinear, {gate.source()});
+      const auto u = prepare(*engine, WeightRole::kLinear, {up.source()});
+      EXPECT_EQ(fused->out_features(), n);
+      const PackedRows packed(*engine, fused->activation_forms(), x, rows, cols);
+      const std::vector<float> y = run(*engine, *fused, packed.view, &bias);
+      const std::vector<float> gate_bias(bias.begin(), bias.begin() + n);
+      const std::vector<float> up_bias(bias.begin() + n, bias.end());
+      const std::vector<float> gates = run(*engine, *g, packed.view, &gate_bias);
+      const std::vector<float> ups = run(*engine, *u, packed.view, &up_bias);
+      for (size_t i = 0; i < y.size(); ++i) {
+        const double a = static_cast<double>(gates[i]);
+        const double expected = a / (1.0 + std::exp(-a)) * static_cast<double>(ups[i]);
+        ASSERT_NEAR(static_cast<double>(y[i]), expected, std::fabs(expected) * 0x1p-20) << i;
+      }
+      if (level == CpuLevel::kScalar) scalar = y;
+      ASSERT_TRUE(same_bits(y, scalar)) << cpu_level_name(level);
+    }
+  }
+}
+
+TEST(Linear, NaNsStayInTheirRow) {
+  const int64_t cols = 256;
+  for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
+    const TestMatrix w(type, 20, cols, 1);
+    std::vector<float> x = random_floats(2, 3 * cols);
+    x[256 + 17] = std::nanf("");
+    for (const CpuLevel level : levels_here()) {
+      const auto engine = make_engine(level, 1);
+      const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+      const PackedRows packed(*engine, weight->activation_forms(), x, 3, cols);
+      const std::vector<float> y = run(*engine, *weight, packed.view);
+      for (size_t i = 0; i < y.size(); ++i) {
+        ASSERT_EQ(std::isnan(y[i]), i / 20 == 1) << dtype_name(type) << ' ' << i;
+      }
+    }
+  }
+}
+
+// Counts what is handed out and fails from the n-th request on.
+class CountingAllocator final : public Allocator {
+ public:
+  Status allocate(size_t bytes, size_t align, void** out) noexcept override {
+    if (requests_++ >= fail_at)
+      return error(Code::kOutOfMemory, "cannot allocate %zu bytes", bytes);
+    GEN_TRY(system_allocator().allocate(bytes, align, out));
+    live += bytes;
+    return {};
+  }
+  void release(void* pointer, size_t bytes) noexcept override {
+    live -= bytes;
+    system_allocator().release(pointer, bytes);
+  }
+  int fail_at = 1 << 30;
+  size_t live = 0;
+  [[nodiscard]] int requests() const noexcept { return requests_; }
+
+ private:
+  int requests_ = 0;
+};
+
+TEST(Linear, MemoryComesFromTheAllocatorAndFailuresLeaveNothing) {
+  const TestMatrix w(DType::kQ8_0, 33, 64, 1);
+  CountingAllocator allocator;
+  const auto engine = make_engine(CpuLevel::kScalar, 2, &allocator);
+  EXPECT_EQ(&engine->memory(), &allocator);
+  {
+    const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+    EXPECT_EQ(weight->resident_bytes(), allocator.live);
+    // Three tiles of 16 rows of 34-byte blocks.
+    EXPECT_EQ(allocator.live, size_t{3 * 16 * 2 * 34});
+    EXPECT_EQ(weight->stream_bytes(), allocator.live);
+  }
+  EXPECT_EQ(allocator.live, 0U);
+  allocator.fail_at = allocator.requests();
+  const auto failed = engine->prepare(WeightRole::kLinear, std::vector{w.source()});
+  EXPECT_EQ(failed.status().code(), Code::kOutOfMemory);
+  EXPECT_EQ(allocator.live, 0U);
+}
+
+TEST(Linear, ARepeatedProductAllocatesNothing) {
+  const TestMatrix w(DType::kQ8_0, 640, 64, 1);
+  CountingAllocator allocator;
+  const auto engine = make_engine(CpuLevel::kScalar, 2, &allocator);
+  const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+  const PackedRows packed(*engine, weight->activation_forms(), random_floats(1, 64), 1, 64);
+  auto stream = std::move(engine->new_stream()).value();
+  std::vector<float> y(640);
+  LinearArgs args;
+  args.weight = weight.get();
+  args.x = packed.view;
+  args.y = {y.data(), 1, 640, 640};
+  ASSERT_TRUE(engine->linear(*stream, args).ok());
+  const int before = allocator.requests();
+  ASSERT_TRUE(engine->linear(*stream, args).ok());
+  EXPECT_EQ(allocator.requests(), before);
+  // A stream that finds no memory says so and recovers.
+  auto poor = std::move(engine->new_stream()).value();
+  allocator.fail_at = 0;
+  EXPECT_EQ(engine->linear(*poor, args).code(), Code::kOutOfMemory);
+  allocator.fail_at = 1 << 30;
+  EXPECT_TRUE(engine->linear(*poor, args).ok());
+}
+
+TEST(Prepare, RefusesWhatDoesNotFit) {
+  const auto engine = make_engine(CpuLevel::kScalar, 1);
+  const TestMatrix w(DType::kQ8_0, 4, 64, 1);
+  const TestMatrix narrow(DType::kQ8_0, 4, 32, 1);
+  const auto code = [&](WeightRole role, std::vector<WeightSource> sources, const char* part) {
+    const auto weight = engine->prepare(role, sources);
+    EXPECT_FALSE(weight.ok());
+    EXPECT_NE(std::string(weight.status().message()).find(part), std::string::npos)
+        << weight.status().message();
+    return weight.status().code();
+  };
+  WeightSource unknown = w.source("blk.0.attn_q.weight");
+  unknown.type = DType::kIQ1_S;
+  EXPECT_EQ(code(WeightRole::kLinear, {unknown}, "IQ1_S"), Code::kUnsupported);
+  EXPECT_EQ(code(WeightRole::kLinear, {unknown}, "blk.0.attn_q.weight"), Code::kUnsupported);
+  EXPECT_EQ(code(WeightRole::kEmbedding, {unknown}, "IQ1_S"), Code::kUnsupported);
+  WeightSource shorter = w.source("short");
+  shorter.data = shorter.data.first(shorter.data.size() - 1);
+  EXPECT_EQ(code(WeightRole::kLinear, {shorter}, "short"), Code::kFormat);
+  WeightSource ragged = w.source("ragged");
+  ragged.cols = 63;
+  EXPECT_EQ(code(WeightRole::kLinear, {ragged}, "63"), Code::kFormat);
+  WeightSource empty = w.source("empty");
+  empty.rows = 0;
+  EXPECT_EQ(code(WeightRole::kLinear, {empty}, "empty"), Code::kFormat);
+  WeightSource huge = w.source("huge");
+  huge.rows = INT64_MAX;
+  EXPECT_EQ(code(WeightRole::kLinear, {huge}, "huge"), Code::kFormat);
+  EXPECT_EQ(code(WeightRole::kLinear, {w.source(), narrow.source("narrow")}, "narrow"),
+            Code::kFormat);
+  EXPECT_EQ(code(WeightRole::kGateUp, {w.source()}, "1"), Code::kInternal);
+}
+
+TEST(Registry, NamesAndReasons) {
+  EXPECT_STREQ(engine_rows()[0].name, "cpu");
+  EngineOptions options;
+  EXPECT_EQ(create_engine("cpu", options).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(create_engine("gpu", options).status().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gen::engine
