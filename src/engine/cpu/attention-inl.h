@@ -26,23 +26,23 @@ namespace HWY_NAMESPACE {
 // Tiles by register count: sixteen lanes are 1 of 32 registers with AVX-512, 2 of 16 with AVX2,
 // 4 of 32 with NEON. One query alone (multi-head decode) takes longer tiles instead.
 #if HWY_TARGET == HWY_AVX3
-constexpr int kTileQueries = 4;
-template <int kQ>
-constexpr int kTileEntries = kQ == 1 ? 8 : 4;
-template <int kQ>
-constexpr int kTileColumns = kQ <= 2 ? 8 : 4;
+constexpr size_t kTileQueries = 4;
+template <size_t kQ>
+constexpr size_t kTileEntries = kQ == 1 ? 8 : 4;
+template <size_t kQ>
+constexpr size_t kTileColumns = kQ <= 2 ? 8 : 4;
 #elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
-constexpr int kTileQueries = 2;
-template <int kQ>
-constexpr int kTileEntries = kQ == 1 ? 4 : 2;
-template <int kQ>
-constexpr int kTileColumns = kQ == 1 ? 4 : 2;
+constexpr size_t kTileQueries = 2;
+template <size_t kQ>
+constexpr size_t kTileEntries = kQ == 1 ? 4 : 2;
+template <size_t kQ>
+constexpr size_t kTileColumns = kQ == 1 ? 4 : 2;
 #else
-constexpr int kTileQueries = 1;
-template <int kQ>
-constexpr int kTileEntries = 1;
-template <int kQ>
-constexpr int kTileColumns = 1;
+constexpr size_t kTileQueries = 1;
+template <size_t kQ>
+constexpr size_t kTileEntries = 1;
+template <size_t kQ>
+constexpr size_t kTileColumns = 1;
 #endif
 
 /// out[i] = sum_lanes of the i-th argument.
@@ -110,14 +110,14 @@ HWY_INLINE void sums4(Lanes16 a, Lanes16 b, Lanes16 c, Lanes16 e, float* out) {
 }
 
 /// Writes the sums of a tile to score rows.
-template <int kQ, int kE>
+template <size_t kQ, size_t kE>
 HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kE], float* scores) {
 #if HWY_TARGET == HWY_AVX3
   if constexpr (kQ == 4 && kE == 4) {
     float sums[16];
     hn::StoreU(sums16(acc), NativeTag(), sums);
     GEN_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (size_t j = 0; j < 4; ++j) {
       std::memcpy(scores + j * kAttentionChunk, sums + 4 * j, 4 * sizeof(float));
     }
     return;
@@ -125,9 +125,9 @@ HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kE], float* scores) {
 #endif
   if constexpr (kE % 4 == 0) {
     GEN_UNROLL
-    for (int j = 0; j < kQ; ++j) {
+    for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (int e = 0; e < kE; e += 4) {
+      for (size_t e = 0; e < kE; e += 4) {
         sums4(acc[j][e], acc[j][e + 1], acc[j][e + 2], acc[j][e + 3],
               scores + j * kAttentionChunk + e);
       }
@@ -139,61 +139,62 @@ HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kE], float* scores) {
     std::memcpy(scores + kAttentionChunk, sums + 2, 2 * sizeof(float));
   } else {
     GEN_UNROLL
-    for (int j = 0; j < kQ; ++j) {
+    for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (int e = 0; e < kE; ++e) scores[j * kAttentionChunk + e] = sum_lanes(acc[j][e]);
+      for (size_t e = 0; e < kE; ++e) scores[j * kAttentionChunk + e] = sum_lanes(acc[j][e]);
     }
   }
 }
 
-template <typename E, int kQ, int kE>
+template <typename E, size_t kQ, size_t kE>
 HWY_INLINE void dot_tile(const float* const* q, int64_t dims, const std::byte* keys, size_t stride,
                          float* scores) {
   Lanes16 acc[kQ][kE];
   const E* key[kE];
   GEN_UNROLL
-  for (int e = 0; e < kE; ++e) {
-    key[e] = reinterpret_cast<const E*>(keys + static_cast<size_t>(e) * stride);
+  for (size_t e = 0; e < kE; ++e) {
+    key[e] = reinterpret_cast<const E*>(keys + e * stride);
     GEN_UNROLL
-    for (int j = 0; j < kQ; ++j) acc[j][e] = splat(0.0F);
+    for (size_t j = 0; j < kQ; ++j) acc[j][e] = splat(0.0F);
   }
   int64_t d = 0;
   for (; d + kLanes <= dims; d += kLanes) {
     Lanes16 k[kE];
     GEN_UNROLL
-    for (int e = 0; e < kE; ++e) k[e] = load(key[e] + d);
+    for (size_t e = 0; e < kE; ++e) k[e] = load(key[e] + d);
     GEN_UNROLL
-    for (int j = 0; j < kQ; ++j) {
+    for (size_t j = 0; j < kQ; ++j) {
       const Lanes16 query = load(q[j] + d);
       GEN_UNROLL
-      for (int e = 0; e < kE; ++e) acc[j][e] = fma(query, k[e], acc[j][e]);
+      for (size_t e = 0; e < kE; ++e) acc[j][e] = fma(query, k[e], acc[j][e]);
     }
   }
   if (d < dims) {
     Lanes16 k[kE];
     GEN_UNROLL
-    for (int e = 0; e < kE; ++e) k[e] = load_first(key[e] + d, dims - d);
+    for (size_t e = 0; e < kE; ++e) k[e] = load_first(key[e] + d, dims - d);
     GEN_UNROLL
-    for (int j = 0; j < kQ; ++j) {
+    for (size_t j = 0; j < kQ; ++j) {
       const Lanes16 query = load_first(q[j] + d, dims - d);
       GEN_UNROLL
-      for (int e = 0; e < kE; ++e) acc[j][e] = fma(query, k[e], acc[j][e]);
+      for (size_t e = 0; e < kE; ++e) acc[j][e] = fma(query, k[e], acc[j][e]);
     }
   }
   store_sums<kQ, kE>(acc, scores);
 }
 
-template <typename E, int kQ>
+template <typename E, size_t kQ>
 HWY_INLINE void dot_rows(const float* const* q, int64_t dims, const KvRun& run, size_t stride,
                          float* scores) {
-  constexpr int kE = kTileEntries<kQ>;
+  constexpr size_t kE = kTileEntries<kQ>;
+  const auto count = static_cast<size_t>(run.count);
   const std::byte* keys = run.base;
   float* to = scores + run.slot;
-  int32_t i = 0;
-  for (; i + kE <= run.count; i += kE, keys += static_cast<size_t>(kE) * stride) {
+  size_t i = 0;
+  for (; i + kE <= count; i += kE, keys += kE * stride) {
     dot_tile<E, kQ, kE>(q, dims, keys, stride, to + i);
   }
-  for (; i < run.count; ++i, keys += stride) {
+  for (; i < count; ++i, keys += stride) {
     dot_tile<E, kQ, 1>(q, dims, keys, stride, to + i);
   }
 }
@@ -201,17 +202,18 @@ HWY_INLINE void dot_rows(const float* const* q, int64_t dims, const KvRun& run, 
 template <typename E>
 inline void dots(const float* const* q, int32_t n_q, int32_t dims, const KvRun& run, size_t stride,
                  float* scores) {
-  int32_t j = 0;
-  for (; j + kTileQueries <= n_q; j += kTileQueries) {
+  const auto n = static_cast<size_t>(n_q);
+  size_t j = 0;
+  for (; j + kTileQueries <= n; j += kTileQueries) {
     dot_rows<E, kTileQueries>(q + j, dims, run, stride, scores + j * kAttentionChunk);
   }
 #if HWY_TARGET == HWY_AVX3
-  if (n_q - j >= 2) {
+  if (n - j >= 2) {
     dot_rows<E, 2>(q + j, dims, run, stride, scores + j * kAttentionChunk);
     j += 2;
   }
 #endif
-  for (; j < n_q; ++j) dot_rows<E, 1>(q + j, dims, run, stride, scores + j * kAttentionChunk);
+  for (; j < n; ++j) dot_rows<E, 1>(q + j, dims, run, stride, scores + j * kAttentionChunk);
 }
 
 inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const ScoreRule& rule) {
@@ -245,34 +247,35 @@ inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const Scor
   return {largest == kMinusInfinity && total != 0.0F ? total : largest, total};
 }
 
-template <typename E, int kQ, int kColumns>
+template <typename E, size_t kQ, size_t kColumns>
 HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
                               const std::byte* values, float* const* out, int64_t column) {
+  constexpr auto kStep = static_cast<size_t>(kLanes);
   Lanes16 acc[kQ][kColumns];
   GEN_UNROLL
-  for (int j = 0; j < kQ; ++j) {
+  for (size_t j = 0; j < kQ; ++j) {
     GEN_UNROLL
-    for (int c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kLanes);
+    for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
   }
   const float* weight[kQ];
   GEN_UNROLL
-  for (int j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
+  for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
   for (int32_t i = 0; i < run.count; ++i, values += stride) {
     const E* value = reinterpret_cast<const E*>(values) + column;
     Lanes16 v[kColumns];
     GEN_UNROLL
-    for (int c = 0; c < kColumns; ++c) v[c] = load(value + c * kLanes);
+    for (size_t c = 0; c < kColumns; ++c) v[c] = load(value + c * kStep);
     GEN_UNROLL
-    for (int j = 0; j < kQ; ++j) {
+    for (size_t j = 0; j < kQ; ++j) {
       const Lanes16 w = splat(weight[j][i]);
       GEN_UNROLL
-      for (int c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
     }
   }
   GEN_UNROLL
-  for (int j = 0; j < kQ; ++j) {
+  for (size_t j = 0; j < kQ; ++j) {
     GEN_UNROLL
-    for (int c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kLanes);
+    for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
   }
 }
 
@@ -289,19 +292,19 @@ HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run, s
   store_first(acc, out + column, count);
 }
 
-template <typename E, int kQ>
+template <typename E, size_t kQ>
 HWY_INLINE void weighted_rows(const float* const* p, int64_t dims, const KvRun& run, size_t stride,
                               float* const* out) {
-  constexpr int kColumns = kTileColumns<kQ>;
+  constexpr int64_t kWidth = kTileColumns<kQ> * kLanes;
   int64_t column = 0;
-  for (; column + kColumns * kLanes <= dims; column += kColumns * kLanes) {
-    weighted_tile<E, kQ, kColumns>(p, run, stride, run.base, out, column);
+  for (; column + kWidth <= dims; column += kWidth) {
+    weighted_tile<E, kQ, kTileColumns<kQ>>(p, run, stride, run.base, out, column);
   }
   for (; column + kLanes <= dims; column += kLanes) {
     weighted_tile<E, kQ, 1>(p, run, stride, run.base, out, column);
   }
   if (column < dims) {
-    for (int j = 0; j < kQ; ++j) {
+    for (size_t j = 0; j < kQ; ++j) {
       weighted_rest<E>(p[j], dims - column, run, stride, out[j], column);
     }
   }
@@ -310,17 +313,18 @@ HWY_INLINE void weighted_rows(const float* const* p, int64_t dims, const KvRun& 
 template <typename E>
 inline void weighted(const float* const* p, int32_t n_q, int32_t dims, const KvRun& run,
                      size_t stride, float* const* out) {
-  int32_t j = 0;
-  for (; j + kTileQueries <= n_q; j += kTileQueries) {
+  const auto n = static_cast<size_t>(n_q);
+  size_t j = 0;
+  for (; j + kTileQueries <= n; j += kTileQueries) {
     weighted_rows<E, kTileQueries>(p + j, dims, run, stride, out + j);
   }
 #if HWY_TARGET == HWY_AVX3
-  if (n_q - j >= 2) {
+  if (n - j >= 2) {
     weighted_rows<E, 2>(p + j, dims, run, stride, out + j);
     j += 2;
   }
 #endif
-  for (; j < n_q; ++j) weighted_rows<E, 1>(p + j, dims, run, stride, out + j);
+  for (; j < n; ++j) weighted_rows<E, 1>(p + j, dims, run, stride, out + j);
 }
 
 inline void merge(SoftmaxPart* state, float* sums, const SoftmaxPart& part, const float* part_sums,

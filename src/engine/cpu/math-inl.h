@@ -55,7 +55,7 @@ HWY_INLINE V tanh(V x) {
   const V small = fma(mul(x, y), p, x);
   const V large =
       sub(L::splat(1.0F), div(L::splat(2.0F), add(exp(add(size, size)), L::splat(1.0F))));
-  return if_less(size, L::splat(0.625F), small, copy_sign(large, x));
+  return copy_sign(if_less(size, L::splat(0.625F), small, large), x);
 }
 
 /// x / (1 + e^-x)

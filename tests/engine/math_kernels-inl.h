@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of math-inl.h and lanes-inl.h as a table per level, for math_test.cpp.
+
+#if defined(GEN_TESTS_MATH_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef GEN_TESTS_MATH_KERNELS_INL_H_
+#undef GEN_TESTS_MATH_KERNELS_INL_H_
+#else
+#define GEN_TESTS_MATH_KERNELS_INL_H_
+#endif
+
+#include "engine/cpu/math-inl.h"
+
+#ifndef GEN_TESTS_MATH_KERNELS_ONCE_
+#define GEN_TESTS_MATH_KERNELS_ONCE_
+namespace gen::engine::cpu {
+struct MathKernels {  // sixteen elements each
+  void (*exp16)(const float* x, float* y);
+  void (*tanh16)(const float* x, float* y);
+  void (*silu16)(const float* x, float* y);
+  float (*sum16)(const float* x);
+  float (*max16)(const float* x);
+  void (*from_half)(const uint16_t* x, float* y);
+  void (*to_half)(const float* x, uint16_t* y);
+};
+}  // namespace gen::engine::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace gen::engine::cpu {
+namespace HWY_NAMESPACE {
+
+inline void test_exp(const float* x, float* y) { store(exp(load(x)), y); }
+inline void test_tanh(const float* x, float* y) { store(tanh(load(x)), y); }
+inline void test_silu(const float* x, float* y) { store(silu(load(x)), y); }
+inline float test_sum(const float* x) { return sum_lanes(load(x)); }
+inline float test_max(const float* x) { return max_lanes(load(x)); }
+inline void test_from_half(const uint16_t* x, float* y) { store(load(x), y); }
+inline void test_to_half(const float* x, uint16_t* y) { store(load(x), y); }
+
+constexpr MathKernels kMath = {test_exp, test_tanh,      test_silu,   test_sum,
+                               test_max, test_from_half, test_to_half};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gen::engine::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // GEN_TESTS_MATH_KERNELS_INL_H_
