@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* experimental.h: rows of several sequences in one pass equal rows run alone, bit for bit; peaks.
+ */
+#include "api_test.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+enum { kVocab = 4096 };
+
+static kv_cache* cache_for(const gen_model* model) {
+  kv_cache* cache = NULL;
+  assert_ok(
+      kv_cache_new(gen_model_config_num_layers(gen_model_get_config(model)), 64, &cache, &error),
+      error);
+  return cache;
+}
+
+static void rows_together_equal_rows_alone(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  const int32_t tokens[] = {1, 50, 60, 70, 1, 80, 1, 90, 100, 110, 120};
+  const int32_t sequences[] = {0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2};
+  const size_t first[] = {0, 4, 6, 11};
+  float* together = malloc(sizeof(float) * 11 * kVocab);
+  float* alone = malloc(sizeof(float) * kVocab);
+  kv_cache* caches[3] = {cache_for(model), cache_for(model), cache_for(model)};
+  assert_ok(gen_model_forward_batch(model, tokens, sequences, NULL, 11, caches, 3, together,
+                                    11 * kVocab, &error),
+            error);
+  for (size_t q = 0; q < 3; ++q) {
+    assert_int_equal(kv_cache_seq_len(caches[q]), (int)(first[q + 1] - first[q]));
+    kv_cache* own = cache_for(model);
+    for (size_t row = first[q]; row < first[q + 1]; ++row) {
+      assert_ok(gen_model_forward(model, tokens + row, 1, own, alone, kVocab, &error), error);
+      assert_memory_equal(alone, together + row * kVocab, sizeof(float) * kVocab);
+    }
+    kv_cache_free(own);
+  }
+
+  /* Only wanted rows are written, in row order. */
+  const uint8_t wants[] = {0, 0, 1, 0, 0, 2};
+  const int32_t next[] = {5, 6, 7, 8, 9, 10};
+  const int32_t where[] = {0, 0, 0, 1, 1, 2};
+  float* two = malloc(sizeof(float) * 2 * kVocab);
+  assert_ok(
+      gen_model_forward_batch(model, next, where, wants, 6, caches, 3, two, 2 * kVocab, &error),
+      error);
+  assert_fails(
+      gen_model_forward_batch(model, next, where, wants, 6, caches, 3, two, 2 * kVocab - 1, &error),
+      GEN_ERROR_OUT_OF_RANGE, "8191", error);
+  free(two);
+  for (size_t q = 0; q < 3; ++q) kv_cache_free(caches[q]);
+  free(together);
+  free(alone);
+  gen_model_free(model);
+}
+
+static void batches_refuse_and_change_nothing(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  kv_cache* caches[2] = {cache_for(model), cache_for(model)};
+  kv_cache* twice[2] = {caches[0], caches[0]};
+  kv_cache* missing[2] = {caches[0], NULL};
+  const int32_t tokens[] = {1, 2, 3};
+  const int32_t good[] = {0, 0, 1};
+  const int32_t backwards[] = {1, 0, 0};
+  const int32_t outside[] = {0, 1, 2};
+  const int32_t lonely[] = {0, 0, 0};
+  const int32_t wrong[] = {1, 2, 5000};
+  float* logits = calloc(3 * kVocab, sizeof(float));
+  const size_t size = 3 * kVocab;
+  assert_fails(
+      gen_model_forward_batch(NULL, tokens, good, NULL, 3, caches, 2, logits, size, &error), bad,
+      "model", error);
+  assert_fails(gen_model_forward_batch(model, NULL, good, NULL, 3, caches, 2, logits, size, &error),
+               bad, "tokens", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, good, NULL, 0, caches, 2, logits, size, &error), bad,
+      "tokens", error);
+  assert_fails(gen_model_forward_batch(model, tokens, good, NULL, 3, NULL, 2, logits, size, &error),
+               bad, "caches", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, good, NULL, 3, caches, 0, logits, size, &error), bad,
+      "caches", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, NULL, NULL, 3, caches, 2, logits, size, &error), bad,
+      "sequences", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, good, NULL, 3, missing, 2, logits, size, &error), bad,
+      "NULL", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, good, NULL, 3, twice, 2, logits, size, &error),
+      GEN_ERROR_BUSY, "twice", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, backwards, NULL, 3, caches, 2, logits, size, &error),
+      bad, "ascend", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, outside, NULL, 3, caches, 2, logits, size, &error),
+      GEN_ERROR_OUT_OF_RANGE, "2", error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, lonely, NULL, 3, caches, 2, logits, size, &error), bad,
+      "no row", error);
+  assert_fails(
+      gen_model_forward_batch(model, wrong, good, NULL, 3, caches, 2, logits, size, &error),
+      GEN_ERROR_OUT_OF_RANGE, "5000", error);
+  assert_fails(gen_model_forward_batch(model, tokens, good, NULL, 3, caches, 2, NULL, size, &error),
+               bad, "logits", error);
+  int32_t* many = calloc(513, sizeof(int32_t));
+  assert_fails(
+      gen_model_forward_batch(model, many, NULL, NULL, 513, caches, 1, logits, size, &error), bad,
+      "513", error);
+  free(many);
+  assert_int_equal(kv_cache_seq_len(caches[0]), 0);
+  assert_int_equal(kv_cache_seq_len(caches[1]), 0);
+  for (size_t i = 0; i < size; ++i) assert_true(logits[i] == 0);
+  assert_ok(gen_model_forward_batch(model, tokens, good, NULL, 3, caches, 2, logits, size, &error),
+            error);
+  kv_cache_free(caches[0]);
+  kv_cache_free(caches[1]);
+  free(logits);
+  gen_model_free(model);
+}
+
+static void peaks_are_plausible(void** state) {
+  (void)state;
+  static const char* const names[] = {"read_bandwidth", "fma_f32", "dot_i8"};
+  for (size_t i = 0; i < 3; ++i) {
+    double value = 0;
+    assert_ok(gen_measure_peaks(1, names[i], &value, &error), error);
+    assert_true(value > 1e6); /* no machine is that slow, and a wrong unit would be */
+  }
+  double value = 1;
+  assert_fails(gen_measure_peaks(1, "horsepower", &value, &error), bad, "horsepower", error);
+  assert_true(value == 0);
+  assert_fails(gen_measure_peaks(-1, "fma_f32", &value, &error), bad, "-1", error);
+  assert_fails(gen_measure_peaks(1, NULL, &value, &error), bad, "what", error);
+  assert_fails(gen_measure_peaks(1, "fma_f32", NULL, &error), bad, "value", error);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rows_together_equal_rows_alone),
+      cmocka_unit_test(batches_refuse_and_change_nothing),
+      cmocka_unit_test(peaks_are_plausible),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generator.h and result.h: options, one-shot generation, streaming by callback, stops, cancels. */
+#include <math.h>
+
+#include "api_test.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+
+static int make(void** state) {
+  gen_model* model = load_draft();
+  gen_generator* generator = NULL;
+  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
+  gen_model_free(model); /* the generator keeps it */
+  *state = generator;
+  return 0;
+}
+
+static int unmake(void** state) {
+  gen_free(*state);
+  return 0;
+}
+
+static void options_check_and_describe(void** state) {
+  (void)state;
+  gen_options* o = NULL;
+  char text[1024];
+  size_t n = 0;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_fails(gen_options_set_kv_dtype(o, "fp7", &error), bad, "fp7", error);
+  assert_fails(gen_options_set_kv_dtype(o, NULL, &error), bad, "name", error);
+  assert_fails(gen_options_set_prefill_chunk(o, 0, &error), bad, "prefill_chunk", error);
+  assert_fails(gen_options_set_prefill_chunk(o, 513, &error), bad, "512", error);
+  assert_fails(gen_options_set(o, "warp", "9", &error), bad, "warp", error);
+  assert_fails(gen_options_set(o, "prefill_chunk", "x", &error), bad, "x", error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"fp32\""));
+  assert_non_null(strstr(text, "\"value\":\"256\""));
+  assert_ok(gen_options_set(o, "kv_dtype", "fp16", &error), error);
+  assert_ok(gen_options_set(o, "prefill_chunk", "512", &error), error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"fp16\""));
+  assert_fails(gen_options_describe(o, text, n, &n, &error), GEN_ERROR_OUT_OF_RANGE, "do not fit",
+               error);
+  assert_ok(gen_kv_kind_describe(text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"name\":\"fp16\""));
+  assert_fails(gen_kv_kind_describe(text, sizeof text, NULL, &error), bad, "n is NULL", error);
+  gen_options_free(o);
+  gen_options_free(NULL);
+  assert_int_equal(gen_options_new(NULL, NULL), bad);
+  assert_int_equal(gen_options_set_kv_dtype(NULL, "fp32", NULL), bad);
+  assert_int_equal(gen_options_set_prefill_chunk(NULL, 1, NULL), bad);
+  assert_int_equal(gen_options_set(NULL, "kv_dtype", "fp32", NULL), bad);
+  assert_int_equal(gen_options_describe(NULL, text, sizeof text, &n, NULL), bad);
+}
+
+static void nulls(void** state) {
+  gen_generator* g = *state;
+  gen_result* result = (gen_result*)&error;
+  gen_generator* none = (gen_generator*)&error;
+  assert_fails(gen_create(NULL, NULL, &none, &error), bad, "model", error);
+  assert_null(none);
+  assert_fails(gen_generate(NULL, "a", 1, NULL, &result, &error), bad, "generator", error);
+  assert_null(result);
+  assert_fails(gen_generate(g, "a", 1, NULL, NULL, &error), bad, "result", error);
+  assert_fails(gen_generate(g, NULL, 5, NULL, &result, &error), bad, "prompt", error);
+  assert_fails(gen_generate(g, "\xff\xfe", 2, NULL, &result, &error), GEN_ERROR_TOKENIZER, "0",
+               error);
+  assert_null(result);
+  assert_fails(gen_generate_stream(g, "a", 1, NULL, NULL, NULL, &result, &error), bad, "callback",
+               error);
+  gen_free(NULL);
+  gen_result_free(NULL);
+  assert_null(gen_result_text(NULL, NULL));
+  size_t n = 5;
+  assert_null(gen_result_tokens(NULL, &n));
+  assert_int_equal(n, 0);
+  assert_null(gen_result_logprobs(NULL, &n));
+  assert_int_equal(gen_result_finish_reason(NULL), GEN_FINISH_NONE);
+  assert_null(gen_result_error(NULL));
+  assert_int_equal(gen_result_user_code(NULL), 0);
+  assert_int_equal(gen_result_top_logprobs(NULL, 0, NULL, NULL), 0);
+  int64_t value = 1;
+  assert_fails(gen_result_usage(NULL, "prompt", &value, &error), bad, "result", error);
+  assert_int_equal(value, 0);
+  double seconds = 1;
+  assert_fails(gen_result_timings(NULL, "decode", &seconds, &error), bad, "result", error);
+}
+
+typedef struct {
+  char text[4096];
+  size_t length;
+  int pieces;
+  int done;
+  int stop_after; /* pieces; 0 never */
+  int code;
+} Collected;
+
+static int collect(void* user, const gen_token* token) {
+  Collected* c = user;
+  assert_int_equal(token->struct_size, sizeof(gen_token));
+  assert_int_equal(token->text[token->text_len], '\0');
+  assert_false(c->done);
+  memcpy(c->text + c->length, token->text, token->text_len);
+  c->length += token->text_len;
+  ++c->pieces;
+  if (token->done) {
+    c->done = 1;
+    assert_int_not_equal(token->finish_reason, GEN_FINISH_NONE);
+  } else {
+    assert_int_equal(token->finish_reason, GEN_FINISH_NONE);
+  }
+  return c->stop_after > 0 && c->pieces == c->stop_after ? c->code : 0;
+}
+
+static int64_t usage(const gen_result* result, const char* key) {
+  int64_t value = -1;
+  assert_ok(gen_result_usage(result, key, &value, &error), error);
+  return value;
+}
+
+static void stream_equals_generate(void** state) {
+  gen_generator* g = *state;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    gen_sampling* s = NULL;
+    assert_ok(gen_sampling_new(&s, &error), error);
+    assert_ok(gen_sampling_set_seed(s, seed, &error), error);
+    assert_ok(gen_sampling_set_max_new_tokens(s, 40, &error), error);
+    assert_ok(gen_sampling_set_temperature(s, seed == 0 ? 0 : 1.5, &error), error);
+    gen_result* whole = NULL;
+    gen_result* streamed = NULL;
+    static Collected c;
+    memset(&c, 0, sizeof c);
+    assert_ok(gen_generate(g, "Once upon a time", GEN_NUL_TERMINATED, s, &whole, &error), error);
+    assert_ok(gen_generate_stream(g, "Once upon a time", 16, s, collect, &c, &streamed, &error),
+              error);
+    size_t n = 0;
+    const char* text = gen_result_text(whole, &n);
+    assert_int_equal(strlen(text), n);
+    assert_string_equal(text, gen_result_text(streamed, NULL));
+    c.text[c.length] = '\0';
+    assert_string_equal(c.text, text);
+    assert_true(c.done);
+    size_t tokens = 0;
+    gen_result_tokens(whole, &tokens);
+    assert_int_equal(usage(whole, "completion"), tokens);
+    assert_int_equal(usage(whole, "prompt_cached"), 0);
+    assert_true(usage(whole, "prompt") > 1);
+    assert_null(gen_result_logprobs(whole, &n));
+    assert_null(gen_result_error(whole));
+    assert_fails(gen_result_usage(whole, "luck", &(int64_t){0}, &error), bad, "luck", error);
+    assert_fails(gen_result_timings(whole, "luck", &(double){0}, &error), bad, "luck", error);
+    double seconds = -1;
+    assert_ok(gen_result_timings(whole, "total", &seconds, &error), error);
+    assert_true(seconds > 0);
+    gen_result_free(whole);
+    gen_result_free(streamed);
+    gen_sampling_free(s);
+  }
+}
+
+static void seeds_decide(void** state) {
+  gen_generator* g = *state;
+  char texts[3][2048];
+  for (int i = 0; i < 3; ++i) {
+    gen_sampling* s = NULL;
+    gen_result* result = NULL;
+    assert_ok(gen_sampling_new(&s, &error), error);
+    assert_ok(gen_sampling_set_seed(s, i == 2 ? 12 : 11, &error), error);
+    assert_ok(gen_sampling_set_max_new_tokens(s, 40, &error), error);
+    assert_ok(gen_sampling_set_temperature(s, 1.2, &error), error);
+    assert_ok(gen_generate(g, "The dog", 7, s, &result, &error), error);
+    snprintf(texts[i], sizeof texts[i], "%s", gen_result_text(result, NULL));
+    gen_result_free(result);
+    gen_sampling_free(s);
+  }
+  assert_string_equal(texts[0], texts[1]);
+  assert_string_not_equal(texts[0], texts[2]);
+}
+
+static void logprobs_when_asked(void** state) {
+  gen_generator* g = *state;
+  gen_sampling* s = greedy(8);
+  gen_result* result = NULL;
+  assert_ok(gen_sampling_set_logprobs(s, 3, &error), error);
+  assert_ok(gen_generate(g, "Once upon", 9, s, &result, &error), error);
+  size_t n = 0;
+  size_t tokens = 0;
+  const int32_t* ids = gen_result_tokens(result, &tokens);
+  const float* logprobs = gen_result_logprobs(result, &n);
+  assert_int_equal(n, tokens);
+  for (size_t i = 0; i < n; ++i) {
+    const int32_t* top = NULL;
+    const float* values = NULL;
+    assert_int_equal(gen_result_top_logprobs(result, i, &top, &values), 3);
+    assert_int_equal(top[0], ids[i]); /* greedy takes the best */
+    assert_true(values[0] == logprobs[i]);
+    assert_true(values[0] >= values[1] && values[1] >= values[2]);
+    assert_true(exp(values[0]) + exp(values[1]) + exp(values[2]) < 1.0001);
+    assert_true(values[0] <= 0);
+  }
+  assert_int_equal(gen_result_top_logprobs(result, n, NULL, NULL), 0);
+  gen_result_free(result);
+  gen_sampling_free(s);
+}
+
+static void a_stop_string_never_shows(void** state) {
+  gen_generator* g = *state;
+  gen_sampling* s = greedy(60);
+  gen_result* plain = NULL;
+  assert_ok(gen_generate(g, "Once upon a time", 16, s, &plain, &error), error);
+  size_t n = 0;
+  const char* text = gen_result_text(plain, &n);
+  assert_true(n > 24);
+  /* Every run of five bytes of the text, as a stop string, ends the text where it first occurs. */
+  for (size_t at = 1; at + 5 < n && at < 60; at += 7) {
+    char stop[6];
+    memcpy(stop, text + at, 5);
+    stop[5] = '\0';
+    gen_sampling* with_stop = greedy(60);
+    if (gen_sampling_add_stop_string(with_stop, stop, 5, &error) != GEN_OK) {
+      gen_sampling_free(with_stop); /* cut through a character */
+      continue;
+    }
+    static Collected c;
+    memset(&c, 0, sizeof c);
+    gen_result* result = NULL;
+    assert_ok(
+        gen_generate_stream(g, "Once upon a time", 16, with_stop, collect, &c, &result, &error),
+        error);
+    const size_t expected = (size_t)(strstr(text, stop) - text);
+    assert_int_equal(c.length, expected);
+    assert_memory_equal(c.text, text, expected);
+    assert_int_equal(strlen(gen_result_text(result, NULL)), expected);
+    assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_STOP_STRING);
+    gen_result_free(result);
+    gen_sampling_free(with_stop);
+  }
+  gen_result_free(plain);
+  gen_sampling_free(s);
+}
+
+static void stop_tokens_and_bias(void** state) {
+  gen_generator* g = *state;
+  gen_sampling* s = greedy(10);
+  gen_result* result = NULL;
+  assert_ok(gen_generate(g, "Once upon", 9, s, &result, &error), error);
+  size_t n = 0;
+  const int32_t first = gen_result_tokens(result, &n)[0];
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_LENGTH);
+  assert_int_equal(n, 10);
+  gen_result_free(result);
+
+  assert_ok(gen_sampling_add_stop_token(s, first, &error), error);
+  assert_ok(gen_generate(g, "Once upon", 9, s, &result, &error), error);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_STOP_TOKEN);
+  assert_string_equal(gen_result_text(result, NULL), "");
+  assert_int_equal(usage(result, "completion"), 0);
+  gen_result_free(result);
+
+  assert_ok(gen_sampling_set_logit_bias(s, first, -INFINITY, &error), error);
+  assert_ok(gen_generate(g, "Once upon", 9, s, &result, &error), error);
+  const int32_t* ids = gen_result_tokens(result, &n);
+  for (size_t i = 0; i < n; ++i) assert_int_not_equal(ids[i], first);
+  gen_result_free(result);
+
+  assert_ok(gen_sampling_add_stop_token(s, 4096, &error), error);
+  result = (gen_result*)&error;
+  assert_fails(gen_generate(g, "Once upon", 9, s, &result, &error), GEN_ERROR_OUT_OF_RANGE, "4096",
+               error);
+  assert_null(result);
+  gen_sampling_free(s);
+}
+
+static void a_callback_stops_cleanly(void** state) {
+  gen_generator* g = *state;
+  gen_sampling* s = greedy(30);
+  static Collected c;
+  memset(&c, 0, sizeof c);
+  c.stop_after = 4;
+  c.code = 77;
+  gen_result* result = NULL;
+  assert_fails(gen_generate_stream(g, "Once upon", 9, s, collect, &c, &result, &error),
+               GEN_ERROR_CANCELLED, "", error);
+  assert_non_null(result);
+  assert_int_equal(c.pieces, 4);
+  assert_int_equal(gen_result_user_code(result), 77);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_CALLBACK);
+  assert_non_null(gen_result_error(result));
+  assert_int_equal(gen_result_error(result)->code, GEN_ERROR_CANCELLED);
+  gen_result_free(result);
+  gen_sampling_free(s);
+}
+
+static void a_cancel_flag_stops_with_what_there_is(void** state) {
+  gen_generator* g = *state;
+  gen_sampling* s = greedy(30);
+  gen_cancel* cancel = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_cancel_new(&cancel, &error), error);
+  assert_ok(gen_sampling_set_cancel(s, cancel, &error), error);
+  gen_cancel_fire(cancel);
+  assert_fails(gen_generate(g, "Once upon", 9, s, &result, &error), GEN_ERROR_CANCELLED, "", error);
+  assert_non_null(result);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_CANCELLED);
+  gen_result_free(result);
+  gen_cancel_reset(cancel);
+  assert_ok(gen_generate(g, "Once upon", 9, s, &result, &error), error);
+  gen_result_free(result);
+  gen_sampling_free(s);
+  gen_cancel_free(cancel);
+}
+
+static void the_context_is_a_limit(void** state) {
+  (void)state;
+  gen_model_options* mo = NULL;
+  gen_model* model = NULL;
+  gen_generator* g = NULL;
+  assert_ok(gen_model_options_new(&mo, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(mo, 16, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, mo, &model, &error), error);
+  gen_model_options_free(mo);
+  assert_ok(gen_create(model, NULL, &g, &error), error);
+  gen_model_free(model);
+  gen_sampling* s = greedy(100);
+  assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+  gen_result* result = NULL;
+  assert_ok(gen_generate(g, "Once upon", 9, s, &result, &error), error);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_CONTEXT_FULL);
+  assert_true(usage(result, "completion") > 0);
+  assert_true(usage(result, "prompt") + usage(result, "completion") <= 17);
+  gen_result_free(result);
+  const char* longer = "one two three four five six seven eight nine ten eleven twelve thirteen";
+  assert_fails(gen_generate(g, longer, GEN_NUL_TERMINATED, s, &result, &error),
+               GEN_ERROR_CONTEXT_FULL, "16", error);
+  assert_null(result);
+  gen_sampling_free(s);
+  gen_free(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(options_check_and_describe),
+      cmocka_unit_test(nulls),
+      cmocka_unit_test(stream_equals_generate),
+      cmocka_unit_test(seeds_decide),
+      cmocka_unit_test(logprobs_when_asked),
+      cmocka_unit_test(a_stop_string_never_shows),
+      cmocka_unit_test(stop_tokens_and_bias),
+      cmocka_unit_test(a_callback_stops_cleanly),
+      cmocka_unit_test(a_cancel_flag_stops_with_what_there_is),
+      cmocka_unit_test(the_context_is_a_limit),
+  };
+  return cmocka_run_group_tests(tests, make, unmake);
+}

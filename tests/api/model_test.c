@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.h: options, loading from files and memory, questions, forward passes, memory that fails. */
+#include "api_test.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+
+static void options_check_and_describe(void** state) {
+  (void)state;
+  gen_model_options* o = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  size_t before = 0;
+  size_t after = 0;
+  assert_ok(gen_model_options_describe(o, NULL, 0, &before, &error), error);
+  assert_fails(gen_model_options_set_backend(o, "abacus", &error), bad, "abacus", error);
+  assert_fails(gen_model_options_set_backend(o, NULL, &error), bad, "name", error);
+  assert_fails(gen_model_options_set_device(o, -1, &error), bad, "device", error);
+  assert_fails(gen_model_options_set_threads(o, 0, &error), bad, "threads", error);
+  assert_fails(gen_model_options_set_threads(o, 1025, &error), bad, "1024", error);
+  assert_fails(gen_model_options_set_max_seq_len(o, -1, &error), bad, "max_seq_len", error);
+  assert_fails(gen_model_options_set(o, "speed", "9", &error), bad, "speed", error);
+  assert_fails(gen_model_options_set(o, "threads", "two", &error), bad, "two", error);
+  assert_fails(gen_model_options_set(o, "mmap", "2", &error), bad, "2", error);
+  assert_fails(gen_model_options_set(o, NULL, "2", &error), bad, "key", error);
+  gen_allocator table = {0};
+  assert_fails(gen_model_options_set_allocator(o, &table, &error), bad, "struct_size", error);
+  table.struct_size = sizeof table;
+  assert_fails(gen_model_options_set_allocator(o, &table, &error), bad, "allocate", error);
+  assert_ok(gen_model_options_describe(o, NULL, 0, &after, &error), error);
+  assert_int_equal(after, before);
+
+  assert_ok(gen_model_options_set(o, "threads", "3", &error), error);
+  assert_ok(gen_model_options_set(o, "backend", "cpu", &error), error);
+  assert_ok(gen_model_options_set(o, "device", "0", &error), error);
+  assert_ok(gen_model_options_set(o, "mmap", "false", &error), error);
+  assert_ok(gen_model_options_set(o, "max_seq_len", "64", &error), error);
+  assert_ok(gen_model_options_set(o, "check_tensors", "1", &error), error);
+  char text[2048];
+  assert_ok(gen_model_options_describe(o, text, sizeof text, &after, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"3\""));
+  assert_non_null(strstr(text, "\"value\":\"64\""));
+  assert_fails(gen_model_options_describe(o, text, 10, &after, &error), GEN_ERROR_OUT_OF_RANGE,
+               "do not fit", error);
+  gen_model* model = NULL;
+  assert_ok(gen_model_load(DRAFT_MODEL, o, &model, &error), error);
+  assert_int_equal(gen_model_config_max_seq_len(gen_model_get_config(model)), 64);
+  gen_model_free(model);
+
+  assert_int_equal(gen_model_options_new(NULL, NULL), bad);
+  assert_int_equal(gen_model_options_set_backend(NULL, "cpu", NULL), bad);
+  assert_int_equal(gen_model_options_set_device(NULL, 0, NULL), bad);
+  assert_int_equal(gen_model_options_set_threads(NULL, 1, NULL), bad);
+  assert_int_equal(gen_model_options_set_thread_pool(NULL, NULL, NULL), bad);
+  assert_int_equal(gen_model_options_set_allocator(NULL, NULL, NULL), bad);
+  assert_int_equal(gen_model_options_set_mmap(NULL, 0, NULL), bad);
+  assert_int_equal(gen_model_options_set_progress(NULL, NULL, NULL, NULL), bad);
+  assert_int_equal(gen_model_options_set_max_seq_len(NULL, 0, NULL), bad);
+  assert_int_equal(gen_model_options_set_check_tensors(NULL, 0, NULL), bad);
+  assert_int_equal(gen_model_options_set(NULL, "threads", "1", NULL), bad);
+  assert_int_equal(gen_model_options_describe(NULL, NULL, 0, &after, NULL), bad);
+  gen_model_options_free(NULL);
+  gen_model_options_free(o);
+}
+
+static void load_refuses(void** state) {
+  (void)state;
+  gen_model* model = (gen_model*)&error;
+  assert_fails(gen_model_load("no/such/model.gguf", NULL, &model, &error), GEN_ERROR_IO,
+               "no/such/model.gguf", error);
+  assert_null(model);
+  assert_fails(gen_model_load(GEN_TEST_SOURCE_DIR, NULL, &model, &error), GEN_ERROR_IO, "directory",
+               error);
+  assert_fails(gen_model_load(GEN_TEST_SOURCE_DIR "/LICENSE", NULL, &model, &error),
+               GEN_ERROR_FORMAT, "magic", error);
+  assert_fails(gen_model_load(NULL, NULL, &model, &error), bad, "path", error);
+  assert_fails(gen_model_load(DRAFT_MODEL, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_model_load_memory(NULL, 1, NULL, &model, &error), bad, "data", error);
+  assert_fails(gen_model_load_memory("GG", 2, NULL, &model, &error), GEN_ERROR_FORMAT, "", error);
+
+  gen_model_options* o = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(o, 1 << 20, &error), error);
+  assert_fails(gen_model_load(DRAFT_MODEL, o, &model, &error), GEN_ERROR_OUT_OF_RANGE, "1048576",
+               error);
+  assert_ok(gen_model_options_set_max_seq_len(o, 0, &error), error);
+  assert_ok(gen_model_options_set_device(o, 3, &error), error);
+  assert_fails(gen_model_load(DRAFT_MODEL, o, &model, &error), GEN_ERROR_OUT_OF_RANGE, "device 3",
+               error);
+  assert_null(model);
+  gen_model_options_free(o);
+  gen_model_free(NULL);
+}
+
+/* Replaces the first `from` in the bytes by `to`, of equal length. */
+static void patch(unsigned char* bytes, size_t size, const char* from, const char* to) {
+  const size_t length = strlen(from);
+  for (size_t i = 0; i + length <= size; ++i) {
+    if (memcmp(bytes + i, from, length) == 0) {
+      memcpy(bytes + i, to, length);
+      return;
+    }
+  }
+  fail_msg("%s is not in the file", from);
+}
+
+static void unknown_architectures_are_named(void** state) {
+  (void)state;
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  gen_model* model = NULL;
+  /* The value of general.architecture is the first "llama" of the file. */
+  patch(bytes, size, "llama", "lambo");
+  assert_fails(gen_model_load_memory(bytes, size, NULL, &model, &error), GEN_ERROR_UNSUPPORTED,
+               "lambo", error);
+  assert_null(model);
+  free(bytes);
+}
+
+static void every_truncation_is_an_error(void** state) {
+  (void)state;
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  for (size_t cut = 0; cut < size; cut += cut < 4096 ? 97 : size / 23) {
+    /* A copy of the exact size, so that reading past the end is seen by the address sanitizer. */
+    unsigned char* part = malloc(cut + (cut == 0));
+    memcpy(part, bytes, cut);
+    gen_model* model = NULL;
+    const gen_status status = gen_model_load_memory(part, cut, NULL, &model, &error);
+    assert_int_equal(status, GEN_ERROR_FORMAT);
+    assert_null(model);
+    free(part);
+  }
+  free(bytes);
+}
+
+/* Greedy continuation of a fixed token through gen_model_forward; [n] ids. */
+static void continuation(const gen_model* model, int32_t* ids, size_t n) {
+  const gen_model_config* config = gen_model_get_config(model);
+  const int32_t vocab = gen_model_config_vocab_size(config);
+  float* logits = malloc(sizeof(float) * (size_t)vocab);
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_new(gen_model_config_num_layers(config), 64, &cache, &error), error);
+  int32_t token = gen_model_config_bos(config);
+  for (size_t i = 0; i < n; ++i) {
+    assert_ok(gen_model_forward(model, &token, 1, cache, logits, (size_t)vocab, &error), error);
+    token = 0;
+    for (int32_t id = 1; id < vocab; ++id) {
+      if (logits[id] > logits[token]) token = id;
+    }
+    ids[i] = token;
+  }
+  assert_int_equal(kv_cache_seq_len(cache), (int)n);
+  kv_cache_free(cache);
+  free(logits);
+}
+
+static void memory_and_read_loads_equal_the_mapped_one(void** state) {
+  (void)state;
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  gen_model* from_memory = NULL;
+  assert_ok(gen_model_load_memory(bytes, size, NULL, &from_memory, &error), error);
+  memset(bytes, 0xAB, size); /* needed only during the call */
+  free(bytes);
+  gen_model_options* o = NULL;
+  gen_model* from_read = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_mmap(o, 0, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, o, &from_read, &error), error);
+  gen_model_options_free(o);
+  gen_model* mapped = load_draft();
+  int32_t a[24];
+  int32_t b[24];
+  int32_t c[24];
+  continuation(from_memory, a, 24);
+  continuation(mapped, b, 24);
+  continuation(from_read, c, 24);
+  assert_memory_equal(a, b, sizeof a);
+  assert_memory_equal(a, c, sizeof a);
+  gen_model_free(from_memory);
+  gen_model_free(from_read);
+  gen_model_free(mapped);
+}
+
+typedef struct {
+  double last;
+  int calls;
+  int falls;
+  double stop_at;
+} Progress;
+
+static int on_progress(void* user, double share) {
+  Progress* p = user;
+  if (share < p->last || share < 0 || share > 1) ++p->falls;
+  p->last = share;
+  ++p->calls;
+  return share >= p->stop_at;
+}
+
+static void progress_rises_and_cancels(void** state) {
+  (void)state;
+  gen_model_options* o = NULL;
+  gen_model* model = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  Progress p = {0, 0, 0, 2};
+  assert_ok(gen_model_options_set_progress(o, on_progress, &p, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, o, &model, &error), error);
+  gen_model_free(model);
+  assert_true(p.calls >= 2);
+  assert_int_equal(p.falls, 0);
+  assert_true(p.last == 1);
+  for (double at = 0; at < 1; at += 0.3) {
+    Progress stop = {0, 0, 0, at};
+    assert_ok(gen_model_options_set_progress(o, on_progress, &stop, &error), error);
+    assert_fails(gen_model_load(DRAFT_MODEL, o, &model, &error), GEN_ERROR_CANCELLED, "", error);
+    assert_null(model);
+  }
+  gen_model_options_free(o);
+}
+
+typedef struct {
+  int64_t balance;
+  int64_t count;
+  int64_t fail_at; /* -1: never */
+} Counting;
+
+static gen_status count_allocate(void* user, size_t bytes, size_t align, void** out) {
+  Counting* c = user;
+  /* Called on any thread: the counters are atomic. */
+  const int64_t index = __atomic_fetch_add(&c->count, 1, __ATOMIC_RELAXED);
+  if (index == c->fail_at) return GEN_ERROR_OUT_OF_MEMORY;
+  const size_t rounded = (bytes + align - 1) / align * align;
+  *out = aligned_alloc(align, rounded == 0 ? align : rounded);
+  if (*out == NULL) return GEN_ERROR_OUT_OF_MEMORY;
+  __atomic_fetch_add(&c->balance, (int64_t)bytes, __ATOMIC_RELAXED);
+  return GEN_OK;
+}
+
+static void count_release(void* user, void* ptr, size_t bytes) {
+  Counting* c = user;
+  __atomic_fetch_sub(&c->balance, (int64_t)bytes, __ATOMIC_RELAXED);
+  free(ptr);
+}
+
+/* Loads, generates five tokens and frees, over a counting allocator that fails once. */
+static gen_status life_with(Counting* counting) {
+  const gen_allocator table = {sizeof table, counting, count_allocate, count_release};
+  gen_model_options* o = NULL;
+  gen_model* model = NULL;
+  gen_generator* generator = NULL;
+  gen_result* result = NULL;
+  gen_sampling* sampling = greedy(5);
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_allocator(o, &table, &error), error);
+  assert_ok(gen_model_options_set_threads(o, 2, &error), error);
+  gen_status status = gen_model_load(DRAFT_MODEL, o, &model, &error);
+  gen_model_options_free(o);
+  if (status == GEN_OK) status = gen_create(model, NULL, &generator, &error);
+  gen_model_free(model);
+  if (status == GEN_OK) status = gen_generate(generator, "Once", 4, sampling, &result, &error);
+  gen_result_free(result);
+  gen_free(generator);
+  gen_sampling_free(sampling);
+  return status;
+}
+
+static void every_failed_allocation_is_survived(void** state) {
+  (void)state;
+  Counting all = {0, 0, -1};
+  assert_int_equal(life_with(&all), GEN_OK);
+  assert_int_equal(all.balance, 0);
+  assert_true(all.count > 10);
+  for (int64_t at = 0; at < all.count; ++at) {
+    Counting one = {0, 0, at};
+    assert_int_equal(life_with(&one), GEN_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(one.balance, 0);
+  }
+}
+
+static void questions(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  const gen_model_config* config = gen_model_get_config(model);
+  assert_int_equal(gen_model_config_vocab_size(config), 4096);
+  assert_int_equal(gen_model_config_max_seq_len(config), 1024);
+  assert_int_equal(gen_model_config_bos(config), 1);
+  assert_int_equal(gen_model_config_eos(config), 2);
+  assert_true(gen_model_config_num_layers(config) > 0);
+  assert_int_equal(gen_model_config_num_heads(config) * gen_model_config_head_dim(config),
+                   gen_model_config_hidden(config));
+  assert_true(gen_model_config_num_kv_heads(config) > 0);
+  assert_int_equal(gen_tokenizer_vocab_size(gen_model_tokenizer(model)), 4096);
+
+  char text[4096];
+  size_t n = 0;
+  assert_ok(gen_model_describe(model, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"architecture\":\"llama\""));
+  assert_non_null(strstr(text, "\"Q8_0\":0.9"));
+  assert_fails(gen_model_describe(model, text, 5, &n, &error), GEN_ERROR_OUT_OF_RANGE, "do not fit",
+               error);
+
+  const size_t count = gen_model_metadata_count(model);
+  assert_true(count > 10);
+  int found = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const char* key = gen_model_metadata_key(model, i);
+    assert_non_null(key);
+    assert_ok(gen_model_metadata_value(model, key, text, sizeof text, &n, &error), error);
+    if (strcmp(key, "general.architecture") == 0) {
+      assert_string_equal(text, "llama");
+      ++found;
+    }
+  }
+  assert_int_equal(found, 1);
+  assert_null(gen_model_metadata_key(model, count));
+  assert_fails(gen_model_metadata_value(model, "no.such.key", text, sizeof text, &n, &error), bad,
+               "no.such.key", error);
+  assert_fails(gen_model_metadata_value(model, NULL, text, sizeof text, &n, &error), bad, "key",
+               error);
+
+  static const char* const keys[] = {"weights", "workspace", "mapped", "file", "stream"};
+  size_t bytes[5];
+  for (size_t i = 0; i < 5; ++i) {
+    assert_ok(gen_model_memory(model, keys[i], &bytes[i], &error), error);
+  }
+  size_t size = 0;
+  free(read_file(DRAFT_MODEL, &size));
+  assert_int_equal(bytes[3], size);
+  assert_true(bytes[0] > size / 2 && bytes[0] < 2 * size);
+  assert_true(bytes[4] > 0 && bytes[4] <= bytes[0] + size);
+  assert_fails(gen_model_memory(model, "soul", &bytes[0], &error), bad, "soul", error);
+  assert_int_equal(bytes[0], 0);
+  assert_fails(gen_model_memory(model, "file", NULL, &error), bad, "bytes", error);
+  gen_model_free(model);
+
+  assert_null(gen_model_get_config(NULL));
+  assert_null(gen_model_tokenizer(NULL));
+  assert_null(gen_model_metadata_key(NULL, 0));
+  assert_int_equal(gen_model_metadata_count(NULL), 0);
+  assert_int_equal(gen_model_config_vocab_size(NULL), 0);
+  assert_int_equal(gen_model_config_max_seq_len(NULL), 0);
+  assert_int_equal(gen_model_config_eos(NULL), -1);
+  assert_int_equal(gen_model_config_bos(NULL), -1);
+  assert_int_equal(gen_model_config_num_layers(NULL), 0);
+  assert_int_equal(gen_model_config_num_heads(NULL), 0);
+  assert_int_equal(gen_model_config_num_kv_heads(NULL), 0);
+  assert_int_equal(gen_model_config_head_dim(NULL), 0);
+  assert_int_equal(gen_model_config_hidden(NULL), 0);
+  assert_int_equal(gen_model_describe(NULL, NULL, 0, &n, NULL), bad);
+  assert_int_equal(gen_model_memory(NULL, "file", &n, NULL), bad);
+}
+
+static void forward_refuses_and_changes_nothing(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  const gen_model_config* config = gen_model_get_config(model);
+  const int32_t layers = gen_model_config_num_layers(config);
+  const size_t vocab = (size_t)gen_model_config_vocab_size(config);
+  float* logits = calloc(vocab, sizeof(float));
+  int32_t tokens[40];
+  for (int32_t i = 0; i < 40; ++i) tokens[i] = 100 + i;
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_fp16_new(layers, 32, &cache, &error), error);
+
+  assert_fails(gen_model_forward(NULL, tokens, 1, cache, logits, vocab, &error), bad, "model",
+               error);
+  assert_fails(gen_model_forward(model, NULL, 1, cache, logits, vocab, &error), bad, "tokens",
+               error);
+  assert_fails(gen_model_forward(model, tokens, 0, cache, logits, vocab, &error), bad, "tokens",
+               error);
+  assert_fails(gen_model_forward(model, tokens, 1, NULL, logits, vocab, &error), bad, "cache",
+               error);
+  assert_fails(gen_model_forward(model, tokens, 1, cache, NULL, vocab, &error), bad, "logits",
+               error);
+  assert_fails(gen_model_forward(model, tokens, 1, cache, logits, vocab - 1, &error),
+               GEN_ERROR_OUT_OF_RANGE, "4095", error);
+  const int32_t outside[] = {5, 4096};
+  assert_fails(gen_model_forward(model, outside, 2, cache, logits, vocab, &error),
+               GEN_ERROR_OUT_OF_RANGE, "4096", error);
+  const int32_t negative = -1;
+  assert_fails(gen_model_forward(model, &negative, 1, cache, logits, vocab, &error),
+               GEN_ERROR_OUT_OF_RANGE, "-1", error);
+  assert_fails(gen_model_forward(model, tokens, 33, cache, logits, vocab, &error),
+               GEN_ERROR_CACHE_FULL, "32", error);
+  assert_int_equal(kv_cache_seq_len(cache), 0);
+  for (size_t i = 0; i < vocab; ++i) assert_true(logits[i] == 0);
+
+  assert_ok(gen_model_forward(model, tokens, 32, cache, logits, vocab, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), 32);
+  assert_fails(gen_model_forward(model, tokens, 1, cache, logits, vocab, &error),
+               GEN_ERROR_CACHE_FULL, "32", error);
+  assert_ok(kv_cache_truncate(cache, 31, &error), error);
+  assert_ok(gen_model_forward(model, tokens, 1, cache, logits, vocab, &error), error);
+  kv_cache_free(cache);
+
+  /* A cache for another number of layers, and one that was filled through kv_cache_update. */
+  assert_ok(kv_cache_new(layers + 1, 32, &cache, &error), error);
+  assert_fails(gen_model_forward(model, tokens, 1, cache, logits, vocab, &error), bad, "layers",
+               error);
+  kv_cache_free(cache);
+  assert_ok(kv_cache_new(layers, 32, &cache, &error), error);
+  const float row[4] = {1, 2, 3, 4};
+  assert_ok(kv_cache_update(cache, 0, row, row, 1, 1, 4, &error), error);
+  assert_fails(gen_model_forward(model, tokens, 1, cache, logits, vocab, &error), GEN_ERROR_STATE,
+               "kv_cache_update", error);
+  kv_cache_free(cache);
+  free(logits);
+  gen_model_free(model);
+}
+
+static void chunks_and_threads_do_not_change_a_bit(void** state) {
+  (void)state;
+  int32_t tokens[48];
+  for (int32_t i = 0; i < 48; ++i) tokens[i] = (i * 7919 + 13) % 4000 + 5;
+  float* reference = NULL;
+  for (int32_t threads = 1; threads <= 3; ++threads) {
+    gen_model_options* o = NULL;
+    gen_model* model = NULL;
+    assert_ok(gen_model_options_new(&o, &error), error);
+    assert_ok(gen_model_options_set_threads(o, threads, &error), error);
+    assert_ok(gen_model_load(DRAFT_MODEL, o, &model, &error), error);
+    gen_model_options_free(o);
+    const size_t bytes = sizeof(float) * 4096;
+    for (size_t chunk = 1; chunk <= 48; chunk = chunk * 3 + 1) {
+      float* logits = malloc(bytes);
+      kv_cache* cache = NULL;
+      assert_ok(kv_cache_new(gen_model_config_num_layers(gen_model_get_config(model)), 64, &cache,
+                             &error),
+                error);
+      for (size_t at = 0; at < 48; at += chunk) {
+        const size_t n = at + chunk <= 48 ? chunk : 48 - at;
+        assert_ok(gen_model_forward(model, tokens + at, n, cache, logits, 4096, &error), error);
+      }
+      kv_cache_free(cache);
+      if (reference == NULL) {
+        reference = logits;
+      } else {
+        assert_memory_equal(logits, reference, bytes);
+        free(logits);
+      }
+    }
+    gen_model_free(model);
+  }
+  free(reference);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(options_check_and_describe),
+      cmocka_unit_test(load_refuses),
+      cmocka_unit_test(unknown_architectures_are_named),
+      cmocka_unit_test(every_truncation_is_an_error),
+      cmocka_unit_test(memory_and_read_loads_equal_the_mapped_one),
+      cmocka_unit_test(progress_rises_and_cancels),
+      cmocka_unit_test(every_failed_allocation_is_survived),
+      cmocka_unit_test(questions),
+      cmocka_unit_test(forward_refuses_and_changes_nothing),
+      cmocka_unit_test(chunks_and_threads_do_not_change_a_bit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sampling.h: every setter's range, the named form, and that a refused value changes nothing. */
+#include <math.h>
+
+#include "api_test.h"
+
+static gen_error error;
+
+/* All settings as text; free() it. */
+static char* described(const gen_sampling* sampling) {
+  size_t n = 0;
+  assert_ok(gen_sampling_describe(sampling, NULL, 0, &n, &error), error);
+  char* text = malloc(n + 1);
+  assert_ok(gen_sampling_describe(sampling, text, n + 1, &n, &error), error);
+  return text;
+}
+
+static int make(void** state) {
+  gen_sampling* sampling = NULL;
+  if (gen_sampling_new(&sampling, &error) != GEN_OK) return -1;
+  *state = sampling;
+  return 0;
+}
+
+static int unmake(void** state) {
+  gen_sampling_free(*state);
+  return 0;
+}
+
+static void refused_values_change_nothing(void** state) {
+  gen_sampling* s = *state;
+  char* before = described(s);
+  const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+  assert_fails(gen_sampling_set_temperature(s, -0.1, &error), bad, "temperature", error);
+  assert_fails(gen_sampling_set_temperature(s, 2e6, &error), bad, "temperature", error);
+  assert_fails(gen_sampling_set_temperature(s, NAN, &error), bad, "temperature", error);
+  assert_fails(gen_sampling_set_temperature(s, INFINITY, &error), bad, "temperature", error);
+  assert_fails(gen_sampling_set_top_k(s, -1, &error), bad, "-1", error);
+  assert_fails(gen_sampling_set_top_p(s, 0, &error), bad, "top_p", error);
+  assert_fails(gen_sampling_set_top_p(s, 1.01, &error), bad, "top_p", error);
+  assert_fails(gen_sampling_set_top_p(s, NAN, &error), bad, "top_p", error);
+  assert_fails(gen_sampling_set_min_p(s, -0.1, &error), bad, "min", error);
+  assert_fails(gen_sampling_set_min_p(s, 1.1, &error), bad, "min", error);
+  assert_fails(gen_sampling_set_repetition_penalty(s, 0, &error), bad, "penalty", error);
+  assert_fails(gen_sampling_set_repetition_penalty(s, 1001, &error), bad, "penalty", error);
+  assert_fails(gen_sampling_set_penalty_window(s, -1, &error), bad, "-1", error);
+  assert_fails(gen_sampling_set_max_new_tokens(s, 0, &error), bad, "max_new_tokens", error);
+  assert_fails(gen_sampling_set_max_new_tokens(s, INT32_MIN, &error), bad, "max_new_tokens", error);
+  assert_fails(gen_sampling_set_logprobs(s, -2, &error), bad, "logprobs", error);
+  assert_fails(gen_sampling_set_logprobs(s, 101, &error), bad, "logprobs", error);
+  assert_fails(gen_sampling_set_logit_bias(s, -1, 0, &error), bad, "-1", error);
+  assert_fails(gen_sampling_set_logit_bias(s, 1, NAN, &error), bad, "bias", error);
+  assert_fails(gen_sampling_set_logit_bias(s, 1, INFINITY, &error), bad, "bias", error);
+  assert_fails(gen_sampling_add_stop_token(s, -1, &error), bad, "-1", error);
+  assert_fails(gen_sampling_add_stop_string(s, NULL, 0, &error), bad, "text", error);
+  assert_fails(gen_sampling_add_stop_string(s, "\xff", 1, &error), bad, "UTF-8", error);
+  char* big = malloc(5000);
+  memset(big, 'a', 5000);
+  assert_fails(gen_sampling_add_stop_string(s, big, 4097, &error), bad, "4096", error);
+  free(big);
+  assert_fails(gen_sampling_set(s, "heat", "1", &error), bad, "heat", error);
+  assert_fails(gen_sampling_set(s, "top_k", "many", &error), bad, "many", error);
+  assert_fails(gen_sampling_set(s, "top_k", "5 ", &error), bad, "5 ", error);
+  assert_fails(gen_sampling_set(s, "top_k", "", &error), bad, "whole number", error);
+  assert_fails(gen_sampling_set(s, "top_k", "99999999999", &error), bad, "99999999999", error);
+  assert_fails(gen_sampling_set(s, "temperature", "-1", &error), bad, "temperature", error);
+  assert_fails(gen_sampling_set(s, "seed", "-1", &error), bad, "-1", error);
+  assert_fails(gen_sampling_set(s, "ignore_eos", "maybe", &error), bad, "maybe", error);
+  assert_fails(gen_sampling_set(s, NULL, "1", &error), bad, "key", error);
+  assert_fails(gen_sampling_set(s, "top_k", NULL, &error), bad, "value", error);
+  char* after = described(s);
+  assert_string_equal(after, before);
+  free(before);
+  free(after);
+}
+
+static void accepted_values_are_described(void** state) {
+  gen_sampling* s = *state;
+  assert_ok(gen_sampling_set_temperature(s, 0.25, &error), error);
+  assert_ok(gen_sampling_set_top_k(s, 40, &error), error);
+  assert_ok(gen_sampling_set_top_p(s, 1, &error), error);
+  assert_ok(gen_sampling_set_min_p(s, 1, &error), error);
+  assert_ok(gen_sampling_set_repetition_penalty(s, 1000, &error), error);
+  assert_ok(gen_sampling_set_penalty_window(s, 64, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(s, INT32_MAX, &error), error);
+  assert_ok(gen_sampling_set_seed(s, UINT64_MAX, &error), error);
+  assert_ok(gen_sampling_set_logprobs(s, 100, &error), error);
+  assert_ok(gen_sampling_set_logit_bias(s, 7, -INFINITY, &error), error);
+  assert_ok(gen_sampling_set_logit_bias(s, 7, 0, &error), error);
+  assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+  assert_ok(gen_sampling_add_stop_token(s, 5, &error), error);
+  assert_ok(gen_sampling_add_stop_string(s, "END", GEN_NUL_TERMINATED, &error), error);
+  assert_ok(gen_sampling_add_stop_string(s, "ignored", 0, &error), error);
+  assert_ok(gen_sampling_set_cancel(s, NULL, &error), error);
+  assert_ok(gen_sampling_set(s, "top_p", "0.5", &error), error);
+  char* text = described(s);
+  assert_non_null(strstr(text, "\"key\":\"temperature\",\"type\":\"float\""));
+  assert_non_null(strstr(text, "\"value\":\"0.25\""));
+  assert_non_null(strstr(text, "\"value\":\"0.5\""));
+  assert_non_null(strstr(text, "\"value\":\"18446744073709551615\""));
+  assert_non_null(strstr(text, "\"value\":\"END\""));
+  assert_null(strstr(text, "ignored"));
+  free(text);
+}
+
+static void every_described_key_can_be_set(void** state) {
+  gen_sampling* s = *state;
+  static const char* const pairs[][2] = {{"temperature", "0.5"},
+                                         {"top_k", "3"},
+                                         {"top_p", "0.9"},
+                                         {"min_p", "0.1"},
+                                         {"repetition_penalty", "1.1"},
+                                         {"penalty_window", "8"},
+                                         {"max_new_tokens", "9"},
+                                         {"seed", "1"},
+                                         {"logprobs", "0"},
+                                         {"ignore_eos", "true"},
+                                         {"stop_token", "3"},
+                                         {"stop_string", "x"}};
+  char* text = described(s);
+  size_t keys = 0;
+  for (const char* at = text; (at = strstr(at, "\"key\":")) != NULL; ++at) ++keys;
+  assert_int_equal(keys, sizeof pairs / sizeof pairs[0]);
+  free(text);
+  for (size_t i = 0; i < keys; ++i) {
+    assert_ok(gen_sampling_set(s, pairs[i][0], pairs[i][1], &error), error);
+  }
+}
+
+static void too_many_stop_strings(void** state) {
+  gen_sampling* s = *state;
+  char text[16];
+  for (int i = 0; i < 256; ++i) {
+    snprintf(text, sizeof text, "stop%d", i);
+    assert_ok(gen_sampling_add_stop_string(s, text, GEN_NUL_TERMINATED, &error), error);
+  }
+  assert_fails(gen_sampling_add_stop_string(s, "more", 4, &error), GEN_ERROR_INVALID_ARGUMENT,
+               "256", error);
+}
+
+static void null_objects(void** state) {
+  (void)state;
+  const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+  size_t n = 0;
+  assert_int_equal(gen_sampling_new(NULL, NULL), bad);
+  assert_int_equal(gen_sampling_set_temperature(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_top_k(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_top_p(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_min_p(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_repetition_penalty(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_penalty_window(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_max_new_tokens(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_seed(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_logprobs(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_logit_bias(NULL, 1, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_ignore_eos(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_add_stop_token(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_add_stop_string(NULL, "x", 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_cancel(NULL, NULL, NULL), bad);
+  assert_int_equal(gen_sampling_set(NULL, "top_k", "1", NULL), bad);
+  assert_int_equal(gen_sampling_describe(NULL, NULL, 0, &n, NULL), bad);
+  gen_sampling_free(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(refused_values_change_nothing, make, unmake),
+      cmocka_unit_test_setup_teardown(accepted_values_are_described, make, unmake),
+      cmocka_unit_test_setup_teardown(every_described_key_can_be_set, make, unmake),
+      cmocka_unit_test_setup_teardown(too_many_stop_strings, make, unmake),
+      cmocka_unit_test(null_objects),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

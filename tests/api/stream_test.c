@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.h: the pull form gives what the callback form gives; order of calls; busy sessions. */
+#include "api_test.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+
+static int make(void** state) {
+  gen_model* model = load_draft();
+  gen_generator* generator = NULL;
+  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
+  gen_model_free(model);
+  *state = generator;
+  return 0;
+}
+
+static int unmake(void** state) {
+  gen_free(*state);
+  return 0;
+}
+
+static void pieces_make_the_text(void** state) {
+  gen_session* s = NULL;
+  gen_stream* stream = NULL;
+  gen_sampling* sampling = greedy(20);
+  gen_result* whole = NULL;
+  assert_ok(gen_generate(*state, "Once upon a time", 16, sampling, &whole, &error), error);
+  assert_ok(gen_session_new(*state, &s, &error), error);
+  assert_ok(gen_stream_open(s, "Once upon a time", 16, sampling, &stream, &error), error);
+
+  gen_result* early = (gen_result*)&error;
+  assert_fails(gen_stream_result(stream, &early, &error), GEN_ERROR_STATE, "end", error);
+  assert_null(early);
+  char text[2048] = "";
+  int pieces = 0;
+  int done = 0;
+  for (;;) {
+    const gen_token* token = NULL;
+    assert_ok(gen_stream_next(stream, &token, &error), error);
+    if (token == NULL) break;
+    assert_false(done);
+    strcat(text, token->text);
+    if (!token->done) assert_int_equal(token->index, pieces++);
+    done = token->done;
+    if (done) assert_int_equal(token->finish_reason, GEN_FINISH_LENGTH);
+    /* The session is in use, but cancel's and progress' neighbours answer. */
+    assert_fails(gen_session_append(s, "x", 1, &error), GEN_ERROR_BUSY, "in use", error);
+    assert_true(gen_session_progress(s) >= 0);
+    assert_true(gen_session_length(s) >= 0);
+  }
+  assert_true(done);
+  assert_int_equal(pieces, 20);
+  assert_string_equal(text, gen_result_text(whole, NULL));
+  const gen_token* after = (const gen_token*)&error;
+  assert_ok(gen_stream_next(stream, &after, &error), error);
+  assert_null(after);
+  gen_result* result = NULL;
+  gen_result* second = NULL;
+  assert_ok(gen_stream_result(stream, &result, &error), error);
+  assert_ok(gen_stream_result(stream, &second, &error), error);
+  assert_string_equal(gen_result_text(result, NULL), text);
+  assert_string_equal(gen_result_text(second, NULL), text);
+  gen_stream_close(stream);
+  gen_result_free(result);
+  gen_result_free(second);
+  gen_result_free(whole);
+  assert_ok(gen_session_append(s, "x", 1, &error), error);
+  gen_session_free(s);
+  gen_sampling_free(sampling);
+}
+
+static void a_cancel_ends_it(void** state) {
+  gen_session* s = NULL;
+  gen_stream* stream = NULL;
+  gen_sampling* sampling = greedy(100);
+  const gen_token* token = NULL;
+  assert_ok(gen_session_new(*state, &s, &error), error);
+  assert_ok(gen_stream_open(s, "Once upon a time", 16, sampling, &stream, &error), error);
+  for (int i = 0; i < 3; ++i) assert_ok(gen_stream_next(stream, &token, &error), error);
+  gen_session_cancel(s);
+  assert_ok(gen_stream_next(stream, &token, &error), error);
+  assert_int_equal(token->done, 1);
+  assert_int_equal(token->finish_reason, GEN_FINISH_CANCELLED);
+  assert_fails(gen_stream_next(stream, &token, &error), GEN_ERROR_CANCELLED, "", error);
+  assert_null(token);
+  gen_result* result = NULL;
+  assert_ok(gen_stream_result(stream, &result, &error), error);
+  size_t n = 0;
+  gen_result_tokens(result, &n);
+  assert_int_equal(n, 3);
+  assert_int_equal(gen_result_error(result)->code, GEN_ERROR_CANCELLED);
+  gen_result_free(result);
+  gen_stream_close(stream);
+  gen_session_free(s);
+  gen_sampling_free(sampling);
+}
+
+static void closing_half_way_keeps_the_tokens(void** state) {
+  gen_session* s = NULL;
+  gen_stream* stream = NULL;
+  gen_sampling* sampling = greedy(100);
+  const gen_token* token = NULL;
+  assert_ok(gen_session_new(*state, &s, &error), error);
+  assert_ok(gen_stream_open(s, "Once upon a time", 16, sampling, &stream, &error), error);
+  for (int i = 0; i < 5; ++i) assert_ok(gen_stream_next(stream, &token, &error), error);
+  gen_stream_close(stream);
+  assert_true(gen_session_length(s) > 5);
+  gen_result* result = NULL;
+  assert_ok(gen_session_generate(s, "", 0, sampling, &result, &error), error);
+  gen_result_free(result);
+  gen_session_free(s);
+  gen_sampling_free(sampling);
+}
+
+static void a_stream_outlives_its_handles(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  gen_generator* g = NULL;
+  gen_session* s = NULL;
+  gen_stream* stream = NULL;
+  gen_sampling* sampling = greedy(4);
+  const gen_token* token = NULL;
+  assert_ok(gen_create(model, NULL, &g, &error), error);
+  assert_ok(gen_session_new(g, &s, &error), error);
+  assert_ok(gen_stream_open(s, "Once", 4, sampling, &stream, &error), error);
+  gen_sampling_free(sampling);
+  gen_session_free(s);
+  gen_free(g);
+  gen_model_free(model);
+  int pieces = 0;
+  do {
+    assert_ok(gen_stream_next(stream, &token, &error), error);
+    ++pieces;
+  } while (token != NULL);
+  assert_int_equal(pieces, 6); /* four tokens, done, nothing */
+  gen_stream_close(stream);
+}
+
+static void open_and_next_refuse(void** state) {
+  gen_session* s = NULL;
+  gen_stream* stream = (gen_stream*)&error;
+  const gen_token* token = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_session_new(*state, &s, &error), error);
+  assert_fails(gen_stream_open(NULL, "a", 1, NULL, &stream, &error), bad, "session", error);
+  assert_null(stream);
+  assert_fails(gen_stream_open(s, "a", 1, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_stream_open(s, NULL, 3, NULL, &stream, &error), bad, "prompt", error);
+  assert_fails(gen_stream_open(s, "\xff", 1, NULL, &stream, &error), GEN_ERROR_TOKENIZER, "0",
+               error);
+  assert_fails(gen_stream_open(s, "", 0, NULL, &stream, &error), bad, "", error);
+  assert_ok(gen_stream_open(s, "a", 1, NULL, &stream, &error), error);
+  gen_stream* other = (gen_stream*)&error;
+  assert_fails(gen_stream_open(s, "a", 1, NULL, &other, &error), GEN_ERROR_BUSY, "in use", error);
+  assert_null(other);
+  assert_fails(gen_stream_next(NULL, &token, &error), bad, "stream", error);
+  assert_fails(gen_stream_next(stream, NULL, &error), bad, "token", error);
+  assert_fails(gen_stream_result(NULL, &result, &error), bad, "stream", error);
+  assert_fails(gen_stream_result(stream, NULL, &error), bad, "result", error);
+  gen_stream_close(stream);
+  gen_stream_close(NULL);
+  assert_int_equal(gen_session_length(s) >= 0, 1);
+  gen_session_free(s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pieces_make_the_text),
+      cmocka_unit_test(a_cancel_ends_it),
+      cmocka_unit_test(closing_half_way_keeps_the_tokens),
+      cmocka_unit_test(a_stream_outlives_its_handles),
+      cmocka_unit_test(open_and_next_refuse),
+  };
+  return cmocka_run_group_tests(tests, make, unmake);
+}
