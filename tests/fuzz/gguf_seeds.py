@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes seeds for gguf_fuzz: small GGUF files, good ones of every kind and some broken ones.
+
+usage: gguf_seeds.py FOLDER
+"""
+import pathlib
+import struct
+import sys
+
+SCALARS = {"u8": (0, "B"), "i8": (1, "b"), "u16": (2, "H"), "i16": (3, "h"), "u32": (4, "I"), "i32": (5, "i"),
+           "f32": (6, "f"), "bool": (7, "?"), "u64": (10, "Q"), "i64": (11, "q"), "f64": (12, "d")}
+STRING, ARRAY = 8, 9
+
+
+def string(text):
+    raw = text if isinstance(text, bytes) else text.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def entry(key, kind, value):
+    """kind is a scalar's name, "string", or either in brackets for an array: "[f32]"."""
+    if kind.startswith("["):
+        kind = kind[1:-1]
+        number = STRING if kind == "string" else SCALARS[kind][0]
+        items = [string(v) if kind == "string" else struct.pack("<" + SCALARS[kind][1], v) for v in value]
+        return string(key) + struct.pack("<IIQ", ARRAY, number, len(items)) + b"".join(items)
+    if kind == "string":
+        return string(key) + struct.pack("<I", STRING) + string(value)
+    number, form = SCALARS[kind]
+    return string(key) + struct.pack("<I" + form, number, value)
+
+
+def gguf(entries=(), tensors=(), version=3, alignment=32):
+    """tensors: (name, type number, dims, data)."""
+    out = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(entries))
+    out += b"".join(entry(*e) for e in entries)
+    offset = 0
+    for name, number, dims, data in tensors:
+        out += string(name) + struct.pack("<I", len(dims)) + struct.pack(f"<{len(dims)}Q", *dims)
+        out += struct.pack("<IQ", number, offset)
+        offset += -(-len(data) // alignment) * alignment
+    for _, _, _, data in tensors:
+        out += bytes(-len(out) % alignment) + data
+    return out
+
+
+SENTENCEPIECE = [
+    ("general.architecture", "string", "llama"),
+    ("tokenizer.ggml.model", "string", "llama"),
+    ("tokenizer.ggml.tokens", "[string]",
+     ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + ["\u2581", "a", "b", "\u2581a", "ab"]),
+    ("tokenizer.ggml.scores", "[f32]", [0.0] * 259 + [-5.0, -6.0, -7.0, -1.0, -2.0]),
+    ("tokenizer.ggml.token_type", "[i32]", [2, 3, 3] + [6] * 256 + [1] * 5),
+    ("tokenizer.ggml.bos_token_id", "u32", 1),
+    ("tokenizer.ggml.add_bos_token", "bool", True),
+]
+BYTES = [chr(b) if 33 <= b <= 126 else chr(256 + b) for b in range(128)]
+BYTE_BPE = [
+    ("tokenizer.ggml.model", "string", "gpt2"),
+    ("tokenizer.ggml.pre", "string", "gpt-2"),
+    ("tokenizer.ggml.tokens", "[string]", BYTES + ["ab", "<s>"]),
+    ("tokenizer.ggml.token_type", "[i32]", [1] * 129 + [3]),
+    ("tokenizer.ggml.merges", "[string]", ["a b"]),
+    ("tokenizer.ggml.eos_token_id", "u32", 129),
+]
+
+
+def seeds():
+    every_scalar = [(f"s.{kind}", kind, 1) for kind in SCALARS] + [("s.string", "string", "text")]
+    every_array = [(f"a.{kind}", f"[{kind}]", [0, 1]) for kind in SCALARS] + [("a.string", "[string]", ["x", ""])]
+    tensors = [("f32", 0, [4, 2], bytes(32)), ("q8_0", 8, [32], bytes(34)), ("q4_k", 12, [256, 1, 1, 1], bytes(144))]
+    yield "empty", gguf()
+    yield "version2", gguf(version=2)
+    yield "scalars", gguf(every_scalar)
+    yield "arrays", gguf(every_array)
+    yield "tensors", gguf(tensors=tensors)
+    yield "alignment", gguf([("general.alignment", "u32", 64)], tensors, alignment=64)
+    yield "split", gguf([("split.no", "u16", 0), ("split.count", "u16", 1), ("split.tensors.count", "i32", 0)])
+    yield "sentencepiece", gguf(SENTENCEPIECE)
+    yield "byte_bpe", gguf(BYTE_BPE)
+    yield "everything", gguf(every_scalar + every_array + SENTENCEPIECE, tensors)
+    good = gguf(every_scalar, tensors)
+    yield "truncated", good[:-40]
+    yield "huge_count", good[:8] + struct.pack("<QQ", 2**64 - 1, 2**63) + good[24:]
+    yield "version1", gguf(version=1)
+    yield "overlap", gguf(tensors=[("a", 0, [8], bytes(32)), ("b", 0, [8], bytes(1))])
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in seeds():
+        (folder / f"{name}.gguf").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
