@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,13 +26,14 @@ struct kv_cache {
 
   std::unique_ptr<gen::cache::TensorStore> store;
   std::unique_ptr<gen::cache::KvCache> owned;
-  gen::cache::KvCache* lent = nullptr;
+  /// A session may put a new cache in place of its own, so it is asked each time.
+  std::function<gen::cache::KvCache*()> lent;
 
   gen::InUseFlag own_flag;
   gen::InUseFlag* in_use = &own_flag;  // a session's flag for a lent cache
 
-  [[nodiscard]] gen::cache::KvCache* engine() const noexcept {
-    return lent != nullptr ? lent : owned.get();
+  [[nodiscard]] gen::cache::KvCache* engine() const {
+    return lent != nullptr ? lent() : owned.get();
   }
 };
 

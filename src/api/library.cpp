@@ -7,6 +7,7 @@
 #include "api/boundary.h"
 #include "api/handles.h"
 #include "api/json_text.h"
+#include "api/option_table.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "cache/registry.h"
