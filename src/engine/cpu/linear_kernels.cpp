@@ -2,6 +2,7 @@
 // Which kernels of quantised weights a level uses. See linear_kernels.h.
 #include "engine/cpu/linear_kernels.h"
 
+#include "engine/cpu/linear_quant_simd.h"
 #include "engine/cpu/linear_scalar.h"
 
 namespace gen::engine::cpu {
@@ -12,7 +13,10 @@ constexpr QuantKernels kScalarKernels = {linear_q8_0_scalar, linear_q4_0_scalar,
 
 }  // namespace
 
-const QuantKernels* quant_kernels(CpuLevel) noexcept { return &kScalarKernels; }
+const QuantKernels* quant_kernels(CpuLevel level) noexcept {
+  const QuantKernels* fast = quant_kernels_simd(level);
+  return fast != nullptr ? fast : &kScalarKernels;
+}
 
 TileKernel find_tile_kernel(const KernelTable& kernels, DType type) noexcept {
   switch (type) {

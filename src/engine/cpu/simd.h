@@ -10,12 +10,13 @@
 //   #include "hwy/foreach_target.h"
 //   #include "hwy/highway.h"
 //   #if GEN_SIMD_TARGET
-//   HWY_BEFORE_NAMESPACE(); namespace gen::engine::cpu::HWY_NAMESPACE { ... constexpr XKernels
-//   kTable = {...}; } HWY_AFTER_NAMESPACE();
+//   HWY_BEFORE_NAMESPACE();
+//   namespace gen::engine::cpu { namespace HWY_NAMESPACE { … constexpr XKernels kTable = {…}; } }
+//   HWY_AFTER_NAMESPACE();
 //   #endif
 //   #if HWY_ONCE
-//   const XKernels* simd_x_kernels(CpuLevel level) noexcept { return GEN_SIMD_PICK(level, kTable);
-//   } #endif
+//   … GEN_SIMD_PICK(level, kTable) …
+//   #endif
 //
 // Only targets whose MulAdd is fused are used, so that every level gives the same bits; the
 // baseline of x86 is not, and the scalar level is plain C++ beside the fast body.
@@ -28,20 +29,18 @@
 /// True while the file is compiled for a target that has a table.
 #define GEN_SIMD_TARGET (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
 
-/// Address of `table` of the namespace for `level`, or null if that is not compiled. Highway's
-/// targets are numbered downwards: a target below the static one is compiled too.
-#if defined(__aarch64__)
-#define GEN_SIMD_PICK(level, table) ((level) == CpuLevel::kNeon ? &N_NEON::table : nullptr)
-#elif defined(__x86_64__)
-#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
-#define GEN_SIMD_PICK(level, table) \
-  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table : nullptr)
-#else
+// Also those below what the compiler may assume anyway, so that every build has every level.
+#define HWY_COMPILE_ALL_ATTAINABLE
+
+/// Address of `table` of the namespace for `level`, or null if no target is compiled for it; levels
+/// above AVX-512 share its copy.
+#if defined(__x86_64__)
 #define GEN_SIMD_PICK(level, table)                                                  \
   ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table \
    : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table \
                                                                     : nullptr)
-#endif
+#elif defined(__aarch64__)
+#define GEN_SIMD_PICK(level, table) ((level) == CpuLevel::kNeon ? &N_NEON::table : nullptr)
 #else
 #define GEN_SIMD_PICK(level, table) nullptr
 #endif
