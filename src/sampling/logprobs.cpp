@@ -12,16 +12,20 @@
 namespace gen::sampling {
 
 double log_sum_exp(std::span<const float> logits, float max) noexcept {
+  // Blocks, so that the exponentials are a loop over plain arrays; lanes, so that the order of
+  // summation is fixed here and not by the CPU.
+  constexpr size_t kBlock = 128;
   constexpr size_t kLanes = 8;
   const double top = static_cast<double>(max);
-  double lanes[kLanes] = {};  // the order of summation is fixed by the lane count, not by the CPU
-  size_t i = 0;
-  for (; i + kLanes <= logits.size(); i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      lanes[lane] += portable_exp(static_cast<double>(logits[i + lane]) - top);
-    }
+  double lanes[kLanes] = {};
+  double block[kBlock];
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const size_t n = std::min(kBlock, logits.size() - begin);
+    for (size_t i = 0; i < n; ++i) block[i] = static_cast<double>(logits[begin + i]) - top;
+    std::fill(block + n, block + kBlock, -1e9);  // weighs nothing
+    portable_exp(block, kBlock);
+    for (size_t i = 0; i < kBlock; ++i) lanes[i % kLanes] += block[i];
   }
-  for (; i < logits.size(); ++i) lanes[0] += portable_exp(static_cast<double>(logits[i]) - top);
   const double sum = ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
                      ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
   return top + portable_log(sum);

@@ -6,26 +6,32 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace gen::sampling {
 
+/// Two doubles, and their bits; compilers lower these for any CPU.
+using Double2 = double __attribute__((vector_size(16)));
+using Bits2 = uint64_t __attribute__((vector_size(16)));
+
 /// exp(x) for x <= 0, -inf included; error below 2 units in the last place. What would be
 /// subnormal is 0.
-inline double portable_exp(double x) noexcept {
+inline Double2 exp_pair(Double2 x) noexcept {
   constexpr double kLowest = -708.0;
   constexpr double kLog2E = 0x1.71547652b82fep+0;
   constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 32 bits, so that k * kLn2High is exact
   constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
   constexpr double kRound = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
 
-  const double y = x < kLowest ? kLowest : x;
-  const double rounded = y * kLog2E + kRound;
-  const double k = rounded - kRound;
-  const double r = (y - k * kLn2High) - k * kLn2Low;  // |r| <= ln(2) / 2
+  const Bits2 mask = std::bit_cast<Bits2>(x >= kLowest);  // all ones where in range
+  const Double2 y = std::bit_cast<Double2>(std::bit_cast<Bits2>(x) & mask);
+  const Double2 rounded = y * kLog2E + kRound;
+  const Double2 k = rounded - kRound;
+  const Double2 r = (y - k * kLn2High) - k * kLn2Low;  // |r| <= ln(2) / 2
   // Taylor's series; the first term left out is r^14 / 14! < 5e-18.
-  double p = 1.0 / 6227020800.0;
-  p = p * r + 1.0 / 479001600.0;
+  Double2 p = (1.0 / 6227020800.0) * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
   p = p * r + 1.0 / 3628800.0;
   p = p * r + 1.0 / 362880.0;
@@ -39,9 +45,21 @@ inline double portable_exp(double x) noexcept {
   p = p * r + 1.0;
   p = p * r + 1.0;
   // 2^k: the shift drops all of kRound but k, modulo 2^12, which is enough for an exponent.
-  const double scale =
-      std::bit_cast<double>((std::bit_cast<uint64_t>(rounded) << 52) + 0x3FF0000000000000U);
-  return x < kLowest ? 0.0 : p * scale;
+  const Bits2 scale = (std::bit_cast<Bits2>(rounded) << 52) + 0x3FF0000000000000U;
+  return std::bit_cast<Double2>(std::bit_cast<Bits2>(p * std::bit_cast<Double2>(scale)) & mask);
+}
+
+/// The same for one number.
+inline double portable_exp(double x) noexcept { return exp_pair(Double2{x, x})[0]; }
+
+/// The same in place; `count` is even.
+inline void portable_exp(double* values, size_t count) noexcept {
+  for (size_t i = 0; i < count; i += 2) {
+    Double2 pair;
+    std::memcpy(&pair, values + i, sizeof pair);
+    pair = exp_pair(pair);
+    std::memcpy(values + i, &pair, sizeof pair);
+  }
 }
 
 /// Natural logarithm of a positive normal x; error below 3 units in the last place or 1e-16.

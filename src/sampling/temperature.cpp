@@ -30,7 +30,8 @@ void weigh(std::span<const float> logits, float max, double temperature, float b
     for (size_t i = 0; i < n; ++i) {
       block[i] = (static_cast<double>(some[i].logit) - top) / temperature;
     }
-    for (size_t i = 0; i < n; ++i) block[i] = portable_exp(block[i]);
+    if (n % 2 != 0) block[n] = 0.0;  // kBlock is even, so there is room
+    portable_exp(block.data(), n + n % 2);
     for (size_t i = 0; i < n; ++i) some[i].weight = block[i];
   }
 }

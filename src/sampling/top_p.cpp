@@ -12,6 +12,10 @@ void apply_top_p(double p, std::vector<Candidate>* candidates) {
   for (const Candidate& one : *candidates) total += one.weight;
   const double wanted = p * total;
 
+  // All candidates below this weigh less than the share that may go, so they need no sorting.
+  const double least = (total - wanted) / static_cast<double>(candidates->size());
+  std::erase_if(*candidates, [&](const Candidate& one) { return one.weight < least; });
+
   // Sort no more than is needed: the best few first, then four times as many.
   constexpr size_t kFirst = 64;
   const size_t size = candidates->size();
