@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that each clause of batch.h's contract is enforced with its code and a message that names
+// the value and the limit, and that good batches of every form pass.
+#include "graph/batch_check.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "support/reference_cache.h"
+#include "support/tiny_graph.h"
+
+namespace gen::graph {
+namespace {
+
+/// Two sequences, of 3 and 2 rows, for a model of two layers.
+struct Fixture {
+  Fixture() {
+    AttentionSpec spec;
+    spec.n_heads = 4;
+    spec.n_kv_heads = 2;
+    spec.k_dim = 6;
+    spec.v_dim = 10;
+    layers.assign(2, spec);
+    limits.vocab = 30;
+    limits.hidden = 24;
+    limits.logits = 30;
+    limits.max_rows = 8;
+    limits.max_seq_len = 16;
+    limits.n_taps = 3;
+    limits.layers = layers;
+    EXPECT_TRUE(owned.add(first, std::vector<int32_t>{1, 2, 3}).ok());
+    EXPECT_TRUE(owned.add(second, std::vector<int32_t>{4, 5}).ok());
+    owned.finish(30);
+  }
+  static std::vector<cache::LayerShape> shapes(int32_t heads = 2, size_t n = 2) {
+    cache::LayerShape shape;
+    shape.kv_heads = heads;
+    shape.k_dim = 6;
+    shape.v_dim = 10;
+    return std::vector<cache::LayerShape>(n, shape);
+  }
+
+  test::ReferenceCache first{shapes(), 10};
+  test::ReferenceCache second{shapes(), 10};
+  test::ReferenceCache other_heads{shapes(1), 10};
+  test::ReferenceCache other_layers{shapes(2, 3), 10};
+  std::vector<AttentionSpec> layers;
+  BatchLimits limits;
+  test::OwnedBatch owned;
+  float hidden = 0.0F;
+  std::vector<Tap> taps;
+};
+
+struct Case {
+  const char* name;
+  std::function<void(Fixture&)> change;
+  Code code;
+  const char* says = "";
+};
+
+class BatchCheck : public testing::TestWithParam<Case> {};
+
+TEST_P(BatchCheck, Answers) {
+  Fixture fixture;
+  GetParam().change(fixture);
+  const Status status = check_batch(fixture.owned.batch, fixture.limits);
+  EXPECT_EQ(status.code(), GetParam().code) << status.message();
+  EXPECT_NE(std::string(status.message()).find(GetParam().says), std::string::npos)
+      << status.message();
+}
+
+using F = Fixture;
+const Case kCases[] = {
+    {"good", [](F&) {}, Code::kOk},
+    {"good_tree",
+     [](F& f) {
+       f.owned.parents = {-1, 0, 0, -1, 3};
+       f.owned.batch.parents = f.owned.parents;
+     },
+     Code::kOk},
+    {"good_taps",
+     [](F& f) {
+       f.taps = {{0, &f.hidden}, {2, &f.hidden}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kOk},
+    {"good_embeddings",
+     [](F& f) {
+       f.owned.batch.tokens = {};
+       f.owned.batch.embeddings = &f.hidden;
+     },
+     Code::kOk},
+    {"good_without_logits",
+     [](F& f) {
+       f.owned.wants.assign(5, 0);
+       f.owned.batch.logits = nullptr;
+       f.owned.batch.logits_rows = 0;
+     },
+     Code::kOk},
+    {"no_rows", [](F& f) { f.owned.batch.positions = {}; }, Code::kInvalidArgument, "0 rows"},
+    {"too_many_rows", [](F& f) { f.limits.max_rows = 4; }, Code::kInvalidArgument,
+     "5 rows, the model takes 4"},
+    {"too_few_tokens", [](F& f) { f.owned.batch.tokens = f.owned.batch.tokens.first(4); },
+     Code::kInvalidArgument, "4 rows in a batch of 5"},
+    {"tokens_and_embeddings", [](F& f) { f.owned.batch.embeddings = &f.hidden; },
+     Code::kInvalidArgument, "both"},
+    {"negative_token", [](F& f) { f.owned.tokens[2] = -1; }, Code::kOutOfRange,
+     "token -1 outside vocabulary of 30"},
+    {"high_token", [](F& f) { f.owned.tokens[4] = 30; }, Code::kOutOfRange,
+     "token 30 outside vocabulary of 30"},
+    {"negative_position", [](F& f) { f.owned.positions[0] = -1; }, Code::kOutOfRange,
+     "position -1 outside context of 16"},
+    {"high_position", [](F& f) { f.owned.positions[1] = 16; }, Code::kOutOfRange,
+     "position 16 outside context of 16"},
+    {"too_few_flags",
+     [](F& f) { f.owned.batch.wants_logits = f.owned.batch.wants_logits.first(4); },
+     Code::kInvalidArgument, "logits flags for 4 rows"},
+    {"no_room_for_logits", [](F& f) { f.owned.batch.logits_rows = 4; }, Code::kInvalidArgument,
+     "5 rows want logits, there is room for 4"},
+    {"logits_nowhere", [](F& f) { f.owned.batch.logits = nullptr; }, Code::kInvalidArgument,
+     "room for 0"},
+    {"high_tap",
+     [](F& f) {
+       f.taps = {{3, &f.hidden}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kInvalidArgument, "tap 3 of 3"},
+    {"tap_nowhere",
+     [](F& f) {
+       f.taps = {{1, nullptr}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kInvalidArgument, "tap 1"},
+    {"no_sequences", [](F& f) { f.owned.batch.sequences = {}; }, Code::kInvalidArgument,
+     "cover 0 of 5"},
+    {"gap", [](F& f) { f.owned.sequences[1].first_row = 4; }, Code::kInvalidArgument,
+     "sequence 1 has rows 4 + 2, expected from row 3"},
+    {"overlap", [](F& f) { f.owned.sequences[1].first_row = 2; }, Code::kInvalidArgument,
+     "sequence 1"},
+    {"empty_sequence", [](F& f) { f.owned.sequences[0].n_rows = 0; }, Code::kInvalidArgument,
+     "sequence 0"},
+    {"rows_beyond_batch", [](F& f) { f.owned.sequences[1].n_rows = 0x7FFFFFFF; },
+     Code::kInvalidArgument, "sequence 1"},
+    {"rows_not_covered",
+     [](F& f) {
+       f.owned.sequences[1].n_rows = 1;
+       f.owned.sequences[1].plan.count = 1;
+     },
+     Code::kInvalidArgument, "cover 4 of 5"},
+    {"adapter", [](F& f) { f.owned.sequences[0].adapter = 0; }, Code::kUnsupported, "adapter 0"},
+    {"no_cache", [](F& f) { f.owned.sequences[1].cache = nullptr; }, Code::kInvalidArgument,
+     "sequence 1 has no cache"},
+    {"shared_cache", [](F& f) { f.owned.sequences[1].cache = &f.first; }, Code::kInvalidArgument,
+     "0 and 1 share a cache"},
+    {"cache_of_other_heads", [](F& f) { f.owned.sequences[0].cache = &f.other_heads; },
+     Code::kInvalidArgument, "layer 0 holds 1 heads"},
+    {"cache_of_other_layers", [](F& f) { f.owned.sequences[0].cache = &f.other_layers; },
+     Code::kInvalidArgument, "3 layers for a model of 2"},
+    {"plan_count", [](F& f) { f.owned.sequences[0].plan.count = 2; }, Code::kInvalidArgument,
+     "3 rows and a plan of 2"},
+    {"plan_before_start", [](F& f) { f.owned.sequences[0].plan.start = -1; },
+     Code::kInvalidArgument, "from -1"},
+    {"plan_beyond_capacity", [](F& f) { f.owned.sequences[0].plan.start = 8; },
+     Code::kInvalidArgument, "capacity 10"},
+    {"too_few_parents",
+     [](F& f) {
+       f.owned.parents = {-1, -1};
+       f.owned.batch.parents = f.owned.parents;
+     },
+     Code::kInvalidArgument, "parents for 2 rows"},
+    {"parent_of_itself",
+     [](F& f) {
+       f.owned.parents = {-1, 1, -1, -1, -1};
+       f.owned.batch.parents = f.owned.parents;
+     },
+     Code::kInvalidArgument, "row 1 looks back at row 1"},
+    {"parent_in_other_sequence",
+     [](F& f) {
+       f.owned.parents = {-1, -1, -1, -1, 2};
+       f.owned.batch.parents = f.owned.parents;
+     },
+     Code::kInvalidArgument, "row 4 looks back at row 2"},
+    {"parent_below",
+     [](F& f) {
+       f.owned.parents = {-2, -1, -1, -1, -1};
+       f.owned.batch.parents = f.owned.parents;
+     },
+     Code::kInvalidArgument, "row -2"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BatchCheck, testing::ValuesIn(kCases),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace gen::graph

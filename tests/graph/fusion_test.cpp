@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves which instructions a decoder becomes, and that no fusion and no way around a missing
+// kernel changes a bit of the logits.
+#include "graph/fusion.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/reference_cache.h"
+#include "support/reference_engine.h"
+#include "support/tiny_graph.h"
+
+namespace gen::graph {
+namespace {
+
+std::string ops(const Program& program) {
+  std::string text;
+  for (const Instruction& instruction : program.instructions) {
+    text += text.empty() ? "" : " ";
+    text += op_name(instruction.op);
+  }
+  return text;
+}
+
+TEST(Fusion, OneLayerIsNineOperations) {
+  test::TinyShape shape;
+  shape.layers = 1;
+  const test::TinyGraph tiny(shape);
+  EXPECT_EQ(ops(fuse(tiny.graph())),
+            "rope_angles embed tap "
+            "rms_norm linear rope_append attention linear rms_norm linear pack linear tap "
+            "select_rows rms_norm linear logits");
+}
+
+TEST(Fusion, OffIsOneInstructionForEachNode) {
+  test::TinyShape shape;
+  shape.layers = 1;
+  const test::TinyGraph tiny(shape);
+  EXPECT_EQ(ops(fuse(tiny.graph(), {false, false, false, false})),
+            "rope_angles embed tap "
+            "rms_norm pack linear linear linear rope_append attention pack linear add "
+            "rms_norm pack linear linear swiglu pack linear add tap "
+            "select_rows rms_norm pack linear logits");
+}
+
+TEST(Fusion, StackHoldsQKVWithTheirSitesAndBiases) {
+  const test::TinyGraph tiny;
+  const Program program = fuse(tiny.graph());
+  const Instruction& stack = program.instructions[4];
+  ASSERT_EQ(stack.op, Op::kLinear);
+  const Product& product = program.products[static_cast<size_t>(stack.product)];
+  ASSERT_EQ(product.sources.size(), 3U);
+  EXPECT_EQ(
+      std::string(product.sources[0].name) + product.sources[1].name + product.sources[2].name,
+      "qkv");
+  // q 4 * 6, k 2 * 6, v 2 * 10
+  EXPECT_EQ(stack.y.cols, 24 + 12 + 20);
+  ASSERT_EQ(product.sites.size(), 3U);
+  EXPECT_EQ(product.sites[1].site, site_id(0, SiteKind::kK));
+  EXPECT_EQ(product.sites[1].first, 24);
+  EXPECT_EQ(product.sites[2].first, 36);
+  const std::vector<float>& bias = program.vectors[static_cast<size_t>(stack.vector)];
+  ASSERT_EQ(bias.size(), 56U);
+  for (size_t i = 24; i < 36; ++i) EXPECT_EQ(bias[i], 0.0F);  // k has none
+  EXPECT_NE(bias[0], 0.0F);
+  EXPECT_NE(bias[36], 0.0F);
+  const Instruction& rope = program.instructions[5];
+  EXPECT_EQ(rope.x.value, stack.y.value);
+  EXPECT_EQ(rope.x3.first, 36);
+}
+
+TEST(Fusion, NormReadByOthersKeepsItsFloats) {
+  GraphBuilder builder;
+  const ValueId x = builder.embed({"e", DType::kF32, 4, 16, {}, false});
+  const ValueId norm = builder.rms_norm(x, std::vector<float>(16, 1.0F), 1e-5F);
+  const ValueId w = builder.linear(norm, {"w", DType::kF32, 16, 16, {}, false}, {}, 0);
+  const ValueId sum = builder.add(norm, w);
+  builder.logits(
+      builder.linear(builder.select_rows(sum), {"h", DType::kF32, 4, 16, {}, false}, {}, 1));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Program program = fuse(graph.value());
+  const Instruction& first = program.instructions[1];
+  ASSERT_EQ(first.op, Op::kRmsNorm);
+  EXPECT_TRUE(first.y.present());
+  EXPECT_TRUE(first.packed.present());
+}
+
+/// Logits of a prompt and one more token, all rows.
+std::vector<float> run(const test::TinyGraph& tiny, const FusionOptions& fusion,
+                       test::ReferenceEngine::Options engine_options) {
+  auto engine = std::make_shared<test::ReferenceEngine>(engine_options);
+  CompileOptions options;
+  options.max_seq_len = 32;
+  options.fusion = fusion;
+  auto plan = compile(tiny.graph(), engine, options);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  if (!plan.ok()) return {};
+  WorkspacePool pool(engine);
+  auto workspace = pool.borrow();
+  EXPECT_TRUE(workspace.ok());
+  const auto shapes = tiny.layer_shapes();
+  test::ReferenceCache cache(shapes, 32);
+  std::vector<float> all;
+  for (const std::vector<int32_t>& tokens : {std::vector<int32_t>{3, 1, 4, 1, 5}, {9}}) {
+    test::OwnedBatch batch;
+    EXPECT_TRUE(batch.add(cache, tokens).ok());
+    const Status status = (*plan)->run(batch.finish(tiny.shape().vocab), **workspace);
+    EXPECT_TRUE(status.ok()) << status.message();
+    batch.commit();
+    const auto results = batch.results(tiny.shape().vocab);
+    all.insert(all.end(), results.begin(), results.end());
+  }
+  return all;
+}
+
+TEST(Fusion, ChangesNoBit) {
+  const test::TinyGraph tiny;
+  const std::vector<float> plain = run(tiny, {false, false, false, false}, {});
+  ASSERT_EQ(plain.size(), 6U * 30);
+  for (unsigned mask = 1; mask < 16; ++mask) {
+    const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0, (mask & 4) != 0,
+                                  (mask & 8) != 0};
+    EXPECT_EQ(run(tiny, fusion, {}), plain) << "fusion " << mask;
+  }
+}
+
+TEST(Fusion, WaysAroundMissingKernelsChangeNoBit) {
+  test::TinyShape shape;
+  shape.v_type = DType::kBF16;
+  const test::TinyGraph tiny(shape);
+  const std::vector<float> plain = run(tiny, {false, false, false, false}, {});
+  ASSERT_FALSE(plain.empty());
+  for (unsigned mask = 0; mask < 8; ++mask) {
+    test::ReferenceEngine::Options engine;
+    engine.gate_up = (mask & 1) == 0;
+    engine.mixed_stacks = (mask & 2) == 0;
+    engine.stacks = (mask & 4) == 0;
+    EXPECT_EQ(run(tiny, {}, engine), plain) << "engine " << mask;
+  }
+}
+
+TEST(Fusion, MissingKernelsSplitWhatTheyMust) {
+  test::TinyShape shape;
+  shape.layers = 1;
+  shape.v_type = DType::kF16;
+  const test::TinyGraph tiny(shape);
+  CompileOptions options;
+  options.max_seq_len = 8;
+  test::ReferenceEngine::Options picky;
+  picky.gate_up = false;
+  picky.mixed_stacks = false;
+  const auto plan = compile(tiny.graph(), std::make_shared<test::ReferenceEngine>(picky), options);
+  ASSERT_TRUE(plan.ok());
+  std::string text;
+  std::vector<SiteSlice> sites;
+  for (const Instruction& instruction : plan.value()->instructions()) {
+    text += std::string(op_name(instruction.op)) + " ";
+    const auto slices = plan.value()->sites(instruction);
+    sites.insert(sites.end(), slices.begin(), slices.end());
+  }
+  EXPECT_EQ(text,
+            "rope_angles embed tap rms_norm linear linear linear rope_append attention linear "
+            "rms_norm linear swiglu pack linear tap select_rows rms_norm linear logits ");
+  // Each site is named once, wherever its product went: 7 of the layer and the logits.
+  EXPECT_EQ(sites.size(), 8U);
+}
+
+}  // namespace
+}  // namespace gen::graph

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that the builder refuses shapes and orders that do not fit, reports the first mistake, and
+// that a good graph keeps what it was told.
+#include "graph/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "support/tiny_graph.h"
+
+namespace gen::graph {
+namespace {
+
+engine::WeightSource weight(const char* name, int64_t rows, int64_t cols) {
+  return {name, DType::kF32, rows, cols, {}, false};
+}
+
+TEST(GraphBuilder, KeepsWhatItWasTold) {
+  const test::TinyGraph tiny;
+  const Graph& graph = tiny.graph();
+  EXPECT_EQ(graph.vocab, 30);
+  EXPECT_EQ(graph.logits, 30);
+  EXPECT_EQ(graph.hidden, 24);
+  EXPECT_EQ(graph.n_taps, 3);
+  ASSERT_EQ(graph.layers.size(), 2U);
+  EXPECT_EQ(graph.layers[1].n_kv_heads, 2);
+  EXPECT_EQ(graph.weights.size(), 1U + 2 * 7 + 1);
+}
+
+TEST(GraphBuilder, SelectingTwiceIsOnce) {
+  GraphBuilder builder;
+  const ValueId x = builder.select_rows(builder.embed(weight("e", 3, 4)));
+  EXPECT_EQ(builder.select_rows(x), x);
+}
+
+struct Mistake {
+  const char* name;
+  std::function<void(GraphBuilder&, ValueId)> make;  // after an embedding of 8 columns
+  Code code;
+  const char* says;
+};
+
+class GraphMistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(GraphMistakes, AreReported) {
+  GraphBuilder builder;
+  const ValueId x = builder.embed(weight("table", 10, 8));
+  GetParam().make(builder, x);
+  // What follows a mistake changes nothing about it.
+  builder.logits(builder.linear(builder.select_rows(x), weight("head", 10, 8), {}, 0));
+  const auto graph = builder.finish();
+  ASSERT_FALSE(graph.ok());
+  EXPECT_EQ(graph.status().code(), GetParam().code);
+  EXPECT_NE(std::string(graph.status().message()).find(GetParam().says), std::string::npos)
+      << graph.status().message();
+}
+
+AttentionSpec heads(int32_t n, int32_t kv, int32_t dim) {
+  AttentionSpec spec;
+  spec.n_heads = n;
+  spec.n_kv_heads = kv;
+  spec.k_dim = spec.v_dim = dim;
+  return spec;
+}
+
+const Mistake kMistakes[] = {
+    {"second_embedding", [](GraphBuilder& b, ValueId) { b.embed(weight("again", 3, 8)); },
+     Code::kInternal, "embedding"},
+    {"short_norm", [](GraphBuilder& b, ValueId x) { b.rms_norm(x, std::vector<float>(7), 1e-5F); },
+     Code::kFormat, "7 values for rows of 8"},
+    {"narrow_weight", [](GraphBuilder& b, ValueId x) { b.linear(x, weight("w", 4, 9), {}, 0); },
+     Code::kFormat, "w: 4 x 9 does not take rows of 8"},
+    {"empty_weight", [](GraphBuilder& b, ValueId x) { b.linear(x, weight("w", 0, 8), {}, 0); },
+     Code::kFormat, "w: 0 x 8"},
+    {"long_bias",
+     [](GraphBuilder& b, ValueId x) { b.linear(x, weight("w", 4, 8), std::vector<float>(5), 0); },
+     Code::kFormat, "bias of 5 values for 4"},
+    {"uneven_sum",
+     [](GraphBuilder& b, ValueId x) { b.add(x, b.linear(x, weight("w", 4, 8), {}, 0)); },
+     Code::kFormat, "rows of 8 cannot be added to rows of 4"},
+    {"sum_of_all_and_selected", [](GraphBuilder& b, ValueId x) { b.add(x, b.select_rows(x)); },
+     Code::kFormat, "cannot be added"},
+    {"uneven_gate",
+     [](GraphBuilder& b, ValueId x) { b.swiglu(x, b.linear(x, weight("w", 4, 8), {}, 0)); },
+     Code::kFormat, "gate of 8"},
+    {"unknown_value", [](GraphBuilder& b, ValueId x) { b.add(x, ValueId{77}); }, Code::kInternal,
+     "not there"},
+    {"odd_rotation",
+     [](GraphBuilder& b, ValueId) {
+       b.rope_table({engine::RopeKind::kHalves, 3, {1.0F}, 1.0F});
+     },
+     Code::kInternal, "3 dimensions"},
+    {"layer_order", [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, x, 1, heads(2, 2, 4)); },
+     Code::kInternal, "cache layer 1"},
+    {"uneven_heads", [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, x, 0, heads(3, 2, 4)); },
+     Code::kFormat, "layer 0"},
+    {"narrow_keys",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId k = b.linear(x, weight("k", 2, 8), {}, 0);
+       b.rope_append(x, k, x, 0, heads(2, 1, 4));
+     },
+     Code::kFormat, "layer 0: q, k, v of 8, 2, 8"},
+    {"long_head_norm",
+     [](GraphBuilder& b, ValueId x) {
+       b.rope_append(x, x, x, 0, heads(2, 2, 4), std::vector<float>(8));
+     },
+     Code::kFormat, "head norms of 8"},
+    {"wide_rotation",
+     [](GraphBuilder& b, ValueId x) {
+       AttentionSpec spec = heads(2, 2, 4);
+       spec.rope = b.rope_table({engine::RopeKind::kHalves, 6, {1.0F, 1.0F, 1.0F}, 1.0F});
+       b.rope_append(x, x, x, 0, spec);
+     },
+     Code::kInternal, "rotary table"},
+    {"attention_without_rope", [](GraphBuilder& b, ValueId x) { b.attention(x, 0); },
+     Code::kInternal, "layer 0"},
+    {"q_used_twice", [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, x, 0, heads(2, 2, 4)); },
+     Code::kInternal, "another use"},
+    {"tap_order", [](GraphBuilder& b, ValueId x) { b.tap(1, x); }, Code::kInternal, "tap 1"},
+    {"tap_of_selected", [](GraphBuilder& b, ValueId x) { b.tap(0, b.select_rows(x)); },
+     Code::kInternal, "tap 0"},
+    {"logits_of_all", [](GraphBuilder& b, ValueId x) { b.logits(x); }, Code::kInternal,
+     "selected rows"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, GraphMistakes, testing::ValuesIn(kMistakes),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(GraphBuilder, NeedsLogits) {
+  GraphBuilder builder;
+  builder.embed(weight("table", 10, 8));
+  EXPECT_EQ(builder.finish().status().code(), Code::kInternal);
+}
+
+}  // namespace
+}  // namespace gen::graph

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that workspaces come back to their pool, and that a steady decode step takes no memory at
+// all: neither through the engine's allocator nor through operator new, which this file replaces
+// with one that counts.
+#include "graph/workspace.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "graph/execution_plan.h"
+#include "support/counting_allocator.h"
+#include "support/reference_cache.h"
+#include "support/reference_engine.h"
+#include "support/tiny_graph.h"
+
+namespace {
+std::atomic<size_t> news{0};
+
+void* counted(size_t bytes, size_t align) {
+  ++news;
+  const size_t size = (bytes + align - 1) / align * align;
+  void* pointer = std::aligned_alloc(align, size == 0 ? align : size);
+  if (pointer == nullptr) throw std::bad_alloc();
+  return pointer;
+}
+}  // namespace
+
+void* operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(size_t bytes, std::align_val_t align) {
+  return counted(bytes, static_cast<size_t>(align));
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
+
+namespace gen::graph {
+namespace {
+
+/// Operations that compute nothing, so that only the plan's own allocations count.
+class IdleEngine final : public engine::Engine {
+ public:
+  explicit IdleEngine(Allocator& allocator) : inner_({}, allocator) {}
+  [[nodiscard]] const char* name() const noexcept override { return "idle"; }
+  [[nodiscard]] Allocator& memory() const noexcept override { return inner_.memory(); }
+  Result<std::unique_ptr<engine::Weight>> prepare(
+      engine::WeightRole role, std::span<const engine::WeightSource> sources) override {
+    return inner_.prepare(role, sources);
+  }
+  [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override {
+    return inner_.activation_bytes(forms, cols);
+  }
+  Result<std::unique_ptr<engine::Stream>> new_stream() override { return inner_.new_stream(); }
+  Status embed(engine::Stream&, const engine::EmbedArgs&) override { return {}; }
+  Status pack(engine::Stream&, const engine::PackArgs&) override { return {}; }
+  Status rms_norm(engine::Stream&, const engine::RmsNormArgs&) override { return {}; }
+  Status linear(engine::Stream&, const engine::LinearArgs&) override { return {}; }
+  Status rope_angles(engine::Stream&, const engine::RopeAnglesArgs&) override { return {}; }
+  Status rope_append(engine::Stream&, const engine::RopeAppendArgs&) override { return {}; }
+  Status attention(engine::Stream&, const engine::AttentionArgs&) override { return {}; }
+  Status select_rows(engine::Stream&, const engine::SelectRowsArgs&) override { return {}; }
+  Status add(engine::Stream&, const engine::AddArgs&) override { return {}; }
+  Status swiglu(engine::Stream&, const engine::SwiGluArgs&) override { return {}; }
+  Status download(engine::Stream&, void*, const void*, size_t) override { return {}; }
+  Status finish(engine::Stream&) override { return {}; }
+
+ private:
+  test::ReferenceEngine inner_;
+};
+
+TEST(Workspace, SteadyStepsTakeNoMemory) {
+  const test::TinyGraph tiny;
+  const auto shapes = tiny.layer_shapes();
+  test::CountingAllocator allocator;
+  auto engine = std::make_shared<IdleEngine>(allocator);
+  CompileOptions options;
+  options.max_seq_len = 64;
+  const auto plan = compile(tiny.graph(), engine, options);
+  ASSERT_TRUE(plan.ok());
+  WorkspacePool pool(engine);
+  test::ReferenceCache first(shapes, 64);
+  test::ReferenceCache second(shapes, 64);
+  test::OwnedBatch batch;
+  ASSERT_TRUE(batch.add(first, std::vector<int32_t>{1}).ok());
+  ASSERT_TRUE(batch.add(second, std::vector<int32_t>{2, 3, 4}).ok());
+  batch.parents = {-1, -1, 1, 1};  // a tree needs bits, too
+  batch.finish(30);
+  const auto step = [&] {
+    auto workspace = pool.borrow();
+    return workspace.ok() && plan.value()->run(batch.batch, **workspace).ok();
+  };
+  ASSERT_TRUE(step());
+  const size_t allocations = allocator.calls;
+  const size_t before = news;
+  bool all = true;
+  for (int i = 0; i < 10; ++i) all = step() && all;
+  EXPECT_EQ(news, before);
+  EXPECT_EQ(allocator.calls, allocations);
+  EXPECT_TRUE(all);
+  EXPECT_GT(before, 0U);  // the counter counts
+}
+
+TEST(WorkspacePool, LendsTheLastOneBack) {
+  test::CountingAllocator allocator;
+  auto engine =
+      std::make_shared<test::ReferenceEngine>(test::ReferenceEngine::Options(), allocator);
+  WorkspacePool pool(engine);
+  Workspace* first = nullptr;
+  {
+    const auto lease = pool.borrow();
+    ASSERT_TRUE(lease.ok());
+    first = &**const_cast<Result<WorkspacePool::Lease>&>(lease);
+    ASSERT_TRUE(first->reserve(1000, 500).ok());
+  }
+  {
+    auto again = pool.borrow();
+    auto other = pool.borrow();
+    ASSERT_TRUE(again.ok() && other.ok());
+    EXPECT_EQ(&**again, first);
+    EXPECT_NE(&**other, first);
+    EXPECT_EQ(pool.bytes(), 1500U);
+  }
+}
+
+TEST(WorkspacePool, FailedGrowthLeavesItUsable) {
+  test::CountingAllocator allocator;
+  auto engine =
+      std::make_shared<test::ReferenceEngine>(test::ReferenceEngine::Options(), allocator);
+  WorkspacePool pool(engine);
+  auto lease = pool.borrow();
+  ASSERT_TRUE(lease.ok());
+  Workspace& workspace = **lease;
+  ASSERT_TRUE(workspace.reserve(100, 100).ok());
+  allocator.fail_at = allocator.calls;
+  EXPECT_EQ(workspace.reserve(1000, 100).code(), Code::kOutOfMemory);
+  EXPECT_EQ(pool.bytes(), 100U);  // what was too small is gone, the rest stays
+  EXPECT_TRUE(workspace.reserve(1000, 100).ok());
+  EXPECT_EQ(pool.bytes(), 1100U);
+}
+
+TEST(WorkspacePool, ThreadsBorrowAtOnce) {
+  auto engine = std::make_shared<test::ReferenceEngine>();
+  WorkspacePool pool(engine);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 100; ++round) {
+        auto lease = pool.borrow();
+        ASSERT_TRUE(lease.ok());
+        ASSERT_TRUE((**lease).reserve(64, 64).ok());
+        static_cast<void>(pool.bytes());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(pool.bytes(), 4U * 128);
+}
+
+}  // namespace
+}  // namespace gen::graph

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// CountingAllocator: counts what is taken and given back, and fails the nth request on demand.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "base/allocator.h"
+
+namespace gen::test {
+
+/// Threads: any.
+class CountingAllocator final : public Allocator {
+ public:
+  Status allocate(size_t bytes, size_t align, void** out) noexcept override {
+    *out = nullptr;
+    if (calls.fetch_add(1) == fail_at) return error(Code::kOutOfMemory, "no %zu bytes", bytes);
+    GEN_TRY(system_allocator().allocate(bytes, align, out));
+    live_bytes += bytes;
+    ++live_blocks;
+    return {};
+  }
+  void release(void* pointer, size_t bytes) noexcept override {
+    if (pointer != nullptr) {
+      live_bytes -= bytes;
+      --live_blocks;
+    }
+    system_allocator().release(pointer, bytes);
+  }
+
+  std::atomic<size_t> calls{0};
+  std::atomic<size_t> live_bytes{0};
+  std::atomic<size_t> live_blocks{0};
+  size_t fail_at = ~size_t{0};  // index of the request that fails, counted from 0
+};
+
+}  // namespace gen::test

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReferenceEngine: every operation of engine.h as plain loops in double precision, one thread, no
+// layout tricks. An oracle for other engines and a stand-in where a test is about the plan. It can
+// refuse kinds of weights, so that the ways around missing kernels are tested, too.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "engine/engine.h"
+#include "quant/format.h"
+
+namespace gen::test {
+
+class ReferenceStream final : public engine::Stream {};
+
+class ReferenceWeight final : public engine::Weight {
+ public:
+  [[nodiscard]] int64_t out_features() const noexcept override { return rows / (gated ? 2 : 1); }
+  [[nodiscard]] int64_t in_features() const noexcept override { return cols; }
+  [[nodiscard]] uint32_t activation_forms() const noexcept override { return engine::kActF32; }
+  [[nodiscard]] size_t resident_bytes() const noexcept override {
+    return borrowed ? 0 : values.size() * sizeof(float);
+  }
+  [[nodiscard]] size_t stream_bytes() const noexcept override {
+    return values.size() * sizeof(float);
+  }
+
+  int64_t rows = 0;
+  int64_t cols = 0;
+  bool gated = false;
+  bool borrowed = false;  // claims to point at its source
+  std::vector<float> values;
+};
+
+class ReferenceEngine final : public engine::Engine {
+ public:
+  struct Options {
+    bool gate_up = true;       // has gated products
+    bool mixed_stacks = true;  // stacks weights of different types
+    bool stacks = true;        // stacks weights at all
+    bool borrow = false;       // claims to point at lasting sources
+  };
+
+  ReferenceEngine() = default;
+  explicit ReferenceEngine(Options options, Allocator& allocator = system_allocator())
+      : options_(options), allocator_(allocator) {}
+
+  [[nodiscard]] const char* name() const noexcept override { return "reference"; }
+  [[nodiscard]] Allocator& memory() const noexcept override { return allocator_; }
+
+  Result<std::unique_ptr<engine::Weight>> prepare(
+      engine::WeightRole role, std::span<const engine::WeightSource> sources) override {
+    const bool gated = role == engine::WeightRole::kGateUp;
+    if (gated && !options_.gate_up) return error(Code::kUnsupported, "no gated products");
+    if (!gated && sources.size() > 1 && !options_.stacks) {
+      return error(Code::kUnsupported, "no stacks");
+    }
+    auto weight = std::make_unique<ReferenceWeight>();
+    weight->gated = gated;
+    weight->borrowed = options_.borrow;
+    for (const engine::WeightSource& source : sources) {
+      if (source.type != sources[0].type && !options_.mixed_stacks) {
+        return error(Code::kUnsupported, "no mixed stacks");
+      }
+      const quant::Format* format = quant::find_format(source.type);
+      if (format == nullptr) return error(Code::kUnsupported, "%s", dtype_name(source.type));
+      uint64_t row_bytes = 0;
+      if (!dtype_row_bytes(source.type, static_cast<uint64_t>(source.cols), &row_bytes) ||
+          source.data.size() != row_bytes * static_cast<uint64_t>(source.rows) ||
+          (weight->cols != 0 && weight->cols != source.cols)) {
+        return error(Code::kFormat, "%s does not fit", source.name);
+      }
+      weight->cols = source.cols;
+      weight->rows += source.rows;
+      const size_t before = weight->values.size();
+      weight->values.resize(before + static_cast<size_t>(source.rows * source.cols));
+      format->decode(source.data.data(), weight->values.data() + before, source.rows * source.cols);
+    }
+    return std::unique_ptr<engine::Weight>(std::move(weight));
+  }
+
+  [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override {
+    const auto bytes = static_cast<size_t>(cols) * sizeof(float);
+    return forms == 0 ? 0 : (bytes + 63) / 64 * 64;
+  }
+
+  Result<std::unique_ptr<engine::Stream>> new_stream() override {
+    return std::unique_ptr<engine::Stream>(std::make_unique<ReferenceStream>());
+  }
+
+  Status embed(engine::Stream&, const engine::EmbedArgs& args) override {
+    const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      const int64_t id = args.ids[static_cast<size_t>(t)];
+      for (int64_t d = 0; d < args.y.cols; ++d) {
+        args.y.data[t * args.y.stride + d] =
+            weight.values[static_cast<size_t>(id * weight.cols + d)] * args.scale;
+      }
+    }
+    return {};
+  }
+
+  Status pack(engine::Stream&, const engine::PackArgs& args) override {
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      std::memcpy(packed_row(args.y, t), args.x.data + t * args.x.stride,
+                  static_cast<size_t>(args.x.cols) * sizeof(float));
+    }
+    return {};
+  }
+
+  Status rms_norm(engine::Stream&, const engine::RmsNormArgs& args) override {
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      std::vector<float> row(args.x.data + t * args.x.stride,
+                             args.x.data + t * args.x.stride + args.x.cols);
+      normalise(row.data(), args.x.cols, args.w, args.eps);
+      write(row, t, args.y, args.packed);
+    }
+    return {};
+  }
+
+  Status linear(engine::Stream&, const engine::LinearArgs& args) override {
+    const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
+    const int64_t n = weight.out_features();
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      const float* x = packed_row(args.x, t);
+      for (int64_t o = 0; o < n; ++o) {
+        double sum = dot(weight, o, x) + bias(args, o);
+        if (weight.gated) {
+          sum = static_cast<double>(static_cast<float>(sum));
+          const auto up =
+              static_cast<double>(static_cast<float>(dot(weight, o + n, x) + bias(args, o + n)));
+          sum = sum / (1.0 + std::exp(-sum)) * up;
+        }
+        auto value = static_cast<float>(sum);
+        if (args.residual.data != nullptr) {
+          value += args.residual.data[t * args.residual.stride + o];
+        }
+        args.y.data[t * args.y.stride + o] = value;
+      }
+    }
+    return {};
+  }
+
+  Status rope_angles(engine::Stream&, const engine::RopeAnglesArgs& args) override {
+    for (int64_t t = 0; t < args.cs.rows; ++t) {
+      for (int32_t i = 0; i < args.table->n_dims / 2; ++i) {
+        const double angle = static_cast<double>(args.positions[static_cast<size_t>(t)]) *
+                             static_cast<double>(args.table->inv_freq[i]);
+        float* cs = args.cs.data + t * args.cs.stride + 2 * i;
+        cs[0] = static_cast<float>(std::cos(angle) * static_cast<double>(args.table->magnitude));
+        cs[1] = static_cast<float>(std::sin(angle) * static_cast<double>(args.table->magnitude));
+      }
+    }
+    return {};
+  }
+
+  Status rope_append(engine::Stream&, const engine::RopeAppendArgs& args) override {
+    for (const engine::SequenceRows& rows : args.sequences) {
+      for (int32_t i = 0; i < rows.n_rows; ++i) {
+        const int64_t t = rows.first_row + i;
+        for (int32_t h = 0; h < args.n_heads; ++h) {
+          float* q = args.q.data + t * args.q.stride + int64_t{h} * args.k_dim;
+          if (args.q_norm != nullptr) normalise(q, args.k_dim, args.q_norm, args.norm_eps);
+          rotate(q, args, t);
+        }
+        for (int32_t g = 0; g < args.n_kv_heads; ++g) {
+          const float* k = args.k.data + t * args.k.stride + int64_t{g} * args.k_dim;
+          std::vector<float> head(k, k + args.k_dim);
+          if (args.k_norm != nullptr) {
+            normalise(head.data(), args.k_dim, args.k_norm, args.norm_eps);
+          }
+          rotate(head.data(), args, t);
+          std::memcpy(place(rows.view.k, rows.first_entry + i, g), head.data(),
+                      head.size() * sizeof(float));
+          std::memcpy(place(rows.view.v, rows.first_entry + i, g),
+                      args.v.data + t * args.v.stride + int64_t{g} * args.v_dim,
+                      static_cast<size_t>(args.v_dim) * sizeof(float));
+        }
+      }
+    }
+    return {};
+  }
+
+  Status attention(engine::Stream&, const engine::AttentionArgs& args) override {
+    const int64_t cols = int64_t{args.n_heads} * args.v_dim;
+    for (const engine::SequenceRows& rows : args.sequences) {
+      for (int32_t i = 0; i < rows.n_rows; ++i) {
+        std::vector<float> out(static_cast<size_t>(cols));
+        for (int32_t h = 0; h < args.n_heads; ++h) attend(args, rows, i, h, out.data());
+        write(out, rows.first_row + i, args.out, args.packed);
+      }
+    }
+    return {};
+  }
+
+  Status select_rows(engine::Stream&, const engine::SelectRowsArgs& args) override {
+    for (int64_t i = 0; i < args.y.rows; ++i) {
+      std::memcpy(args.y.data + i * args.y.stride,
+                  args.x.data + int64_t{args.rows[static_cast<size_t>(i)]} * args.x.stride,
+                  static_cast<size_t>(args.y.cols) * sizeof(float));
+    }
+    return {};
+  }
+
+  Status add(engine::Stream&, const engine::AddArgs& args) override {
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      for (int64_t d = 0; d < args.y.cols; ++d) {
+        args.y.data[t * args.y.stride + d] =
+            args.a.data[t * args.a.stride + d] + args.b.data[t * args.b.stride + d];
+      }
+    }
+    return {};
+  }
+
+  Status swiglu(engine::Stream&, const engine::SwiGluArgs& args) override {
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      for (int64_t d = 0; d < args.y.cols; ++d) {
+        const auto gate = static_cast<double>(args.gate.data[t * args.gate.stride + d]);
+        const auto up = static_cast<double>(args.up.data[t * args.up.stride + d]);
+        args.y.data[t * args.y.stride + d] =
+            static_cast<float>(gate / (1.0 + std::exp(-gate)) * up);
+      }
+    }
+    return {};
+  }
+
+  Status download(engine::Stream&, void* host, const void* memory, size_t bytes) override {
+    std::memcpy(host, memory, bytes);
+    return {};
+  }
+  Status finish(engine::Stream&) override { return {}; }
+
+ private:
+  float* packed_row(const engine::Activations& rows, int64_t t) const {
+    return reinterpret_cast<float*>(rows.data + static_cast<size_t>(t) *
+                                                    activation_bytes(rows.forms, rows.cols));
+  }
+  void write(const std::vector<float>& row, int64_t t, const engine::MatrixView& y,
+             const engine::Activations& packed) const {
+    const size_t bytes = row.size() * sizeof(float);
+    if (y.data != nullptr) std::memcpy(y.data + t * y.stride, row.data(), bytes);
+    if (packed.data != nullptr) std::memcpy(packed_row(packed, t), row.data(), bytes);
+  }
+  static void normalise(float* row, int64_t n, const float* w, float eps) {
+    double squares = 0.0;
+    for (int64_t d = 0; d < n; ++d) squares += static_cast<double>(row[d]) * row[d];
+    const double scale =
+        1.0 / std::sqrt(squares / static_cast<double>(n) + static_cast<double>(eps));
+    for (int64_t d = 0; d < n; ++d) {
+      row[d] = static_cast<float>(static_cast<double>(row[d]) * scale * static_cast<double>(w[d]));
+    }
+  }
+  static double dot(const ReferenceWeight& weight, int64_t row, const float* x) {
+    double sum = 0.0;
+    for (int64_t c = 0; c < weight.cols; ++c) {
+      sum += static_cast<double>(weight.values[static_cast<size_t>(row * weight.cols + c)]) *
+             static_cast<double>(x[c]);
+    }
+    return sum;
+  }
+  static double bias(const engine::LinearArgs& args, int64_t n) {
+    return args.bias == nullptr ? 0.0 : static_cast<double>(args.bias[n]);
+  }
+  static void rotate(float* head, const engine::RopeAppendArgs& args, int64_t t) {
+    if (args.rope == engine::RopeKind::kNone) return;
+    for (int32_t i = 0; i < args.rope_dims / 2; ++i) {
+      const float* cs = args.cs.data + t * args.cs.stride + 2 * i;
+      const bool adjacent = args.rope == engine::RopeKind::kAdjacent;
+      float& a = head[adjacent ? 2 * i : i];
+      float& b = head[adjacent ? 2 * i + 1 : i + args.rope_dims / 2];
+      const auto x = static_cast<double>(a);
+      const auto y = static_cast<double>(b);
+      a = static_cast<float>(x * static_cast<double>(cs[0]) - y * static_cast<double>(cs[1]));
+      b = static_cast<float>(x * static_cast<double>(cs[1]) + y * static_cast<double>(cs[0]));
+    }
+  }
+  static std::byte* place(const engine::KvSide& side, int64_t entry, int32_t head) {
+    return side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
+  }
+  static bool sees(const engine::SequenceRows& rows, int32_t row, int64_t entry) {
+    const int64_t other = entry - rows.first_entry;
+    if (other > row) return false;
+    if (other < 0 || rows.visible == nullptr) return true;
+    const int64_t words = (rows.n_rows + 63) / 64;
+    return (rows.visible[row * words + other / 64] >> (other % 64) & 1U) != 0;
+  }
+  static void attend(const engine::AttentionArgs& args, const engine::SequenceRows& rows,
+                     int32_t row, int32_t head, float* out) {
+    const int64_t own = rows.first_entry + row;
+    const int32_t group = head / (args.n_heads / args.n_kv_heads);
+    const float* q =
+        args.q.data + (rows.first_row + row) * args.q.stride + int64_t{head} * args.k_dim;
+    std::vector<double> weights(static_cast<size_t>(own + 1), 0.0);
+    double total = 0.0;
+    for (int64_t e = 0; e <= own; ++e) {
+      if (!sees(rows, row, e) || (rows.view.window > 0 && own - e >= rows.view.window)) continue;
+      const auto* k = reinterpret_cast<const float*>(place(rows.view.k, e, group));
+      double score = 0.0;
+      for (int32_t d = 0; d < args.k_dim; ++d) {
+        score += static_cast<double>(q[d]) * static_cast<double>(k[d]);
+      }
+      score *= static_cast<double>(args.scale);
+      if (args.soft_cap > 0.0F) {
+        const auto cap = static_cast<double>(args.soft_cap);
+        score = cap * std::tanh(score / cap);
+      }
+      // Scores of tests are small, so no maximum is needed.
+      weights[static_cast<size_t>(e)] = std::exp(score);
+      total += std::exp(score);
+    }
+    for (int32_t d = 0; d < args.v_dim; ++d) {
+      double sum = 0.0;
+      for (int64_t e = 0; e <= own; ++e) {
+        const auto* v = reinterpret_cast<const float*>(place(rows.view.v, e, group));
+        sum += weights[static_cast<size_t>(e)] * static_cast<double>(v[d]);
+      }
+      out[int64_t{head} * args.v_dim + d] = static_cast<float>(sum / total);
+    }
+  }
+
+  Options options_;
+  Allocator& allocator_ = system_allocator();
+};
+
+}  // namespace gen::test
