@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#if __has_include("cache/registry.h")
 #include "cache/registry.h"
-#endif
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -43,9 +41,9 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
   if (options.allocator == nullptr) options.allocator = &system_allocator();
-#if __has_include("cache/registry.h")
-  if (!options.cache_factory) GEN_TRY(cache::check_cache_kind(options.kv_dtype));
-#endif
+  if (!options.cache_factory && cache::find_cache_kind(options.kv_dtype) == nullptr) {
+    return error(Code::kInvalidArgument, "unknown kv dtype \"%.40s\"", options.kv_dtype.c_str());
+  }
   return std::shared_ptr<const Generator>(
       new Generator(std::move(model), std::move(tokenizer), std::move(options)));
 }
@@ -53,11 +51,7 @@ Result<std::shared_ptr<const Generator>> Generator::create(
 Result<std::unique_ptr<cache::KvCache>> Generator::make_cache() const {
   const auto shapes = model_->layer_shapes();
   if (options_.cache_factory) return options_.cache_factory(shapes, options_.max_seq_len);
-#if !__has_include("cache/registry.h")
-  return error(Code::kUnsupported, "kv dtype %s", options_.kv_dtype.c_str());
-#else
   return cache::make_cache(options_.kv_dtype, shapes, options_.max_seq_len, *options_.allocator);
-#endif
 }
 
 Result<std::shared_ptr<Session>> Generator::new_session() const {
