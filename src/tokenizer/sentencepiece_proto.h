@@ -47,7 +47,7 @@ std::string serialize_sp_model(const SpModel& model);
 
 /// Checks a normalizer's precompiled character map: a size, a double-array trie (as darts-clone
 /// lays it out) and the replacement texts, each ended by a zero byte. Walks the whole trie: every
-/// step must stay inside, no node may be reached twice, values must be offsets into the texts, and
+/// step must stay inside, no way may go round, values must be offsets into the texts, and
 /// at most 32 keys may be prefixes of each other, the room that libsentencepiece has on its stack.
 Status check_charsmap(std::string_view charsmap);
 

@@ -40,6 +40,8 @@ Status check_segments(std::span<const TextSegment> segments) {
       return error(Code::kInvalidArgument, "text of more than %zu bytes", kMaxTextBytes);
     }
     total += segment.text.size();
+  }
+  for (const TextSegment& segment : segments) {
     const size_t valid = utf8_valid_prefix(segment.text);
     if (valid != segment.text.size()) {
       return error(Code::kTokenizer, "text is not utf-8 at byte %zu (0x%02x)", valid,

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tokens end generation, and which texts are control tokens whatever the file says.
+#include "tokenizer/end_texts.h"
+
+#include <gtest/gtest.h>
+
+#include "tokenizer/vocabularies.h"
+
+namespace gen::tokenizer {
+namespace {
+
+using test::add_token;
+using test::Ids;
+
+Ids end_tokens_of(VocabSpec spec) {
+  const auto tokenizer = test::must_create(std::move(spec));
+  if (!tokenizer) return {-1};
+  return {tokenizer->end_tokens().begin(), tokenizer->end_tokens().end()};
+}
+
+TEST(EndTexts, IdsGivenByTheFile) {
+  VocabSpec spec = test::sp_vocab({"a", "b"});
+  spec.eot = 260;
+  spec.eom = 259;
+  EXPECT_EQ(end_tokens_of(spec), (Ids{2, 259, 260}));
+  spec.eos = spec.eot = spec.eom = -1;
+  EXPECT_EQ(end_tokens_of(spec), Ids{});
+}
+
+TEST(EndTexts, KnownTextsOfControlTokens) {
+  VocabSpec spec = test::bpe_vocab({});
+  spec.eos = add_token(&spec, "<|endoftext|>", TokenType::kControl);
+  add_token(&spec, "<|im_start|>", TokenType::kControl);
+  add_token(&spec, "<|im_end|>", TokenType::kControl);
+  add_token(&spec, "<|eot_id|>", TokenType::kControl);
+  add_token(&spec, "<EOT>", TokenType::kUserDefined);
+  EXPECT_EQ(end_tokens_of(spec), (Ids{256, 258, 259}));
+}
+
+TEST(EndTexts, MarkersAreControlTokensWhateverTheFileSays) {
+  VocabSpec spec = test::bpe_vocab({});
+  add_token(&spec, "<|im_start|>", TokenType::kUserDefined);
+  add_token(&spec, "<|im_end|>", TokenType::kNormal);
+  const auto tokenizer = test::must_create(spec);
+  ASSERT_TRUE(tokenizer);
+  EXPECT_TRUE(tokenizer->is_control(256));
+  EXPECT_TRUE(tokenizer->is_control(257));
+  EXPECT_EQ(end_tokens_of(spec), Ids{257});
+}
+
+TEST(EndTexts, AMessageMayEndWhereATurnGoesOn) {
+  VocabSpec spec = test::bpe_vocab({});
+  add_token(&spec, "<|end|>", TokenType::kControl);
+  EXPECT_EQ(end_tokens_of(spec), Ids{256});
+  add_token(&spec, "<|return|>", TokenType::kControl);
+  add_token(&spec, "<|call|>", TokenType::kControl);
+  EXPECT_EQ(end_tokens_of(spec), (Ids{257, 258}));
+}
+
+}  // namespace
+}  // namespace gen::tokenizer
