@@ -79,7 +79,7 @@ Result<std::string> build_info() {
          ",\"cpu\":" + json_quote(gen::cpu_level_name(level)) + ",\"backends\":" +
          names_json(gen::engine::engine_rows(), [](const auto& row) { return row.name; }) +
          ",\"weight_types\":" + formats_json() + ",\"architectures\":" +
-         names_json(gen::model::arch::arch_rows(), [](const auto& row) { return row.name; }) +
+         names_json(gen::model::arch::architectures(), [](const auto& row) { return row.name; }) +
          ",\"kv\":" +
          names_json(gen::cache::cache_kinds(), [](const auto& row) { return row.name; }) + "}";
 }
