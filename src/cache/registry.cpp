@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache kinds of this build. See registry.h.
+// The cache kinds of this build and the checks they share. See registry.h.
 #include "cache/registry.h"
 
 #include <string>
@@ -10,9 +10,19 @@ namespace gen::cache {
 namespace {
 
 constexpr CacheKind kKinds[] = {
-    {"fp32", 32, false, ContiguousCache::create_fp32},
-    {"fp16", 16, true, ContiguousCache::create_fp16},
+    {"fp32", 32.0, false, engine::KvFormat::kF32, create_contiguous_cache},
+    {"fp16", 16.0, true, engine::KvFormat::kF16, create_contiguous_cache},
 };
+
+Status check_shape(const LayerShape& shape, size_t layer) {
+  if (shape.kv_heads < 1 || shape.k_dim < 1 || shape.v_dim < 1 || shape.window < 0) {
+    return error(Code::kInvalidArgument,
+                 "layer %zu: %d kv heads of %d and %d elements, window %d: counts must be at least "
+                 "1, the window at least 0",
+                 layer, shape.kv_heads, shape.k_dim, shape.v_dim, shape.window);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -25,15 +35,25 @@ const CacheKind* find_cache_kind(std::string_view name) noexcept {
   return nullptr;
 }
 
+Status check_cache_kind(std::string_view name) {
+  if (find_cache_kind(name) != nullptr) return {};
+  std::string known;
+  for (const CacheKind& kind : kKinds)
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+  return error(Code::kInvalidArgument, "unknown cache kind %.40s, known are %s",
+               std::string(name).c_str(), known.c_str());
+}
+
 Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
                                             std::span<const LayerShape> layers, int32_t capacity,
                                             Allocator& allocator) {
-  const CacheKind* row = find_cache_kind(kind);
-  if (row == nullptr) {
-    return error(Code::kInvalidArgument, "unknown cache kind %s",
-                 std::string(kind.substr(0, 60)).c_str());
+  GEN_TRY(check_cache_kind(kind));
+  if (capacity < 1) {
+    return error(Code::kInvalidArgument, "cache capacity %d is below 1", capacity);
   }
-  return row->create(layers, capacity, allocator);
+  for (size_t i = 0; i < layers.size(); ++i) GEN_TRY(check_shape(layers[i], i));
+  const CacheKind& row = *find_cache_kind(kind);
+  return row.create(row, layers, capacity, allocator);
 }
 
 }  // namespace gen::cache

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of cache kinds by name. A new kind is one row in registry.cpp and passes the
-// conformance test.
+// The table of cache kinds by name. A new kind is one file that implements KvCache and one row in
+// registry.cpp; the conformance test walks the table.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,18 +15,24 @@ namespace gen::cache {
 
 struct CacheKind {
   const char* name;       // "fp32"
-  double bits_per_value;  // stored bits for each key or value element
+  double bits_per_value;  // stored, scales included
   bool lossy;             // stored values differ from those written
-  /// An empty cache of `capacity` entries. `allocator` outlives it. kInvalidArgument for shapes or
-  /// a capacity that make no sense, kOutOfMemory.
-  Result<std::unique_ptr<KvCache>> (*create)(std::span<const LayerShape> layers, int32_t capacity,
+  engine::KvFormat format;
+  /// Arguments are checked by make_cache.
+  Result<std::unique_ptr<KvCache>> (*create)(const CacheKind& kind,
+                                             std::span<const LayerShape> layers, int32_t capacity,
                                              Allocator& allocator);
 };
 
+/// All kinds, the default one first.
 std::span<const CacheKind> cache_kinds() noexcept;
 /// nullptr for an unknown name.
 const CacheKind* find_cache_kind(std::string_view name) noexcept;
-/// kInvalidArgument naming an unknown kind, else as CacheKind::create.
+/// kInvalidArgument naming the known kinds.
+Status check_cache_kind(std::string_view name);
+
+/// An empty cache for `capacity` entries. `allocator` must outlive it. Errors: kInvalidArgument for
+/// an unknown kind, a capacity below 1 or a shape without heads or elements; kOutOfMemory.
 Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
                                             std::span<const LayerShape> layers, int32_t capacity,
                                             Allocator& allocator);
