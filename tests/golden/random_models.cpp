@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights, vocabulary and metadata of the random models. Spreads are chosen so that each layer
+// matters and the best token has a probability of some 0.05 to 0.6: with flat or saturated
+// probabilities a comparison would show nothing. See random_models.h.
+#include "golden/random_models.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "base/rng.h"
+#include "quant/format.h"
+#include "support/gguf_writer.h"
+#include "tensor/dtype.h"
+
+namespace gen::test {
+namespace {
+
+constexpr uint64_t kWidth = 256;
+constexpr uint64_t kFeedForward = 512;
+constexpr uint64_t kHeads = 4;
+constexpr uint64_t kKvHeads = 2;
+constexpr uint64_t kContext = 2048;
+
+struct Spec {
+  std::string name;
+  std::string arch;
+  DType format = DType::kF32;
+  uint64_t layers = 2;
+  uint64_t head_dim = 64;
+  bool tied = false;
+  std::string rope_scaling;  // "", "linear", "yarn", or "llama3" for a tensor of factors
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::vector<Spec> specs() {
+  std::vector<Spec> out;
+  for (const char* arch : {"llama", "qwen2", "qwen3"}) {
+    for (const DType format : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0,
+                               DType::kQ4_K, DType::kQ6_K}) {
+      Spec spec;
+      spec.arch = arch;
+      spec.format = format;
+      spec.name = spec.arch + "-" + lower(dtype_name(format));
+      // Heads of qwen3 are wider together than the model.
+      if (spec.arch == "qwen3") spec.head_dim = 128;
+      out.push_back(spec);
+    }
+  }
+  Spec variant;
+  variant.arch = "llama";
+  variant.layers = 3;
+  for (const char* scaling : {"linear", "yarn", "llama3"}) {
+    variant.rope_scaling = scaling;
+    variant.name = std::string("llama-") + scaling;
+    out.push_back(variant);
+  }
+  variant.rope_scaling.clear();
+  variant.tied = true;
+  variant.name = "llama-tied";
+  out.push_back(variant);
+  variant.format = DType::kQ8_0;
+  variant.name = "llama-tied-q8_0";
+  out.push_back(variant);
+  return out;
+}
+
+/// `n` numbers, uniform around `mean` with standard deviation `deviation`; a function of the
+/// model's shape and the tensor's name only, so that formats can be compared with each other.
+std::vector<float> random_values(const Spec& spec, std::string_view tensor, uint64_t n, double mean,
+                                 double deviation) {
+  const uint64_t seed = fingerprint(std::as_bytes(std::span(spec.arch.data(), spec.arch.size())));
+  const uint64_t stream = fingerprint(std::as_bytes(std::span(tensor.data(), tensor.size())));
+  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed),
+                                       static_cast<uint32_t>(seed >> 32)};
+  constexpr double kSqrt3 = 1.7320508075688772;
+  const double scale = deviation * kSqrt3 * 0x1p-31;
+  std::vector<float> out(n);
+  for (uint64_t i = 0; i < n; i += 4) {
+    const auto words = philox4x32({static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(stream),
+                                   static_cast<uint32_t>(stream >> 32)},
+                                  key);
+    for (uint64_t j = 0; j < 4 && i + j < n; ++j) {
+      out[i + j] = static_cast<float>(mean + scale * (static_cast<double>(words[j]) - 0x1p31));
+    }
+  }
+  return out;
+}
+
+class ModelWriter {
+ public:
+  explicit ModelWriter(const Spec& spec) : spec_(spec) {}
+
+  std::vector<std::byte> write() {
+    hyperparameters();
+    vocabulary();
+    // Untied, the embeddings are as large as a layer's output. Tied, they must do for the logits.
+    matrix("token_embd.weight", kWidth, vocab_, spec_.tied ? 0.12 : 0.5);
+    vector("output_norm.weight", kWidth, 1.0, 0.2);
+    if (!spec_.tied) matrix("output.weight", kWidth, vocab_, 0.11);
+    if (spec_.rope_scaling == "llama3") rope_factors();
+    for (uint64_t layer = 0; layer < spec_.layers; ++layer) block(layer);
+    return std::move(gguf_.build().bytes);
+  }
+
+ private:
+  void hyperparameters() {
+    const auto key = [this](const char* name) { return spec_.arch + "." + name; };
+    const auto number = [&](const char* name, uint64_t value) {
+      gguf_.set(key(name), static_cast<uint32_t>(value));
+    };
+    gguf_.set_string("general.architecture", spec_.arch);
+    gguf_.set_string("general.name", "random " + spec_.name);
+    number("context_length", kContext);
+    number("embedding_length", kWidth);
+    number("block_count", spec_.layers);
+    number("feed_forward_length", kFeedForward);
+    number("attention.head_count", kHeads);
+    number("attention.head_count_kv", kKvHeads);
+    number("rope.dimension_count", spec_.head_dim);
+    gguf_.set(key("attention.layer_norm_rms_epsilon"), 1e-5F);
+    gguf_.set(key("rope.freq_base"), spec_.arch == "qwen3" ? 1000000.0F : 10000.0F);
+    if (spec_.head_dim * kHeads != kWidth) {
+      number("attention.key_length", spec_.head_dim);
+      number("attention.value_length", spec_.head_dim);
+    }
+    if (spec_.rope_scaling == "linear" || spec_.rope_scaling == "yarn") {
+      gguf_.set_string(key("rope.scaling.type"), spec_.rope_scaling);
+      gguf_.set(key("rope.scaling.factor"), 4.0F);
+    }
+    if (spec_.rope_scaling == "yarn") number("rope.scaling.original_context_length", 512);
+  }
+
+  /// SentencePiece with bytes, letters, frequent groups of letters.
+  void vocabulary() {
+    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
+    std::vector<int32_t> types = {2, 3, 3};
+    constexpr const char* kHex = "0123456789ABCDEF";
+    for (size_t byte = 0; byte < 256; ++byte) {
+      tokens.push_back(std::string("<0x") + kHex[byte / 16] + kHex[byte % 16] + ">");
+      types.push_back(6);
+    }
+    const std::string space = "\xE2\x96\x81";
+    // A leading '_' stands for the space.
+    constexpr std::string_view kPieces =
+        "_t he _a in er on re _s at en _w it es or _b _m an _f ou _c is nd _d ar al ing _the "
+        "ed _h _p le ll st ic as ve om _l _g ent ow ro ly ay _in _n _to _of _and ch ri ot ld "
+        "_re ke ho _he se us id ir _was _it _on ur ion _on et gh ght ver am ut _be _for "
+        "_ a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P "
+        "Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9 . , : ; ! ? ' - ( )";
+    for (size_t begin = 0; begin < kPieces.size();) {
+      const size_t end = std::min(kPieces.find(' ', begin), kPieces.size());
+      std::string piece(kPieces.substr(begin, end - begin));
+      begin = end + 1;
+      if (piece[0] == '_') piece.replace(0, 1, space);
+      if (std::find(tokens.begin(), tokens.end(), piece) != tokens.end()) continue;
+      tokens.push_back(piece);
+      types.push_back(1);
+    }
+    vocab_ = tokens.size();
+    std::vector<float> scores(tokens.size(), 0.0F);
+    for (size_t i = 259; i < scores.size(); ++i) scores[i] = -static_cast<float>(i - 258);
+    gguf_.set_string("tokenizer.ggml.model", "llama");
+    gguf_.set_strings("tokenizer.ggml.tokens", tokens);
+    gguf_.set_array("tokenizer.ggml.scores", scores);
+    gguf_.set_array("tokenizer.ggml.token_type", types);
+    gguf_.set<uint32_t>("tokenizer.ggml.bos_token_id", 1);
+    gguf_.set<uint32_t>("tokenizer.ggml.eos_token_id", 2);
+    gguf_.set<uint32_t>("tokenizer.ggml.unknown_token_id", 0);
+    gguf_.set<bool>("tokenizer.ggml.add_bos_token", true);
+  }
+
+  void block(uint64_t layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const uint64_t q_size = spec_.head_dim * kHeads;
+    const uint64_t kv_size = spec_.head_dim * kKvHeads;
+    vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
+    product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
+    product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
+    product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
+    if (spec_.arch == "qwen2") {
+      vector(prefix + "attn_q.bias", q_size, 0.0, 0.4);
+      vector(prefix + "attn_k.bias", kv_size, 0.0, 0.4);
+      vector(prefix + "attn_v.bias", kv_size, 0.0, 0.4);
+    }
+    if (spec_.arch == "qwen3") {
+      vector(prefix + "attn_q_norm.weight", spec_.head_dim, 1.2, 0.3);
+      vector(prefix + "attn_k_norm.weight", spec_.head_dim, 1.2, 0.3);
+    }
+    product(prefix + "attn_output.weight", q_size, kWidth, 1.0);
+    vector(prefix + "ffn_norm.weight", kWidth, 1.0, 0.2);
+    product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
+    product(prefix + "ffn_up.weight", kWidth, kFeedForward, 1.0);
+    product(prefix + "ffn_down.weight", kFeedForward, kWidth, 1.0);
+  }
+
+  /// Divisors of the rotary frequencies: 1 for the fast half, up to 8 for the slow ones.
+  void rope_factors() {
+    std::vector<float> factors(spec_.head_dim / 2);
+    for (size_t i = 0; i < factors.size(); ++i) {
+      const float slow = static_cast<float>(2 * i) / static_cast<float>(factors.size()) - 1.0F;
+      factors[i] = 1.0F + 7.0F * std::max(0.0F, slow);
+    }
+    add("rope_freqs.weight", DType::kF32, {factors.size()}, factors);
+  }
+
+  /// A matrix that turns inputs of deviation 1 into outputs of deviation `gain`.
+  void product(const std::string& name, uint64_t inputs, uint64_t outputs, double gain) {
+    matrix(name, inputs, outputs, gain / std::sqrt(static_cast<double>(inputs)));
+  }
+  void matrix(const std::string& name, uint64_t cols, uint64_t rows, double deviation) {
+    add(name, spec_.format, {cols, rows}, random_values(spec_, name, cols * rows, 0.0, deviation));
+  }
+  void vector(const std::string& name, uint64_t n, double mean, double deviation) {
+    add(name, DType::kF32, {n}, random_values(spec_, name, n, mean, deviation));
+  }
+
+  void add(const std::string& name, DType type, const std::vector<uint64_t>& dims,
+           const std::vector<float>& values) {
+    const DTypeInfo* info = dtype_info(type);
+    std::vector<std::byte> data(values.size() / info->block_elements * info->block_bytes);
+    quant::find_format(type)->encode(values.data(), data.data(),
+                                     static_cast<int64_t>(values.size()));
+    gguf_.tensor(name, static_cast<uint32_t>(type), dims, std::move(data));
+  }
+
+  const Spec& spec_;
+  uint64_t vocab_ = 0;
+  GgufWriter gguf_;
+};
+
+}  // namespace
+
+std::vector<std::string> random_model_names() {
+  std::vector<std::string> names;
+  for (const Spec& spec : specs()) names.push_back(spec.name);
+  return names;
+}
+
+std::vector<std::byte> make_random_model(std::string_view name) {
+  for (const Spec& spec : specs()) {
+    if (spec.name == name) return ModelWriter(spec).write();
+  }
+  return {};
+}
+
+uint64_t fingerprint(std::span<const std::byte> bytes) {
+  uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const std::byte byte : bytes) {
+    hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001B3ULL;
+  }
+  return hash;
+}
+
+}  // namespace gen::test
