@@ -4,11 +4,12 @@
 // several runs after a warm-up. Every product is first compared, bit for bit, with the scalar
 // level's.
 //   linear_bench [--rows 1,128] [--outputs 2048] [--cols 2048] [--mib 64] [--threads 2] [--runs 5]
-//                [--format Q8_0] [--level avx512_vnni] [--peaks 1]
+//                [--format Q8_0] [--level avx512_vnni] [--peaks 1] [--cpu-time 1]
 // --mib is the memory that the weights of one measurement take, so that a large value measures
 // memory and a small one the caches.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,7 @@ struct Options {
   int32_t threads = 2;
   int runs = 5;
   bool peaks = false;
+  bool cpu_time = false;
   std::string format;
   std::string level;
 };
@@ -45,8 +47,11 @@ void print_peaks(int32_t threads) {
               cpu::measure_fma_f32(*pool.value(), level) * 1e-9);
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// Wall time, or the time this thread computed: of use with one thread on a busy machine.
+double now(bool cpu_time) {
+  timespec time = {};
+  clock_gettime(cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 double median(std::vector<double> values) {
@@ -105,7 +110,7 @@ bool bench(const Options& options, DType type, CpuLevel level) {
     // Enough products for a steady figure: at least a millisecond's worth a run.
     const size_t products = rows == 1 ? weights.size() : std::min<size_t>(weights.size(), 4);
     for (int run = 0; run <= options.runs; ++run) {
-      const double start = now();
+      const double start = now(options.cpu_time);
       for (size_t i = 0; i < products; ++i) {
         LinearArgs args;
         args.weight = weights[i].get();
@@ -113,7 +118,7 @@ bool bench(const Options& options, DType type, CpuLevel level) {
         args.y = {y.data(), rows, options.outputs, options.outputs};
         if (!engine->linear(*stream, args).ok()) return false;
       }
-      if (run > 0) seconds.push_back(now() - start);
+      if (run > 0) seconds.push_back(now(options.cpu_time) - start);
     }
     const double time = median(seconds) / static_cast<double>(products);
     const double spread = (*std::max_element(seconds.begin(), seconds.end()) -
@@ -165,6 +170,8 @@ int run(int argc, char** argv) {
       options.threads = static_cast<int32_t>(values[0]);
     } else if (name == "--peaks") {
       options.peaks = true;
+    } else if (name == "--cpu-time") {
+      options.cpu_time = true;
     } else if (name == "--runs") {
       options.runs = static_cast<int>(values[0]);
     } else {

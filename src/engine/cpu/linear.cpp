@@ -134,7 +134,7 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
   const bool gated = weight.role() == WeightRole::kGateUp;
   const size_t sums = static_cast<size_t>(row_chunk(args.y.rows) * kTileGroup * kTileRows) *
                       (gated ? 2 : 1) * sizeof(float);
-  const size_t scratch_bytes = sums + tile_scratch_bytes(weight.in_features());
+  const size_t scratch_bytes = sums + kTileScratchBytes;
   const Product product = {weight, args, context.kernels,
                            packed_row_bytes(args.x.forms, args.x.cols), scratch_bytes};
 

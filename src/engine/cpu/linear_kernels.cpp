@@ -14,7 +14,8 @@ constexpr QuantKernels kScalarKernels = {linear_q8_0_scalar, linear_q4_0_scalar,
 }  // namespace
 
 const QuantKernels* quant_kernels(CpuLevel level) noexcept {
-  const QuantKernels* fast = quant_kernels_simd(level);
+  const bool dot = level == CpuLevel::kAvx512Vnni || level == CpuLevel::kAvx512Bf16;
+  const QuantKernels* fast = dot ? quant_kernels_vnni() : quant_kernels_simd(level);
   return fast != nullptr ? fast : &kScalarKernels;
 }
 

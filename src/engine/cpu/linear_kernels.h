@@ -24,14 +24,12 @@ struct TileJob {
   int64_t rows = 0;
   float* acc = nullptr;  // [rows][acc_stride], 64-byte aligned, acc_stride a multiple of 16
   int64_t acc_stride = 0;
-  std::byte* scratch = nullptr;  // tile_scratch_bytes(cols), 64-byte aligned, of this thread
+  std::byte* scratch = nullptr;  // kTileScratchBytes, 64-byte aligned, of this thread
 };
 using TileKernel = void (*)(const TileJob& job);
 
-/// What a kernel may use to hold a decoded tile.
-constexpr size_t tile_scratch_bytes(int64_t cols) noexcept {
-  return static_cast<size_t>(cols) * 64;
-}
+/// What a kernel may use to hold decoded weights.
+inline constexpr size_t kTileScratchBytes = 48 * 1024;
 
 /// Float weights and the last step of all products (linear_float-inl.h).
 struct FloatKernels {
