@@ -47,7 +47,8 @@ void append_turn(const Model& model, const Session& session, const std::string& 
   if (!first) text.insert(0, "\n");
 
   const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
-  const uint32_t flags = GEN_ENCODE_PARSE_SPECIAL | (first ? GEN_ENCODE_ADD_BOS : 0U);
+  uint32_t flags = GEN_ENCODE_PARSE_SPECIAL;
+  if (first) flags |= GEN_ENCODE_ADD_BOS;
   size_t n = 0;
   check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, nullptr, 0, &n, &error),
         error);

@@ -41,7 +41,8 @@ class Model {
   /// for an inconsistent batch, kCancelled, kModel when logits are NaN or +inf (naming row and
   /// token).
   virtual Status forward(const graph::Batch& batch) const = 0;
-  /// Memory by key: "weights", "workspace", "mapped".
+  /// Memory by key: "weights", "workspace", "mapped"; "stream" is what one token reads of the
+  /// weights.
   virtual Result<size_t> memory(std::string_view key) const = 0;
 };
 

@@ -55,7 +55,9 @@ Result<size_t> PlanModel::memory(std::string_view key) const {
   if (key == "weights") return plan_->resident_bytes();
   if (key == "workspace") return workspaces_.bytes();
   if (key == "mapped") return mapped_bytes_;
-  return error(Code::kInvalidArgument, "no memory figure \"%.*s\" (weights, workspace, mapped)",
+  if (key == "stream") return plan_->stream_bytes();
+  return error(Code::kInvalidArgument,
+               "no memory figure \"%.*s\" (weights, workspace, mapped, stream)",
                static_cast<int>(std::min<size_t>(key.size(), 64)), key.data());
 }
 
