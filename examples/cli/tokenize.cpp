@@ -23,8 +23,9 @@ void tokenize(const Tokenize& options) {
   const std::string text((std::istreambuf_iterator<char>(std::cin)),
                          std::istreambuf_iterator<char>());
   const Tokenizer tokenizer = load_tokenizer(options.model);
-  const uint32_t flags =
-      (options.bos ? GEN_ENCODE_ADD_BOS : 0U) | (options.special ? GEN_ENCODE_PARSE_SPECIAL : 0U);
+  uint32_t flags = 0;
+  if (options.bos) flags |= GEN_ENCODE_ADD_BOS;
+  if (options.special) flags |= GEN_ENCODE_PARSE_SPECIAL;
   gen_error error;
   // No text gives more ids than bytes, one id in front and one added space.
   std::vector<int32_t> ids(text.size() + 2);
