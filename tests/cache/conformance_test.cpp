@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract that every cache kind keeps, over the whole table of registry.h: a plan changes
+// nothing, commit makes rows real, truncate forgets, capacity is exact, memory figures are true,
+// allocation failures leave nothing behind, and no kernel leaves the cache's memory.
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cache/guard_allocator.h"
+#include "cache/registry.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu_fixture.h"
+#include "tensor/half.h"
+
+namespace gen::cache {
+namespace {
+
+using engine::cpu::CpuBench;
+using engine::cpu::random_floats;
+
+const std::vector<LayerShape> kLayers = {
+    {2, 8, 8, 0, engine::RopeKind::kNone, 0},
+    {3, 5, 7, 4, engine::RopeKind::kNone, 0},
+    {1, 33, 16, 0, engine::RopeKind::kNone, 0},
+};
+
+class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
+ protected:
+  std::unique_ptr<KvCache> make(int32_t capacity) {
+    auto made = make_cache(GetParam()->name, kLayers, capacity, allocator_);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return std::move(made).value();
+  }
+
+  /// Rows as a model would bring them: entry e of layer l, always the same.
+  static std::vector<float> keys(int32_t layer, int32_t entry) {
+    const LayerShape& shape = kLayers[static_cast<size_t>(layer)];
+    return random_floats(static_cast<size_t>(shape.kv_heads * shape.k_dim),
+                         static_cast<uint32_t>(1000 * layer + entry));
+  }
+  static std::vector<float> values(int32_t layer, int32_t entry) {
+    const LayerShape& shape = kLayers[static_cast<size_t>(layer)];
+    return random_floats(static_cast<size_t>(shape.kv_heads * shape.v_dim),
+                         static_cast<uint32_t>(5000000 + 1000 * layer + entry));
+  }
+
+  /// Writes the planned rows of every layer as the engine does.
+  void write(KvCache& cache, const CachePlan& plan) {
+    for (int32_t layer = 0; layer < static_cast<int32_t>(kLayers.size()); ++layer) {
+      const LayerShape& shape = kLayers[static_cast<size_t>(layer)];
+      engine::SequenceRows rows;
+      rows.n_rows = plan.count;
+      rows.first_entry = plan.start;
+      rows.view = cache.view(layer, plan);
+      std::vector<float> k;
+      std::vector<float> v;
+      for (int32_t e = plan.start; e < plan.start + plan.count; ++e) {
+        for (float x : keys(layer, e)) k.push_back(x);
+        for (float x : values(layer, e)) v.push_back(x);
+      }
+      std::vector<float> q(static_cast<size_t>(plan.count * shape.kv_heads * shape.k_dim));
+      engine::RopeAppendArgs args;
+      const int64_t k_cols = shape.kv_heads * shape.k_dim;
+      const int64_t v_cols = shape.kv_heads * shape.v_dim;
+      args.q = {q.data(), plan.count, k_cols, k_cols};
+      args.k = {k.data(), plan.count, k_cols, k_cols};
+      args.v = {v.data(), plan.count, v_cols, v_cols};
+      args.n_heads = args.n_kv_heads = shape.kv_heads;
+      args.k_dim = shape.k_dim;
+      args.v_dim = shape.v_dim;
+      args.sequences = {&rows, 1};
+      ASSERT_TRUE(run_rope_append(*bench_, args).ok());
+    }
+  }
+
+  void append(KvCache& cache, int32_t n) {
+    auto plan = cache.plan(n);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    write(cache, *plan);
+    cache.commit(*plan);
+  }
+
+  static float read(const engine::KvSide& side, int32_t entry, int32_t head, int32_t element) {
+    const std::byte* at = side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
+    const auto index = static_cast<size_t>(element);
+    if (side.format == engine::KvFormat::kF32) return reinterpret_cast<const float*>(at)[index];
+    return f16_to_f32(reinterpret_cast<const uint16_t*>(at)[index]);
+  }
+
+  /// The first n entries of every layer are those that were written.
+  static void expect_content(KvCache& cache, int32_t n) {
+    const CachePlan now = {cache.length(), 0};
+    for (int32_t layer = 0; layer < static_cast<int32_t>(kLayers.size()); ++layer) {
+      const LayerShape& shape = kLayers[static_cast<size_t>(layer)];
+      const engine::KvView view = cache.view(layer, now);
+      for (int32_t e = 0; e < n; ++e) {
+        const std::vector<float> k = keys(layer, e);
+        const std::vector<float> v = values(layer, e);
+        for (int32_t head = 0; head < shape.kv_heads; ++head) {
+          for (int32_t d = 0; d < shape.k_dim; ++d) {
+            const float want = k[static_cast<size_t>(head * shape.k_dim + d)];
+            ASSERT_NEAR(read(view.k, e, head, d), want, tolerance(want));
+          }
+          for (int32_t d = 0; d < shape.v_dim; ++d) {
+            const float want = v[static_cast<size_t>(head * shape.v_dim + d)];
+            ASSERT_NEAR(read(view.v, e, head, d), want, tolerance(want));
+          }
+        }
+      }
+    }
+  }
+  static double tolerance(float want) {
+    if (!GetParam()->lossy) return 0.0;
+    return std::fabs(want) * 0x1p-11 + 0x1p-25;  // half a last place of binary16
+  }
+
+  GuardAllocator allocator_;
+  CpuBench bench_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CacheConformance, ::testing::ValuesIn([] {
+                           std::vector<const CacheKind*> kinds;
+                           for (const CacheKind& kind : cache_kinds()) kinds.push_back(&kind);
+                           return kinds;
+                         }()),
+                         [](const auto& row) { return std::string(row.param->name); });
+
+TEST_P(CacheConformance, StartsEmptyAndTellsWhatItIs) {
+  auto cache = make(10);
+  EXPECT_EQ(cache->length(), 0);
+  EXPECT_EQ(cache->capacity(), 10);
+  EXPECT_STREQ(cache->traits().kind, GetParam()->name);
+  EXPECT_EQ(cache->traits().lossy, GetParam()->lossy);
+  ASSERT_EQ(cache->layers().size(), kLayers.size());
+  EXPECT_EQ(cache->layers()[1].v_dim, 7);
+  EXPECT_EQ(cache->layers()[1].window, 4);
+  const double elements = 2 * (8 + 8) + 3 * (5 + 7) + 33 + 16;
+  EXPECT_EQ(static_cast<double>(cache->traits().bytes_per_entry),
+            elements * GetParam()->bits_per_value / 8);
+}
+
+TEST_P(CacheConformance, APlanChangesNothing) {
+  auto cache = make(10);
+  append(*cache, 3);
+  const MemoryUse before = cache->memory();
+  auto plan = cache->plan(5);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->start, 3);
+  EXPECT_EQ(plan->count, 5);
+  write(*cache, *plan);  // a step that fails after writing
+  EXPECT_EQ(cache->length(), 3);
+  EXPECT_EQ(cache->memory().payload, before.payload);
+  EXPECT_EQ(cache->memory().resident, before.resident);
+  expect_content(*cache, 3);
+  append(*cache, 2);  // and one that comes after it
+  EXPECT_EQ(cache->length(), 5);
+  expect_content(*cache, 5);
+}
+
+TEST_P(CacheConformance, ViewsShowCommittedAndPlannedEntries) {
+  auto cache = make(10);
+  append(*cache, 4);
+  auto plan = cache->plan(2);
+  ASSERT_TRUE(plan.ok());
+  const engine::KvView view = cache->view(1, *plan);
+  EXPECT_EQ(view.entries, 6);
+  EXPECT_EQ(view.kv_heads, 3);
+  EXPECT_EQ(view.k.head_dim, 5);
+  EXPECT_EQ(view.v.head_dim, 7);
+  EXPECT_EQ(view.window, 4);
+  EXPECT_EQ(view.key_form, engine::KeyForm::kRotated);
+  EXPECT_EQ(cache->view(0, CachePlan{4, 0}).entries, 4);
+}
+
+TEST_P(CacheConformance, CapacityIsExact) {
+  auto cache = make(7);
+  append(*cache, 6);
+  const Status full = cache->plan(2).status();
+  EXPECT_EQ(full.code(), Code::kCacheFull);
+  EXPECT_STREQ(full.message(), "the cache holds 6 of 7 entries, no room for 2 more");
+  EXPECT_EQ(cache->length(), 6);
+  append(*cache, 1);
+  EXPECT_EQ(cache->length(), 7);
+  EXPECT_TRUE(cache->plan(0).ok());
+  EXPECT_EQ(cache->plan(1).status().code(), Code::kCacheFull);
+  EXPECT_EQ(cache->plan(INT32_MAX).status().code(), Code::kCacheFull);
+  EXPECT_EQ(cache->plan(-1).status().code(), Code::kInvalidArgument);
+  expect_content(*cache, 7);
+  auto one = make(1);
+  append(*one, 1);
+  EXPECT_EQ(one->plan(1).status().code(), Code::kCacheFull);
+}
+
+TEST_P(CacheConformance, TruncateKeepsTheFirst) {
+  auto cache = make(10);
+  append(*cache, 8);
+  EXPECT_TRUE(cache->truncate(20).ok());
+  EXPECT_TRUE(cache->truncate(8).ok());
+  EXPECT_EQ(cache->length(), 8);
+  EXPECT_TRUE(cache->truncate(5).ok());
+  EXPECT_EQ(cache->length(), 5);
+  expect_content(*cache, 5);
+  append(*cache, 5);
+  EXPECT_EQ(cache->length(), 10);
+  expect_content(*cache, 10);
+  EXPECT_TRUE(cache->truncate(-3).ok());
+  EXPECT_EQ(cache->length(), 0);
+  append(*cache, 10);
+  expect_content(*cache, 10);
+}
+
+TEST_P(CacheConformance, MemoryFiguresAreTrue) {
+  auto cache = make(100);
+  EXPECT_EQ(cache->memory().resident, allocator_.live_bytes());
+  EXPECT_EQ(cache->memory().payload, 0u);
+  EXPECT_GT(cache->memory().metadata, 0u);
+  append(*cache, 10);
+  EXPECT_EQ(cache->memory().payload, 10 * cache->traits().bytes_per_entry);
+  EXPECT_EQ(cache->memory().resident, allocator_.live_bytes());
+  EXPECT_GE(cache->memory().resident, cache->memory().payload);
+  ASSERT_TRUE(cache->truncate(4).ok());
+  EXPECT_EQ(cache->memory().payload, 4 * cache->traits().bytes_per_entry);
+  cache.reset();
+  EXPECT_EQ(allocator_.live_blocks(), 0u);
+  EXPECT_FALSE(allocator_.bad_release());
+}
+
+TEST_P(CacheConformance, AFailingAllocatorLeavesNothingBehind) {
+  for (int succeed = 0;; ++succeed) {
+    GuardAllocator failing;
+    failing.fail_after(succeed);
+    auto made = make_cache(GetParam()->name, kLayers, 50, failing);
+    if (made.ok()) {
+      EXPECT_GT(succeed, 0);
+      break;
+    }
+    EXPECT_EQ(made.status().code(), Code::kOutOfMemory);
+    EXPECT_EQ(failing.live_blocks(), 0u);
+    ASSERT_LT(succeed, 100);
+  }
+}
+
+TEST_P(CacheConformance, GrowingNeverAllocates) {
+  auto cache = make(64);
+  append(*cache, 1);
+  const int before = allocator_.total();
+  for (int i = 0; i < 30; ++i) append(*cache, 2);
+  EXPECT_EQ(allocator_.total(), before);
+}
+
+TEST_P(CacheConformance, RandomStepsAgreeWithAList) {
+  std::mt19937 random(3);
+  auto cache = make(40);
+  int32_t length = 0;
+  for (int step = 0; step < 400; ++step) {
+    const auto n = static_cast<int32_t>(random() % 12);
+    switch (random() % 3) {
+      case 0:
+        ASSERT_TRUE(cache->truncate(n * 3).ok());
+        length = std::min(length, n * 3);
+        break;
+      case 1: {
+        auto dropped = cache->plan(n);
+        ASSERT_EQ(dropped.ok(), length + n <= 40);
+        if (dropped.ok()) write(*cache, *dropped);
+        break;
+      }
+      default:
+        if (length + n > 40) break;
+        append(*cache, n);
+        length += n;
+    }
+    ASSERT_EQ(cache->length(), length);
+  }
+  expect_content(*cache, length);
+}
+
+TEST_P(CacheConformance, SizesThatOverflowAreRefused) {
+  const std::vector<LayerShape> huge = {{INT32_MAX, INT32_MAX, INT32_MAX}};
+  const Status status = make_cache(GetParam()->name, huge, INT32_MAX, allocator_).status();
+  EXPECT_EQ(status.code(), Code::kOutOfMemory);
+  EXPECT_NE(std::string(status.message()).find("2147483647 entries"), std::string::npos);
+  const std::vector<LayerShape> large = {{1 << 10, 1 << 20, 1 << 20}};
+  EXPECT_EQ(make_cache(GetParam()->name, large, 1 << 20, allocator_).status().code(),
+            Code::kOutOfMemory);
+  EXPECT_EQ(allocator_.live_blocks(), 0u);
+}
+
+}  // namespace
+}  // namespace gen::cache
