@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/gguf/clean_name.h"
+
 namespace gen::model {
 namespace {
 
@@ -132,8 +134,9 @@ Status read_scaling(const KeyReader& keys, const HParams& h, RopeParams* rope) {
   } else if (type == "llama3") {
     rope->scaling = RopeScaling::kLlama3;
   } else {
-    return error(Code::kUnsupported, "%s \"%.32s\" is not supported (none, linear, yarn, llama3)",
-                 keys.key("rope.scaling.type").c_str(), type.c_str());
+    const int shown = gguf::is_clean_name(type) ? gguf::shown_length(type) : 0;
+    return error(Code::kUnsupported, "%s \"%.*s\" is not supported (none, linear, yarn, llama3)",
+                 keys.key("rope.scaling.type").c_str(), shown, type.c_str());
   }
   GEN_TRY(keys.integer_or("rope.scaling.original_context_length", h.context_length, 1, kMaxContext,
                           &rope->original_context));

@@ -2,6 +2,8 @@
 // The table of architectures. See registry.h.
 #include "model/arch/registry.h"
 
+#include "model/gguf/clean_name.h"
+
 namespace gen::model::arch {
 namespace {
 
@@ -22,8 +24,9 @@ Result<const Architecture*> find_architecture(const std::string& name) {
     known += known.empty() ? "" : ", ";
     known += row.name;
   }
-  return error(Code::kUnsupported, "architecture \"%.64s\" is not supported (%s)", name.c_str(),
-               known.c_str());
+  const int shown = gguf::is_clean_name(name) ? gguf::shown_length(name) : 0;
+  return error(Code::kUnsupported, "architecture \"%.*s\" is not supported (%s)", shown,
+               name.c_str(), known.c_str());
 }
 
 }  // namespace gen::model::arch

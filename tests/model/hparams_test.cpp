@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves the defaults of hyperparameters and that every value outside its range is refused with a
+// message that names key, value and limit.
+#include "model/hparams.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "model/gguf/gguf_file.h"
+#include "support/gguf_writer.h"
+
+namespace gen::model {
+namespace {
+
+using test::GgufWriter;
+using Change = std::function<void(GgufWriter&)>;
+
+/// A complete set, but for the keys that `change` writes itself.
+Result<HParams> read(const Change& change, const std::string& without = "") {
+  GgufWriter writer;
+  const auto set = [&](const char* key, uint32_t value) {
+    if (without != key) writer.set(std::string("llama.") + key, value);
+  };
+  writer.set_string("general.architecture", "llama");
+  set("context_length", 2048);
+  set("block_count", 3);
+  set("embedding_length", 64);
+  set("feed_forward_length", 160);
+  set("attention.head_count", 4);
+  if (without != "attention.layer_norm_rms_epsilon") {
+    writer.set("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  }
+  change(writer);
+  const std::vector<std::byte> bytes = writer.build().bytes;
+  auto file = gguf::GgufFile::parse(bytes);
+  if (!file.ok()) return file.status();
+  return read_hparams(file.value()->metadata());
+}
+
+TEST(HParams, Defaults) {
+  const auto h = read([](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().architecture, "llama");
+  EXPECT_EQ(h.value().context_length, 2048);
+  EXPECT_EQ(h.value().n_layers, 3);
+  EXPECT_EQ(h.value().hidden, 64);
+  EXPECT_EQ(h.value().feed_forward, 160);
+  EXPECT_EQ(h.value().n_heads, 4);
+  EXPECT_EQ(h.value().n_kv_heads, 4);
+  EXPECT_EQ(h.value().k_dim, 16);
+  EXPECT_EQ(h.value().v_dim, 16);
+  EXPECT_EQ(h.value().window, 0);
+  EXPECT_FLOAT_EQ(h.value().norm_eps, 1e-5F);
+  EXPECT_FLOAT_EQ(h.value().attention_scale, 0.25F);
+  EXPECT_EQ(h.value().rope.n_dims, 16);
+  EXPECT_EQ(h.value().rope.base, 10000.0);
+  EXPECT_EQ(h.value().rope.scaling, RopeScaling::kNone);
+  EXPECT_EQ(h.value().rope.original_context, 2048);
+}
+
+TEST(HParams, WhatFilesSay) {
+  const auto h = read([](GgufWriter& w) {
+    w.set("llama.attention.head_count_kv", uint64_t{2})
+        .set("llama.attention.key_length", uint16_t{32})
+        .set("llama.attention.value_length", uint8_t{24})
+        .set("llama.attention.sliding_window", uint32_t{100})
+        .set("llama.attention.scale", 0.5F)
+        .set("llama.rope.dimension_count", uint32_t{8})
+        .set("llama.rope.freq_base", 500000.0F)
+        .set_string("llama.rope.scaling.type", "yarn")
+        .set("llama.rope.scaling.factor", 8.0F)
+        .set("llama.rope.scaling.original_context_length", uint32_t{512})
+        .set("llama.rope.scaling.attn_factor", 1.25F)
+        .set("llama.rope.scaling.yarn_beta_fast", 16.0F);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().n_kv_heads, 2);
+  EXPECT_EQ(h.value().k_dim, 32);
+  EXPECT_EQ(h.value().v_dim, 24);
+  EXPECT_EQ(h.value().window, 100);
+  EXPECT_EQ(h.value().attention_scale, 0.5F);
+  EXPECT_EQ(h.value().rope.n_dims, 8);
+  EXPECT_EQ(h.value().rope.base, 500000.0);
+  EXPECT_EQ(h.value().rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(h.value().rope.factor, 8.0);
+  EXPECT_EQ(h.value().rope.original_context, 512);
+  EXPECT_EQ(h.value().rope.attn_factor, 1.25);
+  EXPECT_EQ(h.value().rope.yarn_beta_fast, 16.0);
+  EXPECT_EQ(h.value().rope.yarn_beta_slow, 1.0);
+}
+
+TEST(HParams, OldAndImplicitScaling) {
+  const auto old = read([](GgufWriter& w) { w.set("llama.rope.scale_linear", 4.0F); });
+  ASSERT_TRUE(old.ok());
+  EXPECT_EQ(old.value().rope.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(old.value().rope.factor, 4.0);
+  const auto zero = read([](GgufWriter& w) { w.set("llama.rope.scaling.factor", 0.0F); });
+  ASSERT_TRUE(zero.ok());
+  EXPECT_EQ(zero.value().rope.scaling, RopeScaling::kNone);
+  const auto none = read([](GgufWriter& w) {
+    w.set("llama.rope.scaling.factor", 4.0F).set_string("llama.rope.scaling.type", "none");
+  });
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none.value().rope.scaling, RopeScaling::kNone);
+}
+
+TEST(HParams, EqualLayersMayBeListed) {
+  const auto h = read(
+      [](GgufWriter& w) {
+        w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2, 2})
+            .set_array<int32_t>("llama.feed_forward_length", {96, 96, 96});
+      },
+      "feed_forward_length");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().n_kv_heads, 2);
+  EXPECT_EQ(h.value().feed_forward, 96);
+}
+
+struct Bad {
+  const char* name;
+  const char* without;  // the key that is left out, or ""
+  Change change;
+  Code code;
+  const char* says;
+};
+
+class BadHParams : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadHParams, AreRefused) {
+  const auto h = read(GetParam().change, GetParam().without);
+  ASSERT_FALSE(h.ok());
+  EXPECT_EQ(h.status().code(), GetParam().code) << h.status().message();
+  EXPECT_NE(std::string(h.status().message()).find(GetParam().says), std::string::npos)
+      << h.status().message();
+  EXPECT_EQ(std::string(h.status().message()).find('\n'), std::string::npos);
+}
+
+Change u32(const char* key, uint32_t value) {
+  return [=](GgufWriter& w) { w.set(std::string("llama.") + key, value); };
+}
+Change f32(const char* key, float value) {
+  return [=](GgufWriter& w) { w.set(std::string("llama.") + key, value); };
+}
+Change text(const char* key, const char* value) {
+  return [=](GgufWriter& w) { w.set_string(std::string("llama.") + key, value); };
+}
+Change nothing() {
+  return [](GgufWriter&) {};
+}
+
+constexpr Code kFormat = Code::kFormat;
+constexpr Code kUnsupported = Code::kUnsupported;
+const Bad kBad[] = {
+    {"no_context", "context_length", nothing(), kFormat, "llama.context_length"},
+    {"no_layers", "block_count", nothing(), kFormat, "llama.block_count"},
+    {"no_width", "embedding_length", nothing(), kFormat, "llama.embedding_length"},
+    {"no_feed_forward", "feed_forward_length", nothing(), kFormat, "llama.feed_forward_length"},
+    {"no_heads", "attention.head_count", nothing(), kFormat, "llama.attention.head_count"},
+    {"no_eps", "attention.layer_norm_rms_epsilon", nothing(), kFormat,
+     "llama.attention.layer_norm_rms_epsilon"},
+    {"zero_context", "context_length", u32("context_length", 0), kFormat,
+     "llama.context_length is 0, outside [1, 1073741824]"},
+    {"huge_context", "context_length", u32("context_length", 0xFFFFFFFF), kFormat, "4294967295"},
+    {"negative_context", "context_length",
+     [](GgufWriter& w) { w.set("llama.context_length", int32_t{-5}); }, kFormat,
+     "llama.context_length"},
+    {"context_is_text", "context_length", text("context_length", "long"), kFormat,
+     "llama.context_length"},
+    {"zero_layers", "block_count", u32("block_count", 0), kFormat,
+     "llama.block_count is 0, outside [1, 4096]"},
+    {"many_layers", "block_count", u32("block_count", 4097), kFormat, "4097"},
+    {"zero_width", "embedding_length", u32("embedding_length", 0), kFormat,
+     "llama.embedding_length is 0"},
+    {"huge_width", "embedding_length", u32("embedding_length", 1U << 25), kFormat, "33554432"},
+    {"zero_heads", "attention.head_count", u32("attention.head_count", 0), kFormat,
+     "llama.attention.head_count is 0, outside [1, 65536]"},
+    {"uneven_heads", "attention.head_count", u32("attention.head_count", 5), kFormat,
+     "llama.embedding_length is 64, not a multiple of 5 heads"},
+    {"more_heads_than_width", "attention.head_count", u32("attention.head_count", 128), kFormat,
+     "not a multiple of 128 heads"},
+    {"zero_kv_heads", "", u32("attention.head_count_kv", 0), kFormat,
+     "llama.attention.head_count_kv is 0"},
+    {"uneven_kv_heads", "", u32("attention.head_count_kv", 3), kFormat,
+     "llama.attention.head_count_kv is 3, which does not divide 4 heads"},
+    {"layers_differ", "",
+     [](GgufWriter& w) {
+       w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2, 1});
+     },
+     kUnsupported, "2 in layer 0 and 1 in layer 2"},
+    {"too_few_layers_listed", "",
+     [](GgufWriter& w) {
+       w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2});
+     },
+     kFormat, "2 values for 3 layers"},
+    {"empty_list", "",
+     [](GgufWriter& w) { w.set_array<uint32_t>("llama.attention.head_count_kv", {}); }, kFormat,
+     "llama.attention.head_count_kv"},
+    {"zero_key_length", "", u32("attention.key_length", 0), kFormat,
+     "llama.attention.key_length is 0"},
+    {"huge_value_length", "", u32("attention.value_length", 65537), kFormat,
+     "llama.attention.value_length is 65537, outside [1, 65536]"},
+    {"huge_window", "", u32("attention.sliding_window", 0x80000000U), kFormat,
+     "llama.attention.sliding_window"},
+    {"zero_eps", "attention.layer_norm_rms_epsilon", f32("attention.layer_norm_rms_epsilon", 0.0F),
+     kFormat, "llama.attention.layer_norm_rms_epsilon is 0"},
+    {"nan_eps", "attention.layer_norm_rms_epsilon",
+     f32("attention.layer_norm_rms_epsilon", std::nanf("")), kFormat,
+     "llama.attention.layer_norm_rms_epsilon"},
+    {"negative_scale", "", f32("attention.scale", -1.0F), kFormat, "llama.attention.scale is -1"},
+    {"wide_rope", "", u32("rope.dimension_count", 18), kFormat,
+     "llama.rope.dimension_count is 18, outside [2, 16]"},
+    {"odd_rope", "", u32("rope.dimension_count", 7), kFormat,
+     "llama.rope.dimension_count is 7, not even"},
+    {"base_of_one", "", f32("rope.freq_base", 1.0F), kFormat, "llama.rope.freq_base is 1"},
+    {"infinite_base", "", f32("rope.freq_base", std::numeric_limits<float>::infinity()), kFormat,
+     "llama.rope.freq_base"},
+    {"negative_factor", "", f32("rope.scaling.factor", -2.0F), kFormat,
+     "llama.rope.scaling.factor is -2"},
+    {"tiny_factor", "", f32("rope.scaling.factor", 1e-9F), kFormat, "llama.rope.scaling.factor"},
+    {"unknown_scaling", "", text("rope.scaling.type", "longrope"), kUnsupported,
+     "llama.rope.scaling.type \"longrope\""},
+    {"scaling_with_line_break", "", text("rope.scaling.type", "a\nb"), kUnsupported,
+     "llama.rope.scaling.type"},
+    {"zero_original", "", u32("rope.scaling.original_context_length", 0), kFormat,
+     "llama.rope.scaling.original_context_length is 0"},
+    {"zero_attn_factor", "", f32("rope.scaling.attn_factor", 0.0F), kFormat,
+     "llama.rope.scaling.attn_factor is 0"},
+    {"llama3_order", "",
+     [](GgufWriter& w) {
+       w.set_string("llama.rope.scaling.type", "llama3")
+           .set("llama.rope.scaling.low_freq_factor", 4.0F)
+           .set("llama.rope.scaling.high_freq_factor", 4.0F);
+     },
+     kFormat, "llama.rope.scaling.high_freq_factor is 4, not above"},
+    {"experts", "", u32("expert_count", 8), kUnsupported, "llama.expert_count is 8"},
+    {"soft_cap", "", f32("attn_logit_softcapping", 50.0F), kUnsupported,
+     "llama.attn_logit_softcapping is 50"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BadHParams, testing::ValuesIn(kBad),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(HParams, NeedAnArchitecture) {
+  const std::vector<std::byte> bytes = GgufWriter().build().bytes;
+  auto file = gguf::GgufFile::parse(bytes);
+  ASSERT_TRUE(file.ok());
+  const auto h = read_hparams(file.value()->metadata());
+  EXPECT_EQ(h.status().code(), Code::kFormat);
+  EXPECT_NE(std::string(h.status().message()).find("general.architecture"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gen::model

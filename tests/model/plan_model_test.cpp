@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that models of every architecture and weight format compute what their definition says (a
+// separate forward pass in double precision), and that on the CPU engine a row's bits depend on its
+// own sequence only: not on chunks, neighbours, threads, level, or other forwards at the same time.
+#include "model/plan_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "support/counting_allocator.h"
+#include "support/loaded_tiny.h"
+
+namespace gen::model {
+namespace {
+
+using test::LoadedTiny;
+using test::TinyModel;
+using test::TinyModelSpec;
+
+const std::vector<int32_t> kPrompt = {3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32, 38, 46, 26, 43, 0};
+
+// ---- Values ----
+
+/// |a - b| over |b|, as norms of the whole.
+double relative_error(const std::vector<float>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0.0;
+  double size = 0.0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double d = static_cast<double>(a[i]) - b[i];
+    difference += d * d;
+    size += b[i] * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+struct ValueCase {
+  const char* name;
+  TinyModelSpec spec;
+  double tolerance;
+};
+
+TinyModelSpec spec_of(const char* architecture, DType type = DType::kF32) {
+  TinyModelSpec spec;
+  spec.architecture = architecture;
+  spec.type = type;
+  return spec;
+}
+
+std::vector<ValueCase> value_cases() {
+  // float32 sums of a few hundred terms over two layers.
+  constexpr double kFloat = 2e-5;
+  // Activations rounded to 8 bits per block of 32 (1/254 of the block's largest) before each of 8
+  // products, whose errors partly cancel.
+  constexpr double kQuantised = 4e-2;
+  std::vector<ValueCase> cases = {
+      {"llama", spec_of("llama"), kFloat},
+      {"qwen2", spec_of("qwen2"), kFloat},
+      {"qwen3", spec_of("qwen3"), kFloat},
+      {"f16", spec_of("llama", DType::kF16), kFloat},
+      {"bf16", spec_of("qwen2", DType::kBF16), kFloat},
+      {"q8_0", spec_of("llama", DType::kQ8_0), kQuantised},
+      {"q4_0", spec_of("qwen3", DType::kQ4_0), kQuantised},
+  };
+  TinyModelSpec biases = spec_of("llama");
+  biases.biases = true;
+  cases.push_back({"biases", biases, kFloat});
+  TinyModelSpec tied = spec_of("llama", DType::kF16);
+  tied.tied = true;
+  cases.push_back({"tied", tied, kFloat});
+  TinyModelSpec factors = spec_of("llama");
+  factors.freq_factors = {1.0F, 1.0F, 1.5F, 2.0F, 4.0F, 8.0F, 8.0F, 8.0F};
+  cases.push_back({"freq_factors", factors, kFloat});
+  TinyModelSpec linear = spec_of("qwen2");
+  linear.linear_factor = 4.0F;
+  linear.rope_base = 500000.0F;
+  cases.push_back({"linear_scaling", linear, kFloat});
+  TinyModelSpec window = spec_of("llama");
+  window.window = 5;
+  cases.push_back({"window", window, kFloat});
+  TinyModelSpec heads = spec_of("qwen3");
+  heads.head_dim = 32;  // not hidden / heads
+  heads.kv_heads = 1;
+  cases.push_back({"wide_heads", heads, kFloat});
+  TinyModelSpec k_quant = spec_of("llama", DType::kQ4_K);
+  k_quant.v_type = DType::kQ6_K;  // as Q4_K_M files mix them
+  k_quant.hidden = 256;
+  k_quant.heads = 4;
+  k_quant.kv_heads = 2;
+  k_quant.head_dim = 64;
+  k_quant.feed_forward = 512;
+  cases.push_back({"q4_k_m", k_quant, kQuantised});
+  return cases;
+}
+
+class Values : public testing::TestWithParam<ValueCase> {};
+
+TEST_P(Values, AreThoseOfTheDefinition) {
+  const TinyModel tiny(GetParam().spec);
+  const std::vector<double> expected = tiny.logits(kPrompt);
+  for (const CpuLevel level : {CpuLevel::kScalar, detect_cpu_level()}) {
+    test::TinyEngineOptions options;
+    options.level = level;
+    const LoadedTiny loaded(tiny, options);
+    const auto cache = loaded.cache();
+    const double found = relative_error(loaded.feed(*cache, kPrompt), expected);
+    RecordProperty(cpu_level_name(level), std::to_string(found));
+    EXPECT_LT(found, GetParam().tolerance) << cpu_level_name(level);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Values, testing::ValuesIn(value_cases()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(PlanModel, DefinitionsDiffer) {
+  // What makes the comparisons above mean something: the variants are not all the same numbers.
+  const auto last = [](const TinyModelSpec& spec) {
+    const std::vector<double> all = TinyModel(spec).logits(kPrompt);
+    return std::vector<float>(all.end() - spec.vocab, all.end());
+  };
+  const TinyModelSpec plain = spec_of("llama");
+  const std::vector<double> base = TinyModel(plain).logits(kPrompt);
+  const std::vector<double> reference(base.end() - plain.vocab, base.end());
+  TinyModelSpec window = plain;
+  window.window = 5;
+  TinyModelSpec factors = plain;
+  factors.freq_factors = std::vector<float>(8, 2.0F);
+  TinyModelSpec linear = plain;
+  linear.linear_factor = 4.0F;
+  for (const TinyModelSpec& other : {window, factors, linear}) {
+    EXPECT_GT(relative_error(last(other), reference), 1e-2);
+  }
+}
+
+// ---- Bits ----
+
+std::vector<TinyModelSpec> bit_specs() {
+  std::vector<TinyModelSpec> specs = {spec_of("llama"), spec_of("qwen2", DType::kF16),
+                                      spec_of("qwen3", DType::kQ8_0),
+                                      spec_of("llama", DType::kQ4_0)};
+  specs[1].window = 6;
+  return specs;
+}
+
+TEST(Bits, DoNotDependOnChunks) {
+  for (const TinyModelSpec& spec : bit_specs()) {
+    const LoadedTiny loaded((TinyModel(spec)));
+    for (const char* kind : {"fp32", "fp16"}) {
+      const auto whole_cache = loaded.cache(kind);
+      const std::vector<float> whole = loaded.feed(*whole_cache, kPrompt);
+      for (const size_t chunk : {1U, 2U, 3U, 16U}) {
+        const auto cache = loaded.cache(kind);
+        std::vector<float> parts;
+        for (size_t first = 0; first < kPrompt.size(); first += chunk) {
+          const auto results = loaded.feed(
+              *cache, std::span(kPrompt).subspan(first, std::min(chunk, kPrompt.size() - first)));
+          parts.insert(parts.end(), results.begin(), results.end());
+        }
+        EXPECT_EQ(parts, whole) << spec.architecture << " " << kind << " chunks of " << chunk;
+      }
+    }
+  }
+}
+
+TEST(Bits, DoNotDependOnThreadsOrLevel) {
+  for (const TinyModelSpec& spec : bit_specs()) {
+    const TinyModel tiny(spec);
+    const LoadedTiny one(tiny);
+    const auto one_cache = one.cache();
+    const std::vector<float> expected = one.feed(*one_cache, kPrompt);
+    for (const CpuLevel level : {CpuLevel::kScalar, CpuLevel::kAvx2, detect_cpu_level()}) {
+      if (!cpu_level_runs(level, detect_cpu_level())) continue;
+      for (const int32_t threads : {1, 2, 3}) {
+        test::TinyEngineOptions options;
+        options.threads = threads;
+        options.level = level;
+        const LoadedTiny other(tiny, options);
+        const auto cache = other.cache();
+        EXPECT_EQ(other.feed(*cache, kPrompt), expected)
+            << spec.architecture << " " << cpu_level_name(level) << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(Bits, DoNotDependOnNeighbours) {
+  for (const TinyModelSpec& spec : bit_specs()) {
+    const LoadedTiny loaded((TinyModel(spec)));
+    const std::vector<int32_t> other = {1, 2, 3, 4, 5};
+    const auto alone_a = loaded.cache();
+    const auto alone_b = loaded.cache();
+    const std::vector<float> a = loaded.feed(*alone_a, kPrompt);
+    const std::vector<float> b = loaded.feed(*alone_b, other);
+    const auto cache_a = loaded.cache();
+    const auto cache_b = loaded.cache();
+    // The second half of one sequence beside the whole of another.
+    loaded.feed(*cache_a, std::span(kPrompt).first(7));
+    test::OwnedBatch batch;
+    ASSERT_TRUE(batch.add(*cache_b, other).ok());
+    ASSERT_TRUE(batch.add(*cache_a, std::span(kPrompt).subspan(7)).ok());
+    ASSERT_TRUE(loaded.model().forward(batch.finish(loaded.vocab())).ok());
+    const std::vector<float> both = batch.results(loaded.vocab());
+    const auto border = static_cast<std::ptrdiff_t>(b.size());
+    EXPECT_EQ(std::vector<float>(both.begin(), both.begin() + border), b);
+    const auto seven = static_cast<std::ptrdiff_t>(7 * loaded.vocab());
+    EXPECT_EQ(std::vector<float>(both.begin() + border, both.end()),
+              std::vector<float>(a.begin() + seven, a.end()));
+  }
+}
+
+TEST(Bits, OfATreeAreThoseOfItsPaths) {
+  for (const TinyModelSpec& spec : bit_specs()) {
+    const LoadedTiny loaded((TinyModel(spec)));
+    const auto cache = loaded.cache();
+    loaded.feed(*cache, kPrompt);
+    const int32_t start = cache->length();
+    // 7 -> {11 -> 12, 21 -> 22}
+    test::OwnedBatch batch;
+    ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{7, 11, 12, 21, 22}).ok());
+    batch.parents = {-1, 0, 1, 0, 3};
+    batch.positions = {start, start + 1, start + 2, start + 1, start + 2};
+    ASSERT_TRUE(loaded.model().forward(batch.finish(loaded.vocab())).ok());
+    const std::vector<float> rows = batch.results(loaded.vocab());
+    for (const auto& [path, row] : {std::pair{std::vector<int32_t>{7, 11, 12}, 2},
+                                    std::pair{std::vector<int32_t>{7, 21, 22}, 4}}) {
+      const auto chain = loaded.cache();
+      loaded.feed(*chain, kPrompt);
+      const std::vector<float> expected = loaded.feed(*chain, path);
+      const auto row_first = rows.begin() + std::ptrdiff_t{row} * loaded.vocab();
+      EXPECT_TRUE(
+          std::equal(row_first, row_first + loaded.vocab(), expected.end() - loaded.vocab()))
+          << spec.architecture << " row " << row;
+    }
+  }
+}
+
+TEST(Bits, DoNotDependOnForwardsAtTheSameTime) {
+  test::TinyEngineOptions options;
+  options.threads = 2;
+  const LoadedTiny loaded(TinyModel(spec_of("llama", DType::kQ8_0)), options);
+  const auto cache = loaded.cache();
+  const std::vector<float> expected = loaded.feed(*cache, kPrompt);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 4; ++round) {
+        const auto own = loaded.cache();
+        if (loaded.feed(*own, kPrompt) != expected) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// ---- Contract of Model ----
+
+TEST(PlanModel, TraitsAndShapes) {
+  TinyModelSpec spec = spec_of("qwen3");
+  spec.head_dim = 32;
+  spec.window = 9;
+  const LoadedTiny loaded((TinyModel(spec)));
+  const ModelTraits& traits = loaded.model().traits();
+  EXPECT_EQ(traits.architecture, "qwen3");
+  EXPECT_EQ(traits.vocab_size, 50);
+  EXPECT_EQ(traits.max_seq_len, 128);
+  EXPECT_EQ(traits.num_layers, 2);
+  EXPECT_EQ(traits.num_heads, 4);
+  EXPECT_EQ(traits.num_kv_heads, 2);
+  EXPECT_EQ(traits.head_dim, 32);
+  EXPECT_EQ(traits.hidden, 64);
+  EXPECT_EQ(traits.max_batch_rows, 512);
+  ASSERT_EQ(loaded.model().layer_shapes().size(), 2U);
+  const cache::LayerShape& shape = loaded.model().layer_shapes()[1];
+  EXPECT_EQ(shape.kv_heads, 2);
+  EXPECT_EQ(shape.k_dim, 32);
+  EXPECT_EQ(shape.v_dim, 32);
+  EXPECT_EQ(shape.window, 9);
+  EXPECT_EQ(shape.rope, engine::RopeKind::kHalves);
+  EXPECT_EQ(shape.rope_dims, 32);
+  auto state = loaded.model().new_sequence_state();
+  ASSERT_TRUE(state.ok());
+  EXPECT_EQ(state.value(), nullptr);
+}
+
+TEST(PlanModel, MemoryByKey) {
+  const LoadedTiny loaded((TinyModel(spec_of("llama"))));
+  EXPECT_GT(loaded.model().memory("weights").value() + loaded.model().memory("mapped").value(),
+            size_t{4} * 50 * 64);
+  EXPECT_EQ(loaded.model().memory("workspace").value(), 0U);
+  const auto cache = loaded.cache();
+  loaded.feed(*cache, kPrompt);
+  EXPECT_GT(loaded.model().memory("workspace").value(), 0U);
+  EXPECT_EQ(loaded.model().memory("socks").status().code(), Code::kInvalidArgument);
+}
+
+TEST(PlanModel, RefusesTokensAndPositionsOutside) {
+  const LoadedTiny loaded((TinyModel(spec_of("llama"))));
+  const auto cache = loaded.cache();
+  test::OwnedBatch batch;
+  ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{50}).ok());
+  const Status token = loaded.model().forward(batch.finish(50));
+  EXPECT_EQ(token.code(), Code::kOutOfRange);
+  EXPECT_STREQ(token.message(), "token 50 outside vocabulary of 50");
+  batch.tokens[0] = 49;
+  batch.positions[0] = 128;
+  const Status position = loaded.model().forward(batch.batch);
+  EXPECT_EQ(position.code(), Code::kOutOfRange);
+  EXPECT_STREQ(position.message(), "position 128 outside context of 128");
+  batch.positions[0] = 127;
+  EXPECT_TRUE(loaded.model().forward(batch.batch).ok());
+}
+
+TEST(PlanModel, CancelsBeforeAnythingRuns) {
+  const LoadedTiny loaded((TinyModel(spec_of("llama"))));
+  const auto cache = loaded.cache();
+  CancelFlag cancel;
+  cancel.fire();
+  test::OwnedBatch batch;
+  ASSERT_TRUE(batch.add(*cache, kPrompt).ok());
+  batch.finish(50).cancel = &cancel;
+  EXPECT_EQ(loaded.model().forward(batch.batch).code(), Code::kCancelled);
+  EXPECT_EQ(cache->length(), 0);
+}
+
+TEST(PlanModel, NamesRowAndTokenOfBadLogits) {
+  // One output row of the head is NaN: token 17 of every row.
+  TinyModel tiny(spec_of("llama"));
+  const auto image = tiny.writer().build();
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<std::byte> bytes = image.bytes;
+    const size_t head = image.at("output.weight.data") + size_t{17} * 64 * sizeof(float);
+    for (size_t i = 0; i < 64; ++i) {
+      std::memcpy(bytes.data() + head + i * sizeof(float), &bad, sizeof(float));
+    }
+    auto file = gguf::GgufFile::parse(bytes);
+    ASSERT_TRUE(file.ok());
+    LoadOptions options;
+    options.engine = test::cpu_engine();
+    auto loaded = load_model(file.value(), options);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    const Model& model = *loaded.value()->model;
+    auto cache = cache::make_cache("fp32", model.layer_shapes(), 8, system_allocator()).value();
+    test::OwnedBatch batch;
+    ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{1, 2, 3}).ok());
+    batch.wants = {0, 1, 1};
+    const Status status = model.forward(batch.finish(50));
+    EXPECT_EQ(status.code(), Code::kModel);
+    const std::string message = status.message();
+    EXPECT_NE(message.find("row 1"), std::string::npos) << message;
+    EXPECT_NE(message.find("token 17"), std::string::npos) << message;
+    // Nobody looks at logits that nobody wanted.
+    batch.wants = {0, 0, 0};
+    EXPECT_TRUE(model.forward(batch.batch).ok());
+    // And whoever asks for all tensors to be checked hears of it at once.
+    options.check_tensors = true;
+    loaded = load_model(file.value(), options);
+    EXPECT_EQ(loaded.status().code(), Code::kModel);
+    EXPECT_NE(std::string(loaded.status().message()).find("output.weight"), std::string::npos);
+  }
+}
+
+TEST(PlanModel, EveryFailedAllocationIsReportedAndNothingLeaks) {
+  const TinyModel tiny(spec_of("llama", DType::kQ8_0));
+  const std::vector<std::byte> bytes = tiny.bytes();
+  test::CountingAllocator allocator;
+  test::TinyEngineOptions engine_options;
+  engine_options.allocator = &allocator;
+  bool succeeded = false;
+  size_t n = 0;
+  for (; n < 1000 && !succeeded; ++n) {
+    allocator.calls = 0;
+    allocator.fail_at = n;
+    {
+      LoadOptions options;
+      options.engine = test::cpu_engine(engine_options);
+      const auto loaded = load_model(gguf::GgufFile::parse(bytes).value(), options);
+      Status status = loaded.status();
+      if (status.ok()) {
+        const Model& model = *loaded.value()->model;
+        auto cache =
+            cache::make_cache("fp32", model.layer_shapes(), 32, system_allocator()).value();
+        test::OwnedBatch batch;
+        ASSERT_TRUE(batch.add(*cache, kPrompt).ok());
+        status = model.forward(batch.finish(50));
+      }
+      succeeded = status.ok();
+      if (!succeeded) {
+        EXPECT_EQ(status.code(), Code::kOutOfMemory) << status.message();
+      }
+    }
+    EXPECT_EQ(allocator.live_blocks, 0U) << "request " << n;
+  }
+  EXPECT_TRUE(succeeded);
+  EXPECT_GT(n, 10U);
+}
+
+}  // namespace
+}  // namespace gen::model

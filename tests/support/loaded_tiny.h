@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// LoadedTiny: a TinyModel loaded on the CPU engine, with caches and steps for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/cpu.h"
+#include "cache/registry.h"
+#include "engine/registry.h"
+#include "model/loader.h"
+#include "support/tiny_graph.h"
+#include "support/tiny_model.h"
+
+namespace gen::test {
+
+struct TinyEngineOptions {
+  int32_t threads = 1;
+  CpuLevel level = detect_cpu_level();
+  Allocator* allocator = &system_allocator();
+};
+
+inline std::shared_ptr<engine::Engine> cpu_engine(const TinyEngineOptions& options = {}) {
+  engine::EngineOptions engine_options;
+  engine_options.pool = ThreadPool::create(options.threads).value();
+  engine_options.cpu_level = options.level;
+  engine_options.allocator = options.allocator;
+  return engine::create_engine("cpu", engine_options).value();
+}
+
+class LoadedTiny {
+ public:
+  explicit LoadedTiny(const TinyModel& tiny, const TinyEngineOptions& options = {})
+      : bytes_(tiny.bytes()) {
+    auto file = gguf::GgufFile::parse(bytes_);
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    if (!file.ok()) return;
+    model::LoadOptions load;
+    load.engine = cpu_engine(options);
+    auto loaded = model::load_model(std::move(file).value(), load);
+    EXPECT_TRUE(loaded.ok()) << loaded.status().message();
+    if (loaded.ok()) model_ = loaded.value()->model;
+  }
+
+  [[nodiscard]] const model::Model& model() const { return *model_; }
+  [[nodiscard]] int32_t vocab() const { return model_->traits().vocab_size; }
+  [[nodiscard]] std::unique_ptr<cache::KvCache> cache(const char* kind = "fp32",
+                                                      int32_t capacity = 128) const {
+    return cache::make_cache(kind, model_->layer_shapes(), capacity, system_allocator()).value();
+  }
+  /// One step of one sequence, committed; logits of all rows.
+  std::vector<float> feed(cache::KvCache& cache, std::span<const int32_t> tokens) const {
+    OwnedBatch batch;
+    EXPECT_TRUE(batch.add(cache, tokens).ok());
+    const Status status = model_->forward(batch.finish(vocab()));
+    EXPECT_TRUE(status.ok()) << status.message();
+    batch.commit();
+    return batch.results(vocab());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::shared_ptr<const model::Model> model_;
+};
+
+}  // namespace gen::test

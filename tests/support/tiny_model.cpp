@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making tiny models and computing them by hand. See tiny_model.h.
+#include "support/tiny_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "quant/format.h"
+
+namespace gen::test {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+std::string in_layer(int32_t index, const char* name) {
+  return "blk." + std::to_string(index) + "." + name;
+}
+
+}  // namespace
+
+TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed) {
+  const std::string a = spec.architecture + ".";
+  const auto u32 = [](int32_t value) { return static_cast<uint32_t>(value); };
+  writer_.set_string("general.architecture", spec.architecture)
+      .set(a + "context_length", u32(spec.context))
+      .set(a + "block_count", u32(spec.layers))
+      .set(a + "embedding_length", u32(spec.hidden))
+      .set(a + "feed_forward_length", u32(spec.feed_forward))
+      .set(a + "attention.head_count", u32(spec.heads))
+      .set(a + "attention.head_count_kv", u32(spec.kv_heads))
+      .set(a + "attention.key_length", u32(spec.head_dim))
+      .set(a + "attention.value_length", u32(spec.head_dim))
+      .set(a + "attention.layer_norm_rms_epsilon", static_cast<float>(kEps))
+      .set(a + "rope.freq_base", spec.rope_base);
+  if (spec.linear_factor != 1.0F) {
+    writer_.set_string(a + "rope.scaling.type", "linear")
+        .set(a + "rope.scaling.factor", spec.linear_factor);
+  }
+  if (spec.window > 0) writer_.set(a + "attention.sliding_window", u32(spec.window));
+
+  const int32_t d = spec.hidden;
+  const int32_t q = spec.heads * spec.head_dim;
+  const int32_t kv = spec.kv_heads * spec.head_dim;
+  const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
+  const bool qkv_biases = spec.biases || spec.architecture == "qwen2";
+  matrix("token_embd.weight", spec.vocab, d, spec.type);
+  for (int32_t i = 0; i < spec.layers; ++i) {
+    vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
+    matrix(in_layer(i, "attn_q.weight"), q, d, spec.type);
+    matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
+    matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
+    matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
+    if (qkv_biases) {
+      vector(in_layer(i, "attn_q.bias"), q, 0.0F);
+      vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
+      vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
+    }
+    if (spec.biases && spec.architecture == "llama") {
+      vector(in_layer(i, "attn_output.bias"), d, 0.0F);
+      vector(in_layer(i, "ffn_gate.bias"), spec.feed_forward, 0.0F);
+      vector(in_layer(i, "ffn_up.bias"), spec.feed_forward, 0.0F);
+      vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
+    }
+    if (spec.architecture == "qwen3") {
+      vector(in_layer(i, "attn_q_norm.weight"), spec.head_dim, 1.0F);
+      vector(in_layer(i, "attn_k_norm.weight"), spec.head_dim, 1.0F);
+    }
+    vector(in_layer(i, "ffn_norm.weight"), d, 1.0F);
+    matrix(in_layer(i, "ffn_gate.weight"), spec.feed_forward, d, spec.type);
+    matrix(in_layer(i, "ffn_up.weight"), spec.feed_forward, d, spec.type);
+    matrix(in_layer(i, "ffn_down.weight"), d, spec.feed_forward, v_type);
+  }
+  vector("output_norm.weight", d, 1.0F);
+  if (!spec.tied) matrix("output.weight", spec.vocab, d, spec.type);
+  if (!spec.freq_factors.empty()) {
+    const auto bytes = std::as_bytes(std::span(spec.freq_factors));
+    writer_.tensor("rope_freqs.weight", 0, {spec.freq_factors.size()},
+                   {bytes.begin(), bytes.end()});
+  }
+}
+
+/// In [-0.5, 0.5): a plain scale of the generator's bits, alike on every machine.
+float TinyModel::next() { return static_cast<float>(random_() >> 8) * 0x1p-24F - 0.5F; }
+
+void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DType type) {
+  const auto count = static_cast<size_t>(rows) * static_cast<size_t>(cols);
+  std::vector<float> values(count);
+  // Large enough that attention and gates are far from their linear range.
+  const float scale = 4.0F / std::sqrt(static_cast<float>(cols));
+  for (float& value : values) value = next() * scale;
+  const DTypeInfo* info = dtype_info(type);
+  const quant::Format* format = quant::find_format(type);
+  std::vector<std::byte> data(count / info->block_elements * info->block_bytes);
+  format->encode(values.data(), data.data(), static_cast<int64_t>(count));
+  format->decode(data.data(), values.data(), static_cast<int64_t>(count));
+  tensors_[name] = Row(values.begin(), values.end());
+  writer_.tensor(name, static_cast<uint32_t>(type),
+                 {static_cast<uint64_t>(cols), static_cast<uint64_t>(rows)}, std::move(data));
+}
+
+void TinyModel::vector(const std::string& name, int32_t size, float around) {
+  std::vector<float> values(static_cast<size_t>(size));
+  for (float& value : values) value = around + next();
+  tensors_[name] = Row(values.begin(), values.end());
+  const auto bytes = std::as_bytes(std::span(values));
+  writer_.tensor(name, 0, {static_cast<uint64_t>(size)}, {bytes.begin(), bytes.end()});
+}
+
+const TinyModel::Row* TinyModel::find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+/// "<name>.weight" x + "<name>.bias"
+TinyModel::Row TinyModel::product(const std::string& name, const Row& x) const {
+  const Row& weight = *find(name + ".weight");
+  const Row* bias = find(name + ".bias");
+  Row y(weight.size() / x.size());
+  for (size_t n = 0; n < y.size(); ++n) {
+    for (size_t c = 0; c < x.size(); ++c) y[n] += weight[n * x.size() + c] * x[c];
+    if (bias != nullptr) y[n] += (*bias)[n];
+  }
+  return y;
+}
+
+TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
+  const Row& weight = *find(name + ".weight");
+  double squares = 0.0;
+  for (const double value : x) squares += value * value;
+  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + kEps);
+  Row y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * scale * weight[i];
+  return y;
+}
+
+void TinyModel::rotate(double* head, int32_t position) const {
+  const int32_t half = spec_.head_dim / 2;
+  const bool adjacent = spec_.architecture == "llama";
+  for (int32_t i = 0; i < half; ++i) {
+    double angle =
+        position * std::pow(static_cast<double>(spec_.rope_base), -2.0 * i / spec_.head_dim);
+    if (!spec_.freq_factors.empty()) {
+      angle /= static_cast<double>(spec_.freq_factors[static_cast<size_t>(i)]);
+    }
+    angle /= static_cast<double>(spec_.linear_factor);
+    double& a = head[adjacent ? 2 * i : i];
+    double& b = head[adjacent ? 2 * i + 1 : i + half];
+    const double x = a;
+    const double y = b;
+    a = x * std::cos(angle) - y * std::sin(angle);
+    b = x * std::sin(angle) + y * std::cos(angle);
+  }
+}
+
+void TinyModel::layer(int32_t index, std::vector<Row>* hidden) const {
+  const auto dim = static_cast<size_t>(spec_.head_dim);
+  std::vector<Row> queries;
+  std::vector<Row> keys;
+  std::vector<Row> values;
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    const Row x = norm(in_layer(index, "attn_norm"), (*hidden)[t]);
+    queries.push_back(product(in_layer(index, "attn_q"), x));
+    keys.push_back(product(in_layer(index, "attn_k"), x));
+    values.push_back(product(in_layer(index, "attn_v"), x));
+    for (const auto& [rows, name] :
+         {std::pair{&queries.back(), "attn_q_norm"}, {&keys.back(), "attn_k_norm"}}) {
+      for (size_t first = 0; first < rows->size(); first += dim) {
+        Row head(rows->begin() + static_cast<std::ptrdiff_t>(first),
+                 rows->begin() + static_cast<std::ptrdiff_t>(first + dim));
+        if (spec_.architecture == "qwen3") head = norm(in_layer(index, name), head);
+        rotate(head.data(), static_cast<int32_t>(t));
+        std::copy(head.begin(), head.end(), rows->begin() + static_cast<std::ptrdiff_t>(first));
+      }
+    }
+  }
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    Row attended(queries[t].size());
+    for (size_t h = 0; h < static_cast<size_t>(spec_.heads); ++h) {
+      const size_t g = h / static_cast<size_t>(spec_.heads / spec_.kv_heads);
+      Row weights(t + 1);
+      double total = 0.0;
+      for (size_t e = 0; e <= t; ++e) {
+        if (spec_.window > 0 && t - e >= static_cast<size_t>(spec_.window)) continue;
+        double score = 0.0;
+        for (size_t i = 0; i < dim; ++i) score += queries[t][h * dim + i] * keys[e][g * dim + i];
+        weights[e] = std::exp(score / std::sqrt(static_cast<double>(dim)));
+        total += weights[e];
+      }
+      for (size_t i = 0; i < dim; ++i) {
+        for (size_t e = 0; e <= t; ++e) {
+          attended[h * dim + i] += weights[e] / total * values[e][g * dim + i];
+        }
+      }
+    }
+    Row& x = (*hidden)[t];
+    const Row out = product(in_layer(index, "attn_output"), attended);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+    const Row y = norm(in_layer(index, "ffn_norm"), x);
+    Row gate = product(in_layer(index, "ffn_gate"), y);
+    const Row up = product(in_layer(index, "ffn_up"), y);
+    for (size_t i = 0; i < gate.size(); ++i) gate[i] *= up[i] / (1.0 + std::exp(-gate[i]));
+    const Row down = product(in_layer(index, "ffn_down"), gate);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += down[i];
+  }
+}
+
+std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens) const {
+  const Row& table = *find("token_embd.weight");
+  const auto d = static_cast<size_t>(spec_.hidden);
+  std::vector<Row> hidden;
+  for (const int32_t token : tokens) {
+    const auto first = table.begin() + static_cast<std::ptrdiff_t>(token) * spec_.hidden;
+    hidden.emplace_back(first, first + static_cast<std::ptrdiff_t>(d));
+  }
+  for (int32_t i = 0; i < spec_.layers; ++i) layer(i, &hidden);
+  std::vector<double> all;
+  for (const Row& x : hidden) {
+    const Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  return all;
+}
+
+}  // namespace gen::test

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// TinyModel: a GGUF file of random weights for each architecture, and an independent forward pass
+// over the same weights in double precision, written from the architectures' definitions: no cache,
+// no batches, no fusion, every position computed afresh.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/gguf_writer.h"
+#include "tensor/dtype.h"
+
+namespace gen::test {
+
+struct TinyModelSpec {
+  std::string architecture = "llama";
+  DType type = DType::kF32;    // of the matrices
+  DType v_type = DType::kF32;  // of attn_v and ffn_down; kF32 means as `type`
+  int32_t layers = 2;
+  int32_t hidden = 64;
+  int32_t heads = 4;
+  int32_t kv_heads = 2;
+  int32_t head_dim = 16;
+  int32_t feed_forward = 96;
+  int32_t vocab = 50;
+  int32_t context = 128;
+  bool biases = false;  // qwen2 has those of q, k and v in any case
+  bool tied = false;
+  std::vector<float> freq_factors;  // [head_dim / 2] or empty
+  float rope_base = 10000.0F;
+  float linear_factor = 1.0F;
+  int32_t window = 0;
+  uint32_t seed = 1;
+};
+
+class TinyModel {
+ public:
+  explicit TinyModel(const TinyModelSpec& spec);
+
+  [[nodiscard]] const TinyModelSpec& spec() const { return spec_; }
+  /// The file, to be changed before it is built.
+  GgufWriter& writer() { return writer_; }
+  [[nodiscard]] std::vector<std::byte> bytes() const { return writer_.build().bytes; }
+
+  /// Logits of every position, [tokens.size(), vocab].
+  [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens) const;
+
+ private:
+  using Row = std::vector<double>;
+
+  void matrix(const std::string& name, int32_t rows, int32_t cols, DType type);
+  void vector(const std::string& name, int32_t size, float around);
+  float next();
+  [[nodiscard]] const Row* find(const std::string& name) const;
+  [[nodiscard]] Row product(const std::string& name, const Row& x) const;
+  [[nodiscard]] Row norm(const std::string& name, const Row& x) const;
+  void rotate(double* head, int32_t position) const;
+  void layer(int32_t index, std::vector<Row>* hidden) const;
+
+  TinyModelSpec spec_;
+  std::mt19937 random_;
+  GgufWriter writer_;
+  std::map<std::string, Row> tensors_;  // as decoded from what the file holds
+};
+
+}  // namespace gen::test
