@@ -31,6 +31,7 @@ Result<cache::KvCache*> engine_cache(kv_cache& cache, std::span<const cache::Lay
     Allocator& allocator = cache.allocator != nullptr ? *cache.allocator : system_allocator();
     GEN_ASSIGN(cache.owned, cache::make_cache(cache.kind, layers,
                                               std::min(cache.max_seq_len, capacity), allocator));
+    cache.seen_owned.store(cache.owned.get(), std::memory_order_release);
   }
   const auto held = cache.engine()->layers();
   if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {

@@ -4,6 +4,7 @@
 // session's cache is lent through the same handle, for reading.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,9 @@ struct kv_cache {
 
   std::unique_ptr<gen::cache::TensorStore> store;
   std::unique_ptr<gen::cache::KvCache> owned;
+  /// `store` and `owned` as the length getters see them, from any thread; set once.
+  std::atomic<const gen::cache::TensorStore*> seen_store{nullptr};
+  std::atomic<const gen::cache::KvCache*> seen_owned{nullptr};
   /// A session may put a new cache in place of its own, so it is asked each time.
   std::function<gen::cache::KvCache*()> lent;
 

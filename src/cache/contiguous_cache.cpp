@@ -6,6 +6,7 @@
 #include "cache/contiguous_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/checked.h"
@@ -62,16 +63,16 @@ class ContiguousCache final : public KvCache {
 
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
-    if (n > capacity_ - length_) {
+    if (n > capacity_ - length()) {
       return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
-                   length_, capacity_, n);
+                   length(), capacity_, n);
     }
-    return CachePlan{length_, n};
+    return CachePlan{length(), n};
   }
 
   [[nodiscard]] engine::KvView view(int32_t layer, const CachePlan& plan) override {
     GEN_ASSERT(layer >= 0 && static_cast<size_t>(layer) < shapes_.size());
-    GEN_ASSERT(plan.start == length_ && plan.count <= capacity_ - length_);
+    GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
     const LayerShape& shape = shapes_[static_cast<size_t>(layer)];
     const LayerPlace& place = places_[static_cast<size_t>(layer)];
     engine::KvView view;
@@ -84,19 +85,19 @@ class ContiguousCache final : public KvCache {
   }
 
   void commit(const CachePlan& plan) noexcept override {
-    GEN_ASSERT(plan.start == length_ && plan.count <= capacity_ - length_);
+    GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
     length_ = plan.start + plan.count;
   }
 
   Status truncate(int32_t n) override {
-    length_ = std::min(length_, std::max(n, 0));
+    length_ = std::min(length(), std::max(n, 0));
     return {};
   }
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
     use.resident = buffer_.size();
-    use.payload = static_cast<size_t>(length_) * traits_.bytes_per_entry;
+    use.payload = static_cast<size_t>(length()) * traits_.bytes_per_entry;
     use.metadata = sizeof(*this) + shapes_.size() * (sizeof(LayerShape) + sizeof(LayerPlace));
     return use;
   }
@@ -126,7 +127,7 @@ class ContiguousCache final : public KvCache {
   std::vector<LayerPlace> places_;
   engine::KvFormat format_;
   int32_t capacity_;
-  int32_t length_ = 0;
+  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
   Buffer buffer_;
 };

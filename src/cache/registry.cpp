@@ -2,6 +2,7 @@
 // The cache kinds of this build and the checks they share. See registry.h.
 #include "cache/registry.h"
 
+#include <cstring>
 #include <string>
 
 #include "cache/contiguous_cache.h"
@@ -22,6 +23,17 @@ Status check_shape(const LayerShape& shape, size_t layer) {
                  layer, shape.kv_heads, shape.k_dim, shape.v_dim, shape.window);
   }
   return {};
+}
+
+void copy_side(const engine::KvSide& from, const engine::KvSide& to, int32_t heads,
+               size_t head_bytes, int32_t entries) {
+  for (int32_t e = 0; e < entries; ++e) {
+    for (int32_t head = 0; head < heads; ++head) {
+      const auto index = static_cast<size_t>(head);
+      std::memcpy(to.entry(e) + index * to.head_stride, from.entry(e) + index * from.head_stride,
+                  head_bytes);
+    }
+  }
 }
 
 }  // namespace
@@ -54,6 +66,22 @@ Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
   for (size_t i = 0; i < layers.size(); ++i) GEN_TRY(check_shape(layers[i], i));
   const CacheKind& row = *find_cache_kind(kind);
   return row.create(row, layers, capacity, allocator);
+}
+
+Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocator) {
+  GEN_ASSIGN(auto copy,
+             make_cache(source.traits().kind, source.layers(), source.capacity(), allocator));
+  GEN_ASSIGN(const CachePlan all, copy->plan(source.length()));
+  const CachePlan held = {source.length(), 0};
+  for (size_t i = 0; i < source.layers().size(); ++i) {
+    const auto layer = static_cast<int32_t>(i);
+    const engine::KvView from = source.view(layer, held);
+    const engine::KvView to = copy->view(layer, all);
+    copy_side(from.k, to.k, from.kv_heads, to.k.head_stride, held.start);
+    copy_side(from.v, to.v, from.kv_heads, to.v.head_stride, held.start);
+  }
+  copy->commit(all);
+  return copy;
 }
 
 }  // namespace gen::cache

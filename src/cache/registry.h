@@ -37,4 +37,7 @@ Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
                                             std::span<const LayerShape> layers, int32_t capacity,
                                             Allocator& allocator);
 
+/// An independent copy of kind, shapes, capacity and committed entries. kOutOfMemory.
+Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocator);
+
 }  // namespace gen::cache

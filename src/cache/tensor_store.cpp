@@ -11,15 +11,20 @@
 
 namespace gen::cache {
 
-Result<std::unique_ptr<TensorStore>> TensorStore::create(engine::KvFormat format,
-                                                         int32_t num_layers, int32_t max_seq_len,
-                                                         Allocator& allocator) {
-  if (num_layers < 0) {
-    return error(Code::kInvalidArgument, "%d layers: a cache has at least 0", num_layers);
+Status TensorStore::check(int32_t num_layers, int32_t max_seq_len) {
+  if (num_layers < 0 || num_layers > kMaxLayers) {
+    return error(Code::kInvalidArgument, "%d layers are outside [0, %d]", num_layers, kMaxLayers);
   }
   if (max_seq_len < 1) {
     return error(Code::kInvalidArgument, "max_seq_len %d is below 1", max_seq_len);
   }
+  return {};
+}
+
+Result<std::unique_ptr<TensorStore>> TensorStore::create(engine::KvFormat format,
+                                                         int32_t num_layers, int32_t max_seq_len,
+                                                         Allocator& allocator) {
+  GEN_TRY(check(num_layers, max_seq_len));
   return std::unique_ptr<TensorStore>(new TensorStore(format, num_layers, max_seq_len, allocator));
 }
 
@@ -59,7 +64,7 @@ Status TensorStore::update(int32_t index, const float* k, const float* v,
   }
   if (shape.seq > max_seq_len_ - layer.cursor) {
     return error(Code::kCacheFull, "layer %d holds %d of %d positions, no room for %d more", index,
-                 layer.cursor, max_seq_len_, shape.seq);
+                 layer.cursor.load(), max_seq_len_, shape.seq);
   }
   if (shape.seq == 0) return {};
   if (!same_shape || layer.buffer.data() == nullptr) {
@@ -141,7 +146,7 @@ TensorSpan TensorStore::view(int32_t index) const noexcept {
 
 int32_t TensorStore::layer_seq_len(int32_t index) const noexcept {
   const Layer* layer = find(index);
-  return layer != nullptr ? layer->cursor : 0;
+  return layer != nullptr ? layer->cursor.load() : 0;
 }
 
 void TensorStore::note_agreement() noexcept {
@@ -155,8 +160,8 @@ void TensorStore::note_agreement() noexcept {
 
 void TensorStore::truncate(int32_t n) noexcept {
   const int32_t keep = std::max(n, 0);
-  for (Layer& layer : layers_) layer.cursor = std::min(layer.cursor, keep);
-  agreed_ = std::min(agreed_, keep);
+  for (Layer& layer : layers_) layer.cursor = std::min(layer.cursor.load(), keep);
+  agreed_ = std::min(agreed_.load(), keep);
   note_agreement();
 }
 
@@ -181,7 +186,7 @@ Result<std::unique_ptr<TensorStore>> TensorStore::clone() const {
     GEN_ASSIGN(to.buffer, Buffer::allocate(allocator_, from.buffer.size()));
     to.batch = from.batch;
     to.dim = from.dim;
-    to.cursor = from.cursor;
+    to.cursor = from.cursor.load();
     const size_t lane = static_cast<size_t>(max_seq_len_) * static_cast<size_t>(from.dim);
     const size_t used = static_cast<size_t>(from.cursor) * static_cast<size_t>(from.dim);
     for (size_t b = 0; b < static_cast<size_t>(from.batch); ++b) {
@@ -191,7 +196,7 @@ Result<std::unique_ptr<TensorStore>> TensorStore::clone() const {
       }
     }
   }
-  copy->agreed_ = agreed_;
+  copy->agreed_ = agreed_.load();
   return copy;
 }
 

@@ -4,6 +4,7 @@
 // write. Layers advance on their own, as they do within a forward pass.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,10 +38,14 @@ struct TensorSpan {
 /// in full by the layer's first write, so later writes allocate nothing, and never initialised, so
 /// pages come as they are written.
 /// Any failing call leaves the store as it was.
-/// Threads: not synchronised.
+/// Threads: not synchronised, but for seq_len() and layer_seq_len().
 class TensorStore {
  public:
-  /// kInvalidArgument for num_layers < 0 or max_seq_len < 1. `allocator` must outlive the store.
+  /// More layers than any model has; bounds the table that create() makes.
+  static constexpr int32_t kMaxLayers = 65536;
+  /// kInvalidArgument for num_layers outside [0, kMaxLayers] or max_seq_len below 1.
+  static Status check(int32_t num_layers, int32_t max_seq_len);
+  /// Checks as check(). `allocator` must outlive the store.
   static Result<std::unique_ptr<TensorStore>> create(engine::KvFormat format, int32_t num_layers,
                                                      int32_t max_seq_len, Allocator& allocator);
 
@@ -81,7 +86,7 @@ class TensorStore {
     Buffer buffer;  // keys in the first half, values in the second
     int32_t batch = 0;
     int32_t dim = 0;
-    int32_t cursor = 0;
+    std::atomic<int32_t> cursor = 0;  // one writer; lengths may be asked from any thread
   };
 
   TensorStore(engine::KvFormat format, int32_t num_layers, int32_t max_seq_len,
@@ -101,7 +106,7 @@ class TensorStore {
 
   engine::KvFormat format_;
   int32_t max_seq_len_;
-  int32_t agreed_ = 0;
+  std::atomic<int32_t> agreed_ = 0;
   Allocator& allocator_;
   std::vector<Layer> layers_;
 };

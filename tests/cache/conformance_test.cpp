@@ -277,6 +277,23 @@ TEST_P(CacheConformance, RandomStepsAgreeWithAList) {
   expect_content(*cache, length);
 }
 
+TEST_P(CacheConformance, ClonesAreIndependent) {
+  auto cache = make(20);
+  append(*cache, 9);
+  auto copy = clone_cache(*cache, allocator_);
+  ASSERT_TRUE(copy.ok());
+  ASSERT_TRUE(cache->truncate(0).ok());
+  EXPECT_EQ(copy.value()->length(), 9);
+  EXPECT_EQ(copy.value()->capacity(), 20);
+  EXPECT_STREQ(copy.value()->traits().kind, GetParam()->name);
+  expect_content(**copy, 9);
+  append(**copy, 11);
+  expect_content(**copy, 20);
+  EXPECT_EQ(cache->length(), 0);
+  allocator_.fail_after(0);
+  EXPECT_EQ(clone_cache(*cache, allocator_).status().code(), Code::kOutOfMemory);
+}
+
 TEST_P(CacheConformance, SizesThatOverflowAreRefused) {
   const std::vector<LayerShape> huge = {{INT32_MAX, INT32_MAX, INT32_MAX}};
   const Status status = make_cache(GetParam()->name, huge, INT32_MAX, allocator_).status();

@@ -276,7 +276,7 @@ TEST_P(TensorStoreTest, RandomStepsAgreeWithAList) {
 
 TEST(TensorStore, ChecksItsCreation) {
   EXPECT_STREQ(TensorStore::create(KvFormat::kF32, -1, 4, system_allocator()).status().message(),
-               "-1 layers: a cache has at least 0");
+               "-1 layers are outside [0, 65536]");
   EXPECT_STREQ(TensorStore::create(KvFormat::kF32, 1, 0, system_allocator()).status().message(),
                "max_seq_len 0 is below 1");
   auto none = TensorStore::create(KvFormat::kF32, 0, 1, system_allocator());

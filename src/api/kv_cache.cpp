@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_cache.h of the C API. A cache is in one of three states, see kv_cache_handle.h: without shape,
+// a tensor store, or an engine cache (its own or a session's); reading works on all of them.
+#include <generate/kv_cache.h>
+
+#include <cstring>
+
+#include "api/boundary.h"
+#include "api/c_allocator.h"
+#include "api/kv_cache_handle.h"
+#include "cache/registry.h"
+#include "tensor/half.h"
+
+namespace {
+
+using gen::Code;
+using gen::InUseGuard;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::cache::KvCache;
+using gen::cache::TensorShape;
+using gen::cache::TensorStore;
+using gen::engine::KvFormat;
+using gen::engine::KvSide;
+using gen::engine::KvView;
+
+gen::Allocator& allocator_of(const kv_cache& cache) {
+  return cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
+}
+
+/// What every call on a cache checks first; `body` runs while the cache is held.
+template <typename Cache, typename F>
+gen_status with(Cache* cache, gen_error* error, F&& body) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(cache, "cache"));
+    const InUseGuard use(cache->in_use);
+    GEN_TRY(use.entered("the cache"));
+    return body(*cache);
+  });
+}
+
+Status own(const kv_cache& cache) {
+  if (cache.lent == nullptr) return {};
+  return {Code::kState, "a session's cache is for reading only"};
+}
+
+gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache** out,
+                gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    GEN_TRY(TensorStore::check(layers, max_seq_len));
+    auto made = std::make_unique<kv_cache>();
+    made->kind = gen::cache::find_cache_kind(kind)->name;
+    made->num_layers = layers;
+    made->max_seq_len = max_seq_len;
+    *out = made.release();
+    return {};
+  });
+}
+
+/// The layer of an engine cache, all committed entries; kv_heads is 0 for a miss.
+KvView engine_layer(KvCache& engine, int32_t layer) {
+  const bool there = layer >= 0 && static_cast<size_t>(layer) < engine.layers().size();
+  if (!there || engine.length() == 0) return {};
+  return engine.view(layer, {engine.length(), 0});
+}
+
+struct Shapes {
+  TensorShape k;
+  TensorShape v;
+};
+
+Shapes shapes_of(const kv_cache& cache, int32_t layer) {
+  if (cache.store != nullptr) return {cache.store->shape(layer), cache.store->shape(layer)};
+  KvCache* engine = cache.engine();
+  if (engine == nullptr) return {};
+  const KvView view = engine_layer(*engine, layer);
+  if (view.kv_heads == 0) return {};
+  return {{view.kv_heads, view.entries, view.k.head_dim},
+          {view.kv_heads, view.entries, view.v.head_dim}};
+}
+
+size_t elements(const TensorShape& shape) {
+  return static_cast<size_t>(shape.batch) * static_cast<size_t>(shape.seq) *
+         static_cast<size_t>(shape.dim);
+}
+
+void write_shape(const TensorShape& shape, int32_t* out) {
+  if (out == nullptr) return;
+  out[0] = shape.batch;
+  out[1] = shape.seq;
+  out[2] = shape.dim;
+}
+
+/// [entries][kv_heads][dim] of any address scheme to dense float32 [kv_heads, entries, dim].
+void decode(const KvSide& side, const TensorShape& shape, float* out) {
+  const auto dim = static_cast<size_t>(shape.dim);
+  for (int32_t head = 0; head < shape.batch; ++head) {
+    for (int32_t e = 0; e < shape.seq; ++e, out += dim) {
+      const std::byte* from = side.entry(e) + static_cast<size_t>(head) * side.head_stride;
+      switch (side.format) {
+        case KvFormat::kF32:
+          std::memcpy(out, from, dim * sizeof(float));
+          break;
+        case KvFormat::kF16: {
+          const auto* halves = reinterpret_cast<const uint16_t*>(from);
+          for (size_t d = 0; d < dim; ++d) out[d] = gen::f16_to_f32(halves[d]);
+          break;
+        }
+      }
+    }
+  }
+}
+
+int32_t type_number(KvFormat format) {
+  return format == KvFormat::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
+}
+
+void fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
+  if (cache.store != nullptr) {
+    const gen::cache::TensorSpan from = cache.store->view(layer);
+    if (from.k == nullptr) return;
+    span->type = type_number(cache.store->format());
+    span->k = from.k;
+    span->v = from.v;
+    span->batch = from.shape.batch;
+    span->seq = from.shape.seq;
+    span->k_dim = span->v_dim = from.shape.dim;
+    span->k_batch_stride = span->v_batch_stride = from.batch_stride;
+    span->k_seq_stride = span->v_seq_stride = from.seq_stride;
+    return;
+  }
+  KvCache* engine = cache.engine();
+  if (engine == nullptr) return;
+  const KvView view = engine_layer(*engine, layer);
+  if (view.kv_heads == 0) return;
+  span->type = type_number(view.k.format);
+  span->k = view.k.base;
+  span->v = view.v.base;
+  span->batch = view.kv_heads;
+  span->seq = view.entries;
+  span->k_dim = view.k.head_dim;
+  span->v_dim = view.v.head_dim;
+  span->k_batch_stride = view.k.head_stride;
+  span->k_seq_stride = view.k.entry_stride;
+  span->v_batch_stride = view.v.head_stride;
+  span->v_seq_stride = view.v.entry_stride;
+}
+
+Status truncate(kv_cache& cache, int32_t n) {
+  GEN_TRY(own(cache));
+  if (cache.store != nullptr) cache.store->truncate(n);
+  return cache.owned != nullptr ? cache.owned->truncate(n) : Status();
+}
+
+/// Length of an engine cache as the getters may ask for it; -1 if it is none.
+int32_t engine_length(const kv_cache& cache) {
+  if (cache.lent != nullptr) return cache.lent()->length();
+  const KvCache* owned = cache.seen_owned.load(std::memory_order_acquire);
+  return owned != nullptr ? owned->length() : -1;
+}
+
+Status clone(const kv_cache& cache, kv_cache* copy) {
+  copy->kind = cache.kind;
+  copy->num_layers = cache.num_layers;
+  copy->max_seq_len = cache.max_seq_len;
+  copy->allocator = cache.allocator;
+  if (cache.store != nullptr) {
+    GEN_ASSIGN(copy->store, cache.store->clone());
+  } else if (KvCache* engine = cache.engine(); engine != nullptr) {
+    GEN_ASSIGN(copy->owned, gen::cache::clone_cache(*engine, allocator_of(cache)));
+  }
+  copy->seen_store = copy->store.get();
+  copy->seen_owned = copy->owned.get();
+  return {};
+}
+
+}  // namespace
+
+gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("fp32", layers, max_seq_len, out, error);
+}
+
+gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cache** out,
+                             gen_error* error) {
+  return make("fp16", layers, max_seq_len, out, error);
+}
+
+gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocator,
+                                  gen_error* error) {
+  return with(cache, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(own(c));
+    if (c.store != nullptr || c.owned != nullptr) {
+      return {Code::kState, "the cache has been written to; its allocator is set before that"};
+    }
+    std::shared_ptr<gen::Allocator> wrapped;
+    if (allocator != nullptr) {
+      GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
+    }
+    c.allocator = std::move(wrapped);
+    return {};
+  });
+}
+
+gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const float* v,
+                           int32_t batch, int32_t seq, int32_t dim, gen_error* error) {
+  return with(cache, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(own(c));
+    if (c.owned != nullptr) {
+      return {Code::kState, "the cache was filled by gen_model_forward"};
+    }
+    if (layer < 0 || layer >= c.num_layers) {
+      return gen::error(Code::kOutOfRange, "layer %d outside a cache of %d layers", layer,
+                        c.num_layers);
+    }
+    if (seq != 0) {
+      GEN_TRY(not_null(k, "k"));
+      GEN_TRY(not_null(v, "v"));
+    }
+    const TensorShape shape = {batch, seq, dim};
+    if (c.store != nullptr) return c.store->update(layer, k, v, shape);
+    // The first write: a store that takes it becomes the cache's shape, any other is dropped.
+    const KvFormat format = gen::cache::find_cache_kind(c.kind)->format;
+    GEN_ASSIGN(auto store,
+               TensorStore::create(format, c.num_layers, c.max_seq_len, allocator_of(c)));
+    GEN_TRY(store->update(layer, k, v, shape));
+    if (seq == 0) return {};
+    c.store = std::move(store);
+    c.seen_store.store(c.store.get(), std::memory_order_release);
+    return {};
+  });
+}
+
+gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k_capacity, float* v,
+                        size_t v_capacity, int32_t k_shape[3], int32_t v_shape[3],
+                        gen_error* error) {
+  write_shape({}, k_shape);
+  write_shape({}, v_shape);
+  return with(cache, error, [&](const kv_cache& c) -> Status {
+    const Shapes shapes = shapes_of(c, layer);
+    write_shape(shapes.k, k_shape);
+    write_shape(shapes.v, v_shape);
+    if (k != nullptr && elements(shapes.k) > k_capacity) {
+      return gen::error(Code::kOutOfRange, "%zu keys do not fit a buffer of %zu",
+                        elements(shapes.k), k_capacity);
+    }
+    if (v != nullptr && elements(shapes.v) > v_capacity) {
+      return gen::error(Code::kOutOfRange, "%zu values do not fit a buffer of %zu",
+                        elements(shapes.v), v_capacity);
+    }
+    if (c.store != nullptr) {
+      c.store->get(layer, k, v);
+    } else if (elements(shapes.k) > 0) {
+      const KvView view = engine_layer(*c.engine(), layer);
+      if (k != nullptr) decode(view.k, shapes.k, k);
+      if (v != nullptr) decode(view.v, shapes.v, v);
+    }
+    return {};
+  });
+}
+
+gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* span,
+                         gen_error* error) {
+  return with(cache, error, [&](const kv_cache& c) -> Status {
+    GEN_TRY(not_null(span, "span"));
+    if (span->struct_size != sizeof(kv_cache_span)) {
+      return gen::error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
+                        span->struct_size, sizeof(kv_cache_span));
+    }
+    *span = kv_cache_span{};
+    span->struct_size = sizeof(kv_cache_span);
+    fill_span(c, layer, span);
+    return {};
+  });
+}
+
+int32_t kv_cache_seq_len(const kv_cache* cache) {
+  if (cache == nullptr) return 0;
+  const TensorStore* store = cache->seen_store.load(std::memory_order_acquire);
+  if (store != nullptr) return store->seq_len();
+  const int32_t length = engine_length(*cache);
+  return length > 0 ? length : 0;
+}
+
+int32_t kv_cache_layer_seq_len(const kv_cache* cache, int32_t layer) {
+  if (cache == nullptr || layer < 0 || layer >= cache->num_layers) return 0;
+  const TensorStore* store = cache->seen_store.load(std::memory_order_acquire);
+  if (store != nullptr) return store->layer_seq_len(layer);
+  const int32_t length = engine_length(*cache);
+  return length > 0 ? length : 0;
+}
+
+int32_t kv_cache_kv_len(const kv_cache* cache, int32_t layer) {
+  return kv_cache_layer_seq_len(cache, layer);
+}
+
+int32_t kv_cache_num_layers(const kv_cache* cache) {
+  return cache != nullptr ? cache->num_layers : 0;
+}
+
+int32_t kv_cache_max_seq_len(const kv_cache* cache) {
+  if (cache == nullptr) return 0;
+  const KvCache* owned = cache->seen_owned.load(std::memory_order_acquire);
+  return owned != nullptr ? owned->capacity() : cache->max_seq_len;
+}
+
+gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
+  return with(cache, error, [&](kv_cache& c) { return truncate(c, n); });
+}
+
+gen_status kv_cache_reset(kv_cache* cache, gen_error* error) {
+  return with(cache, error, [&](kv_cache& c) { return truncate(c, 0); });
+}
+
+gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t* payload,
+                                 size_t* metadata, gen_error* error) {
+  for (size_t* out : {resident, payload, metadata}) {
+    if (out != nullptr) *out = 0;
+  }
+  return with(cache, error, [&](const kv_cache& c) -> Status {
+    gen::cache::MemoryUse use;
+    if (c.store != nullptr) {
+      use = c.store->memory();
+    } else if (const KvCache* engine = c.engine(); engine != nullptr) {
+      use = engine->memory();
+    }
+    if (resident != nullptr) *resident = use.resident;
+    if (payload != nullptr) *payload = use.payload;
+    if (metadata != nullptr) *metadata = use.metadata + sizeof(kv_cache);
+    return {};
+  });
+}
+
+const char* kv_cache_kind(const kv_cache* cache) {
+  return cache != nullptr ? cache->kind : nullptr;
+}
+
+uint32_t kv_cache_capabilities(const kv_cache* cache) {
+  if (cache == nullptr) return 0;
+  constexpr uint32_t kReading =
+      KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW | KV_CACHE_ONE_ROW_ONE_RESULT;
+  return cache->lent != nullptr ? kReading : kReading | KV_CACHE_CAN_TRUNCATE;
+}
+
+int32_t kv_cache_is_lossy(const kv_cache* cache) {
+  return cache != nullptr && gen::cache::find_cache_kind(cache->kind)->lossy ? 1 : 0;
+}
+
+gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return with(cache, error, [&](const kv_cache& c) -> Status {
+    GEN_TRY(not_null(out, "out"));
+    auto copy = std::make_unique<kv_cache>();
+    GEN_TRY(clone(c, copy.get()));
+    *out = copy.release();
+    return {};
+  });
+}
+
+void kv_cache_free(kv_cache* cache) {
+  if (cache != nullptr && cache->lent == nullptr) delete cache;
+}
