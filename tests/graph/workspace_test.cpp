@@ -1,42 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that workspaces come back to their pool, and that a steady decode step takes no memory at
-// all: neither through the engine's allocator nor through operator new, which this file replaces
-// with one that counts.
+// all: neither through the engine's allocator nor through operator new.
 #include "graph/workspace.h"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
 #include "graph/execution_plan.h"
 #include "support/counting_allocator.h"
+#include "support/counting_new.h"
 #include "support/reference_cache.h"
 #include "support/reference_engine.h"
 #include "support/tiny_graph.h"
-
-namespace {
-std::atomic<size_t> news{0};
-
-void* counted(size_t bytes, size_t align) {
-  ++news;
-  const size_t size = (bytes + align - 1) / align * align;
-  void* pointer = std::aligned_alloc(align, size == 0 ? align : size);
-  if (pointer == nullptr) throw std::bad_alloc();
-  return pointer;
-}
-}  // namespace
-
-void* operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t align) {
-  return counted(bytes, static_cast<size_t>(align));
-}
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
 
 namespace gen::graph {
 namespace {
@@ -95,10 +71,10 @@ TEST(Workspace, SteadyStepsTakeNoMemory) {
   };
   ASSERT_TRUE(step());
   const size_t allocations = allocator.calls;
-  const size_t before = news;
+  const size_t before = test::news;
   bool all = true;
   for (int i = 0; i < 10; ++i) all = step() && all;
-  EXPECT_EQ(news, before);
+  EXPECT_EQ(test::news, before);
   EXPECT_EQ(allocator.calls, allocations);
   EXPECT_TRUE(all);
   EXPECT_GT(before, 0U);  // the counter counts

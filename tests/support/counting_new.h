@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replaces operator new of the whole program by one that counts. Include in exactly one file of a
+// test program.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace gen::test {
+inline std::atomic<size_t> news{0};
+
+inline void* counted_new(size_t bytes, size_t align) {
+  ++news;
+  const size_t size = (bytes + align - 1) / align * align;
+  void* pointer = std::aligned_alloc(align, size == 0 ? align : size);
+  if (pointer == nullptr) throw std::bad_alloc();
+  return pointer;
+}
+}  // namespace gen::test
+
+void* operator new(size_t bytes) {
+  return gen::test::counted_new(bytes, alignof(std::max_align_t));
+}
+void* operator new(size_t bytes, std::align_val_t align) {
+  return gen::test::counted_new(bytes, static_cast<size_t>(align));
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
