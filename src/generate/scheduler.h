@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -30,6 +31,12 @@ class Scheduler {
   /// does not affect the others of its step.
   Status run(StepRequest* request);
 
+  /// Requests queued or in the current step; may be old by the time it is looked at.
+  [[nodiscard]] size_t waiting() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return waiting_.size();
+  }
+
  private:
   void lead(std::unique_lock<std::mutex>* lock);
   void execute(std::span<StepRequest* const> requests);
@@ -41,7 +48,7 @@ class Scheduler {
   const model::Model& model_;
   const StepLimits limits_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves a step's contract with a recording model: reserve, run, commit or drop; one sequence's
+// failure is its own; concurrent sequences get what they would get alone.
+#include "generate/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "support/fake_model.h"
+
+namespace gen::generate {
+namespace {
+
+using test::FakeCache;
+using test::FakeModel;
+
+constexpr int32_t kVocab = 11;
+
+// A sequence of its own, stepped by hand.
+struct Stepper {
+  explicit Stepper(int32_t capacity = 64) : cache(capacity) {}
+
+  StepRequest request(const std::vector<int32_t>& tokens) {
+    wants.assign(tokens.size(), 0);
+    wants.back() = 1;
+    logits.assign(kVocab, -1.0F);
+    StepRequest made;
+    made.cache = &cache;
+    made.tokens = tokens;
+    made.first_position = cache.length();
+    made.wants_logits = wants;
+    made.logits = logits.data();
+    return made;
+  }
+
+  FakeCache cache;
+  std::vector<uint8_t> wants;
+  std::vector<float> logits;
+};
+
+std::vector<float> logits_after(const FakeModel& model, const std::vector<int32_t>& history) {
+  std::vector<float> logits(kVocab);
+  model.write_logits(history, logits.data());
+  return logits;
+}
+
+TEST(Scheduler, RunsAndCommits) {
+  const FakeModel model(kVocab);
+  Scheduler scheduler(model, {});
+  Stepper one;
+  const std::vector<int32_t> prompt{1, 2, 3};
+  StepRequest first = one.request(prompt);
+  ASSERT_TRUE(scheduler.run(&first).ok());
+  EXPECT_EQ(one.cache.length(), 3);
+  EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3}));
+  const std::vector<int32_t> token{4};
+  StepRequest second = one.request(token);
+  ASSERT_TRUE(scheduler.run(&second).ok());
+  EXPECT_EQ(one.cache.length(), 4);
+  EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3, 4}));
+}
+
+TEST(Scheduler, FailuresChangeNothing) {
+  FakeModel model(kVocab);
+  Scheduler scheduler(model, {});
+  Stepper one(4);
+  const std::vector<int32_t> tokens{1, 2, 3};
+  StepRequest request = one.request(tokens);
+  ASSERT_TRUE(scheduler.run(&request).ok());
+
+  request = one.request(tokens);  // four entries at most
+  EXPECT_EQ(scheduler.run(&request).code(), Code::kCacheFull);
+  EXPECT_EQ(model.forwards, 1);
+
+  const std::vector<int32_t> token{4};
+  CancelFlag cancel;
+  cancel.fire();
+  request = one.request(token);
+  request.cancel = &cancel;
+  EXPECT_EQ(scheduler.run(&request).code(), Code::kCancelled);
+  EXPECT_EQ(model.forwards, 1);
+
+  cancel.reset();
+  model.before_forward = [&](const graph::Batch& batch) {
+    EXPECT_EQ(batch.cancel, &cancel);
+    return error(Code::kModel, "no");
+  };
+  EXPECT_EQ(scheduler.run(&request).code(), Code::kModel);
+  model.before_forward = [](const graph::Batch&) -> Status { throw std::bad_alloc(); };
+  EXPECT_EQ(scheduler.run(&request).code(), Code::kOutOfMemory);
+  model.before_forward = [](const graph::Batch&) -> Status { throw 7; };
+  EXPECT_EQ(scheduler.run(&request).code(), Code::kInternal);
+  EXPECT_EQ(one.cache.length(), 3);
+
+  model.before_forward = nullptr;
+  ASSERT_TRUE(scheduler.run(&request).ok());
+  EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3, 4}));
+}
+
+// Holds the first step until all others wait, so that the second step has several to choose from.
+class Meeting {
+ public:
+  explicit Meeting(FakeModel* model) {
+    model->before_forward = [this](const graph::Batch& batch) { return hold(batch); };
+  }
+  Status hold(const graph::Batch& batch) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      sizes.push_back(batch.sequences.size());
+    }
+    if (first.exchange(false)) {
+      entered = true;
+      while (!open) std::this_thread::yield();
+    }
+    return fail ? fail(batch) : Status();
+  }
+  std::mutex mutex;
+  std::vector<size_t> sizes;
+  std::atomic<bool> first{true};
+  std::atomic<bool> entered{false};
+  std::atomic<bool> open{false};
+  std::function<Status(const graph::Batch&)> fail;
+};
+
+// Starts `n` sequences that each run one token equal to their index, all meeting in the second
+// step; returns their statuses.
+std::vector<Status> meet(Scheduler* scheduler, Meeting* meeting, std::vector<Stepper>* steppers) {
+  std::vector<Status> statuses(steppers->size());
+  std::vector<std::thread> threads;
+  const auto start = [&](size_t i) {
+    threads.emplace_back([&, i] {
+      const std::vector<int32_t> token{static_cast<int32_t>(i)};
+      StepRequest request = (*steppers)[i].request(token);
+      statuses[i] = scheduler->run(&request);
+    });
+  };
+  start(0);
+  while (!meeting->entered) std::this_thread::yield();
+  for (size_t i = 1; i < steppers->size(); ++i) start(i);
+  while (scheduler->waiting() < steppers->size()) std::this_thread::yield();
+  meeting->open = true;
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+TEST(Scheduler, WaitingSequencesShareAStep) {
+  FakeModel model(kVocab);
+  Meeting meeting(&model);
+  Scheduler scheduler(model, {8, 512});
+  std::vector<Stepper> steppers(5);
+  for (const Status& status : meet(&scheduler, &meeting, &steppers)) EXPECT_TRUE(status.ok());
+  EXPECT_EQ(meeting.sizes, (std::vector<size_t>{1, 4}));
+  for (size_t i = 0; i < steppers.size(); ++i) {
+    EXPECT_EQ(steppers[i].logits, logits_after(model, {static_cast<int32_t>(i)}));
+    EXPECT_EQ(steppers[i].cache.length(), 1);
+  }
+}
+
+TEST(Scheduler, OneBadSequenceFailsAlone) {
+  FakeModel model(kVocab);
+  Meeting meeting(&model);
+  meeting.fail = [](const graph::Batch& batch) {
+    for (const int32_t token : batch.tokens) {
+      if (token == 3) return error(Code::kModel, "token 3");
+    }
+    return Status();
+  };
+  Scheduler scheduler(model, {8, 512});
+  std::vector<Stepper> steppers(5);
+  steppers[2].cache.plans_until_failure = 0;
+  const std::vector<Status> statuses = meet(&scheduler, &meeting, &steppers);
+  for (size_t i = 0; i < steppers.size(); ++i) {
+    const Code expected = i == 3 ? Code::kModel : Code::kOk;
+    // The injected failure of a reservation is over when the sequence is tried alone.
+    EXPECT_EQ(statuses[i].code(), expected) << i;
+    EXPECT_EQ(steppers[i].cache.length(), i == 3 ? 0 : 1);
+  }
+}
+
+TEST(Scheduler, ConcurrentSequencesEqualSolo) {
+  constexpr size_t kThreads = 6;
+  constexpr int32_t kSteps = 60;
+  for (const int32_t together : {1, 4}) {
+    const FakeModel model(kVocab, 256);
+    Scheduler scheduler(model, {together, 512});
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (size_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, i] {
+        Stepper one(kSteps);
+        std::vector<int32_t> history;
+        for (int32_t step = 0; step < kSteps; ++step) {
+          const std::vector<int32_t> token{static_cast<int32_t>(i) + step % 3};
+          StepRequest request = one.request(token);
+          if (!scheduler.run(&request).ok()) ++wrong;
+          history.push_back(token.front());
+          if (one.logits != logits_after(model, history)) ++wrong;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+}  // namespace
+}  // namespace gen::generate

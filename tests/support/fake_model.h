@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doubles for tests of generation: a cache that stores tokens, a model whose logits are a function
+// of the tokens it finds in that cache, and a tokenizer with a written-out vocabulary. A wrong
+// position, a lost or doubled entry or an uncommitted row therefore changes the text.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "cache/kv_cache.h"
+#include "graph/batch.h"
+#include "model/model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gen::test {
+
+/// Holds the token of every entry.
+class FakeCache final : public cache::KvCache {
+ public:
+  explicit FakeCache(int32_t capacity, bool can_truncate = true) : capacity_(capacity) {
+    traits_.kind = "fake";
+    traits_.can_truncate = can_truncate;
+  }
+  const cache::CacheTraits& traits() const noexcept override { return traits_; }
+  std::span<const cache::LayerShape> layers() const noexcept override { return {}; }
+  int32_t length() const noexcept override { return length_; }
+  int32_t capacity() const noexcept override { return capacity_; }
+  Result<cache::CachePlan> plan(int32_t n) override {
+    if (plans_until_failure >= 0 && plans_until_failure-- == 0) {
+      return error(Code::kCacheFull, "injected: no room for %d", n);
+    }
+    if (n > capacity_ - length_) {
+      return error(Code::kCacheFull, "%d entries and %d more exceed %d", length_, n, capacity_);
+    }
+    return cache::CachePlan{length_, n};
+  }
+  engine::KvView view(int32_t, const cache::CachePlan&) override { return {}; }
+  void commit(const cache::CachePlan& plan) noexcept override { length_ = plan.start + plan.count; }
+  Status truncate(int32_t n) override {
+    if (!traits_.can_truncate) return error(Code::kUnsupported, "this cache cannot be cut");
+    length_ = std::min(length_, std::max(n, 0));
+    return {};
+  }
+  cache::MemoryUse memory() const noexcept override { return {}; }
+
+  /// The model's side: entries of a plan are written before they are committed.
+  void write(int32_t entry, int32_t token) {
+    if (static_cast<size_t>(entry) >= entries_.size()) {
+      entries_.resize(static_cast<size_t>(entry) + 1, -1);
+    }
+    entries_[static_cast<size_t>(entry)] = token;
+  }
+  std::span<const int32_t> entries(int32_t n) const {
+    return std::span(entries_).first(static_cast<size_t>(n));
+  }
+  std::span<const int32_t> committed() const { return entries(length_); }
+
+  int32_t plans_until_failure = -1;  // -1: never
+
+ private:
+  cache::CacheTraits traits_;
+  int32_t capacity_;
+  int32_t length_ = 0;
+  std::vector<int32_t> entries_;
+};
+
+class FakeModel final : public model::Model {
+ public:
+  explicit FakeModel(int32_t vocab_size, int32_t max_seq_len = 64) {
+    traits_.architecture = "fake";
+    traits_.vocab_size = vocab_size;
+    traits_.max_seq_len = max_seq_len;
+  }
+
+  const model::ModelTraits& traits() const noexcept override { return traits_; }
+  model::ModelTraits& mutable_traits() noexcept { return traits_; }
+  std::span<const cache::LayerShape> layer_shapes() const noexcept override { return {}; }
+  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override {
+    if (stateful) return std::make_unique<graph::SequenceState>();
+    return std::unique_ptr<graph::SequenceState>();
+  }
+  Result<size_t> memory(std::string_view) const override { return size_t{0}; }
+
+  Status forward(const graph::Batch& batch) const override {
+    forwards.fetch_add(1);
+    if (before_forward) GEN_TRY(before_forward(batch));
+    if (batch.cancel != nullptr && batch.cancel->raised()) {
+      return error(Code::kCancelled, "cancelled in the model");
+    }
+    if (batch.rows() > traits_.max_batch_rows) {
+      return error(Code::kInvalidArgument, "%lld rows", static_cast<long long>(batch.rows()));
+    }
+    float* out = batch.logits;
+    for (const graph::BatchSequence& sequence : batch.sequences) {
+      auto* const cache = dynamic_cast<FakeCache*>(sequence.cache);
+      for (int32_t i = 0; i < sequence.n_rows; ++i) {
+        const auto row = static_cast<size_t>(sequence.first_row + i);
+        const int32_t entry = sequence.plan.start + i;
+        if (batch.positions[row] != entry) {
+          return error(Code::kOutOfRange, "position %d in entry %d", batch.positions[row], entry);
+        }
+        cache->write(entry, batch.tokens[row]);
+        if (batch.wants_logits[row] != 0) {
+          write_logits(cache->entries(entry + 1), out);
+          out += traits_.vocab_size;
+        }
+      }
+    }
+    return {};
+  }
+
+  /// The logits after `history`: pseudo-random, or a peak where `next` says.
+  void write_logits(std::span<const int32_t> history, float* out) const {
+    uint64_t digest = 1469598103934665603U;
+    for (const int32_t token : history) {
+      digest = (digest ^ static_cast<uint64_t>(token)) * 1099511628211U;
+    }
+    for (int32_t i = 0; i < traits_.vocab_size; ++i) {
+      out[i] = static_cast<float>(8.0 * uniform_double(digest, 0, static_cast<uint64_t>(i)) - 4.0);
+    }
+    if (next) out[next(history)] = 50.0F;
+    if (spoil_logits) spoil_logits(history, out);
+  }
+
+  bool stateful = false;
+  std::function<Status(const graph::Batch&)> before_forward;
+  std::function<int32_t(std::span<const int32_t> history)> next;
+  std::function<void(std::span<const int32_t> history, float* logits)> spoil_logits;
+  mutable std::atomic<int32_t> forwards{0};
+
+ private:
+  model::ModelTraits traits_;
+};
+
+/// Encodes by taking the longest piece that fits, again and again.
+class FakeTokenizer final : public tokenizer::Tokenizer {
+ public:
+  static constexpr int32_t kBos = 0;
+  static constexpr int32_t kEos = 1;
+
+  /// Ids 0 and 1 are BOS and EOS, `pieces` come after them.
+  explicit FakeTokenizer(std::vector<std::string> pieces, bool add_bos = true) {
+    spec_.tokens = {"<s>", "</s>"};
+    spec_.tokens.insert(spec_.tokens.end(), pieces.begin(), pieces.end());
+    spec_.bos = kBos;
+    spec_.eos = kEos;
+    spec_.add_bos = add_bos;
+  }
+
+  Status encode_segments(std::span<const tokenizer::TextSegment> segments, uint32_t flags,
+                         std::vector<int32_t>* out) const override {
+    std::vector<int32_t> ids;
+    if ((flags & tokenizer::kAddBos) != 0) ids.push_back(kBos);
+    for (const tokenizer::TextSegment& segment : segments) {
+      std::string_view text = segment.text;
+      while (!text.empty()) {
+        int32_t best = -1;
+        for (int32_t id = segment.parse_special ? 0 : 2; id < vocab_size(); ++id) {
+          const std::string& piece = spec_.tokens[static_cast<size_t>(id)];
+          const bool longer =
+              best < 0 || piece.size() > spec_.tokens[static_cast<size_t>(best)].size();
+          if (!piece.empty() && text.starts_with(piece) && longer) best = id;
+        }
+        if (best < 0) return error(Code::kTokenizer, "no piece for \"%.8s\"", text.data());
+        ids.push_back(best);
+        text.remove_prefix(spec_.tokens[static_cast<size_t>(best)].size());
+      }
+    }
+    out->insert(out->end(), ids.begin(), ids.end());
+    return {};
+  }
+  Status append_piece(int32_t id, int32_t, bool special_as_text, std::string* out) const override {
+    if (id < 0 || id >= vocab_size()) {
+      return error(Code::kOutOfRange, "token %d outside vocabulary of %d", id, vocab_size());
+    }
+    if (!is_control(id) || special_as_text) out->append(spec_.tokens[static_cast<size_t>(id)]);
+    return {};
+  }
+  int32_t vocab_size() const noexcept override { return static_cast<int32_t>(spec_.tokens.size()); }
+  int32_t special(tokenizer::Special kind) const noexcept override {
+    if (kind == tokenizer::Special::kBos) return kBos;
+    return kind == tokenizer::Special::kEos ? kEos : -1;
+  }
+  bool is_control(int32_t id) const noexcept override { return id == kBos || id == kEos; }
+  std::span<const int32_t> end_tokens() const noexcept override { return {&spec_.eos, 1}; }
+  const tokenizer::VocabSpec& spec() const noexcept override { return spec_; }
+
+ private:
+  tokenizer::VocabSpec spec_;
+};
+
+}  // namespace gen::test
