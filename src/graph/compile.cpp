@@ -71,7 +71,29 @@ class Compiler {
     plan_->first_selected_ = static_cast<size_t>(
         std::find_if(plan_->instructions_.begin(), plan_->instructions_.end(), selected) -
         plan_->instructions_.begin());
+    plan_->end_selected_taps_ = plan_->first_selected_;
+    for (size_t i = plan_->first_selected_; i < plan_->instructions_.size(); ++i) {
+      if (plan_->instructions_[i].op == Op::kTap) plan_->end_selected_taps_ = i + 1;
+    }
+    find_skippable();
     return {};
+  }
+
+  /// What no other instruction over all rows reads need not run when no row is selected.
+  void find_skippable() {
+    std::vector<bool> read(program_.values.size(), false);
+    for (size_t i = plan_->first_selected_; i-- > 0;) {
+      Instruction& instruction = plan_->instructions_[i];
+      bool wanted = instruction.op == Op::kRopeAppend || instruction.op == Op::kTap;
+      for_operands(instruction, [&](const Operand& operand, bool writes) {
+        if (writes && read[at(operand.value)]) wanted = true;
+      });
+      instruction.skippable = !wanted;
+      if (!wanted) continue;
+      for_operands(instruction, [&](const Operand& operand, bool writes) {
+        if (!writes) read[at(operand.value)] = true;
+      });
+    }
   }
 
   /// Appends an instruction, with its weight if it has one, to what is compiled.

@@ -79,7 +79,8 @@ class ExecutionPlan {
 
   std::shared_ptr<engine::Engine> engine_;  // first, so that it goes last
   std::vector<Instruction> instructions_;
-  size_t first_selected_ = 0;  // instructions from here on run over selected rows
+  size_t first_selected_ = 0;     // instructions from here on run over selected rows
+  size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
   Buffer constants_;                   // engine memory

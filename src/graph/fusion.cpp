@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/selection.h"
+
 namespace gen::graph {
 namespace {
 
@@ -344,7 +346,9 @@ const char* op_name(Op op) noexcept {
 }
 
 Program fuse(const Graph& graph, const FusionOptions& options) {
-  return Fuser(graph, options).run();
+  if (!options.select_early) return Fuser(graph, options).run();
+  const Graph early = select_early(graph);
+  return Fuser(early, options).run();
 }
 
 void split_product(Program& program, const Instruction& instruction) {

@@ -9,10 +9,11 @@
 namespace gen::graph {
 
 struct FusionOptions {
-  bool stack = true;       // Q, K and V as one product
-  bool gate_up = true;     // silu(x G^T) * (x U^T) as one product
-  bool residual = true;    // x + product in the product's epilogue
-  bool pack_early = true;  // norms and attention write packed rows
+  bool stack = true;         // Q, K and V as one product
+  bool gate_up = true;       // silu(x G^T) * (x U^T) as one product
+  bool residual = true;      // x + product in the product's epilogue
+  bool pack_early = true;    // norms and attention write packed rows
+  bool select_early = true;  // rows without logits skip the end, see selection.h
 };
 
 Program fuse(const Graph& graph, const FusionOptions& options = {});

@@ -36,12 +36,17 @@ class PlanRunner {
  private:
   Status prepare() {
     rows_ = batch_.rows();
-    std::vector<int32_t>& selected = work_.selected_rows_;
-    selected.clear();
+    work_.wanted_rows_.clear();
     for (size_t i = 0; i < batch_.wants_logits.size(); ++i) {
-      if (batch_.wants_logits[i] != 0) selected.push_back(static_cast<int32_t>(i));
+      if (batch_.wants_logits[i] != 0) work_.wanted_rows_.push_back(static_cast<int32_t>(i));
     }
-    const auto chunk = std::min(plan_.selected_chunk_, static_cast<int64_t>(selected.size()));
+    work_.all_rows_.clear();
+    if (wants_selected_tap()) {
+      work_.all_rows_.resize(at(static_cast<int32_t>(rows_)));
+      std::iota(work_.all_rows_.begin(), work_.all_rows_.end(), 0);
+    }
+    const size_t most = std::max(work_.wanted_rows_.size(), work_.all_rows_.size());
+    const auto chunk = std::min(plan_.selected_chunk_, static_cast<int64_t>(most));
     GEN_TRY(work_.reserve(plan_.row_bytes_ * static_cast<size_t>(rows_),
                           plan_.selected_row_bytes_ * static_cast<size_t>(chunk)));
     work_.sequences_.resize(batch_.sequences.size());
@@ -88,18 +93,44 @@ class PlanRunner {
   }
   static size_t words_of(const BatchSequence& sequence) { return at(sequence.n_rows + 63) / 64; }
 
+  /// Whether the batch asks for a tap that lies among the selected instructions.
+  [[nodiscard]] bool wants_selected_tap() const {
+    for (size_t i = plan_.first_selected_; i < plan_.end_selected_taps_; ++i) {
+      if (plan_.instructions_[i].op == Op::kTap && wants_tap(plan_.instructions_[i])) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool wants_tap(const Instruction& instruction) const {
+    return std::any_of(batch_.taps.begin(), batch_.taps.end(),
+                       [&](const Tap& tap) { return tap.layer == instruction.layer; });
+  }
+
   Status run_all() {
-    const std::vector<Instruction>& instructions = plan_.instructions_;
-    for (size_t i = 0; i < plan_.first_selected_; ++i) GEN_TRY(step(instructions[i]));
-    const std::span<const int32_t> wanted = work_.selected_rows_;
-    for (size_t first = 0; first < wanted.size();) {
-      selected_ = wanted.subspan(
-          first, std::min(wanted.size() - first, static_cast<size_t>(plan_.selected_chunk_)));
+    const bool nothing_selected = work_.wanted_rows_.empty() && work_.all_rows_.empty();
+    for (size_t i = 0; i < plan_.first_selected_; ++i) {
+      const Instruction& instruction = plan_.instructions_[i];
+      if (instruction.skippable && nothing_selected) continue;
+      GEN_TRY(step(instruction));
+    }
+    // Taps show all rows, so the way to them is run for all; logits are for those that want them.
+    taps_ = true;
+    GEN_TRY(run_selected(work_.all_rows_, plan_.end_selected_taps_));
+    taps_ = false;
+    return run_selected(work_.wanted_rows_, plan_.instructions_.size());
+  }
+
+  /// Selected instructions before `end` for `rows`, chunk by chunk.
+  Status run_selected(std::span<const int32_t> rows, size_t end) {
+    for (size_t first = 0; first < rows.size();) {
+      selected_ = rows.subspan(
+          first, std::min(rows.size() - first, static_cast<size_t>(plan_.selected_chunk_)));
       first_selected_row_ = first;
-      for (size_t i = plan_.first_selected_; i < instructions.size(); ++i) {
-        GEN_TRY(step(instructions[i]));
+      for (size_t i = plan_.first_selected_; i < end; ++i) {
+        const Instruction& instruction = plan_.instructions_[i];
+        if (instruction.op == Op::kTap && !taps_) continue;
+        GEN_TRY(step(instruction));
       }
-      // The next chunk's logits go to the same arena.
+      // The next chunk's values go to the same arena.
       GEN_TRY(engine_.finish(stream_));
       first += selected_.size();
     }
@@ -265,8 +296,10 @@ class PlanRunner {
   }
 
   Status tap(const Instruction& instruction) {
+    const size_t first_row = instruction.selected ? first_selected_row_ : 0;
+    const size_t offset = first_row * static_cast<size_t>(instruction.x.cols);
     for (const Tap& tap : batch_.taps) {
-      if (tap.layer == instruction.layer) GEN_TRY(download(instruction.x, tap.out));
+      if (tap.layer == instruction.layer) GEN_TRY(download(instruction.x, tap.out + offset));
     }
     return {};
   }
@@ -290,7 +323,8 @@ class PlanRunner {
   engine::Stream& stream_;
   int64_t rows_ = 0;                   // T
   std::span<const int32_t> selected_;  // of this chunk
-  size_t first_selected_row_ = 0;      // of this chunk, among the rows that want logits
+  size_t first_selected_row_ = 0;      // of this chunk, among those it was cut from
+  bool taps_ = false;                  // selected taps are being run
 };
 
 Status ExecutionPlan::run(const Batch& batch, Workspace& workspace) const {

@@ -74,7 +74,8 @@ struct Product {
 ///   kSelectRows  x -> y
 struct Instruction {
   Op op = Op::kEmbed;
-  bool selected = false;  // runs over selected rows, in chunks, after all others
+  bool selected = false;   // runs over selected rows, in chunks, after all others
+  bool skippable = false;  // only selected instructions read what it writes
   Operand x, x2, x3;
   Operand angles;
   Operand y;

@@ -41,7 +41,8 @@ class Workspace {
   Buffer selected_;  // values of selected rows
   std::atomic<size_t> bytes_{0};
   std::vector<engine::SequenceRows> sequences_;  // of the layer being run
-  std::vector<int32_t> selected_rows_;           // rows that want logits
+  std::vector<int32_t> wanted_rows_;             // rows that want logits
+  std::vector<int32_t> all_rows_;                // 0, 1, … for taps among selected instructions
   std::vector<uint64_t> visible_;                // trees: visibility bits of all sequences
 };
 

@@ -65,7 +65,7 @@ const std::vector<int32_t> kPrompt = {3, 14, 15, 9, 26, 5, 3, 5, 8, 9, 7, 9};
 TEST(ExecutionPlan, LiveValuesNeverOverlap) {
   for (const bool fused : {false, true}) {
     CompileOptions options = options_for(64);
-    if (!fused) options.fusion = {false, false, false, false};
+    if (!fused) options.fusion = {false, false, false, false, false};
     const Machine machine({}, options);
     const auto instructions = machine.plan->instructions();
     const auto values = machine.plan->values();
@@ -279,6 +279,26 @@ TEST(ExecutionPlan, TapsShowEveryLayer) {
   EXPECT_NE(h1, h0);
   EXPECT_NE(h2, h1);
   EXPECT_EQ(again, h2);
+  // The last tap shows all rows, whoever wants logits, and the bits of a plan that computes all.
+  CompileOptions whole_options = options_for(64);
+  whole_options.fusion.select_early = false;
+  Machine whole({}, whole_options);
+  for (const bool wants : {false, true}) {
+    for (Machine* each : {&machine, &whole}) {
+      test::ReferenceCache fresh = each->cache();
+      test::OwnedBatch other;
+      ASSERT_TRUE(other.add(fresh, std::vector<int32_t>{6, 2}).ok());
+      std::vector<float> seen(48, -1.0F);
+      const Tap last[] = {{2, seen.data()}};
+      other.wants = {0, wants ? uint8_t{1} : uint8_t{0}};
+      other.finish(30).taps = last;
+      ASSERT_TRUE(each->run(other.batch).ok());
+      EXPECT_EQ(seen, h2);
+      if (wants) {
+        for (size_t i = 0; i < 30; ++i) EXPECT_EQ(other.logits[i], batch.logits[30 + i]);
+      }
+    }
+  }
 }
 
 TEST(ExecutionPlan, ManyThreadsShareOnePlan) {
@@ -315,7 +335,8 @@ TEST(ExecutionPlan, TracesEveryInstruction) {
   Recorder recorder;
   batch.finish(30).tracer = &recorder;
   ASSERT_TRUE(machine.run(batch.batch).ok());
-  ASSERT_EQ(recorder.events.size(), machine.plan->instructions().size());
+  // All but the last tap, which nobody asked for.
+  ASSERT_EQ(recorder.events.size(), machine.plan->instructions().size() - 1);
   const engine::TraceEvent& stack = recorder.events[4];
   EXPECT_STREQ(stack.op, "linear");
   EXPECT_STREQ(stack.detail, "q+k+v");
@@ -325,6 +346,30 @@ TEST(ExecutionPlan, TracesEveryInstruction) {
   EXPECT_EQ(recorder.events[6].layer, 0);
   EXPECT_STREQ(recorder.events.back().op, "logits");
   EXPECT_EQ(recorder.events.back().rows, 1);
+}
+
+TEST(ExecutionPlan, RowsWithoutLogitsSkipTheEnd) {
+  Machine machine;
+  test::ReferenceCache cache = machine.cache();
+  test::OwnedBatch batch;
+  ASSERT_TRUE(batch.add(cache, kPrompt).ok());
+  std::fill(batch.wants.begin(), batch.wants.end(), uint8_t{0});
+  Recorder recorder;
+  batch.finish(30).tracer = &recorder;
+  ASSERT_TRUE(machine.run(batch.batch).ok());
+  batch.commit();
+  std::string ops;
+  for (const engine::TraceEvent& event : recorder.events) ops += std::string(event.op) + " ";
+  EXPECT_EQ(ops,
+            "rope_angles embed tap "
+            "rms_norm linear rope_append attention linear rms_norm linear pack linear tap "
+            "rms_norm linear rope_append ");
+  // What they left in the cache is all that the next token needs.
+  test::ReferenceCache full = machine.cache();
+  machine.feed(full, kPrompt);
+  EXPECT_EQ(cache.keys(1), full.keys(1));
+  EXPECT_EQ(machine.feed(cache, std::vector<int32_t>{5}),
+            machine.feed(full, std::vector<int32_t>{5}));
 }
 
 /// Fires a flag when the nth instruction begins.

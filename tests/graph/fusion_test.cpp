@@ -14,6 +14,8 @@
 namespace gen::graph {
 namespace {
 
+constexpr FusionOptions kPlain = {false, false, false, false, false};
+
 std::string ops(const Program& program) {
   std::string text;
   for (const Instruction& instruction : program.instructions) {
@@ -23,21 +25,22 @@ std::string ops(const Program& program) {
   return text;
 }
 
-TEST(Fusion, OneLayerIsNineOperations) {
+TEST(Fusion, OneLayerIsFewOperations) {
   test::TinyShape shape;
   shape.layers = 1;
   const test::TinyGraph tiny(shape);
   EXPECT_EQ(ops(fuse(tiny.graph())),
             "rope_angles embed tap "
-            "rms_norm linear rope_append attention linear rms_norm linear pack linear tap "
-            "select_rows rms_norm linear logits");
+            "rms_norm linear rope_append attention "
+            "select_rows select_rows pack linear rms_norm linear pack linear tap "
+            "rms_norm linear logits");
 }
 
 TEST(Fusion, OffIsOneInstructionForEachNode) {
   test::TinyShape shape;
   shape.layers = 1;
   const test::TinyGraph tiny(shape);
-  EXPECT_EQ(ops(fuse(tiny.graph(), {false, false, false, false})),
+  EXPECT_EQ(ops(fuse(tiny.graph(), kPlain)),
             "rope_angles embed tap "
             "rms_norm pack linear linear linear rope_append attention pack linear add "
             "rms_norm pack linear linear swiglu pack linear add tap "
@@ -80,7 +83,7 @@ TEST(Fusion, NormReadByOthersKeepsItsFloats) {
       builder.linear(builder.select_rows(sum), {"h", DType::kF32, 4, 16, {}, false}, {}, 1));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  const Program program = fuse(graph.value());
+  const Program program = fuse(graph.value(), {true, true, true, true, false});
   const Instruction& first = program.instructions[1];
   ASSERT_EQ(first.op, Op::kRmsNorm);
   EXPECT_TRUE(first.y.present());
@@ -117,11 +120,11 @@ std::vector<float> run(const test::TinyGraph& tiny, const FusionOptions& fusion,
 
 TEST(Fusion, ChangesNoBit) {
   const test::TinyGraph tiny;
-  const std::vector<float> plain = run(tiny, {false, false, false, false}, {});
+  const std::vector<float> plain = run(tiny, kPlain, {});
   ASSERT_EQ(plain.size(), 6U * 30);
-  for (unsigned mask = 1; mask < 16; ++mask) {
+  for (unsigned mask = 1; mask < 32; ++mask) {
     const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0, (mask & 4) != 0,
-                                  (mask & 8) != 0};
+                                  (mask & 8) != 0, (mask & 16) != 0};
     EXPECT_EQ(run(tiny, fusion, {}), plain) << "fusion " << mask;
   }
 }
@@ -130,7 +133,7 @@ TEST(Fusion, WaysAroundMissingKernelsChangeNoBit) {
   test::TinyShape shape;
   shape.v_type = DType::kBF16;
   const test::TinyGraph tiny(shape);
-  const std::vector<float> plain = run(tiny, {false, false, false, false}, {});
+  const std::vector<float> plain = run(tiny, kPlain, {});
   ASSERT_FALSE(plain.empty());
   for (unsigned mask = 0; mask < 8; ++mask) {
     test::ReferenceEngine::Options engine;
@@ -148,6 +151,7 @@ TEST(Fusion, MissingKernelsSplitWhatTheyMust) {
   const test::TinyGraph tiny(shape);
   CompileOptions options;
   options.max_seq_len = 8;
+  options.fusion.select_early = false;
   test::ReferenceEngine::Options picky;
   picky.gate_up = false;
   picky.mixed_stacks = false;

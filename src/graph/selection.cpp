@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving select_rows up, in one pass back (what may move) and one forth (the new nodes). See
+// selection.h.
+#include "graph/selection.h"
+
+#include <vector>
+
+namespace gen::graph {
+namespace {
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+bool is_row_wise(NodeKind kind) {
+  return kind == NodeKind::kRmsNorm || kind == NodeKind::kLinear || kind == NodeKind::kSwiGlu ||
+         kind == NodeKind::kAdd;
+}
+
+/// Nodes whose value is needed for selected rows only, but for taps.
+std::vector<bool> movable(const Graph& graph) {
+  const size_t count = graph.nodes.size();
+  std::vector<bool> needed_whole(count, false);  // by a node that works on all rows
+  std::vector<bool> needed(count, false);
+  std::vector<bool> moves(count, false);
+  for (size_t n = count; n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    moves[n] = is_row_wise(node.kind) && !node.selected && needed[n] && !needed_whole[n];
+    if (node.kind == NodeKind::kTap) continue;
+    const bool whole = !moves[n] && !node.selected;
+    for (const int32_t input : node.inputs) {
+      if (input < 0) continue;
+      needed[at(input)] = true;
+      if (whole) needed_whole[at(input)] = true;
+    }
+  }
+  return moves;
+}
+
+}  // namespace
+
+Graph select_early(const Graph& graph) {
+  const std::vector<bool> moves = movable(graph);
+  Graph result = graph;
+  result.nodes.clear();
+  std::vector<int32_t> whole(graph.nodes.size(), -1);     // where a node's rows are now
+  std::vector<int32_t> selected(graph.nodes.size(), -1);  // and its selected rows
+  const auto push = [&](const Node& node) {
+    result.nodes.push_back(node);
+    return static_cast<int32_t>(result.nodes.size() - 1);
+  };
+  const auto select = [&](int32_t n) {
+    if (selected[at(n)] < 0) {
+      Node node;
+      node.kind = NodeKind::kSelectRows;
+      node.inputs[0] = whole[at(n)];
+      node.cols = graph.nodes[at(n)].cols;
+      node.selected = true;
+      selected[at(n)] = push(node);
+    }
+    return selected[at(n)];
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Node node = graph.nodes[n];
+    if (node.kind == NodeKind::kSelectRows) {
+      selected[n] = select(node.inputs[0]);
+      continue;
+    }
+    const bool tap_moves = node.kind == NodeKind::kTap && moves[at(node.inputs[0])];
+    if (moves[n] || tap_moves) node.selected = true;
+    for (int32_t& input : node.inputs) {
+      if (input >= 0) input = node.selected ? select(input) : whole[at(input)];
+    }
+    (node.selected ? selected : whole)[n] = push(node);
+  }
+  return result;
+}
+
+}  // namespace gen::graph
