@@ -27,8 +27,8 @@ class Session;
 /// What to go on with: `text`, or `tokens` taken as they are if there are any. BOS goes before text
 /// when the session is empty and the tokenizer wants it.
 struct Prompt {
-  std::string_view text;
-  std::span<const int32_t> tokens;
+  std::string_view text = {};
+  std::span<const int32_t> tokens = {};
   bool parse_special = false;  // texts of control tokens in `text` become those tokens
 };
 

@@ -34,7 +34,7 @@ struct GeneratorOptions {
   int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
   int32_t max_sequences = 1;       // sequences in one forward pass
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
-  CacheFactory cache_factory;      // instead of kv_dtype, for caches of one's own
+  CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
 };
 
 constexpr int32_t kDefaultPrefillChunk = 256;

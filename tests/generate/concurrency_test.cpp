@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that many sessions on many threads each say what they say alone, that a session entered
+// twice answers kBusy, and that cancelling races with nothing. Run it under the thread sanitizer.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "generate/session.h"
+#include "support/fake_model.h"
+
+namespace gen::generate {
+namespace {
+
+using sampling::SamplingParams;
+using Tokens = std::vector<int32_t>;
+
+constexpr int32_t kContext = 96;
+
+std::shared_ptr<const Generator> make_generator(int32_t max_sequences) {
+  auto tokenizer =
+      std::make_shared<test::FakeTokenizer>(std::vector<std::string>{"a", "b", "c", "d", "e", "f"});
+  auto model = std::make_shared<test::FakeModel>(tokenizer->vocab_size(), kContext);
+  GeneratorOptions options;
+  options.prefill_chunk = 3;
+  options.max_sequences = max_sequences;
+  options.cache_factory = [](std::span<const cache::LayerShape>,
+                             int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
+    return std::unique_ptr<cache::KvCache>(std::make_unique<test::FakeCache>(capacity));
+  };
+  return std::move(Generator::create(model, tokenizer, options)).value();
+}
+
+SamplingParams params_of(uint64_t seed) {
+  SamplingParams params;
+  params.seed = seed;
+  params.ignore_eos = true;
+  params.max_new_tokens = 25;
+  params.repetition_penalty = 1.1;
+  params.top_p = 0.9;
+  return params;
+}
+
+// Two turns on a session.
+Tokens talk(Session& session, uint64_t seed) {
+  const std::array<std::string, 2> turns{std::string(3 + seed % 17, "abcdef"[seed % 6]), "fed"};
+  for (const std::string& turn : turns) {
+    std::optional<GenResult> result;
+    const Status status =
+        session.generate({.text = turn, .tokens = {}}, params_of(seed), nullptr, nullptr, &result);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  return std::move(session.tokens()).value();
+}
+
+TEST(Concurrency, EachStreamEqualsItsSoloRun) {
+  constexpr uint64_t kThreads = 6;
+  constexpr uint64_t kSessions = 4;  // of each thread, one after another
+  std::vector<Tokens> alone;
+  {
+    const auto generator = make_generator(1);
+    for (uint64_t seed = 0; seed < kThreads * kSessions; ++seed) {
+      alone.push_back(talk(*std::move(generator->new_session()).value(), seed));
+    }
+  }
+  for (const int32_t max_sequences : {1, 3, 16}) {
+    const auto generator = make_generator(max_sequences);
+    std::vector<Tokens> together(alone.size());
+    std::vector<std::thread> threads;
+    for (uint64_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (uint64_t i = 0; i < kSessions; ++i) {
+          const uint64_t seed = thread * kSessions + i;
+          together[seed] = talk(*std::move(generator->new_session()).value(), seed);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(together, alone) << max_sequences;
+  }
+}
+
+TEST(Concurrency, OneSessionManyThreadsIsBusyNeverBroken) {
+  const auto generator = make_generator(1);
+  const auto session = std::move(generator->new_session()).value();
+  std::atomic<int> done{0};
+  std::atomic<int> busy{0};
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 30; ++i) {
+        std::optional<GenResult> result;
+        SamplingParams params = params_of(thread);
+        params.max_new_tokens = 2;
+        const Status status =
+            session->generate({.text = "a", .tokens = {}}, params, nullptr, nullptr, &result);
+        if (status.ok() || status.code() == Code::kContextFull) {
+          ++done;
+        } else {
+          EXPECT_EQ(status.code(), Code::kBusy);
+          ++busy;
+        }
+        const Status reset = session->reset();
+        EXPECT_TRUE(reset.ok() || reset.code() == Code::kBusy);
+        (void)session->length();
+        (void)session->progress();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done + busy, 120);
+  EXPECT_GT(done, 0);
+}
+
+// Siblings of a session that is cancelled all the time say what they say alone, and so does it in
+// the end.
+TEST(Concurrency, CancellingDisturbsNobody) {
+  for (const int32_t max_sequences : {1, 8}) {
+    const auto generator = make_generator(max_sequences);
+    std::vector<Tokens> alone;
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      alone.push_back(talk(*std::move(generator->new_session()).value(), seed));
+    }
+    const auto victim = std::move(generator->new_session()).value();
+    std::atomic<bool> over{false};
+    std::thread canceller([&] {
+      while (!over) {
+        victim->cancel();
+        std::this_thread::yield();
+      }
+    });
+    std::thread sufferer([&] {
+      while (!over) {
+        std::optional<GenResult> result;
+        const Status status = victim->generate({.text = "abcdef", .tokens = {}}, params_of(9),
+                                               nullptr, nullptr, &result);
+        EXPECT_TRUE(status.ok() || status.code() == Code::kCancelled) << status.message();
+        EXPECT_TRUE(victim->reset().ok());
+      }
+    });
+    std::vector<std::thread> siblings;
+    std::vector<Tokens> together(4);
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      siblings.emplace_back([&, seed] {
+        for (int i = 0; i < 5; ++i) {
+          together[seed] = talk(*std::move(generator->new_session()).value(), seed);
+        }
+      });
+    }
+    for (std::thread& sibling : siblings) sibling.join();
+    over = true;
+    canceller.join();
+    sufferer.join();
+    EXPECT_EQ(together, alone);
+    ASSERT_TRUE(victim->reset().ok());
+    EXPECT_EQ(talk(*victim, 2), alone[2]);
+  }
+}
+
+// Handles are dropped in every order while streams are open.
+TEST(Concurrency, DroppingHandlesWhileOthersWork) {
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([thread] {
+      for (int i = 0; i < 40; ++i) {
+        auto generator = make_generator(2);
+        auto session = std::move(generator->new_session()).value();
+        auto generation =
+            std::move(session->open({.text = "abc", .tokens = {}}, params_of(thread))).value();
+        generator.reset();
+        std::thread other([session] { session->cancel(); });
+        session.reset();
+        for (int n = 0; n < 3 && !generation->ended(); ++n) (void)generation->next();
+        generation.reset();
+        other.join();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace gen::generate
