@@ -6,6 +6,9 @@
 #ifndef TESTS_API_API_TEST_H
 #define TESTS_API_API_TEST_H
 
+/* For strdup, setenv, threads and signals beside plain C11. */
+#define _POSIX_C_SOURCE 200809L
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

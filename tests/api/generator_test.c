@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generator.h and result.h: options, one-shot generation, streaming by callback, stops, cancels. */
-#include <math.h>
-
 #include "api_test.h"
+
+#include <math.h>
 
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_cache.h: every function's good case, each documented error, and that a failed call changes
  * nothing. */
-#include <math.h>
-
 #include "api_test.h"
+
+#include <math.h>
 
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampling.h: every setter's range, the named form, and that a refused value changes nothing. */
-#include <math.h>
-
 #include "api_test.h"
+
+#include <math.h>
 
 static gen_error error;
 

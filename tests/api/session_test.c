@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.h: growing, cutting, scoring, busy, cancel from a signal handler, many sessions on many
  * threads. */
+#include "api_test.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
-
-#include "api_test.h"
 
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
