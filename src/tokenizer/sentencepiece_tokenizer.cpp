@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,6 +30,7 @@ constexpr std::string_view kSpaceSign = "\xE2\x96\x81";  // U+2581
 // takes some hundred bytes of memory per byte of text, gets slower as texts grow, and words repeat.
 constexpr size_t kCutBytes = 1024;
 constexpr size_t kMaxNestedUserTokens = 64;  // kResultSize of the library's matcher
+
 struct Prepared {
   VocabSpec spec;
   SpModel model;
@@ -98,11 +98,12 @@ void fill_pieces(const VocabSpec& spec, bool keep_user_tokens, SpModel* model) {
 class Cuts {
  public:
   /// None for models in which what stands elsewhere in a text matters: the best path of a unigram
-  /// model, a normalizer, unused pieces (how they come apart depends on the last time they were
-  /// made).
+  /// model, unknown characters (a run of them is one token), a normalizer, unused pieces (how they
+  /// come apart depends on the last time they were made).
   explicit Cuts(const SpModel& model) {
-    if (model.model_type != SpModelType::kBpe || model.remove_extra_whitespaces ||
-        model.add_dummy_prefix || !model.charsmap.empty() || !model.escape_whitespaces) {
+    if (model.model_type != SpModelType::kBpe || !model.byte_fallback ||
+        model.remove_extra_whitespaces || model.add_dummy_prefix || !model.charsmap.empty() ||
+        !model.escape_whitespaces) {
       return;
     }
     for (size_t i = 0; i < model.pieces.size(); ++i) {

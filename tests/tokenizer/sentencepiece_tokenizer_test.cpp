@@ -118,6 +118,15 @@ TEST(SentencePieceTokenizer, UnknownCharacters) {
   EXPECT_EQ(ids, Ids{9});
 }
 
+// A run of unknown characters is one token, in a long text as in a short one.
+TEST(SentencePieceTokenizer, LongRunOfUnknownCharacters) {
+  const auto tokenizer = must_create(without_bytes({"_", "a"}));
+  ASSERT_TRUE(tokenizer);
+  std::string text;
+  while (text.size() < 5000) text += "xy";
+  EXPECT_EQ(encode(*tokenizer, text + "a"), (Ids{3, 0, 4}));
+}
+
 TEST(SentencePieceTokenizer, InvalidUtf8) {
   const auto tokenizer = must_create(sp_vocab({"_", "a"}));
   ASSERT_TRUE(tokenizer);
