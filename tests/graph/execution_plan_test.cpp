@@ -131,6 +131,46 @@ TEST(ExecutionPlan, ResidualsAreAddedInPlace) {
   }
 }
 
+TEST(ExecutionPlan, ASumLeavesATermThatIsReadLater) {
+  // x + (x + W x) with W = 1 and a head of 1 is 3 x, once x was not overwritten by x + W x.
+  std::vector<float> one(16 * 16, 0.0F);
+  for (size_t i = 0; i < 16; ++i) one[i * 17] = 1.0F;
+  std::vector<float> table(4 * 16);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i) + 1.0F;
+  const auto weight = [](const char* name, const std::vector<float>& values) {
+    return engine::WeightSource{name,
+                                DType::kF32,
+                                static_cast<int64_t>(values.size() / 16),
+                                16,
+                                std::as_bytes(std::span(values)),
+                                false};
+  };
+  for (const bool fused : {false, true}) {
+    GraphBuilder builder;
+    const ValueId x = builder.embed(weight("table", table));
+    const ValueId sum = builder.add(x, builder.linear(x, weight("w", one), {}, 0));
+    const ValueId all = builder.add(x, sum);
+    builder.logits(builder.linear(builder.select_rows(all), weight("head", one), {}, 1));
+    const auto graph = builder.finish();
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    CompileOptions options = options_for(8);
+    options.fusion.residual = fused;
+    auto engine = std::make_shared<test::ReferenceEngine>();
+    const auto plan = compile(graph.value(), engine, options);
+    ASSERT_TRUE(plan.ok());
+    WorkspacePool pool(engine);
+    auto workspace = pool.borrow();
+    test::ReferenceCache cache({}, 8);
+    test::OwnedBatch batch;
+    ASSERT_TRUE(batch.add(cache, std::vector<int32_t>{2, 0}).ok());
+    ASSERT_TRUE(plan.value()->run(batch.finish(16), **workspace).ok());
+    for (size_t i = 0; i < 16; ++i) {
+      EXPECT_EQ(batch.logits[i], 3.0F * table[2 * 16 + i]);
+      EXPECT_EQ(batch.logits[16 + i], 3.0F * table[i]);
+    }
+  }
+}
+
 // ---- One row, one result ----
 
 TEST(ExecutionPlan, ChunksGiveTheBitsOfOneBatch) {
@@ -204,6 +244,16 @@ TEST(ExecutionPlan, SelectedRowsRunInChunksWhenLogitsAreWide) {
   test::ReferenceCache single = machine.cache();
   std::vector<float> one;
   for (size_t i = 0; i < tokens.size(); ++i) one = machine.feed(single, std::span(tokens).first(1));
+  // So does the last tap, which is computed for all rows.
+  test::ReferenceCache tapped = machine.cache();
+  test::OwnedBatch batch;
+  ASSERT_TRUE(batch.add(tapped, tokens, /*all=*/false).ok());
+  std::vector<float> hidden(18 * 2, -77.0F);
+  const Tap taps[] = {{1, hidden.data()}};
+  batch.finish(wide.vocab).taps = taps;
+  ASSERT_TRUE(machine.run(batch.batch).ok());
+  EXPECT_EQ(std::count(hidden.begin(), hidden.end(), -77.0F), 0);
+  EXPECT_TRUE(std::equal(all.end() - wide.vocab, all.end(), batch.logits.begin()));
   // The last row lies in the second chunk.
   const auto last = all.end() - static_cast<std::ptrdiff_t>(wide.vocab);
   EXPECT_TRUE(std::equal(one.begin(), one.end(), last));

@@ -90,6 +90,22 @@ TEST(Fusion, NormReadByOthersKeepsItsFloats) {
   EXPECT_TRUE(first.packed.present());
 }
 
+TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {
+  const auto weight = [](const char* name) {
+    return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};
+  };
+  GraphBuilder builder;
+  const ValueId x = builder.select_rows(builder.embed(weight("e")));
+  const ValueId gate = builder.linear(x, weight("gate"), {}, 0);
+  const ValueId up = builder.linear(x, weight("up"), {}, 1);
+  const ValueId sum = builder.add(gate, builder.swiglu(gate, up));
+  builder.logits(builder.linear(sum, weight("h"), {}, 2));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(ops(fuse(graph.value())),
+            "embed select_rows pack linear swiglu add pack linear logits");
+}
+
 /// Logits of a prompt and one more token, all rows.
 std::vector<float> run(const test::TinyGraph& tiny, const FusionOptions& fusion,
                        test::ReferenceEngine::Options engine_options) {
