@@ -97,6 +97,10 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
     };
   }
   GEN_ASSIGN(parts->loaded, gen::model::load_model(file, load));
+  if (const int32_t own = parts->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
+    return gen::error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
+                      options.max_seq_len, own);
+  }
   parts->file_bytes = file->total_bytes();
   GEN_ASSIGN(parts->description, describe(*file, *parts));
 
