@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
@@ -366,6 +367,28 @@ TEST(PlanModel, NamesRowAndTokenOfBadLogits) {
     EXPECT_EQ(loaded.status().code(), Code::kModel);
     EXPECT_NE(std::string(loaded.status().message()).find("output.weight"), std::string::npos);
   }
+}
+
+TEST(PlanModel, ABadRowDoesNotSpoilThoseBeforeIt) {
+  // The embedding of token 3 is NaN.
+  TinyModel tiny(spec_of("llama"));
+  auto image = tiny.writer().build();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(image.bytes.data() + image.at("token_embd.weight.data") + 3 * 64 * sizeof(float),
+              &nan, sizeof nan);
+  LoadOptions options;
+  options.engine = test::cpu_engine();
+  const auto loaded = load_model(gguf::GgufFile::parse(image.bytes).value(), options);
+  ASSERT_TRUE(loaded.ok());
+  const Model& model = *loaded.value()->model;
+  auto cache = cache::make_cache("fp32", model.layer_shapes(), 8, system_allocator()).value();
+  test::OwnedBatch batch;
+  ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{1, 2, 3}).ok());
+  const Status status = model.forward(batch.finish(50));
+  EXPECT_EQ(status.code(), Code::kModel);
+  EXPECT_NE(std::string(status.message()).find("row 2"), std::string::npos) << status.message();
+  batch.wants = {1, 1, 0};
+  EXPECT_TRUE(model.forward(batch.batch).ok());
 }
 
 TEST(PlanModel, EveryFailedAllocationIsReportedAndNothingLeaks) {
