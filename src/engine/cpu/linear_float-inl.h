@@ -2,8 +2,8 @@
 // Products of float weights, and the last step of every product, on sixteen lanes; compiled once
 // per target, plain C++ included.
 //   acc[t][n] = fma over k ascending of w[n, k] * x[t, k], from 0
-//   Work:   one tile (or several, for a single row) at a time by kTokens rows of x; a weight vector
-//           is converted once per kTokens rows.
+//   Work:   for one row of x, four tiles at a time. For several, runs of columns of one or two
+//           tiles, converted to float32 in the first-level cache where rows are many.
 //   Needs:  tiles as in weight_layout.h; x float32 rows.
 //   Error:  at most cols * 2^-24 * sum |w x| (tests/engine/linear_test.cpp).
 
@@ -14,9 +14,12 @@
 #define GEN_ENGINE_CPU_LINEAR_FLOAT_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/math-inl.h"
 #include "engine/cpu/weight_layout.h"
+#include "hwy/cache_control.h"
 #include "tensor/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,26 +63,50 @@ HWY_INLINE const float* float_row(const TileJob& job, int64_t t) {
   return reinterpret_cast<const float*>(job.x + static_cast<size_t>(t) * job.x_stride);
 }
 
-/// kTiles tiles from tile i by kTokens rows from row t.
+/// One row of x is bound by memory: asks for what is wanted next. The address need not exist.
+HWY_INLINE void prefetch_ahead(const void* p) {
+  constexpr uintptr_t kAhead = 4096;
+  hwy::Prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead));
+}
+
+/// Weights of a run of columns: tile i's start at w + i * step, in elements.
+template <typename Element>
+struct ColumnRun {
+  const Element* w;
+  size_t step;
+  int64_t first;
+  int64_t count;
+};
+
+/// Adds the columns of `run` of kTiles tiles, the first being tile i, times kTokens rows from row
+/// t. Sums of a run that is not the first go on from acc.
 template <typename W, size_t kTiles, size_t kTokens>
-HWY_INLINE void float_block(const TileJob& job, int64_t i, int64_t t) {
-  using Element = typename W::Element;
-  const Element* w[kTiles];
+HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Element>& run,
+                            int64_t i, int64_t t) {
+  const typename W::Element* w[kTiles];
   const float* x[kTokens];
   Lanes16 acc[kTiles][kTokens];
   GEN_UNROLL
-  for (size_t a = 0; a < kTiles; ++a) {
-    w[a] =
-        reinterpret_cast<const Element*>(job.tiles + (static_cast<size_t>(i) + a) * job.tile_bytes);
-    GEN_UNROLL
-    for (size_t b = 0; b < kTokens; ++b) acc[a][b] = splat(0.0F);
+  for (size_t b = 0; b < kTokens; ++b) {
+    x[b] = float_row(job, t + static_cast<int64_t>(b)) + run.first;
   }
+  float* out = job.acc + t * job.acc_stride + i * kTileRows;
   GEN_UNROLL
-  for (size_t b = 0; b < kTokens; ++b) x[b] = float_row(job, t + static_cast<int64_t>(b));
-  for (int64_t k = 0; k < job.cols; ++k) {
+  for (size_t a = 0; a < kTiles; ++a) {
+    w[a] = run.w + a * run.step;
+    GEN_UNROLL
+    for (size_t b = 0; b < kTokens; ++b) {
+      const float* sum = out + static_cast<int64_t>(b) * job.acc_stride + a * kTileRows;
+      acc[a][b] = run.first == 0 ? splat(0.0F) : load(sum);
+    }
+  }
+  for (int64_t k = 0; k < run.count; ++k) {
     Lanes16 weight[kTiles];
     GEN_UNROLL
-    for (size_t a = 0; a < kTiles; ++a) weight[a] = W::load16(w[a] + k * kTileRows);
+    for (size_t a = 0; a < kTiles; ++a) {
+      if constexpr (kTokens == 1) prefetch_ahead(w[a] + k * kTileRows);
+      weight[a] = W::load16(w[a] + k * kTileRows);
+    }
     GEN_UNROLL
     for (size_t b = 0; b < kTokens; ++b) {
       const Lanes16 value = splat(x[b][k]);
@@ -91,30 +118,77 @@ HWY_INLINE void float_block(const TileJob& job, int64_t i, int64_t t) {
   for (size_t a = 0; a < kTiles; ++a) {
     GEN_UNROLL
     for (size_t b = 0; b < kTokens; ++b) {
-      store(acc[a][b], job.acc + (t + static_cast<int64_t>(b)) * job.acc_stride +
-                           (i + static_cast<int64_t>(a)) * kTileRows);
+      store(acc[a][b], out + static_cast<int64_t>(b) * job.acc_stride + a * kTileRows);
     }
   }
 }
 
-/// All rows of `kTiles` tiles.
+// Columns of two tiles that stay in the first-level cache, as floats 16 KiB, while the rows pass.
+constexpr int64_t kRunCols = 128;
+static_assert(2 * kRunCols * kTileRows * sizeof(float) <= kTileScratchBytes);
+// From this many rows on a conversion is worth storing.
+constexpr int64_t kRowsWorthDecoding = 12;
+
+/// All rows of a run of columns.
 template <typename W, size_t kTiles>
-HWY_INLINE void float_tiles(const TileJob& job, int64_t i) {
+HWY_INLINE void float_rows(const TileJob& job, const ColumnRun<typename W::Element>& run,
+                           int64_t i) {
   // As many sums as fit the registers, and enough to hide the latency of a fused multiply-add.
-  constexpr size_t kTokens = (kNativeLanes == 16 ? 8 : 4) / (kTiles > 1 ? 2 : 1);
+  constexpr size_t kTokens = (kNativeLanes == 16 ? 16 : 4) / kTiles;
   constexpr auto kStep = static_cast<int64_t>(kTokens);
   int64_t t = 0;
-  for (; t + kStep <= job.rows; t += kStep) float_block<W, kTiles, kTokens>(job, i, t);
-  for (; t < job.rows; ++t) float_block<W, kTiles, 1>(job, i, t);
+  for (; t + kStep <= job.rows; t += kStep) float_block<W, kTiles, kTokens>(job, run, i, t);
+  if constexpr (kTokens > 4) {
+    for (; t + 4 <= job.rows; t += 4) float_block<W, kTiles, 4>(job, run, i, t);
+  }
+  for (; t + 2 <= job.rows; t += 2) float_block<W, kTiles, 2>(job, run, i, t);
+  for (; t < job.rows; ++t) float_block<W, kTiles, 1>(job, run, i, t);
+}
+
+/// Several rows of x, kTiles tiles from tile i on.
+template <typename W, size_t kTiles>
+HWY_INLINE void float_tiles(const TileJob& job, int64_t i) {
+  using Element = typename W::Element;
+  constexpr bool kConvert = !std::is_same_v<W, WeightF32>;
+  const auto* tiles =
+      reinterpret_cast<const Element*>(job.tiles + static_cast<size_t>(i) * job.tile_bytes);
+  const size_t step = job.tile_bytes / sizeof(Element);
+  for (int64_t first = 0; first < job.cols; first += kRunCols) {
+    const int64_t count = job.cols - first < kRunCols ? job.cols - first : kRunCols;
+    const Element* w = tiles + first * kTileRows;
+    if (!kConvert || job.rows < kRowsWorthDecoding) {
+      float_rows<W, kTiles>(job, {w, step, first, count}, i);
+      continue;
+    }
+    float* decoded = reinterpret_cast<float*>(job.scratch);
+    for (size_t a = 0; a < kTiles; ++a) {
+      for (int64_t k = 0; k < count; ++k) {
+        store(W::load16(w + a * step + k * kTileRows),
+              decoded + (static_cast<int64_t>(a) * kRunCols + k) * kTileRows);
+      }
+    }
+    float_rows<WeightF32, kTiles>(
+        job, {decoded, static_cast<size_t>(kRunCols * kTileRows), first, count}, i);
+  }
 }
 
 template <typename W>
 HWY_INLINE void float_kernel(const TileJob& job) {
+  using Element = typename W::Element;
   int64_t i = 0;
   if (job.rows == 1) {
-    for (; i + 4 <= job.n_tiles; i += 4) float_block<W, 4, 1>(job, i, 0);
+    // Several tiles at once, since a single chain of sums would wait for itself.
+    const auto run_at = [&job](int64_t tile) HWY_ATTR {
+      return ColumnRun<Element>{
+          reinterpret_cast<const Element*>(job.tiles + static_cast<size_t>(tile) * job.tile_bytes),
+          job.tile_bytes / sizeof(Element), 0, job.cols};
+    };
+    for (; i + 4 <= job.n_tiles; i += 4) float_block<W, 4, 1>(job, run_at(i), i, 0);
+    for (; i < job.n_tiles; ++i) float_block<W, 1, 1>(job, run_at(i), i, 0);
+    return;
   }
-  for (; i + 2 <= job.n_tiles; i += 2) float_tiles<W, 2>(job, i);
+  constexpr int64_t kPair = kNativeLanes == 16 ? 2 : 1;
+  for (; i + kPair <= job.n_tiles; i += kPair) float_tiles<W, kPair>(job, i);
   for (; i < job.n_tiles; ++i) float_tiles<W, 1>(job, i);
 }
 

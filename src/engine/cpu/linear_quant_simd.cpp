@@ -3,8 +3,8 @@
 // of operations of linear_scalar.cpp, with as many of the 16 rows of a tile in a register as fit
 // and several rows of x at a time.
 //   Work:   weights are widened to 16 bits, even and odd bytes apart, and multiplied in pairs; on
-//           x86, weights of at most 6 bits take the 8-bit multiply instead, which cannot saturate
-//           for them.
+//           x86 by the 8-bit multiply instead, kept from saturating: weights of at most 6 bits
+//           cannot, those of 8 go in as magnitudes.
 //   Needs:  tiles as in weight_layout.h, rows as in activations.h.
 //   Error:  none beyond the scalar kernels': the bits are the same.
 #include "engine/cpu/linear_quant_simd.h"
@@ -63,6 +63,7 @@ HWY_INLINE Ints splat_quad(const int8_t* q) {
 
 /// A quad of weights of up to 8 bits, ready to multiply.
 struct WideQuad {
+  static constexpr bool kOffsetRemoved = false;
   hn::Vec<I16> even;
   hn::Vec<I16> odd;
   explicit HWY_INLINE WideQuad(Bytes w) {
@@ -93,8 +94,32 @@ struct SmallQuad {
     sum.a = hn::ReorderWidenMulAccumulate(I32(), pairs, hn::Set(I16(), 1), sum.a, sum.b);
   }
 };
+
+/// A quad of weights stored with an offset of 128: magnitudes times activations of the weights'
+/// signs. Two products of at most 128 * 127 fit 16 bits.
+struct OffsetQuad {
+  static constexpr bool kOffsetRemoved = true;
+  hn::Vec<hn::Repartition<int8_t, I32>> w;
+  Bytes magnitude;
+  explicit HWY_INLINE OffsetQuad(Bytes w_in) {
+    const hn::Repartition<int8_t, I32> d;
+    w = hn::BitCast(d, hn::Xor(w_in, hn::Set(U8(), 0x80)));
+    magnitude = hn::BitCast(U8(), hn::Abs(w));
+  }
+  HWY_INLINE void add_to(Sum& sum, Ints x) const {
+#if HWY_TARGET == HWY_AVX2
+    const hn::Vec<I16> pairs{_mm256_maddubs_epi16(magnitude.raw, _mm256_sign_epi8(x.raw, w.raw))};
+#else
+    const __m512i with_sign =
+        _mm512_mask_sub_epi8(x.raw, _mm512_movepi8_mask(w.raw), _mm512_setzero_si512(), x.raw);
+    const hn::Vec<I16> pairs{_mm512_maddubs_epi16(magnitude.raw, with_sign)};
+#endif
+    sum.a = hn::ReorderWidenMulAccumulate(I32(), pairs, hn::Set(I16(), 1), sum.a, sum.b);
+  }
+};
 #else
 using SmallQuad = WideQuad;
+using OffsetQuad = WideQuad;
 #endif
 
 HWY_INLINE Bytes low_half(Bytes w) { return hn::And(w, hn::Set(U8(), 0x0F)); }
@@ -149,7 +174,7 @@ struct Block32 {
       for (size_t t = 0; t < kRows; ++t) sums[t].clear();
       if constexpr (kTileBlock == kQ8_0TileBlock) {
         for (int64_t quad = 0; quad < 8; ++quad) {
-          add_quad<WideQuad, kRows>(sums, hn::LoadU(U8(), w + quad * kQuadBytes), x, b, quad);
+          add_quad<OffsetQuad, kRows>(sums, hn::LoadU(U8(), w + quad * kQuadBytes), x, b, quad);
         }
       } else {
         for (int64_t quad = 0; quad < 4; ++quad) {
@@ -161,9 +186,13 @@ struct Block32 {
       const Floats scale = load_halves(scales + b * kTileRows);
       GEN_UNROLL
       for (size_t t = 0; t < kRows; ++t) {
-        constexpr int kOffset = kTileBlock == kQ8_0TileBlock ? 1 : 16;
-        const auto offset = hn::Set(I32(), x[t][b].minus_128_sum / kOffset);
-        const Floats sum = hn::ConvertTo(F32(), hn::Add(sums[t].value(), offset));
+        Ints total = sums[t].value();
+        if constexpr (kTileBlock == kQ4_0TileBlock) {
+          total = hn::Add(total, hn::Set(I32(), x[t][b].minus_128_sum / 16));
+        } else if constexpr (!OffsetQuad::kOffsetRemoved) {
+          total = hn::Add(total, hn::Set(I32(), x[t][b].minus_128_sum));
+        }
+        const Floats sum = hn::ConvertTo(F32(), total);
         acc[t] = hn::MulAdd(hn::Mul(scale, hn::Set(F32(), x[t][b].scale)), sum, acc[t]);
       }
     }

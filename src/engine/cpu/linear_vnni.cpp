@@ -100,6 +100,14 @@ GEN_VNNI_INLINE void decode_q6(const uint8_t (*low)[64], const uint8_t (*high)[6
   out[7] = _mm512_or_si512(high_half(both), top_bits<7>(odd));
 }
 
+// Asks for the line that will be wanted kAhead bytes from now. One row of x is bound by memory, and
+// the hardware alone, which stops at page borders, leaves a sixth of the bandwidth unused.
+constexpr size_t kAhead = 4096;
+GEN_VNNI_INLINE void prefetch(const void* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead),
+               _MM_HINT_T1);
+}
+
 // ---- one row of x --------------------------------------------------------------------------
 
 GEN_VNNI_INLINE __m512 row_q8_0(const TileJob& job, const std::byte* tile) {
@@ -111,6 +119,7 @@ GEN_VNNI_INLINE __m512 row_q8_0(const TileJob& job, const std::byte* tile) {
     __m512i sum = _mm512_set1_epi32(x[b].minus_128_sum);
     GEN_VNNI_UNROLL
     for (int quad = 0; quad < 8; ++quad) {
+      prefetch(w + quad * 64);
       sum = _mm512_dpbusd_epi32(sum, load64(w + quad * 64), splat4(x[b].q + quad * 4));
     }
     const __m512 scale =
@@ -129,6 +138,7 @@ GEN_VNNI_INLINE __m512 row_q4_0(const TileJob& job, const std::byte* tile) {
     __m512i sum = _mm512_srai_epi32(_mm512_set1_epi32(x[b].minus_128_sum), 4);
     GEN_VNNI_UNROLL
     for (int quad = 0; quad < 4; ++quad) {
+      prefetch(w + quad * 64);
       const __m512i both = load64(w + quad * 64);
       sum = _mm512_dpbusd_epi32(sum, low_half(both), splat4(x[b].q + quad * 4));
       sum = _mm512_dpbusd_epi32(sum, high_half(both), splat4(x[b].q + quad * 4 + 16));
@@ -155,6 +165,7 @@ GEN_VNNI_INLINE __m512 row_q4_k(const TileJob& job, const std::byte* tile) {
       __m512i sum = _mm512_setzero_si512();
       GEN_VNNI_UNROLL
       for (int quad = 0; quad < 4; ++quad) {
+        prefetch(w->weights[s][quad]);
         const __m512i both = load64(w->weights[s][quad]);
         const int8_t* q = x->q + s * 32 + quad * 4;
         sum = _mm512_dpbusd_epi32(sum, low_half(both), splat4(q));
@@ -185,6 +196,10 @@ GEN_VNNI_INLINE __m512 row_q6_k(const TileJob& job, const std::byte* tile) {
     __m512 scaled = _mm512_setzero_ps();
     for (int part = 0; part < 8; ++part) {
       __m512i quads[8];
+      GEN_VNNI_UNROLL
+      for (int i = 0; i < 4; ++i) prefetch(w->low[part][i]);
+      GEN_VNNI_UNROLL
+      for (int i = 0; i < 2; ++i) prefetch(w->high[part][i]);
       decode_q6(w->low[part], w->high[part], quads);
       GEN_VNNI_UNROLL
       for (int half = 0; half < 2; ++half) {
