@@ -28,7 +28,7 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX3
 constexpr size_t kTileQueries = 4;
 template <size_t kQ>
-constexpr size_t kTileEntries = kQ == 1 ? 8 : 4;
+constexpr size_t kTileEntries = 16 / kQ;
 template <size_t kQ>
 constexpr size_t kTileColumns = kQ <= 2 ? 8 : 4;
 #elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
@@ -45,6 +45,9 @@ template <size_t kQ>
 constexpr size_t kTileColumns = 1;
 #endif
 
+/// Entries that are asked for ahead of their use.
+constexpr size_t kFetchEntries = 16;
+
 /// out[i] = sum_lanes of the i-th argument.
 #if HWY_TARGET == HWY_AVX3
 // Blocks of four lanes: [w0 w1 | x0 x1] after the first halving, [w x y z] after the second.
@@ -55,14 +58,14 @@ HWY_INLINE Native quarter_sums(Native w, Native x, Native y, Native z) {
   return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(xz), wy),
                  hn::OddEvenBlocks(xz, hn::SwapAdjacentBlocks(wy)));
 }
-/// Block b, lane i of the result: sum of lanes of rows[b][i].
-HWY_INLINE Native sums16(const Lanes16 (&rows)[4][4]) {
+/// Lane i of the result: the sum of a[i].
+HWY_INLINE Native sums16(const Lanes16* a) {
   const NativeTag d;
   const hn::Repartition<double, NativeTag> dd;
-  const Native c0 = quarter_sums(rows[0][0], rows[1][0], rows[2][0], rows[3][0]);
-  const Native c1 = quarter_sums(rows[0][1], rows[1][1], rows[2][1], rows[3][1]);
-  const Native c2 = quarter_sums(rows[0][2], rows[1][2], rows[2][2], rows[3][2]);
-  const Native c3 = quarter_sums(rows[0][3], rows[1][3], rows[2][3], rows[3][3]);
+  const Native c0 = quarter_sums(a[0], a[4], a[8], a[12]);
+  const Native c1 = quarter_sums(a[1], a[5], a[9], a[13]);
+  const Native c2 = quarter_sums(a[2], a[6], a[10], a[14]);
+  const Native c3 = quarter_sums(a[3], a[7], a[11], a[15]);
   const auto c01 =
       hn::BitCast(dd, hn::Add(hn::InterleaveLower(d, c0, c1), hn::InterleaveUpper(d, c0, c1)));
   const auto c23 =
@@ -113,12 +116,12 @@ HWY_INLINE void sums4(Lanes16 a, Lanes16 b, Lanes16 c, Lanes16 e, float* out) {
 template <size_t kQ, size_t kE>
 HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kE], float* scores) {
 #if HWY_TARGET == HWY_AVX3
-  if constexpr (kQ == 4 && kE == 4) {
+  if constexpr (kQ * kE == 16) {
     float sums[16];
-    hn::StoreU(sums16(acc), NativeTag(), sums);
+    hn::StoreU(sums16(&acc[0][0]), NativeTag(), sums);
     GEN_UNROLL
-    for (size_t j = 0; j < 4; ++j) {
-      std::memcpy(scores + j * kAttentionChunk, sums + 4 * j, 4 * sizeof(float));
+    for (size_t j = 0; j < kQ; ++j) {
+      std::memcpy(scores + j * kAttentionChunk, sums + kE * j, kE * sizeof(float));
     }
     return;
   }
@@ -150,40 +153,56 @@ template <typename E, size_t kQ, size_t kE>
 HWY_INLINE void dot_tile(const float* const* q, int64_t dims, const std::byte* keys, size_t stride,
                          float* scores) {
   Lanes16 acc[kQ][kE];
-  const E* key[kE];
   GEN_UNROLL
-  for (size_t e = 0; e < kE; ++e) {
-    key[e] = reinterpret_cast<const E*>(keys + e * stride);
+  for (size_t j = 0; j < kQ; ++j) {
     GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) acc[j][e] = splat(0.0F);
+    for (size_t e = 0; e < kE; ++e) acc[j][e] = splat(0.0F);
   }
+  // A pointer for four entries: their addresses are then base + 0, 1, 2 or 3 strides.
+  constexpr size_t kGroups = (kE + 3) / 4;
+  const std::byte* base[kGroups];
+  GEN_UNROLL
+  for (size_t g = 0; g < kGroups; ++g) base[g] = keys + 4 * g * stride;
   int64_t d = 0;
   for (; d + kLanes <= dims; d += kLanes) {
-    Lanes16 k[kE];
+    Lanes16 query[kQ];
     GEN_UNROLL
-    for (size_t e = 0; e < kE; ++e) k[e] = load(key[e] + d);
+    for (size_t j = 0; j < kQ; ++j) query[j] = load(q[j] + d);
     GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      const Lanes16 query = load(q[j] + d);
+    for (size_t e = 0; e < kE; ++e) {
+      const Lanes16 key = load(reinterpret_cast<const E*>(base[e / 4] + (e % 4) * stride));
       GEN_UNROLL
-      for (size_t e = 0; e < kE; ++e) acc[j][e] = fma(query, k[e], acc[j][e]);
+      for (size_t j = 0; j < kQ; ++j) acc[j][e] = fma(query[j], key, acc[j][e]);
     }
+    GEN_UNROLL
+    for (size_t g = 0; g < kGroups; ++g) base[g] += static_cast<size_t>(kLanes) * sizeof(E);
   }
   if (d < dims) {
-    Lanes16 k[kE];
     GEN_UNROLL
-    for (size_t e = 0; e < kE; ++e) k[e] = load_first(key[e] + d, dims - d);
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      const Lanes16 query = load_first(q[j] + d, dims - d);
+    for (size_t e = 0; e < kE; ++e) {
+      const auto* from = reinterpret_cast<const E*>(base[e / 4] + (e % 4) * stride);
+      const Lanes16 key = load_first(from, dims - d);
       GEN_UNROLL
-      for (size_t e = 0; e < kE; ++e) acc[j][e] = fma(query, k[e], acc[j][e]);
+      for (size_t j = 0; j < kQ; ++j) {
+        acc[j][e] = fma(load_first(q[j] + d, dims - d), key, acc[j][e]);
+      }
     }
   }
   store_sums<kQ, kE>(acc, scores);
 }
 
-template <typename E, size_t kQ>
+/// Asks for entries that are needed soon: between entries lie other heads, which the processor's
+/// own prefetching does not skip. An address past the end does no harm.
+template <typename E>
+HWY_INLINE void fetch_rows(const std::byte* from, size_t count, int64_t dims, size_t stride) {
+  constexpr size_t kLine = 64;
+  const size_t bytes = static_cast<size_t>(dims) * sizeof(E);
+  for (size_t e = 0; e < count; ++e, from += stride) {
+    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
+  }
+}
+
+template <typename E, size_t kQ, bool kFetch>
 HWY_INLINE void dot_rows(const float* const* q, int64_t dims, const KvRun& run, size_t stride,
                          float* scores) {
   constexpr size_t kE = kTileEntries<kQ>;
@@ -192,11 +211,30 @@ HWY_INLINE void dot_rows(const float* const* q, int64_t dims, const KvRun& run, 
   float* to = scores + run.slot;
   size_t i = 0;
   for (; i + kE <= count; i += kE, keys += kE * stride) {
+    if (kFetch) fetch_rows<E>(keys + kFetchEntries * stride, kE, dims, stride);
     dot_tile<E, kQ, kE>(q, dims, keys, stride, to + i);
+  }
+  if constexpr (kE > 4) {
+    for (; i + 4 <= count; i += 4, keys += 4 * stride) {
+      dot_tile<E, kQ, 4>(q, dims, keys, stride, to + i);
+    }
   }
   for (; i < count; ++i, keys += stride) {
     dot_tile<E, kQ, 1>(q, dims, keys, stride, to + i);
   }
+}
+
+/// Tiles of query rows; the first one asks for what is to come, the others find it near.
+template <typename E, size_t kQ>
+HWY_INLINE void dot_first(const float* const* q, size_t* done, int64_t dims, const KvRun& run,
+                          size_t stride, float* scores) {
+  const size_t j = *done;
+  if (j == 0) {
+    dot_rows<E, kQ, true>(q, dims, run, stride, scores);
+  } else {
+    dot_rows<E, kQ, false>(q + j, dims, run, stride, scores + j * kAttentionChunk);
+  }
+  *done = j + kQ;
 }
 
 template <typename E>
@@ -204,16 +242,11 @@ inline void dots(const float* const* q, int32_t n_q, int32_t dims, const KvRun& 
                  float* scores) {
   const auto n = static_cast<size_t>(n_q);
   size_t j = 0;
-  for (; j + kTileQueries <= n; j += kTileQueries) {
-    dot_rows<E, kTileQueries>(q + j, dims, run, stride, scores + j * kAttentionChunk);
-  }
+  while (j + kTileQueries <= n) dot_first<E, kTileQueries>(q, &j, dims, run, stride, scores);
 #if HWY_TARGET == HWY_AVX3
-  if (n - j >= 2) {
-    dot_rows<E, 2>(q + j, dims, run, stride, scores + j * kAttentionChunk);
-    j += 2;
-  }
+  if (n - j >= 2) dot_first<E, 2>(q, &j, dims, run, stride, scores);
 #endif
-  for (; j < n; ++j) dot_rows<E, 1>(q + j, dims, run, stride, scores + j * kAttentionChunk);
+  while (j < n) dot_first<E, 1>(q, &j, dims, run, stride, scores);
 }
 
 inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const ScoreRule& rule) {
@@ -262,6 +295,8 @@ HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t st
   for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
   for (int32_t i = 0; i < run.count; ++i, values += stride) {
     const E* value = reinterpret_cast<const E*>(values) + column;
+    fetch_rows<E>(reinterpret_cast<const std::byte*>(value) + kFetchEntries / 2 * stride, 1,
+                  kColumns * kLanes, stride);
     Lanes16 v[kColumns];
     GEN_UNROLL
     for (size_t c = 0; c < kColumns; ++c) v[c] = load(value + c * kStep);
@@ -299,6 +334,11 @@ HWY_INLINE void weighted_rows(const float* const* p, int64_t dims, const KvRun& 
   int64_t column = 0;
   for (; column + kWidth <= dims; column += kWidth) {
     weighted_tile<E, kQ, kTileColumns<kQ>>(p, run, stride, run.base, out, column);
+  }
+  if constexpr (kTileColumns < kQ >> 4) {
+    for (; column + 4 * kLanes <= dims; column += 4 * kLanes) {
+      weighted_tile<E, kQ, 4>(p, run, stride, run.base, out, column);
+    }
   }
   for (; column + kLanes <= dims; column += kLanes) {
     weighted_tile<E, kQ, 1>(p, run, stride, run.base, out, column);
