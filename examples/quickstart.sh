@@ -1,7 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # From a fresh checkout to a story on the terminal: installs what is missing, builds a release, runs the bundled model.
-# Safe to run again; the second time only the story is new.
+#
+#   examples/quickstart.sh [prompt [seed]]
+#
+# Safe to run again; the second time nothing is left to install or build.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,4 +19,4 @@ cmake --preset release $launcher >/dev/null
 cmake --build --preset release
 
 echo "== 3/3 a story"
-exec build/release/bin/generate run -p "${1:-Once upon a time}" -n 200 --temp 0.7 --seed "${2:-7}"
+exec build/release/bin/generate run --echo --stats -n 250 --seed "${2:-7}" -p "${1:-Once upon a time}"
