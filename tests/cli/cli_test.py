@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The generate program as scripts see it: JSON forms, exit codes, one line on standard error after a failure.
+
+usage: cli_test.py PROGRAM SOURCE_DIR
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
+DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
+
+
+def generate(*arguments, stdin=b"", environment=None):
+    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, timeout=300,
+                          env={**os.environ, **(environment or {})})
+
+
+def answer(*arguments, stdin=b""):
+    done = generate(*arguments, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b"", done.stderr
+    return json.loads(done.stdout)
+
+
+class Forms(unittest.TestCase):
+    def test_tokenize_takes_bytes_as_they_are(self):
+        plain = answer("tokenize", "-m", DRAFT, "--json", stdin=b"Hello <|im_end|>\n")["tokens"]
+        self.assertTrue(plain and all(isinstance(token, int) for token in plain))
+        with_bos = answer("tokenize", "-m", DRAFT, "--json", "--bos", stdin=b"Hello <|im_end|>\n")["tokens"]
+        self.assertEqual(with_bos, [1] + plain)
+        special = answer("tokenize", "-m", DRAFT, "--json", "--special", stdin=b"Hello <|im_end|>\n")["tokens"]
+        self.assertLess(len(special), len(plain))
+        self.assertEqual(answer("tokenize", "-m", DRAFT, "--json")["tokens"], [])
+
+    def test_logits_are_probabilities(self):
+        for kv in ("fp32", "fp16"):
+            top = answer("logits", "-m", DRAFT, "--tokens", "1,300,301", "--top", "4096", "--json", "--kv", kv)["top"]
+            self.assertEqual(len(top), 3)
+            for position in top:
+                values = [probability for _, probability in position]
+                self.assertEqual(len(values), 4096)
+                self.assertEqual(sorted(values, reverse=True), values)
+                self.assertTrue(math.isclose(sum(values), 1, abs_tol=1e-6))
+        self.assertEqual(len(answer("logits", "-m", DRAFT, "--tokens", "1", "--top", "3", "--json")["top"][0]), 3)
+
+    def test_run_gives_text_tokens_and_figures(self):
+        done = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json")
+        self.assertEqual(set(done), {"text", "tokens", "finish_reason", "usage", "timings"})
+        self.assertEqual(len(done["tokens"]), done["usage"]["completion"])
+        self.assertIn(done["finish_reason"], ("length", "stop_token"))
+        self.assertGreater(done["usage"]["prompt"], 1)
+        again = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json", "-t", "1")
+        self.assertEqual(again["text"], done["text"])
+        # The first greedy token is the most probable one of logits.
+        ids = answer("tokenize", "-m", DRAFT, "--json", "--bos", stdin=b"Once upon a time")["tokens"]
+        top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
+        self.assertEqual(top[-1][0][0], done["tokens"][0])
+
+    def test_run_streams_the_same_text(self):
+        whole = answer("run", "-m", DRAFT, "-p", "The dog", "-n", "30", "--seed", "3", "--json")
+        streamed = generate("run", "-m", DRAFT, "-p", "-", "-n", "30", "--seed", "3", stdin=b"The dog")
+        self.assertEqual(streamed.returncode, 0)
+        self.assertEqual(streamed.stdout.decode(), whole["text"] + "\n")
+
+    def test_bench_gives_one_figure_for_each_run(self):
+        done = answer("bench", "-m", DRAFT, "-p", "16", "-n", "4", "-t", "2", "-r", "2", "--json")
+        self.assertEqual(len(done["prefill_tps"]), 2)
+        self.assertEqual(len(done["decode_tps"]), 2)
+        for key in ("read_bandwidth_gbs", "decode_bandwidth_share"):
+            self.assertGreater(done[key], 0)
+
+    def test_perplexity_agrees_with_logits(self):
+        text = b"Once upon a time there was a dog."
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(text)
+            file.flush()
+            done = answer("perplexity", "-m", DRAFT, "-f", file.name, "--json")
+        ids = answer("tokenize", "-m", DRAFT, "--json", "--bos", stdin=text)["tokens"]
+        top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "4096", "--json")["top"]
+        logs = [math.log(dict(map(tuple, position))[token]) for position, token in zip(top, ids[1:])]
+        self.assertEqual(done["tokens"], len(ids) - 1)
+        self.assertTrue(math.isclose(done["perplexity"], math.exp(-sum(logs) / len(logs)), rel_tol=1e-4))
+
+    def test_inspect_and_chat_answer(self):
+        done = answer("inspect", "-m", DRAFT, "--json")
+        self.assertEqual(done["architecture"], "llama")
+        self.assertEqual(done["memory"]["file"], os.path.getsize(DRAFT))
+        chat = generate("chat", "-m", DRAFT, "-n", "8", stdin=b"Hello\n/reset\nHi\n/exit\n")
+        self.assertEqual(chat.returncode, 0)
+        self.assertEqual(chat.stderr, b"")
+        self.assertGreaterEqual(chat.stdout.count(b"\n"), 2)
+
+
+class Errors(unittest.TestCase):
+    def refused(self, part, *arguments, stdin=b"", environment=None, code=1):
+        done = generate(*arguments, stdin=stdin, environment=environment)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, b"")
+        if code == 1:
+            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+        self.assertIn(part, done.stderr.decode())
+
+    def test_bad_files(self):
+        self.refused("no/such.gguf", "run", "-m", "no/such.gguf", "-p", "x")
+        self.refused("directory", "run", "-m", SOURCE, "-p", "x")
+        self.refused("magic", "inspect", "-m", os.path.join(SOURCE, "LICENSE"))
+        with open(DRAFT, "rb") as file:
+            model = file.read()
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(model.replace(b"llama", b"lambo", 1))
+            file.flush()
+            self.refused("lambo", "run", "-m", file.name, "-p", "x")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(model[:len(model) // 2])
+            file.flush()
+            self.refused("end of the file", "run", "-m", file.name, "-p", "x")
+
+    def test_bad_input(self):
+        self.refused("context of 32", "run", "-m", DRAFT, "--ctx", "32", "-p", "many words " * 60)
+        self.refused("byte", "run", "-m", DRAFT, "-p", "-", stdin=b"ab\xff")
+        self.refused("byte", "tokenize", "-m", DRAFT, stdin=b"\xc3")
+        self.refused("4096", "logits", "-m", DRAFT, "--tokens", "1,4096")
+        self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "-1")
+        self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
+
+    def test_bad_command_lines(self):
+        self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
+        self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
+        self.refused("--prompt", "run", "-m", DRAFT, code=2)
+        self.refused("subcommand", code=2)
+
+    def test_the_bundled_model_is_looked_for(self):
+        done = answer("inspect", "--json")
+        self.assertEqual(done["vocab_size"], 4096)
+        self.refused("nowhere.gguf", "inspect", environment={"GEN_MODEL": "nowhere.gguf"})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
