@@ -14,9 +14,7 @@ namespace gen::graph {
 namespace {
 
 constexpr size_t kAlign = 64;
-/// Logits are the widest rows; more than this much of them is run in chunks.
-constexpr size_t kSelectedArenaBytes = size_t{64} << 20;
-constexpr int64_t kLeastSelectedRows = 16;
+constexpr int64_t kLeastSelectedRows = 16;  // of a chunk, whatever the arena
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -260,8 +258,8 @@ class Compiler {
     plan_->n_taps_ = graph_.n_taps;
     plan_->max_rows_ = options_.max_rows;
     plan_->max_seq_len_ = options_.max_seq_len;
-    const auto fitting =
-        static_cast<int64_t>(kSelectedArenaBytes / std::max(plan_->selected_row_bytes_, kAlign));
+    const auto fitting = static_cast<int64_t>(options_.selected_arena_bytes /
+                                              std::max(plan_->selected_row_bytes_, kAlign));
     plan_->selected_chunk_ = std::max(kLeastSelectedRows, fitting);
   }
 

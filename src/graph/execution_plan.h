@@ -28,6 +28,8 @@ namespace gen::graph {
 struct CompileOptions {
   int32_t max_rows = 512;   // rows a batch may have
   int32_t max_seq_len = 0;  // positions lie in [0, max_seq_len)
+  /// Memory for selected rows (logits are the widest rows of all); what needs more runs in chunks.
+  size_t selected_arena_bytes = size_t{64} << 20;
   FusionOptions fusion;
   /// Called with the fraction of weight bytes done, ascending, ending with 1; false cancels.
   std::function<bool(double fraction)> progress;
