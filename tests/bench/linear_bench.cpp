@@ -108,7 +108,7 @@ bool bench(const Options& options, DType type, CpuLevel level) {
     std::vector<float> y(static_cast<size_t>(rows * options.outputs));
     std::vector<double> seconds;
     // Enough products for a steady figure: at least a millisecond's worth a run.
-    const size_t products = rows == 1 ? weights.size() : std::min<size_t>(weights.size(), 4);
+    const size_t products = rows <= 16 ? weights.size() : std::min<size_t>(weights.size(), 4);
     for (int run = 0; run <= options.runs; ++run) {
       const double start = now(options.cpu_time);
       for (size_t i = 0; i < products; ++i) {

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,15 @@ inline std::shared_ptr<Engine> make_engine(CpuLevel level, int32_t threads,
   auto engine = create_engine("cpu", options);
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return std::move(engine).value();
+}
+
+/// As make_engine, kept for the next caller: starting threads over and over costs more than the
+/// tests.
+inline Engine& shared_engine(CpuLevel level, int32_t threads) {
+  static std::map<std::pair<CpuLevel, int32_t>, std::shared_ptr<Engine>> engines;
+  std::shared_ptr<Engine>& engine = engines[{level, threads}];
+  if (engine == nullptr) engine = make_engine(level, threads);
+  return *engine;
 }
 
 /// Close to a bell, as weights and activations are.

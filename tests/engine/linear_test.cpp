@@ -71,11 +71,11 @@ void check_against_reference(DType type, int64_t n, int64_t cols, int64_t rows) 
   const uint32_t form = cpu::activation_form(type);
   std::vector<float> scalar;
   for (const CpuLevel level : levels_here()) {
-    const auto engine = make_engine(level, 2);
-    const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
+    Engine& engine = shared_engine(level, 2);
+    const auto weight = prepare(engine, WeightRole::kLinear, {w.source()});
     ASSERT_EQ(weight->activation_forms(), form);
-    const PackedRows packed(*engine, form, x, rows, cols);
-    const std::vector<float> y = run(*engine, *weight, packed.view);
+    const PackedRows packed(engine, form, x, rows, cols);
+    const std::vector<float> y = run(engine, *weight, packed.view);
     if (level == CpuLevel::kScalar) {
       scalar = y;
       for (int64_t t = 0; t < rows; ++t) {
@@ -217,14 +217,14 @@ TEST(Linear, OneRowOneResult) {
       const std::vector<float> expected = run(*one_thread, *weight, all.view);
       const size_t row_bytes = one_thread->activation_bytes(weight->activation_forms(), cols);
       for (const int32_t threads : {1, 2, 3, 5}) {
-        const auto engine = make_engine(level, threads);
+        Engine& engine = shared_engine(level, threads);
         for (const int64_t step : {int64_t{1}, int64_t{2}, int64_t{7}, int64_t{8}, rows}) {
           std::vector<float> y;
           for (int64_t t = 0; t < rows; t += step) {
             Activations part = all.view;
             part.data += static_cast<size_t>(t) * row_bytes;
             part.rows = std::min(step, rows - t);
-            const std::vector<float> some = run(*engine, *weight, part);
+            const std::vector<float> some = run(engine, *weight, part);
             y.insert(y.end(), some.begin(), some.end());
           }
           ASSERT_TRUE(same_bits(y, expected)) << dtype_name(type) << ' ' << cpu_level_name(level)

@@ -63,7 +63,7 @@ HWY_INLINE const float* float_row(const TileJob& job, int64_t t) {
   return reinterpret_cast<const float*>(job.x + static_cast<size_t>(t) * job.x_stride);
 }
 
-/// One row of x is bound by memory: asks for what is wanted next. The address need not exist.
+/// Few rows of x are bound by memory: asks for what is wanted next. The address need not exist.
 HWY_INLINE void prefetch_ahead(const void* p) {
   constexpr uintptr_t kAhead = 4096;
   hwy::Prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead));
@@ -80,7 +80,7 @@ struct ColumnRun {
 
 /// Adds the columns of `run` of kTiles tiles, the first being tile i, times kTokens rows from row
 /// t. Sums of a run that is not the first go on from acc.
-template <typename W, size_t kTiles, size_t kTokens>
+template <typename W, size_t kTiles, size_t kTokens, bool kAhead>
 HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Element>& run,
                             int64_t i, int64_t t) {
   const typename W::Element* w[kTiles];
@@ -104,7 +104,7 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
     Lanes16 weight[kTiles];
     GEN_UNROLL
     for (size_t a = 0; a < kTiles; ++a) {
-      if constexpr (kTokens == 1) prefetch_ahead(w[a] + k * kTileRows);
+      if constexpr (kAhead) prefetch_ahead(w[a] + k * kTileRows);
       weight[a] = W::load16(w[a] + k * kTileRows);
     }
     GEN_UNROLL
@@ -127,7 +127,7 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
 constexpr int64_t kRunCols = 128;
 static_assert(2 * kRunCols * kTileRows * sizeof(float) <= kTileScratchBytes);
 // From this many rows on a conversion is worth storing.
-constexpr int64_t kRowsWorthDecoding = 12;
+constexpr int64_t kRowsWorthDecoding = 40;
 
 /// All rows of a run of columns.
 template <typename W, size_t kTiles>
@@ -136,13 +136,19 @@ HWY_INLINE void float_rows(const TileJob& job, const ColumnRun<typename W::Eleme
   // As many sums as fit the registers, and enough to hide the latency of a fused multiply-add.
   constexpr size_t kTokens = (kNativeLanes == 16 ? 16 : 4) / kTiles;
   constexpr auto kStep = static_cast<int64_t>(kTokens);
+  // What comes next in memory is fetched by the first rows.
   int64_t t = 0;
-  for (; t + kStep <= job.rows; t += kStep) float_block<W, kTiles, kTokens>(job, run, i, t);
-  if constexpr (kTokens > 4) {
-    for (; t + 4 <= job.rows; t += 4) float_block<W, kTiles, 4>(job, run, i, t);
+  if (kStep <= job.rows) {
+    float_block<W, kTiles, kTokens, true>(job, run, i, 0);
+    for (t = kStep; t + kStep <= job.rows; t += kStep) {
+      float_block<W, kTiles, kTokens, false>(job, run, i, t);
+    }
   }
-  for (; t + 2 <= job.rows; t += 2) float_block<W, kTiles, 2>(job, run, i, t);
-  for (; t < job.rows; ++t) float_block<W, kTiles, 1>(job, run, i, t);
+  if constexpr (kTokens > 4) {
+    for (; t + 4 <= job.rows; t += 4) float_block<W, kTiles, 4, true>(job, run, i, t);
+  }
+  for (; t + 2 <= job.rows; t += 2) float_block<W, kTiles, 2, true>(job, run, i, t);
+  for (; t < job.rows; ++t) float_block<W, kTiles, 1, false>(job, run, i, t);
 }
 
 /// Several rows of x, kTiles tiles from tile i on.
@@ -163,6 +169,7 @@ HWY_INLINE void float_tiles(const TileJob& job, int64_t i) {
     float* decoded = reinterpret_cast<float*>(job.scratch);
     for (size_t a = 0; a < kTiles; ++a) {
       for (int64_t k = 0; k < count; ++k) {
+        prefetch_ahead(w + a * step + k * kTileRows);
         store(W::load16(w + a * step + k * kTileRows),
               decoded + (static_cast<int64_t>(a) * kRunCols + k) * kTileRows);
       }
@@ -183,8 +190,8 @@ HWY_INLINE void float_kernel(const TileJob& job) {
           reinterpret_cast<const Element*>(job.tiles + static_cast<size_t>(tile) * job.tile_bytes),
           job.tile_bytes / sizeof(Element), 0, job.cols};
     };
-    for (; i + 4 <= job.n_tiles; i += 4) float_block<W, 4, 1>(job, run_at(i), i, 0);
-    for (; i < job.n_tiles; ++i) float_block<W, 1, 1>(job, run_at(i), i, 0);
+    for (; i + 4 <= job.n_tiles; i += 4) float_block<W, 4, 1, true>(job, run_at(i), i, 0);
+    for (; i < job.n_tiles; ++i) float_block<W, 1, 1, true>(job, run_at(i), i, 0);
     return;
   }
   constexpr int64_t kPair = kNativeLanes == 16 ? 2 : 1;

@@ -104,8 +104,7 @@ GEN_VNNI_INLINE void decode_q6(const uint8_t (*low)[64], const uint8_t (*high)[6
 // the hardware alone, which stops at page borders, leaves a sixth of the bandwidth unused.
 constexpr size_t kAhead = 4096;
 GEN_VNNI_INLINE void prefetch(const void* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead),
-               _MM_HINT_T1);
+  _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead), _MM_HINT_T1);
 }
 
 // ---- one row of x --------------------------------------------------------------------------
@@ -229,6 +228,8 @@ struct Chunk {
   const float* d;         // [blocks][16]
   const float* dmin;      // [blocks][16], Q4_K
   const int16_t* minima;  // [blocks][4][16][2], Q4_K
+  // Where the weights lie that come next, to be fetched while these are multiplied; 0 for none.
+  uintptr_t next;
 };
 
 // Where the parts of a decoded chunk lie in scratch memory.
@@ -245,6 +246,11 @@ struct ChunkScratch {
 struct FormatQ8_0 {
   using Block = ActQ8Block;
   static constexpr int64_t kBlockCols = 32;
+  static constexpr size_t kLines = 8;  // of 64 bytes that a block, or a run of it, takes
+  GEN_VNNI_INLINE static const std::byte* at(const std::byte* tile, int64_t tile_cols,
+                                             int64_t first) {
+    return tile + block32_weights_offset(tile_cols) + first * kTileRows;
+  }
   GEN_VNNI_INLINE static Chunk decode(const std::byte* tile, int64_t tile_cols, int64_t first,
                                       int64_t cols, ChunkScratch& scratch) {
     const auto* scales = reinterpret_cast<const uint16_t*>(tile) + first / 32 * kTileRows;
@@ -252,13 +258,18 @@ struct FormatQ8_0 {
       _mm512_store_ps(scratch.scales + b * kTileRows, load_halves(scales + b * kTileRows));
     }
     const auto* w = reinterpret_cast<const uint8_t*>(tile + block32_weights_offset(tile_cols));
-    return {w + first * kTileRows, scratch.scales, nullptr, nullptr, nullptr};
+    return {w + first * kTileRows, scratch.scales, nullptr, nullptr, nullptr, 0};
   }
 };
 
 struct FormatQ4_0 {
   using Block = ActQ8Block;
   static constexpr int64_t kBlockCols = 32;
+  static constexpr size_t kLines = 4;
+  GEN_VNNI_INLINE static const std::byte* at(const std::byte* tile, int64_t tile_cols,
+                                             int64_t first) {
+    return tile + block32_weights_offset(tile_cols) + first * kTileRows / 2;
+  }
   GEN_VNNI_INLINE static Chunk decode(const std::byte* tile, int64_t tile_cols, int64_t first,
                                       int64_t cols, ChunkScratch& scratch) {
     const auto* scales = reinterpret_cast<const uint16_t*>(tile) + first / 32 * kTileRows;
@@ -276,7 +287,7 @@ struct FormatQ4_0 {
         _mm512_store_si512(out + quad * 64 + 256, _mm512_add_epi8(high_half(both), offset));
       }
     }
-    return {scratch.w, scratch.scales, nullptr, nullptr, nullptr};
+    return {scratch.w, scratch.scales, nullptr, nullptr, nullptr, 0};
   }
 };
 
@@ -285,6 +296,10 @@ struct FormatQ4_K {
   static constexpr int64_t kBlockCols = 256;
   static constexpr int kRuns = 8;
   static constexpr bool kMinima = true;
+  static constexpr size_t kLines = 5;  // 4.6
+  GEN_VNNI_INLINE static const std::byte* at(const std::byte* tile, int64_t, int64_t first) {
+    return tile + static_cast<size_t>(first / 256) * sizeof(Q4_KTileBlock);
+  }
   GEN_VNNI_INLINE static Chunk decode(const std::byte* tile, int64_t, int64_t first, int64_t cols,
                                       ChunkScratch& scratch) {
     const auto* w = reinterpret_cast<const Q4_KTileBlock*>(tile) + first / 256;
@@ -306,7 +321,7 @@ struct FormatQ4_K {
         }
       }
     }
-    return {scratch.w, scratch.scales, scratch.d, scratch.dmin, scratch.minima};
+    return {scratch.w, scratch.scales, scratch.d, scratch.dmin, scratch.minima, 0};
   }
 };
 
@@ -315,6 +330,12 @@ struct FormatQ6_K {
   static constexpr int64_t kBlockCols = 256;
   static constexpr int kRuns = 16;
   static constexpr bool kMinima = false;
+  static constexpr size_t kLines = 4;  // 3.25
+  GEN_VNNI_INLINE static const std::byte* at(const std::byte* tile, int64_t tile_cols,
+                                             int64_t first) {
+    return tile + q6_k_blocks_offset(tile_cols) +
+           static_cast<size_t>(first / 256) * sizeof(Q6_KTileBlock);
+  }
   GEN_VNNI_INLINE static Chunk decode(const std::byte* tile, int64_t tile_cols, int64_t first,
                                       int64_t cols, ChunkScratch& scratch) {
     const auto* d = reinterpret_cast<const uint16_t*>(tile) + first / 256 * kTileRows;
@@ -333,7 +354,7 @@ struct FormatQ6_K {
         for (int quad = 0; quad < 8; ++quad) _mm512_store_si512(out + quad * 64, quads[quad]);
       }
     }
-    return {scratch.w, scratch.scales, scratch.d, nullptr, nullptr};
+    return {scratch.w, scratch.scales, scratch.d, nullptr, nullptr, 0};
   }
 };
 
@@ -342,11 +363,25 @@ GEN_VNNI_INLINE const Block* row_at(const Block* x, size_t stride, size_t t) {
   return reinterpret_cast<const Block*>(reinterpret_cast<const std::byte*>(x) + t * stride);
 }
 
+template <typename Format, size_t kTiles>
+GEN_VNNI_INLINE void fetch_next(const Chunk* chunks, int64_t step) {
+  if (chunks[0].next == 0) return;
+  GEN_VNNI_UNROLL
+  for (size_t i = 0; i < kTiles; ++i) {
+    const uintptr_t from = chunks[i].next + static_cast<size_t>(step) * Format::kLines * 64;
+    GEN_VNNI_UNROLL
+    for (size_t line = 0; line < Format::kLines; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), _MM_HINT_T1);
+    }
+  }
+}
+
 // Adds a chunk of kTiles tiles times kTokens rows to acc. Blocks of 32.
-template <size_t kTiles, size_t kTokens>
+template <typename Format, size_t kTiles, size_t kTokens>
 GEN_VNNI_INLINE void add_chunk(const Chunk* chunks, const ActQ8Block* x, size_t x_stride,
                                int64_t cols, __m512 (&acc)[kTiles][kTokens]) {
   for (int64_t b = 0; b < cols / 32; ++b) {
+    fetch_next<Format, kTiles>(chunks, b);
     __m512i sums[kTiles][kTokens];
     GEN_VNNI_UNROLL
     for (size_t t = 0; t < kTokens; ++t) {
@@ -392,6 +427,7 @@ GEN_VNNI_INLINE void add_chunk_k(const Chunk* chunks, const ActQ8KBlock* x, size
       for (size_t t = 0; t < kTokens; ++t) scaled[i][t] = _mm512_setzero_ps();
     }
     for (int s = 0; s < Format::kRuns; ++s) {
+      fetch_next<Format, kTiles>(chunks, b * Format::kRuns + s);
       __m512i sums[kTiles][kTokens];
       GEN_VNNI_UNROLL
       for (size_t t = 0; t < kTokens; ++t) {
@@ -471,7 +507,7 @@ GEN_VNNI_INLINE void add_rows(const TileJob& job, int64_t tile, int64_t row, int
     }
   }
   if constexpr (Format::kBlockCols == 32) {
-    add_chunk<kTiles, kTokens>(chunks, x, job.x_stride, cols, acc);
+    add_chunk<Format, kTiles, kTokens>(chunks, x, job.x_stride, cols, acc);
   } else {
     add_chunk_k<Format, kTiles, kTokens>(chunks, x, job.x_stride, cols, acc);
   }
@@ -495,10 +531,17 @@ void run_tiles(const TileJob& job, int64_t tile) {
     for (size_t i = 0; i < kTiles; ++i) {
       const std::byte* at = job.tiles + (static_cast<size_t>(tile) + i) * job.tile_bytes;
       chunks[i] = Format::decode(at, job.cols, first, cols, scratch[i]);
+      // Columns of the same tile, or the first ones of the tile that takes its place.
+      const bool last = first + cols == job.cols;
+      chunks[i].next =
+          reinterpret_cast<uintptr_t>(Format::at(at, job.cols, last ? 0 : first + cols)) +
+          (last ? kTiles * job.tile_bytes : 0);
     }
     int64_t t = 0;
     for (; t + kTokens <= job.rows; t += kTokens) {
       add_rows<Format, kTiles, kTokens>(job, tile, t, first, cols, chunks);
+      // Once is enough.
+      for (Chunk& chunk : chunks) chunk.next = 0;
     }
     switch (job.rows - t) {
       case 3:
