@@ -267,8 +267,10 @@ TEST_P(AttentionTest, ListedPositions) {
   c.positions.resize(200);
   for (size_t i = 0; i < 200; ++i) c.positions[i] = static_cast<int32_t>(3 * i + 5);
   expect_near_reference(c, c.run(GetParam()));
-  c.window = 50;
-  expect_near_reference(c, c.run(GetParam()));
+  for (int32_t window : {50, 51, 52}) {  // 51 ends on an entry
+    c.window = window;
+    expect_near_reference(c, c.run(GetParam()));
+  }
   // Positions that repeat or fall only start new chunks.
   Case odd({2, 1, 16, 16}, 40, 2);
   for (int32_t i = 0; i < 40; ++i) odd.positions.push_back(i / 3 * (i % 2 == 0 ? 1 : 2));
@@ -303,6 +305,24 @@ TEST_P(AttentionTest, TreesSeeTheirBranch) {
         ASSERT_TRUE(same_bits(alone[static_cast<size_t>(i) * cols + d],
                               tree[static_cast<size_t>(branch[i]) * cols + d]));
       }
+    }
+  }
+}
+
+TEST_P(AttentionTest, ATreeThatIsACausalChainIsNoTree) {
+  for (int32_t rows : {63, 64, 65, 70, 130}) {  // one, two and three words a row
+    for (int32_t window : {0, 20}) {
+      Case c({2, 1, 16, 16}, rows + 90, rows);
+      c.window = window;
+      const std::vector<float> want = c.run(GetParam());
+      const int32_t words = (rows + 63) / 64;
+      c.visible.assign(static_cast<size_t>(rows * words), 0);
+      for (int32_t i = 0; i < rows; ++i) {
+        for (int32_t j = 0; j <= i; ++j) {
+          c.visible[static_cast<size_t>(i * words + j / 64)] |= uint64_t{1} << (j % 64);
+        }
+      }
+      EXPECT_TRUE(same_bits(c.run(GetParam()), want)) << rows << ' ' << window;
     }
   }
 }
