@@ -63,10 +63,12 @@ HWY_INLINE const float* float_row(const TileJob& job, int64_t t) {
   return reinterpret_cast<const float*>(job.x + static_cast<size_t>(t) * job.x_stride);
 }
 
-/// Few rows of x are bound by memory: asks for what is wanted next. The address need not exist.
-HWY_INLINE void prefetch_ahead(const void* p) {
-  constexpr uintptr_t kAhead = 4096;
-  hwy::Prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead));
+/// How far before their use weights are fetched. Few rows of x are bound by memory, and the
+/// hardware alone stops at page borders.
+constexpr uintptr_t kAheadBytes = 4096;
+/// Asks for what lies `ahead` bytes from p; the address need not exist.
+HWY_INLINE void prefetch_ahead(const void* p, uintptr_t ahead) {
+  hwy::Prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + ahead));
 }
 
 /// Weights of a run of columns: tile i's start at w + i * step, in elements.
@@ -80,9 +82,9 @@ struct ColumnRun {
 
 /// Adds the columns of `run` of kTiles tiles, the first being tile i, times kTokens rows from row
 /// t. Sums of a run that is not the first go on from acc.
-template <typename W, size_t kTiles, size_t kTokens, bool kAhead>
+template <typename W, size_t kTiles, size_t kTokens>
 HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Element>& run,
-                            int64_t i, int64_t t) {
+                            int64_t i, int64_t t, uintptr_t ahead) {
   const typename W::Element* w[kTiles];
   const float* x[kTokens];
   Lanes16 acc[kTiles][kTokens];
@@ -104,7 +106,7 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
     Lanes16 weight[kTiles];
     GEN_UNROLL
     for (size_t a = 0; a < kTiles; ++a) {
-      if constexpr (kAhead) prefetch_ahead(w[a] + k * kTileRows);
+      prefetch_ahead(w[a] + k * kTileRows, ahead);
       weight[a] = W::load16(w[a] + k * kTileRows);
     }
     GEN_UNROLL
@@ -134,21 +136,20 @@ template <typename W, size_t kTiles>
 HWY_INLINE void float_rows(const TileJob& job, const ColumnRun<typename W::Element>& run,
                            int64_t i) {
   // As many sums as fit the registers, and enough to hide the latency of a fused multiply-add.
-  constexpr size_t kTokens = (kNativeLanes == 16 ? 16 : 4) / kTiles;
+  constexpr size_t kTokens = kNativeLanes == 16 ? 8 : kNativeLanes > 1 ? 4 : 1;
   constexpr auto kStep = static_cast<int64_t>(kTokens);
   // What comes next in memory is fetched by the first rows.
+  const auto ahead_at = [](int64_t t) { return t == 0 ? kAheadBytes : uintptr_t{0}; };
   int64_t t = 0;
-  if (kStep <= job.rows) {
-    float_block<W, kTiles, kTokens, true>(job, run, i, 0);
-    for (t = kStep; t + kStep <= job.rows; t += kStep) {
-      float_block<W, kTiles, kTokens, false>(job, run, i, t);
-    }
+  for (; t + kStep <= job.rows; t += kStep) {
+    float_block<W, kTiles, kTokens>(job, run, i, t, ahead_at(t));
   }
   if constexpr (kTokens > 4) {
-    for (; t + 4 <= job.rows; t += 4) float_block<W, kTiles, 4, true>(job, run, i, t);
+    for (; t + 4 <= job.rows; t += 4) float_block<W, kTiles, 4>(job, run, i, t, ahead_at(t));
   }
-  for (; t + 2 <= job.rows; t += 2) float_block<W, kTiles, 2, true>(job, run, i, t);
-  for (; t < job.rows; ++t) float_block<W, kTiles, 1, false>(job, run, i, t);
+  if constexpr (kTokens > 1) {
+    for (; t < job.rows; ++t) float_block<W, kTiles, 1>(job, run, i, t, ahead_at(t));
+  }
 }
 
 /// Several rows of x, kTiles tiles from tile i on.
@@ -169,7 +170,7 @@ HWY_INLINE void float_tiles(const TileJob& job, int64_t i) {
     float* decoded = reinterpret_cast<float*>(job.scratch);
     for (size_t a = 0; a < kTiles; ++a) {
       for (int64_t k = 0; k < count; ++k) {
-        prefetch_ahead(w + a * step + k * kTileRows);
+        prefetch_ahead(w + a * step + k * kTileRows, kAheadBytes);
         store(W::load16(w + a * step + k * kTileRows),
               decoded + (static_cast<int64_t>(a) * kRunCols + k) * kTileRows);
       }
@@ -190,8 +191,12 @@ HWY_INLINE void float_kernel(const TileJob& job) {
           reinterpret_cast<const Element*>(job.tiles + static_cast<size_t>(tile) * job.tile_bytes),
           job.tile_bytes / sizeof(Element), 0, job.cols};
     };
-    for (; i + 4 <= job.n_tiles; i += 4) float_block<W, 4, 1, true>(job, run_at(i), i, 0);
-    for (; i < job.n_tiles; ++i) float_block<W, 1, 1, true>(job, run_at(i), i, 0);
+    if constexpr (kNativeLanes > 1) {
+      for (; i + 4 <= job.n_tiles; i += 4) {
+        float_block<W, 4, 1>(job, run_at(i), i, 0, kAheadBytes);
+      }
+    }
+    for (; i < job.n_tiles; ++i) float_block<W, 1, 1>(job, run_at(i), i, 0, kAheadBytes);
     return;
   }
   constexpr int64_t kPair = kNativeLanes == 16 ? 2 : 1;
