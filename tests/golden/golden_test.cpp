@@ -43,13 +43,24 @@ std::vector<std::byte> model_bytes(const GoldenFile& golden) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Weights that keep their value agree more closely than quantised ones, whose products are taken
-/// with rounded inputs.
-double tolerance(const GoldenFile& golden) {
-  const auto ends = [&](std::string_view tail) { return golden.model.ends_with(tail); };
-  const bool quantised =
-      golden.kind == "bundled" || ends("q8_0") || ends("q4_0") || ends("q4_k") || ends("q6_k");
-  return quantised ? 5e-3 : 1e-3;
+/// How far probabilities may be from the golden ones: every one by `most`, all but `exempt` of them
+/// by `usual`. Weights that keep their value agree closely. Quantised weights are multiplied with
+/// inputs rounded to 8 bits, so that a difference in a last bit can move an input by one of its
+/// steps; in a trained model, at some positions, that shows. llama.cpp's own distance from a
+/// forward pass in double precision was measured up to 0.028 on an early story.gguf, with 2 % of
+/// the values beyond 0.005.
+struct Tolerance {
+  double usual = 0;
+  double most = 0;
+  double exempt = 0;
+};
+
+Tolerance tolerance(const GoldenFile& golden) {
+  if (golden.kind == "bundled") return {5e-3, 5e-2, 0.05};
+  for (const char* format : {"q8_0", "q4_0", "q4_k", "q6_k"}) {
+    if (golden.model.ends_with(format)) return {5e-3, 5e-3, 0};
+  }
+  return {1e-3, 1e-3, 0};
 }
 
 std::vector<double> softmax(std::span<const float> logits) {
@@ -122,35 +133,44 @@ TEST_P(Golden, TokensAreTheSame) {
 }
 
 TEST_P(Golden, ProbabilitiesAgree) {
-  const double allowed = tolerance(golden_);
+  const Tolerance allowed = tolerance(golden_);
   const auto ours = run(golden_.tokens, 200);
   ASSERT_EQ(ours.size(), golden_.top.size());
   double worst = 0;
+  size_t values = 0;
+  size_t beyond = 0;
   for (size_t position = 0; position < ours.size(); ++position) {
     const std::vector<double>& row = ours[position];
     std::set<int32_t> listed;
     for (const auto& [id, probability] : golden_.top[position]) {
       ASSERT_TRUE(id >= 0 && static_cast<size_t>(id) < row.size());
       listed.insert(id);
-      const double difference = std::fabs(row[static_cast<size_t>(id)] - probability);
+      const double found = row[static_cast<size_t>(id)];
+      const double difference = std::fabs(found - probability);
       worst = std::max(worst, difference);
-      EXPECT_LE(difference, allowed) << "position " << position << ", token " << id << ": "
-                                     << row[static_cast<size_t>(id)] << ", not " << probability;
+      ++values;
+      if (difference > allowed.usual) ++beyond;
+      EXPECT_LE(difference, allowed.most) << "position " << position << ", token " << id << ": "
+                                          << found << ", not " << probability;
     }
     // Nor may a token that is not listed be better than the last of those that are.
     for (size_t id = 0; id < row.size(); ++id) {
       if (listed.count(static_cast<int32_t>(id)) != 0) continue;
-      EXPECT_LE(row[id], golden_.top[position].back().second + allowed)
+      EXPECT_LE(row[id], golden_.top[position].back().second + allowed.most)
           << "position " << position << ", token " << id;
     }
     if (HasFailure()) break;  // the first position says it all
   }
-  RecordProperty("worst", std::to_string(worst));
-  std::printf("    largest difference %.6f of %.3f allowed\n", worst, allowed);
+  EXPECT_LE(static_cast<double>(beyond), allowed.exempt * static_cast<double>(values))
+      << beyond << " of " << values << " values differ by more than " << allowed.usual;
+  std::printf("    largest difference %.6f, %zu of %zu beyond %.3f\n", worst, beyond, values,
+              allowed.usual);
 }
 
-TEST_P(Golden, GreedyTokensAgreeUntilTheFirstNearTie) {
-  const double allowed = tolerance(golden_);
+// At a near tie either token is right; the golden one is then followed, so that what comes after it
+// is compared too.
+TEST_P(Golden, GreedyTokensAgreeExceptAtNearTies) {
+  const double near_tie = tolerance(golden_).most;
   std::vector<double> row = run(golden_.tokens, 200).back();
   size_t compared = 0;
   for (const int32_t expected : golden_.greedy) {
@@ -159,14 +179,15 @@ TEST_P(Golden, GreedyTokensAgreeUntilTheFirstNearTie) {
     const auto ours = static_cast<int32_t>(best - row.begin());
     *best = 0;
     const double second = *std::max_element(row.begin(), row.end());
-    if (first - second < allowed) break;
-    ASSERT_EQ(ours, expected) << "after " << compared << " greedy tokens, at " << first
-                              << " before " << second;
-    ++compared;
+    if (first - second >= near_tie) {
+      ASSERT_EQ(ours, expected) << "at " << first << " before " << second;
+      ++compared;
+    }
     const auto next = run(std::span(&expected, 1), 1);
     ASSERT_EQ(next.size(), 1U);
     row = next[0];
   }
+  if (golden_.kind == "random") EXPECT_GT(compared, 0U);  // an untrained draft is all near ties
   std::printf("    %zu of %zu compared\n", compared, golden_.greedy.size());
 }
 
