@@ -187,7 +187,9 @@ TEST_P(Golden, GreedyTokensAgreeExceptAtNearTies) {
     ASSERT_EQ(next.size(), 1U);
     row = next[0];
   }
-  if (golden_.kind == "random") EXPECT_GT(compared, 0U);  // an untrained draft is all near ties
+  if (golden_.kind == "random") {  // a hardly trained draft is all near ties
+    EXPECT_GT(compared, 0U);
+  }
   std::printf("    %zu of %zu compared\n", compared, golden_.greedy.size());
 }
 
