@@ -121,6 +121,29 @@ TEST(Linear, ManyRowsAndColumns) {
   for (const DType type : kQuantTypes) check_against_reference(type, 40, 1280, 131);
 }
 
+// The order of float products, spelled out: one fused multiply-add per column, ascending.
+TEST(Linear, FloatProductsAreFusedAndInOrder) {
+  const int64_t cols = 333;
+  const int64_t n = 70;
+  for (const DType type : kFloatTypes) {
+    const TestMatrix w(type, n, cols, 8);
+    const std::vector<float> x = random_floats(9, 11 * cols);
+    for (const CpuLevel level : levels_here()) {
+      Engine& engine = shared_engine(level, 2);
+      const auto weight = prepare(engine, WeightRole::kLinear, {w.source()});
+      const PackedRows packed(engine, kActF32, x, 11, cols);
+      const std::vector<float> y = run(engine, *weight, packed.view);
+      for (size_t i = 0; i < y.size(); ++i) {
+        const float* weights = w.values.data() + i % 70 * 333;
+        const float* row = x.data() + i / 70 * 333;
+        float sum = 0.0F;
+        for (size_t c = 0; c < 333; ++c) sum = std::fma(weights[c], row[c], sum);
+        ASSERT_EQ(y[i], sum) << dtype_name(type) << ' ' << cpu_level_name(level) << ' ' << i;
+      }
+    }
+  }
+}
+
 // Weights and activations at the ends of their ranges: integer sums must not wrap.
 TEST(Linear, ExtremeIntegers) {
   for (const DType type : kQuantTypes) {
@@ -268,7 +291,7 @@ TEST(Linear, StackedSourcesOfSeveralTypes) {
 
 TEST(Linear, BiasAndResidual) {
   const int64_t cols = 64;
-  const int64_t n = 21;
+  const int64_t n = 150;  // more than one kernel call takes
   const int64_t rows = 3;
   const TestMatrix w(DType::kQ8_0, n, cols, 1);
   const std::vector<float> x = random_floats(2, rows * cols);
@@ -300,10 +323,11 @@ TEST(Linear, BiasAndResidual) {
 
 TEST(Linear, GateUp) {
   const int64_t cols = 256;
-  const int64_t n = 70;
+  const int64_t n = 150;
   const int64_t rows = 5;
   const std::vector<float> x = random_floats(2, rows * cols);
   const std::vector<float> bias = random_floats(3, 2 * n, 0.2F);
+  const std::vector<float> residual = random_floats(4, rows * n);
   for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
     const TestMatrix gate(type, n, cols, 21);
     const TestMatrix up(type == DType::kQ4_K ? DType::kQ6_K : type, n, cols, 22);
@@ -327,6 +351,8 @@ TEST(Linear, GateUp) {
       }
       if (level == CpuLevel::kScalar) scalar = y;
       ASSERT_TRUE(same_bits(y, scalar)) << cpu_level_name(level);
+      const std::vector<float> sum = run(*engine, *fused, packed.view, &bias, &residual);
+      for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(sum[i], y[i] + residual[i]) << i;
     }
   }
 }
