@@ -14,9 +14,9 @@
 namespace gen::engine::cpu {
 
 /// 32 activations: x = q * scale. 40 bytes.
-/// scale = amax / 127 rounded to binary16 (held as float32, at most 65504), q = x / scale rounded
-/// to nearest even within [-127, 127]; a block with a NaN or infinity has q = 0 and scale = NaN, so
-/// that every product with it is NaN.
+/// scale = amax / 127 rounded to binary16 (held as float32, at most 65504), q = x * 127 / amax
+/// rounded to nearest even within [-127, 127], or x / scale where binary16 is not normal; a block
+/// with a NaN or infinity has q = 0 and scale = NaN, so that every product with it is NaN.
 struct ActQ8Block {
   int8_t q[32];
   float scale;
