@@ -19,6 +19,9 @@ gen_status report(const Status& status, gen_error* error) noexcept;
 /// What the exception being handled means. Call in a catch block only.
 Status current_exception_status() noexcept;
 
+/// A failure about what is in a file, with the file's name in front if it is not there yet.
+Status in_file(const char* path, Status status) noexcept;
+
 /// Runs `body` (returns Status); nothing it throws gets out.
 template <typename F>
 gen_status guard(gen_error* error, F&& body) noexcept {

@@ -140,9 +140,10 @@ gen_status gen_model_load(const char* path, const gen_model_options* options, ge
     GEN_TRY(not_null(out, "out"));
     const gen_model_options defaults;
     const gen_model_options& chosen = options_or_defaults(options, defaults);
-    GEN_ASSIGN(auto file, GgufFile::open(path, chosen.use_mmap ? gen::MappedFile::Mode::kMap
-                                                               : gen::MappedFile::Mode::kRead));
-    return finish_load(std::move(file), chosen, true, out);
+    auto file = GgufFile::open(
+        path, chosen.use_mmap ? gen::MappedFile::Mode::kMap : gen::MappedFile::Mode::kRead);
+    if (!file.ok()) return gen::api::in_file(path, file.status());
+    return gen::api::in_file(path, finish_load(std::move(file).value(), chosen, true, out));
   });
 }
 

@@ -56,7 +56,9 @@ gen_status gen_tokenizer_load(const char* path, gen_tokenizer** out, gen_error* 
     GEN_TRY(not_null(path, "path"));
     GEN_TRY(not_null(out, "out"));
     auto handle = std::make_unique<gen_tokenizer>();
-    GEN_ASSIGN(handle->impl, load_tokenizer(path));
+    auto loaded = load_tokenizer(path);
+    if (!loaded.ok()) return gen::api::in_file(path, loaded.status());
+    handle->impl = std::move(loaded).value();
     *out = handle.release();
     return {};
   });

@@ -119,7 +119,7 @@ class Errors(unittest.TestCase):
         with tempfile.NamedTemporaryFile() as file:
             file.write(model[:len(model) // 2])
             file.flush()
-            self.refused("end of the file", "run", "-m", file.name, "-p", "x")
+            self.refused(file.name, "run", "-m", file.name, "-p", "x")
 
     def test_bad_input(self):
         self.refused("context of 32", "run", "-m", DRAFT, "--ctx", "32", "-p", "many words " * 60)
