@@ -23,6 +23,23 @@ function(gen_link_room target room)
   endforeach()
 endfunction()
 
+# Half of what a test takes to compile is GoogleTest's header, so the tests share it compiled. ccache would not store
+# what uses it, so with a launcher there is none.
+function(gen_share_gtest target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    return()
+  endif()
+  if(NOT TARGET gen_shared_gtest)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/shared_gtest.cpp CONTENT "")
+    add_executable(gen_shared_gtest EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/shared_gtest.cpp)
+    target_compile_definitions(gen_shared_gtest PRIVATE GEN_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    target_link_libraries(gen_shared_gtest PRIVATE gen_settings Threads::Threads GTest::gtest
+      GTest::gtest_main)
+    target_precompile_headers(gen_shared_gtest PRIVATE <gtest/gtest.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM gen_shared_gtest)
+endfunction()
+
 # gen_add_test(NAME <name> ROOM <room> SOURCES … [LIBS …] [LABELS short|medium|long …] [ARGS …])
 function(gen_add_test)
   cmake_parse_arguments(ARG "" "NAME;ROOM" "SOURCES;LIBS;LABELS;ARGS" ${ARGN})
@@ -39,6 +56,7 @@ function(gen_add_test)
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${ARG_NAME} PRIVATE GEN_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${ARG_NAME} PRIVATE gen_settings ${ARG_LIBS} GTest::gtest GTest::gtest_main)
+  gen_share_gtest(${ARG_NAME})
   gen_register_test(${ARG_NAME} ${ARG_ROOM} "${ARG_LABELS}" ${ARG_ARGS})
 endfunction()
 
