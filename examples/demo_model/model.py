@@ -172,14 +172,19 @@ def new_weights(shape, seed):
 
     dim, ffn, head = shape["dim"], shape["ffn"], shape["head_dim"]
     kv = shape["kv_heads"] * head
-    out = {"embed": torch.randn(VOCAB, dim, generator=gen) * 0.02, "norm": torch.ones(dim)}
+    # The embedding is as large as what the layers add, so that which token it was stays visible all the way up;
+    # since it is also the output matrix, the last norm starts small.
+    out = {"embed": torch.randn(VOCAB, dim, generator=gen), "norm": torch.full((dim,), 0.5 / math.sqrt(dim))}
     depth = 1.0 / math.sqrt(2.0 * shape["layers"])
     for n in range(shape["layers"]):
         out[f"{n}.attn_norm"] = torch.ones(dim)
         out[f"{n}.q"] = rows(shape["heads"] * head, dim)
         out[f"{n}.k"] = rows(kv, dim)
         out[f"{n}.v"] = rows(kv, dim)
-        out[f"{n}.o"] = rows(dim, shape["heads"] * head, depth)
+        # O starts as V turned round, so that each head begins as a weak copier of what it looks at: a model of
+        # this size otherwise needs many times as long to find out that names come from further up.
+        out[f"{n}.o"] = out[f"{n}.v"].view(-1, head, dim).repeat_interleave(
+            shape["heads"] // shape["kv_heads"], 0).reshape(-1, dim).t().contiguous()
         out[f"{n}.ffn_norm"] = torch.ones(dim)
         out[f"{n}.gate"] = rows(ffn, dim)
         out[f"{n}.up"] = rows(ffn, dim)

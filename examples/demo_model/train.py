@@ -13,6 +13,7 @@ was killed goes on from OUT/<model>.pt when it is started again. Hidden matrices
 import argparse
 import csv
 import os
+import signal
 import time
 
 import numpy
@@ -20,7 +21,8 @@ import torch
 
 import model as net
 
-HELD_SEQUENCES = 16
+HELD_TOKENS = 8192
+BOS = 1
 LONG_FROM = 0.65  # share of the run after which windows are as long as the context
 
 
@@ -45,7 +47,9 @@ class Optimiser:
         self.w = weights
         self.step = 0
         self.state = {}
+        self.size = {}  # root mean square at the start: Adam's steps are in proportion to it
         for name, value in weights.items():
+            self.size[name] = float(value.square().mean().sqrt())
             self.state[name] = torch.zeros_like(value)
             if not self.is_hidden(name):
                 self.state[name + "^2"] = torch.zeros_like(value)
@@ -81,25 +85,27 @@ class Optimiser:
             second.mul_(0.98).addcmul_(grad, grad, value=0.02)
             top = first / (1 - 0.9 ** self.step)
             bottom = (second / (1 - 0.98 ** self.step)).sqrt_().add_(1e-10)
-            value.addcdiv_(top, bottom, value=-adam_rate)
+            value.addcdiv_(top, bottom, value=-adam_rate * self.size[name])
 
 
 class Batches:
-    """Windows of the token file in a random order, all of them once before any twice."""
+    """Windows of the token file in a random order, all of them once before any twice.
+
+    Each begins with a document: what stands before it is then never another story, whose names would only
+    confuse while the model learns to take names from further up.
+    """
 
     def __init__(self, tokens, length, seed):
         self.tokens, self.length = tokens, length
         self.random = numpy.random.default_rng(seed)
+        self.starts = numpy.flatnonzero(tokens[:len(tokens) - length] == BOS)
         self.queue = []
 
     def next(self, count):
         rows = []
         while len(rows) < count:
             if not self.queue:
-                shift = int(self.random.integers(self.length))
-                starts = numpy.arange(shift, len(self.tokens) - self.length - 1, self.length)
-                self.random.shuffle(starts)
-                self.queue = starts.tolist()
+                self.queue = self.random.permutation(self.starts).tolist()
             start = self.queue.pop()
             rows.append(self.tokens[start:start + self.length + 1])
         block = torch.from_numpy(numpy.stack(rows).astype(numpy.int64))
@@ -118,14 +124,16 @@ def main():
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--matrix-rate", type=float, default=0.02)
-    parser.add_argument("--adam-rate", type=float, default=0.003)
+    parser.add_argument("--adam-rate", type=float, default=0.006)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     shape = net.SHAPES[args.name]
     path = os.path.join(args.out, args.name)
     data = numpy.memmap(args.data + ".train.bin", dtype=numpy.uint16, mode="r")
     held = numpy.memmap(args.data + ".held.bin", dtype=numpy.uint16, mode="r")
-    held = Batches(held, args.length, 1).next(HELD_SEQUENCES * 512 // args.length)
+    count = HELD_TOKENS // 512
+    held = torch.from_numpy(held[:count * 512 + 1].astype(numpy.int64))
+    held = held[:-1].view(count, 512), held[1:]
     tables = net.rope_tables(shape["head_dim"], net.CONTEXT)
 
     weights = net.new_weights(shape, 1)
@@ -146,22 +154,28 @@ def main():
                         step=optimiser.step, seen=seen, spent=spent, name=args.name), path + ".pt.new")
         os.replace(path + ".pt.new", path + ".pt")
 
+    def loss_of(ids, target):
+        return net.Loss.apply(net.hidden_states(weights, shape, ids, tables), weights["embed"], target)
+
     def held_loss():
         with torch.no_grad():
-            return float(net.Loss.apply(net.hidden_states(weights, shape, held[0], tables), weights["embed"], held[1]))
+            return float(loss_of(*held))
 
     fresh = not os.path.exists(path + ".loss.csv")
     log = open(path + ".loss.csv", "a", newline="")
     table = csv.writer(log)
     if fresh:
         table.writerow(["step", "tokens", "minutes", "rate", "train_loss", "heldout_loss"])
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     begun, base, last_save = time.time(), spent, time.time()
     decay_from, running, print_every, length = None, None, 50, args.length
     while True:
         spent = base + time.time() - begun
         done = max(spent / (60 * args.minutes), seen / args.tokens)
-        if length < net.CONTEXT and (done > LONG_FROM or decay_from is not None):
-            length = net.CONTEXT
+        want = net.CONTEXT if done > LONG_FROM or decay_from is not None else length
+        if length != want:
+            length = want
             batches = Batches(data, length, 200 + optimiser.step)
             print(f"windows of {length} tokens from here", flush=True)
         if decay_from is None and (spent >= 60 * (args.minutes - args.decay_minutes) or os.path.exists(path + ".decay")
@@ -173,8 +187,12 @@ def main():
             rate *= 1 - (spent - decay_from) / (60 * args.decay_minutes)
         if rate <= 0:
             break
+        if stop:
+            save()
+            print("stopped; start again to go on", flush=True)
+            return
         ids, target = batches.next(args.batch // length)
-        loss = net.Loss.apply(net.hidden_states(weights, shape, ids, tables), weights["embed"], target)
+        loss = loss_of(ids, target)
         loss.backward()
         optimiser.update(args.matrix_rate * rate, args.adam_rate * rate)
         for value in weights.values():

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes everything in this folder anew: corpus, vocabulary, both models, both GGUF files, held-out text.
-# usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [DRAFT_MINUTES]   (default: build-demo 100 15)
+# usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [DRAFT_MINUTES]   (default: build-demo in the source tree, 100, 15)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-build=${1:-$here/build-demo}
+build=${1:-$here/../../build-demo}
 story_minutes=${2:-100}
 draft_minutes=${3:-15}
 python=/usr/bin/python3
@@ -27,6 +27,7 @@ if [ -n "$missing" ]; then
 fi
 
 mkdir -p "$build"
+build=$(cd "$build" && pwd)
 cd "$here"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"
 export PYTHONDONTWRITEBYTECODE=1
