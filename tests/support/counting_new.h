@@ -20,13 +20,26 @@ inline void* counted_new(size_t bytes, size_t align) {
 }
 }  // namespace gen::test
 
-void* operator new(size_t bytes) {
+// Not inlined, or gcc sees a pointer from new reach free and warns; and all forms, or the
+// sanitizer's own new meets this delete.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   return gen::test::counted_new(bytes, alignof(std::max_align_t));
 }
-void* operator new(size_t bytes, std::align_val_t align) {
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t align) {
   return gen::test::counted_new(bytes, static_cast<size_t>(align));
 }
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  ++gen::test::news;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+[[gnu::noinline]] void operator delete(void* pointer) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer, std::align_val_t) noexcept {
+  std::free(pointer);
+}
+[[gnu::noinline]] void operator delete(void* pointer, size_t, std::align_val_t) noexcept {
+  std::free(pointer);
+}
+[[gnu::noinline]] void operator delete(void* pointer, const std::nothrow_t&) noexcept {
+  std::free(pointer);
+}
