@@ -20,7 +20,7 @@ VOCAB = 4096
 CONTEXT = 1024
 
 SHAPES = {
-    "story": dict(dim=256, ffn=768, layers=5, heads=4, kv_heads=2, head_dim=64),
+    "story": dict(dim=256, ffn=768, layers=4, heads=4, kv_heads=2, head_dim=64),
     "draft": dict(dim=64, ffn=192, layers=4, heads=2, kv_heads=1, head_dim=32),
 }
 

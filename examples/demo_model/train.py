@@ -2,7 +2,7 @@
 """Trains one of the bundled models on a token file and writes checkpoints.
 
 usage: train.py {story,draft} --data BUILD/tokens --out BUILD [--minutes 60] [--tokens 30e6]
-                [--decay-minutes 10] [--batch 8192] [--length 512] [--threads 2]
+                [--decay-minutes 10] [--batch 4096] [--length 256] [--threads 2]
 
 Windows of --length tokens at first, which is faster, and of the whole context in the last third.
 Warm-up, constant rate, then a linear decay to nothing: the constant part can be cut short at any time, either
@@ -120,8 +120,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--tokens", type=float, default=1e12)
     parser.add_argument("--decay-minutes", type=float, default=10)
-    parser.add_argument("--batch", type=int, default=8192)
-    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=4096)
+    parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--matrix-rate", type=float, default=0.02)
     parser.add_argument("--adam-rate", type=float, default=0.006)
