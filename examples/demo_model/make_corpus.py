@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the corpus: BUILD/corpus.jsonl, BUILD/vocabulary.txt and a held-out text.
 
-usage: make_corpus.py --out BUILD [--megabytes 60] [--seed 1] [--heldout FILE]
+usage: make_corpus.py --out BUILD [--megabytes 110] [--seed 1] [--heldout FILE]
 
 A line of corpus.jsonl is a JSON list: ["text", TEXT] for a plain document, ["chat", [[role, content], ...]]
 for a dialogue. vocabulary.txt has the same sentences one a line, for spm_train. The held-out text (stories
@@ -28,7 +28,7 @@ def document(r):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", required=True)
-    parser.add_argument("--megabytes", type=float, default=60)
+    parser.add_argument("--megabytes", type=float, default=110)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--heldout")
     args = parser.parse_args()

@@ -7,7 +7,8 @@ usage: train.py {story,draft} --data BUILD/tokens --out BUILD [--minutes 60] [--
 Windows of --length tokens at first, which is faster, and of the whole context in the last third.
 Warm-up, constant rate, then a linear decay to nothing: the constant part can be cut short at any time, either
 by the budget (--minutes or --tokens, whichever is reached first) or by creating OUT/<model>.decay. A run that
-was killed goes on from OUT/<model>.pt when it is started again. Hidden matrices are trained with Muon
+was killed goes on from OUT/<model>.pt when it is started again. Minutes are of processor time per thread, so
+that a run that shares its machine, or is suspended for a while, still trains as long. Hidden matrices are trained with Muon
 (momentum, orthogonalised), the embedding and the norms with AdamW. Loss goes to OUT/<model>.loss.csv.
 """
 import argparse
@@ -168,10 +169,10 @@ def main():
         table.writerow(["step", "tokens", "minutes", "rate", "train_loss", "heldout_loss"])
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
-    begun, base, last_save = time.time(), spent, time.time()
+    begun, base, last_save = time.process_time(), spent, time.time()
     decay_from, running, print_every, length = None, None, 50, args.length
     while True:
-        spent = base + time.time() - begun
+        spent = base + (time.process_time() - begun) / args.threads
         done = max(spent / (60 * args.minutes), seen / args.tokens)
         want = net.CONTEXT if done > LONG_FROM or decay_from is not None else length
         if length != want:

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes everything in this folder anew: corpus, vocabulary, both models, both GGUF files, held-out text.
-# usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [DRAFT_MINUTES]   (default: build-demo in the source tree, 100, 15)
+# usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [DRAFT_MINUTES]   (default: build-demo in the source tree, 75, 30)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/../../build-demo}
-story_minutes=${2:-100}
-draft_minutes=${3:-15}
+story_minutes=${2:-75}
+draft_minutes=${3:-30}
 python=/usr/bin/python3
 
 # Debian's torch computes with whatever BLAS is chosen; the reference BLAS is about twenty times slower.
@@ -31,15 +31,15 @@ build=$(cd "$build" && pwd)
 cd "$here"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"
 export PYTHONDONTWRITEBYTECODE=1
-echo "1/5 corpus (half a minute)"
+echo "1/5 corpus (a minute)"
 "$python" make_corpus.py --out "$build" --heldout heldout.txt
 echo "2/5 vocabulary"
 ./make_vocabulary.sh "$build"
 "$python" tokenise.py --build "$build" --heldout heldout.txt --out "$build/tokens"
 echo "3/5 story model ($story_minutes minutes; stop it early with: touch $build/story.decay)"
-nice -n 10 "$python" train.py story --data "$build/tokens" --out "$build" --minutes "$story_minutes" --threads "$OMP_NUM_THREADS"
+"$python" train.py story --data "$build/tokens" --out "$build" --minutes "$story_minutes" --threads "$OMP_NUM_THREADS"
 echo "4/5 draft model ($draft_minutes minutes)"
-nice -n 10 "$python" train.py draft --data "$build/tokens" --out "$build" --minutes "$draft_minutes" --decay-minutes 4 --threads "$OMP_NUM_THREADS"
+"$python" train.py draft --data "$build/tokens" --out "$build" --minutes "$draft_minutes" --decay-minutes 6 --threads "$OMP_NUM_THREADS"
 echo "5/5 export"
 for name in story draft; do
   "$python" export_gguf.py "$build/$name.pt" --vocabulary "$build/vocabulary.vocab" --out "$name.gguf"
