@@ -181,8 +181,9 @@ int run(int argc, char** argv) {
   }
   if (options.peaks) print_peaks(options.threads);
   bool good = true;
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0,
-                           DType::kQ4_K, DType::kQ6_K}) {
+  std::vector<DType> types = {DType::kF32, DType::kF16, DType::kBF16};
+  for (const quant::Traits& traits : quant::kTraits) types.push_back(traits.type);
+  for (const DType type : types) {
     for (const CpuLevel level : levels_here()) {
       const bool wanted = options.level.empty() ? level != CpuLevel::kScalar
                                                 : options.level == cpu_level_name(level);

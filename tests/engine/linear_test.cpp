@@ -11,7 +11,12 @@ namespace gen::engine {
 namespace {
 
 constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
-constexpr DType kQuantTypes[] = {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K};
+
+std::vector<DType> quant_types() {
+  std::vector<DType> types;
+  for (const quant::Traits& traits : quant::kTraits) types.push_back(traits.type);
+  return types;
+}
 
 constexpr float kUntouched = -12345.0F;
 
@@ -51,9 +56,10 @@ double rounding_bound(DType type, int64_t cols, double size) {
   return size * 0x1p-24 * static_cast<double>(steps + 2) + 1e-30;
 }
 
-// The minima of Q4_K cancel against its scaled part, so its error is measured by both.
+// Minima cancel against the scaled part, so the error is measured by both.
 double cancelling_size(const TestMatrix& w, const Reference& sum, const std::vector<double>& x) {
-  if (w.type != DType::kQ4_K) return sum.size;
+  const quant::Traits* traits = quant::find_traits(w.type);
+  if (traits == nullptr || !traits->minima) return sum.size;
   double largest = 0.0;
   for (const float value : w.values) {
     largest = std::max(largest, std::fabs(static_cast<double>(value)));
@@ -104,7 +110,7 @@ TEST(Linear, FloatWeightsAtOddSizes) {
 }
 
 TEST(Linear, QuantisedWeightsAtOddSizes) {
-  for (const DType type : kQuantTypes) {
+  for (const DType type : quant_types()) {
     const int64_t block = dtype_info(type)->block_elements;
     for (const int64_t n : {1, 15, 16, 17, 33, 80, 150}) {
       for (const int64_t blocks : {1, 2, 3}) {
@@ -118,7 +124,7 @@ TEST(Linear, QuantisedWeightsAtOddSizes) {
 
 TEST(Linear, ManyRowsAndColumns) {
   for (const DType type : kFloatTypes) check_against_reference(type, 40, 301, 131);
-  for (const DType type : kQuantTypes) check_against_reference(type, 40, 1280, 131);
+  for (const DType type : quant_types()) check_against_reference(type, 40, 1280, 131);
 }
 
 // The order of float products, spelled out: one fused multiply-add per column, ascending.
@@ -146,7 +152,7 @@ TEST(Linear, FloatProductsAreFusedAndInOrder) {
 
 // Weights and activations at the ends of their ranges: integer sums must not wrap.
 TEST(Linear, ExtremeIntegers) {
-  for (const DType type : kQuantTypes) {
+  for (const DType type : quant_types()) {
     const int64_t cols = 512;
     std::vector<float> x(static_cast<size_t>(2 * cols));
     for (size_t i = 0; i < x.size(); ++i) x[i] = i < 512 ? 1.0F : (i % 2 == 0 ? 1.0F : -1.0F);
@@ -185,21 +191,40 @@ TEST(Linear, ExtremeIntegers) {
   }
 }
 
+// Where the upper byte of each binary16 of a block lies.
+std::vector<size_t> high_bytes_of_scales(DType type) {
+  switch (type) {
+    case DType::kMXFP4:
+      return {};
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return {1, 3};
+    case DType::kQ2_K:
+      return {81, 83};
+    case DType::kQ3_K:
+      return {109};
+    case DType::kQ6_K:
+      return {209};
+    default:
+      return {1};
+  }
+}
+
 // Raw bytes of a file, every field at random: unlike encoders, files may hold anything.
 TEST(Linear, RandomBlocks) {
-  for (const DType type : kQuantTypes) {
+  for (const DType type : quant_types()) {
     const int64_t cols = 768;
     TestMatrix w(type, 32, cols, 4);
     const uint32_t block_bytes = dtype_info(type)->block_bytes;
     for (size_t i = 0; i + 1 < w.bytes.size(); ++i) {
       w.bytes[i + 1] = static_cast<std::byte>(static_cast<int>(uniform_double(5, 0, i) * 256.0));
     }
-    // Scales stay finite: exponents of at most 15.
+    // Scales stay finite and of one size: binary16 exponents of at most 15, 2^-65 to 2^-2 in MXFP4.
     for (size_t b = 1; b + block_bytes <= w.bytes.size(); b += block_bytes) {
-      const size_t halves[] = {type == DType::kQ6_K ? size_t{208} : size_t{0}, size_t{2}};
-      for (size_t i = 0; i < (type == DType::kQ4_K ? 2 : 1); ++i) {
-        w.bytes[b + halves[i] + 1] &= std::byte{0xBF};
-      }
+      if (type == DType::kMXFP4) w.bytes[b] = (w.bytes[b] & std::byte{0x3F}) | std::byte{0x40};
+      for (const size_t high : high_bytes_of_scales(type)) w.bytes[b + high] &= std::byte{0xBF};
     }
     quant::find_format(type)->decode(w.bytes.data() + 1, w.values.data(), 32 * cols);
     const std::vector<float> x = random_floats(6, 3 * cols);
@@ -226,7 +251,7 @@ TEST(Linear, RandomBlocks) {
 
 TEST(Linear, OneRowOneResult) {
   std::vector<DType> types(std::begin(kFloatTypes), std::end(kFloatTypes));
-  types.insert(types.end(), std::begin(kQuantTypes), std::end(kQuantTypes));
+  for (const DType type : quant_types()) types.push_back(type);
   const int64_t cols = 512;
   const int64_t n = 130;
   const int64_t rows = 37;
@@ -359,7 +384,9 @@ TEST(Linear, GateUp) {
 
 TEST(Linear, NaNsStayInTheirRow) {
   const int64_t cols = 256;
-  for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
+  std::vector<DType> types = quant_types();
+  types.push_back(DType::kF32);
+  for (const DType type : types) {
     const TestMatrix w(type, 20, cols, 1);
     std::vector<float> x = random_floats(2, 3 * cols);
     x[256 + 17] = std::nanf("");
@@ -414,6 +441,17 @@ TEST(Linear, MemoryComesFromTheAllocatorAndFailuresLeaveNothing) {
   const auto failed = engine->prepare(WeightRole::kLinear, std::vector{w.source()});
   EXPECT_EQ(failed.status().code(), Code::kOutOfMemory);
   EXPECT_EQ(allocator.live, 0U);
+}
+
+TEST(Linear, TilesTakeAtMostFourPercentMoreThanTheFile) {
+  for (const quant::Traits& traits : quant::kTraits) {
+    const int64_t cols = 2048;
+    uint64_t row_bytes = 0;
+    ASSERT_TRUE(dtype_row_bytes(traits.type, static_cast<uint64_t>(cols), &row_bytes));
+    EXPECT_LE(static_cast<double>(cpu::tile_bytes(traits.type, cols)),
+              static_cast<double>(row_bytes) * 16 * 1.04)
+        << dtype_name(traits.type);
+  }
 }
 
 TEST(Linear, ARepeatedProductAllocatesNothing) {

@@ -36,7 +36,7 @@ TEST(Pack, RowsAreWholeCacheLinesAndFormsDoNotOverlap) {
       const auto n = static_cast<size_t>(cols);
       const size_t needed = ((forms & kActF32) != 0 ? n * 4 : 0) +
                             ((forms & kActQ8) != 0 ? n / 32 * 40 : 0) +
-                            ((forms & kActQ8K) != 0 ? n / 256 * 352 : 0);
+                            ((forms & kActQ8K) != 0 ? n / 256 * 384 : 0);
       EXPECT_GE(bytes, needed);
       EXPECT_LT(bytes, needed + 3 * 64);
     }
@@ -101,6 +101,7 @@ TEST(Pack, SumsAreThoseOfTheIntegers) {
         int sum = 0;
         for (int i = 0; i < 16; ++i) sum += block.q[s * 16 + i];
         EXPECT_EQ(block.minus_32_sum[s], -32 * sum);
+        EXPECT_EQ(block.sum16[s], sum);
       }
       for (int s = 0; s < 8; ++s) {
         int sum = 0;

@@ -59,6 +59,7 @@ void quantize_q8k(const float* x, int64_t n, ActQ8KBlock* out) {
     for (int s = 0; s < 16; ++s) {
       const int32_t sum = quantize_16(x + s * 16, scale.inverse, out->q + s * 16);
       out->minus_32_sum[s] = -32 * sum;
+      out->sum16[s] = static_cast<int16_t>(sum);
       out->sum32[s / 2] = static_cast<int16_t>(out->sum32[s / 2] + sum);
     }
   }

@@ -24,15 +24,16 @@ struct ActQ8Block {
 };
 static_assert(sizeof(ActQ8Block) == 40);
 
-/// 256 activations: x = q * scale, scale = amax / 127 in float32, q as above. 352 bytes.
+/// 256 activations: x = q * scale, scale = amax / 127 in float32, q as above. 384 bytes.
 struct ActQ8KBlock {
   int8_t q[256];
-  int32_t minus_32_sum[16];  // -32 * sum of 16 consecutive q: undoes the offset of Q6_K
-  int16_t sum32[8];          // sums of 32 consecutive q, for the minima of Q4_K
+  int32_t minus_32_sum[16];  // -32 * sum of 16 consecutive q: undoes an offset of the weights
+  int16_t sum16[16];         // sums of 16 and of 32 consecutive q, for minima
+  int16_t sum32[8];
   float scale;
   int32_t unused[3];
 };
-static_assert(sizeof(ActQ8KBlock) == 352);
+static_assert(sizeof(ActQ8KBlock) == 384);
 
 /// Quantises whole blocks; n is a multiple of 32 or 256.
 struct ActivationKernels {

@@ -6,9 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 
 #include "base/cpu.h"
 #include "engine/cpu/kernel_table.h"
+#include "quant/traits.h"
 #include "tensor/dtype.h"
 
 namespace gen::engine::cpu {
@@ -46,13 +49,11 @@ struct FloatKernels {
 /// Never null.
 const FloatKernels* float_kernels(CpuLevel level) noexcept;
 
-/// Quantised weights.
+/// Quantised weights: one kernel per row of quant::kTraits.
 struct QuantKernels {
-  TileKernel q8_0;
-  TileKernel q4_0;
-  TileKernel q4_k;
-  TileKernel q6_k;
+  TileKernel of[std::size(quant::kTraits)];
 };
+inline constexpr auto kQuantIndices = std::make_index_sequence<std::size(quant::kTraits)>();
 /// Never null: the nearest lower level that has kernels.
 const QuantKernels* quant_kernels(CpuLevel level) noexcept;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised weights through Highway, for levels without an 8-bit dot product: the order
 // of operations of linear_scalar.cpp, with as many of the 16 rows of a tile in a register as fit
-// and several rows of x at a time.
+// and several rows of x at a time. One text for all types (quant/traits.h).
 //   Work:   weights are widened to 16 bits, even and odd bytes apart, and multiplied in pairs; on
 //           x86 by the 8-bit multiply instead, kept from saturating: weights of at most 6 bits
 //           cannot, those of 8 go in as magnitudes.
@@ -10,6 +10,7 @@
 #include "engine/cpu/linear_quant_simd.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "engine/cpu/activations.h"
 #include "engine/cpu/weight_layout.h"
@@ -35,6 +36,7 @@ using U8 = hn::Repartition<uint8_t, I32>;
 using Floats = hn::Vec<F32>;
 using Ints = hn::Vec<I32>;
 using Bytes = hn::Vec<U8>;
+using quant::Traits;
 
 constexpr int64_t kLanesHere = HWY_MAX_BYTES / 4 < 16 ? HWY_MAX_BYTES / 4 : 16;
 constexpr int64_t kPartBytes = kLanesHere * 4;
@@ -83,6 +85,7 @@ struct WideQuad {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 /// A quad of weights of at most 6 bits: two products of at most 63 * 127 fit 16 bits.
 struct SmallQuad {
+  static constexpr bool kOffsetRemoved = false;
   Bytes w;
   explicit HWY_INLINE SmallQuad(Bytes w_in) : w(w_in) {}
   HWY_INLINE void add_to(Sum& sum, Ints x) const {
@@ -122,17 +125,58 @@ using SmallQuad = WideQuad;
 using OffsetQuad = WideQuad;
 #endif
 
-HWY_INLINE Bytes low_half(Bytes w) { return hn::And(w, hn::Set(U8(), 0x0F)); }
-HWY_INLINE Bytes high_half(Bytes w) {
-  return low_half(hn::BitCast(U8(), hn::ShiftRight<4>(hn::BitCast(U16(), w))));
+/// Values up to 63 are small; the others have a zero of 128.
+template <Traits t>
+using QuadOf = std::conditional_t<(t.bits == 8 || t.table == quant::CodeTable::kNonLinear),
+                                  OffsetQuad, SmallQuad>;
+
+/// Each byte shifted left, or right where kBits is negative; bits of a neighbour may come in.
+template <int kBits>
+HWY_INLINE Bytes shift_bytes(Bytes w) {
+  const auto words = hn::BitCast(U16(), w);
+  if constexpr (kBits > 0) {
+    return hn::BitCast(U8(), hn::ShiftLeft<kBits>(words));
+  } else {
+    return hn::BitCast(U8(), hn::ShiftRight<-kBits>(words));
+  }
 }
 
-/// Adds quads `quad` of all rows of x: w times x[b].q[4 * quad ..].
-template <typename Quad, size_t kRows, typename Block>
-HWY_INLINE void add_quad(Sum* sums, Bytes w, const Block* const* x, int64_t block, int64_t quad) {
-  const Quad ready(w);
-  GEN_UNROLL
-  for (size_t t = 0; t < kRows; ++t) ready.add_to(sums[t], splat_quad(x[t][block].q + quad * 4));
+/// Values of quad kQuad of 32 columns; `codes` points at this lane part's bytes of vector 0.
+template <Traits t, int kQuad>
+HWY_INLINE Bytes values_of(const uint8_t* codes) {
+  constexpr int kBase = base_bits(t.bits);
+  constexpr int kUpper = upper_bits(t.bits);
+  constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;
+  Bytes code = hn::LoadU(U8(), codes + kQuad % kVectors * kQuadBytes);
+  if constexpr (kBase < 8) {
+    code = hn::And(shift_bytes<-(kQuad / kVectors * kBase)>(code), hn::Set(U8(), (1 << kBase) - 1));
+  }
+  if constexpr (kUpper > 0) {
+    const Bytes above = hn::LoadU(U8(), codes + (kVectors + kQuad % kUpper) * kQuadBytes);
+    const Bytes moved = shift_bytes<kBase - kQuad / kUpper * kUpper>(above);
+    code = hn::Or(code, hn::And(moved, hn::Set(U8(), ((1 << kUpper) - 1) << kBase)));
+  }
+  if constexpr (t.table == quant::CodeTable::kNonLinear) {
+    code = hn::TableLookupBytes(hn::LoadDup128(U8(), quant::kNonLinearValues), code);
+  } else if constexpr (t.table == quant::CodeTable::kE2M1) {
+    code = hn::TableLookupBytes(hn::LoadDup128(U8(), quant::kE2M1Values), code);
+  }
+  return code;
+}
+
+/// Adds the products of quads [kQuad, kEnd) of 32 columns with all rows of x, which start at
+/// `first` in each block.
+template <Traits t, size_t kRows, int kQuad, int kEnd, typename Block>
+HWY_INLINE void add_quads(Sum* sums, const uint8_t* codes, const Block* const* x, int64_t block,
+                          int64_t first) {
+  if constexpr (kQuad < kEnd) {
+    const QuadOf<t> ready(values_of<t, kQuad>(codes));
+    GEN_UNROLL
+    for (size_t row = 0; row < kRows; ++row) {
+      ready.add_to(sums[row], splat_quad(x[row][block].q + first + kQuad * 4));
+    }
+    add_quads<t, kRows, kQuad + 1, kEnd>(sums, codes, x, block, first);
+  }
 }
 
 /// The rows of x that a kernel works on at once.
@@ -154,180 +198,164 @@ HWY_INLINE void store_rows(const TileJob& job, int64_t row, int64_t column, cons
 
 // Each kernel below handles lanes [part * kLanesHere, ...) of one tile for kRows rows of x.
 
-template <size_t kTileBlock>
-struct Block32 {
+template <Traits t>
+struct BlocksOf32 {
   using Block = ActQ8Block;
+
+  static HWY_INLINE Floats scales(const std::byte* tile, int64_t at) {
+    if constexpr (t.scale == quant::ScaleKind::kE8M0) {
+      const hn::Rebind<uint8_t, I32> bytes;
+      const auto e =
+          hn::PromoteTo(I32(), hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(tile) + at));
+      const auto one = hn::Set(I32(), 1);
+      return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Sub(hn::Max(e, one), one)));
+    } else {
+      return load_halves(reinterpret_cast<const uint16_t*>(tile) + at);
+    }
+  }
+
   template <size_t kRows>
   static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t part, int64_t row,
                              int64_t column) {
-    const auto* scales = reinterpret_cast<const uint16_t*>(tile) + part * kLanesHere;
-    const auto* w = reinterpret_cast<const uint8_t*>(tile + block32_weights_offset(job.cols)) +
-                    part * kPartBytes;
+    const int64_t lane = part * kLanesHere;
+    const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, job.cols));
+    const auto* codes =
+        reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, job.cols)) + part * kPartBytes;
     const Block* x[kRows];
     rows_of<Block, kRows>(job, row, x);
     Floats acc[kRows];
     GEN_UNROLL
-    for (size_t t = 0; t < kRows; ++t) acc[t] = hn::Zero(F32());
-    for (int64_t b = 0; b < job.cols / 32; ++b, w += kTileBlock) {
+    for (size_t i = 0; i < kRows; ++i) acc[i] = hn::Zero(F32());
+    for (int64_t b = 0; b < job.cols / 32; ++b, codes += block_bytes(t)) {
       Sum sums[kRows];
       GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) sums[t].clear();
-      if constexpr (kTileBlock == kQ8_0TileBlock) {
-        for (int64_t quad = 0; quad < 8; ++quad) {
-          add_quad<OffsetQuad, kRows>(sums, hn::LoadU(U8(), w + quad * kQuadBytes), x, b, quad);
-        }
-      } else {
-        for (int64_t quad = 0; quad < 4; ++quad) {
-          const Bytes both = hn::LoadU(U8(), w + quad * kQuadBytes);
-          add_quad<SmallQuad, kRows>(sums, low_half(both), x, b, quad);
-          add_quad<SmallQuad, kRows>(sums, high_half(both), x, b, quad + 4);
-        }
-      }
-      const Floats scale = load_halves(scales + b * kTileRows);
+      for (size_t i = 0; i < kRows; ++i) sums[i].clear();
+      add_quads<t, kRows, 0, 8>(sums, codes, x, b, 0);
+      const Floats d = scales(tile, b * kTileRows + lane);
+      Floats m = hn::Zero(F32());
+      if constexpr (t.minima) m = load_halves(dmin + b * kTileRows + lane);
       GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) {
-        Ints total = sums[t].value();
-        if constexpr (kTileBlock == kQ4_0TileBlock) {
-          total = hn::Add(total, hn::Set(I32(), x[t][b].minus_128_sum / 16));
-        } else if constexpr (!OffsetQuad::kOffsetRemoved) {
-          total = hn::Add(total, hn::Set(I32(), x[t][b].minus_128_sum));
+      for (size_t i = 0; i < kRows; ++i) {
+        const Block& block = x[i][b];
+        const Floats x_scale = hn::Set(F32(), block.scale);
+        Ints total = sums[i].value();
+        if constexpr (t.zero != 0 && !QuadOf<t>::kOffsetRemoved) {
+          total = hn::Add(total, hn::Set(I32(), block.minus_128_sum / (128 / t.zero)));
         }
-        const Floats sum = hn::ConvertTo(F32(), total);
-        acc[t] = hn::MulAdd(hn::Mul(scale, hn::Set(F32(), x[t][b].scale)), sum, acc[t]);
+        acc[i] = hn::MulAdd(hn::Mul(d, x_scale), hn::ConvertTo(F32(), total), acc[i]);
+        if constexpr (t.minima) {
+          const float sum = static_cast<float>(block.minus_128_sum) * -0x1p-7F;
+          acc[i] = hn::MulAdd(hn::Mul(m, x_scale), hn::Set(F32(), sum), acc[i]);
+        }
       }
     }
     store_rows<kRows>(job, row, column, acc);
   }
 };
 
-/// Lanes of unsigned or signed bytes as floats.
-template <typename T>
-HWY_INLINE Floats load_bytes(const T* p) {
-  const hn::Rebind<T, I32> bytes;
-  return hn::ConvertTo(F32(), hn::PromoteTo(I32(), hn::LoadU(bytes, p)));
-}
-
-struct KernelQ4K {
+template <Traits t>
+struct BlocksOf256 {
   using Block = ActQ8KBlock;
+
+  /// Scales of run `run` of this lane part, `lane` on.
+  static HWY_INLINE Floats scales(const uint8_t* block, int64_t run, int64_t lane) {
+    if constexpr (packed_minima(t)) {
+      const auto pairs = hn::BitCast(I32(), load_pairs(block, run / 2, lane));
+      const auto words = run % 2 == 0 ? pairs : hn::ShiftRight<16>(pairs);
+      return hn::ConvertTo(F32(), hn::And(words, hn::Set(I32(), 15)));
+    } else {
+      const hn::Rebind<int8_t, I32> bytes;
+      const auto* p = reinterpret_cast<const int8_t*>(block) + run * kTileRows + lane;
+      return hn::ConvertTo(F32(), hn::PromoteTo(I32(), hn::LoadU(bytes, p)));
+    }
+  }
+
+  /// The paired bytes of runs 2 * pair and 2 * pair + 1, as 16-bit lanes.
+  static HWY_INLINE hn::Vec<I16> load_pairs(const uint8_t* block, int64_t pair, int64_t lane) {
+    const hn::Rebind<uint8_t, I16> bytes;
+    const uint8_t* p = block + minima_offset(t) + pair * 2 * kTileRows + lane * 2;
+    return hn::PromoteTo(I16(), hn::LoadU(bytes, p));
+  }
+
+  /// scaled += scale * sum for run kRun % kPerPart of 32 columns.
+  template <size_t kRows, int kRunHere>
+  static HWY_INLINE void add_run(const uint8_t* block, const uint8_t* codes, int64_t part,
+                                 int64_t lane, const Block* const* x, int64_t b, Floats* scaled) {
+    constexpr int kPerPart = 32 / t.run;
+    if constexpr (kRunHere < kPerPart) {
+      const int64_t run = part * kPerPart + kRunHere;
+      Sum sums[kRows];
+      GEN_UNROLL
+      for (size_t i = 0; i < kRows; ++i) sums[i].clear();
+      constexpr int kFirst = kRunHere * t.run / 4;
+      add_quads<t, kRows, kFirst, kFirst + t.run / 4>(sums, codes, x, b, part * 32);
+      const Floats scale = scales(block, run, lane);
+      GEN_UNROLL
+      for (size_t i = 0; i < kRows; ++i) {
+        Ints total = sums[i].value();
+        if constexpr (t.zero != 0 && !QuadOf<t>::kOffsetRemoved) {
+          const int32_t sum = t.run == 16 ? x[i][b].sum16[run] : x[i][b].sum32[run];
+          total = hn::Add(total, hn::Set(I32(), -t.zero * sum));
+        }
+        scaled[i] = hn::MulAdd(hn::ConvertTo(F32(), total), scale, scaled[i]);
+      }
+      add_run<kRows, kRunHere + 1>(block, codes, part, lane, x, b, scaled);
+    }
+  }
+
+  /// acc -= dmin * x.scale * the sum over runs of minimum times sum of x.
   template <size_t kRows>
-  static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t part, int64_t row,
-                             int64_t column) {
-    const auto* w = reinterpret_cast<const Q4_KTileBlock*>(tile);
-    const int64_t lane = part * kLanesHere;
-    const Block* x[kRows];
-    rows_of<Block, kRows>(job, row, x);
-    Floats acc[kRows];
+  static HWY_INLINE void subtract_minima(const uint8_t* block, Floats dmin, int64_t lane,
+                                         const Block* const* x, int64_t b, Floats* acc) {
+    Sum minima[kRows];
     GEN_UNROLL
-    for (size_t t = 0; t < kRows; ++t) acc[t] = hn::Zero(F32());
-    for (int64_t b = 0; b < job.cols / 256; ++b, ++w) {
-      Floats scaled[kRows];
+    for (size_t i = 0; i < kRows; ++i) minima[i].clear();
+    // The minima of two runs lie side by side, and so do the sums of x.
+    for (int64_t pair = 0; pair < runs_of(t) / 2; ++pair) {
+      auto m = load_pairs(block, pair, lane);
+      if constexpr (packed_minima(t)) m = hn::ShiftRight<4>(m);
       GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) scaled[t] = hn::Zero(F32());
-      for (int64_t s = 0; s < 8; ++s) {
-        Sum sums[kRows];
-        GEN_UNROLL
-        for (size_t t = 0; t < kRows; ++t) sums[t].clear();
-        for (int64_t quad = 0; quad < 4; ++quad) {
-          const Bytes both = hn::LoadU(U8(), w->weights[s][quad] + part * kPartBytes);
-          add_quad<SmallQuad, kRows>(sums, low_half(both), x, b, s * 8 + quad);
-          add_quad<SmallQuad, kRows>(sums, high_half(both), x, b, s * 8 + quad + 4);
-        }
-        const Floats scale = load_bytes(w->scales[s] + lane);
-        GEN_UNROLL
-        for (size_t t = 0; t < kRows; ++t) {
-          scaled[t] = hn::MulAdd(hn::ConvertTo(F32(), sums[t].value()), scale, scaled[t]);
-        }
-      }
-      // The minima of two runs lie side by side, and so do the sums of x.
-      Sum minima[kRows];
-      GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) minima[t].clear();
-      for (int64_t pair = 0; pair < 4; ++pair) {
-        const hn::Rebind<uint8_t, I16> bytes;
-        const auto m = hn::PromoteTo(I16(), hn::LoadU(bytes, w->minima[pair][lane]));
-        GEN_UNROLL
-        for (size_t t = 0; t < kRows; ++t) {
-          int32_t two;
-          std::memcpy(&two, x[t][b].sum32 + 2 * pair, sizeof(two));
-          const auto sums = hn::BitCast(I16(), hn::Set(I32(), two));
-          minima[t].a = hn::ReorderWidenMulAccumulate(I32(), m, sums, minima[t].a, minima[t].b);
-        }
-      }
-      const Floats d = load_halves(w->d + lane);
-      const Floats dmin = load_halves(w->dmin + lane);
-      GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) {
-        const Floats x_scale = hn::Set(F32(), x[t][b].scale);
-        acc[t] = hn::MulAdd(hn::Mul(d, x_scale), scaled[t], acc[t]);
-        acc[t] =
-            hn::NegMulAdd(hn::Mul(dmin, x_scale), hn::ConvertTo(F32(), minima[t].value()), acc[t]);
+      for (size_t i = 0; i < kRows; ++i) {
+        int32_t two;
+        std::memcpy(&two, (t.run == 16 ? x[i][b].sum16 : x[i][b].sum32) + 2 * pair, sizeof(two));
+        const auto sums = hn::BitCast(I16(), hn::Set(I32(), two));
+        minima[i].a = hn::ReorderWidenMulAccumulate(I32(), m, sums, minima[i].a, minima[i].b);
       }
     }
-    store_rows<kRows>(job, row, column, acc);
-  }
-};
-
-struct KernelQ6K {
-  using Block = ActQ8KBlock;
-
-  // Run 2 * pair + kOdd: quads 0..3 or 4..7 of 32 columns.
-  template <size_t kRows, int64_t kOdd>
-  static HWY_INLINE void run_of_16(const Q6_KTileBlock& w, int64_t pair, int64_t part,
-                                   const Block* const* x, int64_t b, Floats* scaled) {
-    const int64_t s = 2 * pair + kOdd;
-    Sum sums[kRows];
     GEN_UNROLL
-    for (size_t t = 0; t < kRows; ++t) sums[t].clear();
-    GEN_UNROLL
-    for (int64_t i = 0; i < 4; ++i) {
-      const int64_t quad = kOdd * 4 + i;
-      const Bytes both = hn::LoadU(U8(), w.low[pair][i] + part * kPartBytes);
-      const Bytes low = kOdd == 0 ? low_half(both) : high_half(both);
-      const Bytes high = hn::LoadU(U8(), w.high[pair][i % 2] + part * kPartBytes);
-      add_quad<SmallQuad, kRows>(sums, with_high(low, high, quad), x, b, pair * 8 + quad);
+    for (size_t i = 0; i < kRows; ++i) {
+      acc[i] = hn::NegMulAdd(hn::Mul(dmin, hn::Set(F32(), x[i][b].scale)),
+                             hn::ConvertTo(F32(), minima[i].value()), acc[i]);
     }
-    const Floats scale = load_bytes(w.scales[s] + part * kLanesHere);
-    GEN_UNROLL
-    for (size_t t = 0; t < kRows; ++t) {
-      const auto offset = hn::Set(I32(), x[t][b].minus_32_sum[s]);
-      const auto sum = hn::ConvertTo(F32(), hn::Add(sums[t].value(), offset));
-      scaled[t] = hn::MulAdd(sum, scale, scaled[t]);
-    }
-  }
-
-  // Quad `quad` of 32 columns from its low and high bits.
-  static HWY_INLINE Bytes with_high(Bytes low, Bytes high, int64_t quad) {
-    const auto words = hn::BitCast(U16(), high);
-    const auto top = quad < 2   ? hn::ShiftLeft<4>(words)
-                     : quad < 4 ? hn::ShiftLeft<2>(words)
-                     : quad < 6 ? words
-                                : hn::ShiftRight<2>(words);
-    return hn::Or(low, hn::And(hn::BitCast(U8(), top), hn::Set(U8(), 0x30)));
   }
 
   template <size_t kRows>
   static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t part, int64_t row,
                              int64_t column) {
-    const auto* halves = reinterpret_cast<const uint16_t*>(tile);
-    const auto* w = reinterpret_cast<const Q6_KTileBlock*>(tile + q6_k_blocks_offset(job.cols));
     const int64_t lane = part * kLanesHere;
+    const auto* d = reinterpret_cast<const uint16_t*>(tile) + lane;
+    const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, job.cols)) + lane;
+    const auto* block = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, job.cols));
     const Block* x[kRows];
     rows_of<Block, kRows>(job, row, x);
     Floats acc[kRows];
     GEN_UNROLL
-    for (size_t t = 0; t < kRows; ++t) acc[t] = hn::Zero(F32());
-    for (int64_t b = 0; b < job.cols / 256; ++b, ++w) {
+    for (size_t i = 0; i < kRows; ++i) acc[i] = hn::Zero(F32());
+    for (int64_t b = 0; b < job.cols / 256; ++b, block += block_bytes(t)) {
+      const uint8_t* codes = block + codes_offset(t) + part * kPartBytes;
       Floats scaled[kRows];
       GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) scaled[t] = hn::Zero(F32());
-      for (int64_t pair = 0; pair < 8; ++pair) {
-        run_of_16<kRows, 0>(*w, pair, part, x, b, scaled);
-        run_of_16<kRows, 1>(*w, pair, part, x, b, scaled);
+      for (size_t i = 0; i < kRows; ++i) scaled[i] = hn::Zero(F32());
+      for (int64_t cols32 = 0; cols32 < 8; ++cols32, codes += part_bytes(t)) {
+        add_run<kRows, 0>(block, codes, cols32, lane, x, b, scaled);
       }
-      const Floats d = load_halves(halves + b * kTileRows + lane);
+      const Floats scale = load_halves(d + b * kTileRows);
       GEN_UNROLL
-      for (size_t t = 0; t < kRows; ++t) {
-        acc[t] = hn::MulAdd(hn::Mul(d, hn::Set(F32(), x[t][b].scale)), scaled[t], acc[t]);
+      for (size_t i = 0; i < kRows; ++i) {
+        acc[i] = hn::MulAdd(hn::Mul(scale, hn::Set(F32(), x[i][b].scale)), scaled[i], acc[i]);
+      }
+      if constexpr (t.minima) {
+        subtract_minima<kRows>(block, load_halves(dmin + b * kTileRows), lane, x, b, acc);
       }
     }
     store_rows<kRows>(job, row, column, acc);
@@ -350,12 +378,17 @@ HWY_INLINE void run_kernel(const TileJob& job) {
   }
 }
 
-inline void linear_q8_0(const TileJob& job) { run_kernel<Block32<kQ8_0TileBlock>>(job); }
-inline void linear_q4_0(const TileJob& job) { run_kernel<Block32<kQ4_0TileBlock>>(job); }
-inline void linear_q4_k(const TileJob& job) { run_kernel<KernelQ4K>(job); }
-inline void linear_q6_k(const TileJob& job) { run_kernel<KernelQ6K>(job); }
+template <size_t kIndex>
+inline void linear(const TileJob& job) {
+  constexpr Traits t = quant::kTraits[kIndex];
+  run_kernel<std::conditional_t<t.block == 32, BlocksOf32<t>, BlocksOf256<t>>>(job);
+}
 
-constexpr QuantKernels kQuantKernels = {linear_q8_0, linear_q4_0, linear_q4_k, linear_q6_k};
+template <size_t... kIndices>
+constexpr QuantKernels all_kernels(std::index_sequence<kIndices...>) {
+  return {{linear<kIndices>...}};
+}
+constexpr QuantKernels kQuantKernels = all_kernels(kQuantIndices);
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

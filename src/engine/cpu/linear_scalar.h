@@ -6,9 +6,6 @@
 
 namespace gen::engine::cpu {
 
-void linear_q8_0_scalar(const TileJob& job);
-void linear_q4_0_scalar(const TileJob& job);
-void linear_q4_k_scalar(const TileJob& job);
-void linear_q6_k_scalar(const TileJob& job);
+const QuantKernels* quant_kernels_scalar() noexcept;
 
 }  // namespace gen::engine::cpu

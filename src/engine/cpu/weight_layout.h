@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights as the linear kernels read them: tiles of 16 rows, so that one vector lane is one output
 // row and no kernel ever sums across lanes. A tile holds all columns of its rows; rows beyond the
-// matrix are zeros. A "quad" is four consecutive columns of all 16 rows, [16][4] bytes, what one
-// 8-bit dot product instruction takes. Every section starts on a multiple of 64 bytes. Made by
-// weight_pack.cpp, read by linear_*.cpp; the same on all CPU levels.
+// matrix are zeros. Every section starts on a multiple of 64 bytes. The same on all CPU levels, and
+// at most 4 % more than the file. Made by weight_pack.cpp, read by linear_*.cpp.
+//
+// F32: float [cols][16]. F16, BF16: uint16_t [cols][16].
+//
+// Quantised types (quant/traits.h): scales of all blocks, then the minima's scales if there are
+// any, each [blocks][16], then the blocks one after another, each:
+//   of 32 columns:  codes
+//   of 256 columns: scales int8_t [runs][16], minima uint8_t [runs / 2][16][2], codes; but with
+//                   minima and runs of 16 (Q2_K) both in one byte, scale | minimum << 4, lying as
+//                   the minima do.
+// Codes go by 32 columns. A "quad" is four consecutive columns of all 16 rows, [16][4] bytes, what
+// one 8-bit dot product instruction takes; quads 0 to 7 are packed by the bits of a code:
+//   8 bits:        8 vectors of 64 bytes, vector j is quad j
+//   4, 5, 6 bits:  4 vectors, vector j holds quad j in the low halves of its bytes, quad j + 4 in
+//                  the high halves; these are the low 4 bits
+//   2, 3 bits:     2 vectors, vector i holds quad i + 2 * g in bits 2 * g and 2 * g + 1
+//   then the bits above: one (3 and 5 bits) in one vector, that of quad g in bit g; two (6 bits) in
+//   two vectors, lying as codes of 2 bits do
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "engine/ops.h"
+#include "quant/traits.h"
 #include "tensor/dtype.h"
 
 namespace gen::engine::cpu {
@@ -19,79 +36,60 @@ inline constexpr int64_t kQuadBytes = 64;
 
 constexpr size_t round_up_64(size_t bytes) noexcept { return (bytes + 63) & ~size_t{63}; }
 
-// F32: float [cols][16]. F16, BF16: uint16_t [cols][16].
+/// Bits of a code in its first vectors: 2, 4 or 8; and above them: 0, 1 or 2.
+constexpr int base_bits(int bits) noexcept { return bits == 8 ? 8 : bits >= 4 ? 4 : 2; }
+constexpr int upper_bits(int bits) noexcept { return bits - base_bits(bits); }
 
-/// Q8_0, Q4_0: the scales of all blocks, binary16 [blocks][16], then the weights of all blocks.
-/// Q8_0 block: 8 quads of weight + 128, 512 bytes.
-/// Q4_0 block: 4 vectors of 64 bytes; vector j holds quad j in the low halves of its bytes and quad
-/// j + 4 in the high halves, weights + 8; 256 bytes.
-constexpr size_t block32_weights_offset(int64_t cols) noexcept {
-  return round_up_64(static_cast<size_t>(cols / 32) * 32);
+/// Scale and minimum of a run share a byte.
+constexpr bool packed_minima(const quant::Traits& t) noexcept { return t.minima && t.run == 16; }
+
+constexpr int runs_of(const quant::Traits& t) noexcept { return t.block / t.run; }
+
+/// Bytes of 32 columns of codes.
+constexpr size_t part_bytes(const quant::Traits& t) noexcept {
+  return static_cast<size_t>(t.bits * kQuadBytes);
 }
-inline constexpr size_t kQ8_0TileBlock = 512;
-inline constexpr size_t kQ4_0TileBlock = 256;
 
-/// 256 columns of Q4_K: w = d * scale * q - dmin * minimum. 2368 bytes.
-struct Q4_KTileBlock {
-  uint16_t d[16];
-  uint16_t dmin[16];
-  uint8_t scales[8][16];      // [run of 32][row]
-  uint8_t minima[4][16][2];   // [pair of runs][row][run of the pair]
-  uint8_t weights[8][4][64];  // per run as a Q4_0 block, q as it is
-};
-static_assert(sizeof(Q4_KTileBlock) == 37 * 64);
+/// Where things lie within a block of 256.
+constexpr size_t minima_offset(const quant::Traits& t) noexcept {
+  return packed_minima(t) ? 0 : static_cast<size_t>(runs_of(t) * kTileRows);
+}
+constexpr size_t codes_offset(const quant::Traits& t) noexcept {
+  if (t.block == 32) return 0;
+  return minima_offset(t) + (t.minima ? static_cast<size_t>(runs_of(t) * kTileRows) : 0);
+}
+constexpr size_t block_bytes(const quant::Traits& t) noexcept {
+  return codes_offset(t) + static_cast<size_t>(t.block / 32) * part_bytes(t);
+}
 
-/// 256 columns of Q6_K: w = d * scale * (q - 32), q in [0, 63]. The binary16 d of all blocks,
-/// [blocks][16], lie before them. 3328 bytes.
-struct Q6_KTileBlock {
-  int8_t scales[16][16];   // [run of 16][row]
-  uint8_t low[8][4][64];   // per 32 columns as a Q4_0 block: the low 4 bits of q
-  uint8_t high[8][2][64];  // per 32 columns: vector i holds bits 4 and 5 of quad i + 2 * g in bits
-                           // 2 * g and 2 * g + 1
-};
-static_assert(sizeof(Q6_KTileBlock) == 52 * 64);
-constexpr size_t q6_k_blocks_offset(int64_t cols) noexcept {
-  return round_up_64(static_cast<size_t>(cols / 256) * 32);
+/// Bytes of 16 scales.
+constexpr size_t scale_bytes(const quant::Traits& t) noexcept {
+  return t.scale == quant::ScaleKind::kE8M0 ? 16 : 32;
+}
+/// Where the sections of a tile start; the scales start at 0.
+constexpr size_t dmin_offset(const quant::Traits& t, int64_t cols) noexcept {
+  return round_up_64(static_cast<size_t>(cols / t.block) * scale_bytes(t));
+}
+constexpr size_t blocks_offset(const quant::Traits& t, int64_t cols) noexcept {
+  return dmin_offset(t, cols) * (t.minima ? 2 : 1);
 }
 
 /// Bytes of one tile; 0 for a type without kernels. `cols` is whole blocks of the type.
 constexpr size_t tile_bytes(DType type, int64_t cols) noexcept {
   const auto n = static_cast<size_t>(cols);
-  switch (type) {
-    case DType::kF32:
-      return n * 64;
-    case DType::kF16:
-    case DType::kBF16:
-      return round_up_64(n * 32);
-    case DType::kQ8_0:
-      return block32_weights_offset(cols) + n / 32 * kQ8_0TileBlock;
-    case DType::kQ4_0:
-      return block32_weights_offset(cols) + n / 32 * kQ4_0TileBlock;
-    case DType::kQ4_K:
-      return n / 256 * sizeof(Q4_KTileBlock);
-    case DType::kQ6_K:
-      return q6_k_blocks_offset(cols) + n / 256 * sizeof(Q6_KTileBlock);
-    default:
-      return 0;
-  }
+  if (type == DType::kF32) return n * 64;
+  if (type == DType::kF16 || type == DType::kBF16) return round_up_64(n * 32);
+  const quant::Traits* t = quant::find_traits(type);
+  if (t == nullptr) return 0;
+  return blocks_offset(*t, cols) + n / static_cast<size_t>(t->block) * block_bytes(*t);
 }
 
 /// The form of activations that the kernels of `type` read, or 0.
 constexpr uint32_t activation_form(DType type) noexcept {
-  switch (type) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-      return kActF32;
-    case DType::kQ8_0:
-    case DType::kQ4_0:
-      return kActQ8;
-    case DType::kQ4_K:
-    case DType::kQ6_K:
-      return kActQ8K;
-    default:
-      return 0;
-  }
+  if (type == DType::kF32 || type == DType::kF16 || type == DType::kBF16) return kActF32;
+  const quant::Traits* t = quant::find_traits(type);
+  if (t == nullptr) return 0;
+  return t->block == 32 ? kActQ8 : kActQ8K;
 }
 
 /// Writes tile `tile` of a matrix of `rows` by `cols` stored as `type` at `source`. `out` is

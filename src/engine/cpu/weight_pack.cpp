@@ -5,105 +5,112 @@
 #include <cstring>
 
 #include "engine/cpu/weight_layout.h"
-#include "quant/q4_0.h"
-#include "quant/q4_k.h"
-#include "quant/q6_k.h"
-#include "quant/q8_0.h"
+#include "quant/format.h"
 
 namespace gen::engine::cpu {
 namespace {
 
+// Eight columns at a time, so that lines of `out` are written while they are near.
 template <typename T>
 void pack_plain(const std::byte* rows, size_t row_bytes, int64_t valid, int64_t cols,
                 std::byte* out) noexcept {
+  constexpr int64_t kStep = 8;
   T* to = reinterpret_cast<T*>(out);
-  for (int64_t r = 0; r < valid; ++r) {
-    const std::byte* from = rows + static_cast<size_t>(r) * row_bytes;
-    for (int64_t c = 0; c < cols; ++c) {
-      std::memcpy(&to[c * kTileRows + r], from + static_cast<size_t>(c) * sizeof(T), sizeof(T));
-    }
-  }
-}
-
-template <typename Block>
-Block load_block(const std::byte* row, int64_t index) noexcept {
-  Block block;
-  std::memcpy(&block, row + static_cast<size_t>(index) * sizeof(Block), sizeof(Block));
-  return block;
-}
-
-// Byte of row `r` and column 4 * quad + i within quads.
-uint8_t& in_quad(std::byte* quads, int quad, int64_t r, int i) noexcept {
-  return reinterpret_cast<uint8_t*>(quads)[quad * kQuadBytes + r * 4 + i];
-}
-
-// Puts 32 values of 4 bits into the four vectors at `out`.
-template <typename Value>
-void pack_nibbles(uint8_t* out, int64_t r, Value value) noexcept {
-  for (int c = 0; c < 16; ++c) {
-    const int low = value(c);
-    const int high = value(c + 16);
-    out[c / 4 * kQuadBytes + r * 4 + c % 4] = static_cast<uint8_t>(low | (high << 4));
-  }
-}
-
-void pack_q8_0(const std::byte* row, int64_t r, int64_t cols, std::byte* out) noexcept {
-  auto* scales = reinterpret_cast<uint16_t*>(out);
-  std::byte* weights = out + block32_weights_offset(cols);
-  for (int64_t b = 0; b < cols / 32; ++b, weights += kQ8_0TileBlock) {
-    const auto block = load_block<quant::Q8_0Block>(row, b);
-    scales[b * kTileRows + r] = block.d;
-    for (int c = 0; c < 32; ++c) {
-      in_quad(weights, c / 4, r, c % 4) = static_cast<uint8_t>(block.q[c] + 128);
-    }
-  }
-}
-
-void pack_q4_0(const std::byte* row, int64_t r, int64_t cols, std::byte* out) noexcept {
-  auto* scales = reinterpret_cast<uint16_t*>(out);
-  auto* weights = reinterpret_cast<uint8_t*>(out + block32_weights_offset(cols));
-  for (int64_t b = 0; b < cols / 32; ++b, weights += kQ4_0TileBlock) {
-    const auto block = load_block<quant::Q4_0Block>(row, b);
-    scales[b * kTileRows + r] = block.d;
-    pack_nibbles(weights, r,
-                 [&](int c) { return c < 16 ? block.qs[c] & 15 : block.qs[c - 16] >> 4; });
-  }
-}
-
-void pack_q4_k(const std::byte* row, int64_t r, int64_t cols, std::byte* out) noexcept {
-  auto* to = reinterpret_cast<Q4_KTileBlock*>(out);
-  for (int64_t b = 0; b < cols / 256; ++b, ++to) {
-    const auto block = load_block<quant::Q4_KBlock>(row, b);
-    to->d[r] = block.d;
-    to->dmin[r] = block.dmin;
-    for (int s = 0; s < 8; ++s) {
-      const quant::ScaleMin run = quant::q4_k_scale_min(block.scales, s);
-      to->scales[s][r] = run.scale;
-      to->minima[s / 2][r][s % 2] = run.minimum;
-      const uint8_t* bytes = block.qs + s / 2 * 32;
-      pack_nibbles(to->weights[s][0], r,
-                   [&](int c) { return s % 2 == 0 ? bytes[c] & 15 : bytes[c] >> 4; });
-    }
-  }
-}
-
-void pack_q6_k(const std::byte* row, int64_t r, int64_t cols, std::byte* out) noexcept {
-  auto* d = reinterpret_cast<uint16_t*>(out);
-  auto* to = reinterpret_cast<Q6_KTileBlock*>(out + q6_k_blocks_offset(cols));
-  for (int64_t b = 0; b < cols / 256; ++b, ++to) {
-    const auto block = load_block<quant::Q6_KBlock>(row, b);
-    d[b * kTileRows + r] = block.d;
-    for (int s = 0; s < 16; ++s) to->scales[s][r] = block.scales[s];
-    for (int part = 0; part < 8; ++part) {
-      const auto level = [&](int c) { return quant::q6_k_level(block, part * 32 + c); };
-      pack_nibbles(to->low[part][0], r, [&](int c) { return level(c) & 15; });
-      for (int i = 0; i < 2; ++i) {
-        for (int c = 0; c < 4; ++c) {
-          int bits = 0;
-          for (int g = 0; g < 4; ++g) bits |= (level((i + 2 * g) * 4 + c) >> 4) << (2 * g);
-          to->high[part][i][r * 4 + c] = static_cast<uint8_t>(bits);
-        }
+  for (int64_t first = 0; first < cols; first += kStep) {
+    const int64_t end = std::min(first + kStep, cols);
+    for (int64_t r = 0; r < valid; ++r) {
+      const std::byte* from = rows + static_cast<size_t>(r) * row_bytes;
+      for (int64_t c = first; c < end; ++c) {
+        std::memcpy(&to[c * kTileRows + r], from + static_cast<size_t>(c) * sizeof(T), sizeof(T));
       }
+    }
+  }
+}
+
+// The same bits in each byte of a word.
+constexpr uint32_t in_each_byte(int bits) noexcept { return 0x01010101u * ((1u << bits) - 1); }
+
+// 32 codes of one row, as eight words of four, into that row's words of the vectors at `out`.
+template <int kBits>
+void pack_codes(const uint8_t* codes, uint8_t* out) noexcept {
+  constexpr int kBase = base_bits(kBits);
+  constexpr int kUpper = upper_bits(kBits);
+  constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;  // quads j, j + kVectors, … share
+  uint32_t quads[8];
+  std::memcpy(quads, codes, sizeof(quads));
+  const auto store = [&](int vector, uint32_t word) {
+    std::memcpy(out + vector * kQuadBytes, &word, sizeof(word));
+  };
+  for (int j = 0; j < kVectors; ++j) {
+    uint32_t word = 0;
+    for (int g = 0; j + g * kVectors < 8; ++g) {
+      word |= (quads[j + g * kVectors] & in_each_byte(kBase)) << (g * kBase);
+    }
+    store(j, word);
+  }
+  for (int i = 0; i < kUpper; ++i) {  // as many vectors as bits
+    uint32_t word = 0;
+    for (int g = 0; i + g * kUpper < 8; ++g) {
+      word |= ((quads[i + g * kUpper] >> kBase) & in_each_byte(kUpper)) << (g * kUpper);
+    }
+    store(kVectors + i, word);
+  }
+}
+
+void pack_part(int bits, const uint8_t* codes, uint8_t* out) noexcept {
+  switch (bits) {
+    case 2:
+      return pack_codes<2>(codes, out);
+    case 3:
+      return pack_codes<3>(codes, out);
+    case 4:
+      return pack_codes<4>(codes, out);
+    case 5:
+      return pack_codes<5>(codes, out);
+    case 6:
+      return pack_codes<6>(codes, out);
+    default:
+      return pack_codes<8>(codes, out);
+  }
+}
+
+// Scales and minima of one block of 256.
+void pack_runs(const quant::Traits& t, const quant::BlockParts& parts, int64_t r,
+               uint8_t* out) noexcept {
+  uint8_t* minima = out + minima_offset(t);
+  for (int run = 0; run < runs_of(t); ++run) {
+    const auto scale = static_cast<uint8_t>(parts.scales[run]);
+    uint8_t& paired = minima[run / 2 * 2 * kTileRows + r * 2 + run % 2];
+    if (packed_minima(t)) {
+      paired = static_cast<uint8_t>(scale | (parts.minima[run] << 4));
+      continue;
+    }
+    out[run * kTileRows + r] = scale;
+    if (t.minima) paired = parts.minima[run];
+  }
+}
+
+void pack_row(const quant::Traits& t, const quant::Format& format, const std::byte* row, int64_t r,
+              int64_t cols, std::byte* out) noexcept {
+  const size_t file_block = dtype_info(t.type)->block_bytes;
+  auto* d = reinterpret_cast<uint16_t*>(out);
+  auto* exponents = reinterpret_cast<uint8_t*>(out);
+  auto* dmin = reinterpret_cast<uint16_t*>(out + dmin_offset(t, cols));
+  auto* to = reinterpret_cast<uint8_t*>(out + blocks_offset(t, cols));
+  quant::BlockParts parts;
+  for (int64_t b = 0; b < cols / t.block; ++b, row += file_block, to += block_bytes(t)) {
+    format.unpack(row, parts);
+    const int64_t at = b * kTileRows + r;
+    if (t.scale == quant::ScaleKind::kE8M0) {
+      exponents[at] = static_cast<uint8_t>(parts.d);
+    } else {
+      d[at] = parts.d;
+    }
+    if (t.minima) dmin[at] = parts.dmin;
+    if (t.block == 256) pack_runs(t, parts, r, to);
+    for (int part = 0; part < t.block / 32; ++part) {
+      uint8_t* codes = to + codes_offset(t) + static_cast<size_t>(part) * part_bytes(t);
+      pack_part(t.bits, parts.codes + part * 32, codes + r * 4);
     }
   }
 }
@@ -118,33 +125,15 @@ void pack_tile(DType type, const std::byte* source, int64_t rows, int64_t cols, 
   const int64_t valid = std::min(kTileRows, rows - tile * kTileRows);
   // Padding, between sections and for rows beyond the matrix, is zeros.
   std::memset(out, 0, tile_bytes(type, cols));
-  switch (type) {
-    case DType::kF32:
-      return pack_plain<uint32_t>(first, row_bytes, valid, cols, out);
-    case DType::kF16:
-    case DType::kBF16:
-      return pack_plain<uint16_t>(first, row_bytes, valid, cols, out);
-    default:
-      break;
+  if (type == DType::kF32) return pack_plain<uint32_t>(first, row_bytes, valid, cols, out);
+  if (type == DType::kF16 || type == DType::kBF16) {
+    return pack_plain<uint16_t>(first, row_bytes, valid, cols, out);
   }
+  const quant::Traits* traits = quant::find_traits(type);
+  const quant::Format* format = quant::find_format(type);
+  if (traits == nullptr || format == nullptr) return;
   for (int64_t r = 0; r < valid; ++r) {
-    const std::byte* row = first + static_cast<size_t>(r) * row_bytes;
-    switch (type) {
-      case DType::kQ8_0:
-        pack_q8_0(row, r, cols, out);
-        break;
-      case DType::kQ4_0:
-        pack_q4_0(row, r, cols, out);
-        break;
-      case DType::kQ4_K:
-        pack_q4_k(row, r, cols, out);
-        break;
-      case DType::kQ6_K:
-        pack_q6_k(row, r, cols, out);
-        break;
-      default:
-        break;
-    }
+    pack_row(*traits, *format, first + static_cast<size_t>(r) * row_bytes, r, cols, out);
   }
 }
 
