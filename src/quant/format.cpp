@@ -2,20 +2,47 @@
 // The table of weight formats. See format.h.
 #include "quant/format.h"
 
+#include "quant/decode.h"
+#include "quant/iq4_nl.h"
+#include "quant/iq4_xs.h"
+#include "quant/mxfp4.h"
 #include "quant/plain.h"
+#include "quant/q2_k.h"
+#include "quant/q3_k.h"
 #include "quant/q4_0.h"
+#include "quant/q4_1.h"
 #include "quant/q4_k.h"
+#include "quant/q5_0.h"
+#include "quant/q5_1.h"
+#include "quant/q5_k.h"
 #include "quant/q6_k.h"
 #include "quant/q8_0.h"
 
 namespace gen::quant {
 namespace {
 
+template <DType kType, typename Block, void (*kUnpack)(const std::byte*, BlockParts&)>
+constexpr Format quantised(void (*encode)(const float*, std::byte*, int64_t)) {
+  return {kType, decode_blocks<kType, sizeof(Block), kUnpack>, encode, kUnpack};
+}
+
 constexpr Format kFormats[] = {
-    {DType::kF32, decode_f32, encode_f32},    {DType::kF16, decode_f16, encode_f16},
-    {DType::kBF16, decode_bf16, encode_bf16}, {DType::kQ8_0, decode_q8_0, encode_q8_0},
-    {DType::kQ4_0, decode_q4_0, encode_q4_0}, {DType::kQ4_K, decode_q4_k, encode_q4_k},
-    {DType::kQ6_K, decode_q6_k, encode_q6_k},
+    {DType::kF32, decode_f32, encode_f32, nullptr},
+    {DType::kF16, decode_f16, encode_f16, nullptr},
+    {DType::kBF16, decode_bf16, encode_bf16, nullptr},
+    quantised<DType::kQ8_0, Q8_0Block, unpack_q8_0>(encode_q8_0),
+    quantised<DType::kQ4_0, Q4_0Block, unpack_q4_0>(encode_q4_0),
+    quantised<DType::kQ4_1, Q4_1Block, unpack_q4_1>(encode_q4_1),
+    quantised<DType::kQ5_0, Q5_0Block, unpack_q5_0>(encode_q5_0),
+    quantised<DType::kQ5_1, Q5_1Block, unpack_q5_1>(encode_q5_1),
+    quantised<DType::kIQ4_NL, Iq4NlBlock, unpack_iq4_nl>(encode_iq4_nl),
+    quantised<DType::kMXFP4, Mxfp4Block, unpack_mxfp4>(encode_mxfp4),
+    quantised<DType::kQ2_K, Q2_KBlock, unpack_q2_k>(encode_q2_k),
+    quantised<DType::kQ3_K, Q3_KBlock, unpack_q3_k>(encode_q3_k),
+    quantised<DType::kQ4_K, Q4_KBlock, unpack_q4_k>(encode_q4_k),
+    quantised<DType::kQ5_K, Q5_KBlock, unpack_q5_k>(encode_q5_k),
+    quantised<DType::kQ6_K, Q6_KBlock, unpack_q6_k>(encode_q6_k),
+    quantised<DType::kIQ4_XS, Iq4XsBlock, unpack_iq4_xs>(encode_iq4_xs),
 };
 
 }  // namespace

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weight formats: the scalar reference decoder and encoder of each, which are the oracle of every
-// faster path. A format is one file (its block struct, decode, encode) and one row of the table in
-// format.cpp. Block sizes are those of tensor/dtype.h. Read next: q8_0.h for the simplest block.
+// faster path. A quantised format is a row of traits.h, one file (its block struct, unpack, encode)
+// and one row of the table in format.cpp; its decoder is the one of decode.h. Block sizes are those
+// of tensor/dtype.h. Read next: q8_0.h for the simplest block.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "quant/traits.h"
 #include "tensor/dtype.h"
 
 namespace gen::quant {
 
 /// One weight format. `n` is a multiple of the type's block_elements; blocks need no alignment.
-/// Threads: both functions are pure.
+/// Threads: all functions are pure.
 struct Format {
   DType type;
   /// Writes the n floats that `blocks` stand for.
   void (*decode)(const std::byte* blocks, float* out, int64_t n);
   /// Writes the blocks that stand for n finite floats. Magnitudes beyond the format saturate.
   void (*encode)(const float* x, std::byte* blocks, int64_t n);
+  /// Takes one block apart; nullptr for plain types. Writes the codes of the block's elements and
+  /// what the type has of the other parts, and leaves the rest of `parts` as it was.
+  void (*unpack)(const std::byte* block, BlockParts& parts);
 };
 
 /// nullptr for a type without a codec.

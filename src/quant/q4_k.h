@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quant/traits.h"
+
 namespace gen::quant {
 
 /// w = d * scale[s] * q - dmin * minimum[s], q in [0, 15], s = index / 32.
-/// Reference codec: decode_q4_k, encode_q4_k.
+/// Reference codec: unpack_q4_k and decode.h, encode_q4_k.
 struct Q4_KBlock {
   uint16_t d;     // scale of the scales, binary16
   uint16_t dmin;  // scale of the minima, binary16
@@ -23,16 +25,18 @@ struct Q4_KBlock {
 };
 static_assert(sizeof(Q4_KBlock) == 144 && alignof(Q4_KBlock) == 2);
 
-/// Scale and minimum of run `s`, each in [0, 63].
+/// Scale and minimum of run `s`, each in [0, 63]. The same twelve bytes are in Q5_K.
 struct ScaleMin {
   uint8_t scale;
   uint8_t minimum;
 };
 ScaleMin q4_k_scale_min(const uint8_t* packed, int s) noexcept;
+/// Takes the eight scales and minima from `packed` to `parts`, and back.
+void unpack_scale_mins(const uint8_t* packed, BlockParts& parts) noexcept;
+void pack_scale_mins(const BlockParts& parts, uint8_t* packed) noexcept;
 
-void decode_q4_k(const std::byte* blocks, float* out, int64_t n);
-/// Searches each run's scale and minimum for the least weighted squared error, then rounds them to
-/// 6 bits and the weights to what is left.
+void unpack_q4_k(const std::byte* block, BlockParts& parts);
+/// fit_with_minima of k_fit.h.
 void encode_q4_k(const float* x, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quant/traits.h"
+
 namespace gen::quant {
 
-/// w = d * scale[s] * (q - 32), q in [0, 63], s = index / 16. Reference codec: decode_q6_k,
-/// encode_q6_k.
+/// w = d * scale[s] * (q - 32), q in [0, 63], s = index / 16. Reference codec: unpack_q6_k and
+/// decode.h, encode_q6_k.
 /// The block is two halves of 128 weights. Weight 32 * g + i of a half (g in 0..3, i in 0..31):
 /// low 4 bits in low[64 * half + 32 * (g % 2) + i], lower half of the byte for g < 2, else upper;
 /// high 2 bits in high[32 * half + i], bits 2 * g and 2 * g + 1.
@@ -24,8 +26,8 @@ static_assert(sizeof(Q6_KBlock) == 210 && alignof(Q6_KBlock) == 2);
 /// The stored q of weight `index`, in [0, 63].
 int q6_k_level(const Q6_KBlock& block, int index) noexcept;
 
-void decode_q6_k(const std::byte* blocks, float* out, int64_t n);
-/// Searches each run's scale, of either sign, for the least weighted squared error.
+void unpack_q6_k(const std::byte* block, BlockParts& parts);
+/// fit_signed of k_fit.h.
 void encode_q6_k(const float* x, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

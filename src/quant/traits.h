@@ -70,7 +70,7 @@ struct BlockParts {
   uint8_t codes[256];  // in the order of the elements
   uint16_t d;
   uint16_t dmin;
-  int8_t scales[16];    // [run]
+  int8_t scales[16];   // [run]
   uint8_t minima[16];  // [run]
 };
 
