@@ -30,6 +30,8 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("-m,--model", choice.path, "GGUF file (the bundled model if not given)");
   command.add_option("-t,--threads", choice.threads, "threads (one per usable CPU if not given)")
       ->check(CLI::Range(1, 1024));
+  command.add_flag("--in-place", choice.in_place,
+                   "leave weights in the mapped file: no copy in memory, but slower");
   command.add_option("--ctx", choice.max_seq_len, "cap the context length")
       ->check(CLI::PositiveNumber);
 }
@@ -60,6 +62,7 @@ Model load_model(const ModelChoice& choice) {
   if (choice.threads > 0) {
     check(gen_model_options_set_threads(options.get(), choice.threads, &error), error);
   }
+  if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
     check(gen_model_options_set_max_seq_len(options.get(), choice.max_seq_len, &error), error);
   }

@@ -14,6 +14,7 @@ namespace cli {
 struct ModelChoice {
   std::string path;         // -m; empty means the bundled model
   int32_t threads = 0;      // -t; 0 means one per usable CPU
+  bool in_place = false;    // --in-place
   int32_t max_seq_len = 0;  // --ctx; 0 means the model's own
   std::string kv = "fp32";  // --kv
 };

@@ -134,6 +134,10 @@ GEN_API gen_status gen_model_options_set_check_tensors(gen_model_options *option
 /**
  * Sets one option by name: "threads" "4", "max_seq_len" "2048", "mmap" "0" …
  *
+ * Only here: "repack" "0" leaves weights in the mapped file instead of copying them into the layout that products
+ * read fastest. Nothing is copied then, so a model may be as large as memory, but each step rearranges what it
+ * reads and takes several times as long. Results are the same.
+ *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
  * Threads: one at a time per object.
  * Since:   0.1

@@ -29,6 +29,7 @@ Result<std::shared_ptr<gen::engine::Engine>> make_engine(const gen_model_options
   gen::engine::EngineOptions wanted;
   wanted.pool = parts.pool;
   wanted.allocator = &parts.memory();
+  wanted.repack = options.repack;
   GEN_ASSIGN(wanted.cpu_level, gen::chosen_cpu_level());
   return gen::engine::create_engine(options.backend, wanted);
 }

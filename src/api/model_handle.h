@@ -32,6 +32,7 @@ struct gen_model_options {
   std::shared_ptr<gen::ThreadPool> pool;
   std::shared_ptr<gen::Allocator> allocator;  // null: the system's
   bool use_mmap = true;
+  bool repack = true;
   gen_progress_callback progress = nullptr;
   void* progress_user = nullptr;
   int32_t max_seq_len = 0;

@@ -56,6 +56,10 @@ Status set_mmap(O& o, bool value) {
   o.use_mmap = value;
   return {};
 }
+Status set_repack(O& o, bool value) {
+  o.repack = value;
+  return {};
+}
 Status set_check_tensors(O& o, bool value) {
   o.check_tensors = value;
   return {};
@@ -82,6 +86,8 @@ const OptionRow<O> kRows[] = {
      [](const O& o) { return std::to_string(o.threads); }},
     {"mmap", "bool", "0 or 1", "1", from_bool<set_mmap>,
      [](const O& o) { return bool_text(o.use_mmap); }},
+    {"repack", "bool", "0 or 1", "1", from_bool<set_repack>,
+     [](const O& o) { return bool_text(o.repack); }},
     {"max_seq_len", "int", "0 and up; 0 is the model's own", "0", from_int<set_max_seq_len>,
      [](const O& o) { return std::to_string(o.max_seq_len); }},
     {"check_tensors", "bool", "0 or 1", "0", from_bool<set_check_tensors>,

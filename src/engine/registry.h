@@ -15,6 +15,7 @@ struct EngineOptions {
   std::shared_ptr<ThreadPool> pool;            // required by the CPU engine
   Allocator* allocator = &system_allocator();  // outlives the engine
   CpuLevel cpu_level = CpuLevel::kScalar;      // kernels to use; see chosen_cpu_level()
+  bool repack = true;  // false: lasting weights stay where they are, which is slower
 };
 
 struct EngineRow {

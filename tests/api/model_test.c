@@ -167,18 +167,31 @@ static void memory_and_read_loads_equal_the_mapped_one(void** state) {
   assert_ok(gen_model_options_new(&o, &error), error);
   assert_ok(gen_model_options_set_mmap(o, 0, &error), error);
   assert_ok(gen_model_load(DRAFT_MODEL, o, &from_read, &error), error);
+  gen_model* in_place = NULL;
+  assert_ok(gen_model_options_set_mmap(o, 1, &error), error);
+  assert_ok(gen_model_options_set(o, "repack", "0", &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, o, &in_place, &error), error);
   gen_model_options_free(o);
   gen_model* mapped = load_draft();
+  size_t packed_bytes = 0;
+  size_t left_bytes = 0;
+  assert_ok(gen_model_memory(mapped, "weights", &packed_bytes, &error), error);
+  assert_ok(gen_model_memory(in_place, "weights", &left_bytes, &error), error);
+  assert_true(left_bytes * 20 < packed_bytes); /* norms are all that is copied */
   int32_t a[24];
   int32_t b[24];
   int32_t c[24];
+  int32_t d[24];
   continuation(from_memory, a, 24);
   continuation(mapped, b, 24);
   continuation(from_read, c, 24);
+  continuation(in_place, d, 24);
   assert_memory_equal(a, b, sizeof a);
   assert_memory_equal(a, c, sizeof a);
+  assert_memory_equal(a, d, sizeof a);
   gen_model_free(from_memory);
   gen_model_free(from_read);
+  gen_model_free(in_place);
   gen_model_free(mapped);
 }
 

@@ -283,6 +283,38 @@ TEST(Linear, OneRowOneResult) {
   }
 }
 
+TEST(Linear, WeightsLeftInTheFileGiveTheSameBits) {
+  const int64_t cols = 512;
+  std::vector<DType> types(std::begin(kFloatTypes), std::end(kFloatTypes));
+  for (const DType type : quant_types()) types.push_back(type);
+  EngineOptions options;
+  options.pool = std::move(ThreadPool::create(2)).value();
+  options.cpu_level = detect_cpu_level();
+  options.repack = false;
+  const auto leaving = std::move(create_engine("cpu", options)).value();
+  for (const DType type : types) {
+    const TestMatrix gate(type, 150, cols, 1);
+    const TestMatrix up(type, 150, cols, 2);
+    std::vector<WeightSource> sources = {gate.source(), up.source()};
+    for (WeightSource& source : sources) source.lasting = true;
+    for (const WeightRole role : {WeightRole::kLinear, WeightRole::kGateUp}) {
+      const auto left = prepare(*leaving, role, sources);
+      const auto packed = prepare(shared_engine(options.cpu_level, 2), role, sources);
+      EXPECT_EQ(left->resident_bytes(), 0U);
+      EXPECT_EQ(left->stream_bytes(), 2 * sources[0].data.size());
+      for (const int64_t rows : {1, 140}) {
+        const PackedRows x(*leaving, left->activation_forms(), random_floats(3, rows * cols), rows,
+                           cols);
+        ASSERT_TRUE(same_bits(run(*leaving, *left, x.view),
+                              run(shared_engine(options.cpu_level, 2), *packed, x.view)))
+            << dtype_name(type) << " rows " << rows;
+      }
+    }
+    // What does not last is copied all the same.
+    EXPECT_GT(prepare(*leaving, WeightRole::kLinear, {gate.source()})->resident_bytes(), 0U);
+  }
+}
+
 TEST(Linear, StackedSourcesOfSeveralTypes) {
   const int64_t cols = 256;
   const TestMatrix q(DType::kQ4_K, 40, cols, 1);

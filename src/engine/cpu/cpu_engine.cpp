@@ -21,13 +21,12 @@ Result<std::shared_ptr<Engine>> CpuEngine::create(const EngineOptions& options) 
                  "cpu level %s is not offered by this machine, which has %s",
                  cpu_level_name(options.cpu_level), cpu_level_name(detected));
   }
-  return std::shared_ptr<Engine>(
-      new CpuEngine(options.pool, *options.allocator, kernel_table(options.cpu_level)));
+  return std::shared_ptr<Engine>(new CpuEngine(options));
 }
 
 Result<std::unique_ptr<Weight>> CpuEngine::prepare(WeightRole role,
                                                    std::span<const WeightSource> sources) {
-  return CpuWeight::prepare(allocator_, *pool_, role, sources);
+  return CpuWeight::prepare(allocator_, *pool_, role, sources, repack_);
 }
 
 size_t CpuEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {

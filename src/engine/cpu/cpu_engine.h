@@ -42,12 +42,16 @@ class CpuEngine final : public Engine {
   Status finish(Stream& stream) override;
 
  private:
-  CpuEngine(std::shared_ptr<ThreadPool> pool, Allocator& allocator, KernelTable kernels) noexcept
-      : pool_(std::move(pool)), allocator_(allocator), kernels_(kernels) {}
+  explicit CpuEngine(const EngineOptions& options) noexcept
+      : pool_(options.pool),
+        allocator_(*options.allocator),
+        kernels_(kernel_table(options.cpu_level)),
+        repack_(options.repack) {}
 
   std::shared_ptr<ThreadPool> pool_;
   Allocator& allocator_;
   KernelTable kernels_;
+  bool repack_;
 };
 
 }  // namespace gen::engine::cpu

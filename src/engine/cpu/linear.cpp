@@ -26,18 +26,20 @@ struct Product {
   const KernelTable& kernels;
   size_t x_stride;
   size_t scratch_bytes;  // of one thread
+  size_t tile_bytes;     // the largest tile that is packed as it is used; 0 for none
 
   [[nodiscard]] int64_t rows() const noexcept { return args.y.rows; }
 };
 
 int64_t row_chunk(int64_t rows) noexcept { return std::min(rows, kRowChunk); }
 
-// Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on.
+// Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on. `scratch` has
+// room for a tile before what kernels use.
 void sum_tiles(const Product& product, const WeightSegment& segment, int64_t tile, int64_t n,
                int64_t row, int64_t rows, float* acc, std::byte* scratch) noexcept {
   const Activations& x = product.args.x;
+  const TileKernel kernel = find_tile_kernel(product.kernels, segment.type);
   TileJob job;
-  job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
   job.tile_bytes = segment.tile_bytes;
   job.n_tiles = n;
   job.cols = product.weight.in_features();
@@ -47,8 +49,18 @@ void sum_tiles(const Product& product, const WeightSegment& segment, int64_t til
   job.rows = rows;
   job.acc = acc;
   job.acc_stride = kTileGroup * kTileRows;
-  job.scratch = scratch;
-  find_tile_kernel(product.kernels, segment.type)(job);
+  job.scratch = scratch + product.tile_bytes;
+  if (segment.tiles != nullptr) {
+    job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
+    kernel(job);
+    return;
+  }
+  job.n_tiles = 1;
+  job.tiles = scratch;
+  for (int64_t i = 0; i < n; ++i, job.acc += kTileRows) {
+    pack_tile(segment.type, segment.source, segment.rows, job.cols, tile + i, scratch);
+    kernel(job);
+  }
 }
 
 const float* offset_or_null(const float* p, int64_t offset) noexcept {
@@ -134,12 +146,17 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
   const bool gated = weight.role() == WeightRole::kGateUp;
   const size_t sums = static_cast<size_t>(row_chunk(args.y.rows) * kTileGroup * kTileRows) *
                       (gated ? 2 : 1) * sizeof(float);
-  const size_t scratch_bytes = sums + kTileScratchBytes;
-  const Product product = {weight, args, context.kernels,
-                           packed_row_bytes(args.x.forms, args.x.cols), scratch_bytes};
-
   int64_t n_tiles = 0;
-  for (const WeightSegment& segment : weight.segments()) n_tiles += segment.n_tiles;
+  size_t tile_bytes = 0;
+  for (const WeightSegment& segment : weight.segments()) {
+    n_tiles += segment.n_tiles;
+    if (segment.tiles == nullptr)
+      tile_bytes = std::max(tile_bytes, round_up_64(segment.tile_bytes));
+  }
+  const size_t scratch_bytes = sums + tile_bytes + kTileScratchBytes;
+  const Product product = {weight,          args,
+                           context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
+                           scratch_bytes,   tile_bytes};
   if (gated) n_tiles /= 2;
   const bool alone = context.pool.size() == 1 ||
                      weight.stream_bytes() < kBytesWorthAThread / static_cast<size_t>(args.y.rows);

@@ -114,9 +114,8 @@ GEN_VNNI_INLINE __m512 sum_blocks_of_256(const TileJob& job, const std::byte* ti
     acc = _mm512_fmadd_ps(_mm512_mul_ps(load_d<t>(tile, b), x_scale), scaled, acc);
     if constexpr (t.minima) {
       __m512i minima = _mm512_setzero_si512();
-      GEN_VNNI_UNROLL
+      const int16_t* sums = t.run == 16 ? x->sum16 : x->sum32;
       for (int pair = 0; pair < runs_of(t) / 2; ++pair) {
-        const int16_t* sums = t.run == 16 ? x->sum16 : x->sum32;
         minima = _mm512_dpwssd_epi32(minima, load_minima<t>(block, pair), splat4(sums + 2 * pair));
       }
       acc = _mm512_fnmadd_ps(_mm512_mul_ps(load_halves(dmin + b * kTileRows), x_scale),

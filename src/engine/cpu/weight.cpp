@@ -2,6 +2,7 @@
 // Checks of weight sources, and their packing. See weight.h.
 #include "engine/cpu/weight.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 
@@ -77,9 +78,8 @@ Status check_shapes(WeightRole role, std::span<const WeightSource> sources) {
 
 }  // namespace
 
-Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
-                                std::span<const WeightSource> sources) {
-  size_t total = 0;
+// Segments without their memory; `total` is what tiles of all of them take.
+Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) {
   for (const WeightSource& source : sources) {
     WeightSegment segment;
     segment.type = source.type;
@@ -89,13 +89,20 @@ Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
     segment.tile_bytes = tile_bytes(source.type, source.cols);
     size_t bytes = 0;
     if (!checked_mul(segment.tile_bytes, static_cast<size_t>(segment.n_tiles), &bytes) ||
-        !checked_add(total, bytes, &total)) {
+        !checked_add(*total, bytes, total)) {
       return error(Code::kOutOfMemory, "tensor %s is too large to pack", source.name);
     }
     out_ = segment.first_row + source.rows;
     forms_ |= activation_form(source.type);
     segments_.push_back(segment);
   }
+  return {};
+}
+
+Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
+                                std::span<const WeightSource> sources) {
+  size_t total = 0;
+  GEN_TRY(lay_out(sources, &total));
   GEN_ASSIGN(buffer_, allocate_tiles(allocator, total));
   stream_bytes_ = total;
   std::byte* at = buffer_.data();
@@ -110,6 +117,16 @@ Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
       }
     });
     at += segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
+  }
+  return {};
+}
+
+Status CpuWeight::leave_products(std::span<const WeightSource> sources) {
+  size_t total = 0;
+  GEN_TRY(lay_out(sources, &total));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    segments_[i].source = sources[i].data.data();
+    stream_bytes_ += sources[i].data.size();
   }
   return {};
 }
@@ -131,12 +148,16 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
 
 Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadPool& pool,
                                                    WeightRole role,
-                                                   std::span<const WeightSource> sources) {
+                                                   std::span<const WeightSource> sources,
+                                                   bool repack) {
   GEN_TRY(check_shapes(role, sources));
   std::unique_ptr<CpuWeight> weight(new CpuWeight);
   weight->role_ = role;
   weight->in_ = sources[0].cols;
+  const bool leave = !repack && std::all_of(sources.begin(), sources.end(),
+                                            [](const auto& s) { return s.lasting; });
   GEN_TRY(role == WeightRole::kEmbedding ? weight->keep_rows(allocator, sources[0])
+          : leave                        ? weight->leave_products(sources)
                                          : weight->pack_products(allocator, pool, sources));
   return std::unique_ptr<Weight>(std::move(weight));
 }

@@ -14,14 +14,16 @@
 
 namespace gen::engine::cpu {
 
-/// One source of a product, in tiles of 16 rows.
+/// One source of a product, in tiles of 16 rows. Either packed before, or left as in the file and
+/// packed tile by tile whenever it is used.
 struct WeightSegment {
   DType type = DType::kF32;
   int64_t first_row = 0;  // its first output; for kGateUp 0 in both segments
   int64_t rows = 0;
   int64_t n_tiles = 0;
   size_t tile_bytes = 0;
-  const std::byte* tiles = nullptr;
+  const std::byte* tiles = nullptr;   // null if left
+  const std::byte* source = nullptr;  // rows as in the file, only if left
 };
 
 /// Immutable. Products use `segments`, look-ups `rows_data`.
@@ -40,15 +42,19 @@ class CpuWeight final : public Weight {
   [[nodiscard]] const std::byte* rows_data() const noexcept { return rows_data_; }
   [[nodiscard]] size_t row_bytes() const noexcept { return row_bytes_; }
 
-  /// Engine::prepare. Packs on the pool; on failure everything is released.
+  /// Engine::prepare. Packs on the pool, but leaves lasting sources where they are without `repack`;
+  /// on failure everything is released.
   static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
                                                  WeightRole role,
-                                                 std::span<const WeightSource> sources);
+                                                 std::span<const WeightSource> sources,
+                                                 bool repack);
 
  private:
   CpuWeight() = default;
+  Status lay_out(std::span<const WeightSource> sources, size_t* total);
   Status pack_products(Allocator& allocator, ThreadPool& pool,
                        std::span<const WeightSource> sources);
+  Status leave_products(std::span<const WeightSource> sources);
   Status keep_rows(Allocator& allocator, const WeightSource& source);
 
   WeightRole role_ = WeightRole::kLinear;
