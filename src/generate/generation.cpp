@@ -80,7 +80,7 @@ Status Generation::start(const Prompt& prompt) {
   const int32_t most = std::min(params_.effective_max_new_tokens(), room);
   sequence.reserve(most);
   result_.tokens.reserve(static_cast<size_t>(most));
-  result_.logprobs.reserve(static_cast<size_t>(most));
+  if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
   result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
   result_.usage.prompt = static_cast<int32_t>(tokens.size());
   if (room == 0) pending_finish_ = FinishReason::kContextFull;
@@ -159,7 +159,7 @@ Status Generation::keep(const sampling::Choice& choice) {
   const bool stopped = stops_.feed(decoded_, &piece_);
   result_.text += piece_;
   result_.tokens.push_back(choice.token);
-  result_.logprobs.push_back(choice.logprob);
+  if (params_.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
   result_.top_logprobs.insert(result_.top_logprobs.end(), choice.top.begin(), choice.top.end());
 
   if (stopped) {
