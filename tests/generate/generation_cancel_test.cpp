@@ -71,6 +71,24 @@ TEST(Generation, CancelFromTheCallback) {
   EXPECT_EQ(session->length(), 5);
 }
 
+// A cancel is a pause: a character that it cuts comes with the next call.
+TEST(Generation, CancelInTheMiddleOfACharacter) {
+  for (int stop_at = 0; stop_at < 4; ++stop_at) {
+    World world;
+    const auto session = world.session();
+    world.script(2, world.ids({"\xF0", "\x9F", "\x98", "\x80"}));
+    std::string joined;
+    {
+      auto generation = std::move(session->open(text("a"), greedy(20))).value();
+      for (int i = 0; i <= stop_at; ++i) ASSERT_TRUE(generation->next().ok());
+      generation->stop(1);
+      joined = generation->result().text;
+    }
+    joined += generate(*session, text(""), greedy(20)).result->text;
+    EXPECT_EQ(joined, "\xF0\x9F\x98\x80") << stop_at;
+  }
+}
+
 TEST(Generation, StickyCancelIsConsumedByTheNextCall) {
   World world;
   const auto session = world.session();
