@@ -481,6 +481,40 @@ static void a_failed_first_forward_leaves_no_shape(void** state) {
   free(tokens);
 }
 
+/* No memory at any allocation of a long prompt's passes: what the cache held stays, and no more. */
+static void a_failed_forward_keeps_what_the_cache_held(void** state) {
+  (void)state;
+  Counting counting = {0, 0, -1};
+  const gen_allocator table = {sizeof table, &counting, count_allocate, count_release};
+  gen_model_options* o = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_allocator(o, &table, &error), error);
+  gen_model* first = load_draft();
+  float* logits = malloc(sizeof(float) * 4096);
+  int32_t* tokens = calloc(600, sizeof(int32_t)); /* two passes */
+  kv_cache* cache = NULL;
+  assert_ok(
+      kv_cache_new(gen_model_config_num_layers(gen_model_get_config(first)), 700, &cache, &error),
+      error);
+  assert_ok(gen_model_forward(first, tokens, 5, cache, logits, 4096, &error), error);
+  gen_model_free(first);
+  int failures = 0;
+  for (gen_status status = GEN_ERROR_OUT_OF_MEMORY; status != GEN_OK; ++failures) {
+    gen_model* model = NULL; /* a new one each time, without the memory of earlier passes */
+    assert_ok(gen_model_load(DRAFT_MODEL, o, &model, &error), error);
+    counting.fail_at = counting.count + failures;
+    status = gen_model_forward(model, tokens, 600, cache, logits, 4096, &error);
+    counting.fail_at = -1;
+    gen_model_free(model);
+    assert_int_equal(kv_cache_seq_len(cache), status == GEN_OK ? 605 : 5);
+  }
+  assert_true(failures > 1);
+  kv_cache_free(cache);
+  gen_model_options_free(o);
+  free(logits);
+  free(tokens);
+}
+
 static void chunks_and_threads_do_not_change_a_bit(void** state) {
   (void)state;
   int32_t tokens[48];
@@ -529,6 +563,7 @@ int main(void) {
       cmocka_unit_test(questions),
       cmocka_unit_test(forward_refuses_and_changes_nothing),
       cmocka_unit_test(a_failed_first_forward_leaves_no_shape),
+      cmocka_unit_test(a_failed_forward_keeps_what_the_cache_held),
       cmocka_unit_test(chunks_and_threads_do_not_change_a_bit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
