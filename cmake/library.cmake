@@ -1,10 +1,4 @@
 # libgenerate.so.0 (target generate) and libgenerate.a (target generate_static), from the objects of all rooms.
-# Both wait for the api room, without which there is nothing to export.
-if(NOT TARGET gen_api)
-  message(STATUS "room api is not there: no library yet")
-  return()
-endif()
-
 set(objects)
 get_property(rooms GLOBAL PROPERTY GEN_ROOMS)
 foreach(room IN LISTS rooms)

@@ -1,11 +1,9 @@
 # Every header compiles on its own: the public ones as C through CMake's header verification, and the
 # internal ones as C++. Target verify_headers does both.
 add_custom_target(verify_headers)
-if(TARGET generate)
-  set_target_properties(generate PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  # CMake makes that target at the end of generation, so it can only be named here.
-  add_dependencies(verify_headers generate_verify_interface_header_sets)
-endif()
+set_target_properties(generate PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+# CMake makes that target at the end of generation, so it can only be named here.
+add_dependencies(verify_headers generate_verify_interface_header_sets)
 
 file(GLOB_RECURSE internal_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.h)
 # A body that is compiled once per target (-inl.h) is not meant to stand alone.

@@ -13,7 +13,8 @@ extern "C" {
 #endif
 
 /**
- * The generated text, NUL-terminated, without prompt, stop token and stop string.
+ * The generated text, NUL-terminated, without prompt, stop token and stop string. Whole characters only: see
+ * gen_session_generate for one that a limit cuts.
  *
  * @param n  receives its length in bytes; may be NULL.
  * @return borrowed text; NULL for NULL.

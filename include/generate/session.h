@@ -33,6 +33,9 @@ GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, 
  * stop token too, and all tokens through the one that completed a stop string. After any other failure it
  * holds what it held before the call.
  *
+ * A character that a limit or a cancel cuts between two tokens is left out of the text, and comes whole with
+ * the next call if that goes on with an empty prompt.
+ *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. May be empty when the session is not.
  * @param sampling  how to choose tokens, or NULL for defaults.
  * @param result    as in gen_generate.

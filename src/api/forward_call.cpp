@@ -3,17 +3,19 @@
 #include "api/forward_call.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 #include <vector>
 
 namespace gen::api {
 namespace {
 
-/// The caches of a call, each held for its duration.
+/// The caches of a call, each held for its duration. Unless kept they end as they began.
 class HeldCaches {
  public:
   Status hold(const gen_model& model, std::span<kv_cache* const> handles) {
     const auto& inner = *model.parts->loaded->model;
+    held_.reserve(handles.size());
+    caches_.reserve(handles.size());
     for (kv_cache* handle : handles) {
       if (handle == nullptr) return {Code::kInvalidArgument, "a cache is NULL"};
       if (!handle->in_use->try_enter()) {
@@ -23,9 +25,9 @@ class HeldCaches {
       if (handle->lent != nullptr) {
         return {Code::kState, "a session's cache is for reading only"};
       }
-      GEN_ASSIGN(cache::KvCache * engine,
-                 engine_cache(*handle, inner.layer_shapes(), inner.traits().max_seq_len));
-      caches_.push_back(engine);
+      GEN_ASSIGN(EngineCache cache,
+                 EngineCache::open(*handle, inner.layer_shapes(), inner.traits().max_seq_len));
+      caches_.push_back(std::move(cache));
     }
     return {};
   }
@@ -33,13 +35,17 @@ class HeldCaches {
   HeldCaches(const HeldCaches&) = delete;
   HeldCaches& operator=(const HeldCaches&) = delete;
   ~HeldCaches() {
+    caches_.clear();
     for (kv_cache* handle : held_) handle->in_use->leave();
   }
-  [[nodiscard]] const std::vector<cache::KvCache*>& caches() const noexcept { return caches_; }
+  [[nodiscard]] cache::KvCache* cache(size_t index) const { return caches_[index].get(); }
+  void keep() noexcept {
+    for (EngineCache& cache : caches_) cache.keep();
+  }
 
  private:
   std::vector<kv_cache*> held_;
-  std::vector<cache::KvCache*> caches_;
+  std::vector<EngineCache> caches_;
 };
 
 /// Rows for one cache after another, with their positions and plans.
@@ -109,7 +115,7 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
   kv_cache* handles[] = {&cache};
   HeldCaches held;
   GEN_TRY(held.hold(model, handles));
-  cache::KvCache* target = held.caches().front();
+  cache::KvCache* target = held.cache(0);
   const int32_t before = target->length();
   if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
     return error(Code::kContextFull, "%zu tokens after %d do not fit the context of %d",
@@ -126,17 +132,12 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
     const size_t count = std::min(chunk, tokens.size() - begin);
     const bool last = begin + count == tokens.size();
     Step step;
-    Status status = step.add(traits, target, static_cast<int32_t>(count));
+    GEN_TRY(step.add(traits, target, static_cast<int32_t>(count)));
     step.wants.assign(count, 0);
     if (last) step.wants.back() = 1;
-    if (status.ok()) {
-      status = step.run(inner, tokens.subspan(begin, count), row.data(), last ? 1 : 0);
-    }
-    if (!status.ok()) {
-      GEN_TRY(target->truncate(before));
-      return status;
-    }
+    GEN_TRY(step.run(inner, tokens.subspan(begin, count), row.data(), last ? 1 : 0));
   }
+  held.keep();
   std::copy(row.begin(), row.end(), logits);
   return {};
 }
@@ -187,10 +188,11 @@ Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
   HeldCaches held;
   GEN_TRY(held.hold(model, caches));
   for (size_t i = 0; i < caches.size(); ++i) {
-    GEN_TRY(step.add(traits, held.caches()[i], rows_of[i]));
+    GEN_TRY(step.add(traits, held.cache(i), rows_of[i]));
   }
   std::vector<float> rows(wanted * static_cast<size_t>(traits.vocab_size));
   GEN_TRY(step.run(inner, tokens, rows.data(), wanted));
+  held.keep();
   std::copy(rows.begin(), rows.end(), logits);
   return {};
 }

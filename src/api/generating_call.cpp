@@ -10,14 +10,13 @@ namespace {
 struct Bridge {
   gen_token_callback callback;
   void* user;
-  bool wants_logprobs;
   std::string text;
 };
 
 int32_t forward_event(void* user, const generate::Event& event) {
   Bridge& bridge = *static_cast<Bridge*>(user);
   gen_token token;
-  fill_token(event, bridge.wants_logprobs, &bridge.text, &token);
+  fill_token(event, &bridge.text, &token);
   return bridge.callback(bridge.user, &token);
 }
 
@@ -27,8 +26,7 @@ Status generating_call(const std::shared_ptr<generate::Session>& session, const 
                        size_t len, const gen_sampling* sampling, gen_token_callback callback,
                        void* user, gen_result** result) {
   GEN_ASSIGN(const auto text, text_in(prompt, len, "prompt"));
-  const bool wants_logprobs = sampling != nullptr && sampling->wants_logprobs;
-  Bridge bridge{callback, user, wants_logprobs, {}};
+  Bridge bridge{callback, user, {}};
   generate::Prompt what;
   what.text = text;
   std::optional<generate::GenResult> outcome;
@@ -36,7 +34,7 @@ Status generating_call(const std::shared_ptr<generate::Session>& session, const 
       generate::run(session, what, params_of(sampling),
                     callback != nullptr ? forward_event : nullptr, &bridge, &outcome);
   if (outcome.has_value() && result != nullptr) {
-    *result = make_result(std::move(*outcome), wants_logprobs);
+    *result = make_result(std::move(*outcome));
   }
   return status;
 }

@@ -38,7 +38,6 @@ struct gen_chat {
 
 struct gen_sampling {
   gen::sampling::SamplingParams params;
-  bool wants_logprobs = false;
 };
 
 struct gen_options {
@@ -60,14 +59,13 @@ namespace gen::api {
 /// A result as C sees it: what its getters lend stands ready in the right form.
 struct ResultData {
   generate::GenResult result;
-  bool wants_logprobs = false;
   std::vector<int32_t> top_ids;     // [tokens, top_count]
   std::vector<float> top_logprobs;  // [tokens, top_count]
   gen_error failure{};
 };
 
 /// A new handle of its own.
-gen_result* make_result(generate::GenResult result, bool wants_logprobs);
+gen_result* make_result(generate::GenResult result);
 
 /// The parameters of a call: a copy of `sampling`, or defaults for null.
 sampling::SamplingParams params_of(const gen_sampling* sampling);
@@ -79,8 +77,7 @@ void lend_cache(generate::Session& session, kv_cache* handle);
 std::string kv_kinds_json();
 
 /// Fills `token` from an event; `text` keeps its characters with a NUL.
-void fill_token(const generate::Event& event, bool wants_logprobs, std::string* text,
-                gen_token* token);
+void fill_token(const generate::Event& event, std::string* text, gen_token* token);
 
 }  // namespace gen::api
 

@@ -4,6 +4,7 @@
 #include "api/kv_cache_handle.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/handles.h"
 #include "cache/registry.h"
@@ -18,26 +19,52 @@ bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
 
 }  // namespace
 
-Result<cache::KvCache*> engine_cache(kv_cache& cache, std::span<const cache::LayerShape> layers,
-                                     int32_t capacity) {
-  if (cache.store != nullptr) {
+Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
+                                      int32_t capacity) {
+  if (handle.store != nullptr) {
     return Status(Code::kState, "the cache was filled through kv_cache_update");
   }
-  if (static_cast<size_t>(cache.num_layers) != layers.size()) {
+  if (static_cast<size_t>(handle.num_layers) != layers.size()) {
     return error(Code::kInvalidArgument, "a cache of %d layers for a model of %zu layers",
-                 cache.num_layers, layers.size());
+                 handle.num_layers, layers.size());
   }
-  if (cache.engine() == nullptr) {
-    Allocator& allocator = cache.allocator != nullptr ? *cache.allocator : system_allocator();
-    GEN_ASSIGN(cache.owned, cache::make_cache(cache.kind, layers,
-                                              std::min(cache.max_seq_len, capacity), allocator));
-    cache.seen_owned.store(cache.owned.get(), std::memory_order_release);
+  std::unique_ptr<cache::KvCache> made;
+  if (handle.engine() == nullptr) {
+    Allocator& allocator = handle.allocator != nullptr ? *handle.allocator : system_allocator();
+    GEN_ASSIGN(made, cache::make_cache(handle.kind, layers, std::min(handle.max_seq_len, capacity),
+                                       allocator));
+  } else {
+    const auto held = handle.engine()->layers();
+    if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {
+      return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
+    }
   }
-  const auto held = cache.engine()->layers();
-  if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {
-    return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
-  }
-  return cache.engine();
+  return EngineCache(handle, std::move(made));
+}
+
+EngineCache::EngineCache(kv_cache& handle, std::unique_ptr<cache::KvCache> made)
+    : handle_(&handle),
+      made_(std::move(made)),
+      cache_(made_ != nullptr ? made_.get() : handle.engine()),
+      before_(cache_->length()) {}
+
+EngineCache::EngineCache(EngineCache&& other) noexcept
+    : handle_(other.handle_),
+      made_(std::move(other.made_)),
+      cache_(std::exchange(other.cache_, nullptr)),
+      before_(other.before_) {}
+
+EngineCache::~EngineCache() {
+  if (cache_ == nullptr || made_ != nullptr) return;
+  // Caches of a C handle can always be cut, see KV_CACHE_CAN_TRUNCATE.
+  if (cache_->length() > before_) static_cast<void>(cache_->truncate(before_));
+}
+
+void EngineCache::keep() noexcept {
+  cache_ = nullptr;
+  if (made_ == nullptr) return;
+  handle_->owned = std::move(made_);
+  handle_->seen_owned.store(handle_->owned.get(), std::memory_order_release);
 }
 
 void lend_cache(generate::Session& session, kv_cache* handle) {

@@ -43,11 +43,31 @@ struct kv_cache {
 
 namespace gen::api {
 
-/// The engine form of a cache for a model with these layers, made now if the cache has no shape
-/// yet. `capacity` is the most a model can use. kState if the cache was filled through
-/// kv_cache_update, kInvalidArgument if it was shaped for other layers. The caller holds the in-use
-/// flag.
-Result<cache::KvCache*> engine_cache(kv_cache& cache, std::span<const cache::LayerShape> layers,
-                                     int32_t capacity);
+/// The engine form of a cache during one forward pass. A pass that fails leaves no trace: until
+/// keep(), a form made for this pass is not the handle's yet, and the end of this object cuts off
+/// what was committed meanwhile. The caller holds the in-use flag for as long as this lives.
+class EngineCache {
+ public:
+  /// For a model with these layers; made now if the cache has no shape yet. `capacity` is the most
+  /// a model can use. kState if the cache was filled through kv_cache_update, kInvalidArgument if
+  /// it was shaped for other layers.
+  static Result<EngineCache> open(kv_cache& handle, std::span<const cache::LayerShape> layers,
+                                  int32_t capacity);
+  EngineCache(EngineCache&& other) noexcept;
+  EngineCache& operator=(EngineCache&&) = delete;
+  ~EngineCache();
+
+  [[nodiscard]] cache::KvCache* get() const noexcept { return cache_; }
+  /// The pass has succeeded: the cache keeps its shape and what is in it.
+  void keep() noexcept;
+
+ private:
+  EngineCache(kv_cache& handle, std::unique_ptr<cache::KvCache> made);
+
+  kv_cache* handle_;
+  std::unique_ptr<cache::KvCache> made_;  // not the handle's yet
+  cache::KvCache* cache_;                 // null once kept or moved from
+  int32_t before_;                        // entries at open()
+};
 
 }  // namespace gen::api

@@ -10,11 +10,10 @@
 
 namespace gen::api {
 
-gen_result* make_result(generate::GenResult result, bool wants_logprobs) {
+gen_result* make_result(generate::GenResult result) {
   auto handle = std::make_unique<gen_result>();
   ResultData& data = handle->data;
   data.result = std::move(result);
-  data.wants_logprobs = wants_logprobs;
   for (const sampling::TokenLogprob& entry : data.result.top_logprobs) {
     data.top_ids.push_back(entry.token);
     data.top_logprobs.push_back(entry.logprob);
@@ -27,14 +26,13 @@ sampling::SamplingParams params_of(const gen_sampling* sampling) {
   return sampling != nullptr ? sampling->params : sampling::SamplingParams();
 }
 
-void fill_token(const generate::Event& event, bool wants_logprobs, std::string* text,
-                gen_token* token) {
+void fill_token(const generate::Event& event, std::string* text, gen_token* token) {
   text->assign(event.text);
   token->struct_size = sizeof(gen_token);
   token->id = event.token;
   token->text = text->c_str();
   token->text_len = text->size();
-  token->logprob = wants_logprobs ? event.logprob : 0.0F;
+  token->logprob = event.logprob;
   token->done = event.done ? 1 : 0;
   token->finish_reason = static_cast<int32_t>(event.finish_reason);
   token->index = event.index;
@@ -86,8 +84,7 @@ const int32_t* gen_result_tokens(const gen_result* result, size_t* n) {
 }
 
 const float* gen_result_logprobs(const gen_result* result, size_t* n) {
-  if (result == nullptr || !result->data.wants_logprobs) return lend_nothing<float>(n);
-  return lend(result->data.result.logprobs, n);
+  return result != nullptr ? lend(result->data.result.logprobs, n) : lend_nothing<float>(n);
 }
 
 size_t gen_result_top_logprobs(const gen_result* result, size_t index, const int32_t** ids,

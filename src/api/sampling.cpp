@@ -61,9 +61,7 @@ Status set_seed(gen_sampling& s, uint64_t value) {
 }
 Status set_logprobs(gen_sampling& s, int32_t value) {
   GEN_TRY(in_range(value, -1, 100, "logprobs"));
-  GEN_TRY(s.params.set_logprobs(value > 0 ? value : 0));
-  s.wants_logprobs = value >= 0;
-  return {};
+  return s.params.set_logprobs(value);
 }
 Status set_ignore_eos(gen_sampling& s, bool value) {
   s.params.ignore_eos = value;
@@ -142,7 +140,7 @@ const OptionRow<S> kRows[] = {
     {"seed", "int", "0 to 2^64 - 1", "0", seed_from_text,
      [](const S& s) { return std::to_string(s.params.seed); }},
     {"logprobs", "int", "-1 to 100; -1 records none", "-1", from_int<set_logprobs>,
-     [](const S& s) { return std::to_string(s.wants_logprobs ? s.params.logprobs : -1); }},
+     [](const S& s) { return std::to_string(s.params.logprobs); }},
     {"ignore_eos", "bool", "0 or 1", "0", ignore_eos_from_text,
      [](const S& s) { return std::string(s.params.ignore_eos ? "1" : "0"); }},
     {"stop_token", "int", "a token id; each one is added", "", from_int<add_stop_token>,

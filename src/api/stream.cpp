@@ -7,7 +7,6 @@
 
 struct gen_stream {
   std::unique_ptr<gen::generate::Generation> generation;
-  bool wants_logprobs = false;
   gen::InUseFlag in_use;
   std::string text;  // of `token`
   gen_token token{};
@@ -32,7 +31,6 @@ gen_status gen_stream_open(gen_session* session, const char* prompt, size_t len,
     gen::generate::Prompt what;
     GEN_ASSIGN(what.text, gen::api::text_in(prompt, len, "prompt"));
     auto handle = std::make_unique<gen_stream>();
-    handle->wants_logprobs = sampling != nullptr && sampling->wants_logprobs;
     const auto impl = session->impl;
     GEN_ASSIGN(handle->generation, impl->open(what, gen::api::params_of(sampling)));
     *out = handle.release();
@@ -49,7 +47,7 @@ gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_erro
     GEN_TRY(use.entered("stream"));
     GEN_ASSIGN(const gen::generate::Event* event, stream->generation->next());
     if (event == nullptr) return {};
-    gen::api::fill_token(*event, stream->wants_logprobs, &stream->text, &stream->token);
+    gen::api::fill_token(*event, &stream->text, &stream->token);
     *token = &stream->token;
     return {};
   });
@@ -65,7 +63,7 @@ gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error*
     if (!stream->generation->ended()) {
       return {Code::kState, "the stream is not at its end, so there is no result yet"};
     }
-    *result = gen::api::make_result(stream->generation->result(), stream->wants_logprobs);
+    *result = gen::api::make_result(stream->generation->result());
     return {};
   });
 }

@@ -74,13 +74,14 @@ Status Generation::start(const Prompt& prompt) {
 
   // From here on only memory can fail, and the destructor then takes back what was added.
   if (generator.tokenizer() != nullptr) {
-    decoder_.emplace(*generator.tokenizer(), sequence.tokens().back());
+    decoder_.emplace(*generator.tokenizer());
+    GEN_TRY(decoder_->resume(sequence.tokens()));
   }
   const int32_t room = generator.max_seq_len() - sequence.length();
   const int32_t most = std::min(params_.effective_max_new_tokens(), room);
   sequence.reserve(most);
   result_.tokens.reserve(static_cast<size_t>(most));
-  result_.logprobs.reserve(static_cast<size_t>(most));
+  if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
   result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
   result_.usage.prompt = static_cast<int32_t>(tokens.size());
   if (room == 0) pending_finish_ = FinishReason::kContextFull;
@@ -159,7 +160,7 @@ Status Generation::keep(const sampling::Choice& choice) {
   const bool stopped = stops_.feed(decoded_, &piece_);
   result_.text += piece_;
   result_.tokens.push_back(choice.token);
-  result_.logprobs.push_back(choice.logprob);
+  if (params_.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
   result_.top_logprobs.insert(result_.top_logprobs.end(), choice.top.begin(), choice.top.end());
 
   if (stopped) {
@@ -195,13 +196,14 @@ void Generation::stop(int32_t user_code) noexcept {
   result_.user_code = user_code;
 }
 
-// Everything held comes out, unless a stop string was what ended the text.
+// Everything held comes out, unless a stop string was what ended the text. Only where the model has
+// ended it an unfinished character is given up; after any other end the next call can complete it.
 void Generation::finish(FinishReason reason, Status status, int32_t stop_token) noexcept {
   piece_.clear();
   decoded_.clear();
   if (reason != FinishReason::kStopString) {
     try {
-      if (decoder_.has_value()) decoder_->flush(&decoded_);
+      if (decoder_.has_value() && reason == FinishReason::kStopToken) decoder_->flush(&decoded_);
       if (!stops_.feed(decoded_, &piece_)) stops_.flush(&piece_);
       result_.text += piece_;
     } catch (...) {  // no memory for the last few bytes: the text ends before them

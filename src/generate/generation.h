@@ -41,6 +41,8 @@ using EventCallback = int32_t (*)(void* user, const Event& event);
 /// max_new_tokens, the context. After a cancel, a callback's stop or a stop condition the session
 /// keeps what was evaluated and sampled; after any other failure it is as before open(). Destroying
 /// an unfinished generation is a cancel.
+/// Texts are whole characters. One that an end other than a stop token cuts is left out, and comes
+/// whole with the next call that goes on from there; before a stop token it becomes U+FFFD.
 /// Threads: one at a time, not necessarily the same.
 class Generation {
  public:

@@ -38,7 +38,7 @@ struct Event {
   /// Whole UTF-8 characters; empty while a character or a possible stop string is held back. The
   /// done event carries what was still held. Valid until the next call on the generation.
   std::string_view text;
-  float logprob = 0.0F;  // log-softmax of the raw logits; 0 in the done event
+  float logprob = 0.0F;  // log-softmax of the raw logits if asked for, else 0
   std::span<const sampling::TokenLogprob> top;  // params.logprobs alternatives, best first
   int32_t index = 0;  // of the token among those kept; in the done event their number
   bool done = false;
@@ -62,7 +62,7 @@ struct Timings {
 struct GenResult {
   std::string text;             // all events' texts in one
   std::vector<int32_t> tokens;  // the kept tokens, through the one that completed a stop string
-  std::vector<float> logprobs;  // one per token
+  std::vector<float> logprobs;  // one per token if asked for, else none
   std::vector<sampling::TokenLogprob> top_logprobs;  // top_count per token, best first
   int32_t top_count = 0;
   FinishReason finish_reason = FinishReason::kNone;

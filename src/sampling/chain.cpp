@@ -23,8 +23,10 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> g
                              uint64_t step, int64_t row) {
   float max = 0.0F;
   GEN_TRY(check_row(logits, row, &max));
-  const double log_sum = log_sum_exp(logits, max);
-  top_logprobs(logits, log_sum, params_->logprobs, &scratch_, &top_);
+  // The sum costs more than a greedy choice, so it is left out where nobody asked for it.
+  const bool reports = params_->logprobs >= 0;
+  const double log_sum = reports ? log_sum_exp(logits, max) : 0.0;
+  if (reports) top_logprobs(logits, log_sum, params_->logprobs, &scratch_, &top_);
 
   edits_.clear();
   apply_bias(params_->logit_bias, logits, &edits_);
@@ -54,6 +56,7 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> g
     choice.token = draw(candidates_, uniform_double(params_->seed, 0, step));
   }
 
+  if (!reports) return choice;
   const auto raw = std::find_if(edits_.begin(), edits_.end(),
                                 [&](const LogitEdit& edit) { return edit.token == choice.token; });
   const float logit = raw != edits_.end() ? raw->before : logits[static_cast<size_t>(choice.token)];

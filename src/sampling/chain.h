@@ -17,10 +17,11 @@
 
 namespace gen::sampling {
 
-/// A sampled token. `top` is valid until the next sample().
+/// A sampled token. `top` is valid until the next sample(); it and `logprob` are there if the
+/// parameters ask for log-probabilities.
 struct Choice {
   int32_t token = -1;
-  float logprob = 0.0F;  // log-softmax of the raw logits
+  float logprob = 0.0F;  // log-softmax of the raw logits, else 0
   std::span<const TokenLogprob> top;
 };
 

@@ -68,8 +68,8 @@ Status SamplingParams::set_max_new_tokens(int32_t value) {
 }
 
 Status SamplingParams::set_logprobs(int32_t value) {
-  if (value < 0 || value > kMaxLogprobs) {
-    return error(Code::kInvalidArgument, "logprobs %d outside [0, %d]", value, kMaxLogprobs);
+  if (value < -1 || value > kMaxLogprobs) {
+    return error(Code::kInvalidArgument, "logprobs %d outside [-1, %d]", value, kMaxLogprobs);
   }
   logprobs = value;
   return {};

@@ -33,7 +33,7 @@ struct SamplingParams {
   int32_t penalty_window = 0;       // last generated tokens that count, 0: all of this call
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
   uint64_t seed = 0;
-  int32_t logprobs = 0;               // alternatives reported beside each chosen token
+  int32_t logprobs = -1;              // alternatives reported beside each chosen token's; < 0: none
   bool ignore_eos = false;            // the tokenizer's end tokens do not stop
   std::vector<LogitBias> logit_bias;  // ascending by token, one entry per token
   std::vector<int32_t> stop_tokens;
@@ -49,7 +49,7 @@ struct SamplingParams {
   Status set_repetition_penalty(double value);  // finite
   Status set_penalty_window(int32_t value);     // >= 0
   Status set_max_new_tokens(int32_t value);     // any
-  Status set_logprobs(int32_t value);           // [0, kMaxLogprobs]
+  Status set_logprobs(int32_t value);           // [-1, kMaxLogprobs]
   /// `token` >= 0, `bias` finite or -inf; replaces a former bias of the token, 0 removes it.
   Status set_logit_bias(int32_t token, float bias);
   Status add_stop_token(int32_t token);  // >= 0; twice is once

@@ -20,6 +20,21 @@ void append_repaired(std::string_view text, std::string* out) {
 
 }  // namespace
 
+Status StreamDecoder::resume(std::span<const int32_t> before) {
+  constexpr size_t kMostHeld = 3;  // bytes, and a token that holds some holds at least one
+  std::string bytes;
+  for (size_t i = before.size(); i > 0 && before.size() - i < kMostHeld; --i) {
+    std::string piece;
+    GEN_TRY(tokenizer_->append_piece(before[i - 1], i > 1 ? before[i - 2] : -1, special_as_text_,
+                                     &piece));
+    if (piece.empty()) break;
+    bytes.insert(0, piece);
+  }
+  held_ = bytes.substr(utf8_complete_prefix(bytes));
+  previous_ = before.empty() ? -1 : before.back();
+  return {};
+}
+
 Status StreamDecoder::feed(int32_t token, std::string* out) {
   std::string bytes = held_;
   GEN_TRY(tokenizer_->append_piece(token, previous_, special_as_text_, &bytes));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -21,6 +22,11 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, int32_t previous = -1,
                          bool special_as_text = false)
       : tokenizer_(&tokenizer), previous_(previous), special_as_text_(special_as_text) {}
+
+  /// Starts where `before` ends, in the middle of its last character if it is unfinished: then that
+  /// comes out whole once tokens complete it. A token without text, such as an end token, finishes
+  /// what stands before it. kOutOfRange for an id outside the vocabulary; then nothing has changed.
+  Status resume(std::span<const int32_t> before);
 
   /// Appends the characters that `token` completes, possibly none. kOutOfRange for an id outside
   /// the vocabulary; then nothing has changed.

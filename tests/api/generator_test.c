@@ -200,6 +200,16 @@ static void logprobs_when_asked(void** state) {
     assert_true(values[0] <= 0);
   }
   assert_int_equal(gen_result_top_logprobs(result, n, NULL, NULL), 0);
+
+  /* Asked for without alternatives, the same values come alone. */
+  gen_result* alone = NULL;
+  assert_ok(gen_sampling_set_logprobs(s, 0, &error), error);
+  assert_ok(gen_generate(g, "Once upon", 9, s, &alone, &error), error);
+  const float* same = gen_result_logprobs(alone, &n);
+  assert_int_equal(n, tokens);
+  assert_memory_equal(same, logprobs, n * sizeof(float));
+  assert_int_equal(gen_result_top_logprobs(alone, 0, NULL, NULL), 0);
+  gen_result_free(alone);
   gen_result_free(result);
   gen_sampling_free(s);
 }

@@ -421,6 +421,113 @@ static void forward_refuses_and_changes_nothing(void** state) {
   gen_model_free(model);
 }
 
+/* A cache that a pass failed on is as before: without shape it still takes an allocator and
+ * updates. */
+static void assert_no_shape(kv_cache* cache, int32_t max_seq_len) {
+  size_t payload = 1;
+  size_t resident = 1;
+  const float row[4] = {1, 2, 3, 4};
+  assert_int_equal(kv_cache_seq_len(cache), 0);
+  assert_int_equal(kv_cache_max_seq_len(cache), max_seq_len);
+  assert_ok(kv_cache_memory_bytes(cache, &resident, &payload, NULL, &error), error);
+  assert_int_equal(resident + payload, 0);
+  assert_ok(kv_cache_set_allocator(cache, NULL, &error), error);
+  assert_ok(kv_cache_update(cache, 0, row, row, 1, 1, 4, &error), error);
+  assert_int_equal(kv_cache_layer_seq_len(cache, 0), 1);
+  kv_cache_free(cache);
+}
+
+static void a_failed_first_forward_leaves_no_shape(void** state) {
+  (void)state;
+  Counting counting = {0, 0, -1};
+  const gen_allocator table = {sizeof table, &counting, count_allocate, count_release};
+  gen_model_options* o = NULL;
+  gen_model* model = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_allocator(o, &table, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, o, &model, &error), error);
+  gen_model_options_free(o);
+  const int32_t layers = gen_model_config_num_layers(gen_model_get_config(model));
+  float* logits = malloc(sizeof(float) * 4096 * 3);
+  int32_t* tokens = calloc(1100, sizeof(int32_t)); /* more than the context, and than one pass */
+  kv_cache* cache = NULL;
+
+  assert_ok(kv_cache_new(layers, 32, &cache, &error), error);
+  assert_fails(gen_model_forward(model, tokens, 33, cache, logits, 4096, &error),
+               GEN_ERROR_CACHE_FULL, "32", error);
+  assert_no_shape(cache, 32);
+  assert_ok(kv_cache_new(layers, 2000, &cache, &error), error);
+  assert_fails(gen_model_forward(model, tokens, 1100, cache, logits, 4096, &error),
+               GEN_ERROR_CONTEXT_FULL, "1100", error);
+  assert_no_shape(cache, 2000);
+
+  /* In a batch the second cache is at fault, and the first one has its trace removed. */
+  const int32_t sequences[3] = {0, 1, 1};
+  kv_cache* two[2] = {NULL, NULL};
+  assert_ok(kv_cache_new(layers, 32, &two[0], &error), error);
+  assert_ok(kv_cache_new(layers, 1, &two[1], &error), error);
+  assert_fails(
+      gen_model_forward_batch(model, tokens, sequences, NULL, 3, two, 2, logits, 3 * 4096, &error),
+      GEN_ERROR_CACHE_FULL, "1", error);
+  assert_no_shape(two[0], 32);
+  assert_no_shape(two[1], 1);
+
+  /* No memory, at every allocation of the cache and of a model's first pass. */
+  int failures = 0;
+  for (gen_status status = GEN_ERROR_OUT_OF_MEMORY; status != GEN_OK; ++failures) {
+    assert_ok(kv_cache_new(layers, 700, &cache, &error), error);
+    assert_ok(kv_cache_set_allocator(cache, &table, &error), error);
+    counting.fail_at = counting.count + failures;
+    status = gen_model_forward(model, tokens, 600, cache, logits, 4096, &error);
+    counting.fail_at = -1;
+    if (status != GEN_OK) {
+      assert_int_equal(status, GEN_ERROR_OUT_OF_MEMORY);
+      assert_no_shape(cache, 700);
+    }
+  }
+  assert_true(failures > 1);
+  assert_int_equal(kv_cache_seq_len(cache), 600);
+  kv_cache_free(cache);
+  gen_model_free(model);
+  assert_int_equal(counting.balance, 0);
+  free(logits);
+  free(tokens);
+}
+
+/* No memory at any allocation of a long prompt's passes: what the cache held stays, and no more. */
+static void a_failed_forward_keeps_what_the_cache_held(void** state) {
+  (void)state;
+  Counting counting = {0, 0, -1};
+  const gen_allocator table = {sizeof table, &counting, count_allocate, count_release};
+  gen_model_options* o = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_allocator(o, &table, &error), error);
+  gen_model* first = load_draft();
+  float* logits = malloc(sizeof(float) * 4096);
+  int32_t* tokens = calloc(600, sizeof(int32_t)); /* two passes */
+  kv_cache* cache = NULL;
+  assert_ok(
+      kv_cache_new(gen_model_config_num_layers(gen_model_get_config(first)), 700, &cache, &error),
+      error);
+  assert_ok(gen_model_forward(first, tokens, 5, cache, logits, 4096, &error), error);
+  gen_model_free(first);
+  int failures = 0;
+  for (gen_status status = GEN_ERROR_OUT_OF_MEMORY; status != GEN_OK; ++failures) {
+    gen_model* model = NULL; /* a new one each time, without the memory of earlier passes */
+    assert_ok(gen_model_load(DRAFT_MODEL, o, &model, &error), error);
+    counting.fail_at = counting.count + failures;
+    status = gen_model_forward(model, tokens, 600, cache, logits, 4096, &error);
+    counting.fail_at = -1;
+    gen_model_free(model);
+    assert_int_equal(kv_cache_seq_len(cache), status == GEN_OK ? 605 : 5);
+  }
+  assert_true(failures > 1);
+  kv_cache_free(cache);
+  gen_model_options_free(o);
+  free(logits);
+  free(tokens);
+}
+
 static void chunks_and_threads_do_not_change_a_bit(void** state) {
   (void)state;
   int32_t tokens[48];
@@ -468,6 +575,8 @@ int main(void) {
       cmocka_unit_test(every_failed_allocation_is_survived),
       cmocka_unit_test(questions),
       cmocka_unit_test(forward_refuses_and_changes_nothing),
+      cmocka_unit_test(a_failed_first_forward_leaves_no_shape),
+      cmocka_unit_test(a_failed_forward_keeps_what_the_cache_held),
       cmocka_unit_test(chunks_and_threads_do_not_change_a_bit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

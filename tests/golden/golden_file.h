@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A golden file: what another program computed for a text on a model. Lines of a keyword and
-// values: "model random|bundled NAME FINGERPRINT", "text …", "tokens id…" (with BOS), "greedy id…"
+// values: "model KIND NAME FINGERPRINT", "text …", "tokens id…" (with BOS), "greedy id…"
 // and, for each position, "top id:probability…", best first. make_goldens.sh writes them.
 #pragma once
 
@@ -12,7 +12,9 @@
 namespace gen::test {
 
 struct GoldenFile {
-  std::string kind;   // "random": of random_models.h; "bundled": of examples/demo_model
+  /// "random": of random_models.h; "bundled": of examples/demo_model; "dequantised": one of those
+  /// in float32, see bundled_models.h.
+  std::string kind;
   std::string model;  // without ".gguf"
   uint64_t fingerprint = 0;
   std::string text;

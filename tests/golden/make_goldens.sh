@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the golden files with llama.cpp. Not part of the tests; needs Node.js and an oracle script, called as
-#   node ORACLE.mjs MODEL.gguf TEXT --top 10 --greedy N
-# that prints {"tokens":[…],"top":[[[id,probability],…] per position],"greedy":[…]} on one line (node-llama-cpp
-# does this in 20 lines: tokenize with BOS, controlledEvaluate with probabilities, evaluate at temperature 0).
+#   node ORACLE.mjs MODEL.gguf TEXT --top 10 --greedy N --cache f16|f32
+# that prints {"cache":"f16","tokens":[…],"top":[[[id,probability],…] per position],"greedy":[…]} on one line
+# (node-llama-cpp does this in 20 lines: tokenize with BOS, controlledEvaluate with probabilities, evaluate at
+# temperature 0). For f32 keys and values are of that type and flash attention, which would cast them to f16, is off.
 #
 # usage: make_goldens.sh ORACLE.mjs MAKE_RANDOM_MODELS [NAME…]
 #   MAKE_RANDOM_MODELS  the program of that name from the build tree
 #   NAME                which golden files to make, "story-tale" or "llama-f32"; all if none is given.
-#                       "bundled" is all files of the bundled models, needed whenever those change.
+#                       "bundled" is all files of the bundled models, also dequantised ("story-f32-tale"), needed
+#                       whenever those change.
 set -euo pipefail
 
 if [ $# -lt 2 ]; then
@@ -45,9 +47,9 @@ ask='What is the capital of the moon?'
 
 "$maker" "$work" > "$work/list"
 names=("$@")
-bundled_names=(story-tale story-long story-json story-ask draft-tale)
+bundled_names=(story-tale story-long story-json story-ask draft-tale story-f32-tale story-f32-json draft-f32-tale)
 if [ ${#names[@]} -eq 0 ]; then
-  names=($(sed 's|.*/||; s|\.gguf .*||' "$work/list") llama-f32.long bundled)
+  names=($(sed -n 's|.*/\(.*\)\.gguf random .*|\1|p' "$work/list") llama-f32.long bundled)
 fi
 all=()
 for name in "${names[@]}"; do
@@ -56,9 +58,10 @@ done
 
 for name in "${all[@]}"; do
   case $name in
-    story-*) model=$bundled/story.gguf kind=bundled ;;
-    draft-*) model=$bundled/draft.gguf kind=bundled ;;
-    *) model=$work/${name%.long}.gguf kind=random ;;
+    story-f32-* | draft-f32-*) model=$work/${name%-*}.gguf kind=dequantised cache=f32 ;;
+    story-*) model=$bundled/story.gguf kind=bundled cache=f16 ;;
+    draft-*) model=$bundled/draft.gguf kind=bundled cache=f16 ;;
+    *) model=$work/${name%.long}.gguf kind=random cache=f16 ;;
   esac
   case $name in
     *-tale) text=$tale ;;
@@ -68,15 +71,17 @@ for name in "${all[@]}"; do
     *) text=$random_text ;;
   esac
   echo "$name" >&2
-  node "$oracle" "$model" "$text" --top 10 --greedy 16 > "$work/out.json"
-  python3 - "$work/out.json" "$model" "$kind" "$text" "$release" > "$work/golden" <<'PY'
+  node "$oracle" "$model" "$text" --top 10 --greedy 16 --cache "$cache" > "$work/out.json"
+  python3 - "$work/out.json" "$model" "$kind" "$text" "$release" "$cache" > "$work/golden" <<'PY'
 import json, pathlib, sys
-result, model, kind, text, release = sys.argv[1:]
+result, model, kind, text, release, cache = sys.argv[1:]
 out = json.load(open(result))
+if out.get("cache", "f16") != cache:
+    sys.exit(f"the oracle did not run with a cache of {cache}")
 mark = 0xCBF29CE484222325
 for byte in pathlib.Path(model).read_bytes():
     mark = (mark ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-print(f"# made with {release} on a CPU, float16 cache, by make_goldens.sh")
+print(f"# made with {release} on a CPU, {cache.replace('f', 'float')} cache, by make_goldens.sh")
 print("model", kind, pathlib.Path(model).stem, f"{mark:016x}")
 print("text", text)
 print("tokens", *out["tokens"])

@@ -231,6 +231,22 @@ TEST(Chain, LogprobsAreOfTheRawRow) {
   EXPECT_FLOAT_EQ(choice.value().top[1].logprob, static_cast<float>(2.0 - sum));
 }
 
+TEST(Chain, LogprobsAreLeftOutUnlessAskedFor) {
+  const double sum = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
+  for (const int32_t count : {-1, 0, 1}) {
+    SamplingParams params;
+    params.temperature = 0.0;
+    params.logprobs = count;
+    Chain chain(params);
+    std::vector<float> logits{1, 2, 3};
+    const auto choice = chain.sample(logits, {}, 0, 0);
+    ASSERT_TRUE(choice.ok());
+    EXPECT_EQ(choice.value().token, 2);
+    EXPECT_FLOAT_EQ(choice.value().logprob, count < 0 ? 0.0F : static_cast<float>(3.0 - sum));
+    EXPECT_EQ(choice.value().top.size(), count == 1 ? 1U : 0U);
+  }
+}
+
 TEST(Chain, UnusableRowsAreErrors) {
   SamplingParams params;
   Chain chain(params);

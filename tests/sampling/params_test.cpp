@@ -30,7 +30,7 @@ TEST(Params, Defaults) {
   EXPECT_EQ(params.repetition_penalty, 1.0);
   EXPECT_EQ(params.penalty_window, 0);
   EXPECT_EQ(params.max_new_tokens, 256);
-  EXPECT_EQ(params.logprobs, 0);
+  EXPECT_EQ(params.logprobs, -1);
   EXPECT_FALSE(params.ignore_eos);
 }
 
@@ -69,8 +69,8 @@ TEST(Params, Counts) {
   EXPECT_EQ(params.set_penalty_window(kMinInt).code(), Code::kInvalidArgument);
   EXPECT_TRUE(params.set_logprobs(kMaxLogprobs).ok());
   expect_refused(params.set_logprobs(kMaxLogprobs + 1), Code::kInvalidArgument,
-                 "logprobs 1025 outside [0, 1024]");
-  EXPECT_EQ(params.set_logprobs(-1).code(), Code::kInvalidArgument);
+                 "logprobs 1025 outside [-1, 1024]");
+  EXPECT_EQ(params.set_logprobs(-2).code(), Code::kInvalidArgument);
   EXPECT_EQ(params.logprobs, kMaxLogprobs);
   EXPECT_TRUE(params.set_max_new_tokens(kMinInt).ok());
   EXPECT_EQ(params.effective_max_new_tokens(), 256);

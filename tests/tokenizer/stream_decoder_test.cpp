@@ -90,6 +90,48 @@ TEST(StreamDecoder, LeadingSpace) {
   EXPECT_EQ(first(kSpaceA), " a");
 }
 
+// Wherever a text is taken up again, both parts together are the whole.
+TEST(StreamDecoder, ResumesInTheMiddleOfACharacter) {
+  std::mt19937 random(44);
+  for (const auto& tokenizer : both_kinds()) {
+    ASSERT_TRUE(tokenizer);
+    const int32_t shift = tokenizer->vocab_size() > 262 ? 3 : 0;
+    for (int round = 0; round < 500; ++round) {
+      Ids ids;
+      for (size_t i = 0; i < 1 + random() % 12; ++i) {
+        static constexpr int32_t kBytes[] = {0xF0, 0x9F, 0x98, 0x80, 0xE6, 0x97, 0xA5, 0xC3, 'a'};
+        ids.push_back(kBytes[random() % 9] + shift);
+      }
+      const size_t cut = random() % (ids.size() + 1);
+      std::string joined;
+      StreamDecoder first(*tokenizer);
+      for (size_t i = 0; i < cut; ++i) ASSERT_TRUE(first.feed(ids[i], &joined).ok());
+      StreamDecoder second(*tokenizer);
+      ASSERT_TRUE(second.resume(std::span(ids).first(cut)).ok());
+      EXPECT_EQ(second.held(), first.held());
+      for (size_t i = cut; i < ids.size(); ++i) ASSERT_TRUE(second.feed(ids[i], &joined).ok());
+      second.flush(&joined);
+      ASSERT_EQ(joined, test::decode(*tokenizer, ids, false));
+    }
+  }
+}
+
+TEST(StreamDecoder, ResumesBehindAnEndToken) {
+  const auto tokenizer = both_kinds()[0];
+  ASSERT_TRUE(tokenizer);
+  const int32_t control = tokenizer->vocab_size() - 2;
+  ASSERT_TRUE(tokenizer->is_control(control));
+  StreamDecoder decoder(*tokenizer);
+  ASSERT_TRUE(decoder.resume(Ids{0xF0, 0x9F, control}).ok());
+  EXPECT_EQ(decoder.held(), 0U);
+  ASSERT_TRUE(decoder.resume(Ids{control, 0xF0, 0x9F}).ok());
+  EXPECT_EQ(decoder.held(), 2U);
+  EXPECT_EQ(decoder.resume(Ids{100000}).code(), Code::kOutOfRange);
+  EXPECT_EQ(decoder.held(), 2U);
+  ASSERT_TRUE(decoder.resume({}).ok());
+  EXPECT_EQ(decoder.held(), 0U);
+}
+
 TEST(StreamDecoder, EqualsDecodeForAnyTokens) {
   std::mt19937 random(43);
   for (const auto& tokenizer : both_kinds()) {

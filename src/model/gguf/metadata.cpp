@@ -62,6 +62,34 @@ bool is_integer(ValueType type) noexcept {
          type != ValueType::kF64;
 }
 
+/// What messages call the types that a caller may want.
+template <typename T>
+struct Wanted;
+template <>
+struct Wanted<uint32_t> {
+  static constexpr const char* kScalar = "u32";
+  static constexpr const char* kArray = "array of u32";
+};
+template <>
+struct Wanted<int32_t> {
+  static constexpr const char* kScalar = "i32";
+  static constexpr const char* kArray = "array of i32";
+};
+template <>
+struct Wanted<uint64_t> {
+  static constexpr const char* kScalar = "u64";
+};
+template <>
+struct Wanted<float> {
+  static constexpr const char* kScalar = "finite f32";
+  static constexpr const char* kArray = "array of finite f32";
+};
+template <>
+struct Wanted<bool> {
+  static constexpr const char* kScalar = "bool";
+  static constexpr const char* kArray = "array of bool";
+};
+
 template <typename T>
 bool type_converts(ValueType type) noexcept {
   if constexpr (std::is_same_v<T, bool>) {
@@ -203,19 +231,25 @@ const Value* Metadata::find(std::string_view key) const noexcept {
 }
 
 template <typename T>
-Result<T> Metadata::scalar(std::string_view key, const T* fallback, const char* wanted) const {
+Result<T> Metadata::scalar(std::string_view key, std::optional<T> fallback) const {
+  constexpr const char* kWanted = Wanted<T>::kScalar;
   const Value* value = find(key);
   if (value == nullptr) {
-    if (fallback != nullptr) return *fallback;
-    return missing(key, wanted);
+    if (fallback.has_value()) return *fallback;
+    return missing(key, kWanted);
   }
-  if (!type_converts<T>(value->type())) return wrong_type(*value, wanted);
+  if (!type_converts<T>(value->type())) return wrong_type(*value, kWanted);
   T out{};
   if (!convert(value->type(), value->data_, &out)) {
-    return does_not_fit(*value, 0, value->data_, wanted);
+    return does_not_fit(*value, 0, value->data_, kWanted);
   }
   return out;
 }
+template Result<uint32_t> Metadata::scalar(std::string_view, std::optional<uint32_t>) const;
+template Result<int32_t> Metadata::scalar(std::string_view, std::optional<int32_t>) const;
+template Result<uint64_t> Metadata::scalar(std::string_view, std::optional<uint64_t>) const;
+template Result<float> Metadata::scalar(std::string_view, std::optional<float>) const;
+template Result<bool> Metadata::scalar(std::string_view, std::optional<bool>) const;
 
 Result<const Value*> Metadata::require_array(std::string_view key, const char* wanted) const {
   const Value* value = find(key);
@@ -225,54 +259,32 @@ Result<const Value*> Metadata::require_array(std::string_view key, const char* w
 }
 
 template <typename T>
-Result<std::vector<T>> Metadata::array(std::string_view key, const char* wanted) const {
-  GEN_ASSIGN(const Value* value, require_array(key, wanted));
+Result<std::vector<T>> Metadata::array(std::string_view key) const {
+  constexpr const char* kWanted = Wanted<T>::kArray;
+  GEN_ASSIGN(const Value* value, require_array(key, kWanted));
   const ValueType type = value->element_type();
-  if (!type_converts<T>(type)) return wrong_type(*value, wanted);
+  if (!type_converts<T>(type)) return wrong_type(*value, kWanted);
   std::vector<T> out(static_cast<size_t>(value->count()));
   const std::byte* at = value->data_;
   for (size_t i = 0; i < out.size(); ++i, at += scalar_bytes(type)) {
     T element{};
-    if (!convert(type, at, &element)) return does_not_fit(*value, i, at, wanted);
+    if (!convert(type, at, &element)) return does_not_fit(*value, i, at, kWanted);
     out[i] = element;
   }
   return out;
 }
+template Result<std::vector<uint32_t>> Metadata::array(std::string_view) const;
+template Result<std::vector<int32_t>> Metadata::array(std::string_view) const;
+template Result<std::vector<float>> Metadata::array(std::string_view) const;
+template Result<std::vector<bool>> Metadata::array(std::string_view) const;
 
-Result<uint32_t> Metadata::get_u32(std::string_view key) const {
-  return scalar<uint32_t>(key, nullptr, "u32");
-}
-Result<uint32_t> Metadata::get_u32(std::string_view key, uint32_t fallback) const {
-  return scalar(key, &fallback, "u32");
-}
-Result<int32_t> Metadata::get_i32(std::string_view key) const {
-  return scalar<int32_t>(key, nullptr, "i32");
-}
-Result<int32_t> Metadata::get_i32(std::string_view key, int32_t fallback) const {
-  return scalar(key, &fallback, "i32");
-}
-Result<uint64_t> Metadata::get_u64(std::string_view key) const {
-  return scalar<uint64_t>(key, nullptr, "u64");
-}
-Result<uint64_t> Metadata::get_u64(std::string_view key, uint64_t fallback) const {
-  return scalar(key, &fallback, "u64");
-}
-Result<float> Metadata::get_f32(std::string_view key) const {
-  return scalar<float>(key, nullptr, "finite f32");
-}
-Result<float> Metadata::get_f32(std::string_view key, float fallback) const {
-  return scalar(key, &fallback, "finite f32");
-}
-Result<bool> Metadata::get_bool(std::string_view key) const {
-  return scalar<bool>(key, nullptr, "bool");
-}
-Result<bool> Metadata::get_bool(std::string_view key, bool fallback) const {
-  return scalar(key, &fallback, "bool");
-}
-
-Result<std::string> Metadata::get_string(std::string_view key) const {
+Result<std::string> Metadata::get_string(std::string_view key,
+                                         std::optional<std::string_view> fallback) const {
   const Value* value = find(key);
-  if (value == nullptr) return missing(key, "string");
+  if (value == nullptr) {
+    if (fallback.has_value()) return std::string(*fallback);
+    return missing(key, "string");
+  }
   if (value->type() != ValueType::kString) return wrong_type(*value, "string");
   const std::string_view text = load_string(value->data_);
   if (!utf8_valid(text) || text.find('\0') != std::string_view::npos) {
@@ -280,23 +292,6 @@ Result<std::string> Metadata::get_string(std::string_view key) const {
                  shown_length(key), key.data());
   }
   return std::string(text);
-}
-Result<std::string> Metadata::get_string(std::string_view key, std::string_view fallback) const {
-  if (!has(key)) return std::string(fallback);
-  return get_string(key);
-}
-
-Result<std::vector<uint32_t>> Metadata::get_u32s(std::string_view key) const {
-  return array<uint32_t>(key, "array of u32");
-}
-Result<std::vector<int32_t>> Metadata::get_i32s(std::string_view key) const {
-  return array<int32_t>(key, "array of i32");
-}
-Result<std::vector<float>> Metadata::get_f32s(std::string_view key) const {
-  return array<float>(key, "array of finite f32");
-}
-Result<std::vector<bool>> Metadata::get_bools(std::string_view key) const {
-  return array<bool>(key, "array of bool");
 }
 
 Result<std::vector<std::string_view>> Metadata::get_strings(std::string_view key) const {

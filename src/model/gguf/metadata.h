@@ -2,12 +2,13 @@
 // Metadata: the typed key-value pairs of a GGUF file. It owns a copy of that part of the file, so
 // it outlives the file and the memory it was parsed from. Every entry was checked when it was
 // parsed: types are known, lengths lie inside the file, keys are unique printable UTF-8 without
-// NUL. What a string value holds is anybody's guess. The parser is reader.cpp; vocab.h reads a
-// tokenizer from it.
+// NUL. What a string value holds is anybody's guess. The parser is metadata_parser.cpp; vocab.h
+// reads a tokenizer from it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,37 +83,55 @@ class Metadata {
   // Scalars. Integers accept every integer type whose value fits, floats every float type (f64 is
   // rounded). Without a fallback a missing key is a failure; with one it gives the fallback. A
   // wrong type or a value that does not fit is always kFormat naming key, wanted and found type.
-  [[nodiscard]] Result<uint32_t> get_u32(std::string_view key) const;
-  [[nodiscard]] Result<uint32_t> get_u32(std::string_view key, uint32_t fallback) const;
-  [[nodiscard]] Result<int32_t> get_i32(std::string_view key) const;
-  [[nodiscard]] Result<int32_t> get_i32(std::string_view key, int32_t fallback) const;
-  [[nodiscard]] Result<uint64_t> get_u64(std::string_view key) const;
-  [[nodiscard]] Result<uint64_t> get_u64(std::string_view key, uint64_t fallback) const;
+  [[nodiscard]] Result<uint32_t> get_u32(std::string_view key,
+                                         std::optional<uint32_t> fallback = {}) const {
+    return scalar(key, fallback);
+  }
+  [[nodiscard]] Result<int32_t> get_i32(std::string_view key,
+                                        std::optional<int32_t> fallback = {}) const {
+    return scalar(key, fallback);
+  }
+  [[nodiscard]] Result<uint64_t> get_u64(std::string_view key,
+                                         std::optional<uint64_t> fallback = {}) const {
+    return scalar(key, fallback);
+  }
   /// Finite: NaN and infinities are refused.
-  [[nodiscard]] Result<float> get_f32(std::string_view key) const;
-  [[nodiscard]] Result<float> get_f32(std::string_view key, float fallback) const;
-  [[nodiscard]] Result<bool> get_bool(std::string_view key) const;
-  [[nodiscard]] Result<bool> get_bool(std::string_view key, bool fallback) const;
+  [[nodiscard]] Result<float> get_f32(std::string_view key,
+                                      std::optional<float> fallback = {}) const {
+    return scalar(key, fallback);
+  }
+  [[nodiscard]] Result<bool> get_bool(std::string_view key,
+                                      std::optional<bool> fallback = {}) const {
+    return scalar(key, fallback);
+  }
   /// Well-formed UTF-8 without NUL: anything else is kFormat.
-  [[nodiscard]] Result<std::string> get_string(std::string_view key) const;
   [[nodiscard]] Result<std::string> get_string(std::string_view key,
-                                               std::string_view fallback) const;
+                                               std::optional<std::string_view> fallback = {}) const;
 
   // Arrays; elements as above, except that strings come byte for byte as they are in the file.
-  [[nodiscard]] Result<std::vector<uint32_t>> get_u32s(std::string_view key) const;
-  [[nodiscard]] Result<std::vector<int32_t>> get_i32s(std::string_view key) const;
-  [[nodiscard]] Result<std::vector<float>> get_f32s(std::string_view key) const;
-  [[nodiscard]] Result<std::vector<bool>> get_bools(std::string_view key) const;
+  [[nodiscard]] Result<std::vector<uint32_t>> get_u32s(std::string_view key) const {
+    return array<uint32_t>(key);
+  }
+  [[nodiscard]] Result<std::vector<int32_t>> get_i32s(std::string_view key) const {
+    return array<int32_t>(key);
+  }
+  [[nodiscard]] Result<std::vector<float>> get_f32s(std::string_view key) const {
+    return array<float>(key);
+  }
+  [[nodiscard]] Result<std::vector<bool>> get_bools(std::string_view key) const {
+    return array<bool>(key);
+  }
   /// The views live as long as this object.
   [[nodiscard]] Result<std::vector<std::string_view>> get_strings(std::string_view key) const;
 
  private:
   friend class MetadataParser;
 
+  // Defined and instantiated for the types above in metadata.cpp.
   template <typename T>
-  Result<T> scalar(std::string_view key, const T* fallback, const char* wanted) const;
+  Result<T> scalar(std::string_view key, std::optional<T> fallback) const;
   template <typename T>
-  Result<std::vector<T>> array(std::string_view key, const char* wanted) const;
+  Result<std::vector<T>> array(std::string_view key) const;
   [[nodiscard]] Result<const Value*> require_array(std::string_view key, const char* wanted) const;
 
   std::vector<std::byte> bytes_;
