@@ -6,6 +6,7 @@
 #   cmake/install_packages.sh build          to build the library and the program
 #   cmake/install_packages.sh build test     and the tests
 #   cmake/install_packages.sh build test all and what tests/run.sh --all needs
+#   cmake/install_packages.sh arm64          a cross compiler for 64-bit ARM, libraries, and qemu (Debian only)
 set -eu
 
 packages=""
@@ -15,6 +16,8 @@ for group in "$@"; do
 libcli11-dev nlohmann-json3-dev" ;;
     test) packages="$packages libgtest-dev libcmocka-dev python3 binutils" ;;
     all) packages="$packages clang-14 libclang-rt-14-dev" ;;
+    arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
+libcmocka-dev:arm64" ;;
     *) echo "install_packages.sh: unknown group '$group'" >&2; exit 2 ;;
   esac
 done
@@ -54,6 +57,10 @@ probe() {
           pkg-config --exists gtest || echo "GoogleTest with its headers"
           pkg-config --exists cmocka || echo "cmocka with its headers"
         fi ;;
+      arm64)
+        command -v aarch64-linux-gnu-g++ >/dev/null || echo "a cross compiler (aarch64-linux-gnu-g++)"
+        command -v qemu-aarch64-static >/dev/null || echo "qemu-aarch64-static"
+        [ -e /usr/lib/aarch64-linux-gnu/libgtest.a ] || echo "libraries of 64-bit ARM in /usr/lib/aarch64-linux-gnu" ;;
       all)
         command -v clang++-14 >/dev/null || echo "clang 14 (clang++-14) with its sanitizer runtime" ;;
     esac
@@ -96,6 +103,9 @@ install() {
   # shellcheck disable=SC2086  # both are lists
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing
 }
+case $missing in
+  *:arm64*) $as_root dpkg --add-architecture arm64 ;;
+esac
 # Lists may be absent (a fresh container) or old (a package has gone); only then are they fetched.
 if ! install; then
   echo "Fetching the package lists and trying again"

@@ -4,7 +4,8 @@
 #
 #   tests/run.sh         release tree with all tests but the long ones, short tests under the address and
 #                        undefined-behaviour sanitizers, base, cache and generate under the thread sanitizer
-#   tests/run.sh --all   also clang 14, every CPU level, the long tests and minutes of fuzzing
+#   tests/run.sh --all   also clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
+#                        the long tests and minutes of fuzzing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -83,6 +84,12 @@ if [ $all = 1 ]; then
   for level in scalar avx2 avx512 avx512_vnni avx512_bf16 neon; do
     step "CPU level $level: tests" cpu_level $level
   done
+  if cmake/install_packages.sh arm64; then
+    step "64-bit ARM: build" build arm64
+    step "64-bit ARM under qemu: tests" ctest --preset arm64
+  else
+    echo "no cross compiler for 64-bit ARM: skipped"
+  fi
   step "long tests" ctest --preset long -L '^long$'
   step "fuzzing: build" build fuzz
   step "fuzzing" fuzz

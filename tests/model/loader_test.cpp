@@ -150,13 +150,15 @@ TEST(Loader, RefusesTensorsWithoutAPlace) {
 
 TEST(Loader, NamesATypeWithoutACodec) {
   TinyModelSpec spec;
-  TinyModel tiny(spec);
-  // IQ4_NL: 32 weights in 18 bytes, the size of Q4_0.
-  spec.type = DType::kQ4_0;
+  // IQ3_S: 256 weights in 110 bytes, the size of Q3_K.
+  spec.type = DType::kQ3_K;
+  spec.hidden = 256;
+  spec.head_dim = 64;
+  spec.feed_forward = 256;
   auto image = TinyModel(spec).writer().build();
-  image.poke("output.weight.type", uint32_t{20});
+  image.poke("output.weight.type", uint32_t{21});
   expect(load(image.bytes).status(), Code::kUnsupported,
-         "tensor output.weight has type IQ4_NL, which is not supported");
+         "tensor output.weight has type IQ3_S, which is not supported");
 }
 
 TEST(Loader, ChecksTheVocabularyAgainstTheEmbedding) {
