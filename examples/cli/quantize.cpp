@@ -23,7 +23,7 @@ struct Quantize {
 // written; the second ends the program.
 volatile std::sig_atomic_t interrupted = 0;
 
-extern "C" void on_interrupt(int signal) {
+extern "C" void on_stop(int signal) {
   interrupted = 1;
   std::signal(signal, SIG_DFL);
 }
@@ -34,8 +34,8 @@ int on_progress(void* bar, double share) {
 }
 
 void quantize(const Quantize& options) {
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  std::signal(SIGINT, on_stop);
+  std::signal(SIGTERM, on_stop);
   {
     ProgressBar bar("quantising");
     gen_error error;
