@@ -14,5 +14,6 @@ void add_logits(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_quantize(CLI::App& app);
 
 }  // namespace cli

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   cli::add_perplexity(app);
   cli::add_inspect(app);
   cli::add_bench(app);
+  cli::add_quantize(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -191,6 +191,38 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
                                          gen_error *error);
 
 /**
+ * Writes a GGUF file with the weights of another in a smaller or larger type.
+ *
+ * "F32", "F16", "BF16" and "Q8_0" are for all matrices. "Q6_K", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL" and
+ * "IQ4_XS" keep the output matrix (or the embedding that serves as one) in Q6_K. "Q5_K_M" and "Q4_K_M" do so
+ * too, and keep attn_v and ffn_down in Q6_K in the first and last eighth of the layers and every third between.
+ * Vectors become F32. Rows that a type's blocks do not divide are stored as a type of shorter blocks and no
+ * fewer bits, or as F16. Metadata is kept, with general.file_type and general.quantization_version set; a split
+ * model becomes one file. The same model and type give the same bytes on any machine.
+ *
+ * @param in        GGUF file, NUL-terminated; of a split model any part.
+ * @param out       file to write, replaced if it is there; it appears when it is complete, and not at all on
+ *                  failure. Its folder must have room for both while it is written.
+ * @param type      one of the names above.
+ * @param progress  called with the share done, or NULL; non-zero cancels.
+ * @param user      passed to `progress`.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL in, out or type, an unknown type, or an `out` that is `in` or a
+ *         part of it;
+ *         GEN_ERROR_IO if `in` cannot be read or `out` cannot be written (its folder is missing, the disk is
+ *         full, …): the message names the file;
+ *         GEN_ERROR_FORMAT if `in` is not GGUF, or damaged, or holds weights that are not finite;
+ *         GEN_ERROR_UNSUPPORTED for a weight format that is not known: named;
+ *         GEN_ERROR_CANCELLED if the progress callback said so;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any; works on one thread per usable CPU.
+ * Cost:    reads `in` once; memory for some million weights, not for the model.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_quantize(const char *in, const char *out, const char *type,
+                                      gen_progress_callback progress, void *user, gen_error *error);
+
+/**
  * Gives the model up; it lives on while a generator, session or other object uses it. NULL is fine.
  *
  * Threads: any; the handle must not be used afterwards.

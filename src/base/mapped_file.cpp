@@ -15,6 +15,8 @@
 #include <new>
 #include <utility>
 
+#include "base/io_error.h"
+
 namespace gen {
 namespace {
 
@@ -33,43 +35,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-// Not strerror: its text depends on the locale and is not thread-safe everywhere.
-const char* reason(int number) noexcept {
-  switch (number) {
-    case ENOENT:
-      return "no such file";
-    case EACCES:
-    case EPERM:
-      return "permission denied";
-    case ENOTDIR:
-      return "a part of the path is not a directory";
-    case ELOOP:
-      return "too many symbolic links";
-    case ENAMETOOLONG:
-      return "name too long";
-    case EMFILE:
-    case ENFILE:
-      return "too many open files";
-    case EIO:
-      return "input or output error";
-    case ENOMEM:
-      return "out of memory";
-    case ENXIO:
-    case ENODEV:
-      return "not a regular file";
-    default:
-      return nullptr;
-  }
-}
-
-// The path is shortened so that the reason survives in any message.
-Status io_error(const char* verb, const std::string& path, int number) noexcept {
-  if (const char* text = reason(number)) {
-    return error(Code::kIo, "cannot %s '%.600s': %s", verb, path.c_str(), text);
-  }
-  return error(Code::kIo, "cannot %s '%.600s': system error %d", verb, path.c_str(), number);
-}
 
 Status read_all(int fd, const std::string& path, std::byte* to, size_t size) noexcept {
   constexpr size_t kStep = size_t{1} << 30;  // read() takes at most 2 GiB

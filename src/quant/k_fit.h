@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How encoders of types with blocks of 256 find scales: each run of weights is fitted by search for
-// the least weighted squared error, then the scales are rounded to the few bits that the block has
-// for them, and the weights to what is left. Larger weights count more, since they matter more to
-// a product. Everything that differs from type to type comes from its traits.
+// the least squared error, then the scales are rounded to the few bits that the block has for them,
+// and the weights to what is left. Everything that differs from type to type comes from its traits.
 #pragma once
 
 #include <cstdint>

@@ -87,6 +87,17 @@ class Forms(unittest.TestCase):
         self.assertEqual(done["tokens"], len(ids) - 1)
         self.assertTrue(math.isclose(done["perplexity"], math.exp(-sum(logs) / len(logs)), rel_tol=1e-4))
 
+    def test_quantize_makes_a_smaller_model_that_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = os.path.join(folder, "made.gguf")
+            done = generate("quantize", DRAFT, made, "Q4_K_M")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.stdout.decode(), f"{made}: {os.path.getsize(made)} bytes\n")
+            self.assertLess(os.path.getsize(made), os.path.getsize(DRAFT))
+            self.assertEqual(os.listdir(folder), ["made.gguf"])
+            self.assertEqual(answer("inspect", "-m", made, "--json")["architecture"], "llama")
+            self.assertEqual(generate("run", "-m", made, "-p", "Once", "-n", "4").returncode, 0)
+
     def test_inspect_and_chat_answer(self):
         done = answer("inspect", "-m", DRAFT, "--json")
         self.assertEqual(done["architecture"], "llama")
@@ -129,10 +140,20 @@ class Errors(unittest.TestCase):
         self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "-1")
         self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
 
+    def test_quantize_refuses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = os.path.join(folder, "made.gguf")
+            self.refused("Q5_K_M", "quantize", DRAFT, made, "Q9")
+            self.refused("no/such.gguf", "quantize", "no/such.gguf", made, "Q8_0")
+            self.refused("no/such/out.gguf", "quantize", DRAFT, "no/such/out.gguf", "Q8_0")
+            self.refused("draft.gguf", "quantize", DRAFT, DRAFT, "Q8_0")
+            self.assertEqual(os.listdir(folder), [])
+
     def test_bad_command_lines(self):
         self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
+        self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("subcommand", code=2)
 
     def test_the_bundled_model_is_looked_for(self):

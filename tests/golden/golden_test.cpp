@@ -56,9 +56,8 @@ struct Tolerance {
 
 Tolerance tolerance(const GoldenFile& golden) {
   if (golden.kind == "bundled") return {5e-3, 0.1, 0.1};
-  for (const char* format : {"q8_0", "q4_0", "q4_k", "q6_k"}) {
-    if (golden.model.ends_with(format)) return {5e-3, 5e-3, 0};
-  }
+  const DTypeInfo* format = dtype_info(random_model_format(golden.model));
+  if (golden.kind == "random" && format->block_elements > 1) return {5e-3, 5e-3, 0};
   return {1e-3, 1e-3, 0};
 }
 

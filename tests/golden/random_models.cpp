@@ -52,6 +52,15 @@ std::vector<Spec> specs() {
       out.push_back(spec);
     }
   }
+  // Architectures differ in what they multiply, not in how; once is enough for the other formats.
+  for (const DType format : {DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ2_K, DType::kQ3_K,
+                             DType::kQ5_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4}) {
+    Spec spec;
+    spec.arch = "llama";
+    spec.format = format;
+    spec.name = "llama-" + lower(dtype_name(format));
+    out.push_back(spec);
+  }
   Spec variant;
   variant.arch = "llama";
   variant.layers = 3;
@@ -249,6 +258,13 @@ std::vector<std::byte> make_random_model(std::string_view name) {
     if (spec.name == name) return ModelWriter(spec).write();
   }
   return {};
+}
+
+DType random_model_format(std::string_view name) {
+  for (const Spec& spec : specs()) {
+    if (spec.name == name) return spec.format;
+  }
+  return DType::kF32;
 }
 
 uint64_t fingerprint(std::span<const std::byte> bytes) {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensor/dtype.h"
+
 namespace gen::test {
 
 /// "llama-f32", "llama-yarn", "qwen3-q4_k", …
@@ -19,6 +21,9 @@ std::vector<std::string> random_model_names();
 
 /// The GGUF file of a model; empty for an unknown name.
 std::vector<std::byte> make_random_model(std::string_view name);
+
+/// The format of a model's matrices; F32 for an unknown name.
+DType random_model_format(std::string_view name);
 
 /// Fingerprint of a file's bytes (64-bit FNV-1a), by which a golden file knows its model.
 uint64_t fingerprint(std::span<const std::byte> bytes);

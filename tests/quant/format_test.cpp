@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "quant/codec_cases.h"
@@ -97,19 +98,41 @@ TEST(Q4_0, KnownBlock) {
   EXPECT_EQ(x[31], 0.0F);
 }
 
-TEST(Q4_0, RoundTripErrorIsAtMostAStep) {
-  const std::vector<float> x = random_floats(3, 32 * 40, 0.7F);
-  const std::vector<float> y = decode(DType::kQ4_0, encode(DType::kQ4_0, x), x.size());
-  for (size_t start = 0; start < x.size(); start += 32) {
-    float extreme = 0.0F;
-    for (size_t i = start; i < start + 32; ++i) {
-      if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+TEST(RoundSigned, ErrorIsHalfAStepAndOneOnTheShortSide) {
+  for (const auto& [type, reach] :
+       {std::pair{DType::kQ4_0, 8.0F}, std::pair{DType::kQ5_0, 16.0F}}) {
+    const std::vector<float> x = random_floats(3, 32 * 40, 0.7F);
+    const std::vector<float> y = decode(type, encode(type, x), x.size());
+    for (size_t start = 0; start < x.size(); start += 32) {
+      float extreme = 0.0F;
+      for (size_t i = start; i < start + 32; ++i) {
+        if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+      }
+      const float step = std::fabs(extreme) / reach;
+      for (size_t i = start; i < start + 32; ++i) {
+        // The side opposite to the extreme ends one step short of it.
+        const bool is_short = x[i] * extreme < 0.0F && std::fabs(x[i]) > (reach - 0.5F) * step;
+        const float bound = step * ((is_short ? 1.0F : 0.5F) + reach * 0x1p-11F) * 1.001F;
+        EXPECT_LE(std::fabs(y[i] - x[i]), bound) << dtype_name(type) << ' ' << i;
+      }
     }
-    const float step = std::fabs(extreme) / 8.0F;
-    for (size_t i = start; i < start + 32; ++i) {
-      // The side opposite to the extreme ends one step short of it.
-      const float reach = x[i] * extreme < 0.0F && std::fabs(x[i]) > 7.5F * step ? 1.0F : 0.5F;
-      EXPECT_LE(std::fabs(y[i] - x[i]), step * (reach + 8.0F * 0x1p-11F) * 1.001F) << i;
+  }
+}
+
+TEST(RoundBetween, ErrorIsHalfAStep) {
+  for (const auto& [type, top] : {std::pair{DType::kQ4_1, 15.0F}, std::pair{DType::kQ5_1, 31.0F}}) {
+    std::vector<float> x = random_floats(4, 32 * 40, 0.7F);
+    for (float& value : x) value += 0.4F;
+    const std::vector<float> y = decode(type, encode(type, x), x.size());
+    for (size_t start = 0; start < x.size(); start += 32) {
+      const auto from = x.begin() + static_cast<std::ptrdiff_t>(start);
+      const auto [least, most] = std::minmax_element(from, from + 32);
+      const float step = (*most - *least) / top;
+      // Half a step, and the roundings of scale and offset to binary16.
+      const float bound = (step * (0.5F + top * 0x1p-11F) + std::fabs(*least) * 0x1p-11F) * 1.001F;
+      for (size_t i = start; i < start + 32; ++i) {
+        EXPECT_LE(std::fabs(y[i] - x[i]), bound) << dtype_name(type) << ' ' << i;
+      }
     }
   }
 }
@@ -137,12 +160,24 @@ double even_steps_rms(const std::vector<float>& x, size_t run, int levels, bool 
   return rms(x, y);
 }
 
-TEST(Q4_K, ErrorIsNoLargerThanEvenSteps) {
-  const std::vector<float> x = random_floats(4, 256 * 40, 0.7F);
-  const std::vector<float> y = decode(DType::kQ4_K, encode(DType::kQ4_K, x), x.size());
-  // The search gains what 6-bit scales lose.
-  EXPECT_LE(rms(x, y), even_steps_rms(x, 32, 15, false) * 1.02);
-  EXPECT_GE(rms(x, y), even_steps_rms(x, 32, 15, false) * 0.5);
+TEST(KFits, ErrorIsNoLargerThanThatOfEvenSteps) {
+  struct Bound {
+    DType type;
+    size_t run;
+    int levels;
+    bool symmetric;
+  };
+  // The searches gain what scales of few bits lose. The uneven levels of IQ4 beat even ones.
+  for (const Bound& bound : {Bound{DType::kQ2_K, 16, 3, false}, Bound{DType::kQ3_K, 16, 7, true},
+                             Bound{DType::kQ4_K, 32, 15, false}, Bound{DType::kQ5_K, 32, 31, false},
+                             Bound{DType::kQ6_K, 16, 63, true}, Bound{DType::kIQ4_NL, 32, 15, true},
+                             Bound{DType::kIQ4_XS, 32, 15, true}}) {
+    const std::vector<float> x = random_floats(4, 256 * 40, 0.7F);
+    const std::vector<float> y = decode(bound.type, encode(bound.type, x), x.size());
+    const double even = even_steps_rms(x, bound.run, bound.levels, bound.symmetric);
+    EXPECT_LE(rms(x, y), even) << dtype_name(bound.type);
+    EXPECT_GE(rms(x, y), even * 0.5) << dtype_name(bound.type);
+  }
 }
 
 TEST(Q4_K, FollowsAnOffset) {
@@ -153,10 +188,75 @@ TEST(Q4_K, FollowsAnOffset) {
   EXPECT_LE(rms(x, y), 0.02);
 }
 
-TEST(Q6_K, ErrorIsNoLargerThanEvenSteps) {
-  const std::vector<float> x = random_floats(6, 256 * 40, 0.7F);
-  const std::vector<float> y = decode(DType::kQ6_K, encode(DType::kQ6_K, x), x.size());
-  EXPECT_LE(rms(x, y), even_steps_rms(x, 16, 63, true) * 1.02);
+// The value of `code` in place of weight i, by the formula of traits.h in double precision.
+double value_of(const Traits& traits, const BlockParts& parts, int i, int code) {
+  int level = code;
+  if (traits.table == CodeTable::kNonLinear) level = kNonLinearValues[code];
+  if (traits.table == CodeTable::kE2M1) level = kE2M1Values[code];
+  level -= traits.zero;
+  const double d = traits.scale == ScaleKind::kE8M0 ? std::ldexp(1.0, parts.d - 128)
+                                                    : static_cast<double>(f16_to_f32(parts.d));
+  const double second = traits.minima ? static_cast<double>(f16_to_f32(parts.dmin)) : 0.0;
+  if (traits.block == 32) return d * level + second;
+  const int run = i / traits.run;
+  return d * parts.scales[run] * level - (traits.minima ? second * parts.minima[run] : 0.0);
+}
+
+TEST(Encode, EveryCodeIsTheNearestThatItsScaleOffers) {
+  for (const Traits& traits : kTraits) {
+    std::vector<float> x = random_floats(6, 256 * 8, 0.7F);
+    for (size_t i = 0; i < 512; ++i) x[i] -= 0.5F;
+    const std::vector<std::byte> blocks = encode(traits.type, x);
+    const size_t bytes = dtype_info(traits.type)->block_bytes;
+    for (size_t block = 0; block * bytes < blocks.size(); ++block) {
+      BlockParts parts;
+      find_format(traits.type)->unpack(blocks.data() + block * bytes, parts);
+      for (int i = 0; i < traits.block; ++i) {
+        const auto index = block * static_cast<size_t>(traits.block) + static_cast<size_t>(i);
+        const auto weight = static_cast<double>(x[index]);
+        const double miss = std::fabs(value_of(traits, parts, i, parts.codes[i]) - weight);
+        const int first = traits.type == DType::kQ8_0 ? 1 : 0;  // -128 is not used
+        for (int code = first; code < 1 << traits.bits; ++code) {
+          const double other = std::fabs(value_of(traits, parts, i, code) - weight);
+          ASSERT_LE(miss, other + 1e-6) << dtype_name(traits.type) << ' ' << index;
+        }
+      }
+    }
+  }
+}
+
+TEST(Mxfp4, WhatItCanHoldComesBack) {
+  std::vector<float> x(256);
+  const float values[] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float scale = std::ldexp(1.0F, static_cast<int>(i / 32) * 5 - 20);
+    x[i] = (i % 3 == 0 ? -1.0F : 1.0F) * values[i % 8] * scale;
+  }
+  EXPECT_EQ(decode(DType::kMXFP4, encode(DType::kMXFP4, x), x.size()), x);
+}
+
+TEST(Mxfp4, ThePowerOfTwoIsTheBetterOne) {
+  const std::vector<float> x = random_floats(9, 32 * 40, 0.7F);
+  const std::vector<float> y = decode(DType::kMXFP4, encode(DType::kMXFP4, x), x.size());
+  for (size_t start = 0; start < x.size(); start += 32) {
+    double best = 1e30;
+    double got = 0.0;
+    for (size_t i = start; i < start + 32; ++i)
+      got += std::pow(static_cast<double>(y[i] - x[i]), 2);
+    for (int exponent = -12; exponent < 4; ++exponent) {
+      double error = 0.0;
+      for (size_t i = start; i < start + 32; ++i) {
+        double least = 1e30;
+        for (const double value : {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0}) {
+          least = std::min(
+              least, std::fabs(std::ldexp(value, exponent) - std::fabs(static_cast<double>(x[i]))));
+        }
+        error += least * least;
+      }
+      best = std::min(best, error);
+    }
+    EXPECT_LE(got, best * 1.0001) << start;
+  }
 }
 
 TEST(Format, ZerosStayZeros) {

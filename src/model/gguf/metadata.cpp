@@ -222,6 +222,15 @@ std::string Value::text(size_t max_elements) const {
   return out;
 }
 
+std::span<const std::byte> Value::bytes() const {
+  if (element_ != ValueType::kString) {
+    return {data_, static_cast<size_t>(count_ * scalar_bytes(element_))};
+  }
+  const std::byte* end = data_;
+  for (uint64_t i = 0; i < count_; ++i) (void)take_string(&end);
+  return {data_, end};
+}
+
 const Value* Metadata::find(std::string_view key) const noexcept {
   const auto found = std::lower_bound(
       by_key_.begin(), by_key_.end(), key,

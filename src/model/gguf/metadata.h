@@ -54,6 +54,8 @@ class Value {
   /// As a person reads it. Arrays show their first `max_elements` and their length; malformed UTF-8
   /// and NUL become U+FFFD.
   [[nodiscard]] std::string text(size_t max_elements = 8) const;
+  /// As in the file, of an array without its type and length. Lives as long as the Metadata.
+  [[nodiscard]] std::span<const std::byte> bytes() const;
 
  private:
   friend class Metadata;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate quantize: writes a model with its weights in another type.
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "handles.h"
+#include "progress_bar.h"
+
+namespace cli {
+namespace {
+
+struct Quantize {
+  std::string in;
+  std::string out;
+  std::string type;
+};
+
+// What a signal handler may touch. The first Ctrl-C stops the work, which removes what is half
+// written; the second ends the program.
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void on_stop(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+int on_progress(void* bar, double share) {
+  static_cast<ProgressBar*>(bar)->update(share);
+  return interrupted;
+}
+
+void quantize(const Quantize& options) {
+  std::signal(SIGINT, on_stop);
+  std::signal(SIGTERM, on_stop);
+  {
+    ProgressBar bar("quantising");
+    gen_error error;
+    check(gen_model_quantize(options.in.c_str(), options.out.c_str(), options.type.c_str(),
+                             on_progress, &bar, &error),
+          error);
+  }
+  std::cout << options.out << ": " << std::filesystem::file_size(options.out) << " bytes\n";
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app) {
+  auto options = std::make_shared<Quantize>();
+  CLI::App* command = app.add_subcommand("quantize", "write a model with smaller weights");
+  command->add_option("IN", options->in, "GGUF file to read")->required();
+  command->add_option("OUT", options->out, "GGUF file to write")->required();
+  command->add_option("TYPE", options->type, "Q4_K_M, Q5_K_M, Q6_K, Q8_0, Q4_0, F16, BF16, F32 …")
+      ->required();
+  command->callback([options] { quantize(*options); });
+}
+
+}  // namespace cli

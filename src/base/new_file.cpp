@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// See new_file.h. The temporary name holds the process id; that and O_EXCL keep two writers of one
+// path apart, of which the last to finish wins.
+#include "base/new_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/io_error.h"
+
+namespace gen {
+namespace {
+
+constexpr int kMostTries = 100;
+constexpr size_t kStep = size_t{1} << 30;  // write() takes at most 2 GiB
+
+}  // namespace
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, std::string())),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+NewFile& NewFile::operator=(NewFile&& other) noexcept {
+  NewFile moved(std::move(other));
+  std::swap(path_, moved.path_);
+  std::swap(temporary_, moved.temporary_);
+  std::swap(descriptor_, moved.descriptor_);
+  return *this;
+}
+
+NewFile::~NewFile() { discard(); }
+
+void NewFile::discard() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+Result<NewFile> NewFile::create(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos) {
+    return error(Code::kIo, "cannot write '%.600s': not a file name", path.c_str());
+  }
+  NewFile file;
+  file.path_ = path;
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return io_error("write", path, EISDIR);
+    if (!S_ISREG(info.st_mode)) return io_error("write", path, ENODEV);
+    std::error_code failure;
+    const std::filesystem::path target = std::filesystem::canonical(path, failure);
+    if (failure) return io_error("write", path, failure.value());
+    file.path_ = target.string();
+  }
+  for (int attempt = 0; attempt < kMostTries; ++attempt) {
+    const std::string name =
+        file.path_ + "." + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".part";
+    file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file.descriptor_ >= 0) {
+      file.temporary_ = name;
+      return file;
+    }
+    if (errno != EEXIST) return io_error("write", path, errno);
+  }
+  return io_error("write", path, EEXIST);
+}
+
+Status NewFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kStep));
+    if (done < 0) {
+      if (errno == EINTR) continue;
+      return io_error("write", path_, errno);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(done));
+  }
+  return {};
+}
+
+Status NewFile::finish() {
+  if (::fsync(descriptor_) != 0) return io_error("write", path_, errno);
+  // Some file systems tell of a full disk only now.
+  if (::close(std::exchange(descriptor_, -1)) != 0) return io_error("write", path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error("write", path_, errno);
+  temporary_.clear();
+  return {};
+}
+
+}  // namespace gen

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// See gguf_writer.h.
+#include "model/gguf/gguf_writer.h"
+
+#include <cstring>
+
+#include "base/checked.h"
+#include "model/gguf/byte_reader.h"
+
+namespace gen::gguf {
+namespace {
+
+template <typename T>
+void append_value(std::string* out, T value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  out->append(bytes, sizeof value);
+}
+
+void append_text(std::string* out, std::string_view text) {
+  append_value(out, static_cast<uint64_t>(text.size()));
+  out->append(text);
+}
+
+}  // namespace
+
+void HeaderWriter::copy(const Value& entry) {
+  ++entries_;
+  append_text(&metadata_, entry.key());
+  append_value(&metadata_, static_cast<uint32_t>(entry.type()));
+  if (entry.type() == ValueType::kArray) {
+    append_value(&metadata_, static_cast<uint32_t>(entry.element_type()));
+    append_value(&metadata_, entry.count());
+  }
+  const auto bytes = entry.bytes();
+  metadata_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+void HeaderWriter::set_u32(std::string_view key, uint32_t value) {
+  ++entries_;
+  append_text(&metadata_, key);
+  append_value(&metadata_, static_cast<uint32_t>(ValueType::kU32));
+  append_value(&metadata_, value);
+}
+
+bool HeaderWriter::add_tensor(const TensorInfo& like, DType type) {
+  uint64_t bytes = 0;
+  const auto row = static_cast<uint64_t>(like.shape[0]);
+  if (!dtype_row_bytes(type, row, &bytes)) return false;
+  if (!checked_mul(bytes, static_cast<uint64_t>(like.elements()) / row, &bytes)) return false;
+  ++tensors_;
+  append_text(&infos_, like.name);
+  append_value(&infos_, static_cast<uint32_t>(like.n_dims));
+  for (int i = 0; i < like.n_dims; ++i) {
+    append_value(&infos_, static_cast<uint64_t>(like.shape[static_cast<size_t>(i)]));
+  }
+  append_value(&infos_, static_cast<uint32_t>(type));
+  append_value(&infos_, data_bytes_);
+  return checked_add(bytes, padding(bytes), &bytes) &&
+         checked_add(data_bytes_, bytes, &data_bytes_);
+}
+
+std::string HeaderWriter::finish() const {
+  constexpr uint32_t kVersion = 3;
+  std::string out = "GGUF";
+  append_value(&out, kVersion);
+  append_value(&out, tensors_);
+  append_value(&out, entries_);
+  out += metadata_;
+  out += infos_;
+  out.resize(out.size() + static_cast<size_t>(padding(out.size())));
+  return out;
+}
+
+}  // namespace gen::gguf

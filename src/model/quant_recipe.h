@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensor of a model becomes which type when the model is quantised. A recipe has a name that
+// users of GGUF files know; tensors that matter more, or that a type cannot hold, get another one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/gguf/gguf_file.h"
+#include "tensor/dtype.h"
+
+namespace gen::model {
+
+struct QuantRecipe {
+  const char* name;    // "Q4_K_M"
+  DType base;          // of matrices
+  DType head;          // of the output matrix, or of the embedding that serves as one
+  DType more;          // of attn_v and ffn_down in some layers
+  uint32_t file_type;  // general.file_type
+};
+
+/// nullptr for a name that is none.
+const QuantRecipe* find_recipe(std::string_view name) noexcept;
+/// All names, "F32, F16, …", for messages.
+std::string recipe_names();
+
+/// What a recipe makes of the tensors of one file.
+class TypeChooser {
+ public:
+  TypeChooser(const QuantRecipe& recipe, const gguf::GgufFile& file);
+
+  /// Vectors become F32 and matrices what the recipe says, or the nearest type that rows of their
+  /// length can be stored as. What is not a weight (integers, F64) stays as it is, and so do types
+  /// without a codec, which the caller must refuse.
+  [[nodiscard]] DType choose(const gguf::TensorInfo& tensor) const;
+
+ private:
+  const QuantRecipe& recipe_;
+  bool tied_;
+  int64_t layers_ = 0;
+};
+
+}  // namespace gen::model

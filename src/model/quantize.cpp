@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// See quantize.h. Tensors are cut into pieces of a million weights, each decoded, looked through
+// and encoded by all threads, then written.
+#include "model/quantize.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/gguf/gguf_writer.h"
+#include "quant/format.h"
+
+namespace gen::model {
+namespace {
+
+constexpr int64_t kPiece = int64_t{1} << 20;  // weights; a multiple of every block
+constexpr int64_t kGrain = 256;               // weights: the same
+constexpr uint32_t kQuantizationVersion = 2;
+constexpr uint32_t kDefaultAlignment = 32;
+
+bool says_split(std::string_view key) noexcept { return key.starts_with("split."); }
+bool is_set_anew(std::string_view key) noexcept {
+  return key == "general.file_type" || key == "general.quantization_version";
+}
+
+/// Bytes of `elements` weights, which are whole blocks.
+size_t bytes_of(DType type, int64_t elements) noexcept {
+  const DTypeInfo* info = dtype_info(type);
+  return static_cast<size_t>(elements / info->block_elements) * info->block_bytes;
+}
+
+class Quantizer {
+ public:
+  Quantizer(const gguf::GgufFile& file, ThreadPool& pool,
+            const std::function<bool(double)>& progress, NewFile& out)
+      : file_(file), pool_(pool), progress_(progress), out_(out) {}
+
+  Status run(const QuantRecipe& recipe) {
+    const TypeChooser chooser(recipe, file_);
+    GEN_ASSIGN(const uint32_t alignment,
+               file_.metadata().get_u32("general.alignment", kDefaultAlignment));
+    gguf::HeaderWriter header(alignment);
+    for (const gguf::Value& entry : file_.metadata().entries()) {
+      if (!says_split(entry.key()) && !is_set_anew(entry.key())) header.copy(entry);
+    }
+    header.set_u32("general.file_type", recipe.file_type);
+    header.set_u32("general.quantization_version", kQuantizationVersion);
+    std::vector<DType> types;
+    for (const gguf::TensorInfo& tensor : file_.tensors()) {
+      types.push_back(chooser.choose(tensor));
+      GEN_TRY(check_type(tensor));
+      if (!header.add_tensor(tensor, types.back())) {
+        return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
+      }
+      total_ += tensor.data.size();
+    }
+    const std::string before_data = header.finish();
+    GEN_TRY(out_.write(std::as_bytes(std::span(before_data))));
+    GEN_TRY(report());
+    for (size_t i = 0; i < types.size(); ++i) {
+      const gguf::TensorInfo& tensor = file_.tensors()[i];
+      size_t bytes = tensor.data.size();
+      if (types[i] == tensor.type) {
+        GEN_TRY(copy(tensor));
+      } else {
+        GEN_TRY(encode(tensor, types[i]));
+        bytes = bytes_of(types[i], tensor.elements());
+      }
+      GEN_TRY(out_.write(std::vector<std::byte>(static_cast<size_t>(header.padding(bytes)))));
+      file_.drop_pages(tensor);
+    }
+    return {};
+  }
+
+ private:
+  static Status check_type(const gguf::TensorInfo& tensor) {
+    switch (tensor.type) {
+      case DType::kI8:
+      case DType::kI16:
+      case DType::kI32:
+      case DType::kI64:
+      case DType::kF64:
+        return {};
+      default:
+        break;
+    }
+    if (quant::find_format(tensor.type) != nullptr) return {};
+    return error(Code::kUnsupported, "tensor %s has type %s, which is not supported",
+                 tensor.name.c_str(), dtype_name(tensor.type));
+  }
+
+  Status report() {
+    const double share =
+        total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0;
+    if (!progress_ || progress_(share)) return {};
+    return error(Code::kCancelled, "cancelled while quantising");
+  }
+
+  Status advance(size_t bytes_read) {
+    done_ += bytes_read;
+    return report();
+  }
+
+  Status copy(const gguf::TensorInfo& tensor) {
+    constexpr size_t kStep = size_t{1} << 22;
+    for (size_t at = 0; at < tensor.data.size(); at += kStep) {
+      const auto piece = tensor.data.subspan(at, std::min(kStep, tensor.data.size() - at));
+      GEN_TRY(out_.write(piece));
+      GEN_TRY(advance(piece.size()));
+    }
+    return {};
+  }
+
+  Status encode(const gguf::TensorInfo& tensor, DType type) {
+    const quant::Format& from = *quant::find_format(tensor.type);
+    const quant::Format& to = *quant::find_format(type);
+    const int64_t elements = tensor.elements();
+    for (int64_t first = 0; first < elements; first += kPiece) {
+      const int64_t count = std::min(kPiece, elements - first);
+      weights_.resize(static_cast<size_t>(count));
+      blocks_.resize(bytes_of(type, count));
+      const std::byte* source = tensor.data.data() + bytes_of(tensor.type, first);
+      std::atomic<int64_t> bad{elements};
+      pool_.run([&](int32_t part) {
+        const IndexRange range = split_range(count, kGrain, pool_.size(), part);
+        const int64_t n = range.end - range.begin;
+        if (n <= 0) return;
+        float* weights = weights_.data() + range.begin;
+        from.decode(source + bytes_of(tensor.type, range.begin), weights, n);
+        for (int64_t i = 0; i < n; ++i) {
+          if (std::isfinite(weights[i])) continue;
+          int64_t known = bad.load();
+          const int64_t index = first + range.begin + i;
+          while (index < known && !bad.compare_exchange_weak(known, index)) {
+          }
+          return;
+        }
+        to.encode(weights, blocks_.data() + bytes_of(type, range.begin), n);
+      });
+      if (const int64_t index = bad.load(); index < elements) {
+        return error(Code::kFormat, "tensor %s: weight %lld is not finite", tensor.name.c_str(),
+                     static_cast<long long>(index));
+      }
+      GEN_TRY(out_.write(blocks_));
+      GEN_TRY(advance(bytes_of(tensor.type, count)));
+    }
+    return {};
+  }
+
+  const gguf::GgufFile& file_;
+  ThreadPool& pool_;
+  const std::function<bool(double)>& progress_;
+  NewFile& out_;
+  uint64_t total_ = 0;  // bytes of all tensors, as they are read
+  uint64_t done_ = 0;
+  std::vector<float> weights_;
+  std::vector<std::byte> blocks_;
+};
+
+}  // namespace
+
+Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
+                const std::function<bool(double)>& progress, NewFile& out) {
+  return Quantizer(file, pool, progress, out).run(recipe);
+}
+
+}  // namespace gen::model

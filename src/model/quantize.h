@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantising a model: a GGUF file of other types for the weights of one that is open. What is in
+// memory is a few megabytes, whatever the size of the model.
+#pragma once
+
+#include <functional>
+
+#include "base/new_file.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "model/gguf/gguf_file.h"
+#include "model/quant_recipe.h"
+
+namespace gen::model {
+
+/// Writes all of the new file to `out` and leaves finishing it to the caller. The bytes depend on
+/// the model and the recipe alone, not on the number of threads. Metadata is kept, but for the file
+/// type and version of quantisation, which are set, and what says that the model was split.
+/// `progress` is called on this thread with 0..1, ascending; false cancels.
+/// Errors: kIo; kFormat for a weight that is not finite; kUnsupported for a type without a codec;
+/// kCancelled.
+Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
+                const std::function<bool(double)>& progress, NewFile& out);
+
+}  // namespace gen::model

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen_model_quantize of model.h: every refusal, nothing left behind, a model that runs. */
+#include "api_test.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+static char folder[] = "/tmp/quantize_XXXXXX";
+static char out[sizeof folder + 32];
+
+static int make_folder(void** state) {
+  (void)state;
+  if (mkdtemp(folder) == NULL) return -1;
+  snprintf(out, sizeof out, "%s/out.gguf", folder);
+  return 0;
+}
+
+static int remove_folder(void** state) {
+  (void)state;
+  remove(out);
+  return rmdir(folder);
+}
+
+static int count_files(void) {
+  int count = 0;
+  DIR* open_folder = opendir(folder);
+  assert_non_null(open_folder);
+  while (readdir(open_folder) != NULL) ++count;
+  closedir(open_folder);
+  return count - 2; /* without . and .. */
+}
+
+struct Watch {
+  int calls;
+  int stop_at; /* the call that cancels, from 1; 0 for none */
+  double last;
+};
+
+static int watch_progress(void* user, double share) {
+  struct Watch* watch = user;
+  assert_true(share >= watch->last && share <= 1.0);
+  watch->last = share;
+  return ++watch->calls == watch->stop_at;
+}
+
+static void refuses_bad_arguments(void** state) {
+  (void)state;
+  assert_fails(gen_model_quantize(NULL, out, "Q8_0", NULL, NULL, &error), bad, "in", error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, NULL, "Q8_0", NULL, NULL, &error), bad, "out",
+               error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, out, NULL, NULL, NULL, &error), bad, "type", error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, out, "Q7_X", NULL, NULL, &error), bad, "Q4_K_M",
+               error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, out, "q8_0", NULL, NULL, &error), bad, "q8_0",
+               error);
+  assert_int_equal(gen_model_quantize(NULL, NULL, NULL, NULL, NULL, NULL), bad);
+  assert_int_equal(count_files(), 0);
+}
+
+static void refuses_to_write_over_what_it_reads(void** state) {
+  (void)state;
+  char link[sizeof out];
+  snprintf(link, sizeof link, "%s/link.gguf", folder);
+  assert_int_equal(symlink(DRAFT_MODEL, link), 0);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, DRAFT_MODEL, "Q4_0", NULL, NULL, &error), bad,
+               "draft.gguf", error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, link, "Q4_0", NULL, NULL, &error), bad, "link.gguf",
+               error);
+  remove(link);
+}
+
+static void refuses_bad_files(void** state) {
+  (void)state;
+  assert_fails(gen_model_quantize("no/such.gguf", out, "Q8_0", NULL, NULL, &error), GEN_ERROR_IO,
+               "no/such.gguf", error);
+  assert_fails(gen_model_quantize(GEN_TEST_SOURCE_DIR, out, "Q8_0", NULL, NULL, &error),
+               GEN_ERROR_IO, "directory", error);
+  assert_fails(gen_model_quantize(GEN_TEST_SOURCE_DIR "/LICENSE", out, "Q8_0", NULL, NULL, &error),
+               GEN_ERROR_FORMAT, "LICENSE", error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, "no/such/out.gguf", "Q8_0", NULL, NULL, &error),
+               GEN_ERROR_IO, "no/such/out.gguf", error);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, folder, "Q8_0", NULL, NULL, &error), GEN_ERROR_IO,
+               "directory", error);
+  assert_int_equal(count_files(), 0);
+}
+
+static void a_full_disk_leaves_nothing(void** state) {
+  (void)state;
+  struct rlimit old;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  struct rlimit low = old;
+  low.rlim_cur = 200000; /* stands for the end of the disk, in the middle of the tensors */
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+  const gen_status status = gen_model_quantize(DRAFT_MODEL, out, "F32", NULL, NULL, &error);
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, SIG_DFL);
+  assert_int_equal(status, GEN_ERROR_IO);
+  assert_non_null(strstr(error.message, "out.gguf"));
+  assert_int_equal(count_files(), 0);
+}
+
+static void cancels_at_every_call(void** state) {
+  (void)state;
+  struct Watch whole = {0, 0, 0.0};
+  assert_ok(gen_model_quantize(DRAFT_MODEL, out, "Q4_0", watch_progress, &whole, &error), error);
+  assert_true(whole.calls > 5);
+  assert_true(whole.last == 1.0);
+  assert_int_equal(count_files(), 1);
+  remove(out);
+  for (int stop = 1; stop <= whole.calls; ++stop) {
+    struct Watch watch = {0, stop, 0.0};
+    assert_fails(gen_model_quantize(DRAFT_MODEL, out, "Q4_0", watch_progress, &watch, &error),
+                 GEN_ERROR_CANCELLED, "cancelled", error);
+    assert_int_equal(watch.calls, stop);
+    assert_int_equal(count_files(), 0);
+  }
+}
+
+/* Logits after a fixed token. */
+static float* logits_of(const gen_model* model, size_t* n) {
+  const gen_model_config* config = gen_model_get_config(model);
+  *n = (size_t)gen_model_config_vocab_size(config);
+  float* logits = malloc(*n * sizeof *logits);
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_new(gen_model_config_num_layers(config), 8, &cache, &error), error);
+  const int32_t tokens[] = {1, 300, 301};
+  assert_ok(gen_model_forward(model, tokens, 3, cache, logits, *n, &error), error);
+  kv_cache_free(cache);
+  return logits;
+}
+
+static void every_type_runs_and_keeps_the_metadata(void** state) {
+  (void)state;
+  /* The least share of the square of the logits that may be error: much, where bits are few. */
+  const struct {
+    const char* type;
+    double most;
+  } rows[] = {{"F32", 1e-3},    {"F16", 1e-3},   {"BF16", 1e-2}, {"Q8_0", 1e-3},  {"Q6_K", 2e-2},
+              {"Q5_K_M", 5e-2}, {"Q5_1", 5e-2},  {"Q5_0", 5e-2}, {"Q4_K_M", 0.2}, {"Q4_1", 0.2},
+              {"Q4_0", 0.2},    {"IQ4_NL", 0.2}, {"IQ4_XS", 0.2}};
+  gen_model* model = load_draft();
+  size_t n = 0;
+  float* wanted = logits_of(model, &n);
+  double size = 0;
+  for (size_t i = 0; i < n; ++i) size += (double)wanted[i] * (double)wanted[i];
+  for (size_t row = 0; row < sizeof rows / sizeof *rows; ++row) {
+    assert_ok(gen_model_quantize(DRAFT_MODEL, out, rows[row].type, NULL, NULL, &error), error);
+    assert_int_equal(count_files(), 1);
+    gen_model* made = NULL;
+    assert_ok(gen_model_load(out, NULL, &made, &error), error);
+    size_t same = 0;
+    float* got = logits_of(made, &same);
+    assert_int_equal(same, n);
+    double miss = 0;
+    for (size_t i = 0; i < n; ++i) miss += pow((double)got[i] - (double)wanted[i], 2);
+    if (!(miss <= rows[row].most * size)) {
+      fail_msg("%s: error %g of the logits", rows[row].type, miss / size);
+    }
+    /* All keys of the model, and their values but for the two that are set. */
+    for (size_t i = 0; i < gen_model_metadata_count(model); ++i) {
+      const char* key = gen_model_metadata_key(model, i);
+      char before[512];
+      char after[512];
+      size_t length = 0;
+      assert_ok(gen_model_metadata_value(model, key, before, sizeof before, &length, &error),
+                error);
+      assert_ok(gen_model_metadata_value(made, key, after, sizeof after, &length, &error), error);
+      if (strcmp(key, "general.file_type") != 0 &&
+          strcmp(key, "general.quantization_version") != 0) {
+        assert_string_equal(after, before);
+      }
+    }
+    free(got);
+    gen_model_free(made);
+  }
+  free(wanted);
+  gen_model_free(model);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(refuses_bad_arguments),
+      cmocka_unit_test(refuses_to_write_over_what_it_reads),
+      cmocka_unit_test(refuses_bad_files),
+      cmocka_unit_test(a_full_disk_leaves_nothing),
+      cmocka_unit_test(cancels_at_every_call),
+      cmocka_unit_test(every_type_runs_and_keeps_the_metadata),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
