@@ -91,6 +91,9 @@ class Bencher {
     model_ = load_model(choice);
     description_ = nlohmann::json::parse(
         text_of([&](auto... out) { return gen_model_describe(model_.get(), out...); }));
+    BenchCase deepest = options.shape;
+    deepest.depth = *std::max_element(options.depths.begin(), options.depths.end());
+    check_context(model_, deepest);
     threads_ = description_.at("threads");
     peaks_ = measure_peaks(threads_, description_);
     gen_error error;
@@ -136,8 +139,9 @@ class Bencher {
     std::cout << format(
         "%s: %.1f MB of weights read per token; %d thread%s read%s %.1f GB/s, %s %.0f "
         "GOP/s",
-        name().c_str(), static_cast<double>(stream_) / 1e6, threads_, peaks_.bandwidth / 1e9,
-        peaks_.products.c_str(), peaks_.operations / 1e9);
+        name().c_str(), static_cast<double>(stream_) / 1e6, threads_, threads_ == 1 ? "" : "s",
+        threads_ == 1 ? "s" : "", peaks_.bandwidth / 1e9, peaks_.products.c_str(),
+        peaks_.operations / 1e9);
     if (peaks_.ceiling > 0 && peaks_.ceiling < 1) {
       std::cout << format(", of which block scales leave %.0f %%", peaks_.ceiling * 100);
     }

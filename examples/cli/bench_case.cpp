@@ -24,14 +24,9 @@ class Runner {
       : model_(model), bench_(bench) {
     const gen_model_config* config = gen_model_get_config(model.get());
     vocab_ = gen_model_config_vocab_size(config);
-    const int64_t needed = int64_t{bench.depth} + bench.prompt + bench.tokens;
-    if (const int32_t context = gen_model_config_max_seq_len(config); needed > context) {
-      throw Failure("depth " + std::to_string(bench.depth) + ", prompt " +
-                    std::to_string(bench.prompt) + " and " + std::to_string(bench.tokens) +
-                    " tokens do not fit the context of " + std::to_string(context));
-    }
+    const int32_t needed = bench.depth + bench.prompt + bench.tokens;
     logits_.resize(static_cast<size_t>(vocab_) * static_cast<size_t>(bench.batch));
-    caches_.push_back(make_cache(model, choice, static_cast<int32_t>(needed)));
+    caches_.push_back(make_cache(model, choice, needed));
     if (bench.depth > 0) feed(made_up(bench.depth), nullptr);
   }
 
@@ -136,6 +131,16 @@ ProfilePart profile_of(const std::string& title, int32_t repeat, double passes,
 }
 
 }  // namespace
+
+void check_context(const Model& model, const BenchCase& bench) {
+  const gen_model_config* config = gen_model_get_config(model.get());
+  const int64_t needed = int64_t{bench.depth} + bench.prompt + bench.tokens;
+  if (const int32_t context = gen_model_config_max_seq_len(config); needed > context) {
+    throw Failure("depth " + std::to_string(bench.depth) + ", prompt " +
+                  std::to_string(bench.prompt) + " and " + std::to_string(bench.tokens) +
+                  " tokens do not fit the context of " + std::to_string(context));
+  }
+}
 
 Measurement measure(const Model& model, const ModelChoice& choice, const BenchCase& bench,
                     bool with_profiles) {

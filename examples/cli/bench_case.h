@@ -34,8 +34,10 @@ struct Measurement {
   std::vector<ProfilePart> profiles;  // prefill and decode, if asked for
 };
 
-/// One run that is not counted warms up and counts the work. Throws a Failure if the model's
-/// context is too short.
+/// Throws a Failure if the model's context is too short.
+void check_context(const Model& model, const BenchCase& bench);
+
+/// One run that is not counted warms up and counts the work. The case must fit the context.
 Measurement measure(const Model& model, const ModelChoice& choice, const BenchCase& bench,
                     bool with_profiles);
 
