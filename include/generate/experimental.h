@@ -76,7 +76,8 @@ GEN_API size_t gen_profile_count(const gen_profile *profile);
 
 /**
  * Name of an instruction, borrowed from the profile until its next use: the operation and, after a space, the
- * weights it multiplies (joined by '+') or its layer, "linear blk.0.ffn_down.weight". NULL outside [0, count).
+ * weights it multiplies (joined by '+') or its layer, "linear blk.0.ffn_down.weight"; empty for an instruction
+ * that has not run. NULL outside [0, count).
  *
  * Threads: one at a time per profile.
  * Since:   0.1
@@ -88,7 +89,8 @@ GEN_API const char *gen_profile_name(const gen_profile *profile, size_t index);
  * (weights, or keys and values); "operations" (two for each product that is summed, as in gen_measure_peaks).
  *
  * @param value  receives the figure; 0 on failure.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_OUT_OF_RANGE for the index.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_OUT_OF_RANGE for the index;
+ *         GEN_ERROR_OUT_OF_MEMORY if a pass had none for the profile, which then lacks something.
  * Threads: one at a time per profile.
  * Since:   0.1
  */

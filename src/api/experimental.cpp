@@ -67,10 +67,8 @@ gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tok
       return {Code::kInvalidArgument, "the profile belongs to another model"};
     }
     profile->model = model->parts;
-    GEN_TRY(gen::api::forward_rows(*model, {tokens, n_rows}, sequences, wants_logits,
-                                   {caches, n_caches}, logits, capacity, &profile->impl));
-    if (profile->impl.incomplete()) return {Code::kOutOfMemory, "no memory for the profile"};
-    return {};
+    return gen::api::forward_rows(*model, {tokens, n_rows}, sequences, wants_logits,
+                                  {caches, n_caches}, logits, capacity, &profile->impl);
   });
 }
 
@@ -90,6 +88,9 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
     GEN_TRY(not_null(profile, "profile"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
+    if (profile->impl.incomplete()) {
+      return {Code::kOutOfMemory, "a pass had no memory for the profile, which is incomplete"};
+    }
     const auto entries = profile->impl.entries();
     if (index >= entries.size()) {
       return gen::error(Code::kOutOfRange, "instruction %zu of %zu", index, entries.size());
