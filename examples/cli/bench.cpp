@@ -1,131 +1,245 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate bench: prefill and decode speed, beside the memory bandwidth measured in the same run.
-// One run that is not counted warms up. The prompt's token ids are made up, since speed does not
-// depend on them.
+// generate bench: speed of prefill and decode, beside what the machine could do, measured in the
+// same run. Shares count the weights that are multiplied: not the embedding, the head once for each
+// row that wants logits, and nothing for rows that no result depends on.
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bench_case.h"
+#include "bench_peaks.h"
+#include "bench_profile.h"
 #include "model_file.h"
+#include "text_format.h"
 
 namespace cli {
 namespace {
 
 struct Bench {
   ModelChoice model;
-  int32_t prompt = 128;
-  int32_t tokens = 32;
-  int32_t repeat = 3;
+  std::vector<int32_t> threads;
+  std::vector<int32_t> depths = {0};
+  std::vector<int32_t> batches = {1};
+  BenchCase shape;
   bool json = false;
+  bool profile = false;
+  std::string svg;
 };
 
-struct Speeds {
-  double prefill = 0;
-  double decode = 0;
+/// One kind of pass, its runs summed up and set against the peaks.
+struct Speed {
+  std::vector<double> runs;  // tokens per second, ascending
+  double bandwidth = 0;      // bytes per second, of weights and cache
+  double weights_share = 0;  // of the read bandwidth, weights alone
+  double read_share = 0;     // of the read bandwidth
+  double operations = 0;     // per second, of weights
+  double peak_share = 0;
+  double ceiling_share = 0;
+
+  [[nodiscard]] double median() const {
+    const size_t half = runs.size() / 2;
+    return runs.size() % 2 == 1 ? runs[half] : (runs[half - 1] + runs[half]) / 2;
+  }
 };
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+/// `tokens` a pass takes with `work`.
+Speed summed_up(std::vector<double> runs, double tokens, const Work& work, const Peaks& peaks) {
+  Speed speed;
+  std::sort(runs.begin(), runs.end());
+  speed.runs = std::move(runs);
+  const double passes = speed.median() / tokens;  // per second
+  speed.bandwidth = (work.weight_bytes + work.cache_bytes) * passes;
+  speed.weights_share = work.weight_bytes * passes / peaks.bandwidth;
+  speed.read_share = speed.bandwidth / peaks.bandwidth;
+  speed.operations = work.operations * passes;
+  speed.peak_share = speed.operations / peaks.operations;
+  speed.ceiling_share = peaks.ceiling > 0 ? speed.peak_share / peaks.ceiling : 0;
+  return speed;
 }
 
-Speeds measure(const Model& model, const Bench& options, std::vector<float>& logits) {
-  const Cache cache = make_cache(model, options.model, options.prompt + options.tokens);
-  const auto vocab = static_cast<int32_t>(logits.size());
-  std::vector<int32_t> prompt;
-  for (int32_t i = 0; i < options.prompt; ++i) {
-    prompt.push_back(static_cast<int32_t>((int64_t{i} * 7919 + 13) % std::min(vocab, 30000)));
+void print_row(int32_t threads, const BenchCase& shape, const std::string& what,
+               const Speed& speed) {
+  std::cout << format("%7d %7d %6d  %-12s %10.2f %20s %7s %8s %8s %8s %11s\n", threads, shape.depth,
+                      shape.batch, what.c_str(), speed.median(),
+                      format("%.2f to %.2f", speed.runs.front(), speed.runs.back()).c_str(),
+                      number(speed.bandwidth / 1e9).c_str(), percent(speed.read_share).c_str(),
+                      number(speed.operations / 1e9).c_str(), percent(speed.peak_share).c_str(),
+                      percent(speed.ceiling_share).c_str())
+            << std::flush;
+}
+
+nlohmann::ordered_json speed_json(const Speed& speed) {
+  return {{"median", speed.median()},
+          {"min", speed.runs.front()},
+          {"max", speed.runs.back()},
+          {"gbs", speed.bandwidth / 1e9},
+          {"bandwidth_share", speed.read_share},
+          {"gops", speed.operations / 1e9},
+          {"peak_share", speed.peak_share},
+          {"ceiling_share", speed.ceiling_share}};
+}
+
+/// The model with one number of threads.
+class Bencher {
+ public:
+  Bencher(const Bench& options, int32_t threads) : options_(options) {
+    ModelChoice choice = options.model;
+    choice.threads = threads;
+    model_ = load_model(choice);
+    description_ = nlohmann::json::parse(
+        text_of([&](auto... out) { return gen_model_describe(model_.get(), out...); }));
+    BenchCase deepest = options.shape;
+    deepest.depth = *std::max_element(options.depths.begin(), options.depths.end());
+    check_context(model_, deepest);
+    threads_ = description_.at("threads");
+    peaks_ = measure_peaks(threads_, description_);
+    gen_error error;
+    check(gen_model_memory(model_.get(), "stream", &stream_, &error), error);
+    if (!options.json) print_peaks();
   }
-  gen_error error;
-  Speeds speeds;
-  auto start = std::chrono::steady_clock::now();
-  check(gen_model_forward(model.get(), prompt.data(), prompt.size(), cache.get(), logits.data(),
-                          logits.size(), &error),
-        error);
-  speeds.prefill = options.prompt / seconds_since(start);
-  start = std::chrono::steady_clock::now();
-  for (int32_t i = 0; i < options.tokens; ++i) {
-    const auto best =
-        static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-    check(
-        gen_model_forward(model.get(), &best, 1, cache.get(), logits.data(), logits.size(), &error),
-        error);
+
+  void run(int32_t depth, int32_t batch) {
+    BenchCase shape = options_.shape;
+    shape.depth = depth;
+    shape.batch = batch;
+    const bool profiles = options_.profile || !options_.svg.empty();
+    const Measurement measured = measure(model_, options_.model, shape, profiles);
+    const Speed prefill = summed_up(measured.prefill, shape.prompt, measured.prefill_work, peaks_);
+    const Speed decode = summed_up(measured.decode, shape.batch, measured.decode_work, peaks_);
+    if (options_.json) {
+      print_json(shape, measured, prefill, decode);
+    } else {
+      print_row(threads_, shape, "prefill " + std::to_string(shape.prompt), prefill);
+      print_row(threads_, shape, "decode " + std::to_string(shape.tokens), decode);
+      if (options_.profile) {
+        for (const ProfilePart& part : measured.profiles) {
+          std::cout << "\n" << profile_table(part, peaks_) << std::flush;
+        }
+        std::cout << "\n";
+      }
+    }
+    if (!options_.svg.empty()) {
+      write_profile_svg(
+          options_.svg,
+          name() + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads"),
+          measured.profiles, peaks_);
+    }
   }
-  speeds.decode = options.tokens / seconds_since(start);
-  return speeds;
-}
 
-double peak(int32_t threads, const char* what) {
-  double value = 0;
-  gen_error error;
-  check(gen_measure_peaks(threads, what, &value, &error), error);
-  return value;
-}
+ private:
+  [[nodiscard]] std::string name() const {
+    const std::string given = description_.value("name", "");
+    return given.empty() ? find_file(options_.model.path, "story.gguf") : given;
+  }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+  void print_peaks() const {
+    std::cout << format(
+        "%s: %.1f MB of weights read per token; %d thread%s read%s %.1f GB/s, %s %.0f "
+        "GOP/s",
+        name().c_str(), static_cast<double>(stream_) / 1e6, threads_, threads_ == 1 ? "" : "s",
+        threads_ == 1 ? "s" : "", peaks_.bandwidth / 1e9, peaks_.products.c_str(),
+        peaks_.operations / 1e9);
+    if (peaks_.ceiling > 0 && peaks_.ceiling < 1) {
+      std::cout << format(", of which block scales leave %.0f %%", peaks_.ceiling * 100);
+    }
+    std::cout << format("\n%7s %7s %6s  %-12s %10s %20s %7s %8s %8s %8s %11s\n", "threads", "depth",
+                        "batch", "test", "tokens/s", "min to max", "GB/s", "of read", "GOP/s",
+                        "of peak", "of ceiling");
+  }
+
+  void print_json(const BenchCase& shape, const Measurement& measured, const Speed& prefill,
+                  const Speed& decode) const {
+    nlohmann::ordered_json out = {
+        {"engine", std::string("libgenerate ") + gen_version()},
+        {"model", find_file(options_.model.path, "story.gguf")},
+        {"threads", threads_},
+        {"prompt", shape.prompt},
+        {"gen", shape.tokens},
+        {"kv", options_.model.kv},
+        {"prefill_tps", measured.prefill},
+        {"decode_tps", measured.decode},
+        {"read_bandwidth_gbs", peaks_.bandwidth / 1e9},
+        {"stream_bytes_per_token", stream_},
+        {"decode_bandwidth_share", decode.weights_share},
+        {"depth", shape.depth},
+        {"batch", shape.batch},
+        {"cpu", nlohmann::json::parse(text_of(gen_build_info)).value("cpu", "")},
+        {"weight_types", description_.at("weight_types")},
+        {"products_per_token", measured.decode_work.operations / 2 / shape.batch},
+        {"cache_bytes_per_step", measured.decode_work.cache_bytes},
+        {"peak", peaks_.products},
+        {"peak_gops", peaks_.operations / 1e9},
+        {"scale_ceiling", peaks_.ceiling},
+        {"prefill", speed_json(prefill)},
+        {"decode", speed_json(decode)}};
+    if (options_.profile) {
+      out["profile"] = {{"prefill", profile_json(measured.profiles[0], peaks_)},
+                        {"decode", profile_json(measured.profiles[1], peaks_)}};
+    }
+    std::cout << out.dump() << std::endl;
+  }
+
+  const Bench& options_;
+  Model model_;
+  nlohmann::json description_;
+  int32_t threads_ = 0;
+  Peaks peaks_;
+  size_t stream_ = 0;
+};
 
 void bench(const Bench& options) {
-  const double bandwidth = peak(options.model.threads, "read_bandwidth");
-  const Model model = load_model(options.model);
-  const gen_model_config* config = gen_model_get_config(model.get());
-  std::vector<float> logits(static_cast<size_t>(gen_model_config_vocab_size(config)));
-  std::vector<double> prefill;
-  std::vector<double> decode;
-  for (int32_t run = 0; run <= options.repeat; ++run) {
-    const Speeds speeds = measure(model, options, logits);
-    if (run == 0) continue;
-    prefill.push_back(speeds.prefill);
-    decode.push_back(speeds.decode);
+  if (!options.svg.empty() &&
+      options.depths.size() * options.batches.size() * std::max<size_t>(options.threads.size(), 1) >
+          1) {
+    throw Failure("--profile-svg draws one case: give one depth, one batch, one number of threads");
   }
-  size_t stream = 0;
-  gen_error error;
-  check(gen_model_memory(model.get(), "stream", &stream, &error), error);
-  const double share = static_cast<double>(stream) * median(decode) / bandwidth;
-  if (options.json) {
-    std::cout << nlohmann::ordered_json{{"engine", std::string("libgenerate ") + gen_version()},
-                                        {"model", find_file(options.model.path, "story.gguf")},
-                                        {"threads", options.model.threads},
-                                        {"prompt", options.prompt},
-                                        {"gen", options.tokens},
-                                        {"kv", options.model.kv},
-                                        {"prefill_tps", prefill},
-                                        {"decode_tps", decode},
-                                        {"read_bandwidth_gbs", bandwidth / 1e9},
-                                        {"stream_bytes_per_token", stream},
-                                        {"decode_bandwidth_share", share}}
-                     .dump()
-              << "\n";
-    return;
+  const std::vector<int32_t> threads =
+      options.threads.empty() ? std::vector<int32_t>{0} : options.threads;
+  for (const int32_t count : threads) {
+    Bencher bencher(options, count);
+    for (const int32_t depth : options.depths) {
+      for (const int32_t batch : options.batches) bencher.run(depth, batch);
+    }
   }
-  std::cout << "prefill " << median(prefill) << " tokens/s, decode " << median(decode)
-            << " tokens/s (medians of " << options.repeat << "); "
-            << static_cast<double>(stream) / 1e6 << " MB of weights read per token, " << share * 100
-            << "% of the " << bandwidth / 1e9 << " GB/s read bandwidth\n";
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app) {
   auto options = std::make_shared<Bench>();
-  CLI::App* command = app.add_subcommand("bench", "measure prefill and decode speed");
-  add_model_options(*command, options->model);
+  CLI::App* command =
+      app.add_subcommand("bench", "measure prefill and decode speed against this machine's peaks");
+  add_file_options(*command, options->model);
   add_kv_option(*command, options->model);
-  command->add_option("-p,--prompt", options->prompt, "prompt tokens")
-      ->check(CLI::Range(1, 1 << 20))
+  const CLI::Range tokens(1, 1 << 20);
+  command->add_option("-p,--prompt", options->shape.prompt, "prompt tokens")
+      ->check(tokens)
       ->capture_default_str();
-  command->add_option("-n,--tokens", options->tokens, "tokens to decode")
-      ->check(CLI::Range(1, 1 << 20))
+  command->add_option("-n,--tokens", options->shape.tokens, "tokens to decode")
+      ->check(tokens)
       ->capture_default_str();
-  command->add_option("-r,--repeat", options->repeat, "counted runs")
+  command->add_option("-r,--repeat", options->shape.repeat, "counted runs, after one to warm up")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_flag("--json", options->json, "print one JSON object");
+  command
+      ->add_option("-t,--threads", options->threads,
+                   "threads, one or several as 1,2 (one per usable CPU if not given)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--depth", options->depths, "tokens in the cache before, one or several")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--batch", options->batches, "sequences decoded together, one or several")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  command->add_flag("--profile", options->profile, "also show where the time goes");
+  command->add_option("--profile-svg", options->svg, "draw the profile into this file");
+  command->add_flag("--json", options->json, "print one JSON object on a line for each case");
   command->callback([options] { bench(*options); });
 }
 

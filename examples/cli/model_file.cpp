@@ -27,9 +27,13 @@ fs::path program_folder() {
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelChoice& choice) {
-  command.add_option("-m,--model", choice.path, "GGUF file (the bundled model if not given)");
+  add_file_options(command, choice);
   command.add_option("-t,--threads", choice.threads, "threads (one per usable CPU if not given)")
       ->check(CLI::Range(1, 1024));
+}
+
+void add_file_options(CLI::App& command, ModelChoice& choice) {
+  command.add_option("-m,--model", choice.path, "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
   command.add_option("--ctx", choice.max_seq_len, "cap the context length")

@@ -20,6 +20,8 @@ struct ModelChoice {
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);
+/// The same without -t.
+void add_file_options(CLI::App& command, ModelChoice& choice);
 void add_kv_option(CLI::App& command, ModelChoice& choice);
 
 /// -m if given, else GEN_MODEL, else share/generate beside the program, else the source tree; a

@@ -33,15 +33,80 @@ GEN_API gen_status gen_model_forward_batch(const gen_model *model, const int32_t
                                            size_t n_rows, kv_cache *const *caches, size_t n_caches,
                                            float *logits, size_t capacity, gen_error *error);
 
+/** Time, bytes and operations of each instruction of a model's forward passes. */
+typedef struct gen_profile gen_profile;
+
+/**
+ * Makes an empty profile.
+ *
+ * @param out  receives the profile; free it with gen_profile_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_profile_new(gen_profile **out, gen_error *error);
+
+/**
+ * Frees a profile; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_profile_free(gen_profile *profile);
+
+/**
+ * Runs as gen_model_forward_batch, and adds what each instruction took to `profile`.
+ *
+ * @param profile  belongs to the first model it is used with.
+ * @return as gen_model_forward_batch; GEN_ERROR_INVALID_ARGUMENT for a profile of another model;
+ *         GEN_ERROR_BUSY if another call uses the profile.
+ * Threads: any, one at a time per cache and per profile.
+ * Cost:    as gen_model_forward_batch, and reading a clock twice for each instruction.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_forward_profiled(const gen_model *model, const int32_t *tokens,
+                                              const int32_t *sequences,
+                                              const uint8_t *wants_logits, size_t n_rows,
+                                              kv_cache *const *caches, size_t n_caches,
+                                              float *logits, size_t capacity, gen_profile *profile,
+                                              gen_error *error);
+
+/** Number of instructions seen; 0 for NULL. Threads: one at a time per profile. Since: 0.1 */
+GEN_API size_t gen_profile_count(const gen_profile *profile);
+
+/**
+ * Name of an instruction, borrowed from the profile until its next use: the operation and, after a space, the
+ * weights it multiplies (joined by '+') or its layer, "linear blk.0.ffn_down.weight"; empty for an instruction
+ * that has not run. NULL outside [0, count).
+ *
+ * Threads: one at a time per profile.
+ * Since:   0.1
+ */
+GEN_API const char *gen_profile_name(const gen_profile *profile, size_t index);
+
+/**
+ * A sum over all runs of an instruction: "seconds"; "calls"; "rows"; "bytes" that it must read from memory
+ * (weights, or keys and values); "operations" (two for each product that is summed, as in gen_measure_peaks).
+ *
+ * @param value  receives the figure; 0 on failure.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_OUT_OF_RANGE for the index;
+ *         GEN_ERROR_OUT_OF_MEMORY if a pass had none for the profile, which then lacks something.
+ * Threads: one at a time per profile.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_profile_get(const gen_profile *profile, size_t index, const char *key,
+                                   double *value, gen_error *error);
+
 /**
  * Measures what this machine can do, to set figures against: "read_bandwidth" (bytes per second read from
- * memory), "fma_f32" (float32 operations per second), "dot_i8" (8-bit multiply-and-add operations per second).
+ * memory), "fma_f32" (float32 operations per second), "dot_i8" (8-bit multiply-and-add operations per second),
+ * "dot_bf16" (the same of bfloat16).
  *
  * @param threads  threads to use, 0 for one per usable CPU.
  * @param what     one of the names above.
  * @param value    receives the best of several runs.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an unknown name or a bad number of threads;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_UNSUPPORTED for "dot_bf16" where there is no such instruction; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any; measure alone.
  * Cost:    about half a second, and 256 MB of memory for "read_bandwidth".
  * Since:   0.1

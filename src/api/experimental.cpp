@@ -6,8 +6,17 @@
 
 #include "api/boundary.h"
 #include "api/forward_call.h"
+#include "api/model_handle.h"
 #include "base/cpu.h"
+#include "base/in_use.h"
 #include "engine/cpu/peaks.h"
+#include "graph/profile.h"
+
+struct gen_profile {
+  std::shared_ptr<const gen::api::ModelParts> model;  // of the first pass
+  gen::graph::Profile impl;
+  gen::InUseFlag in_use;
+};
 
 namespace {
 
@@ -31,6 +40,76 @@ gen_status gen_model_forward_batch(const gen_model* model, const int32_t* tokens
   });
 }
 
+gen_status gen_profile_new(gen_profile** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    *out = new gen_profile();
+    return {};
+  });
+}
+
+void gen_profile_free(gen_profile* profile) { delete profile; }
+
+gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tokens,
+                                      const int32_t* sequences, const uint8_t* wants_logits,
+                                      size_t n_rows, kv_cache* const* caches, size_t n_caches,
+                                      float* logits, size_t capacity, gen_profile* profile,
+                                      gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(tokens, "tokens"));
+    GEN_TRY(not_null(caches, "caches"));
+    GEN_TRY(not_null(profile, "profile"));
+    gen::InUseGuard guard_profile(&profile->in_use);
+    GEN_TRY(guard_profile.entered("profile"));
+    if (profile->model != nullptr && profile->model != model->parts) {
+      return {Code::kInvalidArgument, "the profile belongs to another model"};
+    }
+    profile->model = model->parts;
+    return gen::api::forward_rows(*model, {tokens, n_rows}, sequences, wants_logits,
+                                  {caches, n_caches}, logits, capacity, &profile->impl);
+  });
+}
+
+size_t gen_profile_count(const gen_profile* profile) {
+  return profile != nullptr ? profile->impl.entries().size() : 0;
+}
+
+const char* gen_profile_name(const gen_profile* profile, size_t index) {
+  if (index >= gen_profile_count(profile)) return nullptr;
+  return profile->impl.entries()[index].name.c_str();
+}
+
+gen_status gen_profile_get(const gen_profile* profile, size_t index, const char* key, double* value,
+                           gen_error* error) {
+  if (value != nullptr) *value = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(profile, "profile"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(value, "value"));
+    if (profile->impl.incomplete()) {
+      return {Code::kOutOfMemory, "a pass had no memory for the profile, which is incomplete"};
+    }
+    const auto entries = profile->impl.entries();
+    if (index >= entries.size()) {
+      return gen::error(Code::kOutOfRange, "instruction %zu of %zu", index, entries.size());
+    }
+    const gen::graph::ProfileEntry& entry = entries[index];
+    const std::pair<const char*, double> figures[] = {{"seconds", entry.seconds},
+                                                      {"calls", static_cast<double>(entry.calls)},
+                                                      {"rows", static_cast<double>(entry.rows)},
+                                                      {"bytes", entry.bytes},
+                                                      {"operations", 2 * entry.products}};
+    for (const auto& [name, figure] : figures) {
+      if (std::strcmp(name, key) != 0) continue;
+      *value = figure;
+      return {};
+    }
+    return gen::error(Code::kInvalidArgument, "unknown figure %.60s", key);
+  });
+}
+
 gen_status gen_measure_peaks(int32_t threads, const char* what, double* value, gen_error* error) {
   if (value != nullptr) *value = 0;
   return guard(error, [&]() -> Status {
@@ -45,6 +124,8 @@ gen_status gen_measure_peaks(int32_t threads, const char* what, double* value, g
       *value = cpu::measure_fma_f32(*pool, level);
     } else if (std::strcmp(what, "dot_i8") == 0) {
       *value = cpu::measure_dot_i8(*pool, level);
+    } else if (std::strcmp(what, "dot_bf16") == 0) {
+      GEN_ASSIGN(*value, cpu::measure_dot_bf16(*pool, level));
     } else {
       return gen::error(Code::kInvalidArgument, "unknown peak %.60s", what);
     }

@@ -71,8 +71,9 @@ struct Step {
   }
 
   Status run(const model::Model& model, std::span<const int32_t> tokens, float* logits,
-             size_t logits_rows) {
+             size_t logits_rows, engine::Tracer* tracer = nullptr) {
     graph::Batch batch;
+    batch.tracer = tracer;
     batch.tokens = tokens;
     batch.positions = positions;
     batch.wants_logits = wants;
@@ -144,7 +145,8 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
 
 Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
                     const int32_t* sequences, const uint8_t* wants_logits,
-                    std::span<kv_cache* const> caches, float* logits, size_t capacity) {
+                    std::span<kv_cache* const> caches, float* logits, size_t capacity,
+                    engine::Tracer* tracer) {
   const model::Model& inner = *model.parts->loaded->model;
   const model::ModelTraits& traits = inner.traits();
   GEN_TRY(check_tokens(tokens, traits.vocab_size));
@@ -191,7 +193,7 @@ Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
     GEN_TRY(step.add(traits, held.cache(i), rows_of[i]));
   }
   std::vector<float> rows(wanted * static_cast<size_t>(traits.vocab_size));
-  GEN_TRY(step.run(inner, tokens, rows.data(), wanted));
+  GEN_TRY(step.run(inner, tokens, rows.data(), wanted, tracer));
   held.keep();
   std::copy(rows.begin(), rows.end(), logits);
   return {};

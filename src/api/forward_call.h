@@ -13,9 +13,10 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
                    float* logits, size_t capacity);
 
 /// One pass over rows of several sequences. `sequences` and `wants_logits` may be null, see
-/// experimental.h.
+/// experimental.h. `tracer` sees the pass, unless it is null.
 Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
                     const int32_t* sequences, const uint8_t* wants_logits,
-                    std::span<kv_cache* const> caches, float* logits, size_t capacity);
+                    std::span<kv_cache* const> caches, float* logits, size_t capacity,
+                    engine::Tracer* tracer = nullptr);
 
 }  // namespace gen::api

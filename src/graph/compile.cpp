@@ -128,6 +128,7 @@ class Compiler {
     for (const engine::WeightSource& source : product.sources) {
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
+      prepared.products += source.rows * source.cols;
     }
     prepared.sites = product.sites;
     if (instruction.op == Op::kLinear) {

@@ -167,6 +167,7 @@ class PlanRunner {
 
   void trace(const Instruction& instruction) const {
     engine::TraceEvent event;
+    event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
     event.op = op_name(instruction.op);
     if (instruction.product >= 0)
       event.detail = plan_.products_[at(instruction.product)].name.c_str();
@@ -176,14 +177,49 @@ class PlanRunner {
                                                            : instruction.x;
     event.rows = rows_of(output);
     event.cols = output.cols;
+    if (instruction.op == Op::kLinear) {
+      const ExecutionPlan::Prepared& product = plan_.products_[at(instruction.product)];
+      event.bytes = static_cast<int64_t>(product.weight->stream_bytes());
+      event.products = event.rows * product.products;
+    }
+    if (instruction.op == Op::kAttention) count_attention(instruction.attention, &event);
     batch_.tracer->record(event);
+  }
+
+  /// Rows see themselves and what came before them, within the window; trees see less.
+  void count_attention(const AttentionSpec& spec, engine::TraceEvent* event) const {
+    for (const engine::SequenceRows& rows : work_.sequences_) {
+      const int64_t window = rows.view.window > 0 ? rows.view.window : plan_.max_seq_len_;
+      int64_t seen = 0;
+      for (int64_t i = 0; i < rows.n_rows; ++i) {
+        seen += std::min(rows.first_entry + i + 1, window);
+      }
+      event->products += seen * spec.n_heads * (spec.k_dim + spec.v_dim);
+      // The first row looks back furthest, the last one is the newest: all between are read once.
+      const int64_t entries = rows.n_rows + std::min<int64_t>(rows.first_entry, window - 1);
+      event->bytes +=
+          entries * rows.view.kv_heads * (head_bytes(rows.view.k) + head_bytes(rows.view.v));
+    }
+  }
+  static int64_t head_bytes(const engine::KvSide& side) {
+    const int64_t element = side.format == engine::KvFormat::kF32 ? 4 : 2;
+    return side.head_dim * element;
   }
 
   Status step(const Instruction& instruction) {
     if (batch_.cancel != nullptr && batch_.cancel->raised()) {
       return error(Code::kCancelled, "cancelled");
     }
-    if (batch_.tracer != nullptr) trace(instruction);
+    if (batch_.tracer == nullptr) return execute(instruction);
+    trace(instruction);
+    GEN_TRY(execute(instruction));
+    // A device has only been told so far; a clock should see it work.
+    GEN_TRY(engine_.finish(stream_));
+    batch_.tracer->done();
+    return {};
+  }
+
+  Status execute(const Instruction& instruction) {
     switch (instruction.op) {
       case Op::kRopeAngles:
         return engine_.rope_angles(stream_, {&plan_.tables_[at(instruction.attention.rope)],

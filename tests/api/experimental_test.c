@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* experimental.h: rows of several sequences in one pass equal rows run alone, bit for bit; peaks.
- */
+/* experimental.h: rows of several sequences in one pass equal rows run alone, bit for bit;
+ * profiles; peaks. */
 #include "api_test.h"
 
 static gen_error error;
@@ -121,6 +121,86 @@ static void batches_refuse_and_change_nothing(void** state) {
   gen_model_free(model);
 }
 
+/* What a profile has of all instructions whose name contains `part`. */
+static double profiled(const gen_profile* profile, const char* part, const char* key) {
+  double sum = 0;
+  for (size_t i = 0; i < gen_profile_count(profile); ++i) {
+    const char* name = gen_profile_name(profile, i);
+    assert_non_null(name);
+    if (strstr(name, part) == NULL) continue;
+    double value = 0;
+    assert_ok(gen_profile_get(profile, i, key, &value, &error), error);
+    sum += value;
+  }
+  return sum;
+}
+
+static void profiles_count_and_change_nothing(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  gen_profile* profile = NULL;
+  assert_ok(gen_profile_new(&profile, &error), error);
+  assert_int_equal(gen_profile_count(profile), 0);
+  const int32_t tokens[] = {1, 50, 60, 70};
+  float* plain = malloc(sizeof(float) * kVocab);
+  float* seen = malloc(sizeof(float) * kVocab);
+  kv_cache* caches[2] = {cache_for(model), cache_for(model)};
+  for (size_t row = 0; row < 4; ++row) {
+    assert_ok(gen_model_forward_batch(model, tokens + row, NULL, NULL, 1, caches, 1, plain, kVocab,
+                                      &error),
+              error);
+    assert_ok(gen_model_forward_profiled(model, tokens + row, NULL, NULL, 1, caches + 1, 1, seen,
+                                         kVocab, profile, &error),
+              error);
+    assert_memory_equal(plain, seen, sizeof(float) * kVocab);
+  }
+  const gen_model_config* config = gen_model_get_config(model);
+  const double layers = gen_model_config_num_layers(config);
+  const double hidden = gen_model_config_hidden(config);
+  const double q = gen_model_config_num_heads(config) * gen_model_config_head_dim(config);
+  const double kv = gen_model_config_num_kv_heads(config) * gen_model_config_head_dim(config);
+  size_t stream = 0;
+  assert_ok(gen_model_memory(model, "stream", &stream, &error), error);
+  assert_true(profiled(profile, "linear ", "bytes") == 4.0 * (double)stream);
+  assert_true(profiled(profile, "linear token_embd", "operations") == 4 * 2 * hidden * kVocab);
+  assert_true(profiled(profile, "attention ", "calls") == 4 * layers);
+  /* The rows saw 1, 2, 3 and 4 entries: q times k, and weights times v. */
+  assert_true(profiled(profile, "attention ", "operations") == 10 * 2 * 2 * q * layers);
+  assert_true(profiled(profile, "attention ", "bytes") == 10 * 2 * kv * sizeof(float) * layers);
+  assert_true(profiled(profile, "", "seconds") > 0);
+  assert_true(profiled(profile, "embed", "rows") == 4);
+
+  double value = 1;
+  const size_t count = gen_profile_count(profile);
+  assert_null(gen_profile_name(profile, count));
+  assert_fails(gen_profile_get(profile, count, "calls", &value, &error), GEN_ERROR_OUT_OF_RANGE,
+               "instruction", error);
+  assert_true(value == 0);
+  assert_fails(gen_profile_get(profile, 0, "sweat", &value, &error), bad, "sweat", error);
+  assert_fails(gen_profile_get(profile, 0, NULL, &value, &error), bad, "key", error);
+  assert_fails(gen_profile_get(profile, 0, "calls", NULL, &error), bad, "value", error);
+  assert_fails(gen_profile_get(NULL, 0, "calls", &value, &error), bad, "profile", error);
+  assert_fails(gen_profile_new(NULL, &error), bad, "out", error);
+  assert_fails(gen_model_forward_profiled(model, tokens, NULL, NULL, 1, caches, 1, plain, kVocab,
+                                          NULL, &error),
+               bad, "profile", error);
+  gen_model* other = load_draft();
+  assert_fails(gen_model_forward_profiled(other, tokens, NULL, NULL, 1, caches, 1, plain, kVocab,
+                                          profile, &error),
+               bad, "another model", error);
+  assert_int_equal(kv_cache_seq_len(caches[0]), 4);
+  assert_int_equal(gen_profile_count(NULL), 0);
+  assert_null(gen_profile_name(NULL, 0));
+  gen_profile_free(NULL);
+  gen_model_free(other);
+  gen_model_free(model);
+  gen_profile_free(profile); /* outlives the model */
+  kv_cache_free(caches[0]);
+  kv_cache_free(caches[1]);
+  free(plain);
+  free(seen);
+}
+
 static void peaks_are_plausible(void** state) {
   (void)state;
   static const char* const names[] = {"read_bandwidth", "fma_f32", "dot_i8"};
@@ -129,7 +209,14 @@ static void peaks_are_plausible(void** state) {
     assert_ok(gen_measure_peaks(1, names[i], &value, &error), error);
     assert_true(value > 1e6); /* no machine is that slow, and a wrong unit would be */
   }
-  double value = 1;
+  double value = 0;
+  const gen_status bf16 = gen_measure_peaks(1, "dot_bf16", &value, &error);
+  if (bf16 == GEN_OK) {
+    assert_true(value > 1e6);
+  } else {
+    assert_fails(bf16, GEN_ERROR_UNSUPPORTED, "AVX512-BF16", error);
+  }
+  value = 1;
   assert_fails(gen_measure_peaks(1, "horsepower", &value, &error), bad, "horsepower", error);
   assert_true(value == 0);
   assert_fails(gen_measure_peaks(-1, "fma_f32", &value, &error), bad, "-1", error);
@@ -141,6 +228,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_together_equal_rows_alone),
       cmocka_unit_test(batches_refuse_and_change_nothing),
+      cmocka_unit_test(profiles_count_and_change_nothing),
       cmocka_unit_test(peaks_are_plausible),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generate program as scripts see it: JSON forms, exit codes, one line on standard error after a failure.
 
-usage: cli_test.py PROGRAM SOURCE_DIR
+usage: cli_test.py PROGRAM SOURCE_DIR RANDOM_MODEL
 """
 import json
 import math
@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
-PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
+PROGRAM, SOURCE, RANDOM_MODEL = sys.argv[1:4]
 DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
 
 
@@ -72,8 +73,63 @@ class Forms(unittest.TestCase):
         done = answer("bench", "-m", DRAFT, "-p", "16", "-n", "4", "-t", "2", "-r", "2", "--json")
         self.assertEqual(len(done["prefill_tps"]), 2)
         self.assertEqual(len(done["decode_tps"]), 2)
-        for key in ("read_bandwidth_gbs", "decode_bandwidth_share"):
+        for key in ("read_bandwidth_gbs", "decode_bandwidth_share", "peak_gops", "products_per_token"):
             self.assertGreater(done[key], 0)
+        for part in ("prefill", "decode"):
+            figures = done[part]
+            self.assertLessEqual(figures["min"], figures["median"])
+            self.assertLessEqual(figures["median"], figures["max"])
+            for key in ("gbs", "bandwidth_share", "gops", "peak_share"):
+                self.assertGreater(figures[key], 0)
+
+    def test_bench_counts_what_a_model_multiplies(self):
+        layers, width, heads, kv_heads, ffn, vocab = 2, 256, 4, 2, 512, 500
+        shape = {"layers": layers, "width": width, "heads": heads, "kv-heads": kv_heads, "ffn": ffn, "vocab": vocab,
+                 "context": 64}
+        options = [text for name, value in shape.items() for text in ("--" + name, str(value))]
+        kv = width // heads * kv_heads
+        products = layers * (2 * width * width + 2 * width * kv + 3 * width * ffn) + width * vocab
+        # Bytes of 256 weights, as the formats have them.
+        for name, size in (("F32", 1024), ("F16", 512), ("BF16", 512), ("Q8_0", 272), ("Q4_K", 144), ("Q4_K_M", None)):
+            with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+                subprocess.run([RANDOM_MODEL, file.name, "--type", name, *options], check=True, capture_output=True)
+                done = answer("bench", "-m", file.name, "-p", "16", "-n", "4", "-t", "2", "-r", "1", "--depth", "10",
+                              "--batch", "3", "--profile", "--json")
+            self.assertEqual(done["products_per_token"], products, name)
+            if size is not None:
+                self.assertIn(name, done["weight_types"])
+                self.assertGreaterEqual(done["stream_bytes_per_token"], products // 256 * size)
+                self.assertLess(done["stream_bytes_per_token"], products // 256 * size * 1.1)
+            # The steps see 27 to 30 entries, keys and values in float32.
+            self.assertEqual(done["cache_bytes_per_step"], 3 * 28.5 * layers * 2 * kv * 4)
+            self.assertTrue(0 < done["scale_ceiling"] <= 1 or os.environ.get("GEN_CPU") in ("scalar", "neon"))
+            for part in ("prefill", "decode"):
+                profile = done["profile"][part]
+                kinds = {row["instruction"]: row for row in profile["instructions"]}
+                self.assertEqual(kinds["attention"]["calls"], layers)
+                self.assertEqual(kinds["linear output"]["calls"], 1)
+                self.assertEqual(kinds["linear output"]["operations"],
+                                 2 * width * vocab * (3 if part == "decode" else 1))
+                spent = sum(row["seconds"] for row in profile["instructions"])
+                self.assertTrue(0 < spent <= profile["seconds"])
+
+    def test_bench_walks_cases_and_draws(self):
+        done = generate("bench", "-m", DRAFT, "-p", "8", "-n", "2", "-r", "1", "-t", "1,2", "--depth", "0,4",
+                        "--batch", "1,2", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cases = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(case["threads"], case["depth"], case["batch"]) for case in cases],
+                         [(t, d, b) for t in (1, 2) for d in (0, 4) for b in (1, 2)])
+        with tempfile.NamedTemporaryFile(suffix=".svg") as file:
+            table = generate("bench", "-m", DRAFT, "-p", "8", "-n", "2", "-r", "1", "-t", "2", "--profile",
+                             "--profile-svg", file.name)
+            self.assertEqual(table.returncode, 0, table.stderr)
+            for part in (b"decode 2", b"of peak", b"roofline", b"between instructions", b"linear attn_output"):
+                self.assertIn(part, table.stdout)
+            picture = xml.etree.ElementTree.parse(file.name).getroot()
+            texts = "".join(picture.itertext())
+            self.assertIn("linear attn_output", texts)
+            self.assertIn("decode step", texts)
 
     def test_perplexity_agrees_with_logits(self):
         text = b"Once upon a time there was a dog."
@@ -154,6 +210,8 @@ class Errors(unittest.TestCase):
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
+        self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
+        self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")
         self.refused("subcommand", code=2)
 
     def test_the_bundled_model_is_looked_for(self):

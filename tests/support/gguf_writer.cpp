@@ -28,7 +28,14 @@ GgufWriter& GgufWriter::set_strings(std::string key, const std::vector<std::stri
 
 GgufWriter& GgufWriter::tensor(std::string name, uint32_t type, std::vector<uint64_t> dims,
                                std::vector<std::byte> data) {
-  tensors_.push_back({std::move(name), type, std::move(dims), std::move(data)});
+  const uint64_t n_bytes = data.size();
+  tensors_.push_back({std::move(name), type, std::move(dims), std::move(data), n_bytes});
+  return *this;
+}
+
+GgufWriter& GgufWriter::tensor_elsewhere(std::string name, uint32_t type,
+                                         std::vector<uint64_t> dims, uint64_t n_bytes) {
+  tensors_.push_back({std::move(name), type, std::move(dims), {}, n_bytes});
   return *this;
 }
 
@@ -37,13 +44,14 @@ GgufWriter& GgufWriter::alignment(uint64_t bytes) {
   return *this;
 }
 
-GgufImage GgufWriter::build() const {
+void GgufWriter::pad(std::vector<std::byte>* out) const {
+  while (out->size() % alignment_ != 0) out->push_back(std::byte{0});
+}
+
+GgufImage GgufWriter::head() const {
   GgufImage image;
   std::vector<std::byte>& out = image.bytes;
   const auto mark = [&](const std::string& name) { image.marks.emplace(name, out.size()); };
-  const auto pad = [&] {
-    while (out.size() % alignment_ != 0) out.push_back(std::byte{0});
-  };
   mark("magic");
   for (const char c : {'G', 'G', 'U', 'F'}) append(&out, c);
   mark("version");
@@ -82,15 +90,21 @@ GgufImage GgufWriter::build() const {
     append(&out, tensor.type);
     mark(tensor.name + ".offset");
     append(&out, offset);
-    offset += (tensor.data.size() + alignment_ - 1) / alignment_ * alignment_;
+    offset += (tensor.n_bytes + alignment_ - 1) / alignment_ * alignment_;
   }
   mark("infos_end");
-  if (!tensors_.empty()) pad();
+  if (!tensors_.empty()) pad(&out);
   mark("data");
+  return image;
+}
+
+GgufImage GgufWriter::build() const {
+  GgufImage image = head();
+  std::vector<std::byte>& out = image.bytes;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    mark(tensors_[i].name + ".data");
+    image.marks.emplace(tensors_[i].name + ".data", out.size());
     out.insert(out.end(), tensors_[i].data.begin(), tensors_[i].data.end());
-    if (i + 1 < tensors_.size()) pad();  // the end is not padded: a truncation must hurt
+    if (i + 1 < tensors_.size()) pad(&out);  // the end is not padded: a truncation must hurt
   }
   return image;
 }

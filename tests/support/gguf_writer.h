@@ -79,10 +79,16 @@ class GgufWriter {
   /// `data` is taken as it is: its size need not be what type and dims say.
   GgufWriter& tensor(std::string name, uint32_t type, std::vector<uint64_t> dims,
                      std::vector<std::byte> data);
+  /// A tensor whose n_bytes of data are not here: the caller writes them behind head(), each
+  /// tensor's padded to the alignment.
+  GgufWriter& tensor_elsewhere(std::string name, uint32_t type, std::vector<uint64_t> dims,
+                               uint64_t n_bytes);
   /// How data is aligned; writing general.alignment is up to the caller.
   GgufWriter& alignment(uint64_t bytes);
 
   [[nodiscard]] GgufImage build() const;
+  /// The file up to where the data begins, for files too large for memory.
+  [[nodiscard]] GgufImage head() const;
 
  private:
   struct Entry {
@@ -97,6 +103,7 @@ class GgufWriter {
     uint32_t type;
     std::vector<uint64_t> dims;
     std::vector<std::byte> data;
+    uint64_t n_bytes;  // of the data, wherever it is
   };
 
   template <typename T>
@@ -106,6 +113,7 @@ class GgufWriter {
     for (size_t i = 0; i < sizeof value; ++i) out->push_back(from[i]);
   }
   static void append_string(std::vector<std::byte>* out, std::string_view text);
+  void pad(std::vector<std::byte>* out) const;
 
   uint32_t version_;
   uint64_t alignment_ = 32;

@@ -113,6 +113,20 @@ __attribute__((target("avx512f,avx512vnni"))) double burst_dot_vnni(int64_t iter
   return static_cast<double>(iterations) * 12 * 64 * 2;
 }
 
+__attribute__((target("avx512f,avx512bf16"))) double burst_dot_bf16(int64_t iterations) {
+  __m512 acc[12];
+  for (auto& a : acc) a = _mm512_setzero_ps();
+  __m512 one = _mm512_set1_ps(1.0F);
+  asm volatile("" : "+v"(one));
+  const __m512bh x = _mm512_cvtne2ps_pbh(one, one);
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < 12; ++j) acc[j] = _mm512_dpbf16_ps(acc[j], x, x);
+  }
+  keep(acc);
+  return static_cast<double>(iterations) * 12 * 32 * 2;
+}
+
 #endif
 
 /// Operations per second of `burst` on all threads: the best of several runs of about 10 ms.
@@ -226,6 +240,15 @@ double measure_dot_i8(ThreadPool& pool, CpuLevel level) {
   static_cast<void>(level);
 #endif
   return best_rate(pool, burst);
+}
+
+Result<double> measure_dot_bf16(ThreadPool& pool, CpuLevel level) {
+#if defined(__x86_64__)
+  if (cpu_level_runs(CpuLevel::kAvx512Bf16, level)) return best_rate(pool, burst_dot_bf16);
+#endif
+  static_cast<void>(pool);
+  return error(Code::kUnsupported, "dot_bf16 needs AVX512-BF16, the CPU level is %s",
+               cpu_level_name(level));
 }
 
 }  // namespace gen::engine::cpu

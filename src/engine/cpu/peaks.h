@@ -21,4 +21,7 @@ double measure_fma_f32(ThreadPool& pool, CpuLevel level);
 /// 8-bit multiply-and-add operations per second (each product and each sum counts one) at `level`.
 double measure_dot_i8(ThreadPool& pool, CpuLevel level);
 
+/// The same for pairs of bfloat16 summed as float32. Errors: kUnsupported below kAvx512Bf16.
+Result<double> measure_dot_bf16(ThreadPool& pool, CpuLevel level);
+
 }  // namespace gen::engine::cpu

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// One measurement of a bench: a prompt after `depth` tokens, then `batch` sequences decoded
+// together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench_profile.h"
+#include "model_file.h"
+
+namespace cli {
+
+struct BenchCase {
+  int32_t prompt = 128;
+  int32_t tokens = 32;
+  int32_t depth = 0;
+  int32_t batch = 1;
+  int32_t repeat = 5;
+};
+
+/// What one prefill, or one step of decoding, must read and compute.
+struct Work {
+  double weight_bytes = 0;
+  double cache_bytes = 0;
+  double operations = 0;  // with weights; attention is not among them
+};
+
+struct Measurement {
+  std::vector<double> prefill;  // tokens per second of each counted run
+  std::vector<double> decode;   // of all sequences together
+  Work prefill_work;
+  Work decode_work;
+  std::vector<ProfilePart> profiles;  // prefill and decode, if asked for
+};
+
+/// Throws a Failure if the model's context is too short.
+void check_context(const Model& model, const BenchCase& bench);
+
+/// One run that is not counted warms up and counts the work. The case must fit the context.
+Measurement measure(const Model& model, const ModelChoice& choice, const BenchCase& bench,
+                    bool with_profiles);
+
+}  // namespace cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summing instructions. Room for an entry is made before the clock starts. See profile.h.
+#include "graph/profile.h"
+
+#include <new>
+
+namespace gen::graph {
+
+void Profile::record(const engine::TraceEvent& event) noexcept {
+  running_ = event;
+  const auto index = static_cast<size_t>(event.index);
+  try {
+    if (index >= entries_.size()) entries_.resize(index + 1);
+    std::string& name = entries_[index].name;
+    if (name.empty()) {
+      std::string text = event.op;
+      if (event.detail[0] != '\0') text += std::string(" ") + event.detail;
+      if (event.layer >= 0) text += " " + std::to_string(event.layer);
+      name = std::move(text);
+    }
+  } catch (const std::bad_alloc&) {
+    incomplete_ = true;
+    running_.index = -1;
+  }
+  begin_ = Clock::now();
+}
+
+void Profile::done() noexcept {
+  const auto end = Clock::now();
+  if (running_.index < 0) return;
+  ProfileEntry& entry = entries_[static_cast<size_t>(running_.index)];
+  entry.calls += 1;
+  entry.rows += running_.rows;
+  entry.seconds += std::chrono::duration<double>(end - begin_).count();
+  entry.bytes += static_cast<double>(running_.bytes);
+  entry.products += static_cast<double>(running_.products);
+}
+
+}  // namespace gen::graph

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a plan's runs goes: a tracer with a clock, one entry for each instruction,
+// summed over any number of runs. Read next: engine/tracer.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/tracer.h"
+
+namespace gen::graph {
+
+struct ProfileEntry {
+  std::string name;   // "linear blk.0.attn_q.weight", "attention 3", "rms_norm"
+  int64_t calls = 0;  // 0 for an instruction that has not run
+  int64_t rows = 0;
+  double seconds = 0;
+  double bytes = 0;     // read from memory, see TraceEvent
+  double products = 0;  // multiplications with an addition each
+};
+
+/// Storage: one entry for each instruction of the plan seen up to the last one that ran.
+/// Threads: one run at a time.
+class Profile final : public engine::Tracer {
+ public:
+  void record(const engine::TraceEvent& event) noexcept override;
+  void done() noexcept override;
+
+  [[nodiscard]] std::span<const ProfileEntry> entries() const noexcept { return entries_; }
+  /// Memory for an entry was missing: what has been measured is not all.
+  [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::vector<ProfileEntry> entries_;
+  engine::TraceEvent running_;
+  Clock::time_point begin_;
+  bool incomplete_ = false;
+};
+
+}  // namespace gen::graph
