@@ -2,9 +2,7 @@
 // Products of quantised weights with one row of x, by 8-bit dot products: the tiles are read as
 // they lie, once and in order. The order of operations is that of linear_scalar.cpp; the bits are
 // the same.
-//   Speed:  against a loop that only reads (28.8 GB/s, two threads of a Xeon, family 6, model 207,
-//           2026-11-21), Q8_0: 99 % from four tiles at once, 97 % from two, 87 to 93 % from one,
-//           77 % from one without prefetch, 51 % with the non-temporal hint.
+//   Speed:  docs/speed.md; at most 96 % of a loop that only reads.
 //   Read next: vnni-inl.h, linear_vnni.cpp.
 #include <bit>
 
@@ -21,17 +19,22 @@ namespace {
 #include "engine/cpu/vnni-inl.h"
 
 // Tiles that are read side by side. One row of x is bound by memory, and the hardware fetches ahead
-// within a page only: four places at once, and asking for the lines that come kAhead bytes later,
-// read as fast as a loop that does nothing else.
-constexpr int64_t kTilesAtOnce = 4;
-constexpr size_t kAhead = 2048;
+// within a page only; two places at once, and asking for the lines that come kAhead bytes later,
+// hide its stops.
+constexpr int64_t kTilesAtOnce = 2;
+constexpr size_t kAhead = 1024;
 
-template <size_t kBytes>
 GEN_VNNI_INLINE void prefetch(const uint8_t* p) {
-  const uintptr_t from = reinterpret_cast<uintptr_t>(p) + kAhead;
-  GEN_VNNI_UNROLL
-  for (size_t line = 0; line < kBytes; line += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(from + line), _MM_HINT_T1);
+  const uintptr_t at = reinterpret_cast<uintptr_t>(p) + kAhead;
+  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+}
+
+// The share of quad `quad` in the lines of 32 columns of codes. Requests in a burst would wait for
+// each other.
+template <Traits t>
+GEN_VNNI_INLINE void prefetch_share(const uint8_t* codes, int quad) {
+  for (int line = quad * t.bits / 8; line < (quad + 1) * t.bits / 8; ++line) {
+    prefetch(codes + line * 64);
   }
 }
 
@@ -52,10 +55,10 @@ GEN_VNNI_INLINE __m512 add_block(const std::byte* tile, int64_t cols, int64_t b,
                          static_cast<size_t>(b) * part_bytes(t);
   __m512i sum = start_of<t>(x);
   __m512i w[8];
-  prefetch<part_bytes(t)>(codes);
   decode_part<t>(codes, w);
   GEN_VNNI_UNROLL
   for (int quad = 0; quad < 8; ++quad) {
+    prefetch_share<t>(codes, quad);
     sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + quad * 4));
   }
   const __m512 x_scale = _mm512_set1_ps(x.scale);
@@ -98,7 +101,6 @@ GEN_VNNI_INLINE __m512 add_part(const uint8_t* block, int part, const ActQ8KBloc
   constexpr int kQuads = t.run / 4;
   const uint8_t* codes = block + codes_offset(t) + static_cast<size_t>(part) * part_bytes(t);
   __m512i w[8];
-  prefetch<part_bytes(t)>(codes);
   decode_part<t>(codes, w);
   GEN_VNNI_UNROLL
   for (int i = 0; i < kPerPart; ++i) {
@@ -106,6 +108,7 @@ GEN_VNNI_INLINE __m512 add_part(const uint8_t* block, int part, const ActQ8KBloc
     __m512i sum = start_of<t>(x, run);
     GEN_VNNI_UNROLL
     for (int quad = i * kQuads; quad < (i + 1) * kQuads; ++quad) {
+      prefetch_share<t>(codes, quad);
       sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + part * 32 + quad * 4));
     }
     scaled = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), load_scales<t>(block, run), scaled);
@@ -144,7 +147,7 @@ GEN_VNNI_INLINE void sum_blocks_of_256(const std::byte* const* tiles, const Tile
       blocks[i] = reinterpret_cast<const uint8_t*>(tiles[i] + blocks_offset(t, job.cols)) +
                   static_cast<size_t>(b) * block_bytes(t);
       scaled[i] = _mm512_setzero_ps();
-      prefetch<codes_offset(t)>(blocks[i]);
+      for (size_t line = 0; line < codes_offset(t); line += 64) prefetch(blocks[i] + line);
     }
     for (int part = 0; part < 8; ++part) {
       GEN_VNNI_UNROLL
