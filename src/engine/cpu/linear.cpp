@@ -17,6 +17,8 @@ namespace {
 // the rows of x stay in the second-level cache while the tiles pass.
 constexpr int64_t kRowChunk = 128;
 constexpr int64_t kTileGroup = 8;
+// One row has no sums to keep, and each start of a kernel waits for memory.
+constexpr int64_t kTileGroupOfOneRow = 64;
 // Below this many bytes of weights times rows, waking the pool costs more than it saves.
 constexpr size_t kBytesWorthAThread = 32768;
 
@@ -26,12 +28,16 @@ struct Product {
   const KernelTable& kernels;
   size_t x_stride;
   size_t scratch_bytes;  // of one thread
+  int64_t group;         // tiles in one kernel call
   size_t tile_bytes;     // the largest tile that is packed as it is used; 0 for none
 
   [[nodiscard]] int64_t rows() const noexcept { return args.y.rows; }
 };
 
 int64_t row_chunk(int64_t rows) noexcept { return std::min(rows, kRowChunk); }
+int64_t tile_group(int64_t rows) noexcept {
+  return rows == 1 ? kTileGroupOfOneRow : kTileGroup;
+}
 
 // Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on. `scratch` has
 // room for a tile before what kernels use.
@@ -48,7 +54,7 @@ void sum_tiles(const Product& product, const WeightSegment& segment, int64_t til
   job.x_stride = product.x_stride;
   job.rows = rows;
   job.acc = acc;
-  job.acc_stride = kTileGroup * kTileRows;
+  job.acc_stride = product.group * kTileRows;
   job.scratch = scratch + product.tile_bytes;
   if (segment.tiles != nullptr) {
     job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
@@ -77,9 +83,10 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
   const LinearArgs& args = product.args;
   float* acc = reinterpret_cast<float*>(memory);
   const int64_t chunk = row_chunk(product.rows());
-  std::byte* scratch = memory + static_cast<size_t>(chunk * kTileGroup * kTileRows) * sizeof(float);
-  for (int64_t tile = begin; tile < end; tile += kTileGroup) {
-    const int64_t n = std::min(kTileGroup, end - tile);
+  std::byte* scratch =
+      memory + static_cast<size_t>(chunk * product.group * kTileRows) * sizeof(float);
+  for (int64_t tile = begin; tile < end; tile += product.group) {
+    const int64_t n = std::min(product.group, end - tile);
     const int64_t outputs = std::min(n * kTileRows, segment.rows - tile * kTileRows);
     const int64_t col = segment.first_row + tile * kTileRows;
     for (int64_t row = 0; row < product.rows(); row += chunk) {
@@ -87,7 +94,7 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
       sum_tiles(product, segment, tile, n, row, rows, acc, scratch);
       for (int64_t t = 0; t < rows; ++t) {
         product.kernels.linear_float->finish(
-            acc + t * kTileGroup * kTileRows, offset_or_null(args.bias, col),
+            acc + t * product.group * kTileRows, offset_or_null(args.bias, col),
             residual_at(args, row + t, col), args.y.data + (row + t) * args.y.stride + col,
             outputs);
       }
@@ -102,10 +109,10 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
   const WeightSegment& up = product.weight.segments()[1];
   const int64_t chunk = row_chunk(product.rows());
   float* gate_acc = reinterpret_cast<float*>(memory);
-  float* up_acc = gate_acc + chunk * kTileGroup * kTileRows;
-  std::byte* scratch = reinterpret_cast<std::byte*>(up_acc + chunk * kTileGroup * kTileRows);
-  for (int64_t tile = begin; tile < end; tile += kTileGroup) {
-    const int64_t n = std::min(kTileGroup, end - tile);
+  float* up_acc = gate_acc + chunk * product.group * kTileRows;
+  std::byte* scratch = reinterpret_cast<std::byte*>(up_acc + chunk * product.group * kTileRows);
+  for (int64_t tile = begin; tile < end; tile += product.group) {
+    const int64_t n = std::min(product.group, end - tile);
     const int64_t col = tile * kTileRows;
     const int64_t outputs = std::min(n * kTileRows, gate.rows - col);
     for (int64_t row = 0; row < product.rows(); row += chunk) {
@@ -113,7 +120,7 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
       sum_tiles(product, gate, tile, n, row, rows, gate_acc, scratch);
       sum_tiles(product, up, tile, n, row, rows, up_acc, scratch);
       for (int64_t t = 0; t < rows; ++t) {
-        const int64_t at = t * kTileGroup * kTileRows;
+        const int64_t at = t * product.group * kTileRows;
         product.kernels.linear_float->finish_gated(
             gate_acc + at, up_acc + at, offset_or_null(args.bias, col),
             offset_or_null(args.bias, gate.rows + col), residual_at(args, row + t, col),
@@ -144,8 +151,9 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
   const auto& weight = static_cast<const CpuWeight&>(*args.weight);
   if (args.y.rows == 0) return {};
   const bool gated = weight.role() == WeightRole::kGateUp;
-  const size_t sums = static_cast<size_t>(row_chunk(args.y.rows) * kTileGroup * kTileRows) *
-                      (gated ? 2 : 1) * sizeof(float);
+  const size_t sums =
+      static_cast<size_t>(row_chunk(args.y.rows) * tile_group(args.y.rows) * kTileRows) *
+      (gated ? 2 : 1) * sizeof(float);
   int64_t n_tiles = 0;
   size_t tile_bytes = 0;
   for (const WeightSegment& segment : weight.segments()) {
@@ -156,7 +164,8 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
   const size_t scratch_bytes = sums + tile_bytes + kTileScratchBytes;
   const Product product = {weight,          args,
                            context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
-                           scratch_bytes,   tile_bytes};
+                           scratch_bytes,   tile_group(args.y.rows),
+                           tile_bytes};
   if (gated) n_tiles /= 2;
   const bool alone = context.pool.size() == 1 ||
                      weight.stream_bytes() < kBytesWorthAThread / static_cast<size_t>(args.y.rows);

@@ -114,11 +114,10 @@ GEN_VNNI_INLINE const Block* row_at(const Block* x, size_t stride, size_t t) {
 // Asks for what is multiplied next, in the steps of what is multiplied now.
 template <size_t kTiles>
 GEN_VNNI_INLINE void fetch_next(const Chunk* chunks, int64_t step) {
-  if (chunks[0].next == 0) return;
   for (size_t i = 0; i < kTiles; ++i) {
     const uintptr_t from = chunks[i].next + static_cast<size_t>(step) * chunks[i].run_bytes;
-    for (size_t at = 0; at < chunks[i].run_bytes; at += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(from + at), _MM_HINT_T1);
+    for (uintptr_t at = (from + 63) & ~uintptr_t{63}; at < from + chunks[i].run_bytes; at += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
     }
   }
 }
@@ -286,26 +285,28 @@ void add_rows(const TileJob& job, int64_t tile, int64_t row, int64_t first, int6
 template <Kind kind, size_t kTiles>
 void run_tiles(const TileJob& job, DecodeChunk decode, int64_t tile) {
   constexpr int64_t kTokens = 4;
+  const auto groups = static_cast<size_t>((job.rows + kTokens - 1) / kTokens);
   auto* scratch = reinterpret_cast<ChunkScratch*>(job.scratch);
   uintptr_t tile_starts[kTiles];
   for (int64_t first = 0; first < job.cols; first += kChunkCols) {
     const int64_t cols = job.cols - first < kChunkCols ? job.cols - first : kChunkCols;
+    const auto runs = static_cast<size_t>(cols / kind.run);
     Chunk chunks[kTiles];
     for (size_t i = 0; i < kTiles; ++i) {
       const std::byte* at = job.tiles + (static_cast<size_t>(tile) + i) * job.tile_bytes;
       decode(at, job.cols, first, cols, scratch[i], chunks[i]);
       if (first == 0) tile_starts[i] = chunks[i].next;
-      // Columns of the same tile, or the first ones of the tile that takes its place.
+      // Columns of the same tile, or the first ones of the tile that takes its place; each group of
+      // rows asks for its share, since requests in a burst would wait for each other.
       const bool last = first + cols == job.cols;
-      chunks[i].next =
-          last ? tile_starts[i] + kTiles * job.tile_bytes
-               : chunks[i].next + chunks[i].run_bytes * static_cast<size_t>(cols / kind.run);
+      chunks[i].next = last ? tile_starts[i] + kTiles * job.tile_bytes
+                            : chunks[i].next + chunks[i].run_bytes * runs;
+      chunks[i].run_bytes = (chunks[i].run_bytes + groups - 1) / groups;
     }
     int64_t t = 0;
     for (; t + kTokens <= job.rows; t += kTokens) {
       add_rows<kind, kTiles, kTokens>(job, tile, t, first, cols, chunks);
-      // Once is enough.
-      for (Chunk& chunk : chunks) chunk.next = 0;
+      for (Chunk& chunk : chunks) chunk.next += chunk.run_bytes * runs;
     }
     switch (job.rows - t) {
       case 3:

@@ -18,23 +18,38 @@ namespace {
 
 #include "engine/cpu/vnni-inl.h"
 
-// Tiles that are read side by side. One row of x is bound by memory, and the hardware fetches ahead
-// within a page only; two places at once, and asking for the lines that come kAhead bytes later,
-// hide its stops.
+// Tiles that are read side by side, and columns after which they go on. While a run of columns is
+// multiplied, the next one is asked for: that of the same tiles or, after the last, the first of
+// the tiles that come next. One row of x is bound by memory, and the hardware alone stops at page
+// borders.
 constexpr int64_t kTilesAtOnce = 2;
-constexpr size_t kAhead = 1024;
+constexpr int64_t run_cols(const Traits& t) { return t.bits == 8 ? 128 : 256; }  // about 2 KiB
 
-GEN_VNNI_INLINE void prefetch(const uint8_t* p) {
-  const uintptr_t at = reinterpret_cast<uintptr_t>(p) + kAhead;
-  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+// Where the first of 64-byte lines lies that are asked for while those at `codes` are multiplied.
+struct Ahead {
+  size_t bytes;  // wraps around where it leads back
+  GEN_VNNI_INLINE void fetch(const uint8_t* p) const {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(p) + bytes;
+    _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+  }
+};
+
+// For the run of columns from `first` on: a run is whole blocks, so the distance to the next is the
+// same for all of it.
+template <Traits t, size_t kTiles>
+GEN_VNNI_INLINE Ahead ahead_of(const TileJob& job, int64_t first) {
+  const size_t run_bytes = static_cast<size_t>(run_cols(t) / t.block) * block_bytes(t);
+  if (first + run_cols(t) < job.cols) return {run_bytes};
+  const size_t done = static_cast<size_t>(first / t.block) * block_bytes(t);
+  return {kTiles * job.tile_bytes - done};
 }
 
 // The share of quad `quad` in the lines of 32 columns of codes. Requests in a burst would wait for
 // each other.
 template <Traits t>
-GEN_VNNI_INLINE void prefetch_share(const uint8_t* codes, int quad) {
+GEN_VNNI_INLINE void fetch_share(Ahead ahead, const uint8_t* codes, int quad) {
   for (int line = quad * t.bits / 8; line < (quad + 1) * t.bits / 8; ++line) {
-    prefetch(codes + line * 64);
+    ahead.fetch(codes + line * 64);
   }
 }
 
@@ -50,7 +65,7 @@ GEN_VNNI_INLINE __m512i start_of(const ActQ8Block& x) {
 
 template <Traits t>
 GEN_VNNI_INLINE __m512 add_block(const std::byte* tile, int64_t cols, int64_t b,
-                                 const ActQ8Block& x, __m512 acc) {
+                                 const ActQ8Block& x, Ahead ahead, __m512 acc) {
   const uint8_t* codes = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, cols)) +
                          static_cast<size_t>(b) * part_bytes(t);
   __m512i sum = start_of<t>(x);
@@ -58,7 +73,7 @@ GEN_VNNI_INLINE __m512 add_block(const std::byte* tile, int64_t cols, int64_t b,
   decode_part<t>(codes, w);
   GEN_VNNI_UNROLL
   for (int quad = 0; quad < 8; ++quad) {
-    prefetch_share<t>(codes, quad);
+    fetch_share<t>(ahead, codes, quad);
     sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + quad * 4));
   }
   const __m512 x_scale = _mm512_set1_ps(x.scale);
@@ -75,9 +90,15 @@ template <Traits t, size_t kTiles>
 GEN_VNNI_INLINE void sum_blocks_of_32(const std::byte* const* tiles, const TileJob& job,
                                       __m512* acc) {
   const auto* x = reinterpret_cast<const ActQ8Block*>(job.x);
-  for (int64_t b = 0; b < job.cols / 32; ++b) {
-    GEN_VNNI_UNROLL
-    for (size_t i = 0; i < kTiles; ++i) acc[i] = add_block<t>(tiles[i], job.cols, b, x[b], acc[i]);
+  for (int64_t first = 0; first < job.cols; first += run_cols(t)) {
+    const Ahead ahead = ahead_of<t, kTiles>(job, first);
+    const int64_t end = first + run_cols(t) < job.cols ? first + run_cols(t) : job.cols;
+    for (int64_t b = first / 32; b < end / 32; ++b) {
+      GEN_VNNI_UNROLL
+      for (size_t i = 0; i < kTiles; ++i) {
+        acc[i] = add_block<t>(tiles[i], job.cols, b, x[b], ahead, acc[i]);
+      }
+    }
   }
 }
 
@@ -95,7 +116,7 @@ GEN_VNNI_INLINE __m512i start_of(const ActQ8KBlock& x, int run) {
 
 // scaled += scale * sum for the runs of columns [32 * part, 32 * part + 32).
 template <Traits t>
-GEN_VNNI_INLINE __m512 add_part(const uint8_t* block, int part, const ActQ8KBlock& x,
+GEN_VNNI_INLINE __m512 add_part(const uint8_t* block, int part, const ActQ8KBlock& x, Ahead ahead,
                                 __m512 scaled) {
   constexpr int kPerPart = 32 / t.run;
   constexpr int kQuads = t.run / 4;
@@ -108,7 +129,7 @@ GEN_VNNI_INLINE __m512 add_part(const uint8_t* block, int part, const ActQ8KBloc
     __m512i sum = start_of<t>(x, run);
     GEN_VNNI_UNROLL
     for (int quad = i * kQuads; quad < (i + 1) * kQuads; ++quad) {
-      prefetch_share<t>(codes, quad);
+      fetch_share<t>(ahead, codes, quad);
       sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + part * 32 + quad * 4));
     }
     scaled = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), load_scales<t>(block, run), scaled);
@@ -140,6 +161,7 @@ GEN_VNNI_INLINE void sum_blocks_of_256(const std::byte* const* tiles, const Tile
                                        __m512* acc) {
   const auto* x = reinterpret_cast<const ActQ8KBlock*>(job.x);
   for (int64_t b = 0; b < job.cols / 256; ++b, ++x) {
+    const Ahead ahead = ahead_of<t, kTiles>(job, b * 256);
     const uint8_t* blocks[kTiles];
     __m512 scaled[kTiles];
     GEN_VNNI_UNROLL
@@ -147,11 +169,12 @@ GEN_VNNI_INLINE void sum_blocks_of_256(const std::byte* const* tiles, const Tile
       blocks[i] = reinterpret_cast<const uint8_t*>(tiles[i] + blocks_offset(t, job.cols)) +
                   static_cast<size_t>(b) * block_bytes(t);
       scaled[i] = _mm512_setzero_ps();
-      for (size_t line = 0; line < codes_offset(t); line += 64) prefetch(blocks[i] + line);
+      for (size_t line = 0; line < codes_offset(t); line += 64) ahead.fetch(blocks[i] + line);
     }
     for (int part = 0; part < 8; ++part) {
       GEN_VNNI_UNROLL
-      for (size_t i = 0; i < kTiles; ++i) scaled[i] = add_part<t>(blocks[i], part, *x, scaled[i]);
+      for (size_t i = 0; i < kTiles; ++i)
+        scaled[i] = add_part<t>(blocks[i], part, *x, ahead, scaled[i]);
     }
     GEN_VNNI_UNROLL
     for (size_t i = 0; i < kTiles; ++i) {
