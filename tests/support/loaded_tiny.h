@@ -22,6 +22,7 @@ struct TinyEngineOptions {
   int32_t threads = 1;
   CpuLevel level = detect_cpu_level();
   Allocator* allocator = &system_allocator();
+  bool repack = true;
 };
 
 inline std::shared_ptr<engine::Engine> cpu_engine(const TinyEngineOptions& options = {}) {
@@ -29,6 +30,7 @@ inline std::shared_ptr<engine::Engine> cpu_engine(const TinyEngineOptions& optio
   engine_options.pool = ThreadPool::create(options.threads).value();
   engine_options.cpu_level = options.level;
   engine_options.allocator = options.allocator;
+  engine_options.repack = options.repack;
   return engine::create_engine("cpu", engine_options).value();
 }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row, one result, drawn at random: several sequences of one model advance together, in steps
+// of random sizes, on a random number of threads, at a random CPU level, through either cache, with
+// weights packed or left in the file; each sequence's logits must be, bit for bit, those of the
+// sequence alone in one step on one thread. For every weight format.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "quant/traits.h"
+#include "support/loaded_tiny.h"
+
+namespace gen::model {
+namespace {
+
+using test::LoadedTiny;
+using test::TinyModel;
+using test::TinyModelSpec;
+
+// Draws of one trial; the seed names the trial.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : seed_(seed) {}
+  /// One of 0 … count - 1.
+  int32_t below(int32_t count) {
+    const auto value = static_cast<int32_t>(uniform_double(seed_, 0, next_++) * count);
+    return std::min(value, count - 1);
+  }
+
+ private:
+  uint64_t seed_;
+  uint64_t next_ = 0;
+};
+
+struct Sequence {
+  std::vector<int32_t> tokens;
+  std::vector<float> expected;
+  std::vector<float> found;
+  std::unique_ptr<cache::KvCache> cache;
+  size_t done = 0;
+};
+
+std::vector<Sequence> draw_sequences(Draws& draws, const LoadedTiny& alone, const LoadedTiny& model,
+                                     const char* kind) {
+  std::vector<Sequence> sequences(static_cast<size_t>(1 + draws.below(4)));
+  for (Sequence& sequence : sequences) {
+    const int32_t length = 1 + draws.below(30);
+    for (int32_t i = 0; i < length; ++i) sequence.tokens.push_back(draws.below(alone.vocab()));
+    const auto own = alone.cache(kind);
+    sequence.expected = alone.feed(*own, sequence.tokens);
+    sequence.cache = model.cache(kind);
+  }
+  return sequences;
+}
+
+/// One step over some of the sequences; false when all are through.
+bool advance(Draws& draws, const LoadedTiny& model, std::vector<Sequence>& sequences) {
+  test::OwnedBatch batch;
+  std::vector<std::pair<Sequence*, size_t>> rows;
+  bool left = false;
+  for (Sequence& sequence : sequences) {
+    const size_t rest = sequence.tokens.size() - sequence.done;
+    left = left || rest > 0;
+    if (rest == 0 || draws.below(3) == 0) continue;
+    const auto most = static_cast<int32_t>(std::min(rest, size_t{12}));
+    const auto count = static_cast<size_t>(1 + draws.below(most));
+    EXPECT_TRUE(
+        batch.add(*sequence.cache, std::span(sequence.tokens).subspan(sequence.done, count)).ok());
+    rows.emplace_back(&sequence, count);
+  }
+  if (rows.empty()) return left;
+  const Status status = model.model().forward(batch.finish(model.vocab()));
+  EXPECT_TRUE(status.ok()) << status.message();
+  batch.commit();
+  const std::vector<float> logits = batch.results(model.vocab());
+  auto from = logits.begin();
+  for (auto& [sequence, count] : rows) {
+    const auto to = from + static_cast<std::ptrdiff_t>(count) * model.vocab();
+    sequence->found.insert(sequence->found.end(), from, to);
+    sequence->done += count;
+    from = to;
+  }
+  return true;
+}
+
+class OneResult : public testing::TestWithParam<DType> {};
+
+TEST_P(OneResult, WhateverTheBatch) {
+  TinyModelSpec spec;
+  spec.type = GetParam();
+  spec.layers = 1;
+  spec.hidden = 256;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_dim = 64;
+  spec.feed_forward = 256;
+  const TinyModel tiny(spec);
+  const LoadedTiny alone(tiny);
+  std::vector<CpuLevel> levels;
+  for (const CpuLevel level : {CpuLevel::kScalar, CpuLevel::kAvx2, CpuLevel::kAvx512,
+                               CpuLevel::kAvx512Vnni, CpuLevel::kNeon}) {
+    if (cpu_level_runs(level, detect_cpu_level())) levels.push_back(level);
+  }
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    Draws draws(seed * 1000 + static_cast<uint64_t>(GetParam()));
+    test::TinyEngineOptions options;
+    options.threads = 1 + draws.below(3);
+    options.level = levels[static_cast<size_t>(draws.below(static_cast<int32_t>(levels.size())))];
+    options.repack = draws.below(3) > 0;
+    const char* kind = draws.below(2) == 0 ? "fp32" : "fp16";
+    const LoadedTiny model(tiny, options);
+    std::vector<Sequence> sequences = draw_sequences(draws, alone, model, kind);
+    while (advance(draws, model, sequences)) {
+    }
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_EQ(sequences[i].found, sequences[i].expected)
+          << dtype_name(GetParam()) << ", seed " << seed << ", sequence " << i << ", "
+          << options.threads << " threads, " << cpu_level_name(options.level) << ", " << kind;
+    }
+  }
+}
+
+std::vector<DType> all_types() {
+  std::vector<DType> types = {DType::kF32, DType::kF16, DType::kBF16};
+  for (const quant::Traits& traits : quant::kTraits) types.push_back(traits.type);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, OneResult, testing::ValuesIn(all_types()),
+                         [](const auto& each) { return std::string(dtype_name(each.param)); });
+
+}  // namespace
+}  // namespace gen::model
