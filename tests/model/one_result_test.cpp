@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,12 @@ bool advance(Draws& draws, const LoadedTiny& model, std::vector<Sequence>& seque
   return true;
 }
 
+/// Six, or as many as GEN_TRIALS says.
+uint64_t trials() {
+  const char* wanted = std::getenv("GEN_TRIALS");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 6;
+}
+
 class OneResult : public testing::TestWithParam<DType> {};
 
 TEST_P(OneResult, WhateverTheBatch) {
@@ -104,7 +111,7 @@ TEST_P(OneResult, WhateverTheBatch) {
                                CpuLevel::kAvx512Vnni, CpuLevel::kNeon}) {
     if (cpu_level_runs(level, detect_cpu_level())) levels.push_back(level);
   }
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= trials(); ++seed) {
     Draws draws(seed * 1000 + static_cast<uint64_t>(GetParam()));
     test::TinyEngineOptions options;
     options.threads = 1 + draws.below(3);

@@ -169,6 +169,9 @@ template <typename T>
 struct Pair {
   T lo;
   T hi;
+  // Said explicitly, since gcc compiles implied ones without the target's instructions.
+  HWY_INLINE Pair() {}
+  HWY_INLINE Pair(T lo_in, T hi_in) : lo(lo_in), hi(hi_in) {}
 };
 
 template <typename T>

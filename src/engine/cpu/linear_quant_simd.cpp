@@ -52,6 +52,7 @@ HWY_INLINE Floats load_halves(const uint16_t* p) {
 struct Sum {
   Ints a;
   Ints b;
+  HWY_INLINE Sum() {}  // as in Pair
   HWY_INLINE void clear() { a = b = hn::Zero(I32()); }
   [[nodiscard]] HWY_INLINE Ints value() const { return hn::RearrangeToOddPlusEven(a, b); }
 };
