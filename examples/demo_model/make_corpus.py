@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the corpus: BUILD/corpus.jsonl, BUILD/vocabulary.txt and a held-out text.
 
-usage: make_corpus.py --out BUILD [--megabytes 110] [--seed 1] [--heldout FILE]
+usage: make_corpus.py --out BUILD [--megabytes 110] [--seed 1] [--heldout FILE] [--drill]
 
 A line of corpus.jsonl is a JSON list: ["text", TEXT] for a plain document, ["chat", [[role, content], ...]]
 for a dialogue. vocabulary.txt has the same sentences one a line, for spm_train. The held-out text (stories
 and JSON, documents separated by a blank line) is made first, and no document of it is ever repeated in the
-training part.
+training part. With --drill most documents are dialogues, and those practise what a small model
+finds hard: sums, and stories about what was asked for.
 """
 import argparse
 import json
@@ -31,11 +32,12 @@ def main():
     parser.add_argument("--megabytes", type=float, default=110)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--heldout")
+    parser.add_argument("--drill", action="store_true")
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
 
     held = []
-    r = random.Random(args.seed * 1000003 + 7)
+    r = random.Random(1000010)  # the same text whatever the training part is
     while sum(map(len, held)) < 100000:
         held.append(document(r))
     with open(args.heldout or os.path.join(args.out, "heldout.txt"), "w", encoding="utf-8") as out:
@@ -47,8 +49,8 @@ def main():
     with open(os.path.join(args.out, "corpus.jsonl"), "w", encoding="utf-8") as out, \
             open(os.path.join(args.out, "vocabulary.txt"), "w", encoding="utf-8") as words:
         while size < args.megabytes * 1e6:
-            if r.random() < 0.42:
-                value = ["chat", talk.chat(r)]
+            if r.random() < (0.8 if args.drill else 0.42):
+                value = ["chat", talk.chat(r, args.drill)]
                 texts = [content for _, content in value[1]] + [role for role, _ in value[1][:1]]
             else:
                 # some documents stand together, as they do in the held-out text

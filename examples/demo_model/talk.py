@@ -186,9 +186,9 @@ def sequence(r):
                      (f"Write one sentence about {a(word)}.", r.choice([f"The {word} was {r.choice(['small', 'big', 'old', 'new', 'lovely', 'strange'])}.", f"{cap(a(word))} stood by the door."]))])
 
 
-def ask_story(r):
+def ask_story(r, drill=False):
     kind = r.random()
-    if kind < 0.25:
+    if kind < 0.25 and not drill:
         topic, want = "", None
         q = r.choice(["Tell me a story.", "Please tell me a story.", "Can you tell me a story?", "Tell me a bedtime story.", "I would like to hear a story.", "Write a short story."])
     else:
@@ -351,20 +351,20 @@ def ask_tool(r):
     return talk
 
 
-def chat(r):
+def chat(r, drill=False):
     kind = r.random()
-    if kind < 0.17:
+    if kind < (0.1 if drill else 0.17):
         return ask_tool(r)
     talk = [("system", r.choice(SYSTEMS))] if r.random() < 0.25 else []
     makers = [greet, sums, fact, opinion, recall, ask_json, sequence]
-    if kind < 0.40:
+    if kind < (0.45 if drill else 0.40):
         if r.random() < 0.2:
             talk += zip(("user", "assistant"), greet(r))
-        talk += ask_story(r)
+        talk += ask_story(r, drill)
         if r.random() < 0.25:
             talk += r.choice([[("user", "Thank you!"), ("assistant", "You are welcome! I am glad that you liked the story.")],
                               [("user", "I liked it."), ("assistant", "I am glad! Shall I tell you another one?")]])
         return talk
     for _ in range(r.choice([1, 1, 2, 2, 3, 4, 5])):
-        talk += zip(("user", "assistant"), r.choices(makers, [2, 3, 4, 1.5, 2, 2.5, 1.5])[0](r))
+        talk += zip(("user", "assistant"), r.choices(makers, [2, 12 if drill else 3, 4, 1.5, 2, 2.5, 1.5])[0](r))
     return talk

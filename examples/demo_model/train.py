@@ -2,7 +2,7 @@
 """Trains one of the bundled models on a token file and writes checkpoints.
 
 usage: train.py {story,draft} --data BUILD/tokens --out BUILD [--minutes 60] [--tokens 30e6]
-                [--decay-minutes 10] [--batch 4096] [--length 256] [--threads 2]
+                [--decay-minutes 10] [--batch 4096] [--length 256] [--threads 2] [--start CHECKPOINT]
 
 Windows of --length tokens at first, which is faster, and of the whole context in the last third.
 Warm-up, constant rate, then a linear decay to nothing: the constant part can be cut short at any time, either
@@ -124,6 +124,7 @@ def main():
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--start", help="a checkpoint whose weights a new run begins with")
     parser.add_argument("--matrix-rate", type=float, default=0.02)
     parser.add_argument("--adam-rate", type=float, default=0.006)
     args = parser.parse_args()
@@ -140,6 +141,9 @@ def main():
     weights = net.new_weights(shape, 1)
     optimiser = Optimiser(weights, shape)
     seen, spent = 0, 0.0
+    if args.start and not os.path.exists(path + ".pt"):
+        for name, value in torch.load(args.start)["weights"].items():
+            weights[name].copy_(value)
     if os.path.exists(path + ".pt"):
         saved = torch.load(path + ".pt")
         for name in weights:

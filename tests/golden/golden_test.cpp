@@ -44,7 +44,7 @@ std::vector<std::byte> model_bytes(const GoldenFile& golden) {
 /// by `usual`. Weights that keep their value agree closely. Quantised weights are multiplied with
 /// inputs rounded to 8 bits, so that a difference in a last bit can move an input by one of its
 /// steps; in a trained model, at some positions, that shows. Against the same weights run with
-/// float32 inputs, the bundled models' values are off by up to 0.068 in llama.cpp and 0.060 here,
+/// float32 inputs, values of an earlier training were off by up to 0.068 in llama.cpp, 0.060 here,
 /// with 7 to 10 % beyond 0.005 in both, so no closer agreement between the two can be asked of
 /// them. Dequantised, with a float32 cache as well, nothing is rounded in either program: they then
 /// agree to some 0.00003.
