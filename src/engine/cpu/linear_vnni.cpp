@@ -4,9 +4,7 @@
 //   Work:   columns are taken in chunks: a chunk of two tiles is decoded to plain bytes in the
 //           first-level cache and meets four rows of x at a time; sums wait in `acc` between
 //           chunks. Decoding brings types to a few kinds of product (Kind), by moving their zero.
-//   Speed:  one thread of a Xeon (family 6, model 207), computing time, 2026-11-21, linear_bench.
-//           128 rows, 2048 by 2048: 515 GOP/s Q8_0, 530 Q4_0, 540 Q4_K, 500 Q6_K; what scales cost
-//           leaves 73 % of the peak of vpdpbusd.
+//   Speed:  docs/speed.md; the scales leave 73 % of the peak of vpdpbusd for blocks of 32.
 //   Read next: vnni-inl.h, activations.h.
 #include "engine/cpu/linear_vnni.h"
 
