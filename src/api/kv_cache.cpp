@@ -3,13 +3,11 @@
 // a tensor store, or an engine cache (its own or a session's); reading works on all of them.
 #include <generate/kv_cache.h>
 
-#include <cstring>
-
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/kv_cache_handle.h"
 #include "cache/registry.h"
-#include "tensor/half.h"
+#include "engine/kv_rows.h"
 
 namespace {
 
@@ -94,22 +92,11 @@ void write_shape(const TensorShape& shape, int32_t* out) {
   out[2] = shape.dim;
 }
 
-/// [entries][kv_heads][dim] of any address scheme to dense float32 [kv_heads, entries, dim].
+/// To dense float32 [kv_heads, entries, dim].
 void decode(const KvSide& side, const TensorShape& shape, float* out) {
-  const auto dim = static_cast<size_t>(shape.dim);
   for (int32_t head = 0; head < shape.batch; ++head) {
-    for (int32_t e = 0; e < shape.seq; ++e, out += dim) {
-      const std::byte* from = side.entry(e) + static_cast<size_t>(head) * side.head_stride;
-      switch (side.format) {
-        case KvFormat::kF32:
-          std::memcpy(out, from, dim * sizeof(float));
-          break;
-        case KvFormat::kF16: {
-          const auto* halves = reinterpret_cast<const uint16_t*>(from);
-          for (size_t d = 0; d < dim; ++d) out[d] = gen::f16_to_f32(halves[d]);
-          break;
-        }
-      }
+    for (int32_t e = 0; e < shape.seq; ++e, out += shape.dim) {
+      gen::engine::kv_get(side, e, head, out);
     }
   }
 }
@@ -118,35 +105,25 @@ int32_t type_number(KvFormat format) {
   return format == KvFormat::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
 }
 
-void fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
-  if (cache.store != nullptr) {
-    const gen::cache::TensorSpan from = cache.store->view(layer);
-    if (from.k == nullptr) return;
-    span->type = type_number(cache.store->format());
-    span->k = from.k;
-    span->v = from.v;
-    span->batch = from.shape.batch;
-    span->seq = from.shape.seq;
-    span->k_dim = span->v_dim = from.shape.dim;
-    span->k_batch_stride = span->v_batch_stride = from.batch_stride;
-    span->k_seq_stride = span->v_seq_stride = from.seq_stride;
-    return;
+Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
+  if (cache.store == nullptr) {
+    KvCache* engine = cache.engine();
+    if (engine == nullptr || engine_layer(*engine, layer).kv_heads == 0) return {};
+    return gen::error(Code::kUnsupported,
+                      "layer %d was written by a model and has no strides; kv_cache_get copies it",
+                      layer);
   }
-  KvCache* engine = cache.engine();
-  if (engine == nullptr) return;
-  const KvView view = engine_layer(*engine, layer);
-  if (view.kv_heads == 0) return;
-  span->type = type_number(view.k.format);
-  span->k = view.k.base;
-  span->v = view.v.base;
-  span->batch = view.kv_heads;
-  span->seq = view.entries;
-  span->k_dim = view.k.head_dim;
-  span->v_dim = view.v.head_dim;
-  span->k_batch_stride = view.k.head_stride;
-  span->k_seq_stride = view.k.entry_stride;
-  span->v_batch_stride = view.v.head_stride;
-  span->v_seq_stride = view.v.entry_stride;
+  const gen::cache::TensorSpan from = cache.store->view(layer);
+  if (from.k == nullptr) return {};
+  span->type = type_number(cache.store->format());
+  span->k = from.k;
+  span->v = from.v;
+  span->batch = from.shape.batch;
+  span->seq = from.shape.seq;
+  span->k_dim = span->v_dim = from.shape.dim;
+  span->k_batch_stride = span->v_batch_stride = from.batch_stride;
+  span->k_seq_stride = span->v_seq_stride = from.seq_stride;
+  return {};
 }
 
 Status truncate(kv_cache& cache, int32_t n) {
@@ -269,9 +246,10 @@ gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* sp
       return gen::error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
                         span->struct_size, sizeof(kv_cache_span));
     }
-    *span = kv_cache_span{};
-    span->struct_size = sizeof(kv_cache_span);
-    fill_span(c, layer, span);
+    kv_cache_span filled = {};
+    filled.struct_size = sizeof(kv_cache_span);
+    GEN_TRY(fill_span(c, layer, &filled));
+    *span = filled;
     return {};
   });
 }

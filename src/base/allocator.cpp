@@ -6,6 +6,10 @@
 #include <cstdlib>
 #include <type_traits>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace gen {
 namespace {
 
@@ -38,6 +42,19 @@ Result<Buffer> Buffer::allocate(Allocator& allocator, size_t bytes, size_t align
   buffer.allocator_ = &allocator;
   buffer.data_ = static_cast<std::byte*>(pointer);
   buffer.size_ = bytes;
+  return buffer;
+}
+
+Result<Buffer> Buffer::allocate_large(Allocator& allocator, size_t bytes) noexcept {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const bool large = bytes >= 2 * kHugePage;
+  GEN_ASSIGN(Buffer buffer, allocate(allocator, bytes, large ? kHugePage : 64));
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  // Only advice: nothing depends on it.
+  if (large) {
+    static_cast<void>(madvise(buffer.data(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE));
+  }
+#endif
   return buffer;
 }
 

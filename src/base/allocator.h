@@ -44,6 +44,10 @@ class Buffer {
 
   /// `allocator` must outlive the buffer.
   static Result<Buffer> allocate(Allocator& allocator, size_t bytes, size_t align = 64) noexcept;
+  /// For what a decode step reads from end to end: from 4 MiB up on a 2 MiB border, and the kernel
+  /// is asked for huge pages there, since with small ones a third of such a step goes into address
+  /// translation. Pages still come as they are written.
+  static Result<Buffer> allocate_large(Allocator& allocator, size_t bytes) noexcept;
 
   void reset() noexcept;
   [[nodiscard]] std::byte* data() const noexcept { return data_; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 and fp16: one buffer for everything; per layer keys, then values, each as
-// [position][kv_head][head_dim], regions starting on multiples of 64 bytes. The whole capacity is
-// reserved at once but never initialised, so the kernel gives pages only as entries are written;
-// growing then moves nothing and allocates nothing.
+// fp32 and fp16: one buffer for everything, in segments of up to 256 positions. A segment holds all
+// layers, each layer's keys, then its values, head by head, so that memory is touched from its
+// start on as a sequence grows, and what attention reads at once, a head's tiles of sixteen
+// positions (engine/kv_view.h), is one stretch for the processor's prefetching. The whole capacity
+// is reserved at once but never initialised: growing moves nothing and allocates nothing.
 #include "cache/contiguous_cache.h"
 
 #include <algorithm>
@@ -10,20 +11,25 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engine/kv_rows.h"
 
 namespace gen::cache {
 namespace {
 
-size_t element_bytes(engine::KvFormat format) {
-  return format == engine::KvFormat::kF32 ? sizeof(float) : sizeof(uint16_t);
-}
+/// Positions of a segment: a chunk of attention reads one.
+constexpr int32_t kMostSegment = 256;
 
-/// Where a layer's regions lie in the buffer.
+constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// Where a layer's keys or values lie in a segment.
+struct Region {
+  size_t offset = 0;
+  size_t tile_bytes = 0;  // of a head
+  size_t head_bytes = 0;  // all tiles
+};
 struct LayerPlace {
-  size_t k_offset = 0;
-  size_t v_offset = 0;
-  size_t k_entry_bytes = 0;
-  size_t v_entry_bytes = 0;
+  Region k;
+  Region v;
 };
 
 /// Invariant: 0 <= length_ <= capacity_.
@@ -36,23 +42,31 @@ class ContiguousCache final : public KvCache {
         capacity_(capacity) {
     traits_.kind = kind.name;
     traits_.lossy = kind.lossy;
+    // As few segments as hold the capacity, as even as tiles allow.
+    const int32_t tiles = divide_up(capacity, engine::kKvTile);
+    const auto segments = divide_up(tiles, kMostSegment / engine::kKvTile);
+    segment_tiles_ = divide_up(tiles, segments);
+    segments_.resize(static_cast<size_t>(divide_up(tiles, segment_tiles_)));
   }
 
   /// Lays the layers out and reserves the buffer.
   Status reserve(Allocator& allocator) {
-    size_t bytes = 0;
+    size_t segment = 0;
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const LayerShape& shape = shapes_[i];
       LayerPlace& place = places_[i];
-      if (!add_region(shape.kv_heads, shape.k_dim, &bytes, &place.k_offset, &place.k_entry_bytes) ||
-          !add_region(shape.kv_heads, shape.v_dim, &bytes, &place.v_offset, &place.v_entry_bytes)) {
-        return error(Code::kOutOfMemory, "a cache of %d entries of %zu layers overflows %zu bits",
-                     capacity_, shapes_.size(), 8 * sizeof(size_t));
+      if (!add_region(shape.kv_heads, shape.k_dim, &segment, &place.k) ||
+          !add_region(shape.kv_heads, shape.v_dim, &segment, &place.v)) {
+        return too_large();
       }
-      traits_.bytes_per_entry += place.k_entry_bytes + place.v_entry_bytes;
+      traits_.bytes_per_entry += static_cast<size_t>(shape.kv_heads) *
+                                 (place.k.tile_bytes + place.v.tile_bytes) / engine::kKvTile;
     }
+    size_t bytes = 0;
+    if (!checked_mul(segment, segments_.size(), &bytes)) return too_large();
     if (bytes == 0) return {};
-    GEN_ASSIGN(buffer_, Buffer::allocate(allocator, bytes));
+    GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, bytes));
+    for (size_t i = 0; i < segments_.size(); ++i) segments_[i] = buffer_.data() + i * segment;
     return {};
   }
 
@@ -76,8 +90,8 @@ class ContiguousCache final : public KvCache {
     const LayerShape& shape = shapes_[static_cast<size_t>(layer)];
     const LayerPlace& place = places_[static_cast<size_t>(layer)];
     engine::KvView view;
-    view.k = side(place.k_offset, place.k_entry_bytes, shape.k_dim);
-    view.v = side(place.v_offset, place.v_entry_bytes, shape.v_dim);
+    view.k = side(place.k, engine::KvOrder::kKeys, shape.k_dim);
+    view.v = side(place.v, engine::KvOrder::kValues, shape.v_dim);
     view.kv_heads = shape.kv_heads;
     view.entries = plan.start + plan.count;
     view.window = shape.window;
@@ -98,27 +112,37 @@ class ContiguousCache final : public KvCache {
     MemoryUse use;
     use.resident = buffer_.size();
     use.payload = static_cast<size_t>(length()) * traits_.bytes_per_entry;
-    use.metadata = sizeof(*this) + shapes_.size() * (sizeof(LayerShape) + sizeof(LayerPlace));
+    use.metadata = sizeof(*this) + shapes_.size() * (sizeof(LayerShape) + sizeof(LayerPlace)) +
+                   segments_.size() * sizeof(segments_[0]);
     return use;
   }
 
  private:
-  [[nodiscard]] bool add_region(int32_t heads, int32_t dim, size_t* bytes, size_t* offset,
-                                size_t* entry_bytes) const {
-    size_t region = 0;
-    *offset = *bytes;
-    return checked_mul(static_cast<size_t>(heads), static_cast<size_t>(dim), entry_bytes) &&
-           checked_mul(*entry_bytes, element_bytes(format_), entry_bytes) &&
-           checked_mul(*entry_bytes, static_cast<size_t>(capacity_), &region) &&
-           checked_add(*bytes, region, bytes) && checked_align_up(*bytes, size_t{64}, bytes);
+  [[nodiscard]] Status too_large() const {
+    return error(Code::kOutOfMemory, "a cache of %d entries of %zu layers overflows %zu bits",
+                 capacity_, shapes_.size(), 8 * sizeof(size_t));
   }
 
-  [[nodiscard]] engine::KvSide side(size_t offset, size_t entry_bytes, int32_t dim) const {
+  [[nodiscard]] bool add_region(int32_t heads, int32_t dim, size_t* segment, Region* region) const {
+    size_t all = 0;
+    region->offset = *segment;
+    return engine::kv_tile_bytes(format_, dim, &region->tile_bytes) &&
+           checked_mul(region->tile_bytes, static_cast<size_t>(segment_tiles_),
+                       &region->head_bytes) &&
+           checked_mul(region->head_bytes, static_cast<size_t>(heads), &all) &&
+           checked_add(*segment, all, segment) && checked_align_up(*segment, size_t{64}, segment);
+  }
+
+  [[nodiscard]] engine::KvSide side(const Region& region, engine::KvOrder order,
+                                    int32_t dim) const {
     engine::KvSide side;
     side.format = format_;
-    side.base = buffer_.data() + offset;
-    side.entry_stride = entry_bytes;
-    side.head_stride = static_cast<size_t>(dim) * element_bytes(format_);
+    side.order = order;
+    side.blocks = segments_.data();
+    side.block_offset = region.offset;
+    side.block_size = segment_tiles_ * engine::kKvTile;
+    side.tile_stride = region.tile_bytes;
+    side.head_stride = region.head_bytes;
     side.head_dim = dim;
     return side;
   }
@@ -127,6 +151,8 @@ class ContiguousCache final : public KvCache {
   std::vector<LayerPlace> places_;
   engine::KvFormat format_;
   int32_t capacity_;
+  int32_t segment_tiles_ = 1;
+  std::vector<std::byte*> segments_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
   Buffer buffer_;

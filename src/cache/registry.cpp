@@ -2,10 +2,10 @@
 // The cache kinds of this build and the checks they share. See registry.h.
 #include "cache/registry.h"
 
-#include <cstring>
 #include <string>
 
 #include "cache/contiguous_cache.h"
+#include "engine/kv_rows.h"
 
 namespace gen::cache {
 namespace {
@@ -23,17 +23,6 @@ Status check_shape(const LayerShape& shape, size_t layer) {
                  layer, shape.kv_heads, shape.k_dim, shape.v_dim, shape.window);
   }
   return {};
-}
-
-void copy_side(const engine::KvSide& from, const engine::KvSide& to, int32_t heads,
-               size_t head_bytes, int32_t entries) {
-  for (int32_t e = 0; e < entries; ++e) {
-    for (int32_t head = 0; head < heads; ++head) {
-      const auto index = static_cast<size_t>(head);
-      std::memcpy(to.entry(e) + index * to.head_stride, from.entry(e) + index * from.head_stride,
-                  head_bytes);
-    }
-  }
 }
 
 }  // namespace
@@ -77,8 +66,8 @@ Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocat
     const auto layer = static_cast<int32_t>(i);
     const engine::KvView from = source.view(layer, held);
     const engine::KvView to = copy->view(layer, all);
-    copy_side(from.k, to.k, from.kv_heads, to.k.head_stride, held.start);
-    copy_side(from.v, to.v, from.kv_heads, to.v.head_stride, held.start);
+    engine::kv_copy(from.k, to.k, from.kv_heads, held.start);
+    engine::kv_copy(from.v, to.v, from.kv_heads, held.start);
   }
   copy->commit(all);
   return copy;

@@ -21,24 +21,45 @@ enum class KeyForm : int32_t {
   kHadamard = 2,   // rotated and Hadamard-turned; attention turns q instead
 };
 
-/// Keys or values of one layer. Entry e, head g, element d lies at
-///   address(e) + g * head_stride + offset_of(d)
-/// where address(e) = base + e * entry_stride without a block table, and
-/// blocks[e / block_size] + (e % block_size) * entry_stride with one.
+/// A head's entries lie in tiles of sixteen. Sixteen, since a lane is then an entry when keys meet
+/// a query, and nothing is summed across lanes.
+constexpr int32_t kKvTile = 16;
+
+/// How a tile is ordered: element d of entry i at [d][i] for keys, [i][d] for values.
+enum class KvOrder : int32_t {
+  kKeys = 0,
+  kValues = 1,
+};
+
+/// Where an entry lies: head 0's tile, and the place in it, in [0, kKvTile).
+struct KvPlace {
+  std::byte* tile;
+  int32_t lane;
+};
+
+/// Keys or values of one layer. Tile t of head g lies at base + t * tile_stride + g * head_stride
+/// without a block table. With one, each block begins a tile of its own, even where block_size is
+/// not a multiple of kKvTile: entry e is entry e % block_size of the block blocks[e / block_size] +
+/// block_offset. The last tile is there in full, whatever its unused lanes hold.
 struct KvSide {
   KvFormat format = KvFormat::kF32;
+  KvOrder order = KvOrder::kKeys;
   std::byte* base = nullptr;
   std::byte* const* blocks = nullptr;  // [ceil(entries / block_size)] or null
+  size_t block_offset = 0;             // bytes from a block's start to this side's first tile
   int32_t block_size = 0;              // entries in a block
-  size_t entry_stride = 0;             // bytes from one entry to the next
+  size_t tile_stride = 0;              // bytes from one tile to the next
   size_t head_stride = 0;              // bytes from one kv head to the next
   int32_t head_dim = 0;                // elements of a head
 
-  [[nodiscard]] std::byte* entry(int64_t e) const noexcept {
-    const auto index = static_cast<size_t>(e);
-    if (blocks == nullptr) return base + index * entry_stride;
-    const auto size = static_cast<size_t>(block_size);
-    return blocks[index / size] + (index % size) * entry_stride;
+  [[nodiscard]] KvPlace place(int64_t entry) const noexcept {
+    std::byte* first = base;
+    if (blocks != nullptr) {
+      first = blocks[entry / block_size] + block_offset;
+      entry %= block_size;
+    }
+    return {first + static_cast<size_t>(entry / kKvTile) * tile_stride,
+            static_cast<int32_t>(entry % kKvTile)};
   }
 };
 

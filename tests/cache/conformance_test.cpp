@@ -2,6 +2,7 @@
 // The contract that every cache kind keeps, over the whole table of registry.h: a plan changes
 // nothing, commit makes rows real, truncate forgets, capacity is exact, memory figures are true,
 // allocation failures leave nothing behind, and no kernel leaves the cache's memory.
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -12,7 +13,8 @@
 #include "cache/registry.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu_fixture.h"
-#include "tensor/half.h"
+#include "engine/kv_rows.h"
+#include "support/kv_side.h"
 
 namespace gen::cache {
 namespace {
@@ -82,13 +84,6 @@ class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
     cache.commit(*plan);
   }
 
-  static float read(const engine::KvSide& side, int32_t entry, int32_t head, int32_t element) {
-    const std::byte* at = side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
-    const auto index = static_cast<size_t>(element);
-    if (side.format == engine::KvFormat::kF32) return reinterpret_cast<const float*>(at)[index];
-    return f16_to_f32(reinterpret_cast<const uint16_t*>(at)[index]);
-  }
-
   /// The first n entries of every layer are those that were written.
   static void expect_content(KvCache& cache, int32_t n) {
     const CachePlan now = {cache.length(), 0};
@@ -99,13 +94,18 @@ class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
         const std::vector<float> k = keys(layer, e);
         const std::vector<float> v = values(layer, e);
         for (int32_t head = 0; head < shape.kv_heads; ++head) {
+          std::vector<float> row(static_cast<size_t>(std::max(shape.k_dim, shape.v_dim)));
+          engine::kv_get(view.k, e, head, row.data());
           for (int32_t d = 0; d < shape.k_dim; ++d) {
+            ASSERT_EQ(row[static_cast<size_t>(d)], test::kv_read(view.k, e, head, d));
             const float want = k[static_cast<size_t>(head * shape.k_dim + d)];
-            ASSERT_NEAR(read(view.k, e, head, d), want, tolerance(want));
+            ASSERT_NEAR(test::kv_read(view.k, e, head, d), want, tolerance(want));
           }
+          engine::kv_get(view.v, e, head, row.data());
           for (int32_t d = 0; d < shape.v_dim; ++d) {
+            ASSERT_EQ(row[static_cast<size_t>(d)], test::kv_read(view.v, e, head, d));
             const float want = v[static_cast<size_t>(head * shape.v_dim + d)];
-            ASSERT_NEAR(read(view.v, e, head, d), want, tolerance(want));
+            ASSERT_NEAR(test::kv_read(view.v, e, head, d), want, tolerance(want));
           }
         }
       }

@@ -66,6 +66,21 @@ TEST_P(MathTest, ExpIsWithinTwoUlp) {
   EXPECT_LE(worst(function, sweep(-1e-8F, -103.9F, 4999), reference), 2.0);
 }
 
+TEST_P(MathTest, ExpWeightIsWithinTwoUlpAndEndsAtZero) {
+  const auto function = kernels(GetParam()).exp_weight16;
+  const auto reference = [](double x) { return std::exp(x); };
+  EXPECT_LE(worst(function, sweep(-1e-8F, -87.0F, 4999), reference), 2.0);
+  const float x[16] = {0.0F,   -0.0F,   -kInfinity, kNan,   -87.1F,  -88.0F,  -104.0F, -1e10F,
+                       -1e38F, -1e-40F, -87.01F,    -89.0F, -200.0F, -1000.F, -3e38F,  -500.0F};
+  float y[16];
+  function(x, y);
+  EXPECT_EQ(y[0], 1.0F);
+  EXPECT_EQ(y[1], 1.0F);
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_EQ(y[9], 1.0F);
+  for (size_t i : {2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15}) EXPECT_EQ(y[i], 0.0F) << x[i];
+}
+
 TEST_P(MathTest, ExpAtItsEnds) {
   const float x[16] = {0.0F,  -0.0F,  -kInfinity, kInfinity, kNan,  -104.0F, -1000.F, 88.72F,
                        89.0F, -87.5F, -103.9F,    200.0F,    1e38F, -1e38F,  1e-40F,  1.0F};
@@ -171,7 +186,8 @@ TEST(MathLevels, GiveTheSameBits) {
       for (float& value : x) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
       float want[16];
       float got[16];
-      for (auto member : {&MathKernels::exp16, &MathKernels::tanh16, &MathKernels::silu16}) {
+      for (auto member : {&MathKernels::exp16, &MathKernels::exp_weight16, &MathKernels::tanh16,
+                          &MathKernels::silu16}) {
         (scalar.*member)(x, want);
         (table.*member)(x, got);
         for (size_t i = 0; i < 16; ++i) {

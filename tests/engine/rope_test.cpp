@@ -7,6 +7,7 @@
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/rope_sincos.h"
 #include "engine/cpu_fixture.h"
+#include "support/kv_side.h"
 #include "tensor/half.h"
 
 namespace gen::engine::cpu {
@@ -139,43 +140,15 @@ struct AppendCase {
     return angles(context, frequencies(rope_dims, 100.0), positions, 1.0F);
   }
 
-  struct Memory {
-    std::vector<std::byte> bytes;
-    std::vector<std::byte*> blocks;
-    KvSide side;
-    Memory(const AppendCase& c, int32_t dim) {
-      const size_t element = c.format == KvFormat::kF32 ? 4 : 2;
-      const int32_t entries = c.first_entry + c.rows;
-      const int32_t per_block = c.block_size > 0 ? c.block_size : entries;
-      const int32_t n_blocks = (entries + per_block - 1) / per_block;
-      side.format = c.format;
-      side.head_stride = static_cast<size_t>(dim) * element;
-      side.entry_stride = side.head_stride * static_cast<size_t>(c.kv_heads);
-      side.head_dim = dim;
-      const size_t block = static_cast<size_t>(per_block) * side.entry_stride;
-      bytes.assign(block * static_cast<size_t>(n_blocks), std::byte{0});
-      for (int32_t i = n_blocks - 1; i >= 0; --i) {
-        blocks.push_back(bytes.data() + static_cast<size_t>(i) * block);
+  [[nodiscard]] std::vector<float> read(const KvSide& side) const {
+    std::vector<float> out;
+    for (int32_t e = first_entry; e < first_entry + rows; ++e) {
+      for (int32_t g = 0; g < kv_heads; ++g) {
+        for (int32_t d = 0; d < side.head_dim; ++d) out.push_back(test::kv_read(side, e, g, d));
       }
-      side.base = bytes.data();
-      side.blocks = c.block_size > 0 ? blocks.data() : nullptr;
-      side.block_size = c.block_size;
     }
-    [[nodiscard]] std::vector<float> read(const AppendCase& c) const {
-      std::vector<float> out;
-      for (int32_t e = c.first_entry; e < c.first_entry + c.rows; ++e) {
-        for (int32_t g = 0; g < c.kv_heads; ++g) {
-          const std::byte* at = side.entry(e) + static_cast<size_t>(g) * side.head_stride;
-          for (size_t d = 0; d < static_cast<size_t>(side.head_dim); ++d) {
-            out.push_back(side.format == KvFormat::kF32
-                              ? reinterpret_cast<const float*>(at)[d]
-                              : f16_to_f32(reinterpret_cast<const uint16_t*>(at)[d]));
-          }
-        }
-      }
-      return out;
-    }
-  };
+    return out;
+  }
 
   /// All rows in calls of `step` rows.
   void run(CpuLevel level, int32_t threads, int32_t step) {
@@ -186,8 +159,9 @@ struct AppendCase {
     const std::vector<float> weights_q = q_norm();
     const std::vector<float> weights_k = k_norm();
     const std::vector<float> cosines = cs(*bench);
-    Memory k_memory(*this, k_dim);
-    Memory v_memory(*this, v_dim);
+    const int32_t entries = first_entry + rows;
+    test::KvMemory k_memory(format, KvOrder::kKeys, kv_heads, k_dim, entries, block_size);
+    test::KvMemory v_memory(format, KvOrder::kValues, kv_heads, v_dim, entries, block_size);
     for (int32_t first = 0; first < rows; first += step) {
       const int32_t n = std::min(step, rows - first);
       SequenceRows sequence;
@@ -219,8 +193,8 @@ struct AppendCase {
       args.sequences = {&sequence, 1};
       ASSERT_TRUE(run_rope_append(*bench, args).ok());
     }
-    k = k_memory.read(*this);
-    v = v_memory.read(*this);
+    k = read(k_memory.side);
+    v = read(v_memory.side);
   }
 
   /// What heads should be, in double.

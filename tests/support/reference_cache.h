@@ -18,7 +18,7 @@ class ReferenceCache final : public cache::KvCache {
     traits_.kind = "reference";
     for (const cache::LayerShape& layer : layers_) {
       const auto heads = static_cast<size_t>(layer.kv_heads);
-      const auto entries = static_cast<size_t>(capacity);
+      const auto entries = static_cast<size_t>((capacity + 15) / 16 * 16);
       keys_.emplace_back(entries * heads * static_cast<size_t>(layer.k_dim));
       values_.emplace_back(entries * heads * static_cast<size_t>(layer.v_dim));
     }
@@ -41,8 +41,8 @@ class ReferenceCache final : public cache::KvCache {
     const auto index = static_cast<size_t>(layer);
     const cache::LayerShape& shape = layers_[index];
     engine::KvView view;
-    view.k = side(keys_[index], shape.kv_heads, shape.k_dim);
-    view.v = side(values_[index], shape.kv_heads, shape.v_dim);
+    view.k = side(keys_[index], engine::KvOrder::kKeys, shape.kv_heads, shape.k_dim);
+    view.v = side(values_[index], engine::KvOrder::kValues, shape.kv_heads, shape.v_dim);
     view.kv_heads = shape.kv_heads;
     view.entries = plan.start + plan.count;
     view.window = shape.window;
@@ -58,11 +58,13 @@ class ReferenceCache final : public cache::KvCache {
   [[nodiscard]] const std::vector<float>& keys(size_t layer) const { return keys_[layer]; }
 
  private:
-  static engine::KvSide side(std::vector<float>& data, int32_t heads, int32_t dim) {
+  static engine::KvSide side(std::vector<float>& data, engine::KvOrder order, int32_t heads,
+                             int32_t dim) {
     engine::KvSide side;
+    side.order = order;
     side.base = reinterpret_cast<std::byte*>(data.data());
-    side.head_stride = static_cast<size_t>(dim) * sizeof(float);
-    side.entry_stride = side.head_stride * static_cast<size_t>(heads);
+    side.head_stride = 16 * static_cast<size_t>(dim) * sizeof(float);
+    side.tile_stride = side.head_stride * static_cast<size_t>(heads);
     side.head_dim = dim;
     return side;
   }

@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "quant/format.h"
+#include "support/kv_side.h"
 
 namespace gen::test {
 
@@ -172,11 +173,9 @@ class ReferenceEngine final : public engine::Engine {
             normalise(head.data(), args.k_dim, args.k_norm, args.norm_eps);
           }
           rotate(head.data(), args, t);
-          std::memcpy(place(rows.view.k, rows.first_entry + i, g), head.data(),
-                      head.size() * sizeof(float));
-          std::memcpy(place(rows.view.v, rows.first_entry + i, g),
-                      args.v.data + t * args.v.stride + int64_t{g} * args.v_dim,
-                      static_cast<size_t>(args.v_dim) * sizeof(float));
+          const float* v = args.v.data + t * args.v.stride + int64_t{g} * args.v_dim;
+          put(rows.view.k, rows.first_entry + i, g, head.data());
+          put(rows.view.v, rows.first_entry + i, g, v);
         }
       }
     }
@@ -276,8 +275,8 @@ class ReferenceEngine final : public engine::Engine {
       b = static_cast<float>(x * static_cast<double>(cs[1]) + y * static_cast<double>(cs[0]));
     }
   }
-  static std::byte* place(const engine::KvSide& side, int64_t entry, int32_t head) {
-    return side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
+  static void put(const engine::KvSide& side, int64_t entry, int32_t head, const float* x) {
+    for (int32_t d = 0; d < side.head_dim; ++d) kv_write(side, entry, head, d, x[d]);
   }
   static bool sees(const engine::SequenceRows& rows, int32_t row, int64_t entry) {
     const int64_t other = entry - rows.first_entry;
@@ -296,10 +295,9 @@ class ReferenceEngine final : public engine::Engine {
     double total = 0.0;
     for (int64_t e = 0; e <= own; ++e) {
       if (!sees(rows, row, e) || (rows.view.window > 0 && own - e >= rows.view.window)) continue;
-      const auto* k = reinterpret_cast<const float*>(place(rows.view.k, e, group));
       double score = 0.0;
       for (int32_t d = 0; d < args.k_dim; ++d) {
-        score += static_cast<double>(q[d]) * static_cast<double>(k[d]);
+        score += static_cast<double>(q[d]) * static_cast<double>(kv_read(rows.view.k, e, group, d));
       }
       score *= static_cast<double>(args.scale);
       if (args.soft_cap > 0.0F) {
@@ -313,8 +311,8 @@ class ReferenceEngine final : public engine::Engine {
     for (int32_t d = 0; d < args.v_dim; ++d) {
       double sum = 0.0;
       for (int64_t e = 0; e <= own; ++e) {
-        const auto* v = reinterpret_cast<const float*>(place(rows.view.v, e, group));
-        sum += weights[static_cast<size_t>(e)] * static_cast<double>(v[d]);
+        sum += weights[static_cast<size_t>(e)] *
+               static_cast<double>(kv_read(rows.view.v, e, group, d));
       }
       out[int64_t{head} * args.v_dim + d] = static_cast<float>(sum / total);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of attention.h, compiled once per target.
-//   dots      a tile of queries by a tile of entries accumulates in registers, sixteen lanes each,
-//             elements ascending; the tile's sums come out of a transposing tree, which adds lanes
-//             in the order of sum_lanes.
-//   weighted  a tile of queries by a tile of value columns accumulates in registers over entries
-//             ascending, so nothing is reduced across lanes.
-// Keys and values are widened in registers; how tiles are cut never shows in a result.
+//   dots      a lane is an entry: tiles of sixteen keys by queries accumulate in registers,
+//   elements
+//             ascending, so nothing is summed across lanes.
+//   weighted  a lane is a column: queries by value columns accumulate in registers over entries
+//             ascending.
+// Keys and values are widened in registers; how work is cut into tiles never shows in a result.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ATTENTION_INL_H_
@@ -24,217 +24,115 @@ namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
 // Tiles by register count: sixteen lanes are 1 of 32 registers with AVX-512, 2 of 16 with AVX2,
-// 4 of 32 with NEON. One query alone (multi-head decode) takes longer tiles instead.
+// 4 of 32 with NEON. Few queries (multi-head decode) take more keys or columns at once instead, so
+// that enough sums are under way to hide the latency of one.
 #if HWY_TARGET == HWY_AVX3
-constexpr size_t kTileQueries = 4;
+constexpr size_t kTileQueries = 8;
 template <size_t kQ>
-constexpr size_t kTileEntries = 16 / kQ;
+constexpr size_t kTilesAtOnce = kQ == 8 ? 2 : 4;
 template <size_t kQ>
-constexpr size_t kTileColumns = kQ <= 2 ? 8 : 4;
+constexpr size_t kTileColumns = kQ == 8   ? 2
+                                : kQ == 4 ? 4
+                                          : 8;
 #elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 constexpr size_t kTileQueries = 2;
 template <size_t kQ>
-constexpr size_t kTileEntries = kQ == 1 ? 4 : 2;
+constexpr size_t kTilesAtOnce = kQ == 1 ? 4 : 2;
 template <size_t kQ>
 constexpr size_t kTileColumns = kQ == 1 ? 4 : 2;
 #else
 constexpr size_t kTileQueries = 1;
 template <size_t kQ>
-constexpr size_t kTileEntries = 1;
+constexpr size_t kTilesAtOnce = 1;
 template <size_t kQ>
 constexpr size_t kTileColumns = 1;
 #endif
 
-/// Entries that are asked for ahead of their use.
-constexpr size_t kFetchEntries = 16;
+/// What is needed soon goes to the second-level cache: requests from there do not wait for the few
+/// lines that the first level can have under way.
+constexpr int kFetchLevel = 2;
 
-/// out[i] = sum_lanes of the i-th argument.
-#if HWY_TARGET == HWY_AVX3
-// Blocks of four lanes: [w0 w1 | x0 x1] after the first halving, [w x y z] after the second.
-HWY_INLINE Native quarter_sums(Native w, Native x, Native y, Native z) {
-  const NativeTag d;
-  const Native wy = hn::Add(hn::ConcatLowerLower(d, y, w), hn::ConcatUpperUpper(d, y, w));
-  const Native xz = hn::Add(hn::ConcatLowerLower(d, z, x), hn::ConcatUpperUpper(d, z, x));
-  return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(xz), wy),
-                 hn::OddEvenBlocks(xz, hn::SwapAdjacentBlocks(wy)));
-}
-/// Lane i of the result: the sum of a[i].
-HWY_INLINE Native sums16(const Lanes16* a) {
-  const NativeTag d;
-  const hn::Repartition<double, NativeTag> dd;
-  const Native c0 = quarter_sums(a[0], a[4], a[8], a[12]);
-  const Native c1 = quarter_sums(a[1], a[5], a[9], a[13]);
-  const Native c2 = quarter_sums(a[2], a[6], a[10], a[14]);
-  const Native c3 = quarter_sums(a[3], a[7], a[11], a[15]);
-  const auto c01 =
-      hn::BitCast(dd, hn::Add(hn::InterleaveLower(d, c0, c1), hn::InterleaveUpper(d, c0, c1)));
-  const auto c23 =
-      hn::BitCast(dd, hn::Add(hn::InterleaveLower(d, c2, c3), hn::InterleaveUpper(d, c2, c3)));
-  return hn::Add(hn::BitCast(d, hn::InterleaveLower(dd, c01, c23)),
-                 hn::BitCast(d, hn::InterleaveUpper(dd, c01, c23)));
-}
-#endif
-
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-// Given [a b] and [c d] with four lanes each, the sums in the order a, c, b, d.
-HWY_INLINE void sums_of_halves(hn::Vec<hn::FixedTag<float, 8>> ab,
-                               hn::Vec<hn::FixedTag<float, 8>> cd, float* out) {
-  const hn::FixedTag<float, 8> d8;
-  const hn::FixedTag<float, 4> d4;
-  const hn::FixedTag<double, 2> dd;
-  const auto pairs = hn::Add(hn::InterleaveLower(d8, ab, cd), hn::InterleaveUpper(d8, ab, cd));
-  const auto ac = hn::BitCast(dd, hn::LowerHalf(d4, pairs));
-  const auto bd = hn::BitCast(dd, hn::UpperHalf(d4, pairs));
-  hn::StoreU(hn::Add(hn::BitCast(d4, hn::InterleaveLower(dd, ac, bd)),
-                     hn::BitCast(d4, hn::InterleaveUpper(dd, ac, bd))),
-             d4, out);
-}
-#endif
-
-HWY_INLINE void sums4(Lanes16 a, Lanes16 b, Lanes16 c, Lanes16 e, float* out) {
-#if HWY_TARGET == HWY_AVX3
-  const hn::FixedTag<float, 8> half;
-  const Native quarters = quarter_sums(a, c, b, e);
-  sums_of_halves(hn::LowerHalf(half, quarters), hn::UpperHalf(half, quarters), out);
-#elif HWY_TARGET == HWY_AVX2
-  const hn::FixedTag<float, 8> d;
-  const Native a8 = hn::Add(a.lo, a.hi);
-  const Native b8 = hn::Add(b.lo, b.hi);
-  const Native c8 = hn::Add(c.lo, c.hi);
-  const Native e8 = hn::Add(e.lo, e.hi);
-  sums_of_halves(hn::Add(hn::ConcatLowerLower(d, c8, a8), hn::ConcatUpperUpper(d, c8, a8)),
-                 hn::Add(hn::ConcatLowerLower(d, e8, b8), hn::ConcatUpperUpper(d, e8, b8)), out);
-#else
-  out[0] = sum_lanes(a);
-  out[1] = sum_lanes(b);
-  out[2] = sum_lanes(c);
-  out[3] = sum_lanes(e);
-#endif
+template <size_t kBytes>
+HWY_INLINE void fetch(const std::byte* from) {
+  for (size_t at = 0; at < kBytes; at += 64) __builtin_prefetch(from + at, 0, kFetchLevel);
 }
 
-/// Writes the sums of a tile to score rows.
-template <size_t kQ, size_t kE>
-HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kE], float* scores) {
-#if HWY_TARGET == HWY_AVX3
-  if constexpr (kQ * kE == 16) {
-    float sums[16];
-    hn::StoreU(sums16(&acc[0][0]), NativeTag(), sums);
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      std::memcpy(scores + j * kAttentionChunk, sums + kE * j, kE * sizeof(float));
-    }
-    return;
-  }
-#endif
-  if constexpr (kE % 4 == 0) {
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t e = 0; e < kE; e += 4) {
-        sums4(acc[j][e], acc[j][e + 1], acc[j][e + 2], acc[j][e + 3],
-              scores + j * kAttentionChunk + e);
-      }
-    }
-  } else if constexpr (kQ == 2 && kE == 2) {
-    float sums[4];
-    sums4(acc[0][0], acc[0][1], acc[1][0], acc[1][1], sums);
-    std::memcpy(scores, sums, 2 * sizeof(float));
-    std::memcpy(scores + kAttentionChunk, sums + 2, 2 * sizeof(float));
-  } else {
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t e = 0; e < kE; ++e) scores[j * kAttentionChunk + e] = sum_lanes(acc[j][e]);
-    }
-  }
-}
-
-template <typename E, size_t kQ, size_t kE>
-HWY_INLINE void dot_tile(const float* const* q, int64_t dims, const std::byte* keys, size_t stride,
-                         float* scores) {
-  Lanes16 acc[kQ][kE];
+/// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
+template <typename E, size_t kQ, size_t kT>
+HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile, size_t stride,
+                          ptrdiff_t ahead, float* scores, size_t score_stride) {
+  constexpr auto kStep = static_cast<size_t>(kLanes);
+  Lanes16 acc[kQ][kT];
   GEN_UNROLL
   for (size_t j = 0; j < kQ; ++j) {
     GEN_UNROLL
-    for (size_t e = 0; e < kE; ++e) acc[j][e] = splat(0.0F);
+    for (size_t t = 0; t < kT; ++t) acc[j][t] = splat(0.0F);
   }
-  // A pointer for four entries: their addresses are then base + 0, 1, 2 or 3 strides.
-  constexpr size_t kGroups = (kE + 3) / 4;
-  const std::byte* base[kGroups];
+  const std::byte* keys[kT];
   GEN_UNROLL
-  for (size_t g = 0; g < kGroups; ++g) base[g] = keys + 4 * g * stride;
-  int64_t d = 0;
-  for (; d + kLanes <= dims; d += kLanes) {
-    Lanes16 query[kQ];
+  for (size_t t = 0; t < kT; ++t) keys[t] = tile + t * stride;
+  // In the order of addresses, whatever the order of use: the processor follows one place a page.
+  const std::byte* next = tile + ahead;
+  for (int64_t d = 0; d < dims; ++d) {
+    fetch<kT * kStep * sizeof(E)>(next);
+    next += kT * kStep * sizeof(E);
+    Lanes16 key[kT];
     GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) query[j] = load(q[j] + d);
+    for (size_t t = 0; t < kT; ++t) {
+      key[t] = load(reinterpret_cast<const E*>(keys[t]));
+      keys[t] += kStep * sizeof(E);
+    }
     GEN_UNROLL
-    for (size_t e = 0; e < kE; ++e) {
-      const Lanes16 key = load(reinterpret_cast<const E*>(base[e / 4] + (e % 4) * stride));
+    for (size_t j = 0; j < kQ; ++j) {
+      const Lanes16 query = splat(q[j][d]);
       GEN_UNROLL
-      for (size_t j = 0; j < kQ; ++j) acc[j][e] = fma(query[j], key, acc[j][e]);
+      for (size_t t = 0; t < kT; ++t) acc[j][t] = fma(query, key[t], acc[j][t]);
     }
+  }
+  GEN_UNROLL
+  for (size_t j = 0; j < kQ; ++j) {
     GEN_UNROLL
-    for (size_t g = 0; g < kGroups; ++g) base[g] += static_cast<size_t>(kLanes) * sizeof(E);
-  }
-  if (d < dims) {
-    GEN_UNROLL
-    for (size_t e = 0; e < kE; ++e) {
-      const auto* from = reinterpret_cast<const E*>(base[e / 4] + (e % 4) * stride);
-      const Lanes16 key = load_first(from, dims - d);
-      GEN_UNROLL
-      for (size_t j = 0; j < kQ; ++j) {
-        acc[j][e] = fma(load_first(q[j] + d, dims - d), key, acc[j][e]);
-      }
-    }
-  }
-  store_sums<kQ, kE>(acc, scores);
-}
-
-/// Asks for entries that are needed soon: between entries lie other heads, which the processor's
-/// own prefetching does not skip. An address past the end does no harm.
-template <typename E>
-HWY_INLINE void fetch_rows(const std::byte* from, size_t count, int64_t dims, size_t stride) {
-  constexpr size_t kLine = 64;
-  const size_t bytes = static_cast<size_t>(dims) * sizeof(E);
-  for (size_t e = 0; e < count; ++e, from += stride) {
-    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
+    for (size_t t = 0; t < kT; ++t) store(acc[j][t], scores + j * score_stride + t * kStep);
   }
 }
 
-template <typename E, size_t kQ, bool kFetch>
-HWY_INLINE void dot_rows(const float* const* q, int64_t dims, const KvRun& run, size_t stride,
-                         float* scores) {
-  constexpr size_t kE = kTileEntries<kQ>;
-  const auto count = static_cast<size_t>(run.count);
-  const std::byte* keys = run.base;
-  float* to = scores + run.slot;
-  size_t i = 0;
-  for (; i + kE <= count; i += kE, keys += kE * stride) {
-    if (kFetch) fetch_rows<E>(keys + kFetchEntries * stride, kE, dims, stride);
-    dot_tile<E, kQ, kE>(q, dims, keys, stride, to + i);
-  }
-  if constexpr (kE > 4) {
-    for (; i + 4 <= count; i += 4, keys += 4 * stride) {
-      dot_tile<E, kQ, 4>(q, dims, keys, stride, to + i);
-    }
-  }
-  for (; i < count; ++i, keys += stride) {
-    dot_tile<E, kQ, 1>(q, dims, keys, stride, to + i);
-  }
-}
-
-/// Tiles of query rows; the first one asks for what is to come, the others find it near.
+/// A tile of which only `count` entries from `lane` on belong to the run.
 template <typename E, size_t kQ>
-HWY_INLINE void dot_first(const float* const* q, size_t* done, int64_t dims, const KvRun& run,
-                          size_t stride, float* scores) {
-  const size_t j = *done;
-  if (j == 0) {
-    dot_rows<E, kQ, true>(q, dims, run, stride, scores);
-  } else {
-    dot_rows<E, kQ, false>(q + j, dims, run, stride, scores + j * kAttentionChunk);
+HWY_INLINE void dot_part(const float* const* q, int64_t dims, const std::byte* tile, int32_t lane,
+                         int32_t count, float* scores) {
+  constexpr auto kStep = static_cast<size_t>(kLanes);
+  float sums[kQ * kStep];
+  dot_tiles<E, kQ, 1>(q, dims, tile, 0, 0, sums, kStep);
+  for (size_t j = 0; j < kQ; ++j) {
+    std::memcpy(scores + j * kAttentionChunk, sums + j * kStep + lane,
+                static_cast<size_t>(count) * sizeof(float));
   }
-  *done = j + kQ;
+}
+
+template <typename E, size_t kQ>
+HWY_INLINE void dot_run(const float* const* q, int64_t dims, const KvRun& run, size_t stride,
+                        float* scores) {
+  constexpr size_t kT = kTilesAtOnce<kQ>;
+  constexpr auto kAll = static_cast<int32_t>(kT) * kKvTile;
+  const std::byte* tile = run.tile;
+  float* to = scores + run.slot;
+  int32_t left = run.count;
+  if (run.lane > 0) {
+    const int32_t count = left < kKvTile - run.lane ? left : kKvTile - run.lane;
+    dot_part<E, kQ>(q, dims, tile, run.lane, count, to);
+    tile += stride;
+    to += count;
+    left -= count;
+  }
+  for (; left >= kAll; left -= kAll, tile += kT * stride, to += kAll) {
+    dot_tiles<E, kQ, kT>(q, dims, tile, stride, run.ahead, to, kAttentionChunk);
+  }
+  if constexpr (kT > 1) {
+    for (; left >= kKvTile; left -= kKvTile, tile += stride, to += kKvTile) {
+      dot_tiles<E, kQ, 1>(q, dims, tile, stride, run.ahead, to, kAttentionChunk);
+    }
+  }
+  if (left > 0) dot_part<E, kQ>(q, dims, tile, 0, left, to);
 }
 
 template <typename E>
@@ -242,11 +140,31 @@ inline void dots(const float* const* q, int32_t n_q, int32_t dims, const KvRun& 
                  float* scores) {
   const auto n = static_cast<size_t>(n_q);
   size_t j = 0;
-  while (j + kTileQueries <= n) dot_first<E, kTileQueries>(q, &j, dims, run, stride, scores);
+  const auto rows = [&](size_t at) { return scores + at * kAttentionChunk; };
+  for (; j + kTileQueries <= n; j += kTileQueries) {
+    dot_run<E, kTileQueries>(q + j, dims, run, stride, rows(j));
+  }
 #if HWY_TARGET == HWY_AVX3
-  if (n - j >= 2) dot_first<E, 2>(q, &j, dims, run, stride, scores);
+  if (n - j >= 4) {
+    dot_run<E, 4>(q + j, dims, run, stride, rows(j));
+    j += 4;
+  }
+  if (n - j >= 2) {
+    dot_run<E, 2>(q + j, dims, run, stride, rows(j));
+    j += 2;
+  }
 #endif
-  while (j < n) dot_first<E, 1>(q, &j, dims, run, stride, scores);
+  for (; j < n; ++j) dot_run<E, 1>(q + j, dims, run, stride, rows(j));
+}
+
+/// scale * score, capped, plus the weight of the slot.
+HWY_INLINE Lanes16 ruled_score(Lanes16 x, const ScoreRule& rule, int32_t slot) {
+  x = mul(x, splat(rule.scale));
+  if (rule.soft_cap != 0.0F) {
+    const Lanes16 cap = splat(rule.soft_cap);
+    x = mul(cap, tanh(div(x, cap)));
+  }
+  return rule.weights != nullptr ? add(x, load(rule.weights + slot)) : x;
 }
 
 inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const ScoreRule& rule) {
@@ -254,25 +172,24 @@ inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const Scor
   constexpr int32_t kStep = static_cast<int32_t>(kLanes);
   const int32_t first = begin / kStep * kStep;
   const int32_t last = (end + kStep - 1) / kStep * kStep;
-  const Lanes16 scale = splat(rule.scale);
-  const Lanes16 cap = splat(rule.soft_cap);
   // What lies beside [begin, end) may be anything; it is overwritten below.
+  Lanes16 maxima = splat(kMinusInfinity);
   for (int32_t i = first; i < last; i += kStep) {
-    Lanes16 x = mul(load(scores + i), scale);
-    if (rule.soft_cap != 0.0F) x = mul(cap, tanh(div(x, cap)));
-    if (rule.weights != nullptr) x = add(x, load(rule.weights + i));
+    const Lanes16 x = ruled_score(load(scores + i), rule, i);
     store(x, scores + i);
+    if (i < begin || i + kStep > end) continue;
+    maxima = max(maxima, x);
   }
   for (int32_t i = first; i < begin; ++i) scores[i] = kMinusInfinity;
   for (int32_t i = end; i < last; ++i) scores[i] = kMinusInfinity;
-  Lanes16 maxima = load(scores + first);
-  for (int32_t i = first + kStep; i < last; i += kStep) maxima = max(maxima, load(scores + i));
+  if (first < begin) maxima = max(maxima, load(scores + first));
+  if (end < last) maxima = max(maxima, load(scores + last - kStep));
   const float largest = max_lanes(maxima);
   // Without a largest score all are -infinity, or NaN, which the maximum may have passed over.
   const Lanes16 shift = splat(largest == kMinusInfinity ? 0.0F : largest);
   Lanes16 sum = splat(0.0F);
   for (int32_t i = first; i < last; i += kStep) {
-    const Lanes16 p = exp(sub(load(scores + i), shift));
+    const Lanes16 p = exp_weight(sub(load(scores + i), shift));
     sum = add(sum, p);
     store(p, scores + i);
   }
@@ -280,9 +197,24 @@ inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const Scor
   return {largest == kMinusInfinity && total != 0.0F ? total : largest, total};
 }
 
+/// Calls step(value, i) for the entries of a run in ascending order, i counting from 0; `value` is
+/// the entry's first byte.
+template <typename E, typename Step>
+HWY_INLINE void each_value(const KvRun& run, size_t stride, int64_t dims, Step step) {
+  const size_t row = static_cast<size_t>(dims) * sizeof(E);
+  const std::byte* tile = run.tile;
+  int32_t lane = run.lane;
+  for (int32_t i = 0; i < run.count; tile += stride, lane = 0) {
+    const int32_t left = run.count - i;
+    const int32_t here = left < kKvTile - lane ? left : kKvTile - lane;
+    const std::byte* value = tile + static_cast<size_t>(lane) * row;
+    for (const int32_t end = i + here; i < end; ++i, value += row) step(value, i);
+  }
+}
+
 template <typename E, size_t kQ, size_t kColumns>
-HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
-                              const std::byte* values, float* const* out, int64_t column) {
+HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride, int64_t dims,
+                              float* const* out, int64_t column) {
   constexpr auto kStep = static_cast<size_t>(kLanes);
   Lanes16 acc[kQ][kColumns];
   GEN_UNROLL
@@ -293,20 +225,24 @@ HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t st
   const float* weight[kQ];
   GEN_UNROLL
   for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
-  for (int32_t i = 0; i < run.count; ++i, values += stride) {
-    const E* value = reinterpret_cast<const E*>(values) + column;
-    fetch_rows<E>(reinterpret_cast<const std::byte*>(value) + kFetchEntries / 2 * stride, 1,
-                  kColumns * kLanes, stride);
+  // Each pass over the values asks for its share of the next ones, in the order of addresses.
+  const std::byte* next = run.tile + run.ahead + column * run.count * int64_t{sizeof(E)};
+  each_value<E>(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
+    fetch<kColumns * kStep * sizeof(E)>(next);
+    next += kColumns * kStep * sizeof(E);
+    const E* value = reinterpret_cast<const E*>(at) + column;
     Lanes16 v[kColumns];
     GEN_UNROLL
-    for (size_t c = 0; c < kColumns; ++c) v[c] = load(value + c * kStep);
+    for (size_t c = 0; c < kColumns; ++c) {
+      v[c] = load(value + c * kStep);
+    }
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       const Lanes16 w = splat(weight[j][i]);
       GEN_UNROLL
       for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
     }
-  }
+  });
   GEN_UNROLL
   for (size_t j = 0; j < kQ; ++j) {
     GEN_UNROLL
@@ -317,13 +253,12 @@ HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t st
 /// The last dims % 16 columns of one query.
 template <typename E>
 HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run, size_t stride,
-                              float* out, int64_t column) {
+                              int64_t dims, float* out, int64_t column) {
   Lanes16 acc = load_first(out + column, count);
-  const std::byte* values = run.base;
-  for (int32_t i = 0; i < run.count; ++i, values += stride) {
-    const E* value = reinterpret_cast<const E*>(values) + column;
+  each_value<E>(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
+    const E* value = reinterpret_cast<const E*>(at) + column;
     acc = fma(splat(p[run.slot + i]), load_first(value, count), acc);
-  }
+  });
   store_first(acc, out + column, count);
 }
 
@@ -333,19 +268,19 @@ HWY_INLINE void weighted_rows(const float* const* p, int64_t dims, const KvRun& 
   constexpr int64_t kWidth = kTileColumns<kQ> * kLanes;
   int64_t column = 0;
   for (; column + kWidth <= dims; column += kWidth) {
-    weighted_tile<E, kQ, kTileColumns<kQ>>(p, run, stride, run.base, out, column);
+    weighted_tile<E, kQ, kTileColumns<kQ>>(p, run, stride, dims, out, column);
   }
   if constexpr (kTileColumns < kQ >> 4) {
     for (; column + 4 * kLanes <= dims; column += 4 * kLanes) {
-      weighted_tile<E, kQ, 4>(p, run, stride, run.base, out, column);
+      weighted_tile<E, kQ, 4>(p, run, stride, dims, out, column);
     }
   }
   for (; column + kLanes <= dims; column += kLanes) {
-    weighted_tile<E, kQ, 1>(p, run, stride, run.base, out, column);
+    weighted_tile<E, kQ, 1>(p, run, stride, dims, out, column);
   }
   if (column < dims) {
     for (size_t j = 0; j < kQ; ++j) {
-      weighted_rest<E>(p[j], dims - column, run, stride, out[j], column);
+      weighted_rest<E>(p[j], dims - column, run, stride, dims, out[j], column);
     }
   }
 }
@@ -359,6 +294,10 @@ inline void weighted(const float* const* p, int32_t n_q, int32_t dims, const KvR
     weighted_rows<E, kTileQueries>(p + j, dims, run, stride, out + j);
   }
 #if HWY_TARGET == HWY_AVX3
+  if (n - j >= 4) {
+    weighted_rows<E, 4>(p + j, dims, run, stride, out + j);
+    j += 4;
+  }
   if (n - j >= 2) {
     weighted_rows<E, 2>(p + j, dims, run, stride, out + j);
     j += 2;

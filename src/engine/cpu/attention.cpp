@@ -67,6 +67,7 @@ class Carver {
 /// What a thread works in; sizes are for the largest item.
 struct Workspace {
   AttentionChunk* chunk;
+  AttentionChunk* next_chunk;
   const float** queries;  // [queries]
   float* scores;          // [queries, kAttentionChunk]
   float* part_sums;       // [queries, padded v_dim]
@@ -99,6 +100,9 @@ class Attention {
   void weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
                      float* part_sums) const noexcept;
   void gather_queries(const Item& item, const float** queries) const noexcept;
+  static RowWalk walk_of(const Item& item) noexcept {
+    return {*item.sequence, item.row, item.rows, item.kv_head};
+  }
   [[nodiscard]] float* out_row(const Item& item, int32_t query) const noexcept;
   [[nodiscard]] int64_t multiply_adds() const noexcept;
 
@@ -196,7 +200,7 @@ void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& spa
   }
   const auto dots = kernels_.dots[static_cast<size_t>(view.k.format)];
   for (int32_t i = 0; i < chunk.n_key_runs; ++i) {
-    dots(space.queries, n_queries, args_.k_dim, chunk.key_runs[i], view.k.entry_stride,
+    dots(space.queries, n_queries, args_.k_dim, chunk.key_runs[i], view.k.tile_stride,
          space.scores);
   }
   const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
@@ -221,9 +225,9 @@ void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Works
   float* out[kMostTile];
   const auto over = [&](int32_t first, int32_t n, SlotRange range) {
     for (int32_t i = 0; i < chunk.n_value_runs; ++i) {
-      const KvRun run = clip(chunk.value_runs[i], range, view.v.entry_stride);
+      const KvRun run = clip(chunk.value_runs[i], range, view.v.tile_stride);
       if (run.count > 0) {
-        kernel(p + first, n, args_.v_dim, run, view.v.entry_stride, out + first);
+        kernel(p + first, n, args_.v_dim, run, view.v.tile_stride, out + first);
       }
     }
   };
@@ -258,8 +262,10 @@ void Attention::whole_item(const Item& item, Workspace& space) const noexcept {
   for (int32_t j = 0; j < n_queries; ++j) {
     space.states[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
   }
-  RowWalk walk(*item.sequence, item.row, item.rows, item.kv_head);
-  while (walk.next(space.chunk)) {
+  RowWalk walk = walk_of(item);
+  for (bool more = walk.next(space.chunk); more; std::swap(space.chunk, space.next_chunk)) {
+    more = walk.next(space.next_chunk);
+    if (more) look_ahead(space.chunk, *space.next_chunk);
     chunk_part(item, walk, space, space.parts, space.part_sums);
     for (int32_t j = 0; j < n_queries; ++j) {
       kernels_.merge(&space.states[j], space.sums + j * v_stride_, space.parts[j],
@@ -289,7 +295,7 @@ void Attention::run_items() noexcept {
 void Attention::run_split() noexcept {
   int64_t rounds = 0;
   for (int64_t i = 0; i < n_items_; ++i) {
-    const RowWalk walk(*items_[i].sequence, items_[i].row, items_[i].rows, items_[i].kv_head);
+    const RowWalk walk = walk_of(items_[i]);
     rounds = std::max(rounds, (walk.n_chunks() + kRoundChunks - 1) / kRoundChunks);
   }
   const int64_t n_states = n_items_ * item_queries_;
@@ -298,19 +304,29 @@ void Attention::run_split() noexcept {
   }
   for (int64_t round = 0; round < rounds; ++round) {
     std::atomic<int64_t> taken{0};
-    context_.pool.run([&](int32_t thread) {
-      Workspace& space = spaces_[thread];
+    // A thread takes its next chunk before it works on one, so that it can ask for it meanwhile.
+    const auto take = [&](AttentionChunk* chunk) {
       for (;;) {
         const int64_t unit = taken.fetch_add(1, std::memory_order_relaxed);
-        if (unit >= n_items_ * kRoundChunks) return;
+        if (unit >= n_items_ * kRoundChunks) return int64_t{-1};
+        const RowWalk walk = walk_of(items_[unit / kRoundChunks]);
+        const int64_t index = round * kRoundChunks + unit % kRoundChunks;
+        if (index >= walk.n_chunks()) continue;
+        walk.chunk(index, chunk);
+        return unit;
+      }
+    };
+    context_.pool.run([&](int32_t thread) {
+      Workspace& space = spaces_[thread];
+      for (int64_t unit = take(space.chunk); unit >= 0;) {
+        const int64_t next = take(space.next_chunk);
+        if (next >= 0) look_ahead(space.chunk, *space.next_chunk);
         const Item& item = items_[unit / kRoundChunks];
-        RowWalk walk(*item.sequence, item.row, item.rows, item.kv_head);
-        const int64_t chunk = round * kRoundChunks + unit % kRoundChunks;
-        if (chunk >= walk.n_chunks()) continue;
-        walk.chunk(chunk, space.chunk);
         gather_queries(item, space.queries);
-        chunk_part(item, walk, space, round_parts_ + unit * item_queries_,
+        chunk_part(item, walk_of(item), space, round_parts_ + unit * item_queries_,
                    round_sums_ + unit * item_queries_ * v_stride_);
+        std::swap(space.chunk, space.next_chunk);
+        unit = next;
       }
     });
     context_.pool.run([&](int32_t thread) {
@@ -320,7 +336,7 @@ void Attention::run_split() noexcept {
         const auto query = static_cast<int32_t>(state % item_queries_);
         const Item& item = items_[i];
         if (query >= item.rows * group_) continue;
-        const RowWalk walk(*item.sequence, item.row, item.rows, item.kv_head);
+        const RowWalk walk = walk_of(item);
         float* sums = item_sums_ + state * v_stride_;
         const int64_t first = round * kRoundChunks;
         const int64_t last = std::min(walk.n_chunks(), first + kRoundChunks);
@@ -352,6 +368,7 @@ Status Attention::run() {
     for (int32_t thread = 0; thread < threads; ++thread) {
       Workspace space;
       space.chunk = carver.take<AttentionChunk>(1);
+      space.next_chunk = carver.take<AttentionChunk>(1);
       space.queries = carver.take<const float*>(item_queries_);
       space.scores = carver.take<float>(item_queries_ * kAttentionChunk);
       space.part_sums = carver.take<float>(item_queries_ * v_stride_);

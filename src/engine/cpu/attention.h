@@ -8,21 +8,27 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "engine/kv_view.h"
 
 namespace gen::engine::cpu {
 
-/// Positions of a chunk; chunk c holds positions [c * 128, (c + 1) * 128). Fixed, because partial
-/// softmaxes are merged chunk by chunk and the result must not depend on how rows came. 128, since
-/// one head's keys or values of a chunk are 32 KiB in binary16 at head size 128, so they stay in
-/// the first-level cache while the queries of a block pass, and merging costs about 1 %.
-constexpr int32_t kAttentionChunk = 128;
+/// Positions of a chunk; chunk c holds positions [c * 256, (c + 1) * 256). Fixed, because partial
+/// softmaxes are merged chunk by chunk and the result must not depend on how rows came. 256, since
+/// one head's keys or values of a chunk are 32 KiB in binary16 at head size 64, so they stay in the
+/// first-level cache while the queries of a block pass, and merging costs 4 % (8 % with 128).
+constexpr int32_t kAttentionChunk = 256;
 constexpr int32_t kKvFormats = 2;
 
-/// `count` entries, `stride` bytes apart, that fill the chunk's slots from `slot` on.
+/// `count` entries of a head that fill the chunk's slots from `slot` on: those from `lane` on of
+/// one tile, and of the tiles after it, `stride` bytes apart.
 struct KvRun {
-  const std::byte* base;
+  const std::byte* tile;
+  int32_t lane;
   int32_t slot;
   int32_t count;
+  /// Bytes from here to what this thread reads next, or 0: asked for on the way, since what a chunk
+  /// costs to compute is about what the next one costs to read.
+  ptrdiff_t ahead;
 };
 
 /// How raw dot products become scores.
@@ -37,7 +43,8 @@ struct SoftmaxPart {
   float sum;  // of exp(score - max)
 };
 
-/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats.
+/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats. Dot
+/// products read whole tiles of keys; what lies in lanes beside the run may be anything.
 struct AttentionKernels {
   /// Queries that share one pass over the values best.
   int32_t tile_queries;

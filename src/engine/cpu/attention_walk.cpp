@@ -10,7 +10,7 @@
 namespace gen::engine::cpu {
 namespace {
 
-constexpr int32_t kChunkShift = 7;
+constexpr int32_t kChunkShift = 8;
 static_assert(1 << kChunkShift == kAttentionChunk);
 
 int64_t chunk_of(int64_t position) { return position >> kChunkShift; }
@@ -24,13 +24,15 @@ void append_runs(const KvSide& side, int32_t head, int64_t entry, int32_t slot, 
       const auto within = static_cast<int32_t>(entry % side.block_size);
       here = std::min(count, side.block_size - within);
     }
-    const std::byte* base = side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
+    const KvPlace place = side.place(entry);
+    const std::byte* tile = place.tile + static_cast<size_t>(head) * side.head_stride;
     KvRun* last = *n_runs > 0 ? &runs[*n_runs - 1] : nullptr;
-    if (last != nullptr && last->slot + last->count == slot &&
-        last->base + static_cast<size_t>(last->count) * side.entry_stride == base) {
+    const int32_t lane = last != nullptr ? last->lane + last->count : 0;  // where it would go on
+    if (last != nullptr && last->slot + last->count == slot && lane % kKvTile == place.lane &&
+        last->tile + static_cast<size_t>(lane / kKvTile) * side.tile_stride == tile) {
       last->count += here;
     } else {
-      runs[(*n_runs)++] = {base, slot, here};
+      runs[(*n_runs)++] = {tile, place.lane, slot, here, 0};
     }
     entry += here;
     slot += here;
@@ -46,6 +48,15 @@ bool counts_up(const int32_t* positions, int32_t n) {
 }
 
 }  // namespace
+
+void look_ahead(AttentionChunk* chunk, const AttentionChunk& next) noexcept {
+  if (chunk->n_key_runs != 1 || next.n_key_runs != 1 || chunk->n_value_runs != 1 ||
+      next.n_value_runs != 1) {
+    return;
+  }
+  chunk->key_runs[0].ahead = next.key_runs[0].tile - chunk->key_runs[0].tile;
+  chunk->value_runs[0].ahead = next.value_runs[0].tile - chunk->value_runs[0].tile;
+}
 
 bool implied_positions(const SequenceRows& sequence) noexcept {
   if (sequence.visible != nullptr) return false;

@@ -31,13 +31,18 @@ struct AttentionChunk {
   bool has_gaps;     // slots of `used` without an entry
 };
 
-/// The part of a run that lies in `range`; may be empty.
+/// The part of a run that lies in `range`; may be empty. `stride` is from tile to tile.
 inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
   const int32_t begin = std::max(run.slot, range.begin);
   const int32_t end = std::min(run.slot + run.count, range.end);
-  if (begin >= end) return {nullptr, 0, 0};
-  return {run.base + static_cast<size_t>(begin - run.slot) * stride, begin, end - begin};
+  if (begin >= end) return {nullptr, 0, 0, 0, 0};
+  const int32_t lane = run.lane + begin - run.slot;
+  return {run.tile + static_cast<size_t>(lane / kKvTile) * stride, lane % kKvTile, begin,
+          end - begin, run.ahead};
 }
+
+/// Tells the chunk's kernels to ask for `next`, if both lie in one piece.
+void look_ahead(AttentionChunk* chunk, const AttentionChunk& next) noexcept;
 
 /// True if all rows see all entries up to their own and positions count up by one, so that rows can
 /// be worked on in blocks.

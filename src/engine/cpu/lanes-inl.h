@@ -28,6 +28,8 @@ namespace gen::engine::cpu {
 constexpr int64_t kLanes = 16;
 /// Adding and subtracting it rounds a float below 2^22 to the nearest integer, ties to even.
 constexpr float kRoundMagic = 12582912.0F;  // 1.5 * 2^23
+/// The same, with the exponent bias of a float in its low bits.
+constexpr float kRoundMagicBiased = 12583039.0F;  // 1.5 * 2^23 + 127
 }  // namespace gen::engine::cpu
 #endif
 
@@ -69,6 +71,10 @@ HWY_INLINE void exp2_halves(Native shifted, Native* first, Native* second) {
   const int32_t rest = k - half;
   *first = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
   *second = std::bit_cast<float>(static_cast<uint32_t>(rest + 127) << 23);
+}
+/// 2^k for an integer k in [-126, 127] held as kRoundMagicBiased + k.
+HWY_INLINE Native exponent_from_low_bits(Native shifted) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
 }
 HWY_INLINE float sum_lanes(Native a) { return a; }
 HWY_INLINE float max_lanes(Native a) { return a; }
@@ -123,6 +129,11 @@ HWY_INLINE void exp2_halves(Native shifted, Native* first, Native* second) {
   const auto rest = hn::Sub(k, half);
   *first = hn::BitCast(NativeTag(), hn::ShiftLeft<23>(hn::Add(half, bias)));
   *second = hn::BitCast(NativeTag(), hn::ShiftLeft<23>(hn::Add(rest, bias)));
+}
+
+/// 2^k for an integer k in [-126, 127] held as kRoundMagicBiased + k.
+HWY_INLINE Native exponent_from_low_bits(Native shifted) {
+  return hn::BitCast(NativeTag(), hn::ShiftLeft<23>(hn::BitCast(NativeIntTag(), shifted)));
 }
 
 // Halving a register: the upper half is added to the lower until one lane is left.
@@ -245,6 +256,10 @@ template <typename T>
 HWY_INLINE void exp2_halves(Pair<T> shifted, Pair<T>* first, Pair<T>* second) {
   exp2_halves(shifted.lo, &first->lo, &second->lo);
   exp2_halves(shifted.hi, &first->hi, &second->hi);
+}
+template <typename T>
+HWY_INLINE Pair<T> exponent_from_low_bits(Pair<T> shifted) {
+  return {exponent_from_low_bits(shifted.lo), exponent_from_low_bits(shifted.hi)};
 }
 template <typename T>
 HWY_INLINE float sum_lanes(Pair<T> a) {

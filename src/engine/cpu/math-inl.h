@@ -40,6 +40,24 @@ HWY_INLINE V exp(V x) {
   return mul(mul(add(e, L::splat(1.0F)), first), second);
 }
 
+/// e^x for x <= 0, error below 2 ulp, 0 below -87, NaN stays NaN: the weights of a softmax, where
+/// what is smaller than 1e-37 of the largest adds nothing. As exp, but 2^k is one factor.
+template <typename V>
+HWY_INLINE V exp_weight(V x) {
+  using L = LanesOf<V>;
+  const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagicBiased));
+  const V k = sub(shifted, L::splat(kRoundMagicBiased));
+  V r = fma(k, L::splat(-0.693147182F), x);
+  r = fma(k, L::splat(1.90465421e-9F), r);
+  V p = L::splat(0.00139261840F);
+  p = fma(p, r, L::splat(0.00836317893F));
+  p = fma(p, r, L::splat(0.0416665561F));
+  p = fma(p, r, L::splat(0.166665763F));
+  p = fma(p, r, L::splat(0.5F));
+  const V e = add(fma(mul(r, r), p, r), L::splat(1.0F));
+  return if_less(x, L::splat(-87.0F), L::splat(0.0F), mul(e, exponent_from_low_bits(shifted)));
+}
+
 /// tanh x: x + x^3 P(x^2) below 0.625, 1 - 2 / (e^2|x| + 1) above, the sign of x.
 template <typename V>
 HWY_INLINE V tanh(V x) {

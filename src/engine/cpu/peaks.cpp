@@ -4,8 +4,6 @@
 // away. Intrinsics stand in functions with their own target attribute, never in per-file flags.
 #include "engine/cpu/peaks.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -193,10 +191,7 @@ Sum pick_sum() {
 
 Result<double> measure_read_bandwidth(ThreadPool& pool, Allocator& allocator) {
   constexpr size_t kBytes = size_t{256} << 20;
-  constexpr size_t kHugePage = size_t{2} << 20;
-  GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator, kBytes, kHugePage));
-  // As for weights: with small pages address translation is what would be measured.
-  static_cast<void>(madvise(buffer.data(), kBytes, MADV_HUGEPAGE));
+  GEN_ASSIGN(Buffer buffer, Buffer::allocate_large(allocator, kBytes));
   const Sum sum = pick_sum();
   pool.run([&](int32_t index) {
     const IndexRange range = split_range(static_cast<int64_t>(kBytes), 4096, pool.size(), index);

@@ -2,6 +2,7 @@
 // run_rope_append: normalises and rotates heads, and stores keys and values where the cache says.
 // Rotation is plain C++ with separate multiplications and additions: the compiler's baseline
 // vectors give the same bits as any other level, and it is a thousandth of a layer's work.
+#include <algorithm>
 #include <cstring>
 
 #include "base/status.h"
@@ -38,15 +39,28 @@ void rotate_head(RopeKind kind, int32_t dims, const float* cs, const float* from
   }
 }
 
+template <typename E>
+void store_elements(const E* x, int32_t n, KvOrder order, std::byte* piece, int32_t lane) {
+  auto* to = reinterpret_cast<E*>(piece);
+  if (order == KvOrder::kKeys) {
+    for (int32_t d = 0; d < n; ++d) to[d * kKvTile + lane] = x[d];
+  } else {
+    std::memcpy(to + int64_t{lane} * n, x, static_cast<size_t>(n) * sizeof(E));
+  }
+}
+
+/// `halves` has room for a head.
 void store_head(const ElementwiseKernels& kernels, const float* x, int32_t n, const KvSide& side,
-                int64_t entry, int32_t head) {
-  std::byte* to = side.entry(entry) + static_cast<size_t>(head) * side.head_stride;
+                int64_t entry, int32_t head, uint16_t* halves) {
+  const KvPlace place = side.place(entry);
+  std::byte* piece = place.tile + static_cast<size_t>(head) * side.head_stride;
   switch (side.format) {
     case KvFormat::kF32:
-      std::memcpy(to, x, static_cast<size_t>(n) * sizeof(float));
+      store_elements(x, n, side.order, piece, place.lane);
       break;
     case KvFormat::kF16:
-      kernels.to_half(x, reinterpret_cast<uint16_t*>(to), n);
+      kernels.to_half(x, halves, n);
+      store_elements(halves, n, side.order, piece, place.lane);
       break;
   }
 }
@@ -67,7 +81,7 @@ Status check(const RopeAppendArgs& args) {
 
 /// One row of the batch: all its heads.
 void append_row(const CpuContext& context, const RopeAppendArgs& args, const SequenceRows& sequence,
-                int32_t index, float* head) {
+                int32_t index, float* head, uint16_t* halves) {
   const int64_t row = sequence.first_row + index;
   const int64_t entry = int64_t{sequence.first_entry} + index;
   const int32_t dims = args.rope_dims;
@@ -89,11 +103,11 @@ void append_row(const CpuContext& context, const RopeAppendArgs& args, const Seq
       from = head;
     }
     rotate_head(args.rope, dims, cs, from, head, args.k_dim);
-    store_head(elementwise, head, args.k_dim, sequence.view.k, entry, g);
+    store_head(elementwise, head, args.k_dim, sequence.view.k, entry, g, halves);
   }
   const float* v = args.v.data + row * args.v.stride;
   for (int32_t g = 0; g < args.n_kv_heads; ++g, v += args.v_dim) {
-    store_head(elementwise, v, args.v_dim, sequence.view.v, entry, g);
+    store_head(elementwise, v, args.v_dim, sequence.view.v, entry, g, halves);
   }
 }
 
@@ -104,18 +118,21 @@ Status run_rope_append(CpuContext& context, const RopeAppendArgs& args) {
   const int64_t row_elements =
       int64_t{args.n_heads + args.n_kv_heads} * args.k_dim + int64_t{args.n_kv_heads} * args.v_dim;
   constexpr int64_t kAlign = 16;  // floats of a cache line
-  const int64_t head_floats = (args.k_dim + kAlign - 1) / kAlign * kAlign;
+  const int64_t most = std::max(args.k_dim, args.v_dim);
+  const int64_t head_floats = (most + kAlign - 1) / kAlign * kAlign;
+  const int64_t thread_floats = 2 * head_floats;  // a head, and as halves
   const auto threads = static_cast<size_t>(context.pool.size());
   std::byte* memory = nullptr;
-  GEN_TRY(
-      context.stream.scratch(threads * static_cast<size_t>(head_floats) * sizeof(float), &memory));
+  GEN_TRY(context.stream.scratch(threads * static_cast<size_t>(thread_floats) * sizeof(float),
+                                 &memory));
   auto* heads = reinterpret_cast<float*>(memory);
   for (const SequenceRows& sequence : args.sequences) {
     parallel_rows(context, sequence.n_rows, row_elements,
                   [&](int64_t begin, int64_t end, int32_t thread) {
+                    float* head = heads + thread * thread_floats;
+                    auto* halves = reinterpret_cast<uint16_t*>(head + head_floats);
                     for (int64_t i = begin; i < end; ++i) {
-                      append_row(context, args, sequence, static_cast<int32_t>(i),
-                                 heads + thread * head_floats);
+                      append_row(context, args, sequence, static_cast<int32_t>(i), head, halves);
                     }
                   });
   }

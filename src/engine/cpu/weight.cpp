@@ -6,31 +6,12 @@
 #include <cinttypes>
 #include <cstring>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "base/checked.h"
 #include "engine/cpu/weight_layout.h"
 #include "quant/format.h"
 
 namespace gen::engine::cpu {
 namespace {
-
-constexpr size_t kHugePage = size_t{2} << 20;
-
-// Memory for tiles. A decode step reads all of it once, and with small pages a third of the time
-// goes into address translation (2 vCPUs of a Xeon: 12.4 against 18.2 GB/s a thread), so the kernel
-// is asked for huge ones. Only advice: nothing depends on it.
-Result<Buffer> allocate_tiles(Allocator& allocator, size_t bytes) {
-  const bool large = bytes >= 2 * kHugePage;
-  GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator, bytes, large ? kHugePage : 64));
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (large)
-    static_cast<void>(madvise(buffer.data(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE));
-#endif
-  return buffer;
-}
 
 Status check_source(const WeightSource& source) {
   if (quant::find_format(source.type) == nullptr || activation_form(source.type) == 0) {
@@ -103,7 +84,7 @@ Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
                                 std::span<const WeightSource> sources) {
   size_t total = 0;
   GEN_TRY(lay_out(sources, &total));
-  GEN_ASSIGN(buffer_, allocate_tiles(allocator, total));
+  GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, total));
   stream_bytes_ = total;
   std::byte* at = buffer_.data();
   for (size_t i = 0; i < sources.size(); ++i) {
