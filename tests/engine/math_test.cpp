@@ -78,7 +78,9 @@ TEST_P(MathTest, ExpWeightIsWithinTwoUlpAndEndsAtZero) {
   EXPECT_EQ(y[1], 1.0F);
   EXPECT_TRUE(std::isnan(y[3]));
   EXPECT_EQ(y[9], 1.0F);
-  for (size_t i : {2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15}) EXPECT_EQ(y[i], 0.0F) << x[i];
+  for (size_t i = 0; i < 16; ++i) {
+    if (x[i] < -87.0F) EXPECT_EQ(y[i], 0.0F) << x[i];
+  }
 }
 
 TEST_P(MathTest, ExpAtItsEnds) {
