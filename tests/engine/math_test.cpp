@@ -79,7 +79,9 @@ TEST_P(MathTest, ExpWeightIsWithinTwoUlpAndEndsAtZero) {
   EXPECT_TRUE(std::isnan(y[3]));
   EXPECT_EQ(y[9], 1.0F);
   for (size_t i = 0; i < 16; ++i) {
-    if (x[i] < -87.0F) EXPECT_EQ(y[i], 0.0F) << x[i];
+    if (x[i] < -87.0F) {
+      EXPECT_EQ(y[i], 0.0F) << x[i];
+    }
   }
 }
 
