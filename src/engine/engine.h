@@ -34,11 +34,26 @@ class Engine {
   /// Memory that operations can address: arenas and caches come from here.
   [[nodiscard]] virtual Allocator& memory() const noexcept = 0;
 
+  /// Bytes that prepare() would take of a WeightMemory; 0 if it takes none or refuses.
+  [[nodiscard]] virtual size_t weight_bytes(WeightRole role,
+                                            std::span<const WeightSource> sources) const noexcept {
+    static_cast<void>(role);
+    static_cast<void>(sources);
+    return 0;
+  }
+  /// Memory for weights of `bytes` together, which then lie side by side; null if there is nothing
+  /// to gain. kOutOfMemory.
+  virtual Result<std::shared_ptr<WeightMemory>> new_weight_memory(size_t bytes) {
+    static_cast<void>(bytes);
+    return std::shared_ptr<WeightMemory>();
+  }
+
   /// Brings weights into the engine's layout. kUnsupported names a type there is no kernel for;
   /// kFormat names a source whose size or shape does not fit. `sources` need not outlive the call
-  /// unless lasting.
+  /// unless lasting. `memory` may be null or full: the weight then has its own.
   virtual Result<std::unique_ptr<Weight>> prepare(WeightRole role,
-                                                  std::span<const WeightSource> sources) = 0;
+                                                  std::span<const WeightSource> sources,
+                                                  const std::shared_ptr<WeightMemory>& memory) = 0;
 
   /// Bytes of one packed row of `cols` elements in all `forms`, a multiple of 64.
   [[nodiscard]] virtual size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept = 0;

@@ -28,6 +28,13 @@ enum class WeightRole : int32_t {
   kEmbedding,  // one source; rows are looked up by token id
 };
 
+/// One piece of memory that weights prepared one after another share; freed with the last of them.
+/// Threads: one at a time takes from it.
+class WeightMemory {
+ public:
+  virtual ~WeightMemory() = default;
+};
+
 /// Owned by a plan, made by Engine::prepare. Immutable.
 class Weight {
  public:

@@ -61,6 +61,14 @@ class Compiler {
         ++pending_[source.data.data()];
       }
     }
+    size_t bytes = 0;
+    for (const Product& product : program_.products) {
+      if (!checked_add(bytes, plan_->engine_->weight_bytes(product.role, product.sources),
+                       &bytes)) {
+        return error(Code::kOutOfMemory, "the weights overflow a size");
+      }
+    }
+    GEN_ASSIGN(weights_, plan_->engine_->new_weight_memory(bytes));
     const std::vector<Instruction> fused = std::move(program_.instructions);
     program_.instructions.clear();
     for (const Instruction& instruction : fused) GEN_TRY(prepare(instruction));
@@ -104,7 +112,7 @@ class Compiler {
       return error(Code::kCancelled, "cancelled while loading");
     }
     const Product& product = program_.products[at(instruction.product)];
-    auto weight = plan_->engine_->prepare(product.role, product.sources);
+    auto weight = plan_->engine_->prepare(product.role, product.sources, weights_);
     if (!weight.ok()) {
       if (weight.status().code() != Code::kUnsupported || product.sources.size() < 2) {
         return weight.status();
@@ -268,6 +276,7 @@ class Compiler {
   const CompileOptions& options_;
   std::unique_ptr<ExecutionPlan> plan_;
   Program program_;
+  std::shared_ptr<engine::WeightMemory> weights_;
   size_t total_ = 0;  // bytes of all sources
   size_t done_ = 0;
   std::unordered_map<const std::byte*, size_t> pending_;  // how often a source is still to be read

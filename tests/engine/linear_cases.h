@@ -96,7 +96,7 @@ struct TestMatrix {
 
 inline std::unique_ptr<Weight> prepare(Engine& engine, WeightRole role,
                                        std::vector<WeightSource> sources) {
-  auto weight = engine.prepare(role, sources);
+  auto weight = engine.prepare(role, sources, nullptr);
   EXPECT_TRUE(weight.ok()) << weight.status().message();
   return std::move(weight).value();
 }

@@ -4,6 +4,7 @@
 // or the number of threads.
 #include <gtest/gtest.h>
 
+#include "engine/cpu/weight.h"
 #include "engine/cpu/weight_layout.h"
 #include "engine/linear_cases.h"
 
@@ -470,9 +471,36 @@ TEST(Linear, MemoryComesFromTheAllocatorAndFailuresLeaveNothing) {
   }
   EXPECT_EQ(allocator.live, 0U);
   allocator.fail_at = allocator.requests();
-  const auto failed = engine->prepare(WeightRole::kLinear, std::vector{w.source()});
+  const auto failed = engine->prepare(WeightRole::kLinear, std::vector{w.source()}, nullptr);
   EXPECT_EQ(failed.status().code(), Code::kOutOfMemory);
   EXPECT_EQ(allocator.live, 0U);
+}
+
+TEST(Linear, WeightsOfOnePlanLieSideBySide) {
+  const TestMatrix w(DType::kQ8_0, 33, 64, 1);
+  CountingAllocator allocator;
+  const auto engine = make_engine(CpuLevel::kScalar, 2, &allocator);
+  const std::vector<WeightSource> sources = {w.source()};
+  const size_t each = engine->weight_bytes(WeightRole::kLinear, sources);
+  EXPECT_EQ(each, size_t{3 * 16 * 2 * 34});
+  EXPECT_EQ(engine->weight_bytes(WeightRole::kEmbedding, sources), 0U);
+  auto memory = std::move(engine->new_weight_memory(2 * each)).value();
+  EXPECT_EQ(allocator.live, 2 * each);
+  const auto first = engine->prepare(WeightRole::kLinear, sources, memory);
+  const auto second = engine->prepare(WeightRole::kLinear, sources, memory);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(allocator.live, 2 * each);
+  const auto tiles = [](const Weight& weight) {
+    return static_cast<const cpu::CpuWeight&>(weight).segments()[0].tiles;
+  };
+  EXPECT_EQ(tiles(*second.value()) - tiles(*first.value()), static_cast<ptrdiff_t>(each));
+  // A third finds no room and takes memory of its own.
+  auto third = engine->prepare(WeightRole::kLinear, sources, memory);
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(allocator.live, 3 * each);
+  memory.reset();
+  third = error(Code::kInternal, "freed");
+  EXPECT_EQ(allocator.live, 2 * each);
 }
 
 TEST(Linear, TilesTakeAtMostFourPercentMoreThanTheFile) {
@@ -515,7 +543,7 @@ TEST(Prepare, RefusesWhatDoesNotFit) {
   const TestMatrix w(DType::kQ8_0, 4, 64, 1);
   const TestMatrix narrow(DType::kQ8_0, 4, 32, 1);
   const auto code = [&](WeightRole role, std::vector<WeightSource> sources, const char* part) {
-    const auto weight = engine->prepare(role, sources);
+    const auto weight = engine->prepare(role, sources, nullptr);
     EXPECT_FALSE(weight.ok());
     EXPECT_NE(std::string(weight.status().message()).find(part), std::string::npos)
         << weight.status().message();

@@ -24,8 +24,9 @@ class IdleEngine final : public engine::Engine {
   [[nodiscard]] const char* name() const noexcept override { return "idle"; }
   [[nodiscard]] Allocator& memory() const noexcept override { return inner_.memory(); }
   Result<std::unique_ptr<engine::Weight>> prepare(
-      engine::WeightRole role, std::span<const engine::WeightSource> sources) override {
-    return inner_.prepare(role, sources);
+      engine::WeightRole role, std::span<const engine::WeightSource> sources,
+      const std::shared_ptr<engine::WeightMemory>& memory) override {
+    return inner_.prepare(role, sources, memory);
   }
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override {
     return inner_.activation_bytes(forms, cols);

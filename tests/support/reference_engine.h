@@ -52,7 +52,8 @@ class ReferenceEngine final : public engine::Engine {
   [[nodiscard]] Allocator& memory() const noexcept override { return allocator_; }
 
   Result<std::unique_ptr<engine::Weight>> prepare(
-      engine::WeightRole role, std::span<const engine::WeightSource> sources) override {
+      engine::WeightRole role, std::span<const engine::WeightSource> sources,
+      const std::shared_ptr<engine::WeightMemory>&) override {
     const bool gated = role == engine::WeightRole::kGateUp;
     if (gated && !options_.gate_up) return error(Code::kUnsupported, "no gated products");
     if (!gated && sources.size() > 1 && !options_.stacks) {

@@ -25,8 +25,20 @@ Result<std::shared_ptr<Engine>> CpuEngine::create(const EngineOptions& options) 
 }
 
 Result<std::unique_ptr<Weight>> CpuEngine::prepare(WeightRole role,
-                                                   std::span<const WeightSource> sources) {
-  return CpuWeight::prepare(allocator_, *pool_, role, sources, repack_);
+                                                   std::span<const WeightSource> sources,
+                                                   const std::shared_ptr<WeightMemory>& memory) {
+  return CpuWeight::prepare(allocator_, *pool_, role, sources, repack_, memory);
+}
+
+size_t CpuEngine::weight_bytes(WeightRole role,
+                               std::span<const WeightSource> sources) const noexcept {
+  return CpuWeight::tile_memory_bytes(role, sources, repack_);
+}
+
+Result<std::shared_ptr<WeightMemory>> CpuEngine::new_weight_memory(size_t bytes) {
+  if (bytes == 0) return std::shared_ptr<WeightMemory>();
+  GEN_ASSIGN(Buffer buffer, Buffer::allocate_large(allocator_, bytes));
+  return std::shared_ptr<WeightMemory>(std::make_shared<TileMemory>(std::move(buffer)));
 }
 
 size_t CpuEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {

@@ -23,8 +23,11 @@ class CpuEngine final : public Engine {
   [[nodiscard]] Allocator& memory() const noexcept override { return allocator_; }
   [[nodiscard]] const KernelTable& kernels() const noexcept { return kernels_; }
 
-  Result<std::unique_ptr<Weight>> prepare(WeightRole role,
-                                          std::span<const WeightSource> sources) override;
+  [[nodiscard]] size_t weight_bytes(WeightRole role,
+                                    std::span<const WeightSource> sources) const noexcept override;
+  Result<std::shared_ptr<WeightMemory>> new_weight_memory(size_t bytes) override;
+  Result<std::unique_ptr<Weight>> prepare(WeightRole role, std::span<const WeightSource> sources,
+                                          const std::shared_ptr<WeightMemory>& memory) override;
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override;
   Result<std::unique_ptr<Stream>> new_stream() override;
 

@@ -35,9 +35,7 @@ struct Product {
 };
 
 int64_t row_chunk(int64_t rows) noexcept { return std::min(rows, kRowChunk); }
-int64_t tile_group(int64_t rows) noexcept {
-  return rows == 1 ? kTileGroupOfOneRow : kTileGroup;
-}
+int64_t tile_group(int64_t rows) noexcept { return rows == 1 ? kTileGroupOfOneRow : kTileGroup; }
 
 // Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on. `scratch` has
 // room for a tile before what kernels use.

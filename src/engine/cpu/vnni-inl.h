@@ -30,7 +30,8 @@ GEN_VNNI_INLINE __m512 load_d(const std::byte* tile, int64_t b) {
     const auto* bytes = reinterpret_cast<const __m128i*>(tile + b * kTileRows);
     const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
     const __m512i one = _mm512_set1_epi32(1);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_sub_epi32(_mm512_max_epi32(e, one), one), 23));
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_sub_epi32(_mm512_max_epi32(e, one), one), 23));
   } else {
     return load_halves(reinterpret_cast<const uint16_t*>(tile) + b * kTileRows);
   }
@@ -94,9 +95,8 @@ GEN_VNNI_INLINE void decode_part(const uint8_t* codes, __m512i (&out)[8]) {
       code = _mm512_or_si512(code, _mm512_and_si512(moved, mask));
     }
     if constexpr (t.table != quant::CodeTable::kNone) {
-      constexpr const uint8_t* kValues = t.table == quant::CodeTable::kNonLinear
-                                             ? quant::kNonLinearValues
-                                             : quant::kE2M1Values;
+      constexpr const uint8_t* kValues =
+          t.table == quant::CodeTable::kNonLinear ? quant::kNonLinearValues : quant::kE2M1Values;
       const auto* values = reinterpret_cast<const __m128i*>(kValues);
       code = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(values)), code);
     }

@@ -57,7 +57,33 @@ Status check_shapes(WeightRole role, std::span<const WeightSource> sources) {
   return {};
 }
 
+bool leaves_sources(std::span<const WeightSource> sources, bool repack) {
+  return !repack &&
+         std::all_of(sources.begin(), sources.end(), [](const auto& s) { return s.lasting; });
+}
+
 }  // namespace
+
+std::byte* TileMemory::take(size_t bytes) noexcept {
+  bytes = round_up_64(bytes);
+  if (bytes > buffer_.size() - used_) return nullptr;
+  std::byte* piece = buffer_.data() + used_;
+  used_ += bytes;
+  return piece;
+}
+
+size_t CpuWeight::tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
+                                    bool repack) noexcept {
+  if (role == WeightRole::kEmbedding || leaves_sources(sources, repack) ||
+      !check_shapes(role, sources).ok()) {
+    return 0;
+  }
+  CpuWeight weight;
+  weight.role_ = role;
+  weight.in_ = sources[0].cols;
+  size_t total = 0;
+  return weight.lay_out(sources, &total).ok() ? round_up_64(total) : 0;
+}
 
 // Segments without their memory; `total` is what tiles of all of them take.
 Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) {
@@ -81,12 +107,20 @@ Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) 
 }
 
 Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
-                                std::span<const WeightSource> sources) {
+                                std::span<const WeightSource> sources,
+                                const std::shared_ptr<WeightMemory>& memory) {
   size_t total = 0;
   GEN_TRY(lay_out(sources, &total));
-  GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, total));
+  std::byte* at = memory != nullptr ? static_cast<TileMemory&>(*memory).take(total) : nullptr;
+  if (at != nullptr) {
+    memory_ = memory;
+    resident_bytes_ = round_up_64(total);
+  } else {
+    GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, total));
+    at = buffer_.data();
+    resident_bytes_ = total;
+  }
   stream_bytes_ = total;
-  std::byte* at = buffer_.data();
   for (size_t i = 0; i < sources.size(); ++i) {
     WeightSegment& segment = segments_[i];
     segment.tiles = at;
@@ -122,6 +156,7 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
     return {};
   }
   GEN_ASSIGN(buffer_, Buffer::allocate(allocator, source.data.size()));
+  resident_bytes_ = buffer_.size();
   std::memcpy(buffer_.data(), source.data.data(), source.data.size());
   rows_data_ = buffer_.data();
   return {};
@@ -130,16 +165,16 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
 Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadPool& pool,
                                                    WeightRole role,
                                                    std::span<const WeightSource> sources,
-                                                   bool repack) {
+                                                   bool repack,
+                                                   const std::shared_ptr<WeightMemory>& memory) {
   GEN_TRY(check_shapes(role, sources));
   std::unique_ptr<CpuWeight> weight(new CpuWeight);
   weight->role_ = role;
   weight->in_ = sources[0].cols;
-  const bool leave = !repack && std::all_of(sources.begin(), sources.end(),
-                                            [](const auto& s) { return s.lasting; });
   GEN_TRY(role == WeightRole::kEmbedding ? weight->keep_rows(allocator, sources[0])
-          : leave                        ? weight->leave_products(sources)
-                                         : weight->pack_products(allocator, pool, sources));
+          : leaves_sources(sources, repack)
+              ? weight->leave_products(sources)
+              : weight->pack_products(allocator, pool, sources, memory));
   return std::unique_ptr<Weight>(std::move(weight));
 }
 

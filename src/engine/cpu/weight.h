@@ -26,13 +26,25 @@ struct WeightSegment {
   const std::byte* source = nullptr;  // rows as in the file, only if left
 };
 
+/// Tiles of many weights in one buffer: large enough for huge pages, though single weights are not.
+class TileMemory final : public WeightMemory {
+ public:
+  explicit TileMemory(Buffer buffer) noexcept : buffer_(std::move(buffer)) {}
+  /// `bytes` on a multiple of 64, or null if they do not fit any more.
+  std::byte* take(size_t bytes) noexcept;
+
+ private:
+  Buffer buffer_;
+  size_t used_ = 0;
+};
+
 /// Immutable. Products use `segments`, look-ups `rows_data`.
 class CpuWeight final : public Weight {
  public:
   [[nodiscard]] int64_t out_features() const noexcept override { return out_; }
   [[nodiscard]] int64_t in_features() const noexcept override { return in_; }
   [[nodiscard]] uint32_t activation_forms() const noexcept override { return forms_; }
-  [[nodiscard]] size_t resident_bytes() const noexcept override { return buffer_.size(); }
+  [[nodiscard]] size_t resident_bytes() const noexcept override { return resident_bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
 
   [[nodiscard]] WeightRole role() const noexcept { return role_; }
@@ -42,18 +54,22 @@ class CpuWeight final : public Weight {
   [[nodiscard]] const std::byte* rows_data() const noexcept { return rows_data_; }
   [[nodiscard]] size_t row_bytes() const noexcept { return row_bytes_; }
 
-  /// Engine::prepare. Packs on the pool, but leaves lasting sources where they are without `repack`;
-  /// on failure everything is released.
+  /// Engine::weight_bytes.
+  static size_t tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
+                                  bool repack) noexcept;
+  /// Engine::prepare. Packs on the pool, but leaves lasting sources where they are without
+  /// `repack`; on failure everything is released.
   static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
                                                  WeightRole role,
-                                                 std::span<const WeightSource> sources,
-                                                 bool repack);
+                                                 std::span<const WeightSource> sources, bool repack,
+                                                 const std::shared_ptr<WeightMemory>& memory);
 
  private:
   CpuWeight() = default;
   Status lay_out(std::span<const WeightSource> sources, size_t* total);
   Status pack_products(Allocator& allocator, ThreadPool& pool,
-                       std::span<const WeightSource> sources);
+                       std::span<const WeightSource> sources,
+                       const std::shared_ptr<WeightMemory>& memory);
   Status leave_products(std::span<const WeightSource> sources);
   Status keep_rows(Allocator& allocator, const WeightSource& source);
 
@@ -66,7 +82,9 @@ class CpuWeight final : public Weight {
   DType rows_type_ = DType::kF32;
   const std::byte* rows_data_ = nullptr;
   size_t row_bytes_ = 0;
-  Buffer buffer_;
+  size_t resident_bytes_ = 0;
+  Buffer buffer_;                         // its own memory,
+  std::shared_ptr<WeightMemory> memory_;  // or a share of this
 };
 
 }  // namespace gen::engine::cpu
