@@ -24,7 +24,7 @@ enum {
 enum {
   KV_CACHE_CAN_TRUNCATE = 1 << 0,
   KV_CACHE_CAN_CLONE = 1 << 1,
-  KV_CACHE_CAN_VIEW = 1 << 2,
+  KV_CACHE_CAN_VIEW = 1 << 2, /**< kv_cache_view shows what kv_cache_update wrote */
   /** Results do not depend on how many tokens came at once. */
   KV_CACHE_ONE_ROW_ONE_RESULT = 1 << 3
 };
@@ -80,6 +80,53 @@ GEN_API gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cac
                                      gen_error *error);
 
 /**
+ * Makes an empty cache that keeps E4M3, one byte an element, and one float32 scale for each row of dim elements:
+ * the row's largest magnitude / 448. An element is off by at most a sixteenth of itself or scale / 1024,
+ * whichever is more. kv_cache_update refuses elements that are not finite.
+ *
+ * @param layers       number of layers, 0 to 65536.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return as kv_cache_new.
+ * Threads: any.
+ * Cost:    as kv_cache_new.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_fp8_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
+
+/**
+ * Makes an empty cache that keeps 4 bits an element and one float32 scale for each group of 128 elements of a
+ * lane in order: the group's largest magnitude / 7. An element is off by at most half a scale. Where dim is no
+ * multiple of 128 a group spans positions; the last, unfinished one is kept as float32 and read as if it were
+ * complete. A truncate into a finished group opens it again with what it decodes to, so that its elements are
+ * rounded once more. kv_cache_update refuses elements that are not finite.
+ *
+ * @param layers       number of layers, 0 to 65536.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return as kv_cache_new.
+ * Threads: any.
+ * Cost:    as kv_cache_new.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_q4_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
+
+/**
+ * Makes an empty cache that keeps 3 bits an element and eight binary16 centroids for each group of 128 elements:
+ * those of a k-means weighted by sqrt(|v|) + 1e-4. Magnitudes above 65504 are kept as 65504. Groups as in
+ * kv_cache_q4_new; kv_cache_update refuses elements that are not finite.
+ *
+ * @param layers       number of layers, 0 to 65536.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return as kv_cache_new.
+ * Threads: any.
+ * Cost:    as kv_cache_new.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
+
+/**
  * Takes the cache's memory from the caller's allocator; NULL goes back to the system's.
  *
  * @param allocator  table, copied; its functions must work until the cache and its clones are freed.
@@ -110,7 +157,8 @@ GEN_API gen_status kv_cache_set_allocator(kv_cache *cache, const gen_allocator *
  *         GEN_ERROR_OUT_OF_RANGE if there is no such layer;
  *         GEN_ERROR_INVALID_ARGUMENT if k or v is NULL, the shape is none, or not the layer's;
  *         GEN_ERROR_CACHE_FULL if the layer would pass max_seq_len;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_OUT_OF_MEMORY;
+ *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape, only.
@@ -147,6 +195,7 @@ GEN_API gen_status kv_cache_get(const kv_cache *cache, int32_t layer, float *k, 
  *              empty layer takes another shape; a row keeps its content until a truncate below it and a write.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is wrong;
+ *         GEN_ERROR_UNSUPPORTED if the cache cannot show strides, see KV_CACHE_CAN_VIEW;
  *         GEN_ERROR_BUSY if the cache is in use.
  *         On any failure the span is untouched.
  * Threads: one at a time per cache.
@@ -223,7 +272,7 @@ GEN_API gen_status kv_cache_reset(kv_cache *cache, gen_error *error);
  *
  * @param resident  receives what is allocated, whether or not it has been written; may be NULL.
  * @param payload   receives what the keys and values held take; may be NULL.
- * @param metadata  receives what tables and bookkeeping take; may be NULL.
+ * @param metadata  receives what their scales, and tables and bookkeeping, take; may be NULL.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache is NULL; GEN_ERROR_BUSY if the cache is in use.
  *         On failure the numbers are 0.
  * Threads: one at a time per cache.
@@ -233,7 +282,7 @@ GEN_API gen_status kv_cache_memory_bytes(const kv_cache *cache, size_t *resident
                                          size_t *metadata, gen_error *error);
 
 /**
- * The kind's name, "fp32" or "fp16"; NULL for NULL.
+ * The kind's name, as "fp32" or "q4"; NULL for NULL.
  *
  * @return a constant string.
  * Threads: any.

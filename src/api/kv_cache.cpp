@@ -200,6 +200,18 @@ gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cache** out
   return make("fp16", layers, max_seq_len, out, error);
 }
 
+gen_status kv_cache_fp8_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("fp8", layers, max_seq_len, out, error);
+}
+
+gen_status kv_cache_q4_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("q4", layers, max_seq_len, out, error);
+}
+
+gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("q3", layers, max_seq_len, out, error);
+}
+
 gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocator,
                                   gen_error* error) {
   return with(cache, error, [&](kv_cache& c) -> Status {

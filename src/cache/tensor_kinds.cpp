@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cache/quant_store.h"
 #include "cache/tensor_store.h"
 
 namespace gen::cache {
@@ -17,9 +18,16 @@ Made create_plain(int32_t num_layers, int32_t max_seq_len, Allocator& allocator)
   return std::unique_ptr<TensorProvider>(std::move(store));
 }
 
+template <const GroupFormat& kFormat>
+Made create_grouped(int32_t num_layers, int32_t max_seq_len, Allocator& allocator) {
+  GEN_ASSIGN(auto store, QuantStore::create(kFormat, num_layers, max_seq_len, allocator));
+  return std::unique_ptr<TensorProvider>(std::move(store));
+}
+
 constexpr TensorKind kKinds[] = {
-    {kFloatTensors, create_plain<DType::kF32>},
-    {kHalfTensors, create_plain<DType::kF16>},
+    {kFp32Traits, create_plain<DType::kF32>},  {kFp16Traits, create_plain<DType::kF16>},
+    {kFp8Traits, create_grouped<kFp8Tensors>}, {kQ4Traits, create_grouped<kQ4Tensors>},
+    {kQ3Traits, create_grouped<kQ3Tensors>},
 };
 
 }  // namespace

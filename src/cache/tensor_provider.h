@@ -54,8 +54,8 @@ class TensorProvider {
   /// Appends shape.seq positions to a layer. k and v are float32 [batch, seq, dim]. Checked in this
   /// order: kOutOfRange for the layer; kInvalidArgument for a shape that is no shape, or another
   /// batch or dim than the layer has (an empty layer takes a new one); kCacheFull, where there is a
-  /// limit; kInvalidArgument for elements that the variant cannot keep; kOutOfMemory and whatever
-  /// else the variant may meet. seq == 0 does nothing.
+  /// limit; kOutOfMemory and whatever else the variant may meet; kInvalidArgument for elements that
+  /// it cannot keep. seq == 0 does nothing.
   virtual Status update(int32_t layer, const float* k, const float* v,
                         const TensorShape& shape) = 0;
 

@@ -14,8 +14,8 @@
 
 namespace gen::cache {
 
-inline constexpr TensorTraits kFloatTensors = {.kind = "fp32", .can_view = true};
-inline constexpr TensorTraits kHalfTensors = {.kind = "fp16", .lossy = true, .can_view = true};
+inline constexpr TensorTraits kFp32Traits = {.kind = "fp32", .can_view = true};
+inline constexpr TensorTraits kFp16Traits = {.kind = "fp16", .lossy = true, .can_view = true};
 
 /// Storage: per layer one buffer, keys then values, each [batch, max_seq_len, dim]. It is reserved
 /// in full by the layer's first write, so later writes allocate nothing, and never initialised, so
@@ -27,7 +27,7 @@ class TensorStore final : public LayeredStore {
                                                      int32_t max_seq_len, Allocator& allocator);
 
   [[nodiscard]] const TensorTraits& traits() const noexcept override {
-    return type_ == DType::kF32 ? kFloatTensors : kHalfTensors;
+    return type_ == DType::kF32 ? kFp32Traits : kFp16Traits;
   }
   Status update(int32_t layer, const float* k, const float* v, const TensorShape& shape) override;
   Status get(int32_t layer, float* k, float* v) const override;
