@@ -278,6 +278,13 @@ TEST(KvQ3, PacksAsPublished) {
   EXPECT_EQ(got.back, x);
 }
 
+TEST(KvQ3, TiesGoToTheLowestCentroid) {
+  // 3.5 is as far from centroid 3 as from centroid 4 when the rounds begin.
+  const Encoded got = encode({0.0F, 7.0F, 3.5F});
+  EXPECT_EQ(got.indices, (std::vector<int>{0, 7, 3}));
+  EXPECT_EQ(got.back[2], 3.5F);
+}
+
 TEST(KvQ3, EqualElementsAreOneCentroid) {
   const Encoded got = encode(std::vector<float>(77, -0.375F));
   for (uint16_t centroid : got.centroids) EXPECT_EQ(f16_to_f32(centroid), -0.375F);
