@@ -16,10 +16,11 @@
 namespace {
 
 using gen::Code;
-using gen::InUseGuard;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using gen::api::own;
+using gen::api::with_cache;
 using gen::cache::KvCache;
 using gen::cache::TensorProvider;
 using gen::cache::TensorShape;
@@ -29,22 +30,6 @@ using gen::engine::KvView;
 
 gen::Allocator& allocator_of(const kv_cache& cache) {
   return cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
-}
-
-/// What every call on a cache checks first; `body` runs while the cache is held.
-template <typename Cache, typename F>
-gen_status with(Cache* cache, gen_error* error, F&& body) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(cache, "cache"));
-    const InUseGuard use(cache->in_use);
-    GEN_TRY(use.entered("the cache"));
-    return body(*cache);
-  });
-}
-
-Status own(const kv_cache& cache) {
-  if (cache.lent == nullptr) return {};
-  return {Code::kState, "a session's cache is for reading only"};
 }
 
 gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache** out,
@@ -214,8 +199,11 @@ gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache** out, 
 
 gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocator,
                                   gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
+    if (c.store != nullptr && c.make_store == nullptr) {
+      return {Code::kState, "the cache's memory is not its own, see how it was made"};
+    }
     if (c.store != nullptr || c.owned != nullptr) {
       return {Code::kState, "the cache has been written to; its allocator is set before that"};
     }
@@ -230,7 +218,7 @@ gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocato
 
 gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const float* v,
                            int32_t batch, int32_t seq, int32_t dim, gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
     if (c.owned != nullptr) {
       return {Code::kState, "the cache was filled by gen_model_forward"};
@@ -260,7 +248,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
                         gen_error* error) {
   write_shape({}, k_shape);
   write_shape({}, v_shape);
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     const Shapes shapes = shapes_of(c, layer);
     write_shape(shapes.k, k_shape);
     write_shape(shapes.v, v_shape);
@@ -284,7 +272,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
 
 gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* span,
                          gen_error* error) {
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(span, "span"));
     if (span->struct_size != sizeof(kv_cache_span)) {
       return gen::error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
@@ -332,11 +320,11 @@ int32_t kv_cache_max_seq_len(const kv_cache* cache) {
 }
 
 gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) { return truncate(c, n); });
+  return with_cache(cache, error, [&](kv_cache& c) { return truncate(c, n); });
 }
 
 gen_status kv_cache_reset(kv_cache* cache, gen_error* error) {
-  return with(cache, error, [](kv_cache& c) -> Status {
+  return with_cache(cache, error, [](kv_cache& c) -> Status {
     if (c.store != nullptr) return c.store->reset();
     return truncate(c, 0);
   });
@@ -347,7 +335,7 @@ gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t
   for (size_t* out : {resident, payload, metadata}) {
     if (out != nullptr) *out = 0;
   }
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     gen::cache::MemoryUse use;
     if (c.store != nullptr) {
       use = c.store->memory();
@@ -381,7 +369,7 @@ int32_t kv_cache_is_lossy(const kv_cache* cache) {
 
 gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(out, "out"));
     auto copy = std::make_unique<kv_cache>();
     GEN_TRY(clone(c, copy.get()));

@@ -19,6 +19,21 @@ bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
 
 }  // namespace
 
+Status own(const kv_cache& cache) {
+  if (cache.lent == nullptr) return {};
+  return {Code::kState, "a session's cache is for reading only"};
+}
+
+std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) {
+  auto made = std::make_unique<kv_cache>();
+  made->traits = store->traits();
+  made->num_layers = store->num_layers();
+  made->max_seq_len = max_seq_len;
+  made->seen_store = store.get();
+  made->store = std::move(store);
+  return made;
+}
+
 Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
                                       int32_t capacity) {
   if (handle.store != nullptr) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "api/boundary.h"
 #include "base/allocator.h"
 #include "base/in_use.h"
 #include "base/status.h"
@@ -46,6 +47,23 @@ struct kv_cache {
 };
 
 namespace gen::api {
+
+/// What every call on a cache checks first; `body` runs while the cache is held.
+template <typename Cache, typename F>
+gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(cache, "cache"));
+    const InUseGuard use(cache->in_use);
+    GEN_TRY(use.entered("the cache"));
+    return body(*cache);
+  });
+}
+
+/// kState for a lent cache.
+Status own(const kv_cache& cache);
+
+/// A handle around a store that is there from the start.
+std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);
 
 /// The engine form of a cache during one forward pass. A pass that fails leaves no trace: until
 /// keep(), a form made for this pass is not the handle's yet, and the end of this object cuts off
