@@ -6,8 +6,8 @@ foreach(room IN LISTS rooms)
 endforeach()
 
 set(public_headers)
-foreach(name base error experimental generate generator kv_cache model result sampling session stream
-        tokenizer)
+foreach(name base error experimental generate generator kv_cache kv_cache_pool model result sampling session
+        stream tokenizer)
   list(APPEND public_headers ${PROJECT_SOURCE_DIR}/include/generate/${name}.h)
 endforeach()
 set_source_files_properties(${public_headers} PROPERTIES LANGUAGE C)

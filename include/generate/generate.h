@@ -9,6 +9,7 @@
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
+ *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
  *
  * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
  *           accepts NULL. What is in use by something else lives on until that is freed too, in any order.
@@ -30,6 +31,7 @@
 #include "error.h"
 #include "generator.h"
 #include "kv_cache.h"
+#include "kv_cache_pool.h"
 #include "model.h"
 #include "result.h"
 #include "sampling.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kv_cache: keys and values of one sequence, layer by layer, for direct use and for
- * gen_model_forward. A new cache has no shape and holds no memory. Its first write decides:
- * kv_cache_update makes it a store of [batch, seq, dim] tensors whose layers take their shapes one
- * by one, gen_model_forward a cache of that model. The two do not mix, not even after a reset. Read
- * next: gen_model_forward in model.h.
+ * kv_cache: keys and values of one sequence, layer by layer, for direct use and for gen_model_forward. A new
+ * cache has no shape and holds no memory. Its first write decides: kv_cache_update makes it a store of
+ * [batch, seq, dim] tensors whose layers take their shapes one by one, gen_model_forward a cache of that model.
+ * The two do not mix, not even after a reset. Read next: gen_model_forward in model.h.
  */
 #ifndef GENERATE_KV_CACHE_H
 #define GENERATE_KV_CACHE_H
@@ -25,24 +24,24 @@ enum {
 enum {
   KV_CACHE_CAN_TRUNCATE = 1 << 0,
   KV_CACHE_CAN_CLONE = 1 << 1,
-  KV_CACHE_CAN_VIEW = 1 << 2,
+  KV_CACHE_CAN_VIEW = 1 << 2, /**< kv_cache_view shows what kv_cache_update wrote */
   /** Results do not depend on how many tokens came at once. */
   KV_CACHE_ONE_ROW_ONE_RESULT = 1 << 3
 };
 
 /**
- * A layer in place. Element d of position p of lane b lies at b * batch_stride + p * seq_stride
- * bytes, plus d elements, after k or v. All zero where nothing is stored.
+ * A layer in place. Element d of position p of lane b lies at b * batch_stride + p * seq_stride bytes, plus d
+ * elements, after k or v. All zero where nothing is stored.
  */
 typedef struct kv_cache_span {
   uint32_t struct_size; /**< set to sizeof(kv_cache_span) by the caller */
   int32_t type;         /**< KV_CACHE_TYPE_… */
-  const void* k;        /**< borrowed, see kv_cache_view */
-  const void* v;
-  int32_t batch; /**< lanes: batch of the updates */
-  int32_t seq;   /**< positions */
-  int32_t k_dim; /**< elements of a key row */
-  int32_t v_dim; /**< elements of a value row */
+  const void *k;        /**< borrowed, see kv_cache_view */
+  const void *v;
+  int32_t batch;   /**< lanes: batch of the updates */
+  int32_t seq;     /**< positions */
+  int32_t k_dim;   /**< elements of a key row */
+  int32_t v_dim;   /**< elements of a value row */
   size_t k_batch_stride;
   size_t k_seq_stride;
   size_t v_batch_stride;
@@ -56,16 +55,18 @@ typedef struct kv_cache_span {
  * @param max_seq_len  most positions a layer can hold, 1 and up.
  * @param out          receives the cache; free it with kv_cache_free.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range, max_seq_len below 1, or out
- * NULL; GEN_ERROR_OUT_OF_MEMORY. Threads: any. Cost:    a layer's memory is reserved by its first
- * write, and taken as positions are written. Since:   0.1
+ *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range, max_seq_len below 1, or out NULL;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    a layer's memory is reserved by its first write, and taken as positions are written.
+ * Since:   0.1
  */
-GEN_API gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache** out,
-                                gen_error* error);
+GEN_API gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache **out,
+                                gen_error *error);
 
 /**
- * Makes an empty cache that keeps binary16: rounded to nearest even, above 65519 infinity, NaN
- * 0x7E00 with its sign. Half the memory; relative error at most 2^-11 for normal values.
+ * Makes an empty cache that keeps binary16: rounded to nearest even, above 65519 infinity, NaN 0x7E00 with
+ * its sign. Half the memory; relative error at most 2^-11 for normal values.
  *
  * @param layers       number of layers, 0 to 65536.
  * @param max_seq_len  most positions a layer can hold, 1 and up.
@@ -75,14 +76,60 @@ GEN_API gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache** 
  * Cost:    as kv_cache_new.
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cache** out,
-                                     gen_error* error);
+GEN_API gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cache **out,
+                                     gen_error *error);
+
+/**
+ * Makes an empty cache that keeps E4M3, one byte an element, and one float32 scale for each row of dim elements:
+ * the row's largest magnitude / 448. An element is off by at most a sixteenth of itself or scale / 1024,
+ * whichever is more. kv_cache_update refuses elements that are not finite.
+ *
+ * @param layers       number of layers, 0 to 65536.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return as kv_cache_new.
+ * Threads: any.
+ * Cost:    as kv_cache_new.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_fp8_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
+
+/**
+ * Makes an empty cache that keeps 4 bits an element and one float32 scale for each group of 128 elements of a
+ * lane in order: the group's largest magnitude / 7. An element is off by at most half a scale. Where dim is no
+ * multiple of 128 a group spans positions; the last, unfinished one is kept as float32 and read as if it were
+ * complete. A truncate into a finished group opens it again with what it decodes to, so that its elements are
+ * rounded once more. kv_cache_update refuses elements that are not finite.
+ *
+ * @param layers       number of layers, 0 to 65536.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return as kv_cache_new.
+ * Threads: any.
+ * Cost:    as kv_cache_new.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_q4_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
+
+/**
+ * Makes an empty cache that keeps 3 bits an element and eight binary16 centroids for each group of 128 elements:
+ * those of a k-means weighted by sqrt(|v|) + 1e-4. Magnitudes above 65504 are kept as 65504. Groups as in
+ * kv_cache_q4_new; kv_cache_update refuses elements that are not finite.
+ *
+ * @param layers       number of layers, 0 to 65536.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return as kv_cache_new.
+ * Threads: any.
+ * Cost:    as kv_cache_new.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
 
 /**
  * Takes the cache's memory from the caller's allocator; NULL goes back to the system's.
  *
- * @param allocator  table, copied; its functions must work until the cache and its clones are
- * freed.
+ * @param allocator  table, copied; its functions must work until the cache and its clones are freed.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL, struct_size wrong or a function missing;
  *         GEN_ERROR_STATE after the first write, or for a session's cache;
@@ -91,8 +138,8 @@ GEN_API gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cac
  * Threads: one at a time per cache.
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocator,
-                                          gen_error* error);
+GEN_API gen_status kv_cache_set_allocator(kv_cache *cache, const gen_allocator *allocator,
+                                          gen_error *error);
 
 /**
  * Appends positions to one layer. The checks come in the order of the list.
@@ -110,18 +157,19 @@ GEN_API gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* 
  *         GEN_ERROR_OUT_OF_RANGE if there is no such layer;
  *         GEN_ERROR_INVALID_ARGUMENT if k or v is NULL, the shape is none, or not the layer's;
  *         GEN_ERROR_CACHE_FULL if the layer would pass max_seq_len;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_OUT_OF_MEMORY;
+ *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
- * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape,
- * only. Since:   0.1
+ * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape, only.
+ * Since:   0.1
  */
-GEN_API gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const float* v,
-                                   int32_t batch, int32_t seq, int32_t dim, gen_error* error);
+GEN_API gen_status kv_cache_update(kv_cache *cache, int32_t layer, const float *k, const float *v,
+                                   int32_t batch, int32_t seq, int32_t dim, gen_error *error);
 
 /**
- * Copies what a layer holds as dense float32 [batch, seq, dim]. A layer that is empty or does not
- * exist is a miss: GEN_OK, shapes of 0, 0, 0, and nothing copied.
+ * Copies what a layer holds as dense float32 [batch, seq, dim]. A layer that is empty or does not exist is a
+ * miss: GEN_OK, shapes of 0, 0, 0, and nothing copied.
  *
  * @param k           [k_capacity] floats, or NULL to leave the keys out.
  * @param v           [v_capacity] floats, or NULL to leave the values out.
@@ -136,51 +184,50 @@ GEN_API gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* 
  * Cost:    O(batch * seq * dim).
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k_capacity,
-                                float* v, size_t v_capacity, int32_t k_shape[3], int32_t v_shape[3],
-                                gen_error* error);
+GEN_API gen_status kv_cache_get(const kv_cache *cache, int32_t layer, float *k, size_t k_capacity,
+                                float *v, size_t v_capacity, int32_t k_shape[3],
+                                int32_t v_shape[3], gen_error *error);
 
 /**
  * Shows a layer where it lies, without a copy. A miss is GEN_OK with all fields 0.
  *
- * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed,
- * or an empty layer takes another shape; a row keeps its content until a truncate below it and a
- * write.
+ * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed, or an
+ *              empty layer takes another shape; a row keeps its content until a truncate below it and a write.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is wrong;
- *         GEN_ERROR_UNSUPPORTED if a model wrote the layer: it lies as attention reads it, not in
- * strides; GEN_ERROR_BUSY if the cache is in use. On any failure the span is untouched. Threads:
- * one at a time per cache. Since:   0.1
+ *         GEN_ERROR_UNSUPPORTED if the cache cannot show strides, see KV_CACHE_CAN_VIEW, or a model wrote it;
+ *         GEN_ERROR_BUSY if the cache is in use.
+ *         On any failure the span is untouched.
+ * Threads: one at a time per cache.
+ * Since:   0.1
  */
-GEN_API gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* span,
-                                 gen_error* error);
+GEN_API gen_status kv_cache_view(const kv_cache *cache, int32_t layer, kv_cache_span *span,
+                                 gen_error *error);
 
 /**
- * Positions of the cache as a whole: the length on which all layers last agreed, so it does not
- * move within a forward pass. 0 for NULL.
+ * Positions of the cache as a whole: the length on which all layers last agreed, so it does not move within
+ * a forward pass. 0 for NULL.
  *
  * Threads: any; for a session's cache as the session.
  * Since:   0.1
  */
-GEN_API int32_t kv_cache_seq_len(const kv_cache* cache);
+GEN_API int32_t kv_cache_seq_len(const kv_cache *cache);
 
 /**
- * Positions of one layer, the offset for rotary embedding within a pass; 0 for NULL or a layer out
- * of range.
+ * Positions of one layer, the offset for rotary embedding within a pass; 0 for NULL or a layer out of range.
  *
  * Threads: as kv_cache_seq_len.
  * Since:   0.1
  */
-GEN_API int32_t kv_cache_layer_seq_len(const kv_cache* cache, int32_t layer);
+GEN_API int32_t kv_cache_layer_seq_len(const kv_cache *cache, int32_t layer);
 
 /**
- * Entries of one layer that attention reads; in these caches its positions. 0 for NULL or a layer
- * out of range.
+ * Entries of one layer that attention reads; in these caches its positions. 0 for NULL or a layer out of range.
  *
  * Threads: as kv_cache_seq_len.
  * Since:   0.1
  */
-GEN_API int32_t kv_cache_kv_len(const kv_cache* cache, int32_t layer);
+GEN_API int32_t kv_cache_kv_len(const kv_cache *cache, int32_t layer);
 
 /**
  * Number of layers; 0 for NULL.
@@ -188,20 +235,18 @@ GEN_API int32_t kv_cache_kv_len(const kv_cache* cache, int32_t layer);
  * Threads: any.
  * Since:   0.1
  */
-GEN_API int32_t kv_cache_num_layers(const kv_cache* cache);
+GEN_API int32_t kv_cache_num_layers(const kv_cache *cache);
 
 /**
- * Most positions a layer can hold; 0 for NULL. A cache that a model wrote first may hold fewer, its
- * context.
+ * Most positions a layer can hold; 0 for NULL. A cache that a model wrote first may hold fewer, its context.
  *
  * Threads: any; for a session's cache as the session.
  * Since:   0.1
  */
-GEN_API int32_t kv_cache_max_seq_len(const kv_cache* cache);
+GEN_API int32_t kv_cache_max_seq_len(const kv_cache *cache);
 
 /**
- * Keeps the first n positions of every layer. Layers that hold fewer stay as they are; n below 0 is
- * 0.
+ * Keeps the first n positions of every layer. Layers that hold fewer stay as they are; n below 0 is 0.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
@@ -211,47 +256,47 @@ GEN_API int32_t kv_cache_max_seq_len(const kv_cache* cache);
  * Cost:    O(layers).
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error);
+GEN_API gen_status kv_cache_truncate(kv_cache *cache, int32_t n, gen_error *error);
 
 /**
- * Forgets everything. Memory stays, and the next write of the same shape goes to the same
- * addresses.
+ * Forgets everything. Memory stays, and the next write of the same shape goes to the same addresses.
  *
  * @return as kv_cache_truncate.
  * Threads: one at a time per cache.
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_reset(kv_cache* cache, gen_error* error);
+GEN_API gen_status kv_cache_reset(kv_cache *cache, gen_error *error);
 
 /**
  * Bytes of a cache.
  *
  * @param resident  receives what is allocated, whether or not it has been written; may be NULL.
  * @param payload   receives what the keys and values held take; may be NULL.
- * @param metadata  receives what tables and bookkeeping take; may be NULL.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache is NULL; GEN_ERROR_BUSY if the cache is in
- * use. On failure the numbers are 0. Threads: one at a time per cache. Since:   0.1
+ * @param metadata  receives what their scales, and tables and bookkeeping, take; may be NULL.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache is NULL; GEN_ERROR_BUSY if the cache is in use.
+ *         On failure the numbers are 0.
+ * Threads: one at a time per cache.
+ * Since:   0.1
  */
-GEN_API gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t* payload,
-                                         size_t* metadata, gen_error* error);
+GEN_API gen_status kv_cache_memory_bytes(const kv_cache *cache, size_t *resident, size_t *payload,
+                                         size_t *metadata, gen_error *error);
 
 /**
- * The kind's name, "fp32" or "fp16"; NULL for NULL.
+ * The kind's name, as "fp32" or "q4"; NULL for NULL.
  *
  * @return a constant string.
  * Threads: any.
  * Since:   0.1
  */
-GEN_API const char* kv_cache_kind(const kv_cache* cache);
+GEN_API const char *kv_cache_kind(const kv_cache *cache);
 
 /**
- * What the cache can do, KV_CACHE_… bits; 0 for NULL. A session's cache cannot be truncated through
- * its handle.
+ * What the cache can do, KV_CACHE_… bits; 0 for NULL. A session's cache cannot be truncated through its handle.
  *
  * Threads: any.
  * Since:   0.1
  */
-GEN_API uint32_t kv_cache_capabilities(const kv_cache* cache);
+GEN_API uint32_t kv_cache_capabilities(const kv_cache *cache);
 
 /**
  * 1 if stored values may differ from those written, else 0; 0 for NULL.
@@ -259,11 +304,10 @@ GEN_API uint32_t kv_cache_capabilities(const kv_cache* cache);
  * Threads: any.
  * Since:   0.1
  */
-GEN_API int32_t kv_cache_is_lossy(const kv_cache* cache);
+GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
 
 /**
- * Makes an independent copy with the same content, capacity and allocator; of a session's cache
- * too.
+ * Makes an independent copy with the same content, capacity and allocator; of a session's cache too.
  *
  * @param out  receives the copy; free it with kv_cache_free.
  * @return GEN_OK;
@@ -274,7 +318,7 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache* cache);
  * Cost:    copies what is held.
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* error);
+GEN_API gen_status kv_cache_clone(const kv_cache *cache, kv_cache **out, gen_error *error);
 
 /**
  * Frees the cache. NULL is fine; a session's cache is left to its session.
@@ -282,7 +326,7 @@ GEN_API gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_err
  * Threads: one; no other call may be running on it.
  * Since:   0.1
  */
-GEN_API void kv_cache_free(kv_cache* cache);
+GEN_API void kv_cache_free(kv_cache *cache);
 
 #ifdef __cplusplus
 }

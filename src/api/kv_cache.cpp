@@ -6,20 +6,22 @@
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/kv_cache_handle.h"
+#include "cache/layered_store.h"
 #include "cache/registry.h"
+#include "cache/tensor_kinds.h"
 #include "engine/kv_rows.h"
 
 namespace {
 
 using gen::Code;
-using gen::InUseGuard;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using gen::api::own;
+using gen::api::with_cache;
 using gen::cache::KvCache;
+using gen::cache::TensorProvider;
 using gen::cache::TensorShape;
-using gen::cache::TensorStore;
-using gen::engine::KvFormat;
 using gen::engine::KvSide;
 using gen::engine::KvView;
 
@@ -27,32 +29,20 @@ gen::Allocator& allocator_of(const kv_cache& cache) {
   return cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
 }
 
-/// What every call on a cache checks first; `body` runs while the cache is held.
-template <typename Cache, typename F>
-gen_status with(Cache* cache, gen_error* error, F&& body) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(cache, "cache"));
-    const InUseGuard use(cache->in_use);
-    GEN_TRY(use.entered("the cache"));
-    return body(*cache);
-  });
-}
-
-Status own(const kv_cache& cache) {
-  if (cache.lent == nullptr) return {};
-  return {Code::kState, "a session's cache is for reading only"};
-}
-
 gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache** out,
                 gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(TensorStore::check(layers, max_seq_len));
+    GEN_TRY(gen::cache::LayeredStore::check(layers, max_seq_len));
+    const gen::cache::TensorKind& row = *gen::cache::find_tensor_kind(kind);
     auto made = std::make_unique<kv_cache>();
-    made->kind = gen::cache::find_cache_kind(kind)->name;
+    made->traits = row.traits;
     made->num_layers = layers;
     made->max_seq_len = max_seq_len;
+    made->make_store = [create = row.create, layers, max_seq_len](gen::Allocator& allocator) {
+      return create(layers, max_seq_len, allocator);
+    };
     *out = made.release();
     return {};
   });
@@ -101,10 +91,6 @@ void decode(const KvSide& side, const TensorShape& shape, float* out) {
   }
 }
 
-int32_t type_number(KvFormat format) {
-  return format == KvFormat::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
-}
-
 Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
   if (cache.store == nullptr) {
     KvCache* engine = cache.engine();
@@ -113,9 +99,13 @@ Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
                       "layer %d was written by a model and has no strides; kv_cache_get copies it",
                       layer);
   }
+  if (!cache.traits.can_view) {
+    return gen::error(Code::kUnsupported, "a %s cache has no strides; kv_cache_get copies it",
+                      cache.traits.kind);
+  }
   const gen::cache::TensorSpan from = cache.store->view(layer);
   if (from.k == nullptr) return {};
-  span->type = type_number(cache.store->format());
+  span->type = from.type == gen::DType::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
   span->k = from.k;
   span->v = from.v;
   span->batch = from.shape.batch;
@@ -128,7 +118,7 @@ Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
 
 Status truncate(kv_cache& cache, int32_t n) {
   GEN_TRY(own(cache));
-  if (cache.store != nullptr) cache.store->truncate(n);
+  if (cache.store != nullptr) return cache.store->truncate(n);
   return cache.owned != nullptr ? cache.owned->truncate(n) : Status();
 }
 
@@ -140,10 +130,11 @@ int32_t engine_length(const kv_cache& cache) {
 }
 
 Status clone(const kv_cache& cache, kv_cache* copy) {
-  copy->kind = cache.kind;
+  copy->traits = cache.traits;
   copy->num_layers = cache.num_layers;
   copy->max_seq_len = cache.max_seq_len;
   copy->allocator = cache.allocator;
+  copy->make_store = cache.make_store;
   if (cache.store != nullptr) {
     GEN_ASSIGN(copy->store, cache.store->clone());
   } else if (KvCache* engine = cache.engine(); engine != nullptr) {
@@ -165,10 +156,25 @@ gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cache** out
   return make("fp16", layers, max_seq_len, out, error);
 }
 
+gen_status kv_cache_fp8_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("fp8", layers, max_seq_len, out, error);
+}
+
+gen_status kv_cache_q4_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("q4", layers, max_seq_len, out, error);
+}
+
+gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
+  return make("q3", layers, max_seq_len, out, error);
+}
+
 gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocator,
                                   gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
+    if (c.store != nullptr && c.make_store == nullptr) {
+      return {Code::kState, "the cache's memory is not its own, see how it was made"};
+    }
     if (c.store != nullptr || c.owned != nullptr) {
       return {Code::kState, "the cache has been written to; its allocator is set before that"};
     }
@@ -183,7 +189,7 @@ gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocato
 
 gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const float* v,
                            int32_t batch, int32_t seq, int32_t dim, gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
     if (c.owned != nullptr) {
       return {Code::kState, "the cache was filled by gen_model_forward"};
@@ -199,9 +205,7 @@ gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const
     const TensorShape shape = {batch, seq, dim};
     if (c.store != nullptr) return c.store->update(layer, k, v, shape);
     // The first write: a store that takes it becomes the cache's shape, any other is dropped.
-    const KvFormat format = gen::cache::find_cache_kind(c.kind)->format;
-    GEN_ASSIGN(auto store,
-               TensorStore::create(format, c.num_layers, c.max_seq_len, allocator_of(c)));
+    GEN_ASSIGN(auto store, c.make_store(allocator_of(c)));
     GEN_TRY(store->update(layer, k, v, shape));
     if (seq == 0) return {};
     c.store = std::move(store);
@@ -215,7 +219,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
                         gen_error* error) {
   write_shape({}, k_shape);
   write_shape({}, v_shape);
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     const Shapes shapes = shapes_of(c, layer);
     write_shape(shapes.k, k_shape);
     write_shape(shapes.v, v_shape);
@@ -227,9 +231,8 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
       return gen::error(Code::kOutOfRange, "%zu values do not fit a buffer of %zu",
                         elements(shapes.v), v_capacity);
     }
-    if (c.store != nullptr) {
-      c.store->get(layer, k, v);
-    } else if (elements(shapes.k) > 0) {
+    if (c.store != nullptr) return c.store->get(layer, k, v);
+    if (elements(shapes.k) > 0) {
       const KvView view = engine_layer(*c.engine(), layer);
       if (k != nullptr) decode(view.k, shapes.k, k);
       if (v != nullptr) decode(view.v, shapes.v, v);
@@ -240,7 +243,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
 
 gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* span,
                          gen_error* error) {
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(span, "span"));
     if (span->struct_size != sizeof(kv_cache_span)) {
       return gen::error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
@@ -256,7 +259,7 @@ gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* sp
 
 int32_t kv_cache_seq_len(const kv_cache* cache) {
   if (cache == nullptr) return 0;
-  const TensorStore* store = cache->seen_store.load(std::memory_order_acquire);
+  const TensorProvider* store = cache->seen_store.load(std::memory_order_acquire);
   if (store != nullptr) return store->seq_len();
   const int32_t length = engine_length(*cache);
   return length > 0 ? length : 0;
@@ -264,13 +267,16 @@ int32_t kv_cache_seq_len(const kv_cache* cache) {
 
 int32_t kv_cache_layer_seq_len(const kv_cache* cache, int32_t layer) {
   if (cache == nullptr || layer < 0 || layer >= cache->num_layers) return 0;
-  const TensorStore* store = cache->seen_store.load(std::memory_order_acquire);
+  const TensorProvider* store = cache->seen_store.load(std::memory_order_acquire);
   if (store != nullptr) return store->layer_seq_len(layer);
   const int32_t length = engine_length(*cache);
   return length > 0 ? length : 0;
 }
 
 int32_t kv_cache_kv_len(const kv_cache* cache, int32_t layer) {
+  if (cache == nullptr) return 0;
+  const TensorProvider* store = cache->seen_store.load(std::memory_order_acquire);
+  if (store != nullptr) return store->kv_len(layer);
   return kv_cache_layer_seq_len(cache, layer);
 }
 
@@ -285,11 +291,14 @@ int32_t kv_cache_max_seq_len(const kv_cache* cache) {
 }
 
 gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) { return truncate(c, n); });
+  return with_cache(cache, error, [&](kv_cache& c) { return truncate(c, n); });
 }
 
 gen_status kv_cache_reset(kv_cache* cache, gen_error* error) {
-  return with(cache, error, [&](kv_cache& c) { return truncate(c, 0); });
+  return with_cache(cache, error, [](kv_cache& c) -> Status {
+    if (c.store != nullptr) return c.store->reset();
+    return truncate(c, 0);
+  });
 }
 
 gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t* payload,
@@ -297,7 +306,7 @@ gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t
   for (size_t* out : {resident, payload, metadata}) {
     if (out != nullptr) *out = 0;
   }
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     gen::cache::MemoryUse use;
     if (c.store != nullptr) {
       use = c.store->memory();
@@ -312,23 +321,26 @@ gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t
 }
 
 const char* kv_cache_kind(const kv_cache* cache) {
-  return cache != nullptr ? cache->kind : nullptr;
+  return cache != nullptr ? cache->traits.kind : nullptr;
 }
 
 uint32_t kv_cache_capabilities(const kv_cache* cache) {
   if (cache == nullptr) return 0;
-  constexpr uint32_t kReading =
-      KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW | KV_CACHE_ONE_ROW_ONE_RESULT;
-  return cache->lent != nullptr ? kReading : kReading | KV_CACHE_CAN_TRUNCATE;
+  const gen::cache::TensorTraits& traits = cache->traits;
+  uint32_t bits = cache->lent != nullptr ? 0 : KV_CACHE_CAN_TRUNCATE;
+  if (traits.can_clone) bits |= KV_CACHE_CAN_CLONE;
+  if (traits.can_view) bits |= KV_CACHE_CAN_VIEW;
+  if (traits.one_row_one_result) bits |= KV_CACHE_ONE_ROW_ONE_RESULT;
+  return bits;
 }
 
 int32_t kv_cache_is_lossy(const kv_cache* cache) {
-  return cache != nullptr && gen::cache::find_cache_kind(cache->kind)->lossy ? 1 : 0;
+  return cache != nullptr && cache->traits.lossy ? 1 : 0;
 }
 
 gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
-  return with(cache, error, [&](const kv_cache& c) -> Status {
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(out, "out"));
     auto copy = std::make_unique<kv_cache>();
     GEN_TRY(clone(c, copy.get()));

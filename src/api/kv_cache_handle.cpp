@@ -19,6 +19,21 @@ bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
 
 }  // namespace
 
+Status own(const kv_cache& cache) {
+  if (cache.lent == nullptr) return {};
+  return {Code::kState, "a session's cache is for reading only"};
+}
+
+std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) {
+  auto made = std::make_unique<kv_cache>();
+  made->traits = store->traits();
+  made->num_layers = store->num_layers();
+  made->max_seq_len = max_seq_len;
+  made->seen_store = store.get();
+  made->store = std::move(store);
+  return made;
+}
+
 Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
                                       int32_t capacity) {
   if (handle.store != nullptr) {
@@ -31,8 +46,8 @@ Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::L
   std::unique_ptr<cache::KvCache> made;
   if (handle.engine() == nullptr) {
     Allocator& allocator = handle.allocator != nullptr ? *handle.allocator : system_allocator();
-    GEN_ASSIGN(made, cache::make_cache(handle.kind, layers, std::min(handle.max_seq_len, capacity),
-                                       allocator));
+    GEN_ASSIGN(made, cache::make_cache(handle.traits.kind, layers,
+                                       std::min(handle.max_seq_len, capacity), allocator));
   } else {
     const auto held = handle.engine()->layers();
     if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {
@@ -69,7 +84,7 @@ void EngineCache::keep() noexcept {
 
 void lend_cache(generate::Session& session, kv_cache* handle) {
   const cache::KvCache& inner = session.cache();
-  handle->kind = inner.traits().kind;
+  handle->traits = {.kind = inner.traits().kind, .lossy = inner.traits().lossy, .can_view = true};
   handle->num_layers = static_cast<int32_t>(inner.layers().size());
   handle->max_seq_len = inner.capacity();
   // Readers get a const kv_cache; the functions that write refuse a lent one.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handle behind kv_cache. A cache made from C has no shape until its first write, and takes its
-// layout from it: kv_cache_update makes a TensorStore, gen_model_forward an engine cache. A
-// session's cache is lent through the same handle, for reading.
+// layout from it: kv_cache_update makes a tensor store, gen_model_forward an engine cache. Some
+// kinds have their store from the start. A session's cache is lent through the same handle, for
+// reading.
 #pragma once
 
 #include <atomic>
@@ -11,24 +12,28 @@
 #include <span>
 #include <string>
 
+#include "api/boundary.h"
 #include "base/allocator.h"
 #include "base/in_use.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
-#include "cache/tensor_store.h"
+#include "cache/tensor_provider.h"
 #include <generate/base.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
 struct kv_cache {
-  const char* kind = "";  // a row of cache/registry.h, static text
+  gen::cache::TensorTraits traits;  // of the store, made or not; of a lent cache kind and lossy
   int32_t num_layers = 0;
   int32_t max_seq_len = 0;
   std::shared_ptr<gen::Allocator> allocator;  // null: the system's
 
-  std::unique_ptr<gen::cache::TensorStore> store;
+  using Store = std::unique_ptr<gen::cache::TensorProvider>;
+  /// What the first kv_cache_update calls; null where the store is there from the start.
+  std::function<gen::Result<Store>(gen::Allocator&)> make_store;
+  Store store;
   std::unique_ptr<gen::cache::KvCache> owned;
   /// `store` and `owned` as the length getters see them, from any thread; set once.
-  std::atomic<const gen::cache::TensorStore*> seen_store{nullptr};
+  std::atomic<const gen::cache::TensorProvider*> seen_store{nullptr};
   std::atomic<const gen::cache::KvCache*> seen_owned{nullptr};
   /// A session may put a new cache in place of its own, so it is asked each time.
   std::function<gen::cache::KvCache*()> lent;
@@ -42,6 +47,23 @@ struct kv_cache {
 };
 
 namespace gen::api {
+
+/// What every call on a cache checks first; `body` runs while the cache is held.
+template <typename Cache, typename F>
+gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(cache, "cache"));
+    const InUseGuard use(cache->in_use);
+    GEN_TRY(use.entered("the cache"));
+    return body(*cache);
+  });
+}
+
+/// kState for a lent cache.
+Status own(const kv_cache& cache);
+
+/// A handle around a store that is there from the start.
+std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);
 
 /// The engine form of a cache during one forward pass. A pass that fails leaves no trace: until
 /// keep(), a form made for this pass is not the handle's yet, and the end of this object cuts off

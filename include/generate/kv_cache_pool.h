@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paged caches: sequences whose keys and values lie in equal blocks of a shared pool, so that memory is taken
+ * as positions come, forks share what they have in common, and a prefix can be put into a new cache without a
+ * copy. A block has a reference count. A cache holds one reference to each of its blocks, drops it when it is
+ * cut, reset or freed, and copies a block before writing if others hold it too. Everything else that works on
+ * a kv_cache works on a paged one. Read next: kv_cache.h.
+ */
+#ifndef GENERATE_KV_CACHE_POOL_H
+#define GENERATE_KV_CACHE_POOL_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Blocks for paged caches. Shareable; caches keep what they use alive. */
+typedef struct kv_cache_pool kv_cache_pool;
+/** One block of a pool. Borrowed from it: an address that stays the same for as long as the pool lives. */
+typedef struct kv_cache_block kv_cache_block;
+
+/**
+ * Makes a pool. Its blocks have room for block_size positions of all layers; there are as many as fit
+ * max_memory_mb, each taking 2 * layers * block_size * row_dim elements.
+ *
+ * @param layers         layers that a block covers, 1 and up.
+ * @param block_size     positions in a block, 1 and up; 16 is a good size.
+ * @param row_dim        elements of a key, or of a value, at one position of one layer: batch * dim of the
+ *                       updates, that is kv heads * head dim; 1 and up.
+ * @param max_memory_mb  budget in units of 2^20 bytes, 1 and up.
+ * @param dtype          "fp32", or "fp16": binary16 as kv_cache_fp16_new keeps it.
+ * @param out            receives the pool; free it with kv_cache_pool_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if a number is below 1, dtype unknown, the budget below one block, or
+ *         dtype or out NULL;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    blocks take memory about a megabyte at a time, as they are first needed; it stays with the pool.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t row_dim,
+                                     int32_t max_memory_mb, const char *dtype, kv_cache_pool **out,
+                                     gen_error *error);
+
+/**
+ * Takes the blocks' memory from the caller's allocator; NULL goes back to the system's.
+ *
+ * @param allocator  table, copied; its functions must work until the pool and its caches are freed.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL, struct_size wrong or a function missing;
+ *         GEN_ERROR_STATE once a block has been taken.
+ *         On any failure the pool is unchanged.
+ * Threads: one, before the pool is shared.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_pool_set_allocator(kv_cache_pool *pool, const gen_allocator *allocator,
+                                               gen_error *error);
+
+/**
+ * Takes a block with one reference, the caller's. Its content is undefined.
+ *
+ * @param out  receives the block; give it back with kv_cache_pool_free_block or to kv_cache_inject_blocks.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if pool or out is NULL;
+ *         GEN_ERROR_POOL_EXHAUSTED if no block is free;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_pool_alloc(const kv_cache_pool *pool, kv_cache_block **out,
+                                       gen_error *error);
+
+/**
+ * Adds a reference to a block, as for putting a block of one cache into another.
+ *
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL;
+ *         GEN_ERROR_STATE if block is free, not one of this pool's, or NULL.
+ *         On any failure nothing has changed.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_pool_retain_block(const kv_cache_pool *pool, kv_cache_block *block,
+                                              gen_error *error);
+
+/**
+ * Drops a reference to a block; without references it is free, and the next to be taken.
+ *
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL;
+ *         GEN_ERROR_STATE if block is free already, not one of this pool's, or NULL.
+ *         On any failure nothing has changed.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_pool_free_block(const kv_cache_pool *pool, kv_cache_block *block,
+                                            gen_error *error);
+
+/**
+ * Blocks in all; 0 for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API size_t kv_cache_pool_cap(const kv_cache_pool *pool);
+
+/**
+ * Blocks that are free now; 0 for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API size_t kv_cache_pool_available(const kv_cache_pool *pool);
+
+/**
+ * Positions in a block; 0 for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API int32_t kv_cache_pool_block_size(const kv_cache_pool *pool);
+
+/**
+ * Positions of taken blocks that are not written, as a share of all of theirs; 0 for NULL, or if none is taken.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API double kv_cache_pool_fragmentation(const kv_cache_pool *pool);
+
+/**
+ * Bytes taken from the allocator; 0 for NULL. kv_cache_memory_bytes of a cache counts the blocks that it holds,
+ * shared ones too, so caches may come to more than their pool.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API size_t kv_cache_pool_resident_bytes(const kv_cache_pool *pool);
+
+/**
+ * Frees the pool, or leaves that to its last cache. NULL is fine. Blocks that the caller still holds are gone
+ * when it is.
+ *
+ * Threads: one; no other call may be running on it.
+ * Since:   0.1
+ */
+GEN_API void kv_cache_pool_free(kv_cache_pool *pool);
+
+/**
+ * The keys of a block: [layers, block_size, row_dim] of the pool's dtype, the channels of a position one after
+ * the other. Whoever alone holds the block may write. NULL for NULL.
+ *
+ * @return borrowed; the caller must hold a reference, or the cache that does.
+ * Threads: any; bytes as the holders agree.
+ * Since:   0.1
+ */
+GEN_API void *kv_cache_block_k(const kv_cache_block *block);
+
+/**
+ * The values of a block, as kv_cache_block_k.
+ *
+ * @return borrowed; the caller must hold a reference, or the cache that does.
+ * Threads: any; bytes as the holders agree.
+ * Since:   0.1
+ */
+GEN_API void *kv_cache_block_v(const kv_cache_block *block);
+
+/**
+ * Positions of a block that caches have written; 0 for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API int32_t kv_cache_block_used(const kv_cache_block *block);
+
+/**
+ * Makes an empty cache for one sequence over a pool. Its updates must have batch * dim equal to the pool's
+ * row_dim, and the same batch and dim in all layers; they can also fail with GEN_ERROR_POOL_EXHAUSTED, which
+ * leaves the cache as it was. A clone shares all blocks. It has no view; kv_cache_block_table shows where
+ * things lie.
+ *
+ * @param layers  in [1, the pool's layers].
+ * @param out     receives the cache; free it with kv_cache_free, which gives the blocks back.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range, or pool or out NULL;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_paged_new(const kv_cache_pool *pool, int32_t layers, kv_cache **out,
+                                      gen_error *error);
+
+/**
+ * Copies the list of a paged cache's blocks; block i holds positions [i * block_size, (i + 1) * block_size).
+ *
+ * @param blocks    [capacity], or NULL to ask for the number. The blocks are borrowed until the cache next
+ *                  changes; kv_cache_pool_retain_block keeps one longer.
+ * @param capacity  of blocks.
+ * @param n         receives the number of blocks.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or n is NULL, or the cache is not paged;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_RANGE if capacity is too small; *n is then what is needed.
+ * Threads: one at a time per cache.
+ * Cost:    O(blocks).
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_block_table(const kv_cache *cache, kv_cache_block **blocks,
+                                        size_t capacity, size_t *n, gen_error *error);
+
+/**
+ * Fills an empty paged cache with blocks that are already written, and makes every layer `positions` long.
+ *
+ * @param blocks     [n_blocks] different blocks of the cache's pool. One reference to each passes to the cache.
+ * @param n_blocks   at least positions / block_size, rounded up.
+ * @param positions  1 and up.
+ * @param batch      channels of a row.
+ * @param dim        elements of a channel; batch * dim is the pool's row_dim.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or blocks is NULL, the cache is not paged, a number is wrong or a
+ *         block given twice;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_STATE if the cache is not empty, or a block is free or not one of the pool's;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ *         On any failure the cache is unchanged and the references stay with the caller.
+ * Threads: one at a time per cache.
+ * Cost:    O(blocks).
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_inject_blocks(kv_cache *cache, kv_cache_block *const *blocks,
+                                          size_t n_blocks, int32_t positions, int32_t batch,
+                                          int32_t dim, gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_KV_CACHE_POOL_H */

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_cache_pool.h of the C API. A kv_cache_block is a cache::Block by its address.
+#include <generate/kv_cache_pool.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/boundary.h"
+#include "api/c_allocator.h"
+#include "api/kv_cache_handle.h"
+#include "cache/paged_store.h"
+
+namespace {
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::api::with_cache;
+using gen::cache::Block;
+using gen::cache::BlockPool;
+using gen::cache::PagedStore;
+using gen::cache::TensorPool;
+
+/// A pool with what its memory comes from, which must go last.
+struct PoolState {
+  std::shared_ptr<gen::Allocator> allocator;  // null: the system's
+  std::shared_ptr<TensorPool> pool;
+};
+
+gen::Result<gen::DType> element_type(const char* dtype) {
+  GEN_TRY(not_null(dtype, "dtype"));
+  const std::string_view name = dtype;
+  if (name == "fp32") return gen::DType::kF32;
+  if (name == "fp16") return gen::DType::kF16;
+  return gen::error(Code::kInvalidArgument, "a pool of %.40s: known are fp32 and fp16", dtype);
+}
+
+Block* to_block(kv_cache_block* block) { return reinterpret_cast<Block*>(block); }
+kv_cache_block* from_block(Block* block) { return reinterpret_cast<kv_cache_block*>(block); }
+
+/// Keys lie in the first half of a block, values in the second.
+void* half_of(const kv_cache_block* block, size_t half) {
+  if (block == nullptr) return nullptr;
+  const auto& own = *reinterpret_cast<const Block*>(block);
+  return own.data() + half * (own.pool().block_bytes() / 2);
+}
+
+gen::Result<PagedStore*> paged(const kv_cache& cache) {
+  if (auto* store = dynamic_cast<PagedStore*>(cache.store.get())) return store;
+  return gen::error(Code::kInvalidArgument, "a %s cache has no blocks", cache.traits.kind);
+}
+
+}  // namespace
+
+struct kv_cache_pool {
+  std::shared_ptr<PoolState> state;
+
+  [[nodiscard]] BlockPool& blocks() const { return state->pool->blocks(); }
+};
+
+gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t row_dim,
+                             int32_t max_memory_mb, const char* dtype, kv_cache_pool** out,
+                             gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(const gen::DType type, element_type(dtype));
+    auto state = std::make_shared<PoolState>();
+    GEN_ASSIGN(state->pool, TensorPool::create({layers, block_size, row_dim, type}, max_memory_mb,
+                                               gen::system_allocator()));
+    *out = new kv_cache_pool{std::move(state)};
+    return {};
+  });
+}
+
+gen_status kv_cache_pool_set_allocator(kv_cache_pool* pool, const gen_allocator* allocator,
+                                       gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    std::shared_ptr<gen::Allocator> wrapped;
+    if (allocator != nullptr) {
+      GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
+    }
+    GEN_TRY(pool->blocks().set_allocator(wrapped != nullptr ? *wrapped : gen::system_allocator()));
+    pool->state->allocator = std::move(wrapped);
+    return {};
+  });
+}
+
+gen_status kv_cache_pool_alloc(const kv_cache_pool* pool, kv_cache_block** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(Block * block, pool->blocks().allocate());
+    *out = from_block(block);
+    return {};
+  });
+}
+
+gen_status kv_cache_pool_retain_block(const kv_cache_pool* pool, kv_cache_block* block,
+                                      gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    return pool->blocks().retain(to_block(block));
+  });
+}
+
+gen_status kv_cache_pool_free_block(const kv_cache_pool* pool, kv_cache_block* block,
+                                    gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    return pool->blocks().release(to_block(block));
+  });
+}
+
+size_t kv_cache_pool_cap(const kv_cache_pool* pool) {
+  return pool != nullptr ? pool->blocks().capacity() : 0;
+}
+
+size_t kv_cache_pool_available(const kv_cache_pool* pool) {
+  return pool != nullptr ? pool->blocks().available() : 0;
+}
+
+int32_t kv_cache_pool_block_size(const kv_cache_pool* pool) {
+  return pool != nullptr ? pool->blocks().block_size() : 0;
+}
+
+double kv_cache_pool_fragmentation(const kv_cache_pool* pool) {
+  return pool != nullptr ? pool->blocks().fragmentation() : 0;
+}
+
+size_t kv_cache_pool_resident_bytes(const kv_cache_pool* pool) {
+  return pool != nullptr ? pool->blocks().resident_bytes() : 0;
+}
+
+void kv_cache_pool_free(kv_cache_pool* pool) { delete pool; }
+
+void* kv_cache_block_k(const kv_cache_block* block) { return half_of(block, 0); }
+
+void* kv_cache_block_v(const kv_cache_block* block) { return half_of(block, 1); }
+
+int32_t kv_cache_block_used(const kv_cache_block* block) {
+  return block != nullptr ? reinterpret_cast<const Block*>(block)->used() : 0;
+}
+
+gen_status kv_cache_paged_new(const kv_cache_pool* pool, int32_t layers, kv_cache** out,
+                              gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    GEN_TRY(not_null(out, "out"));
+    // Shares the whole state, so that the allocator lives as long as the cache.
+    std::shared_ptr<TensorPool> shared(pool->state, pool->state->pool.get());
+    GEN_ASSIGN(auto store, PagedStore::create(std::move(shared), layers));
+    const size_t block_size = static_cast<size_t>(pool->blocks().block_size());
+    const size_t most = std::min(pool->blocks().capacity(), size_t{INT32_MAX} / block_size);
+    *out = gen::api::handle_of(std::move(store), static_cast<int32_t>(most * block_size)).release();
+    return {};
+  });
+}
+
+gen_status kv_cache_block_table(const kv_cache* cache, kv_cache_block** blocks, size_t capacity,
+                                size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
+    GEN_TRY(not_null(n, "n"));
+    GEN_ASSIGN(const PagedStore* store, paged(c));
+    const auto table = store->block_table();
+    *n = table.size();
+    if (blocks == nullptr) return {};
+    if (table.size() > capacity) {
+      return gen::error(Code::kOutOfRange, "%zu blocks do not fit a buffer of %zu", table.size(),
+                        capacity);
+    }
+    for (size_t i = 0; i < table.size(); ++i) blocks[i] = from_block(table[i]);
+    return {};
+  });
+}
+
+gen_status kv_cache_inject_blocks(kv_cache* cache, kv_cache_block* const* blocks, size_t n_blocks,
+                                  int32_t positions, int32_t batch, int32_t dim, gen_error* error) {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(not_null(blocks, "blocks"));
+    GEN_ASSIGN(PagedStore * store, paged(c));
+    std::vector<Block*> table(n_blocks);
+    for (size_t i = 0; i < n_blocks; ++i) table[i] = to_block(blocks[i]);
+    return store->inject(table, positions, batch, dim);
+  });
+}

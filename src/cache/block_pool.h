@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fixed number of equal blocks of raw bytes with reference counts, shared by the sequences of
+// paged caches: forks, prefixes and beams hold the same block instead of copies. What lies in a
+// block is its users' affair; of its contents the pool knows only how many positions are written.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/allocator.h"
+#include "base/status.h"
+
+namespace gen::cache {
+
+class BlockPool;
+
+/// One block; its address names it for as long as its pool lives. Who holds the only reference may
+/// write; a block with several is read only.
+class Block {
+ public:
+  /// pool().block_bytes() bytes. Undefined after an allocation.
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  /// Positions written, as its users say.
+  [[nodiscard]] int32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  /// 0 for a free block. A holder that sees 1 is alone, and whatever others did with the block has
+  /// happened before.
+  [[nodiscard]] int32_t references() const noexcept {
+    return references_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] const BlockPool& pool() const noexcept { return *pool_; }
+
+ private:
+  friend class BlockPool;
+  const BlockPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  Block* next_free_ = nullptr;
+  std::atomic<int32_t> references_ = 0;
+  std::atomic<int32_t> used_ = 0;
+};
+
+/// Storage: blocks lie in segments of about a megabyte, taken from the allocator when the first of
+/// their blocks is; free blocks are reused in the order last freed, first used, and segments are
+/// kept. In debug builds the bytes of a freed block are set to kPoison, which reads as NaN in
+/// float32, binary16 and E4M3.
+/// Threads: any, at the same time.
+class BlockPool {
+ public:
+#ifdef NDEBUG
+  static constexpr bool kPoisons = false;
+#else
+  static constexpr bool kPoisons = true;
+#endif
+  static constexpr unsigned char kPoison = 0xFF;
+
+  /// `count` blocks of `block_bytes` for `block_size` positions each, all at least 1; their product
+  /// must fit a size. `allocator` must outlive the pool.
+  BlockPool(size_t block_bytes, int32_t block_size, size_t count, Allocator& allocator) noexcept;
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  /// A block with one reference. kPoolExhausted; kOutOfMemory.
+  Result<Block*> allocate();
+  /// Fills `out` or, on failure, takes none.
+  Status allocate(std::span<Block*> out);
+  /// What allocate() would say now about so many blocks, but for memory.
+  [[nodiscard]] Status check_available(size_t wanted) const;
+  /// One more holder. kState unless the block is allocated and this pool's.
+  Status retain(Block* block);
+  /// One holder less; without holders the block is free. kState for null, a block of another pool
+  /// and a block that is free already.
+  Status release(Block* block);
+  /// Says how many positions are written, in [0, block_size]. The caller alone holds the block.
+  void set_used(Block& block, int32_t positions) noexcept;
+  /// The same, unless that many are known to be written; for a block that others may hold, too.
+  void raise_used(Block& block, int32_t positions) noexcept;
+  /// Whether `block` is one of this pool's, and allocated.
+  [[nodiscard]] bool holds(const Block* block) const;
+
+  /// Blocks in all; free blocks; positions and bytes of a block.
+  [[nodiscard]] size_t capacity() const noexcept { return count_; }
+  [[nodiscard]] size_t available() const;
+  [[nodiscard]] int32_t block_size() const noexcept { return block_size_; }
+  [[nodiscard]] size_t block_bytes() const noexcept { return block_bytes_; }
+  /// Positions of allocated blocks that are not written, as a share of all of theirs; 0 if none is
+  /// allocated.
+  [[nodiscard]] double fragmentation() const;
+  /// Bytes taken from the allocator.
+  [[nodiscard]] size_t resident_bytes() const;
+
+  /// kState once a block has been allocated.
+  Status set_allocator(Allocator& allocator);
+
+ private:
+  struct Segment {
+    Buffer data;
+    std::unique_ptr<Block[]> blocks;
+    size_t count = 0;
+  };
+
+  [[nodiscard]] Status check_free(size_t wanted) const;  // mutex_ held
+  [[nodiscard]] Block* find(const Block* block) const;   // mutex_ held; null if not this pool's
+  Status add_segment();                                  // mutex_ held
+  void put_back(Block* block) noexcept;                  // mutex_ held
+
+  const size_t block_bytes_;
+  const int32_t block_size_;
+  const size_t count_;
+  mutable std::mutex mutex_;
+  Allocator* allocator_;
+  std::map<const Block*, Segment> segments_;  // by the first block
+  Block* free_ = nullptr;                     // latest first
+  size_t made_ = 0;                           // blocks in segments
+  size_t allocated_ = 0;
+  std::atomic<int64_t> used_ = 0;  // of allocated blocks
+};
+
+}  // namespace gen::cache

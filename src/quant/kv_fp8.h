@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of keys or values as E4M3 with one scale: value = e4m3(code) * scale, scale = absmax / 448.
+// Error of an element: at most |v| / 16 or scale / 1024, whichever is more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gen::quant {
+
+/// Fills codes[n] and returns the scale; 0, with codes of 0, for a row of zeros. x is finite.
+float kv_fp8_encode(const float* x, size_t n, uint8_t* codes) noexcept;
+void kv_fp8_decode(const uint8_t* codes, size_t n, float scale, float* x) noexcept;
+
+}  // namespace gen::quant
