@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "progress_bar.h"
 
@@ -12,6 +14,16 @@ namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What --kv may be.
+constexpr struct {
+  const char* name;
+  gen_status (*create)(int32_t, int32_t, kv_cache**, gen_error*);
+} kCaches[] = {{"fp32", kv_cache_new},
+               {"fp16", kv_cache_fp16_new},
+               {"fp8", kv_cache_fp8_new},
+               {"q4", kv_cache_q4_new},
+               {"q3", kv_cache_q3_new}};
 
 int on_progress(void* bar, double share) {
   static_cast<ProgressBar*>(bar)->update(share);
@@ -42,7 +54,11 @@ void add_file_options(CLI::App& command, ModelChoice& choice) {
 
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
   command.add_option("--kv", choice.kv, "what keys and values are stored as")
-      ->check(CLI::IsMember({"fp32", "fp16"}))
+      ->check(CLI::IsMember([] {
+        std::vector<std::string> names;
+        for (const auto& row : kCaches) names.emplace_back(row.name);
+        return names;
+      }()))
       ->capture_default_str();
 }
 
@@ -90,8 +106,10 @@ Generator make_generator(const Model& model, const ModelChoice& choice) {
 Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens) {
   const gen_model_config* config = gen_model_get_config(model.get());
   const int32_t capacity = std::min(tokens, gen_model_config_max_seq_len(config));
-  return make<Cache>(choice.kv == "fp16" ? kv_cache_fp16_new : kv_cache_new,
-                     gen_model_config_num_layers(config), capacity);
+  const auto create = std::find_if(std::begin(kCaches), std::end(kCaches),
+                                   [&](const auto& row) { return choice.kv == row.name; });
+  if (create == std::end(kCaches)) throw Failure("no cache keeps " + choice.kv);
+  return make<Cache>(create->create, gen_model_config_num_layers(config), capacity);
 }
 
 }  // namespace cli

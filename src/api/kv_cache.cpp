@@ -9,7 +9,7 @@
 #include "cache/layered_store.h"
 #include "cache/registry.h"
 #include "cache/tensor_kinds.h"
-#include "engine/kv_rows.h"
+#include "engine/kv/codec.h"
 
 namespace {
 
@@ -22,6 +22,7 @@ using gen::api::with_cache;
 using gen::cache::KvCache;
 using gen::cache::TensorProvider;
 using gen::cache::TensorShape;
+using gen::engine::KvOrder;
 using gen::engine::KvSide;
 using gen::engine::KvView;
 
@@ -82,11 +83,14 @@ void write_shape(const TensorShape& shape, int32_t* out) {
   out[2] = shape.dim;
 }
 
-/// To dense float32 [kv_heads, entries, dim].
-void decode(const KvSide& side, const TensorShape& shape, float* out) {
+/// To dense float32 [kv_heads, entries, dim]; keys as the model made them.
+void decode(const KvView& view, const KvSide& side, const TensorShape& shape, float* out) {
+  const bool turned =
+      side.order == KvOrder::kKeys && view.key_form == gen::engine::KeyForm::kHadamard;
   for (int32_t head = 0; head < shape.batch; ++head) {
     for (int32_t e = 0; e < shape.seq; ++e, out += shape.dim) {
       gen::engine::kv_get(side, e, head, out);
+      if (turned) gen::engine::kv_hadamard(out, shape.dim);
     }
   }
 }
@@ -234,8 +238,8 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
     if (c.store != nullptr) return c.store->get(layer, k, v);
     if (elements(shapes.k) > 0) {
       const KvView view = engine_layer(*c.engine(), layer);
-      if (k != nullptr) decode(view.k, shapes.k, k);
-      if (v != nullptr) decode(view.v, shapes.v, v);
+      if (k != nullptr) decode(view, view.k, shapes.k, k);
+      if (v != nullptr) decode(view, view.v, shapes.v, v);
     }
     return {};
   });

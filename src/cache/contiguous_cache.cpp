@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 and fp16: one buffer for everything, in segments of up to 256 positions. A segment holds all
-// layers, each layer's keys, then its values, head by head, so that memory is touched from its
-// start on as a sequence grows, and what attention reads at once, a head's tiles of sixteen
-// positions (engine/kv_view.h), is one stretch for the processor's prefetching. The whole capacity
-// is reserved at once but never initialised: growing moves nothing and allocates nothing.
+// fp32, fp16, fp8, q4 and q3: one buffer for everything, in segments of up to 256 positions. A
+// segment holds all layers, each layer's keys, then its values, head by head, so that memory is
+// touched from its start on as a sequence grows, and what attention reads at once, a head's tiles
+// of sixteen positions (engine/kv_view.h), is one stretch for the processor's prefetching. The
+// whole capacity is reserved at once but never initialised: growing moves nothing and allocates
+// nothing.
 #include "cache/contiguous_cache.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "engine/kv_rows.h"
+#include "engine/kv/codec.h"
 
 namespace gen::cache {
 namespace {
@@ -24,8 +25,10 @@ constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0 ?
 /// Where a layer's keys or values lie in a segment.
 struct Region {
   size_t offset = 0;
-  size_t tile_bytes = 0;  // of a head
-  size_t head_bytes = 0;  // all tiles
+  size_t tile_bytes = 0;    // of a head
+  size_t head_bytes = 0;    // all tiles
+  size_t shared_bytes = 0;  // of a tile, after all heads' tiles
+  size_t shared_offset = 0;
 };
 struct LayerPlace {
   Region k;
@@ -55,12 +58,14 @@ class ContiguousCache final : public KvCache {
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const LayerShape& shape = shapes_[i];
       LayerPlace& place = places_[i];
-      if (!add_region(shape.kv_heads, shape.k_dim, &segment, &place.k) ||
-          !add_region(shape.kv_heads, shape.v_dim, &segment, &place.v)) {
+      if (!add_region(engine::KvOrder::kKeys, shape.kv_heads, shape.k_dim, &segment, &place.k) ||
+          !add_region(engine::KvOrder::kValues, shape.kv_heads, shape.v_dim, &segment, &place.v)) {
         return too_large();
       }
-      traits_.bytes_per_entry += static_cast<size_t>(shape.kv_heads) *
-                                 (place.k.tile_bytes + place.v.tile_bytes) / engine::kKvTile;
+      traits_.bytes_per_entry +=
+          (static_cast<size_t>(shape.kv_heads) * (place.k.tile_bytes + place.v.tile_bytes) +
+           place.k.shared_bytes + place.v.shared_bytes) /
+          engine::kKvTile;
     }
     size_t bytes = 0;
     if (!checked_mul(segment, segments_.size(), &bytes)) return too_large();
@@ -93,6 +98,7 @@ class ContiguousCache final : public KvCache {
     view.k = side(place.k, engine::KvOrder::kKeys, shape.k_dim);
     view.v = side(place.v, engine::KvOrder::kValues, shape.v_dim);
     view.kv_heads = shape.kv_heads;
+    view.key_form = key_form(shape);
     view.entries = plan.start + plan.count;
     view.window = shape.window;
     return view;
@@ -118,19 +124,35 @@ class ContiguousCache final : public KvCache {
   }
 
  private:
+  /// Few bits suit keys better when they are turned.
+  [[nodiscard]] engine::KeyForm key_form(const LayerShape& shape) const {
+    const bool few = format_ == engine::KvFormat::kQ4 || format_ == engine::KvFormat::kQ3;
+    return few && engine::kv_hadamard_fits(shape.k_dim) ? engine::KeyForm::kHadamard
+                                                        : engine::KeyForm::kRotated;
+  }
+
   [[nodiscard]] Status too_large() const {
     return error(Code::kOutOfMemory, "a cache of %d entries of %zu layers overflows %zu bits",
                  capacity_, shapes_.size(), 8 * sizeof(size_t));
   }
 
-  [[nodiscard]] bool add_region(int32_t heads, int32_t dim, size_t* segment, Region* region) const {
-    size_t all = 0;
+  [[nodiscard]] bool add_region(engine::KvOrder order, int32_t heads, int32_t dim, size_t* segment,
+                                Region* region) const {
+    const engine::KvCodec& codec = engine::kv_codec(format_);
+    const auto n_heads = static_cast<size_t>(heads);
+    const auto tiles = static_cast<size_t>(segment_tiles_);
     region->offset = *segment;
-    return engine::kv_tile_bytes(format_, dim, &region->tile_bytes) &&
-           checked_mul(region->tile_bytes, static_cast<size_t>(segment_tiles_),
-                       &region->head_bytes) &&
-           checked_mul(region->head_bytes, static_cast<size_t>(heads), &all) &&
-           checked_add(*segment, all, segment) && checked_align_up(*segment, size_t{64}, segment);
+    region->tile_bytes = codec.tile_bytes(order, static_cast<size_t>(dim));
+    if (codec.shared_bytes != nullptr) {
+      region->shared_bytes = codec.shared_bytes(n_heads, static_cast<size_t>(dim));
+    }
+    size_t shared = 0;
+    return checked_mul(region->tile_bytes, tiles, &region->head_bytes) &&
+           checked_mul(region->head_bytes, n_heads, &region->shared_offset) &&
+           checked_mul(region->shared_bytes, tiles, &shared) &&
+           checked_add(*segment, region->shared_offset, segment) &&
+           checked_add(*segment, shared, segment) &&
+           checked_align_up(*segment, size_t{64}, segment);
   }
 
   [[nodiscard]] engine::KvSide side(const Region& region, engine::KvOrder order,
@@ -143,6 +165,8 @@ class ContiguousCache final : public KvCache {
     side.block_size = segment_tiles_ * engine::kKvTile;
     side.tile_stride = region.tile_bytes;
     side.head_stride = region.head_bytes;
+    side.shared_offset = region.shared_offset;
+    side.shared_stride = region.shared_bytes;
     side.head_dim = dim;
     return side;
   }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cache/contiguous_cache.h"
-#include "engine/kv_rows.h"
+#include "engine/kv/codec.h"
 
 namespace gen::cache {
 namespace {
@@ -13,6 +13,9 @@ namespace {
 constexpr CacheKind kKinds[] = {
     {"fp32", 32.0, false, engine::KvFormat::kF32, create_contiguous_cache},
     {"fp16", 16.0, true, engine::KvFormat::kF16, create_contiguous_cache},
+    {"fp8", 8.5, true, engine::KvFormat::kFp8, create_contiguous_cache},
+    {"q4", 4.5, true, engine::KvFormat::kQ4, create_contiguous_cache},
+    {"q3", 3.5, true, engine::KvFormat::kQ3, create_contiguous_cache},
 };
 
 Status check_shape(const LayerShape& shape, size_t layer) {

@@ -15,7 +15,7 @@ namespace gen::cache {
 
 struct CacheKind {
   const char* name;       // "fp32"
-  double bits_per_value;  // stored, scales included
+  double bits_per_value;  // stored, scales included, for four heads of 64
   bool lossy;             // stored values differ from those written
   engine::KvFormat format;
   /// Arguments are checked by make_cache.

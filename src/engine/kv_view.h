@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a cache shows of itself to kernels: for one layer, where each entry's keys and values lie
 // and how they are encoded. Attention reads this in place; rope_append writes through it. A new
-// cache format is a new KvFormat, its kernels, and one row in the engine's kernel table.
+// cache format is described in kv/codec.h.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,11 @@ namespace gen::engine {
 enum class KvFormat : int32_t {
   kF32 = 0,
   kF16 = 1,
+  kFp8 = 2,
+  kQ4 = 3,
+  kQ3 = 4,
 };
+constexpr int32_t kKvFormats = 5;
 
 /// In which form keys are stored; rope_append and attention both follow it.
 enum class KeyForm : int32_t {
@@ -25,7 +29,8 @@ enum class KeyForm : int32_t {
 /// a query, and nothing is summed across lanes.
 constexpr int32_t kKvTile = 16;
 
-/// How a tile is ordered: element d of entry i at [d][i] for keys, [i][d] for values.
+/// How a tile is ordered: element d of entry i at [d][i] for keys, [i][d] for values; formats with
+/// scales or packed codes follow it in their own way, kv/.
 enum class KvOrder : int32_t {
   kKeys = 0,
   kValues = 1,
@@ -34,6 +39,7 @@ enum class KvOrder : int32_t {
 /// Where an entry lies: head 0's tile, and the place in it, in [0, kKvTile).
 struct KvPlace {
   std::byte* tile;
+  std::byte* shared;  // what heads share of the tile, null where formats share nothing
   int32_t lane;
 };
 
@@ -50,6 +56,8 @@ struct KvSide {
   int32_t block_size = 0;              // entries in a block
   size_t tile_stride = 0;              // bytes from one tile to the next
   size_t head_stride = 0;              // bytes from one kv head to the next
+  size_t shared_offset = 0;            // bytes from the first tile to what heads share of it
+  size_t shared_stride = 0;            // and from there to what they share of the next; 0 for none
   int32_t head_dim = 0;                // elements of a head
 
   [[nodiscard]] KvPlace place(int64_t entry) const noexcept {
@@ -58,7 +66,9 @@ struct KvSide {
       first = blocks[entry / block_size] + block_offset;
       entry %= block_size;
     }
-    return {first + static_cast<size_t>(entry / kKvTile) * tile_stride,
+    const auto tile = static_cast<size_t>(entry / kKvTile);
+    return {first + tile * tile_stride,
+            shared_stride != 0 ? first + shared_offset + tile * shared_stride : nullptr,
             static_cast<int32_t>(entry % kKvTile)};
   }
 };

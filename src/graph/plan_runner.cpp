@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/kv/codec.h"
 #include "graph/execution_plan.h"
 
 namespace gen::graph {
@@ -202,8 +203,9 @@ class PlanRunner {
     }
   }
   static int64_t head_bytes(const engine::KvSide& side) {
-    const int64_t element = side.format == engine::KvFormat::kF32 ? 4 : 2;
-    return side.head_dim * element;
+    const size_t tile = engine::kv_codec(side.format)
+                            .tile_bytes(side.order, static_cast<size_t>(side.head_dim));
+    return static_cast<int64_t>(tile) / engine::kKvTile;
   }
 
   Status step(const Instruction& instruction) {

@@ -9,13 +9,19 @@
 
 namespace gen::quant {
 
-float kv_fp8_encode(const float* x, size_t n, uint8_t* codes) noexcept {
-  const float scale = kv_largest(x, n) / kE4m3Max;
+float kv_fp8_scale(const float* x, size_t n) noexcept { return kv_largest(x, n) / kE4m3Max; }
+
+void kv_fp8_encode_with(const float* x, size_t n, float scale, uint8_t* codes) noexcept {
   if (scale == 0.0F) {
     std::fill_n(codes, n, uint8_t{0});
-    return 0.0F;
+    return;
   }
   kv_scaled(x, n, scale, [codes](size_t i, float scaled) { codes[i] = f32_to_e4m3(scaled); });
+}
+
+float kv_fp8_encode(const float* x, size_t n, uint8_t* codes) noexcept {
+  const float scale = kv_fp8_scale(x, n);
+  kv_fp8_encode_with(x, n, scale, codes);
   return scale;
 }
 

@@ -10,6 +10,9 @@ namespace gen::quant {
 
 /// Fills codes[n] and returns the scale; 0, with codes of 0, for a row of zeros. x is finite.
 float kv_fp8_encode(const float* x, size_t n, uint8_t* codes) noexcept;
+/// The same in two steps, for rows that are encoded in parts.
+float kv_fp8_scale(const float* x, size_t n) noexcept;
+void kv_fp8_encode_with(const float* x, size_t n, float scale, uint8_t* codes) noexcept;
 void kv_fp8_decode(const uint8_t* codes, size_t n, float scale, float* x) noexcept;
 
 }  // namespace gen::quant

@@ -13,7 +13,7 @@
 #include "cache/registry.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu_fixture.h"
-#include "engine/kv_rows.h"
+#include "engine/kv/codec.h"
 #include "support/kv_side.h"
 
 namespace gen::cache {
@@ -84,36 +84,29 @@ class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
     cache.commit(*plan);
   }
 
-  /// The first n entries of every layer are those that were written.
+  /// The first n entries of every layer are those that were written, as the format keeps them alone
+  /// (engine/kv_codec_test proves that this is what was written).
   static void expect_content(KvCache& cache, int32_t n) {
     const CachePlan now = {cache.length(), 0};
     for (int32_t layer = 0; layer < static_cast<int32_t>(kLayers.size()); ++layer) {
-      const LayerShape& shape = kLayers[static_cast<size_t>(layer)];
       const engine::KvView view = cache.view(layer, now);
       for (int32_t e = 0; e < n; ++e) {
-        const std::vector<float> k = keys(layer, e);
-        const std::vector<float> v = values(layer, e);
-        for (int32_t head = 0; head < shape.kv_heads; ++head) {
-          std::vector<float> row(static_cast<size_t>(std::max(shape.k_dim, shape.v_dim)));
-          engine::kv_get(view.k, e, head, row.data());
-          for (int32_t d = 0; d < shape.k_dim; ++d) {
-            ASSERT_EQ(row[static_cast<size_t>(d)], test::kv_read(view.k, e, head, d));
-            const float want = k[static_cast<size_t>(head * shape.k_dim + d)];
-            ASSERT_NEAR(test::kv_read(view.k, e, head, d), want, tolerance(want));
-          }
-          engine::kv_get(view.v, e, head, row.data());
-          for (int32_t d = 0; d < shape.v_dim; ++d) {
-            ASSERT_EQ(row[static_cast<size_t>(d)], test::kv_read(view.v, e, head, d));
-            const float want = v[static_cast<size_t>(head * shape.v_dim + d)];
-            ASSERT_NEAR(test::kv_read(view.v, e, head, d), want, tolerance(want));
-          }
-        }
+        expect_row(view.k, view.kv_heads, e, keys(layer, e));
+        expect_row(view.v, view.kv_heads, e, values(layer, e));
       }
     }
   }
-  static double tolerance(float want) {
-    if (!GetParam()->lossy) return 0.0;
-    return std::fabs(want) * 0x1p-11 + 0x1p-25;  // half a last place of binary16
+  static void expect_row(const engine::KvSide& side, int32_t heads, int32_t entry,
+                         const std::vector<float>& row) {
+    test::KvMemory alone(side.format, side.order, heads, side.head_dim, 1);
+    engine::kv_put(alone.side, 0, heads, row.data());
+    std::vector<float> want(static_cast<size_t>(side.head_dim));
+    std::vector<float> got(want.size());
+    for (int32_t head = 0; head < heads; ++head) {
+      engine::kv_get(alone.side, 0, head, want.data());
+      engine::kv_get(side, entry, head, got.data());
+      ASSERT_TRUE(engine::cpu::same_bits(got, want)) << "entry " << entry << " head " << head;
+    }
   }
 
   GuardAllocator allocator_;
@@ -136,9 +129,19 @@ TEST_P(CacheConformance, StartsEmptyAndTellsWhatItIs) {
   ASSERT_EQ(cache->layers().size(), kLayers.size());
   EXPECT_EQ(cache->layers()[1].v_dim, 7);
   EXPECT_EQ(cache->layers()[1].window, 4);
-  const double elements = 2 * (8 + 8) + 3 * (5 + 7) + 33 + 16;
-  EXPECT_EQ(static_cast<double>(cache->traits().bytes_per_entry),
-            elements * GetParam()->bits_per_value / 8);
+  size_t bytes = 0;
+  const engine::KvCodec& codec = engine::kv_codec(GetParam()->format);
+  for (const LayerShape& shape : kLayers) {
+    const auto heads = static_cast<size_t>(shape.kv_heads);
+    const auto side = [&](engine::KvOrder order, int32_t dim) {
+      const auto n = static_cast<size_t>(dim);
+      const size_t shared = codec.shared_bytes != nullptr ? codec.shared_bytes(heads, n) : 0;
+      return heads * codec.tile_bytes(order, n) + shared;
+    };
+    bytes +=
+        side(engine::KvOrder::kKeys, shape.k_dim) + side(engine::KvOrder::kValues, shape.v_dim);
+  }
+  EXPECT_EQ(cache->traits().bytes_per_entry, bytes / 16);
 }
 
 TEST_P(CacheConformance, APlanChangesNothing) {

@@ -25,7 +25,7 @@ TEST(CacheRegistry, FindsKindsByName) {
 TEST(CacheRegistry, NamesWhatItKnows) {
   const Status status = make_cache("fp7", {&kShape, 1}, 8, system_allocator()).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_STREQ(status.message(), "unknown cache kind fp7, known are fp32, fp16");
+  EXPECT_STREQ(status.message(), "unknown cache kind fp7, known are fp32, fp16, fp8, q4, q3");
 }
 
 TEST(CacheRegistry, ChecksArguments) {

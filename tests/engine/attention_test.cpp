@@ -26,6 +26,9 @@ struct Shape {
   KvFormat format = KvFormat::kF32;
 };
 
+constexpr KvFormat kFormats[] = {KvFormat::kF32, KvFormat::kF16, KvFormat::kFp8, KvFormat::kQ4,
+                                 KvFormat::kQ3};
+
 /// Keys or values of `entries` entries, as floats and as stored.
 struct Side {
   test::KvMemory memory;
@@ -44,6 +47,14 @@ struct Side {
   /// Writes a row and keeps in `values` what can be read back.
   void put(int32_t e, const float* row, size_t n) {
     const auto dim = static_cast<size_t>(memory.side.head_dim);
+    if (memory.side.format != KvFormat::kF32 && memory.side.format != KvFormat::kF16) {
+      kv_put(memory.side, e, kv_heads, row);
+      for (int32_t head = 0; head < kv_heads; ++head) {
+        kv_get(memory.side, e, head,
+               values.data() + static_cast<size_t>(e) * n + static_cast<size_t>(head) * dim);
+      }
+      return;
+    }
     for (size_t i = 0; i < n; ++i) {
       const auto head = static_cast<int32_t>(i / dim);
       const auto d = static_cast<int32_t>(i % dim);
@@ -200,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, AttentionTest, ::testing::ValuesIn(levels_here(
                          [](const auto& row) { return cpu_level_name(row.param); });
 
 TEST_P(AttentionTest, MatchesDoublePrecision) {
-  for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+  for (KvFormat format : kFormats) {
     for (int32_t entries : {1, 2, 5, 16, 17, 127, 128, 255, 256, 257}) {
       const Case c({4, 2, 32, 32, format}, entries, std::min(entries, 3));
       expect_near_reference(c, c.run(GetParam()));
@@ -214,7 +225,7 @@ TEST_P(AttentionTest, TakesAnyShape) {
   const Shape shapes[] = {{1, 1, 1, 1},   {3, 3, 5, 7},   {8, 1, 16, 17},  {5, 5, 33, 15},
                           {6, 2, 31, 48}, {7, 1, 80, 96}, {2, 2, 128, 64}, {9, 3, 20, 20}};
   for (Shape shape : shapes) {
-    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+    for (KvFormat format : kFormats) {
       shape.format = format;
       const Case c(shape, 37, 19);
       expect_near_reference(c, c.run(GetParam()));
@@ -305,7 +316,7 @@ TEST_P(AttentionTest, ATreeThatIsACausalChainIsNoTree) {
 }
 
 TEST_P(AttentionTest, HasTheBitsOfTheScalarLevel) {
-  for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+  for (KvFormat format : kFormats) {
     for (const Shape& shape : {Shape{8, 2, 64, 64, format}, Shape{3, 3, 20, 33, format},
                                Shape{5, 1, 32, 16, format}, Shape{4, 2, 96, 80, format}}) {
       Case c(shape, 290, 21);
@@ -356,7 +367,7 @@ TEST_P(AttentionTest, ThreadsDoNotShow) {
 
 TEST_P(AttentionTest, BlockTablesDoNotShow) {
   for (int32_t block_size : {1, 7, 16, 100, 256, 1000}) {
-    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+    for (KvFormat format : kFormats) {
       const Shape shape = {4, 2, 32, 48, format};
       const Case plain(shape, 333, 5);
       const Case paged(shape, 333, 5, block_size);
@@ -407,7 +418,7 @@ TEST(Attention, RefusesOtherKeyForms) {
   CpuBench bench;
   const Status status = run_attention(*bench, args);
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_STREQ(status.message(), "the CPU engine reads rotated keys only, not form 1");
+  EXPECT_STREQ(status.message(), "the CPU engine does not read keys of form 1");
 }
 
 TEST(Attention, SequencesOfABatchAreIndependent) {

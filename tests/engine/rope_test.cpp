@@ -295,13 +295,13 @@ TEST_P(RopeAppendTest, BitsDependOnTheRowAlone) {
 
 TEST(RopeAppend, RefusesOtherKeyForms) {
   SequenceRows sequence;
-  sequence.view.key_form = KeyForm::kHadamard;
+  sequence.view.key_form = KeyForm::kUnrotated;
   RopeAppendArgs args;
   args.sequences = {&sequence, 1};
   CpuBench bench;
   const Status status = run_rope_append(*bench, args);
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_STREQ(status.message(), "the CPU engine stores rotated keys only, not form 2");
+  EXPECT_STREQ(status.message(), "the CPU engine does not store keys of form 1");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/kv_view.h"
+#include "engine/kv/codec.h"
 #include "tensor/half.h"
 
 namespace gen::test {
@@ -57,18 +57,24 @@ class KvMemory {
  public:
   KvMemory(engine::KvFormat format, engine::KvOrder order, int32_t heads, int32_t dim,
            int32_t entries, int32_t block_size = 0, std::byte fill = std::byte{0x7F}) {
-    const size_t element = format == engine::KvFormat::kF32 ? 4 : 2;
+    const engine::KvCodec& codec = engine::kv_codec(format);
+    const size_t element = 4;
     side.format = format;
     side.order = order;
     side.head_dim = dim;
-    side.head_stride = (16 * static_cast<size_t>(dim) + 3) * element;
+    side.head_stride = codec.tile_bytes(order, static_cast<size_t>(dim)) + 3 * element;
     side.tile_stride = static_cast<size_t>(heads) * side.head_stride + 5 * element;
     side.block_size = block_size;
     side.block_offset = block_size > 0 ? 3 * element : 0;
+    if (codec.shared_bytes != nullptr) {
+      side.shared_stride =
+          codec.shared_bytes(static_cast<size_t>(heads), static_cast<size_t>(dim)) + element;
+    }
     const int32_t per_block = block_size > 0 ? block_size : entries;
     const int32_t n_blocks = (entries + per_block - 1) / per_block;
     const size_t tiles = static_cast<size_t>((per_block + 15) / 16);
-    const size_t block_bytes = side.block_offset + tiles * side.tile_stride;
+    side.shared_offset = tiles * side.tile_stride;
+    const size_t block_bytes = side.block_offset + tiles * (side.tile_stride + side.shared_stride);
     bytes.assign(static_cast<size_t>(n_blocks) * block_bytes + 4, fill);
     for (int32_t i = n_blocks - 1; i >= 0; --i) {
       blocks.push_back(bytes.data() + 4 + static_cast<size_t>(i) * block_bytes);

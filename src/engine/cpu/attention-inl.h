@@ -17,6 +17,7 @@
 #include <limits>
 
 #include "engine/cpu/attention.h"
+#include "engine/cpu/kv_unpack-inl.h"
 #include "engine/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -346,9 +347,17 @@ inline void finish(const SoftmaxPart& state, const float* sums, float* out, int3
   if (i < dims) store_first(mul(load_first(sums + i, dims - i), factor), out + i, dims - i);
 }
 
-constexpr AttentionKernels kAttention = {kTileQueries, {dots<float>, dots<uint16_t>},
-                                         softmax,      {weighted<float>, weighted<uint16_t>},
-                                         merge,        finish};
+constexpr AttentionKernels kAttention = {kTileQueries,
+                                         {{nullptr, nullptr},
+                                          {nullptr, nullptr},
+                                          {unpack_fp8_keys, unpack_fp8_values},
+                                          {unpack_q4_keys, unpack_q4_values},
+                                          {unpack_q3_keys, unpack_q3_values}},
+                                         {dots<float>, dots<uint16_t>},
+                                         softmax,
+                                         {weighted<float>, weighted<uint16_t>},
+                                         merge,
+                                         finish};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -35,6 +35,9 @@ constexpr int32_t kBlockQueries = 32;
 /// Chunks a round of split work holds parts for; with kMostSplitQueries it bounds the scratch.
 constexpr int32_t kRoundChunks = 32;
 constexpr int64_t kMostSplitQueries = 256;
+/// Tiles that are unpacked at a time: enough for the kernels' tiles, few enough that they stay in
+/// the first-level cache.
+constexpr int32_t kUnpackTiles = 4;
 /// Multiply-adds below which the pool is not woken.
 constexpr int64_t kSerialWork = 100000;
 
@@ -68,6 +71,7 @@ class Carver {
 struct Workspace {
   AttentionChunk* chunk;
   AttentionChunk* next_chunk;
+  float* unpacked;        // kUnpackTiles tiles
   const float** queries;  // [queries]
   float* scores;          // [queries, kAttentionChunk]
   float* part_sums;       // [queries, padded v_dim]
@@ -75,6 +79,11 @@ struct Workspace {
   float* sums;            // [queries, padded v_dim]
   SoftmaxPart* states;    // [queries]
 };
+
+/// Asks the second-level cache for what is needed next; see kFetchLevel in attention-inl.h.
+void fetch(const std::byte* from, size_t bytes) noexcept {
+  for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
+}
 
 class Attention {
  public:
@@ -99,6 +108,11 @@ class Attention {
                   float* part_sums) const noexcept;
   void weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
                      float* part_sums) const noexcept;
+  /// Calls use(format, run, stride) for a run that kernels can read: the run itself, or pieces of
+  /// it unpacked one after another.
+  template <typename Use>
+  void readable(const KvSide& side, const KvRun& run, float* unpacked, Use use) const noexcept;
+  [[nodiscard]] int64_t unpacked_floats() const noexcept;
   void gather_queries(const Item& item, const float** queries) const noexcept;
   static RowWalk walk_of(const Item& item) noexcept {
     return {*item.sequence, item.row, item.rows, item.kv_head};
@@ -190,6 +204,46 @@ float* Attention::out_row(const Item& item, int32_t query) const noexcept {
   return out_.data + row * out_.stride + head * args_.v_dim;
 }
 
+int64_t Attention::unpacked_floats() const noexcept {
+  const bool needed =
+      std::any_of(args_.sequences.begin(), args_.sequences.end(), [&](const auto& sequence) {
+        const auto packed = [&](const KvSide& side) {
+          return kernels_.unpack[static_cast<size_t>(side.format)][0] != nullptr;
+        };
+        return packed(sequence.view.k) || packed(sequence.view.v);
+      });
+  if (!needed) return 0;
+  return int64_t{kUnpackTiles} * kKvTile * std::max(args_.k_dim, args_.v_dim);
+}
+
+template <typename Use>
+void Attention::readable(const KvSide& side, const KvRun& run, float* unpacked,
+                         Use use) const noexcept {
+  const auto unpack =
+      kernels_.unpack[static_cast<size_t>(side.format)][static_cast<size_t>(side.order)];
+  if (unpack == nullptr) {
+    use(side.format, run, side.tile_stride);
+    return;
+  }
+  const int64_t tile_floats = int64_t{kKvTile} * side.head_dim;
+  for (int32_t done = 0; done < run.count;) {
+    const KvRun left =
+        clip(run, {run.slot + done, run.slot + run.count}, side.tile_stride, side.shared_stride);
+    const int32_t count = std::min(left.count, kUnpackTiles * kKvTile - left.lane);
+    const auto tiles = static_cast<size_t>((left.lane + count + kKvTile - 1) / kKvTile);
+    for (size_t t = 0; t < tiles; ++t) {
+      fetch(left.tile + t * side.tile_stride + run.ahead, side.tile_stride);
+      unpack(left.tile + t * side.tile_stride,
+             left.shared != nullptr ? left.shared + t * side.shared_stride : nullptr, side.head_dim,
+             unpacked + static_cast<int64_t>(t) * tile_floats);
+    }
+    const KvRun piece = {
+        reinterpret_cast<const std::byte*>(unpacked), nullptr, left.lane, left.slot, count, 0};
+    use(KvFormat::kF32, piece, static_cast<size_t>(tile_floats) * sizeof(float));
+    done += count;
+  }
+}
+
 void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& space,
                            SoftmaxPart* parts, float* part_sums) const noexcept {
   const KvView& view = item.sequence->view;
@@ -198,10 +252,12 @@ void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& spa
   if (chunk.has_gaps) {
     std::memset(space.scores, 0, static_cast<size_t>(n_queries * kAttentionChunk) * sizeof(float));
   }
-  const auto dots = kernels_.dots[static_cast<size_t>(view.k.format)];
   for (int32_t i = 0; i < chunk.n_key_runs; ++i) {
-    dots(space.queries, n_queries, args_.k_dim, chunk.key_runs[i], view.k.tile_stride,
-         space.scores);
+    readable(view.k, chunk.key_runs[i], space.unpacked,
+             [&](KvFormat format, const KvRun& run, size_t stride) {
+               kernels_.dots[static_cast<size_t>(format)](space.queries, n_queries, args_.k_dim,
+                                                          run, stride, space.scores);
+             });
   }
   const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
   for (int32_t j = 0; j < n_queries; ++j) {
@@ -217,22 +273,19 @@ void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Works
                               float* part_sums) const noexcept {
   const KvView& view = item.sequence->view;
   const AttentionChunk& chunk = *space.chunk;
-  const auto kernel = kernels_.weighted[static_cast<size_t>(view.v.format)];
   const int32_t n_queries = item.rows * group_;
   std::memset(part_sums, 0, static_cast<size_t>(n_queries * v_stride_) * sizeof(float));
   constexpr int32_t kMostTile = 8;
   const float* p[kMostTile];
   float* out[kMostTile];
-  const auto over = [&](int32_t first, int32_t n, SlotRange range) {
-    for (int32_t i = 0; i < chunk.n_value_runs; ++i) {
-      const KvRun run = clip(chunk.value_runs[i], range, view.v.tile_stride);
-      if (run.count > 0) {
-        kernel(p + first, n, args_.v_dim, run, view.v.tile_stride, out + first);
-      }
-    }
-  };
   const int32_t tile = std::min(kernels_.tile_queries, kMostTile);
-  for (int32_t j = 0; j < n_queries; j += tile) {
+  const auto tile_sums = [&](KvFormat format, const KvRun& whole, size_t stride, int32_t j) {
+    const auto over = [&](int32_t first, int32_t n, SlotRange range) {
+      const KvRun run = clip(whole, range, stride);
+      if (run.count == 0) return;
+      kernels_.weighted[static_cast<size_t>(format)](p + first, n, args_.v_dim, run, stride,
+                                                     out + first);
+    };
     const int32_t n = std::min(tile, n_queries - j);
     SlotRange shared = {0, kAttentionChunk};
     for (int32_t i = 0; i < n; ++i) {
@@ -253,6 +306,12 @@ void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Works
       const SlotRange seen = walk.slots(chunk, (j + i) / group_);
       over(i, 1, {std::max(seen.begin, shared.end), seen.end});
     }
+  };
+  for (int32_t i = 0; i < chunk.n_value_runs; ++i) {
+    readable(view.v, chunk.value_runs[i], space.unpacked,
+             [&](KvFormat format, const KvRun& run, size_t stride) {
+               for (int32_t j = 0; j < n_queries; j += tile) tile_sums(format, run, stride, j);
+             });
   }
 }
 
@@ -369,6 +428,7 @@ Status Attention::run() {
       Workspace space;
       space.chunk = carver.take<AttentionChunk>(1);
       space.next_chunk = carver.take<AttentionChunk>(1);
+      space.unpacked = carver.take<float>(unpacked_floats());
       space.queries = carver.take<const float*>(item_queries_);
       space.scores = carver.take<float>(item_queries_ * kAttentionChunk);
       space.part_sums = carver.take<float>(item_queries_ * v_stride_);
@@ -413,8 +473,8 @@ Status Attention::run() {
 
 Status run_attention(CpuContext& context, const AttentionArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
-    if (sequence.view.key_form != KeyForm::kRotated) {
-      return error(Code::kUnsupported, "the CPU engine reads rotated keys only, not form %d",
+    if (sequence.view.key_form == KeyForm::kUnrotated) {
+      return error(Code::kUnsupported, "the CPU engine does not read keys of form %d",
                    static_cast<int>(sequence.view.key_form));
     }
     GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);

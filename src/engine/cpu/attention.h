@@ -17,12 +17,12 @@ namespace gen::engine::cpu {
 /// one head's keys or values of a chunk are 32 KiB in binary16 at head size 64, so they stay in the
 /// first-level cache while the queries of a block pass, and merging costs 4 % (8 % with 128).
 constexpr int32_t kAttentionChunk = 256;
-constexpr int32_t kKvFormats = 2;
 
 /// `count` entries of a head that fill the chunk's slots from `slot` on: those from `lane` on of
 /// one tile, and of the tiles after it, `stride` bytes apart.
 struct KvRun {
   const std::byte* tile;
+  const std::byte* shared;  // of the first tile, for formats whose heads share something
   int32_t lane;
   int32_t slot;
   int32_t count;
@@ -48,7 +48,13 @@ struct SoftmaxPart {
 struct AttentionKernels {
   /// Queries that share one pass over the values best.
   int32_t tile_queries;
-  /// scores[j][run.slot + i] = q[j] . key i, for n_q queries; indexed by KvFormat.
+  /// For formats that are not read in place: a tile of one head as float32 keys or values, in the
+  /// order of KvOrder, for the kernels of kF32; null for the others. A few tiles at a time stay in
+  /// the first-level cache.
+  void (*unpack[kKvFormats][2])(const std::byte* tile, const std::byte* shared, int32_t dims,
+                                float* out);
+  /// scores[j][run.slot + i] = q[j] . key i, for n_q queries; indexed by KvFormat, null where there
+  /// is `unpack`.
   void (*dots[kKvFormats])(const float* const* q, int32_t n_q, int32_t dims, const KvRun& run,
                            size_t stride, float* scores);
   /// Turns scores[begin, end) of one query into exp(score - max); slots beside them within their

@@ -7,6 +7,8 @@
 
 #include <limits>
 
+#include "engine/kv/codec.h"
+
 namespace gen::engine::cpu {
 namespace {
 
@@ -25,14 +27,17 @@ void append_runs(const KvSide& side, int32_t head, int64_t entry, int32_t slot, 
       here = std::min(count, side.block_size - within);
     }
     const KvPlace place = side.place(entry);
-    const std::byte* tile = place.tile + static_cast<size_t>(head) * side.head_stride;
+    const std::byte* tile = kv_tile(side, place, head);
+    const std::byte* shared = kv_shared(side, place, head);
     KvRun* last = *n_runs > 0 ? &runs[*n_runs - 1] : nullptr;
     const int32_t lane = last != nullptr ? last->lane + last->count : 0;  // where it would go on
     if (last != nullptr && last->slot + last->count == slot && lane % kKvTile == place.lane &&
-        last->tile + static_cast<size_t>(lane / kKvTile) * side.tile_stride == tile) {
+        last->tile + static_cast<size_t>(lane / kKvTile) * side.tile_stride == tile &&
+        (shared == nullptr ||
+         last->shared + static_cast<size_t>(lane / kKvTile) * side.shared_stride == shared)) {
       last->count += here;
     } else {
-      runs[(*n_runs)++] = {tile, place.lane, slot, here, 0};
+      runs[(*n_runs)++] = {tile, shared, place.lane, slot, here, 0};
     }
     entry += here;
     slot += here;

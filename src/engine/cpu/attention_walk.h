@@ -31,14 +31,20 @@ struct AttentionChunk {
   bool has_gaps;     // slots of `used` without an entry
 };
 
-/// The part of a run that lies in `range`; may be empty. `stride` is from tile to tile.
-inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
+/// The part of a run that lies in `range`; may be empty. Strides are from tile to tile.
+inline KvRun clip(const KvRun& run, SlotRange range, size_t stride,
+                  size_t shared_stride = 0) noexcept {
   const int32_t begin = std::max(run.slot, range.begin);
   const int32_t end = std::min(run.slot + run.count, range.end);
-  if (begin >= end) return {nullptr, 0, 0, 0, 0};
+  if (begin >= end) return {};
   const int32_t lane = run.lane + begin - run.slot;
-  return {run.tile + static_cast<size_t>(lane / kKvTile) * stride, lane % kKvTile, begin,
-          end - begin, run.ahead};
+  const auto tile = static_cast<size_t>(lane / kKvTile);
+  return {run.tile + tile * stride,
+          run.shared != nullptr ? run.shared + tile * shared_stride : nullptr,
+          lane % kKvTile,
+          begin,
+          end - begin,
+          run.ahead};
 }
 
 /// Tells the chunk's kernels to ask for `next`, if both lie in one piece.

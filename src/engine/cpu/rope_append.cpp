@@ -10,6 +10,7 @@
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/parallel_rows.h"
 #include "engine/cpu/rms_norm.h"
+#include "engine/kv/codec.h"
 
 namespace gen::engine::cpu {
 namespace {
@@ -49,26 +50,31 @@ void store_elements(const E* x, int32_t n, KvOrder order, std::byte* piece, int3
   }
 }
 
-/// `halves` has room for a head.
-void store_head(const ElementwiseKernels& kernels, const float* x, int32_t n, const KvSide& side,
-                int64_t entry, int32_t head, uint16_t* halves) {
+/// Stores a row of all heads as the codec would, faster where that is simple. `halves` has room for
+/// a head.
+void store_row(const ElementwiseKernels& kernels, const float* x, int32_t heads, const KvSide& side,
+               int64_t entry, uint16_t* halves) {
+  if (side.format != KvFormat::kF32 && side.format != KvFormat::kF16) {
+    kv_put(side, entry, heads, x);
+    return;
+  }
   const KvPlace place = side.place(entry);
-  std::byte* piece = place.tile + static_cast<size_t>(head) * side.head_stride;
-  switch (side.format) {
-    case KvFormat::kF32:
-      store_elements(x, n, side.order, piece, place.lane);
-      break;
-    case KvFormat::kF16:
+  const int32_t n = side.head_dim;
+  for (int32_t head = 0; head < heads; ++head, x += n) {
+    std::byte* tile = kv_tile(side, place, head);
+    if (side.format == KvFormat::kF32) {
+      store_elements(x, n, side.order, tile, place.lane);
+    } else {
       kernels.to_half(x, halves, n);
-      store_elements(halves, n, side.order, piece, place.lane);
-      break;
+      store_elements(halves, n, side.order, tile, place.lane);
+    }
   }
 }
 
 Status check(const RopeAppendArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
-    if (sequence.view.key_form != KeyForm::kRotated) {
-      return error(Code::kUnsupported, "the CPU engine stores rotated keys only, not form %d",
+    if (sequence.view.key_form == KeyForm::kUnrotated) {
+      return error(Code::kUnsupported, "the CPU engine does not store keys of form %d",
                    static_cast<int>(sequence.view.key_form));
     }
     GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);
@@ -81,7 +87,7 @@ Status check(const RopeAppendArgs& args) {
 
 /// One row of the batch: all its heads.
 void append_row(const CpuContext& context, const RopeAppendArgs& args, const SequenceRows& sequence,
-                int32_t index, float* head, uint16_t* halves) {
+                int32_t index, float* keys, uint16_t* halves) {
   const int64_t row = sequence.first_row + index;
   const int64_t entry = int64_t{sequence.first_entry} + index;
   const int32_t dims = args.rope_dims;
@@ -90,25 +96,27 @@ void append_row(const CpuContext& context, const RopeAppendArgs& args, const Seq
   const auto norm = context.kernels.rms_norm->row;
   const ElementwiseKernels& elementwise = *context.kernels.elementwise;
 
+  const bool turned = sequence.view.key_form == KeyForm::kHadamard;
   float* q = args.q.data + row * args.q.stride;
   for (int32_t h = 0; h < args.n_heads; ++h, q += args.k_dim) {
     if (args.q_norm != nullptr) norm(q, args.q_norm, args.norm_eps, q, args.k_dim);
     rotate_head(args.rope, dims, cs, q, q, args.k_dim);
+    if (turned) kv_hadamard(q, args.k_dim);
   }
   const float* k = args.k.data + row * args.k.stride;
   for (int32_t g = 0; g < args.n_kv_heads; ++g, k += args.k_dim) {
+    float* head = keys + int64_t{g} * args.k_dim;
     const float* from = k;
     if (args.k_norm != nullptr) {
       norm(k, args.k_norm, args.norm_eps, head, args.k_dim);
       from = head;
     }
     rotate_head(args.rope, dims, cs, from, head, args.k_dim);
-    store_head(elementwise, head, args.k_dim, sequence.view.k, entry, g, halves);
+    if (turned) kv_hadamard(head, args.k_dim);
   }
+  store_row(elementwise, keys, args.n_kv_heads, sequence.view.k, entry, halves);
   const float* v = args.v.data + row * args.v.stride;
-  for (int32_t g = 0; g < args.n_kv_heads; ++g, v += args.v_dim) {
-    store_head(elementwise, v, args.v_dim, sequence.view.v, entry, g, halves);
-  }
+  store_row(elementwise, v, args.n_kv_heads, sequence.view.v, entry, halves);
 }
 
 }  // namespace
@@ -118,21 +126,22 @@ Status run_rope_append(CpuContext& context, const RopeAppendArgs& args) {
   const int64_t row_elements =
       int64_t{args.n_heads + args.n_kv_heads} * args.k_dim + int64_t{args.n_kv_heads} * args.v_dim;
   constexpr int64_t kAlign = 16;  // floats of a cache line
-  const int64_t most = std::max(args.k_dim, args.v_dim);
-  const int64_t head_floats = (most + kAlign - 1) / kAlign * kAlign;
-  const int64_t thread_floats = 2 * head_floats;  // a head, and as halves
+  const auto aligned = [](int64_t floats) { return (floats + kAlign - 1) / kAlign * kAlign; };
+  const int64_t key_floats = aligned(int64_t{args.n_kv_heads} * args.k_dim);
+  // A row of keys, and a head as halves.
+  const int64_t thread_floats = key_floats + aligned(std::max(args.k_dim, args.v_dim));
   const auto threads = static_cast<size_t>(context.pool.size());
   std::byte* memory = nullptr;
   GEN_TRY(context.stream.scratch(threads * static_cast<size_t>(thread_floats) * sizeof(float),
                                  &memory));
-  auto* heads = reinterpret_cast<float*>(memory);
+  auto* memory_floats = reinterpret_cast<float*>(memory);
   for (const SequenceRows& sequence : args.sequences) {
     parallel_rows(context, sequence.n_rows, row_elements,
                   [&](int64_t begin, int64_t end, int32_t thread) {
-                    float* head = heads + thread * thread_floats;
-                    auto* halves = reinterpret_cast<uint16_t*>(head + head_floats);
+                    float* keys = memory_floats + thread * thread_floats;
+                    auto* halves = reinterpret_cast<uint16_t*>(keys + key_floats);
                     for (int64_t i = begin; i < end; ++i) {
-                      append_row(context, args, sequence, static_cast<int32_t>(i), head, halves);
+                      append_row(context, args, sequence, static_cast<int32_t>(i), keys, halves);
                     }
                   });
   }
