@@ -89,7 +89,10 @@ const ActivationKernels* activation_kernels(CpuLevel level) noexcept {
 }
 
 size_t packed_row_bytes(uint32_t forms, int64_t cols) noexcept {
-  return packed_form_offset(forms, kActQ8K << 1, cols);
+  const size_t bytes = packed_form_offset(forms, kActQ8K << 1, cols);
+  // Kernels read the same columns of several rows, which at such a distance would share the few
+  // places that a first-level cache has for them.
+  return bytes % 2048 == 0 ? bytes + 512 : bytes;
 }
 
 size_t packed_form_offset(uint32_t forms, uint32_t form, int64_t cols) noexcept {

@@ -16,7 +16,7 @@ namespace {
 // Rows for which sums are kept before they are finished, and tiles in one kernel call: the sums and
 // the rows of x stay in the second-level cache while the tiles pass.
 constexpr int64_t kRowChunk = 128;
-constexpr int64_t kTileGroup = 8;
+constexpr int64_t kTileGroup = 16;
 // One row has no sums to keep, and each start of a kernel waits for memory.
 constexpr int64_t kTileGroupOfOneRow = 64;
 // Below this many bytes of weights times rows, waking the pool costs more than it saves.
