@@ -21,7 +21,7 @@ namespace {
 // Pairs of columns that stay in the first-level cache, of two tiles 16 KiB, while the rows pass.
 constexpr int64_t kRunPairs = 128;
 // How far before their use weights are fetched; the address need not exist.
-constexpr int64_t kAheadBytes = 4096;
+constexpr int64_t kAheadBytes = 2048;
 constexpr size_t kTokensAtOnce = 8;
 
 // What a kernel does at a time: pairs [first, first + count) of tiles from `tile` on, rows from
@@ -62,7 +62,7 @@ void add_part(const TileJob& job, const Part& part) {
       const std::byte* at = w + a * job.tile_bytes + k * 64;
       if constexpr (kFetch) {
         const auto ahead = reinterpret_cast<uintptr_t>(at) + kAheadBytes;
-        _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       }
       weight[a] = reinterpret_cast<__m512bh>(_mm512_load_si512(at));
     }

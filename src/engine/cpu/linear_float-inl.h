@@ -19,7 +19,6 @@
 #include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/math-inl.h"
 #include "engine/cpu/weight_layout.h"
-#include "hwy/cache_control.h"
 #include "tensor/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -83,12 +82,11 @@ HWY_INLINE const float* float_row(const TileJob& job, int64_t t) {
   return reinterpret_cast<const float*>(job.x + static_cast<size_t>(t) * job.x_stride);
 }
 
-/// How far before their use weights are fetched. Few rows of x are bound by memory, and the
-/// hardware alone stops at page borders.
-constexpr uintptr_t kAheadBytes = 4096;
-/// Asks for what lies `ahead` bytes from p; the address need not exist.
-HWY_INLINE void prefetch_ahead(const void* p, uintptr_t ahead) {
-  hwy::Prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + ahead));
+/// Asks for the weights that lie two KiB from p, for the second-level cache; the address need not
+/// exist. Few rows of x are bound by memory, and the hardware alone stops at page borders.
+HWY_INLINE void fetch_ahead(const void* p) {
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(p) + 2048;
+  __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
 }
 
 /// Weights of a run of columns: tile i's start at w + i * step, in elements.
@@ -108,7 +106,7 @@ HWY_INLINE void add_column(const typename W::Element* w, size_t step,
   Lanes16 weight[kTiles];
   GEN_UNROLL
   for (size_t a = 0; a < kTiles; ++a) {
-    if constexpr (kFetch && kColumn == 0) prefetch_ahead(w + a * step + k * kTileRows, kAheadBytes);
+    if constexpr (kFetch && kColumn == 0) fetch_ahead(w + a * step + k * kTileRows);
     weight[a] = W::template load16<kColumn>(w + a * step + k * kTileRows);
   }
   GEN_UNROLL
