@@ -161,7 +161,7 @@ struct Shape {
   size_t tokens;
 };
 constexpr Shape kMany = kNativeLanes == 16 ? Shape{4, 6} : Shape{1, kNativeLanes > 1 ? 6 : 1};
-constexpr Shape kFew = kNativeLanes == 16 ? Shape{2, 8} : kMany;
+constexpr Shape kFew = kNativeLanes == 16 ? Shape{2, 8} : Shape{1, kNativeLanes > 1 ? 4 : 1};
 // From this many rows on a conversion is worth storing.
 constexpr int64_t kManyRows = 24;
 // Columns that stay in the first-level cache, as floats of four tiles 32 KiB, while the rows pass.
