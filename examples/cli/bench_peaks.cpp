@@ -47,9 +47,13 @@ double measured(int32_t threads, const char* what) {
   return value;
 }
 
+std::string level_in_use() {
+  return nlohmann::json::parse(text_of(gen_build_info)).value("cpu", "");
+}
+
 /// Instructions of a dot at the level in use; 0 where the count above does not hold.
 int dot_instructions() {
-  const std::string level = nlohmann::json::parse(text_of(gen_build_info)).value("cpu", "");
+  const std::string level = level_in_use();
   if (level == "avx512_vnni" || level == "avx512_bf16") return 1;
   return level == "avx2" || level == "avx512" ? 3 : 0;
 }
@@ -97,12 +101,9 @@ Peaks measure_peaks(int32_t threads, const nlohmann::json& description) {
     peaks.products = "dot_i8";
     peaks.operations = measured(threads, "dot_i8");
     peaks.ceiling = ceiling_of_mixture(shares, dot_instructions());
-  } else if (most == "BF16") {
-    double value = 0;
-    if (gen_measure_peaks(threads, "dot_bf16", &value, nullptr) == GEN_OK) {
-      peaks.products = "dot_bf16";
-      peaks.operations = value;
-    }
+  } else if (most == "BF16" && level_in_use() == "avx512_bf16") {
+    peaks.products = "dot_bf16";
+    peaks.operations = measured(threads, "dot_bf16");
   }
   return peaks;
 }

@@ -51,6 +51,16 @@ CpuLevel detect_x86() noexcept {
   return CpuLevel::kAvx512Bf16;
 }
 
+bool made_by_intel() noexcept {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(0, &eax, &ebx, &ecx, &edx) != 0 && ebx == signature_INTEL_ebx &&
+         ecx == signature_INTEL_ecx && edx == signature_INTEL_edx;
+}
+
+#else
+
+bool made_by_intel() noexcept { return false; }
+
 #endif
 
 }  // namespace
@@ -71,10 +81,15 @@ bool cpu_level_runs(CpuLevel level, CpuLevel detected) noexcept {
   return level < detected;
 }
 
+CpuLevel default_cpu_level() noexcept {
+  const CpuLevel detected = detect_cpu_level();
+  return detected == CpuLevel::kAvx512Bf16 && made_by_intel() ? CpuLevel::kAvx512Vnni : detected;
+}
+
 Result<CpuLevel> chosen_cpu_level() {
   const CpuLevel detected = detect_cpu_level();
   const char* wanted = std::getenv("GEN_CPU");
-  if (wanted == nullptr || *wanted == '\0') return detected;
+  if (wanted == nullptr || *wanted == '\0') return default_cpu_level();
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (std::string_view(wanted) != kNames[i]) continue;
     const auto level = static_cast<CpuLevel>(i);

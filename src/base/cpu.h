@@ -25,7 +25,12 @@ CpuLevel detect_cpu_level() noexcept;
 /// True if kernels of `level` run on a machine whose detected level is `detected`.
 bool cpu_level_runs(CpuLevel level, CpuLevel detected) noexcept;
 
-/// The detected level, or the one that the environment variable GEN_CPU names. Errors:
+/// The level to use on this machine unless told otherwise: the detected one, but kAvx512Vnni for
+/// kAvx512Bf16 on Intel's processors. There BF16 weights would lose both precision and speed, since
+/// float32 has twice the products per second (docs/decisions/0006); others are taken to gain.
+CpuLevel default_cpu_level() noexcept;
+
+/// The default level, or the one that the environment variable GEN_CPU names. Errors:
 /// kInvalidArgument for an unknown name or a level that this machine lacks.
 Result<CpuLevel> chosen_cpu_level();
 

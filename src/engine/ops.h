@@ -16,9 +16,10 @@ namespace gen::engine {
 
 /// Forms in which a product may want its input, as bits.
 enum ActForm : uint32_t {
-  kActF32 = 1u << 0,  // float32
-  kActQ8 = 1u << 1,   // int8 in blocks of 32 with a binary16 scale and the block's sum
-  kActQ8K = 1u << 2,  // int8 in blocks of 256 with a float32 scale and sums over 16
+  kActF32 = 1u << 0,   // float32
+  kActQ8 = 1u << 1,    // int8 in blocks of 32 with a binary16 scale and the block's sum
+  kActQ8K = 1u << 2,   // int8 in blocks of 256 with a float32 scale and sums over 16
+  kActBF16 = 1u << 3,  // bfloat16
 };
 
 /// Rows of float32, `stride` elements apart.

@@ -66,11 +66,22 @@ TEST_F(GenCpu, AgreesWithTheKernelsList) {
   EXPECT_STREQ(cpu_level_name(detect_cpu_level()), cpu_level_name(expected));
 }
 
-TEST_F(GenCpu, UnsetOrEmptyMeansDetected) {
+TEST_F(GenCpu, UnsetOrEmptyMeansTheDefault) {
   unsetenv("GEN_CPU");
-  EXPECT_EQ(chosen_cpu_level().value(), detect_cpu_level());
+  EXPECT_EQ(chosen_cpu_level().value(), default_cpu_level());
   setenv("GEN_CPU", "", 1);
-  EXPECT_EQ(chosen_cpu_level().value(), detect_cpu_level());
+  EXPECT_EQ(chosen_cpu_level().value(), default_cpu_level());
+}
+
+TEST_F(GenCpu, TheDefaultIsDetectedButForIntelsBf16) {
+  std::ifstream info("/proc/cpuinfo");
+  bool intel = false;
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("vendor_id", 0) == 0) intel = line.find("GenuineIntel") != std::string::npos;
+  }
+  const CpuLevel detected = detect_cpu_level();
+  const bool lower = intel && detected == CpuLevel::kAvx512Bf16;
+  EXPECT_EQ(default_cpu_level(), lower ? CpuLevel::kAvx512Vnni : detected);
 }
 
 TEST_F(GenCpu, EveryNameIsTakenOrRefused) {

@@ -18,6 +18,7 @@
 #include "engine/cpu/activations.h"
 #include "engine/registry.h"
 #include "quant/format.h"
+#include "tensor/half.h"
 
 namespace gen::engine {
 
@@ -129,6 +130,10 @@ struct PackedRows {
         float value;
         std::memcpy(&value, row + c * sizeof(float), sizeof(float));
         x[c] = static_cast<double>(value);
+      } else if (form == kActBF16) {
+        uint16_t bits;
+        std::memcpy(&bits, row + c * sizeof(bits), sizeof(bits));
+        x[c] = static_cast<double>(bf16_to_f32(bits));
       } else if (form == kActQ8) {
         const auto& block = reinterpret_cast<const cpu::ActQ8Block*>(row)[c / 32];
         x[c] = static_cast<double>(block.scale) * block.q[c % 32];

@@ -11,7 +11,7 @@
 namespace gen::engine {
 namespace {
 
-constexpr uint32_t kAllForms = kActF32 | kActQ8 | kActQ8K;
+constexpr uint32_t kAllForms = kActF32 | kActQ8 | kActQ8K | kActBF16;
 
 const cpu::ActQ8Block* q8_blocks(const PackedRows& rows, int64_t t) {
   const auto& view = rows.view;
@@ -29,16 +29,19 @@ const cpu::ActQ8KBlock* q8k_blocks(const PackedRows& rows, int64_t t) {
 
 TEST(Pack, RowsAreWholeCacheLinesAndFormsDoNotOverlap) {
   const auto engine = make_engine(CpuLevel::kScalar, 1);
-  for (const int64_t cols : {1, 16, 17, 32, 256, 1280}) {
+  for (const int64_t cols : {1, 16, 17, 32, 256, 1280, 2048, 4096}) {
     for (uint32_t forms = 1; forms <= kAllForms; ++forms) {
       const size_t bytes = engine->activation_bytes(forms, cols);
       EXPECT_EQ(bytes % 64, 0U);
       const auto n = static_cast<size_t>(cols);
       const size_t needed = ((forms & kActF32) != 0 ? n * 4 : 0) +
                             ((forms & kActQ8) != 0 ? n / 32 * 40 : 0) +
-                            ((forms & kActQ8K) != 0 ? n / 256 * 384 : 0);
+                            ((forms & kActQ8K) != 0 ? n / 256 * 384 : 0) +
+                            ((forms & kActBF16) != 0 ? (n + 1) / 2 * 4 : 0);
       EXPECT_GE(bytes, needed);
-      EXPECT_LT(bytes, needed + 3 * 64);
+      EXPECT_LT(bytes, needed + 4 * 64 + 512);
+      // Rows at multiples of a page's half would share places in a cache.
+      EXPECT_NE(bytes % 2048, 0U);
     }
     EXPECT_GE(cpu::packed_form_offset(kAllForms, kActQ8, cols), static_cast<size_t>(cols) * 4);
   }
@@ -77,6 +80,41 @@ TEST(Pack, ValuesAreWithinHalfAStep) {
                 << cpu_level_name(level) << " row " << t << " column " << c;
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Pack, Bf16IsRoundedToNearestEvenAndPadded) {
+  // The value, and the upper half of its float32 once rounded.
+  const struct {
+    uint32_t value;
+    uint16_t expected;
+  } cases[] = {
+      {0x3F800000, 0x3F80},                        // 1
+      {0x3F807FFF, 0x3F80},                        // below the half
+      {0x3F808000, 0x3F80},                        // the half goes to the even one: down
+      {0x3F808001, 0x3F81},                        // above the half
+      {0x3F818000, 0x3F82},                        // the half goes to the even one: up
+      {0xBF818000, 0xBF82}, {0x7F7FFFFF, 0x7F80},  // to infinity
+      {0xFF800000, 0xFF80}, {0x00000001, 0x0000}, {0x80018000, 0x8002},
+      {0x7F800001, 0x7FC0}, {0xFFFFFFFF, 0xFFFF}, {0x80000000, 0x8000},
+  };
+  for (const int64_t cols : {1, 16, 17, 33, 200}) {
+    std::vector<float> x;
+    for (size_t i = 0; i < static_cast<size_t>(cols); ++i) {
+      x.push_back(std::bit_cast<float>(cases[i % std::size(cases)].value));
+    }
+    for (const CpuLevel level : levels_here()) {
+      const auto engine = make_engine(level, 1);
+      const PackedRows packed(*engine, kActBF16, x, 1, cols);
+      const auto* out = reinterpret_cast<const uint16_t*>(packed.view.data);
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_EQ(out[i], cases[i % std::size(cases)].expected)
+            << cpu_level_name(level) << ' ' << i;
+      }
+      if (cols % 2 != 0) {
+        EXPECT_EQ(out[cols], 0);
       }
     }
   }
@@ -157,7 +195,7 @@ TEST(Pack, AllLevelsWriteTheSameBytes) {
       x[static_cast<size_t>(10 * cols + c)] = static_cast<float>(c % 32) - 15.5F;
     }
     x[static_cast<size_t>(10 * cols)] = 127.0F;
-    uint32_t forms = kActF32 | kActQ8;
+    uint32_t forms = kActF32 | kActQ8 | kActBF16;
     if (cols % 256 == 0) forms |= kActQ8K;
     std::vector<std::byte> scalar;
     for (const CpuLevel level : levels_here()) {

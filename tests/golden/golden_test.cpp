@@ -46,18 +46,29 @@ std::vector<std::byte> model_bytes(const GoldenFile& golden) {
 /// steps; in a trained model, at some positions, that shows. Against the same weights run with
 /// float32 inputs, values of an earlier training were off by up to 0.068 in llama.cpp, 0.060 here,
 /// with 7 to 10 % beyond 0.005 in both, so no closer agreement between the two can be asked of
-/// them. Dequantised, with a float32 cache as well, nothing is rounded in either program: they then
-/// agree to some 0.00003.
+/// them. BF16 weights at CPU level avx512_bf16 take inputs rounded to 8 bits, by 2^-9 of each; so
+/// does llama.cpp, but not the same ones, and values differ by up to 0.0012 instead of 0.0007 where
+/// only it rounds. Dequantised, with a float32 cache as well, nothing is rounded in either program:
+/// they then agree to some 0.00003.
 struct Tolerance {
   double usual = 0;
   double most = 0;
   double exempt = 0;
 };
 
+bool rounds_bf16() {
+  char info[4096];
+  size_t n = 0;
+  gen_error error;
+  return gen_build_info(info, sizeof(info), &n, &error) == GEN_OK &&
+         std::string(info, n).find("\"cpu\":\"avx512_bf16\"") != std::string::npos;
+}
+
 Tolerance tolerance(const GoldenFile& golden) {
   if (golden.kind == "bundled") return {5e-3, 0.1, 0.1};
   const DTypeInfo* format = dtype_info(random_model_format(golden.model));
   if (golden.kind == "random" && format->block_elements > 1) return {5e-3, 5e-3, 0};
+  if (format->type == DType::kBF16 && rounds_bf16()) return {2e-3, 2e-3, 0};
   return {1e-3, 1e-3, 0};
 }
 

@@ -112,7 +112,10 @@ TEST_P(Values, AreThoseOfTheDefinition) {
     const auto cache = loaded.cache();
     const double found = relative_error(loaded.feed(*cache, kPrompt), expected);
     RecordProperty(cpu_level_name(level), std::to_string(found));
-    EXPECT_LT(found, GetParam().tolerance) << cpu_level_name(level);
+    // At this level inputs of BF16 weights are rounded to 8 bits, by up to 2^-9 of each, before
+    // each of 8 products, whose errors partly cancel.
+    const bool rounded = GetParam().spec.type == DType::kBF16 && level == CpuLevel::kAvx512Bf16;
+    EXPECT_LT(found, rounded ? 8e-3 : GetParam().tolerance) << cpu_level_name(level);
   }
 }
 

@@ -65,7 +65,11 @@ void quantize_q8k(const float* x, int64_t n, ActQ8KBlock* out) {
   }
 }
 
-constexpr ActivationKernels kScalarKernels = {quantize_q8, quantize_q8k};
+void round_bf16(const float* x, int64_t n, uint16_t* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = f32_to_bf16(x[i]);
+}
+
+constexpr ActivationKernels kScalarKernels = {quantize_q8, quantize_q8k, round_bf16};
 
 size_t form_bytes(uint32_t form, int64_t cols) noexcept {
   const auto n = static_cast<size_t>(cols);
@@ -76,6 +80,8 @@ size_t form_bytes(uint32_t form, int64_t cols) noexcept {
       return (n / 32 * sizeof(ActQ8Block) + 63) & ~size_t{63};
     case kActQ8K:
       return (n / 256 * sizeof(ActQ8KBlock) + 63) & ~size_t{63};
+    case kActBF16:
+      return ((n + 1) / 2 * 2 * sizeof(uint16_t) + 63) & ~size_t{63};
     default:
       return 0;
   }
@@ -89,7 +95,10 @@ const ActivationKernels* activation_kernels(CpuLevel level) noexcept {
 }
 
 size_t packed_row_bytes(uint32_t forms, int64_t cols) noexcept {
-  return packed_form_offset(forms, kActQ8K << 1, cols);
+  const size_t bytes = packed_form_offset(forms, kActBF16 << 1, cols);
+  // Kernels read the same columns of several rows, which at such a distance would share the few
+  // places that a first-level cache has for them.
+  return bytes % 2048 == 0 ? bytes + 512 : bytes;
 }
 
 size_t packed_form_offset(uint32_t forms, uint32_t form, int64_t cols) noexcept {
@@ -114,6 +123,11 @@ void pack_row(const KernelTable& kernels, const float* x, const Activations& y,
     auto* blocks =
         reinterpret_cast<ActQ8KBlock*>(out + packed_form_offset(y.forms, kActQ8K, y.cols));
     kernels.activations->quantize_q8k(x, y.cols / 256 * 256, blocks);
+  }
+  if ((y.forms & kActBF16) != 0) {
+    auto* values = reinterpret_cast<uint16_t*>(out + packed_form_offset(y.forms, kActBF16, y.cols));
+    kernels.activations->round_bf16(x, y.cols, values);
+    if (y.cols % 2 != 0) values[y.cols] = 0;
   }
 }
 

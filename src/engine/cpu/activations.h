@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations as products read them: each row in every requested form, one form after another, each
-// form starting on a multiple of 64 bytes, in the order kActF32, kActQ8, kActQ8K. Whoever makes
+// form starting on a multiple of 64 bytes, in the order of ActForm. kActBF16 is rounded to nearest
+// even, a NaN quiet; beside an odd last element is a zero. Whoever makes
 // rows (pack, norms, attention) calls pack_row; the bits are the same on every CPU level.
 #pragma once
 
@@ -35,10 +36,11 @@ struct ActQ8KBlock {
 };
 static_assert(sizeof(ActQ8KBlock) == 384);
 
-/// Quantises whole blocks; n is a multiple of 32 or 256.
+/// Quantises whole blocks; n is a multiple of 32 or 256, for round_bf16 any.
 struct ActivationKernels {
   void (*quantize_q8)(const float* x, int64_t n, ActQ8Block* out);
   void (*quantize_q8k)(const float* x, int64_t n, ActQ8KBlock* out);
+  void (*round_bf16)(const float* x, int64_t n, uint16_t* out);
 };
 const ActivationKernels* activation_kernels(CpuLevel level) noexcept;
 

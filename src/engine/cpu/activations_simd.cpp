@@ -81,7 +81,28 @@ inline void quantize_q8k(const float* x, int64_t n, ActQ8KBlock* out) {
   }
 }
 
-constexpr ActivationKernels kActivations = {quantize_q8, quantize_q8k};
+inline void round_bf16(const float* x, int64_t n, uint16_t* out) {
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto value = hn::LoadU(d, x + i);
+    const auto bits = hn::BitCast(du, value);
+    const auto upper = hn::ShiftRight<16>(bits);
+    // Half of the last place, less one where that is even, carries upwards.
+    const auto half = hn::Add(hn::Set(du, 0x7FFF), hn::And(upper, hn::Set(du, 1)));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, half));
+    const auto quiet = hn::Or(upper, hn::Set(du, 0x40));
+    const auto chosen = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(value)), quiet, rounded);
+    hn::StoreU(hn::DemoteTo(d16, hn::BitCast(hn::RebindToSigned<decltype(du)>(), chosen)), d16,
+               out + i);
+  }
+  for (; i < n; ++i) out[i] = f32_to_bf16(x[i]);
+}
+
+constexpr ActivationKernels kActivations = {quantize_q8, quantize_q8k, round_bf16};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

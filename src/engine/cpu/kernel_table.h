@@ -3,7 +3,8 @@
 // functions. An operation adds here one forward declaration, one member, and in kernel_table.cpp
 // one line. Each operation's function `const XKernels* x_kernels(CpuLevel)` answers for every
 // level: its scalar table where it has nothing faster, so an engine always finds a full table.
-// Every level gives the same bits; tests put tables of several levels side by side.
+// Every level gives the same bits, but for BF16 weights at avx512_bf16; tests put tables of several
+// levels side by side.
 #pragma once
 
 #include "base/cpu.h"

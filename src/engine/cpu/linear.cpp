@@ -17,6 +17,10 @@ namespace {
 // the rows of x stay in the second-level cache while the tiles pass.
 constexpr int64_t kRowChunk = 128;
 constexpr int64_t kTileGroup = 8;
+// Kernels of float weights take columns in runs, so that only a run of the rows need stay there,
+// and gain by more of both: they convert weights once for a chunk of rows.
+constexpr int64_t kFloatRowChunk = 256;
+constexpr int64_t kFloatTileGroup = 16;
 // One row has no sums to keep, and each start of a kernel waits for memory.
 constexpr int64_t kTileGroupOfOneRow = 64;
 // Below this many bytes of weights times rows, waking the pool costs more than it saves.
@@ -28,14 +32,12 @@ struct Product {
   const KernelTable& kernels;
   size_t x_stride;
   size_t scratch_bytes;  // of one thread
-  int64_t group;         // tiles in one kernel call
-  size_t tile_bytes;     // the largest tile that is packed as it is used; 0 for none
+  int64_t chunk;         // rows and tiles in one kernel call
+  int64_t group;
+  size_t tile_bytes;  // the largest tile that is packed as it is used; 0 for none
 
   [[nodiscard]] int64_t rows() const noexcept { return args.y.rows; }
 };
-
-int64_t row_chunk(int64_t rows) noexcept { return std::min(rows, kRowChunk); }
-int64_t tile_group(int64_t rows) noexcept { return rows == 1 ? kTileGroupOfOneRow : kTileGroup; }
 
 // Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on. `scratch` has
 // room for a tile before what kernels use.
@@ -48,7 +50,7 @@ void sum_tiles(const Product& product, const WeightSegment& segment, int64_t til
   job.n_tiles = n;
   job.cols = product.weight.in_features();
   job.x = x.data + static_cast<size_t>(row) * product.x_stride +
-          packed_form_offset(x.forms, activation_form(segment.type), x.cols);
+          packed_form_offset(x.forms, activation_form(segment.type, product.kernels.level), x.cols);
   job.x_stride = product.x_stride;
   job.rows = rows;
   job.acc = acc;
@@ -80,7 +82,7 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
                   std::byte* memory) noexcept {
   const LinearArgs& args = product.args;
   float* acc = reinterpret_cast<float*>(memory);
-  const int64_t chunk = row_chunk(product.rows());
+  const int64_t chunk = product.chunk;
   std::byte* scratch =
       memory + static_cast<size_t>(chunk * product.group * kTileRows) * sizeof(float);
   for (int64_t tile = begin; tile < end; tile += product.group) {
@@ -105,7 +107,7 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
   const LinearArgs& args = product.args;
   const WeightSegment& gate = product.weight.segments()[0];
   const WeightSegment& up = product.weight.segments()[1];
-  const int64_t chunk = row_chunk(product.rows());
+  const int64_t chunk = product.chunk;
   float* gate_acc = reinterpret_cast<float*>(memory);
   float* up_acc = gate_acc + chunk * product.group * kTileRows;
   std::byte* scratch = reinterpret_cast<std::byte*>(up_acc + chunk * product.group * kTileRows);
@@ -149,9 +151,13 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
   const auto& weight = static_cast<const CpuWeight&>(*args.weight);
   if (args.y.rows == 0) return {};
   const bool gated = weight.role() == WeightRole::kGateUp;
+  const bool floats = weight.activation_forms() == kActF32;
+  const int64_t chunk = std::min(args.y.rows, floats ? kFloatRowChunk : kRowChunk);
+  const int64_t group = args.y.rows == 1 ? kTileGroupOfOneRow
+                        : floats         ? kFloatTileGroup
+                                         : kTileGroup;
   const size_t sums =
-      static_cast<size_t>(row_chunk(args.y.rows) * tile_group(args.y.rows) * kTileRows) *
-      (gated ? 2 : 1) * sizeof(float);
+      static_cast<size_t>(chunk * group * kTileRows) * (gated ? 2 : 1) * sizeof(float);
   int64_t n_tiles = 0;
   size_t tile_bytes = 0;
   for (const WeightSegment& segment : weight.segments()) {
@@ -160,10 +166,9 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
       tile_bytes = std::max(tile_bytes, round_up_64(segment.tile_bytes));
   }
   const size_t scratch_bytes = sums + tile_bytes + kTileScratchBytes;
-  const Product product = {weight,          args,
-                           context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
-                           scratch_bytes,   tile_group(args.y.rows),
-                           tile_bytes};
+  const Product product = {
+      weight,        args,  context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
+      scratch_bytes, chunk, group,           tile_bytes};
   if (gated) n_tiles /= 2;
   const bool alone = context.pool.size() == 1 ||
                      weight.stream_bytes() < kBytesWorthAThread / static_cast<size_t>(args.y.rows);

@@ -2,7 +2,7 @@
 // Products of float weights, and the last step of every product, on sixteen lanes; compiled once
 // per target, plain C++ included.
 //   acc[t][n] = fma over k ascending of w[n, k] * x[t, k], from 0
-//   Work:   for one row of x, four tiles at a time. For several, runs of columns of one or two
+//   Work:   for one row of x, four tiles at a time. For several, runs of columns of one or four
 //           tiles, converted to float32 in the first-level cache where rows are many.
 //   Needs:  tiles as in weight_layout.h; x float32 rows.
 //   Error:  at most cols * 2^-24 * sum |w x| (tests/engine/linear_test.cpp).
@@ -19,7 +19,6 @@
 #include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/math-inl.h"
 #include "engine/cpu/weight_layout.h"
-#include "hwy/cache_control.h"
 #include "tensor/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,48 +26,67 @@ namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-HWY_INLINE Native load_bf16_native(const uint16_t* p) { return bf16_to_f32(*p); }
-#else
+template <int kColumn>
 HWY_INLINE Native load_bf16_native(const uint16_t* p) {
-  const hn::Rebind<uint16_t, NativeTag> half;
+  return bf16_to_f32(p[kColumn]);
+}
+#else
+template <int kColumn>
+HWY_INLINE Native load_bf16_native(const uint16_t* p) {
   const hn::Rebind<uint32_t, NativeTag> bits;
-  return hn::BitCast(NativeTag(), hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(half, p))));
+  const auto pairs = hn::LoadU(bits, reinterpret_cast<const uint32_t*>(p));
+  return hn::BitCast(NativeTag(), kColumn == 0 ? hn::ShiftLeft<16>(pairs)
+                                               : hn::And(pairs, hn::Set(bits, 0xFFFF0000u)));
 }
 #endif
-template <typename T>
+// One of the two columns of sixteen pairs.
+template <typename T, int kColumn>
 struct LoadBf16 {
-  static HWY_INLINE T load(const uint16_t* p) { return load_bf16_native(p); }
+  static HWY_INLINE T load(const uint16_t* p) { return load_bf16_native<kColumn>(p); }
 };
-template <typename T>
-struct LoadBf16<Pair<T>> {
+template <typename T, int kColumn>
+struct LoadBf16<Pair<T>, kColumn> {
   static HWY_INLINE Pair<T> load(const uint16_t* p) {
-    return {LoadBf16<T>::load(p), LoadBf16<T>::load(p + LanesOf<T>::kCount)};
+    using Half = LoadBf16<T, kColumn>;
+    return {Half::load(p), Half::load(p + 2 * LanesOf<T>::kCount)};
   }
 };
 
+// kColumns columns lie together in a tile; load16<i> takes the i-th of those at p.
 struct WeightF32 {
   using Element = float;
-  static HWY_INLINE Lanes16 load16(const float* p) { return load(p); }
+  static constexpr int kColumns = 1;
+  template <int kColumn>
+  static HWY_INLINE Lanes16 load16(const float* p) {
+    return load(p);
+  }
 };
 struct WeightF16 {
   using Element = uint16_t;
-  static HWY_INLINE Lanes16 load16(const uint16_t* p) { return load(p); }
+  static constexpr int kColumns = 1;
+  template <int kColumn>
+  static HWY_INLINE Lanes16 load16(const uint16_t* p) {
+    return load(p);
+  }
 };
 struct WeightBf16 {
   using Element = uint16_t;
-  static HWY_INLINE Lanes16 load16(const uint16_t* p) { return LoadBf16<Lanes16>::load(p); }
+  static constexpr int kColumns = 2;
+  template <int kColumn>
+  static HWY_INLINE Lanes16 load16(const uint16_t* p) {
+    return LoadBf16<Lanes16, kColumn>::load(p);
+  }
 };
 
 HWY_INLINE const float* float_row(const TileJob& job, int64_t t) {
   return reinterpret_cast<const float*>(job.x + static_cast<size_t>(t) * job.x_stride);
 }
 
-/// How far before their use weights are fetched. Few rows of x are bound by memory, and the
-/// hardware alone stops at page borders.
-constexpr uintptr_t kAheadBytes = 4096;
-/// Asks for what lies `ahead` bytes from p; the address need not exist.
-HWY_INLINE void prefetch_ahead(const void* p, uintptr_t ahead) {
-  hwy::Prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + ahead));
+/// Asks for the weights that lie two KiB from p, for the second-level cache; the address need not
+/// exist. Few rows of x are bound by memory, and the hardware alone stops at page borders.
+HWY_INLINE void fetch_ahead(const void* p) {
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(p) + 2048;
+  __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
 }
 
 /// Weights of a run of columns: tile i's start at w + i * step, in elements.
@@ -80,12 +98,30 @@ struct ColumnRun {
   int64_t count;
 };
 
+/// Adds the kColumn-th of the columns at k.
+template <typename W, int kColumn, bool kFetch, size_t kTiles, size_t kTokens>
+HWY_INLINE void add_column(const typename W::Element* w, size_t step,
+                           const float* const (&x)[kTokens], int64_t k,
+                           Lanes16 (&acc)[kTiles][kTokens]) {
+  Lanes16 weight[kTiles];
+  GEN_UNROLL
+  for (size_t a = 0; a < kTiles; ++a) {
+    if constexpr (kFetch && kColumn == 0) fetch_ahead(w + a * step + k * kTileRows);
+    weight[a] = W::template load16<kColumn>(w + a * step + k * kTileRows);
+  }
+  GEN_UNROLL
+  for (size_t b = 0; b < kTokens; ++b) {
+    const Lanes16 value = splat(x[b][k + kColumn]);
+    GEN_UNROLL
+    for (size_t a = 0; a < kTiles; ++a) acc[a][b] = fma(weight[a], value, acc[a][b]);
+  }
+}
+
 /// Adds the columns of `run` of kTiles tiles, the first being tile i, times kTokens rows from row
-/// t. Sums of a run that is not the first go on from acc.
-template <typename W, size_t kTiles, size_t kTokens>
+/// t. Sums of a run that is not the first go on from acc. kFetch asks for weights ahead.
+template <typename W, size_t kTiles, size_t kTokens, bool kFetch>
 HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Element>& run,
-                            int64_t i, int64_t t, uintptr_t ahead) {
-  const typename W::Element* w[kTiles];
+                            int64_t i, int64_t t) {
   const float* x[kTokens];
   Lanes16 acc[kTiles][kTokens];
   GEN_UNROLL
@@ -95,27 +131,19 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
   float* out = job.acc + t * job.acc_stride + i * kTileRows;
   GEN_UNROLL
   for (size_t a = 0; a < kTiles; ++a) {
-    w[a] = run.w + a * run.step;
     GEN_UNROLL
     for (size_t b = 0; b < kTokens; ++b) {
       const float* sum = out + static_cast<int64_t>(b) * job.acc_stride + a * kTileRows;
       acc[a][b] = run.first == 0 ? splat(0.0F) : load(sum);
     }
   }
-  for (int64_t k = 0; k < run.count; ++k) {
-    Lanes16 weight[kTiles];
-    GEN_UNROLL
-    for (size_t a = 0; a < kTiles; ++a) {
-      prefetch_ahead(w[a] + k * kTileRows, ahead);
-      weight[a] = W::load16(w[a] + k * kTileRows);
-    }
-    GEN_UNROLL
-    for (size_t b = 0; b < kTokens; ++b) {
-      const Lanes16 value = splat(x[b][k]);
-      GEN_UNROLL
-      for (size_t a = 0; a < kTiles; ++a) acc[a][b] = fma(weight[a], value, acc[a][b]);
-    }
+  int64_t k = 0;
+  for (; k + W::kColumns <= run.count; k += W::kColumns) {
+    add_column<W, 0, kFetch>(run.w, run.step, x, k, acc);
+    if constexpr (W::kColumns == 2) add_column<W, 1, kFetch>(run.w, run.step, x, k, acc);
   }
+  // The column beside an odd last one is padding, and there is no x for it.
+  if (W::kColumns == 2 && k < run.count) add_column<W, 0, kFetch>(run.w, run.step, x, k, acc);
   GEN_UNROLL
   for (size_t a = 0; a < kTiles; ++a) {
     GEN_UNROLL
@@ -125,83 +153,169 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
   }
 }
 
-// Columns of two tiles that stay in the first-level cache, as floats 16 KiB, while the rows pass.
-constexpr int64_t kRunCols = 128;
-static_assert(2 * kRunCols * kTileRows * sizeof(float) <= kTileScratchBytes);
+// Tiles and rows of x at once: their sums fit the registers beside a column of weights and a value
+// of x. Many rows leave most weights in the first-level cache, where loads cost as much as they do;
+// a few meet weights that have to be fetched or converted, so those take fewer turns.
+struct Shape {
+  size_t tiles;
+  size_t tokens;
+};
+constexpr Shape kMany = kNativeLanes == 16 ? Shape{4, 6} : Shape{1, kNativeLanes > 1 ? 6 : 1};
+constexpr Shape kFew = kNativeLanes == 16 ? Shape{2, 8} : Shape{1, kNativeLanes > 1 ? 4 : 1};
 // From this many rows on a conversion is worth storing.
-constexpr int64_t kRowsWorthDecoding = 40;
+constexpr int64_t kManyRows = 24;
+// Columns that stay in the first-level cache, as floats of four tiles 32 KiB, while the rows pass.
+constexpr int64_t kRunCols = 128;
+static_assert(kMany.tiles * kRunCols * kTileRows * sizeof(float) <= kTileScratchBytes);
 
-/// All rows of a run of columns.
-template <typename W, size_t kTiles>
-HWY_INLINE void float_rows(const TileJob& job, const ColumnRun<typename W::Element>& run,
-                           int64_t i) {
-  // As many sums as fit the registers, and enough to hide the latency of a fused multiply-add.
-  constexpr size_t kTokens = kNativeLanes == 16 ? 8 : kNativeLanes > 1 ? 4 : 1;
-  constexpr auto kStep = static_cast<int64_t>(kTokens);
-  // What comes next in memory is fetched by the first rows.
-  const auto ahead_at = [](int64_t t) { return t == 0 ? kAheadBytes : uintptr_t{0}; };
-  int64_t t = 0;
-  for (; t + kStep <= job.rows; t += kStep) {
-    float_block<W, kTiles, kTokens>(job, run, i, t, ahead_at(t));
-  }
-  if constexpr (kTokens > 4) {
-    for (; t + 4 <= job.rows; t += 4) float_block<W, kTiles, 4>(job, run, i, t, ahead_at(t));
-  }
-  if constexpr (kTokens > 1) {
-    for (; t < job.rows; ++t) float_block<W, kTiles, 1>(job, run, i, t, ahead_at(t));
+/// The last `left` rows, at most kTokens.
+template <typename W, size_t kTiles, size_t kTokens, bool kFetch>
+HWY_INLINE void last_rows(const TileJob& job, const ColumnRun<typename W::Element>& run, int64_t i,
+                          int64_t left) {
+  if (left == static_cast<int64_t>(kTokens)) {
+    float_block<W, kTiles, kTokens, kFetch>(job, run, i, job.rows - left);
+  } else if constexpr (kTokens > 1) {
+    last_rows<W, kTiles, kTokens - 1, kFetch>(job, run, i, left);
   }
 }
 
-/// Several rows of x, kTiles tiles from tile i on.
-template <typename W, size_t kTiles>
-HWY_INLINE void float_tiles(const TileJob& job, int64_t i) {
-  using Element = typename W::Element;
-  constexpr bool kConvert = !std::is_same_v<W, WeightF32>;
-  const auto* tiles =
-      reinterpret_cast<const Element*>(job.tiles + static_cast<size_t>(i) * job.tile_bytes);
-  const size_t step = job.tile_bytes / sizeof(Element);
-  for (int64_t first = 0; first < job.cols; first += kRunCols) {
-    const int64_t count = job.cols - first < kRunCols ? job.cols - first : kRunCols;
-    const Element* w = tiles + first * kTileRows;
-    if (!kConvert || job.rows < kRowsWorthDecoding) {
-      float_rows<W, kTiles>(job, {w, step, first, count}, i);
-      continue;
-    }
-    float* decoded = reinterpret_cast<float*>(job.scratch);
+/// What is multiplied next: `bytes` of each of some tiles, from one to the next `step` bytes.
+struct Upcoming {
+  const void* from;
+  size_t step;
+  size_t bytes;
+};
+/// Asks for bytes [begin, end) of each tile, for the second-level cache.
+template <size_t kTiles>
+HWY_INLINE void fetch_share(const Upcoming& next, size_t begin, size_t end) {
+  for (size_t at = begin; at < end && at < next.bytes; at += 64) {
     for (size_t a = 0; a < kTiles; ++a) {
-      for (int64_t k = 0; k < count; ++k) {
-        prefetch_ahead(w + a * step + k * kTileRows, kAheadBytes);
-        store(W::load16(w + a * step + k * kTileRows),
-              decoded + (static_cast<int64_t>(a) * kRunCols + k) * kTileRows);
+      const uintptr_t line = reinterpret_cast<uintptr_t>(next.from) + a * next.step + at;
+      __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
+    }
+  }
+}
+
+/// All of a few rows. They wait for memory, so what comes next is asked for early.
+template <typename W, size_t kTiles>
+HWY_INLINE void few_rows(const TileJob& job, const ColumnRun<typename W::Element>& run, int64_t i) {
+  constexpr int64_t kStep = kFew.tokens;
+  if (job.rows < kStep) {
+    last_rows<W, kTiles, kFew.tokens, true>(job, run, i, job.rows);
+    return;
+  }
+  float_block<W, kTiles, kFew.tokens, true>(job, run, i, 0);
+  int64_t t = kStep;
+  for (; t + kStep <= job.rows; t += kStep) {
+    float_block<W, kTiles, kFew.tokens, false>(job, run, i, t);
+  }
+  last_rows<W, kTiles, kFew.tokens, false>(job, run, i, job.rows - t);
+}
+
+/// All of many rows. Each group of them asks for its share of what comes next, since requests in a
+/// burst would wait for each other.
+template <size_t kTiles>
+HWY_INLINE void many_rows(const TileJob& job, const ColumnRun<float>& run, const Upcoming& next,
+                          int64_t i) {
+  constexpr int64_t kStep = kMany.tokens;
+  const auto groups = static_cast<size_t>(job.rows / kStep);
+  const size_t share = ((next.bytes + groups - 1) / groups + 63) / 64 * 64;
+  size_t fetched = 0;
+  int64_t t = 0;
+  for (; t + kStep <= job.rows; t += kStep, fetched += share) {
+    fetch_share<kTiles>(next, fetched, fetched + share);
+    float_block<WeightF32, kTiles, kMany.tokens, false>(job, run, i, t);
+  }
+  last_rows<WeightF32, kTiles, kMany.tokens, false>(job, run, i, job.rows - t);
+}
+
+/// Writes a run of kTiles tiles as floats, to be used as a run of F32.
+template <typename W, size_t kTiles>
+HWY_INLINE void decode_run(const ColumnRun<typename W::Element>& run, float* decoded) {
+  for (size_t a = 0; a < kTiles; ++a) {
+    const typename W::Element* w = run.w + a * run.step;
+    float* to = decoded + a * size_t{kRunCols * kTileRows};
+    for (int64_t k = 0; k < run.count; k += W::kColumns) {
+      store(W::template load16<0>(w + k * kTileRows), to + k * kTileRows);
+      if constexpr (W::kColumns == 2) {
+        store(W::template load16<1>(w + k * kTileRows), to + (k + 1) * kTileRows);
       }
     }
-    float_rows<WeightF32, kTiles>(
-        job, {decoded, static_cast<size_t>(kRunCols * kTileRows), first, count}, i);
+  }
+}
+
+/// A run of columns of kTiles tiles from tile i on, times many rows of x.
+template <typename W, size_t kTiles>
+HWY_INLINE void many_rows_of(const TileJob& job, const ColumnRun<typename W::Element>& run,
+                             int64_t i) {
+  using Element = typename W::Element;
+  const auto* tiles = reinterpret_cast<const Element*>(job.tiles);
+  // The same columns of more tiles, or more columns of the first ones, or what lies behind.
+  const bool more_tiles = i + static_cast<int64_t>(kTiles) < job.n_tiles;
+  const int64_t done = run.first + run.count;
+  const Element* follows = more_tiles        ? run.w + kTiles * run.step
+                           : done < job.cols ? tiles + done * kTileRows
+                                             : tiles + static_cast<size_t>(job.n_tiles) * run.step;
+  const Upcoming next = {follows, job.tile_bytes,
+                         static_cast<size_t>(run.count * kTileRows) * sizeof(Element)};
+  if constexpr (std::is_same_v<W, WeightF32>) {
+    many_rows<kTiles>(job, run, next, i);
+  } else {
+    auto* decoded = reinterpret_cast<float*>(job.scratch);
+    decode_run<W, kTiles>(run, decoded);
+    many_rows<kTiles>(job, {decoded, size_t{kRunCols * kTileRows}, run.first, run.count}, next, i);
+  }
+}
+
+/// Columns from `first` on, at most `limit`, of tiles from `tile` on.
+template <typename Element>
+HWY_INLINE ColumnRun<Element> run_at(const TileJob& job, int64_t tile, int64_t first,
+                                     int64_t limit) {
+  const size_t step = job.tile_bytes / sizeof(Element);
+  const auto* w = reinterpret_cast<const Element*>(job.tiles) + static_cast<size_t>(tile) * step +
+                  first * kTileRows;
+  return {w, step, first, job.cols - first < limit ? job.cols - first : limit};
+}
+
+/// All columns of kTiles tiles.
+template <typename W, size_t kTiles>
+HWY_INLINE void all_columns(const TileJob& job, int64_t i) {
+  using Element = typename W::Element;
+  if (job.rows == 1) {
+    float_block<W, kTiles, 1, true>(job, run_at<Element>(job, i, 0, job.cols), i, 0);
+    return;
+  }
+  for (int64_t first = 0; first < job.cols; first += kRunCols) {
+    few_rows<W, kTiles>(job, run_at<Element>(job, i, first, kRunCols), i);
   }
 }
 
 template <typename W>
 HWY_INLINE void float_kernel(const TileJob& job) {
   using Element = typename W::Element;
+  constexpr int64_t kManyTiles = kMany.tiles;
+  constexpr int64_t kFewTiles = kFew.tiles;
   int64_t i = 0;
-  if (job.rows == 1) {
-    // Several tiles at once, since a single chain of sums would wait for itself.
-    const auto run_at = [&job](int64_t tile) HWY_ATTR {
-      return ColumnRun<Element>{
-          reinterpret_cast<const Element*>(job.tiles + static_cast<size_t>(tile) * job.tile_bytes),
-          job.tile_bytes / sizeof(Element), 0, job.cols};
-    };
-    if constexpr (kNativeLanes > 1) {
-      for (; i + 4 <= job.n_tiles; i += 4) {
-        float_block<W, 4, 1>(job, run_at(i), i, 0, kAheadBytes);
+  if (job.rows >= kManyRows) {
+    // Columns of x stay in the second-level cache while the tiles pass.
+    for (int64_t first = 0; first < job.cols; first += kRunCols) {
+      for (i = 0; i + kManyTiles <= job.n_tiles; i += kManyTiles) {
+        many_rows_of<W, kMany.tiles>(job, run_at<Element>(job, i, first, kRunCols), i);
+      }
+      for (; i < job.n_tiles; ++i) {
+        many_rows_of<W, 1>(job, run_at<Element>(job, i, first, kRunCols), i);
       }
     }
-    for (; i < job.n_tiles; ++i) float_block<W, 1, 1>(job, run_at(i), i, 0, kAheadBytes);
     return;
   }
-  constexpr int64_t kPair = kNativeLanes == 16 ? 2 : 1;
-  for (; i + kPair <= job.n_tiles; i += kPair) float_tiles<W, kPair>(job, i);
-  for (; i < job.n_tiles; ++i) float_tiles<W, 1>(job, i);
+  // For one row several tiles at once, since a single chain of sums would wait for itself.
+  if (kNativeLanes > 1 && job.rows == 1) {
+    for (; i + 4 <= job.n_tiles; i += 4) {
+      float_block<W, 4, 1, true>(job, run_at<Element>(job, i, 0, job.cols), i, 0);
+    }
+  }
+  for (; i + kFewTiles <= job.n_tiles; i += kFewTiles) all_columns<W, kFew.tiles>(job, i);
+  for (; i < job.n_tiles; ++i) all_columns<W, 1>(job, i);
 }
 
 inline void linear_f32(const TileJob& job) { float_kernel<WeightF32>(job); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of matrix products, per CPU level: one per weight type over a run of tiles and rows,
 // and the last step that turns sums into outputs. Each type has one order of operations, the same
-// for one row and many and on every level; linear_scalar.cpp is its definition.
+// for one row and many and on every level, but for BF16 at avx512_bf16; linear_scalar.cpp is its
+// definition.
 #pragma once
 
 #include <cstddef>

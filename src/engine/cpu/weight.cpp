@@ -14,7 +14,8 @@ namespace gen::engine::cpu {
 namespace {
 
 Status check_source(const WeightSource& source) {
-  if (quant::find_format(source.type) == nullptr || activation_form(source.type) == 0) {
+  if (quant::find_format(source.type) == nullptr ||
+      activation_form(source.type, CpuLevel::kScalar) == 0) {
     return error(Code::kUnsupported, "type %s (%d) of tensor %s has no kernel",
                  dtype_name(source.type), static_cast<int>(source.type), source.name);
   }
@@ -100,7 +101,7 @@ Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) 
       return error(Code::kOutOfMemory, "tensor %s is too large to pack", source.name);
     }
     out_ = segment.first_row + source.rows;
-    forms_ |= activation_form(source.type);
+    forms_ |= activation_form(source.type, level_);
     segments_.push_back(segment);
   }
   return {};
@@ -165,11 +166,12 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
 Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadPool& pool,
                                                    WeightRole role,
                                                    std::span<const WeightSource> sources,
-                                                   bool repack,
+                                                   CpuLevel level, bool repack,
                                                    const std::shared_ptr<WeightMemory>& memory) {
   GEN_TRY(check_shapes(role, sources));
   std::unique_ptr<CpuWeight> weight(new CpuWeight);
   weight->role_ = role;
+  weight->level_ = level;
   weight->in_ = sources[0].cols;
   GEN_TRY(role == WeightRole::kEmbedding ? weight->keep_rows(allocator, sources[0])
           : leaves_sources(sources, repack)

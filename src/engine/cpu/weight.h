@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "engine/weight.h"
 
@@ -57,11 +58,12 @@ class CpuWeight final : public Weight {
   /// Engine::weight_bytes.
   static size_t tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
                                   bool repack) noexcept;
-  /// Engine::prepare. Packs on the pool, but leaves lasting sources where they are without
-  /// `repack`; on failure everything is released.
+  /// Engine::prepare, for products at `level`. Packs on the pool, but leaves lasting sources where
+  /// they are without `repack`; on failure everything is released.
   static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
                                                  WeightRole role,
-                                                 std::span<const WeightSource> sources, bool repack,
+                                                 std::span<const WeightSource> sources,
+                                                 CpuLevel level, bool repack,
                                                  const std::shared_ptr<WeightMemory>& memory);
 
  private:
@@ -74,6 +76,7 @@ class CpuWeight final : public Weight {
   Status keep_rows(Allocator& allocator, const WeightSource& source);
 
   WeightRole role_ = WeightRole::kLinear;
+  CpuLevel level_ = CpuLevel::kScalar;
   int64_t out_ = 0;
   int64_t in_ = 0;
   uint32_t forms_ = 0;

@@ -4,7 +4,8 @@
 // matrix are zeros. Every section starts on a multiple of 64 bytes. The same on all CPU levels, and
 // at most 4 % more than the file. Made by weight_pack.cpp, read by linear_*.cpp.
 //
-// F32: float [cols][16]. F16, BF16: uint16_t [cols][16].
+// F32: float [cols][16]. F16: uint16_t [cols][16]. BF16: uint16_t [pairs of cols][16][2], what a
+// dot product instruction takes; beside an odd last column are zeros.
 //
 // Quantised types (quant/traits.h): scales of all blocks, then the minima's scales if there are
 // any, each [blocks][16], then the blocks one after another, each:
@@ -25,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu.h"
 #include "engine/ops.h"
 #include "quant/traits.h"
 #include "tensor/dtype.h"
@@ -78,14 +80,16 @@ constexpr size_t blocks_offset(const quant::Traits& t, int64_t cols) noexcept {
 constexpr size_t tile_bytes(DType type, int64_t cols) noexcept {
   const auto n = static_cast<size_t>(cols);
   if (type == DType::kF32) return n * 64;
-  if (type == DType::kF16 || type == DType::kBF16) return round_up_64(n * 32);
+  if (type == DType::kF16) return round_up_64(n * 32);
+  if (type == DType::kBF16) return (n + 1) / 2 * 64;
   const quant::Traits* t = quant::find_traits(type);
   if (t == nullptr) return 0;
   return blocks_offset(*t, cols) + n / static_cast<size_t>(t->block) * block_bytes(*t);
 }
 
-/// The form of activations that the kernels of `type` read, or 0.
-constexpr uint32_t activation_form(DType type) noexcept {
+/// The form of activations that the kernels of `type` at `level` read, or 0.
+constexpr uint32_t activation_form(DType type, CpuLevel level) noexcept {
+  if (type == DType::kBF16 && level == CpuLevel::kAvx512Bf16) return kActBF16;
   if (type == DType::kF32 || type == DType::kF16 || type == DType::kBF16) return kActF32;
   const quant::Traits* t = quant::find_traits(type);
   if (t == nullptr) return 0;

@@ -10,8 +10,9 @@
 namespace gen::engine::cpu {
 namespace {
 
-// Eight columns at a time, so that lines of `out` are written while they are near.
-template <typename T>
+// kTogether columns of a row lie together. Eight columns at a time, so that lines of `out` are
+// written while they are near.
+template <typename T, int64_t kTogether>
 void pack_plain(const std::byte* rows, size_t row_bytes, int64_t valid, int64_t cols,
                 std::byte* out) noexcept {
   constexpr int64_t kStep = 8;
@@ -21,7 +22,9 @@ void pack_plain(const std::byte* rows, size_t row_bytes, int64_t valid, int64_t 
     for (int64_t r = 0; r < valid; ++r) {
       const std::byte* from = rows + static_cast<size_t>(r) * row_bytes;
       for (int64_t c = first; c < end; ++c) {
-        std::memcpy(&to[c * kTileRows + r], from + static_cast<size_t>(c) * sizeof(T), sizeof(T));
+        const int64_t group = c / kTogether * kTogether;
+        std::memcpy(&to[group * kTileRows + r * kTogether + c % kTogether],
+                    from + static_cast<size_t>(c) * sizeof(T), sizeof(T));
       }
     }
   }
@@ -125,10 +128,9 @@ void pack_tile(DType type, const std::byte* source, int64_t rows, int64_t cols, 
   const int64_t valid = std::min(kTileRows, rows - tile * kTileRows);
   // Padding, between sections and for rows beyond the matrix, is zeros.
   std::memset(out, 0, tile_bytes(type, cols));
-  if (type == DType::kF32) return pack_plain<uint32_t>(first, row_bytes, valid, cols, out);
-  if (type == DType::kF16 || type == DType::kBF16) {
-    return pack_plain<uint16_t>(first, row_bytes, valid, cols, out);
-  }
+  if (type == DType::kF32) return pack_plain<uint32_t, 1>(first, row_bytes, valid, cols, out);
+  if (type == DType::kF16) return pack_plain<uint16_t, 1>(first, row_bytes, valid, cols, out);
+  if (type == DType::kBF16) return pack_plain<uint16_t, 2>(first, row_bytes, valid, cols, out);
   const quant::Traits* traits = quant::find_traits(type);
   const quant::Format* format = quant::find_format(type);
   if (traits == nullptr || format == nullptr) return;
