@@ -11,65 +11,102 @@
 namespace gen::engine::cpu {
 namespace {
 
-// The same bits in each byte of a word.
-constexpr uint32_t in_each_byte(int bits) noexcept { return 0x01010101u * ((1u << bits) - 1); }
-
-// 32 codes of one row, as eight words of four, into the words of that row, as many as bits.
+// Quads that one shift and one mask move together, as many as the bits that are taken.
 template <int kBits>
-void pack_codes(const uint8_t* codes, uint32_t* out) noexcept {
+struct LumpOf;
+template <>
+struct LumpOf<1> {
+  using Type = uint32_t;
+};
+template <>
+struct LumpOf<2> {
+  using Type = uint64_t;
+};
+template <>
+struct LumpOf<4> {
+  using Type = uint32_t __attribute__((vector_size(16)));
+};
+
+// kBits of each of 32 codes, from bit `shift` on: quads j, j + kBits, … share word j of `out`, the
+// first of them in the lowest bits.
+template <int kBits>
+void pack_bits(const uint8_t* codes, int shift, uint8_t* out) noexcept {
+  using Lump = typename LumpOf<kBits>::Type;
+  Lump mask;
+  std::memset(&mask, (1 << kBits) - 1, sizeof(mask));
+  Lump sum = {};
+  for (int g = 0; g < 8 / kBits; ++g, codes += sizeof(Lump)) {
+    Lump lump;
+    std::memcpy(&lump, codes, sizeof(lump));
+    sum |= ((lump >> shift) & mask) << (g * kBits);
+  }
+  std::memcpy(out, &sum, sizeof(sum));
+}
+
+// 32 codes of one row to that row's words, as many as bits: 2 to 6, as those of 8 are copied.
+template <int kBits>
+void pack_part(const uint8_t* codes, uint8_t* out) noexcept {
   constexpr int kBase = base_bits(kBits);
   constexpr int kUpper = upper_bits(kBits);
-  constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;  // quads j, j + kVectors, … share
-  uint32_t quads[8];
-  std::memcpy(quads, codes, sizeof(quads));
-  for (int j = 0; j < kVectors; ++j) {
-    uint32_t word = 0;
-    for (int g = 0; j + g * kVectors < 8; ++g) {
-      word |= (quads[j + g * kVectors] & in_each_byte(kBase)) << (g * kBase);
-    }
-    out[j] = word;
-  }
-  for (int i = 0; i < kUpper; ++i) {  // as many vectors as bits
-    uint32_t word = 0;
-    for (int g = 0; i + g * kUpper < 8; ++g) {
-      word |= ((quads[i + g * kUpper] >> kBase) & in_each_byte(kUpper)) << (g * kUpper);
-    }
-    out[kVectors + i] = word;
-  }
+  pack_bits<kBase>(codes, 0, out);
+  if constexpr (kUpper > 0) pack_bits<kUpper>(codes, kBase, out + kBase * 4);
 }
 
-void pack_part(int bits, const uint8_t* codes, uint32_t* out) noexcept {
+template <int kBits>
+void pack_parts(const uint8_t* codes, int n, uint8_t* out) noexcept {
+  for (int part = 0; part < n; ++part) pack_part<kBits>(codes + part * 32, out + part * kBits * 4);
+}
+
+void pack_codes(int bits, const uint8_t* codes, int n_parts, uint8_t* out) noexcept {
   switch (bits) {
     case 2:
-      return pack_codes<2>(codes, out);
+      return pack_parts<2>(codes, n_parts, out);
     case 3:
-      return pack_codes<3>(codes, out);
+      return pack_parts<3>(codes, n_parts, out);
     case 4:
-      return pack_codes<4>(codes, out);
+      return pack_parts<4>(codes, n_parts, out);
     case 5:
-      return pack_codes<5>(codes, out);
-    case 6:
-      return pack_codes<6>(codes, out);
+      return pack_parts<5>(codes, n_parts, out);
     default:
-      return pack_codes<8>(codes, out);
+      return pack_parts<6>(codes, n_parts, out);
   }
 }
 
-// Scales and minima of one block of 256.
-void pack_runs(const quant::Traits& t, const quant::BlockParts& parts, int64_t r,
-               uint8_t* out) noexcept {
-  uint8_t* minima = out + minima_offset(t);
-  for (int run = 0; run < runs_of(t); ++run) {
-    const auto scale = static_cast<uint8_t>(parts.scales[run]);
-    uint8_t& paired = minima[run / 2 * 2 * kTileRows + r * 2 + run % 2];
-    if (packed_minima(t)) {
-      paired = static_cast<uint8_t>(scale | (parts.minima[run] << 4));
-      continue;
+// Scales and minima of the 16 rows of a block of 256, each row's side by side.
+struct Runs {
+  uint8_t scales[kTileRows][16];
+  uint8_t minima[kTileRows][16];  // with the scales in the low halves where they share a byte
+
+  void set(const quant::Traits& t, const quant::BlockParts& parts, int r) noexcept {
+    std::memcpy(scales[r], parts.scales, sizeof(scales[r]));
+    std::memcpy(minima[r], parts.minima, sizeof(minima[r]));
+    if (!packed_minima(t)) return;
+    for (int run = 0; run < 16; ++run) {
+      minima[r][run] = static_cast<uint8_t>(scales[r][run] | (minima[r][run] << 4));
     }
-    out[run * kTileRows + r] = scale;
-    if (t.minima) paired = parts.minima[run];
   }
-}
+
+  void pack(const quant::Traits& t, std::byte* out) const noexcept {
+    const int pairs = runs_of(t) / 2;
+    std::byte paired[8 * kPairBytes];
+    if (t.minima) {
+      transpose_halves(reinterpret_cast<const std::byte*>(minima), 16, kTileRows, 8, paired);
+      std::memcpy(out + minima_offset(t), paired, static_cast<size_t>(pairs) * kPairBytes);
+    }
+    if (packed_minima(t)) return;
+    transpose_halves(reinterpret_cast<const std::byte*>(scales), 16, kTileRows, 8, paired);
+    for (int pair = 0; pair < pairs; ++pair, out += kPairBytes) {
+      const std::byte* from = paired + static_cast<size_t>(pair) * kPairBytes;
+      for (int r = 0; r < kTileRows; ++r) {
+        out[r] = from[2 * r];
+        out[r + kTileRows] = from[2 * r + 1];
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kPairBytes = 2 * kTileRows;
+};
 
 // The files' blocks of 32 hold codes of 4 and 8 bits as tiles do, in their last bytes and after
 // scale and minimum; only codes of 8 bits have a sign.
@@ -112,21 +149,21 @@ void copy_block(const quant::Traits& t, size_t file_block, const Rows& rows,
 void unpack_block(const quant::Traits& t, const quant::Format& format, const Rows& rows,
                   const Places& to) noexcept {
   constexpr size_t kMostWords = 256 / 32 * 6;
-  uint32_t words[kTileRows][kMostWords];
-  quant::BlockParts parts;
+  uint8_t words[kTileRows][kMostWords * 4];
+  Runs runs = {};
+  quant::BlockParts parts = {};
   const int n_parts = t.block / 32;
   const std::byte* from = rows.at;
   for (int r = 0; r < rows.n; ++r, from += rows.stride) {
     format.unpack(from, parts);
     std::memcpy(to.d + r * 2, &parts.d, sizeof(parts.d));
     if (t.minima) std::memcpy(to.dmin + r * 2, &parts.dmin, sizeof(parts.dmin));
-    if (t.block == 256) pack_runs(t, parts, r, reinterpret_cast<uint8_t*>(to.block));
-    for (int part = 0; part < n_parts; ++part) {
-      pack_part(t.bits, parts.codes + part * 32, words[r] + part * t.bits);
-    }
+    if (t.block == 256) runs.set(t, parts, r);
+    pack_codes(t.bits, parts.codes, n_parts, words[r]);
   }
   transpose_words(reinterpret_cast<const std::byte*>(words), sizeof(words[0]), rows.n,
                   n_parts * t.bits, 0, to.block + codes_offset(t));
+  if (t.block == 256) runs.pack(t, to.block);
 }
 
 // Asks for the next tile's rows, which lie behind those of this one, while these are packed:
