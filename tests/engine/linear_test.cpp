@@ -518,6 +518,29 @@ TEST(Linear, TilesTakeAtMostFourPercentMoreThanTheFile) {
   }
 }
 
+// Tiles are packed into memory that held others: nothing of those may be left.
+TEST(Linear, APackedTileHasNoByteOfWhatWasThereBefore) {
+  std::vector<DType> types(std::begin(kFloatTypes), std::end(kFloatTypes));
+  for (const DType type : quant_types()) types.push_back(type);
+  for (const DType type : types) {
+    const int64_t block = dtype_info(type)->block_elements;
+    for (const int64_t rows : {3, 16, 21}) {
+      for (const int64_t blocks : {1, 3}) {
+        const TestMatrix w(type, rows, blocks * block, 1);
+        const size_t bytes = cpu::tile_bytes(type, w.cols);
+        Buffer tiles[2];
+        for (int i = 0; i < 2; ++i) {
+          tiles[i] = std::move(Buffer::allocate(system_allocator(), bytes)).value();
+          std::memset(tiles[i].data(), i == 0 ? 0 : 255, bytes);
+          cpu::pack_tile(type, w.bytes.data() + 1, rows, w.cols, (rows - 1) / 16, tiles[i].data());
+        }
+        ASSERT_EQ(std::memcmp(tiles[0].data(), tiles[1].data(), bytes), 0)
+            << dtype_name(type) << " rows " << rows;
+      }
+    }
+  }
+}
+
 TEST(Linear, ARepeatedProductAllocatesNothing) {
   const TestMatrix w(DType::kQ8_0, 640, 64, 1);
   CountingAllocator allocator;
