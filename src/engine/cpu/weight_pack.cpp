@@ -11,6 +11,8 @@
 namespace gen::engine::cpu {
 namespace {
 
+constexpr auto kRows = static_cast<size_t>(kTileRows);
+
 // Quads that one shift and one mask move together, as many as the bits that are taken.
 template <int kBits>
 struct LumpOf;
@@ -54,7 +56,7 @@ void pack_part(const uint8_t* codes, uint8_t* out) noexcept {
 
 template <int kBits>
 void pack_parts(const uint8_t* codes, int n, uint8_t* out) noexcept {
-  for (int part = 0; part < n; ++part) pack_part<kBits>(codes + part * 32, out + part * kBits * 4);
+  for (int part = 0; part < n; ++part, codes += 32, out += kBits * 4) pack_part<kBits>(codes, out);
 }
 
 void pack_codes(int bits, const uint8_t* codes, int n_parts, uint8_t* out) noexcept {
@@ -74,10 +76,10 @@ void pack_codes(int bits, const uint8_t* codes, int n_parts, uint8_t* out) noexc
 
 // Scales and minima of the 16 rows of a block of 256, each row's side by side.
 struct Runs {
-  uint8_t scales[kTileRows][16];
-  uint8_t minima[kTileRows][16];  // with the scales in the low halves where they share a byte
+  uint8_t scales[kRows][16];
+  uint8_t minima[kRows][16];  // with the scales in the low halves where they share a byte
 
-  void set(const quant::Traits& t, const quant::BlockParts& parts, int r) noexcept {
+  void set(const quant::Traits& t, const quant::BlockParts& parts, size_t r) noexcept {
     std::memcpy(scales[r], parts.scales, sizeof(scales[r]));
     std::memcpy(minima[r], parts.minima, sizeof(minima[r]));
     if (!packed_minima(t)) return;
@@ -90,22 +92,22 @@ struct Runs {
     const int pairs = runs_of(t) / 2;
     std::byte paired[8 * kPairBytes];
     if (t.minima) {
-      transpose_halves(reinterpret_cast<const std::byte*>(minima), 16, kTileRows, 8, paired);
+      transpose_halves(reinterpret_cast<const std::byte*>(minima), 16, kRows, 8, paired);
       std::memcpy(out + minima_offset(t), paired, static_cast<size_t>(pairs) * kPairBytes);
     }
     if (packed_minima(t)) return;
-    transpose_halves(reinterpret_cast<const std::byte*>(scales), 16, kTileRows, 8, paired);
+    transpose_halves(reinterpret_cast<const std::byte*>(scales), 16, kRows, 8, paired);
     for (int pair = 0; pair < pairs; ++pair, out += kPairBytes) {
       const std::byte* from = paired + static_cast<size_t>(pair) * kPairBytes;
-      for (int r = 0; r < kTileRows; ++r) {
+      for (size_t r = 0; r < kRows; ++r) {
         out[r] = from[2 * r];
-        out[r + kTileRows] = from[2 * r + 1];
+        out[r + kRows] = from[2 * r + 1];
       }
     }
   }
 
  private:
-  static constexpr size_t kPairBytes = 2 * kTileRows;
+  static constexpr size_t kPairBytes = 2 * kRows;
 };
 
 // The files' blocks of 32 hold codes of 4 and 8 bits as tiles do, in their last bytes and after
@@ -118,7 +120,7 @@ constexpr bool lies_as_in_tiles(const quant::Traits& t) noexcept {
 struct Rows {
   const std::byte* at;
   size_t stride;
-  int n;
+  size_t n;
 };
 
 // Where the 16 rows' parts of one block go.
@@ -130,31 +132,32 @@ struct Places {
 
 void gather_halves(const Rows& rows, size_t offset, std::byte* out) noexcept {
   const std::byte* from = rows.at + offset;
-  for (int r = 0; r < rows.n; ++r, from += rows.stride) std::memcpy(out + r * 2, from, 2);
+  for (size_t r = 0; r < rows.n; ++r, from += rows.stride) std::memcpy(out + r * 2, from, 2);
 }
 
 void copy_block(const quant::Traits& t, size_t file_block, const Rows& rows,
                 const Places& to) noexcept {
   if (t.scale == quant::ScaleKind::kE8M0) {
-    for (int r = 0; r < rows.n; ++r) to.d[r] = rows.at[static_cast<size_t>(r) * rows.stride];
+    for (size_t r = 0; r < rows.n; ++r) to.d[r] = rows.at[r * rows.stride];
   } else {
     gather_halves(rows, 0, to.d);
   }
   if (t.minima) gather_halves(rows, sizeof(uint16_t), to.dmin);
-  const size_t codes = file_block - static_cast<size_t>(t.bits) * sizeof(uint32_t);
-  transpose_words(rows.at + codes, rows.stride, rows.n, t.bits, t.bits == 8 ? 0x80808080u : 0,
+  const auto words = static_cast<size_t>(t.bits);
+  const size_t codes = file_block - words * sizeof(uint32_t);
+  transpose_words(rows.at + codes, rows.stride, rows.n, words, t.bits == 8 ? 0x80808080u : 0,
                   to.block);
 }
 
 void unpack_block(const quant::Traits& t, const quant::Format& format, const Rows& rows,
                   const Places& to) noexcept {
   constexpr size_t kMostWords = 256 / 32 * 6;
-  uint8_t words[kTileRows][kMostWords * 4];
+  uint8_t words[kRows][kMostWords * 4];
   Runs runs = {};
   quant::BlockParts parts = {};
   const int n_parts = t.block / 32;
   const std::byte* from = rows.at;
-  for (int r = 0; r < rows.n; ++r, from += rows.stride) {
+  for (size_t r = 0; r < rows.n; ++r, from += rows.stride) {
     format.unpack(from, parts);
     std::memcpy(to.d + r * 2, &parts.d, sizeof(parts.d));
     if (t.minima) std::memcpy(to.dmin + r * 2, &parts.dmin, sizeof(parts.dmin));
@@ -162,7 +165,7 @@ void unpack_block(const quant::Traits& t, const quant::Format& format, const Row
     pack_codes(t.bits, parts.codes, n_parts, words[r]);
   }
   transpose_words(reinterpret_cast<const std::byte*>(words), sizeof(words[0]), rows.n,
-                  n_parts * t.bits, 0, to.block + codes_offset(t));
+                  static_cast<size_t>(n_parts * t.bits), 0, to.block + codes_offset(t));
   if (t.block == 256) runs.pack(t, to.block);
 }
 
@@ -186,19 +189,19 @@ class NextTile {
 };
 
 // Columns are taken in steps, so that lines of `out` are written while they are near.
-void pack_floats(Rows rows, int64_t cols, size_t size, NextTile next, std::byte* out) noexcept {
-  constexpr int64_t kStep = 32;
-  for (int64_t c = 0; c < cols; c += kStep) {
-    const int64_t n = std::min(kStep, cols - c);
-    const size_t bytes = static_cast<size_t>(n) * size;
-    next.ask_for(bytes * kTileRows);
+void pack_floats(Rows rows, size_t cols, size_t size, NextTile next, std::byte* out) noexcept {
+  constexpr size_t kStep = 32;
+  for (size_t c = 0; c < cols; c += kStep) {
+    const size_t n = std::min(kStep, cols - c);
+    const size_t bytes = n * size;
+    next.ask_for(bytes * kRows);
     if (size == sizeof(float)) {
-      transpose_words(rows.at, rows.stride, rows.n, static_cast<int>(n), 0, out);
+      transpose_words(rows.at, rows.stride, rows.n, n, 0, out);
     } else {
       transpose_halves(rows.at, rows.stride, rows.n, n, out);
     }
     rows.at += bytes;
-    out += bytes * kTileRows;
+    out += bytes * kRows;
   }
 }
 
@@ -207,7 +210,7 @@ void pack_blocks(const quant::Traits& t, const quant::Format& format, Rows rows,
   const size_t file_block = dtype_info(t.type)->block_bytes;
   Places to = {out, out + dmin_offset(t, cols), out + blocks_offset(t, cols)};
   for (int64_t b = 0; b < cols / t.block; ++b) {
-    next.ask_for(file_block * kTileRows);
+    next.ask_for(file_block * kRows);
     if (lies_as_in_tiles(t)) {
       copy_block(t, file_block, rows, to);
     } else {
@@ -221,10 +224,10 @@ void pack_blocks(const quant::Traits& t, const quant::Format& format, Rows rows,
 }
 
 // Padding, between sections and for rows beyond the matrix, is zeros.
-void clear_padding(DType type, int64_t cols, int valid, std::byte* out) noexcept {
+void clear_padding(DType type, int64_t cols, size_t valid, std::byte* out) noexcept {
   const size_t bytes = tile_bytes(type, cols);
   const quant::Traits* t = quant::find_traits(type);
-  if (valid < kTileRows) {
+  if (valid < kRows) {
     std::memset(out, 0, bytes);
   } else if (t == nullptr) {
     if (bytes >= 64) std::memset(out + bytes - 64, 0, 64);
@@ -242,15 +245,15 @@ void pack_tile(DType type, const std::byte* source, int64_t rows, int64_t cols, 
                std::byte* out) noexcept {
   uint64_t row_bytes = 0;
   if (!dtype_row_bytes(type, static_cast<uint64_t>(cols), &row_bytes)) return;
+  const auto left = static_cast<size_t>(rows - tile * kTileRows);
   const Rows here = {source + static_cast<size_t>(tile * kTileRows) * row_bytes, row_bytes,
-                     static_cast<int>(std::min(kTileRows, rows - tile * kTileRows))};
-  const std::byte* end = here.at + static_cast<size_t>(here.n) * row_bytes;
-  const NextTile next(
-      end, static_cast<size_t>(std::min(kTileRows, rows - tile * kTileRows - here.n)) * row_bytes);
+                     std::min(kRows, left)};
+  const NextTile next(here.at + here.n * row_bytes, std::min(kRows, left - here.n) * row_bytes);
   clear_padding(type, cols, here.n, out);
-  if (type == DType::kF32) return pack_floats(here, cols, sizeof(float), next, out);
+  if (type == DType::kF32)
+    return pack_floats(here, static_cast<size_t>(cols), sizeof(float), next, out);
   if (type == DType::kF16 || type == DType::kBF16) {
-    return pack_floats(here, cols, sizeof(uint16_t), next, out);
+    return pack_floats(here, static_cast<size_t>(cols), sizeof(uint16_t), next, out);
   }
   const quant::Traits* traits = quant::find_traits(type);
   const quant::Format* format = quant::find_format(type);

@@ -14,7 +14,7 @@ using Halves = uint16_t __attribute__((vector_size(16)));
 using Words = uint32_t __attribute__((vector_size(16)));
 using Longs = uint64_t __attribute__((vector_size(16)));
 
-constexpr int kRows = 16;
+constexpr size_t kRows = 16;
 
 Words load(const std::byte* from) noexcept {
   Words v;
@@ -82,42 +82,40 @@ inline void square_of_halves(const std::byte* from, size_t row_bytes, std::byte*
 
 }  // namespace
 
-void transpose_words(const std::byte* from, size_t row_bytes, int rows, int n_words, uint32_t flip,
-                     std::byte* out) noexcept {
+void transpose_words(const std::byte* from, size_t row_bytes, size_t rows, size_t n_words,
+                     uint32_t flip, std::byte* out) noexcept {
   const Words flips = {flip, flip, flip, flip};
-  int done = 0;
+  size_t done = 0;
   if (rows == kRows) {
     for (; done + 4 <= n_words; done += 4) {
-      for (int r = 0; r < kRows; r += 4) {
-        square_of_words(from + static_cast<size_t>(r) * row_bytes + done * 4, row_bytes, flips,
-                        out + done * 64 + r * 4);
+      for (size_t r = 0; r < kRows; r += 4) {
+        square_of_words(from + r * row_bytes + done * 4, row_bytes, flips, out + done * 64 + r * 4);
       }
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int w = done; w < n_words; ++w) {
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t w = done; w < n_words; ++w) {
       uint32_t word = 0;
-      std::memcpy(&word, from + static_cast<size_t>(r) * row_bytes + w * 4, sizeof(word));
+      std::memcpy(&word, from + r * row_bytes + w * 4, sizeof(word));
       word ^= flip;
       std::memcpy(out + w * 64 + r * 4, &word, sizeof(word));
     }
   }
 }
 
-void transpose_halves(const std::byte* from, size_t row_bytes, int rows, int64_t n,
+void transpose_halves(const std::byte* from, size_t row_bytes, size_t rows, size_t n,
                       std::byte* out) noexcept {
-  int64_t done = 0;
+  size_t done = 0;
   if (rows == kRows) {
     for (; done + 8 <= n; done += 8) {
-      for (int r = 0; r < kRows; r += 8) {
-        square_of_halves(from + static_cast<size_t>(r) * row_bytes + done * 2, row_bytes,
-                         out + done * 32 + r * 2);
+      for (size_t r = 0; r < kRows; r += 8) {
+        square_of_halves(from + r * row_bytes + done * 2, row_bytes, out + done * 32 + r * 2);
       }
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int64_t c = done; c < n; ++c) {
-      std::memcpy(out + c * 32 + r * 2, from + static_cast<size_t>(r) * row_bytes + c * 2, 2);
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = done; c < n; ++c) {
+      std::memcpy(out + c * 32 + r * 2, from + r * row_bytes + c * 2, 2);
     }
   }
 }
