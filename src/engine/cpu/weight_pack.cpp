@@ -51,12 +51,13 @@ void pack_part(const uint8_t* codes, uint8_t* out) noexcept {
   constexpr int kBase = base_bits(kBits);
   constexpr int kUpper = upper_bits(kBits);
   pack_bits<kBase>(codes, 0, out);
-  if constexpr (kUpper > 0) pack_bits<kUpper>(codes, kBase, out + kBase * 4);
+  if constexpr (kUpper > 0) pack_bits<kUpper>(codes, kBase, out + static_cast<size_t>(kBase) * 4);
 }
 
 template <int kBits>
 void pack_parts(const uint8_t* codes, int n, uint8_t* out) noexcept {
-  for (int part = 0; part < n; ++part, codes += 32, out += kBits * 4) pack_part<kBits>(codes, out);
+  for (int part = 0; part < n; ++part, codes += 32, out += static_cast<size_t>(kBits) * 4)
+    pack_part<kBits>(codes, out);
 }
 
 void pack_codes(int bits, const uint8_t* codes, int n_parts, uint8_t* out) noexcept {
@@ -151,11 +152,12 @@ void copy_block(const quant::Traits& t, size_t file_block, const Rows& rows,
 
 void unpack_block(const quant::Traits& t, const quant::Format& format, const Rows& rows,
                   const Places& to) noexcept {
-  constexpr size_t kMostWords = 256 / 32 * 6;
-  uint8_t words[kRows][kMostWords * 4];
+  constexpr size_t kMostWords = size_t{256} / 32 * 6;
+  uint8_t words[kRows][kMostWords * sizeof(uint32_t)];
   Runs runs = {};
   quant::BlockParts parts = {};
   const int n_parts = t.block / 32;
+  const auto n_words = static_cast<size_t>(n_parts) * static_cast<size_t>(t.bits);
   const std::byte* from = rows.at;
   for (size_t r = 0; r < rows.n; ++r, from += rows.stride) {
     format.unpack(from, parts);
@@ -164,8 +166,8 @@ void unpack_block(const quant::Traits& t, const quant::Format& format, const Row
     if (t.block == 256) runs.set(t, parts, r);
     pack_codes(t.bits, parts.codes, n_parts, words[r]);
   }
-  transpose_words(reinterpret_cast<const std::byte*>(words), sizeof(words[0]), rows.n,
-                  static_cast<size_t>(n_parts * t.bits), 0, to.block + codes_offset(t));
+  transpose_words(reinterpret_cast<const std::byte*>(words), sizeof(words[0]), rows.n, n_words, 0,
+                  to.block + codes_offset(t));
   if (t.block == 256) runs.pack(t, to.block);
 }
 
