@@ -3,7 +3,8 @@
 // solve the two-by-two least squares for slope and offset; from several first slopes, and the best
 // is kept. Without minima it tries scales around those that put the extreme on an end of the levels
 // and keeps the least-squares scale of the best rounding. With fewer than six bits all weights
-// count alike: counting larger ones more made the story model's perplexity worse. See k_fit.h.
+// count alike: counting larger ones more made the story model's perplexity worse with all types of
+// fewer than five. See k_fit.h.
 #include "quant/k_fit.h"
 
 #include <algorithm>
