@@ -2,14 +2,15 @@
 // The fits. With minima it alternates: given a slope, round the weights; given the rounded weights,
 // solve the two-by-two least squares for slope and offset; from several first slopes, and the best
 // is kept. Without minima it tries scales around those that put the extreme on an end of the levels
-// and keeps the least-squares scale of the best rounding. All weights count alike: counting larger
-// ones more made the story model's perplexity worse with all types of fewer than five bits. See
-// k_fit.h.
+// and keeps the least-squares scale of the best rounding. With fewer than six bits all weights
+// count alike: counting larger ones more made the story model's perplexity worse with all types of
+// fewer than five. See k_fit.h.
 #include "quant/k_fit.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "quant/decode.h"
 #include "quant/rounding.h"
@@ -211,15 +212,23 @@ struct Gain {
   float gain = -1.0F;
 };
 
-template <typename SomeLevels>
-Gain gain_of(const SomeLevels& levels, const float* x, int n, float inverse) {
+// The share of a weight in the error: all alike, or by the square of its size, in units of 1 /
+// unit.
+template <bool kBySize>
+float share_of(float x, float unit) {
+  return kBySize ? (x * unit) * (x * unit) : 1.0F;
+}
+
+template <bool kBySize, typename SomeLevels>
+Gain gain_of(const SomeLevels& levels, const float* x, int n, float inverse, float unit) {
   float qx_lanes[kLanes] = {};
   float qq_lanes[kLanes] = {};
   for (int i = 0; i < n; i += kLanes) {
     for (int j = 0; j < kLanes; ++j) {
       const float q = levels.round(x[i + j] * inverse);
-      qx_lanes[j] += q * x[i + j];
-      qq_lanes[j] += q * q;
+      const float share = share_of<kBySize>(x[i + j], unit);
+      qx_lanes[j] += share * q * x[i + j];
+      qq_lanes[j] += share * q * q;
     }
   }
   float sum_qx = 0.0F;
@@ -233,7 +242,7 @@ Gain gain_of(const SomeLevels& levels, const float* x, int n, float inverse) {
   return {sum_qx / sum_qq, sum_qx * (sum_qx / sum_qq)};
 }
 
-template <typename SomeLevels>
+template <bool kBySize, typename SomeLevels>
 float best_scale(const SomeLevels& levels, const Traits& traits, const float* x, int n) {
   const float extreme = extreme_of(x, n);
   if (extreme == 0.0F) return 0.0F;
@@ -242,11 +251,54 @@ float best_scale(const SomeLevels& levels, const Traits& traits, const float* x,
   for (const int end : ends) {
     for (int step = -9; step <= 9; ++step) {
       const float level = static_cast<float>(end) * (1.0F + 0.01F * static_cast<float>(step));
-      const Gain gain = gain_of(levels, x, n, inverse_or_zero(extreme / level));
+      const Gain gain = gain_of<kBySize>(levels, x, n, inverse_or_zero(extreme / level),
+                                         inverse_or_zero(extreme));
       if (gain.gain > best.gain) best = gain;
     }
   }
   return best.gain > 0.0F ? best.scale : extreme / static_cast<float>(ends[0]);
+}
+
+// Where codes are fine enough, the large weights, which cannot hide in the rounding, count more.
+constexpr bool by_size(const Traits& traits) { return traits.bits >= 6; }
+
+// The squared error of a run of n weights rounded with `scale`, in units of 1 / unit.
+template <bool kBySize, typename SomeLevels>
+float error_with_scale(const SomeLevels& levels, const float* x, int n, float scale, float unit) {
+  const float inverse = inverse_or_zero(scale);
+  float lanes[kLanes] = {};
+  for (int i = 0; i < n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      const float miss = (levels.round(x[i + j] * inverse) * scale - x[i + j]) * unit;
+      lanes[j] += share_of<kBySize>(x[i + j], unit) * miss * miss;
+    }
+  }
+  float sum = 0.0F;
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+// The scale of a run in units of d: the one nearest to `wanted`, or one beside it that rounds
+// better.
+int round_scale(const Traits& traits, int top, const float* x, float d, float wanted) {
+  const int near = round_within(wanted * inverse_or_zero(d), -top, top - 1);
+  const float unit = inverse_or_zero(extreme_of(x, traits.run));
+  return with_levels(traits, [&](const auto& levels) {
+    int best = near;
+    float least = std::numeric_limits<float>::infinity();
+    for (const int scale : {near, near - 1, near + 1}) {
+      if (scale < -top || scale > top - 1) continue;
+      const float used = d * static_cast<float>(scale);
+      const float error = by_size(traits)
+                              ? error_with_scale<true>(levels, x, traits.run, used, unit)
+                              : error_with_scale<false>(levels, x, traits.run, used, unit);
+      if (error < least) {
+        least = error;
+        best = scale;
+      }
+    }
+    return best;
+  });
 }
 
 }  // namespace
@@ -256,7 +308,10 @@ uint8_t nearest_code(const Traits& traits, float level) noexcept {
 }
 
 float fit_scale(const Traits& traits, const float* x, int n) {
-  return with_levels(traits, [&](const auto& levels) { return best_scale(levels, traits, x, n); });
+  return with_levels(traits, [&](const auto& levels) {
+    return by_size(traits) ? best_scale<true>(levels, traits, x, n)
+                           : best_scale<false>(levels, traits, x, n);
+  });
 }
 
 void fit_with_minima(const Traits& traits, int top, const float* x, BlockParts& parts) {
@@ -313,7 +368,7 @@ void fit_signed(const Traits& traits, int top, const float* x, BlockParts& parts
   parts.d = scale_to_f16(extreme / static_cast<float>(-top));
   const float d = f16_to_f32(parts.d);
   for (int s = 0; s < runs; ++s) {
-    const int scale = round_within(scales[s] * inverse_or_zero(d), -top, top - 1);
+    const int scale = round_scale(traits, top, x + s * traits.run, d, scales[s]);
     parts.scales[s] = static_cast<int8_t>(scale);
     const float inverse = inverse_or_zero(d * static_cast<float>(scale));
     for (int i = s * traits.run; i < (s + 1) * traits.run; ++i) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -64,7 +65,8 @@ inline std::vector<float> random_floats(uint64_t seed, int64_t n, float size = 1
   return x;
 }
 
-/// A matrix as in a file, starting at an odd address, and its values.
+/// A matrix as in a file, starting at an odd address, and its values. Encoding is slow, so large
+/// quantised ones repeat their blocks; by a prime number of them, so that rows nearby differ.
 struct TestMatrix {
   DType type;
   int64_t rows;
@@ -74,14 +76,31 @@ struct TestMatrix {
 
   TestMatrix(DType type_in, int64_t rows_in, int64_t cols_in, uint64_t seed)
       : type(type_in), rows(rows_in), cols(cols_in) {
-    const std::vector<float> x = random_floats(seed, rows * cols, 0.3F);
+    constexpr int64_t kDifferentBlocks = 61;
+    const int64_t block = dtype_info(type)->block_elements;
+    const int64_t encoded =
+        block == 1 ? rows * cols : std::min(rows * cols, kDifferentBlocks * block);
+    const std::vector<float> x = random_floats(seed, encoded, 0.3F);
     uint64_t row_bytes = 0;
+    uint64_t encoded_bytes = 0;
     EXPECT_TRUE(dtype_row_bytes(type, static_cast<uint64_t>(cols), &row_bytes));
+    EXPECT_TRUE(dtype_row_bytes(type, static_cast<uint64_t>(encoded), &encoded_bytes));
     bytes.resize(row_bytes * static_cast<uint64_t>(rows) + 1);
-    values.resize(x.size());
+    values.resize(static_cast<size_t>(rows * cols));
     const quant::Format* format = quant::find_format(type);
-    format->encode(x.data(), bytes.data() + 1, rows * cols);
+    format->encode(x.data(), bytes.data() + 1, encoded);
+    for (size_t i = encoded_bytes + 1; i < bytes.size(); ++i) bytes[i] = bytes[i - encoded_bytes];
     format->decode(bytes.data() + 1, values.data(), rows * cols);
+  }
+
+  /// The largest magnitude of `values`, which a test may have changed until it first asks.
+  [[nodiscard]] double largest() const {
+    if (largest_ < 0.0) {
+      for (const float value : values) {
+        largest_ = std::max(largest_, std::fabs(static_cast<double>(value)));
+      }
+    }
+    return largest_;
   }
 
   [[nodiscard]] WeightSource source(const char* name = "w") const {
@@ -93,6 +112,9 @@ struct TestMatrix {
     s.data = std::span<const std::byte>(bytes).subspan(1);
     return s;
   }
+
+ private:
+  mutable double largest_ = -1.0;
 };
 
 inline std::unique_ptr<Weight> prepare(Engine& engine, WeightRole role,

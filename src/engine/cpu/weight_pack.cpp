@@ -5,115 +5,249 @@
 #include <cstring>
 
 #include "engine/cpu/weight_layout.h"
+#include "engine/cpu/weight_transpose.h"
 #include "quant/format.h"
 
 namespace gen::engine::cpu {
 namespace {
 
-// kTogether columns of a row lie together. Eight columns at a time, so that lines of `out` are
-// written while they are near.
-template <typename T, int64_t kTogether>
-void pack_plain(const std::byte* rows, size_t row_bytes, int64_t valid, int64_t cols,
-                std::byte* out) noexcept {
-  constexpr int64_t kStep = 8;
-  T* to = reinterpret_cast<T*>(out);
-  for (int64_t first = 0; first < cols; first += kStep) {
-    const int64_t end = std::min(first + kStep, cols);
-    for (int64_t r = 0; r < valid; ++r) {
-      const std::byte* from = rows + static_cast<size_t>(r) * row_bytes;
-      for (int64_t c = first; c < end; ++c) {
-        const int64_t group = c / kTogether * kTogether;
-        std::memcpy(&to[group * kTileRows + r * kTogether + c % kTogether],
-                    from + static_cast<size_t>(c) * sizeof(T), sizeof(T));
+constexpr auto kRows = static_cast<size_t>(kTileRows);
+
+// Quads that one shift and one mask move together, as many as the bits that are taken.
+template <int kBits>
+struct LumpOf;
+template <>
+struct LumpOf<1> {
+  using Type = uint32_t;
+};
+template <>
+struct LumpOf<2> {
+  using Type = uint64_t;
+};
+template <>
+struct LumpOf<4> {
+  using Type = uint32_t __attribute__((vector_size(16)));
+};
+
+// kBits of each of 32 codes, from bit `shift` on: quads j, j + kBits, … share word j of `out`, the
+// first of them in the lowest bits.
+template <int kBits>
+void pack_bits(const uint8_t* codes, int shift, uint8_t* out) noexcept {
+  using Lump = typename LumpOf<kBits>::Type;
+  Lump mask;
+  std::memset(&mask, (1 << kBits) - 1, sizeof(mask));
+  Lump sum = {};
+  for (int g = 0; g < 8 / kBits; ++g, codes += sizeof(Lump)) {
+    Lump lump;
+    std::memcpy(&lump, codes, sizeof(lump));
+    sum |= ((lump >> shift) & mask) << (g * kBits);
+  }
+  std::memcpy(out, &sum, sizeof(sum));
+}
+
+// 32 codes of one row to that row's words, as many as bits: 2 to 6, as those of 8 are copied.
+template <int kBits>
+void pack_part(const uint8_t* codes, uint8_t* out) noexcept {
+  constexpr int kBase = base_bits(kBits);
+  constexpr int kUpper = upper_bits(kBits);
+  pack_bits<kBase>(codes, 0, out);
+  if constexpr (kUpper > 0) pack_bits<kUpper>(codes, kBase, out + static_cast<size_t>(kBase) * 4);
+}
+
+template <int kBits>
+void pack_parts(const uint8_t* codes, int n, uint8_t* out) noexcept {
+  for (int part = 0; part < n; ++part, codes += 32, out += static_cast<size_t>(kBits) * 4)
+    pack_part<kBits>(codes, out);
+}
+
+void pack_codes(int bits, const uint8_t* codes, int n_parts, uint8_t* out) noexcept {
+  switch (bits) {
+    case 2:
+      return pack_parts<2>(codes, n_parts, out);
+    case 3:
+      return pack_parts<3>(codes, n_parts, out);
+    case 4:
+      return pack_parts<4>(codes, n_parts, out);
+    case 5:
+      return pack_parts<5>(codes, n_parts, out);
+    default:
+      return pack_parts<6>(codes, n_parts, out);
+  }
+}
+
+// Scales and minima of the 16 rows of a block of 256, each row's side by side.
+struct Runs {
+  uint8_t scales[kRows][16];
+  uint8_t minima[kRows][16];  // with the scales in the low halves where they share a byte
+
+  void set(const quant::Traits& t, const quant::BlockParts& parts, size_t r) noexcept {
+    std::memcpy(scales[r], parts.scales, sizeof(scales[r]));
+    std::memcpy(minima[r], parts.minima, sizeof(minima[r]));
+    if (!packed_minima(t)) return;
+    for (int run = 0; run < 16; ++run) {
+      minima[r][run] = static_cast<uint8_t>(scales[r][run] | (minima[r][run] << 4));
+    }
+  }
+
+  void pack(const quant::Traits& t, std::byte* out) const noexcept {
+    const int pairs = runs_of(t) / 2;
+    std::byte paired[8 * kPairBytes];
+    if (t.minima) {
+      transpose_halves(reinterpret_cast<const std::byte*>(minima), 16, kRows, 8, paired);
+      std::memcpy(out + minima_offset(t), paired, static_cast<size_t>(pairs) * kPairBytes);
+    }
+    if (packed_minima(t)) return;
+    transpose_halves(reinterpret_cast<const std::byte*>(scales), 16, kRows, 8, paired);
+    for (int pair = 0; pair < pairs; ++pair, out += kPairBytes) {
+      const std::byte* from = paired + static_cast<size_t>(pair) * kPairBytes;
+      for (size_t r = 0; r < kRows; ++r) {
+        out[r] = from[2 * r];
+        out[r + kRows] = from[2 * r + 1];
       }
     }
   }
+
+ private:
+  static constexpr size_t kPairBytes = 2 * kRows;
+};
+
+// The files' blocks of 32 hold codes of 4 and 8 bits as tiles do, in their last bytes and after
+// scale and minimum; only codes of 8 bits have a sign.
+constexpr bool lies_as_in_tiles(const quant::Traits& t) noexcept {
+  return t.block == 32 && (t.bits == 4 || t.bits == 8);
 }
 
-// The same bits in each byte of a word.
-constexpr uint32_t in_each_byte(int bits) noexcept { return 0x01010101u * ((1u << bits) - 1); }
+// The rows of a tile, from the columns at hand on.
+struct Rows {
+  const std::byte* at;
+  size_t stride;
+  size_t n;
+};
 
-// 32 codes of one row, as eight words of four, into that row's words of the vectors at `out`.
-template <int kBits>
-void pack_codes(const uint8_t* codes, uint8_t* out) noexcept {
-  constexpr int kBase = base_bits(kBits);
-  constexpr int kUpper = upper_bits(kBits);
-  constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;  // quads j, j + kVectors, … share
-  uint32_t quads[8];
-  std::memcpy(quads, codes, sizeof(quads));
-  const auto store = [&](int vector, uint32_t word) {
-    std::memcpy(out + vector * kQuadBytes, &word, sizeof(word));
-  };
-  for (int j = 0; j < kVectors; ++j) {
-    uint32_t word = 0;
-    for (int g = 0; j + g * kVectors < 8; ++g) {
-      word |= (quads[j + g * kVectors] & in_each_byte(kBase)) << (g * kBase);
-    }
-    store(j, word);
-  }
-  for (int i = 0; i < kUpper; ++i) {  // as many vectors as bits
-    uint32_t word = 0;
-    for (int g = 0; i + g * kUpper < 8; ++g) {
-      word |= ((quads[i + g * kUpper] >> kBase) & in_each_byte(kUpper)) << (g * kUpper);
-    }
-    store(kVectors + i, word);
-  }
+// Where the 16 rows' parts of one block go.
+struct Places {
+  std::byte* d;
+  std::byte* dmin;
+  std::byte* block;
+};
+
+void gather_halves(const Rows& rows, size_t offset, std::byte* out) noexcept {
+  const std::byte* from = rows.at + offset;
+  for (size_t r = 0; r < rows.n; ++r, from += rows.stride) std::memcpy(out + r * 2, from, 2);
 }
 
-void pack_part(int bits, const uint8_t* codes, uint8_t* out) noexcept {
-  switch (bits) {
-    case 2:
-      return pack_codes<2>(codes, out);
-    case 3:
-      return pack_codes<3>(codes, out);
-    case 4:
-      return pack_codes<4>(codes, out);
-    case 5:
-      return pack_codes<5>(codes, out);
-    case 6:
-      return pack_codes<6>(codes, out);
-    default:
-      return pack_codes<8>(codes, out);
+void copy_block(const quant::Traits& t, size_t file_block, const Rows& rows,
+                const Places& to) noexcept {
+  if (t.scale == quant::ScaleKind::kE8M0) {
+    for (size_t r = 0; r < rows.n; ++r) to.d[r] = rows.at[r * rows.stride];
+  } else {
+    gather_halves(rows, 0, to.d);
   }
+  if (t.minima) gather_halves(rows, sizeof(uint16_t), to.dmin);
+  const auto words = static_cast<size_t>(t.bits);
+  const size_t codes = file_block - words * sizeof(uint32_t);
+  transpose_words(rows.at + codes, rows.stride, rows.n, words, t.bits == 8 ? 0x80808080u : 0,
+                  to.block);
 }
 
-// Scales and minima of one block of 256.
-void pack_runs(const quant::Traits& t, const quant::BlockParts& parts, int64_t r,
-               uint8_t* out) noexcept {
-  uint8_t* minima = out + minima_offset(t);
-  for (int run = 0; run < runs_of(t); ++run) {
-    const auto scale = static_cast<uint8_t>(parts.scales[run]);
-    uint8_t& paired = minima[run / 2 * 2 * kTileRows + r * 2 + run % 2];
-    if (packed_minima(t)) {
-      paired = static_cast<uint8_t>(scale | (parts.minima[run] << 4));
-      continue;
-    }
-    out[run * kTileRows + r] = scale;
-    if (t.minima) paired = parts.minima[run];
+void unpack_block(const quant::Traits& t, const quant::Format& format, const Rows& rows,
+                  const Places& to) noexcept {
+  constexpr size_t kMostWords = size_t{256} / 32 * 6;
+  uint8_t words[kRows][kMostWords * sizeof(uint32_t)];
+  Runs runs = {};
+  quant::BlockParts parts = {};
+  const int n_parts = t.block / 32;
+  const auto n_words = static_cast<size_t>(n_parts) * static_cast<size_t>(t.bits);
+  const std::byte* from = rows.at;
+  for (size_t r = 0; r < rows.n; ++r, from += rows.stride) {
+    format.unpack(from, parts);
+    std::memcpy(to.d + r * 2, &parts.d, sizeof(parts.d));
+    if (t.minima) std::memcpy(to.dmin + r * 2, &parts.dmin, sizeof(parts.dmin));
+    if (t.block == 256) runs.set(t, parts, r);
+    pack_codes(t.bits, parts.codes, n_parts, words[r]);
   }
+  transpose_words(reinterpret_cast<const std::byte*>(words), sizeof(words[0]), rows.n, n_words, 0,
+                  to.block + codes_offset(t));
+  if (t.block == 256) runs.pack(t, to.block);
 }
 
-void pack_row(const quant::Traits& t, const quant::Format& format, const std::byte* row, int64_t r,
-              int64_t cols, std::byte* out) noexcept {
-  const size_t file_block = dtype_info(t.type)->block_bytes;
-  auto* d = reinterpret_cast<uint16_t*>(out);
-  auto* exponents = reinterpret_cast<uint8_t*>(out);
-  auto* dmin = reinterpret_cast<uint16_t*>(out + dmin_offset(t, cols));
-  auto* to = reinterpret_cast<uint8_t*>(out + blocks_offset(t, cols));
-  quant::BlockParts parts;
-  for (int64_t b = 0; b < cols / t.block; ++b, row += file_block, to += block_bytes(t)) {
-    format.unpack(row, parts);
-    const int64_t at = b * kTileRows + r;
-    if (t.scale == quant::ScaleKind::kE8M0) {
-      exponents[at] = static_cast<uint8_t>(parts.d);
+// Asks for the next tile's rows, which lie behind those of this one, while these are packed:
+// sixteen rows read side by side are more places than processors follow by themselves.
+class NextTile {
+ public:
+  NextTile(const std::byte* begin, size_t bytes) noexcept : at_(begin), left_(bytes) {}
+
+  void ask_for(size_t bytes) noexcept {
+    bytes = std::min(bytes, left_);
+    for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at_ + i);
+    at_ += bytes;
+    left_ -= bytes;
+  }
+
+ private:
+  static constexpr size_t kLine = 64;
+  const std::byte* at_;
+  size_t left_;
+};
+
+// Columns are taken in steps, so that lines of `out` are written while they are near.
+void pack_floats(Rows rows, size_t cols, size_t size, NextTile next, std::byte* out) noexcept {
+  constexpr size_t kStep = 32;
+  for (size_t c = 0; c < cols; c += kStep) {
+    const size_t n = std::min(kStep, cols - c);
+    const size_t bytes = n * size;
+    next.ask_for(bytes * kRows);
+    if (size == sizeof(float)) {
+      transpose_words(rows.at, rows.stride, rows.n, n, 0, out);
     } else {
-      d[at] = parts.d;
+      transpose_halves(rows.at, rows.stride, rows.n, n, out);
     }
-    if (t.minima) dmin[at] = parts.dmin;
-    if (t.block == 256) pack_runs(t, parts, r, to);
-    for (int part = 0; part < t.block / 32; ++part) {
-      uint8_t* codes = to + codes_offset(t) + static_cast<size_t>(part) * part_bytes(t);
-      pack_part(t.bits, parts.codes + part * 32, codes + r * 4);
+    rows.at += bytes;
+    out += bytes * kRows;
+  }
+}
+
+// Two columns of a row lie together, as words; what belongs to a last, single column is half of one.
+void pack_pairs(const Rows& rows, size_t cols, NextTile next, std::byte* out) noexcept {
+  const size_t pairs = cols / 2;
+  pack_floats(rows, pairs, sizeof(uint32_t), next, out);
+  if (cols % 2 == 0) return;
+  for (size_t r = 0; r < rows.n; ++r) {
+    std::memcpy(out + (pairs * kRows + r) * sizeof(uint32_t),
+                rows.at + r * rows.stride + pairs * sizeof(uint32_t), sizeof(uint16_t));
+  }
+}
+
+void pack_blocks(const quant::Traits& t, const quant::Format& format, Rows rows, int64_t cols,
+                 NextTile next, std::byte* out) noexcept {
+  const size_t file_block = dtype_info(t.type)->block_bytes;
+  Places to = {out, out + dmin_offset(t, cols), out + blocks_offset(t, cols)};
+  for (int64_t b = 0; b < cols / t.block; ++b) {
+    next.ask_for(file_block * kRows);
+    if (lies_as_in_tiles(t)) {
+      copy_block(t, file_block, rows, to);
+    } else {
+      unpack_block(t, format, rows, to);
+    }
+    rows.at += file_block;
+    to.d += scale_bytes(t);
+    to.dmin += scale_bytes(t);
+    to.block += block_bytes(t);
+  }
+}
+
+// Padding, between sections and for rows beyond the matrix, is zeros.
+void clear_padding(DType type, int64_t cols, size_t valid, std::byte* out) noexcept {
+  const size_t bytes = tile_bytes(type, cols);
+  const quant::Traits* t = quant::find_traits(type);
+  if (valid < kRows) {
+    std::memset(out, 0, bytes);
+  } else if (t == nullptr) {
+    if (bytes >= 64) std::memset(out + bytes - 64, 0, 64);
+  } else {
+    // Each section of scales ends less than 64 bytes before the next.
+    for (size_t end : {dmin_offset(*t, cols), blocks_offset(*t, cols)}) {
+      std::memset(out + end - 64, 0, 64);
     }
   }
 }
@@ -124,19 +258,19 @@ void pack_tile(DType type, const std::byte* source, int64_t rows, int64_t cols, 
                std::byte* out) noexcept {
   uint64_t row_bytes = 0;
   if (!dtype_row_bytes(type, static_cast<uint64_t>(cols), &row_bytes)) return;
-  const std::byte* first = source + static_cast<size_t>(tile * kTileRows) * row_bytes;
-  const int64_t valid = std::min(kTileRows, rows - tile * kTileRows);
-  // Padding, between sections and for rows beyond the matrix, is zeros.
-  std::memset(out, 0, tile_bytes(type, cols));
-  if (type == DType::kF32) return pack_plain<uint32_t, 1>(first, row_bytes, valid, cols, out);
-  if (type == DType::kF16) return pack_plain<uint16_t, 1>(first, row_bytes, valid, cols, out);
-  if (type == DType::kBF16) return pack_plain<uint16_t, 2>(first, row_bytes, valid, cols, out);
+  const auto left = static_cast<size_t>(rows - tile * kTileRows);
+  const Rows here = {source + static_cast<size_t>(tile * kTileRows) * row_bytes, row_bytes,
+                     std::min(kRows, left)};
+  const NextTile next(here.at + here.n * row_bytes, std::min(kRows, left - here.n) * row_bytes);
+  clear_padding(type, cols, here.n, out);
+  const auto n_cols = static_cast<size_t>(cols);
+  if (type == DType::kF32) return pack_floats(here, n_cols, sizeof(float), next, out);
+  if (type == DType::kF16) return pack_floats(here, n_cols, sizeof(uint16_t), next, out);
+  if (type == DType::kBF16) return pack_pairs(here, n_cols, next, out);
   const quant::Traits* traits = quant::find_traits(type);
   const quant::Format* format = quant::find_format(type);
   if (traits == nullptr || format == nullptr) return;
-  for (int64_t r = 0; r < valid; ++r) {
-    pack_row(*traits, *format, first + static_cast<size_t>(r) * row_bytes, r, cols, out);
-  }
+  pack_blocks(*traits, *format, here, cols, next, out);
 }
 
 }  // namespace gen::engine::cpu
