@@ -333,7 +333,8 @@ uint32_t kv_cache_capabilities(const kv_cache* cache) {
   const gen::cache::TensorTraits& traits = cache->traits;
   uint32_t bits = cache->lent != nullptr ? 0 : KV_CACHE_CAN_TRUNCATE;
   if (traits.can_clone) bits |= KV_CACHE_CAN_CLONE;
-  if (traits.can_view) bits |= KV_CACHE_CAN_VIEW;
+  const bool is_tensors = cache->lent == nullptr && cache->seen_owned.load() == nullptr;
+  if (traits.can_view && is_tensors) bits |= KV_CACHE_CAN_VIEW;
   if (traits.one_row_one_result) bits |= KV_CACHE_ONE_ROW_ONE_RESULT;
   return bits;
 }

@@ -84,7 +84,7 @@ void EngineCache::keep() noexcept {
 
 void lend_cache(generate::Session& session, kv_cache* handle) {
   const cache::KvCache& inner = session.cache();
-  handle->traits = {.kind = inner.traits().kind, .lossy = inner.traits().lossy, .can_view = true};
+  handle->traits = {.kind = inner.traits().kind, .lossy = inner.traits().lossy};
   handle->num_layers = static_cast<int32_t>(inner.layers().size());
   handle->max_seq_len = inner.capacity();
   // Readers get a const kv_cache; the functions that write refuse a lent one.
