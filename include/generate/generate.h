@@ -10,6 +10,7 @@
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
+ *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
  *
  * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
  *           accepts NULL. What is in use by something else lives on until that is freed too, in any order.
@@ -36,6 +37,7 @@
 #include "result.h"
 #include "sampling.h"
 #include "session.h"
+#include "ssm_state.h"
 #include "stream.h"
 #include "tokenizer.h"
 
