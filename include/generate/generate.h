@@ -10,6 +10,7 @@
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
+ *   gen_tracer     a record of what a cache was asked to do                     trace.h
  *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
  *
  * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
@@ -40,5 +41,6 @@
 #include "ssm_state.h"
 #include "stream.h"
 #include "tokenizer.h"
+#include "trace.h"
 
 #endif /* GENERATE_GENERATE_H */

@@ -357,9 +357,10 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or out is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_UNSUPPORTED if the cache has no KV_CACHE_CAN_CLONE;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per cache.
- * Cost:    copies what is held.
+ * Cost:    copies what is held; of a paged cache only its list of blocks.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_clone(const kv_cache *cache, kv_cache **out, gen_error *error);

@@ -260,7 +260,7 @@ gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const
     const TensorShape shape = {batch, seq, dim};
     if (c.store != nullptr) return c.store->update(layer, k, v, shape);
     // The first write: a store that takes it becomes the cache's shape, any other is dropped.
-    GEN_ASSIGN(auto store, c.make_store(allocator_of(c)));
+    GEN_ASSIGN(auto store, gen::api::make_store(c));
     GEN_TRY(store->update(layer, k, v, shape));
     if (seq == 0) return {};
     c.store = std::move(store);

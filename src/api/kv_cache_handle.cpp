@@ -24,6 +24,10 @@ Status own(const kv_cache& cache) {
   return {Code::kState, "a session's cache is for reading only"};
 }
 
+Result<kv_cache::Store> make_store(const kv_cache& cache) {
+  return cache.make_store(cache.allocator != nullptr ? *cache.allocator : system_allocator());
+}
+
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) {
   auto made = std::make_unique<kv_cache>();
   made->traits = store->traits();
