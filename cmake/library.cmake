@@ -7,7 +7,7 @@ endforeach()
 
 set(public_headers)
 foreach(name base error experimental generate generator kv_cache kv_cache_pool model result sampling session
-        stream tokenizer)
+        ssm_state stream tokenizer trace)
   list(APPEND public_headers ${PROJECT_SOURCE_DIR}/include/generate/${name}.h)
 endforeach()
 set_source_files_properties(${public_headers} PROPERTIES LANGUAGE C)

@@ -10,6 +10,8 @@
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
+ *   gen_tracer     a record of what a cache was asked to do                     trace.h
+ *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
  *
  * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
  *           accepts NULL. What is in use by something else lives on until that is freed too, in any order.
@@ -36,7 +38,9 @@
 #include "result.h"
 #include "sampling.h"
 #include "session.h"
+#include "ssm_state.h"
 #include "stream.h"
 #include "tokenizer.h"
+#include "trace.h"
 
 #endif /* GENERATE_GENERATE_H */

@@ -127,6 +127,48 @@ GEN_API gen_status kv_cache_q4_new(int32_t layers, int32_t max_seq_len, kv_cache
 GEN_API gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache **out, gen_error *error);
 
 /**
+ * Makes an empty cache of any length of which each full chunk of positions becomes one entry, their mean, lane by
+ * lane and element by element; positions after the last full chunk are kept as written. A long past then costs
+ * 1 / chunk_size of its memory, and is an approximation: means of rotated keys in particular say little beyond
+ * short chunks. kv_cache_layer_seq_len counts positions, kv_cache_kv_len and kv_cache_get entries. A truncate into
+ * a mean drops all of its positions. In a view means keep their content, and the positions after them become a
+ * mean when their chunk is full. kv_cache_memory_bytes includes outgrown memory that views may still show.
+ *
+ * @param layers      number of layers, 0 to 65536.
+ * @param heads       kv heads to expect, 0 if unknown; the first write decides.
+ * @param dim         elements of a head to expect, 0 if unknown.
+ * @param chunk_size  positions that become a mean, 1 and up.
+ * @param out         receives the cache; free it with kv_cache_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range, heads or dim below 0, chunk_size below 1, or
+ *         out NULL;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    an update that outgrows a layer's memory moves its entries to twice of it.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim,
+                                           int32_t chunk_size, kv_cache **out, gen_error *error);
+
+/**
+ * Tells what an entry of a compressed cache stands for, so that attention can count a mean as its positions:
+ * log(positions) added to its score does.
+ *
+ * @param entry      in [0, kv_cache_kv_len).
+ * @param first      receives the first position; may be NULL.
+ * @param positions  receives their number: the chunk size, or 1; may be NULL.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or of another kind;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_RANGE if there is no such layer or entry.
+ *         On failure the numbers are 0.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_compressed_entry(const kv_cache *cache, int32_t layer, int32_t entry,
+                                             int32_t *first, int32_t *positions, gen_error *error);
+
+/**
  * Takes the cache's memory from the caller's allocator; NULL goes back to the system's.
  *
  * @param allocator  table, copied; its functions must work until the cache and its clones are freed.
@@ -222,7 +264,8 @@ GEN_API int32_t kv_cache_seq_len(const kv_cache *cache);
 GEN_API int32_t kv_cache_layer_seq_len(const kv_cache *cache, int32_t layer);
 
 /**
- * Entries of one layer that attention reads; in these caches its positions. 0 for NULL or a layer out of range.
+ * Entries of one layer that attention reads: its positions, but for a compressed cache. 0 for NULL or a layer
+ * out of range.
  *
  * Threads: as kv_cache_seq_len.
  * Since:   0.1
@@ -238,7 +281,8 @@ GEN_API int32_t kv_cache_kv_len(const kv_cache *cache, int32_t layer);
 GEN_API int32_t kv_cache_num_layers(const kv_cache *cache);
 
 /**
- * Most positions a layer can hold; 0 for NULL. A cache that a model wrote first may hold fewer, its context.
+ * Most positions a layer can hold, INT32_MAX without a limit; 0 for NULL. A cache that a model wrote first may
+ * hold fewer, its context.
  *
  * Threads: any; for a session's cache as the session.
  * Since:   0.1
@@ -313,9 +357,10 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or out is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_UNSUPPORTED if the cache has no KV_CACHE_CAN_CLONE;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per cache.
- * Cost:    copies what is held.
+ * Cost:    copies what is held; of a paged cache only its list of blocks.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_clone(const kv_cache *cache, kv_cache **out, gen_error *error);

@@ -3,9 +3,13 @@
 // a tensor store, or an engine cache (its own or a session's); reading works on all of them.
 #include <generate/kv_cache.h>
 
+#include <string_view>
+#include <utility>
+
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/kv_cache_handle.h"
+#include "cache/compressed_store.h"
 #include "cache/layered_store.h"
 #include "cache/registry.h"
 #include "cache/tensor_kinds.h"
@@ -19,6 +23,7 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::api::own;
 using gen::api::with_cache;
+using gen::cache::CompressedStore;
 using gen::cache::KvCache;
 using gen::cache::TensorProvider;
 using gen::cache::TensorShape;
@@ -172,6 +177,52 @@ gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache** out, 
   return make("q3", layers, max_seq_len, out, error);
 }
 
+gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, int32_t chunk_size,
+                                   kv_cache** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    if (heads < 0 || dim < 0) {
+      return gen::error(Code::kInvalidArgument, "%d heads of %d elements: hints are 0 and up",
+                        heads, dim);
+    }
+    // An empty store is cheap, and checks the rest.
+    GEN_TRY(CompressedStore::create(layers, chunk_size, gen::system_allocator()).status());
+    auto made = std::make_unique<kv_cache>();
+    made->traits = gen::cache::kCompressedTraits;
+    made->num_layers = layers;
+    made->max_seq_len = INT32_MAX;
+    made->make_store = [layers,
+                        chunk_size](gen::Allocator& allocator) -> gen::Result<kv_cache::Store> {
+      GEN_ASSIGN(auto store, CompressedStore::create(layers, chunk_size, allocator));
+      return kv_cache::Store(std::move(store));
+    };
+    *out = made.release();
+    return {};
+  });
+}
+
+gen_status kv_cache_compressed_entry(const kv_cache* cache, int32_t layer, int32_t entry,
+                                     int32_t* first, int32_t* positions, gen_error* error) {
+  for (int32_t* number : {first, positions}) {
+    if (number != nullptr) *number = 0;
+  }
+  return with_cache(cache, error, [&](const kv_cache& c) -> Status {
+    if (std::string_view(c.traits.kind) != gen::cache::kCompressedTraits.kind) {
+      return gen::error(Code::kInvalidArgument, "a %s cache has no means", c.traits.kind);
+    }
+    const auto* store = static_cast<const CompressedStore*>(c.store.get());
+    int32_t start = 0;
+    const int32_t count = store != nullptr ? store->entry_positions(layer, entry, &start) : 0;
+    if (count == 0) {
+      return gen::error(Code::kOutOfRange, "layer %d has no entry %d", layer, entry);
+    }
+    if (first != nullptr) *first = start;
+    if (positions != nullptr) *positions = count;
+    return {};
+  });
+}
+
 gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocator,
                                   gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
@@ -209,7 +260,7 @@ gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const
     const TensorShape shape = {batch, seq, dim};
     if (c.store != nullptr) return c.store->update(layer, k, v, shape);
     // The first write: a store that takes it becomes the cache's shape, any other is dropped.
-    GEN_ASSIGN(auto store, c.make_store(allocator_of(c)));
+    GEN_ASSIGN(auto store, gen::api::make_store(c));
     GEN_TRY(store->update(layer, k, v, shape));
     if (seq == 0) return {};
     c.store = std::move(store);
@@ -333,7 +384,8 @@ uint32_t kv_cache_capabilities(const kv_cache* cache) {
   const gen::cache::TensorTraits& traits = cache->traits;
   uint32_t bits = cache->lent != nullptr ? 0 : KV_CACHE_CAN_TRUNCATE;
   if (traits.can_clone) bits |= KV_CACHE_CAN_CLONE;
-  if (traits.can_view) bits |= KV_CACHE_CAN_VIEW;
+  const bool is_tensors = cache->lent == nullptr && cache->seen_owned.load() == nullptr;
+  if (traits.can_view && is_tensors) bits |= KV_CACHE_CAN_VIEW;
   if (traits.one_row_one_result) bits |= KV_CACHE_ONE_ROW_ONE_RESULT;
   return bits;
 }

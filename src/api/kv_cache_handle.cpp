@@ -24,6 +24,10 @@ Status own(const kv_cache& cache) {
   return {Code::kState, "a session's cache is for reading only"};
 }
 
+Result<kv_cache::Store> make_store(const kv_cache& cache) {
+  return cache.make_store(cache.allocator != nullptr ? *cache.allocator : system_allocator());
+}
+
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) {
   auto made = std::make_unique<kv_cache>();
   made->traits = store->traits();
@@ -84,7 +88,7 @@ void EngineCache::keep() noexcept {
 
 void lend_cache(generate::Session& session, kv_cache* handle) {
   const cache::KvCache& inner = session.cache();
-  handle->traits = {.kind = inner.traits().kind, .lossy = inner.traits().lossy, .can_view = true};
+  handle->traits = {.kind = inner.traits().kind, .lossy = inner.traits().lossy};
   handle->num_layers = static_cast<int32_t>(inner.layers().size());
   handle->max_seq_len = inner.capacity();
   // Readers get a const kv_cache; the functions that write refuse a lent one.

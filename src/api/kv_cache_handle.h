@@ -30,7 +30,7 @@ struct kv_cache {
   using Store = std::unique_ptr<gen::cache::TensorProvider>;
   /// What the first kv_cache_update calls; null where the store is there from the start.
   std::function<gen::Result<Store>(gen::Allocator&)> make_store;
-  Store store;
+  std::shared_ptr<gen::cache::TensorProvider> store;  // shared with tracing caches around it
   std::unique_ptr<gen::cache::KvCache> owned;
   /// `store` and `owned` as the length getters see them, from any thread; set once.
   std::atomic<const gen::cache::TensorProvider*> seen_store{nullptr};
@@ -61,6 +61,9 @@ gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
 
 /// kState for a lent cache.
 Status own(const kv_cache& cache);
+
+/// What the first kv_cache_update makes; the handle keeps it when that has succeeded.
+Result<kv_cache::Store> make_store(const kv_cache& cache);
 
 /// A handle around a store that is there from the start.
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);

@@ -91,11 +91,23 @@ void LayeredStore::advance(int32_t layer, const TensorShape& added) noexcept {
   note_agreement();
 }
 
+void LayeredStore::cut_layer(int32_t layer, int32_t n) noexcept {
+  lengths_[static_cast<size_t>(layer)].positions = n;
+}
+
+void LayeredStore::settle() noexcept {
+  int32_t least = agreed_;
+  for (const Length& length : lengths_) least = std::min(least, length.positions.load());
+  agreed_ = least;
+  note_agreement();
+}
+
 void LayeredStore::cut(int32_t n) noexcept {
   const int32_t keep = std::max(n, 0);
-  for (Length& length : lengths_) length.positions = std::min(length.positions.load(), keep);
-  agreed_ = std::min(agreed_.load(), keep);
-  note_agreement();
+  for (int32_t layer = 0; layer < num_layers(); ++layer) {
+    cut_layer(layer, std::min(layer_seq_len(layer), keep));
+  }
+  settle();
 }
 
 void LayeredStore::copy_lengths(const LayeredStore& from) noexcept {

@@ -41,6 +41,9 @@ class LayeredStore : public TensorProvider {
   void advance(int32_t layer, const TensorShape& added) noexcept;
   /// Cuts every length to max(n, 0). Layers keep their batch and dim.
   void cut(int32_t n) noexcept;
+  /// Cuts one layer to n, at most its length; settle() when all are cut.
+  void cut_layer(int32_t layer, int32_t n) noexcept;
+  void settle() noexcept;
   /// Another store's lengths and shapes, layers without positions excepted.
   void copy_lengths(const LayeredStore& from) noexcept;
 

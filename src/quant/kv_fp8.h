@@ -8,7 +8,8 @@
 
 namespace gen::quant {
 
-/// Fills codes[n] and returns the scale; 0, with codes of 0, for a row of zeros. x is finite.
+/// Fills codes[n] and returns the scale; 0, with codes of 0, for a row of zeros. An
+/// element that is not finite makes the scale, and so the row, not finite.
 float kv_fp8_encode(const float* x, size_t n, uint8_t* codes) noexcept;
 /// The same in two steps, for rows that are encoded in parts.
 float kv_fp8_scale(const float* x, size_t n) noexcept;

@@ -94,7 +94,7 @@ void kv_q3_encode(const float* x, size_t n, uint16_t* centroids, uint8_t* codes)
   float least = kLargest;
   float most = -kLargest;
   for (size_t i = 0; i < n; ++i) {
-    const float value = std::clamp(x[i], -kLargest, kLargest);
+    const float value = std::isnan(x[i]) ? 0.0F : std::clamp(x[i], -kLargest, kLargest);
     group.x[i] = value;
     least = std::min(least, value);
     most = std::max(most, value);

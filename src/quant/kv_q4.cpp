@@ -12,11 +12,13 @@ namespace {
 
 constexpr size_t kRun = 64;
 
-/// Nearest integer, ties away from zero, in [-7, 7].
+/// Nearest integer, ties away from zero, in [-7, 7]; NaN gives -7.
 int32_t round_away(float x) noexcept {
-  const auto whole = static_cast<int32_t>(std::clamp(x, -7.0F, 7.0F));
-  const float rest = x - static_cast<float>(whole);
-  return std::clamp(whole + (rest >= 0.5F ? 1 : 0) - (rest <= -0.5F ? 1 : 0), -7, 7);
+  const float raised = x > -7.0F ? x : -7.0F;
+  const float limited = raised < 7.0F ? raised : 7.0F;
+  const auto whole = static_cast<int32_t>(limited);
+  const float rest = limited - static_cast<float>(whole);
+  return whole + (rest >= 0.5F ? 1 : 0) - (rest <= -0.5F ? 1 : 0);
 }
 
 }  // namespace

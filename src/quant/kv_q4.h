@@ -12,7 +12,8 @@ namespace gen::quant {
 constexpr size_t kv_q4_bytes(size_t n) noexcept { return (n + 1) / 2; }
 
 /// Fills codes[kv_q4_bytes(n)] and returns the scale; 0, with codes of 0, for a group of zeros. An
-/// odd n leaves the last half byte 0. x is finite.
+/// odd n leaves the last half byte 0. An element that is not finite makes the scale, and so the
+/// group, not finite.
 float kv_q4_encode(const float* x, size_t n, uint8_t* codes) noexcept;
 void kv_q4_decode(const uint8_t* codes, size_t n, float scale, float* x) noexcept;
 

@@ -162,6 +162,18 @@ TEST(KvQ4, StaysWithinTheFormulasBound) {
   }
 }
 
+TEST(KvScales, WhatIsNotFiniteStaysSo) {
+  for (const float bad : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN()}) {
+    const float x[] = {1.0F, bad, -2.0F, 0.5F};
+    uint8_t codes[4];
+    float back[4];
+    kv_q4_decode(codes, 4, kv_q4_encode(x, 4, codes), back);
+    EXPECT_FALSE(std::isfinite(back[1])) << bad;
+    kv_fp8_decode(codes, 4, kv_fp8_encode(x, 4, codes), back);
+    EXPECT_FALSE(std::isfinite(back[1])) << bad;
+  }
+}
+
 TEST(KvScales, ExtremesKeepTheirMagnitude) {
   // Scales whose inverse overflows, scales that vanish, and the largest numbers there are.
   for (const float top : {0x1p-126F, 0x1p-130F, 0x1p-140F, 0x1p-149F, 0.0F, 3e38F}) {
@@ -343,6 +355,15 @@ TEST(KvQ3, StaysWithinTheFormulasBound) {
     }
     ASSERT_LE(squares, even * even * weights * (1 + 1e-5));
   }
+}
+
+TEST(KvQ3, AnElementThatIsNotFiniteLeavesTheOthers) {
+  const Encoded infinite = encode({1.0F, -kInf, 2.0F});
+  EXPECT_EQ(infinite.back[1], -65504.0F);
+  const Encoded nan = encode({1.0F, std::numeric_limits<float>::quiet_NaN(), 2.0F});
+  EXPECT_EQ(nan.back[0], 1.0F);
+  EXPECT_EQ(nan.back[1], 0.0F);
+  EXPECT_EQ(nan.back[2], 2.0F);
 }
 
 TEST(KvQ3, HugeNumbersAreKeptAs65504) {

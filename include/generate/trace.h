@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_tracer: a record of what a cache was asked to do, for looking at and for compiling. A tracing cache passes
+ * every call on to the cache that it wraps and records each append and each read as operations between tensors:
+ *
+ *   KVCacheAppendK   inputs: a layer's keys before, if it had any, and the new rows; output: its keys after
+ *   KVCacheGetK      input: a layer's keys; output: what was read
+ *
+ * and the same with V for values, all with the attribute layer. Every tensor has a number of its own; a layer's
+ * keys get a new one with each append and each cut. Calls that fail or find nothing are not recorded.
+ */
+#ifndef GENERATE_TRACE_H
+#define GENERATE_TRACE_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A record of operations. One thread at a time, together with the caches that write to it. */
+typedef struct gen_tracer gen_tracer;
+
+/**
+ * Makes an empty record.
+ *
+ * @param out  receives it; free it with gen_tracer_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_tracer_new(gen_tracer **out, gen_error *error);
+
+/**
+ * Operations recorded so far; 0 for NULL.
+ *
+ * Threads: one at a time, with the caches that write to it.
+ * Since:   0.1
+ */
+GEN_API size_t gen_tracer_op_count(const gen_tracer *tracer);
+
+/**
+ * Tells one operation as a JSON object:
+ * {"name":"KVCacheAppendK","inputs":[1,3],"outputs":[5],"attributes":{"layer":0}}.
+ *
+ * @param index     in [0, gen_tracer_op_count).
+ * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
+ * @param capacity  of buf.
+ * @param n         receives the length without the NUL.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if tracer or n is NULL;
+ *         GEN_ERROR_OUT_OF_RANGE if there is no such operation, or buf is too small; *n is then what is needed.
+ * Threads: one at a time, with the caches that write to it.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_tracer_op(const gen_tracer *tracer, size_t index, char *buf, size_t capacity,
+                                 size_t *n, gen_error *error);
+
+/**
+ * Writes the record as a Graphviz graph: boxes are tensors with their number and shape, ellipses operations.
+ *
+ * @param path  of the file; it appears whole, or not at all, and replaces one that is there.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if tracer or path is NULL;
+ *         GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time, with the caches that write to it.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_tracer_write_dot(const gen_tracer *tracer, const char *path,
+                                        gen_error *error);
+
+/**
+ * Writes the record as JSON: {"ops":[…],"tensors":[{"id":1,"shape":[batch,seq,dim]},…]}, operations as
+ * gen_tracer_op tells them.
+ *
+ * @param path  as for gen_tracer_write_dot.
+ * @return as gen_tracer_write_dot.
+ * Threads: one at a time, with the caches that write to it.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_tracer_write_json(const gen_tracer *tracer, const char *path,
+                                         gen_error *error);
+
+/**
+ * Frees the record, or leaves that to its last cache. NULL is fine.
+ *
+ * Threads: one; no other call may be running on it.
+ * Since:   0.1
+ */
+GEN_API void gen_tracer_free(gen_tracer *tracer);
+
+/**
+ * Makes a cache that passes everything on to another and records it. Both show the same content from then on and
+ * may be freed in any order; they count as one object for threads. What goes through `inner` itself is not
+ * recorded. A tracing cache has no clone.
+ *
+ * @param inner   a cache for kv_cache_update; one that was not written to can no longer be used by a model.
+ * @param tracer  where to record.
+ * @param out     receives the cache; free it with kv_cache_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if inner, tracer or out is NULL;
+ *         GEN_ERROR_BUSY if inner is in use;
+ *         GEN_ERROR_STATE if a model writes inner, or it is a session's;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_tracing_new(kv_cache *inner, const gen_tracer *tracer, kv_cache **out,
+                                        gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_TRACE_H */

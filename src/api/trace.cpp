@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// trace.h of the C API.
+#include <generate/trace.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "api/boundary.h"
+#include "api/kv_cache_handle.h"
+#include "base/new_file.h"
+#include "cache/tracing_store.h"
+
+struct gen_tracer {
+  std::shared_ptr<gen::cache::TraceLog> log;
+};
+
+namespace {
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::api::with_cache;
+
+Status write_file(const char* path, const std::string& text) {
+  GEN_ASSIGN(gen::NewFile file, gen::NewFile::create(path));
+  GEN_TRY(file.write(std::as_bytes(std::span(text))));
+  return file.finish();
+}
+
+}  // namespace
+
+gen_status gen_tracer_new(gen_tracer** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    *out = new gen_tracer{std::make_shared<gen::cache::TraceLog>()};
+    return {};
+  });
+}
+
+size_t gen_tracer_op_count(const gen_tracer* tracer) {
+  return tracer != nullptr ? tracer->log->ops().size() : 0;
+}
+
+gen_status gen_tracer_op(const gen_tracer* tracer, size_t index, char* buf, size_t capacity,
+                         size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(tracer, "tracer"));
+    GEN_TRY(not_null(n, "n"));
+    const size_t count = tracer->log->ops().size();
+    if (index >= count) {
+      return gen::error(Code::kOutOfRange, "operation %zu of %zu", index, count);
+    }
+    return gen::api::text_out(tracer->log->op_json(index), buf, capacity, n);
+  });
+}
+
+gen_status gen_tracer_write_dot(const gen_tracer* tracer, const char* path, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(tracer, "tracer"));
+    GEN_TRY(not_null(path, "path"));
+    return write_file(path, tracer->log->dot());
+  });
+}
+
+gen_status gen_tracer_write_json(const gen_tracer* tracer, const char* path, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(tracer, "tracer"));
+    GEN_TRY(not_null(path, "path"));
+    return write_file(path, tracer->log->json());
+  });
+}
+
+void gen_tracer_free(gen_tracer* tracer) { delete tracer; }
+
+gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_cache** out,
+                                gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return with_cache(inner, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(not_null(tracer, "tracer"));
+    GEN_TRY(not_null(out, "out"));
+    GEN_TRY(gen::api::own(c));
+    if (c.owned != nullptr) {
+      return {Code::kState, "the cache was filled by gen_model_forward"};
+    }
+    std::shared_ptr<gen::cache::TensorProvider> store = c.store;
+    if (store == nullptr) {
+      GEN_ASSIGN(store, gen::api::make_store(c));
+    }
+    auto made = gen::api::handle_of(std::make_unique<gen::cache::TracingStore>(store, tracer->log),
+                                    c.max_seq_len);
+    made->allocator = c.allocator;  // lives as long as what came from it
+    if (c.store == nullptr) {
+      c.store = std::move(store);
+      c.seen_store.store(c.store.get(), std::memory_order_release);
+    }
+    *out = made.release();
+    return {};
+  });
+}

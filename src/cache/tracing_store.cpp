@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// See tracing_store.h.
+#include "cache/tracing_store.h"
+
+namespace gen::cache {
+
+const TracingStore::Sides& TracingStore::name_sides(int32_t layer) const {
+  Sides& sides = sides_[static_cast<size_t>(layer)];
+  // Another length: written before it was traced, or not through this object.
+  if (sides.k == 0 || sides.length != layer_seq_len(layer)) {
+    const TensorShape shape = real_->shape(layer);
+    const int64_t k = log_->add_tensor(shape);
+    sides = {k, log_->add_tensor(shape), layer_seq_len(layer)};
+  }
+  return sides;
+}
+
+Status TracingStore::update(int32_t layer, const float* k, const float* v,
+                            const TensorShape& shape) {
+  const bool is_layer = layer >= 0 && layer < num_layers();
+  if (!is_layer || shape.seq == 0) return real_->update(layer, k, v, shape);
+  log_->reserve(6, 2);
+  const bool had_some = layer_seq_len(layer) > 0;
+  // Named now, since the layer cannot be asked afterwards; a failure leaves a number unused.
+  const Sides before = had_some ? name_sides(layer) : Sides();
+  GEN_TRY(real_->update(layer, k, v, shape));
+  const int64_t k_rows = log_->add_tensor(shape);
+  const int64_t v_rows = log_->add_tensor(shape);
+  sides_[static_cast<size_t>(layer)] = {};
+  const Sides& after = name_sides(layer);
+  log_->add_op({"KVCacheAppendK", layer, {before.k, k_rows}, after.k});
+  log_->add_op({"KVCacheAppendV", layer, {before.v, v_rows}, after.v});
+  return {};
+}
+
+Status TracingStore::get(int32_t layer, float* k, float* v) const {
+  const TensorShape shape = real_->shape(layer);
+  if (shape.seq == 0) return real_->get(layer, k, v);
+  log_->reserve(4, 2);
+  GEN_TRY(real_->get(layer, k, v));
+  const Sides& sides = name_sides(layer);
+  if (k != nullptr) {
+    log_->add_op({"KVCacheGetK", layer, {sides.k, 0}, log_->add_tensor(shape)});
+  }
+  if (v != nullptr) {
+    log_->add_op({"KVCacheGetV", layer, {sides.v, 0}, log_->add_tensor(shape)});
+  }
+  return {};
+}
+
+Status TracingStore::truncate(int32_t n) {
+  std::vector<int32_t> before;
+  for (int32_t layer = 0; layer < num_layers(); ++layer) before.push_back(layer_seq_len(layer));
+  GEN_TRY(real_->truncate(n));
+  for (int32_t layer = 0; layer < num_layers(); ++layer) {
+    const auto index = static_cast<size_t>(layer);
+    if (layer_seq_len(layer) != before[index]) sides_[index] = {};
+  }
+  return {};
+}
+
+Status TracingStore::reset() {
+  GEN_TRY(real_->reset());
+  for (Sides& sides : sides_) sides = {};
+  return {};
+}
+
+Result<std::unique_ptr<TensorProvider>> TracingStore::clone() const {
+  return Status(Code::kUnsupported, "a tracing cache has no clone; what it wraps may have");
+}
+
+}  // namespace gen::cache

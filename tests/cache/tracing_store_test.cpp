@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves the tracing wrapper: it passes everything on, records what succeeds and nothing else, and
+// numbers every tensor once.
+#include "cache/tracing_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cache/tensor_kinds.h"
+#include "support/counting_allocator.h"
+
+namespace gen::cache {
+namespace {
+
+class TracingStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = find_tensor_kind("fp16")->create(2, 6, allocator_);
+    ASSERT_TRUE(made.ok());
+    real_ = std::move(made).value();
+    store_ = std::make_unique<TracingStore>(real_, log_);
+  }
+  Status append(int32_t layer, int32_t seq) {
+    const std::vector<float> x(static_cast<size_t>(2 * std::max(seq, 0) * 3), 1.5F);
+    return store_->update(layer, x.data(), x.data(), {2, seq, 3});
+  }
+  /// name layer inputs>output, one after the other.
+  [[nodiscard]] std::string recorded() const {
+    std::string out;
+    for (const TracedOp& op : log_->ops()) {
+      out += std::string(out.empty() ? "" : " ") + op.name + std::to_string(op.layer) + ":" +
+             std::to_string(op.inputs[0]) + "," + std::to_string(op.inputs[1]) + ">" +
+             std::to_string(op.output);
+    }
+    return out;
+  }
+
+  test::CountingAllocator allocator_;
+  std::shared_ptr<TensorProvider> real_;
+  std::shared_ptr<TraceLog> log_ = std::make_shared<TraceLog>();
+  std::unique_ptr<TracingStore> store_;
+};
+
+TEST_F(TracingStoreTest, RecordsAppendsAndReads) {
+  ASSERT_TRUE(append(1, 2).ok());
+  EXPECT_EQ(recorded(), "KVCacheAppendK1:0,1>3 KVCacheAppendV1:0,2>4");
+  ASSERT_TRUE(append(1, 1).ok());
+  std::vector<float> k(18);
+  ASSERT_TRUE(store_->get(1, k.data(), k.data()).ok());
+  EXPECT_EQ(k[17], 1.5F);
+  EXPECT_EQ(recorded(),
+            "KVCacheAppendK1:0,1>3 KVCacheAppendV1:0,2>4 "
+            "KVCacheAppendK1:3,5>7 KVCacheAppendV1:4,6>8 "
+            "KVCacheGetK1:7,0>9 KVCacheGetV1:8,0>10");
+  ASSERT_TRUE(store_->get(1, nullptr, k.data()).ok());  // only what is read
+  EXPECT_EQ(log_->ops().size(), 7u);
+  EXPECT_STREQ(log_->ops()[6].name, "KVCacheGetV");
+}
+
+TEST_F(TracingStoreTest, RecordsNothingThatFailsOrFindsNothing) {
+  EXPECT_EQ(append(2, 1).code(), Code::kOutOfRange);
+  EXPECT_EQ(append(-1, 1).code(), Code::kOutOfRange);
+  EXPECT_EQ(append(0, -1).code(), Code::kInvalidArgument);
+  EXPECT_EQ(append(0, 7).code(), Code::kCacheFull);
+  ASSERT_TRUE(append(0, 0).ok());
+  allocator_.fail_at = allocator_.calls;
+  EXPECT_EQ(append(0, 1).code(), Code::kOutOfMemory);
+  float k[6];
+  ASSERT_TRUE(store_->get(0, k, k).ok());
+  ASSERT_TRUE(store_->get(7, k, k).ok());
+  EXPECT_EQ(recorded(), "");
+}
+
+TEST_F(TracingStoreTest, ACutIsANewTensor) {
+  ASSERT_TRUE(append(0, 4).ok());
+  ASSERT_TRUE(store_->truncate(9).ok());  // nothing to cut
+  ASSERT_TRUE(append(0, 1).ok());
+  EXPECT_EQ(log_->ops()[2].inputs[0], log_->ops()[0].output);
+  ASSERT_TRUE(store_->truncate(2).ok());
+  ASSERT_TRUE(append(0, 3).ok());  // as long as before, but not the same
+  EXPECT_NE(log_->ops()[4].inputs[0], log_->ops()[2].output);
+  EXPECT_NE(log_->ops()[4].inputs[0], 0);
+  ASSERT_TRUE(store_->reset().ok());
+  ASSERT_TRUE(append(0, 1).ok());
+  EXPECT_EQ(log_->ops()[6].inputs[0], 0);
+  // What goes past the wrapper is seen by its length.
+  const std::vector<float> x(6, 2.0F);
+  ASSERT_TRUE(real_->update(0, x.data(), x.data(), {2, 1, 3}).ok());
+  ASSERT_TRUE(append(0, 1).ok());
+  EXPECT_NE(log_->ops()[8].inputs[0], log_->ops()[6].output);
+  std::set<int64_t> outputs;
+  for (const TracedOp& op : log_->ops()) outputs.insert(op.output);
+  EXPECT_EQ(outputs.size(), log_->ops().size());  // no number is used twice
+}
+
+TEST_F(TracingStoreTest, PassesEverythingOn) {
+  ASSERT_TRUE(append(0, 3).ok());
+  ASSERT_TRUE(append(1, 3).ok());
+  EXPECT_STREQ(store_->traits().kind, "tracing");
+  EXPECT_TRUE(store_->traits().lossy);
+  EXPECT_EQ(store_->seq_len(), 3);
+  EXPECT_EQ(store_->layer_seq_len(1), 3);
+  EXPECT_EQ(store_->kv_len(1), 3);
+  EXPECT_EQ(store_->num_layers(), 2);
+  EXPECT_EQ(store_->max_seq_len(), 6);
+  EXPECT_EQ(store_->shape(1).dim, 3);
+  EXPECT_EQ(store_->view(1).k, real_->view(1).k);
+  EXPECT_EQ(store_->memory().resident, allocator_.live_bytes);
+  EXPECT_EQ(store_->clone().status().code(), Code::kUnsupported);
+  ASSERT_TRUE(store_->truncate(1).ok());
+  EXPECT_EQ(real_->seq_len(), 1);
+}
+
+TEST_F(TracingStoreTest, WritesJsonAndDot) {
+  ASSERT_TRUE(append(1, 2).ok());
+  EXPECT_EQ(log_->op_json(1),
+            "{\"name\":\"KVCacheAppendV\",\"inputs\":[2],\"outputs\":[4],\"attributes\":{\"layer\":"
+            "1}}");
+  EXPECT_EQ(log_->json(),
+            "{\"ops\":[\n" + log_->op_json(0) + ",\n" + log_->op_json(1) +
+                "\n],\"tensors\":[\n{\"id\":1,\"shape\":[2,2,3]},\n{\"id\":2,\"shape\":[2,2,3]},\n"
+                "{\"id\":3,\"shape\":[2,2,3]},\n{\"id\":4,\"shape\":[2,2,3]}\n]}\n");
+  const std::string dot = log_->dot();
+  EXPECT_EQ(dot.find("digraph trace {\n"), 0u);
+  EXPECT_NE(dot.find("t1 [shape=box,label=\"1: [2,2,3]\"];"), std::string::npos);
+  EXPECT_NE(dot.find("op1 [label=\"KVCacheAppendV 1\"];\n  t2 -> op1;\n  op1 -> t4;\n}\n"),
+            std::string::npos);
+  EXPECT_EQ(TraceLog().json(), "{\"ops\":[\n],\"tensors\":[\n]}\n");
+}
+
+}  // namespace
+}  // namespace gen::cache
