@@ -8,6 +8,7 @@
 #include "quant/kv_q3.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "engine/kv/codec.h"
@@ -84,6 +85,10 @@ void put(const KvSide& side, const KvPlace& place, int32_t heads, const float* r
     for (size_t first = 0; first < here * dim; first += kKvQ3Group, group += kGroupBytes) {
       const size_t n = std::min(kKvQ3Group, here * dim - first);
       quant::kv_q3_encode(x + first, n, centroids, codes);
+      // The fit takes NaN for 0; here it must not get lost, or a broken pass would look sound.
+      if (std::any_of(x + first, x + first + n, [](float v) { return std::isnan(v); })) {
+        std::fill_n(centroids, kKvQ3Centroids, uint16_t{0x7E00});
+      }
       put_centroids(group, lane, centroids);
       if (together == 1) {
         put_codes(side, kv_tile(side, place, static_cast<int32_t>(head)), lane, first, n, codes, 0);
