@@ -92,6 +92,13 @@ TEST_F(TracingStoreTest, ACutIsANewTensor) {
   ASSERT_TRUE(real_->update(0, x.data(), x.data(), {2, 1, 3}).ok());
   ASSERT_TRUE(append(0, 1).ok());
   EXPECT_NE(log_->ops()[8].inputs[0], log_->ops()[6].output);
+  // Cut, and as long again past the wrapper: not what it was.
+  const std::vector<float> more(2 * 3 * 3, 3.0F);
+  const int64_t before = log_->ops()[8].output;
+  ASSERT_TRUE(store_->truncate(1).ok());
+  ASSERT_TRUE(real_->update(0, more.data(), more.data(), {2, 2, 3}).ok());
+  ASSERT_TRUE(append(0, 1).ok());
+  EXPECT_NE(log_->ops()[10].inputs[0], before);
   std::set<int64_t> outputs;
   for (const TracedOp& op : log_->ops()) outputs.insert(op.output);
   EXPECT_EQ(outputs.size(), log_->ops().size());  // no number is used twice
