@@ -45,7 +45,8 @@ GEN_API gen_status gen_options_new(gen_options **out, gen_error *error);
 GEN_API void gen_options_free(gen_options *options);
 
 /**
- * Chooses what keys and values are stored as: "fp32" (default) or "fp16".
+ * Chooses what keys and values are stored as: "fp32" (default), "fp16", "fp8", "q4" or "q3"; see
+ * gen_kv_kind_describe.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. On failure nothing changes.
  * Threads: one at a time per object.
