@@ -56,6 +56,22 @@ GEN_API gen_status gen_options_set_kv_dtype(gen_options *options, const char *na
                                             gen_error *error);
 
 /**
+ * Keeps the keys and values of all sessions of a generator in blocks of one pool, taken as a session grows, instead
+ * of memory for a whole context each. Results do not depend on it. Composes with gen_options_set_kv_dtype.
+ *
+ * @param max_memory_mb  MiB that the pool may take; 0 (the default) for no pool.
+ * @param block_size     positions in a block, 16 by default; other than multiples of 16 leave a part of each block
+ *                       unused. A session whose next tokens find no free block fails with
+ *                       GEN_ERROR_POOL_EXHAUSTED and stays as it was.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a negative budget or a block size below 1. gen_create fails
+ *         with the same if the budget is below one block.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_paged_kv(gen_options *options, int32_t max_memory_mb, int32_t block_size,
+                                            gen_error *error);
+
+/**
  * Runs prompts in chunks of at most `tokens`; results do not depend on it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [1, 512].
@@ -66,7 +82,7 @@ GEN_API gen_status gen_options_set_prefill_chunk(gen_options *options, int32_t t
                                                  gen_error *error);
 
 /**
- * Sets one option by name: "kv_dtype" "fp16", "prefill_chunk" "128".
+ * Sets one option by name: "kv_dtype" "fp16", "paged_kv" "512,16", "prefill_chunk" "128".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
  * Threads: one at a time per object.

@@ -7,6 +7,7 @@
 #include "api/handles.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
+#include "cache/paged_cache.h"
 #include "cache/registry.h"
 
 namespace {
@@ -27,6 +28,31 @@ Status set_kv_dtype(gen_options& options, const char* name) {
   return {};
 }
 
+Status set_paged_kv(gen_options& options, int64_t max_memory_mb, int64_t block_size) {
+  constexpr int64_t kMost = INT32_MAX;
+  if (max_memory_mb < 0 || max_memory_mb > kMost || block_size < 1 || block_size > kMost) {
+    return gen::error(Code::kInvalidArgument,
+                      "paged_kv of %lld MiB in blocks of %lld: outside [0, %lld] and [1, %lld]",
+                      static_cast<long long>(max_memory_mb), static_cast<long long>(block_size),
+                      static_cast<long long>(kMost), static_cast<long long>(kMost));
+  }
+  options.paged_mb = static_cast<int32_t>(max_memory_mb);
+  options.paged_block_size = static_cast<int32_t>(block_size);
+  return {};
+}
+
+/// "512" or "512,32".
+Status paged_kv_from_text(gen_options& options, const char* text) {
+  const std::string_view all = text;
+  const size_t comma = all.find(',');
+  GEN_ASSIGN(const int64_t mib, gen::api::parse_int(std::string(all.substr(0, comma)).c_str()));
+  int64_t block_size = options.paged_block_size;
+  if (comma != std::string_view::npos) {
+    GEN_ASSIGN(block_size, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
+  }
+  return set_paged_kv(options, mib, block_size);
+}
+
 Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   if (tokens < 1 || tokens > kMaxPrefillChunk) {
     return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
@@ -44,6 +70,11 @@ Status prefill_chunk_from_text(gen_options& options, const char* text) {
 const OptionRow<gen_options> kRows[] = {
     {"kv_dtype", "string", "a name of gen_kv_kind_describe", "fp32", set_kv_dtype,
      [](const gen_options& o) { return o.kv_dtype; }},
+    {"paged_kv", "string", "MiB of the pool, or MiB,block size; 0 for no pool", "0,16",
+     paged_kv_from_text,
+     [](const gen_options& o) {
+       return std::to_string(o.paged_mb) + "," + std::to_string(o.paged_block_size);
+     }},
     {"prefill_chunk", "int", "1 to 512", "256", prefill_chunk_from_text,
      [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
 };
@@ -67,6 +98,14 @@ gen_status gen_options_set_kv_dtype(gen_options* options, const char* name, gen_
     GEN_TRY(not_null(options, "options"));
     GEN_TRY(not_null(name, "name"));
     return set_kv_dtype(*options, name);
+  });
+}
+
+gen_status gen_options_set_paged_kv(gen_options* options, int32_t max_memory_mb, int32_t block_size,
+                                    gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_paged_kv(*options, max_memory_mb, block_size);
   });
 }
 
@@ -115,6 +154,16 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     inner.kv_dtype = chosen.kv_dtype;
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.allocator = model->parts->allocator.get();
+    if (chosen.paged_mb > 0) {
+      gen::Allocator& memory =
+          inner.allocator != nullptr ? *inner.allocator : gen::system_allocator();
+      GEN_ASSIGN(auto pool, gen::cache::CachePool::create(
+                                chosen.kv_dtype, model->shared_model()->layer_shapes(),
+                                chosen.paged_block_size, chosen.paged_mb, memory));
+      inner.cache_factory = [pool](std::span<const gen::cache::LayerShape>, int32_t capacity) {
+        return gen::cache::make_paged_cache(pool, capacity);
+      };
+    }
     auto handle = std::make_unique<gen_generator>();
     GEN_ASSIGN(handle->impl, gen::generate::Generator::create(
                                  model->shared_model(), model->tokenizer.impl, std::move(inner)));

@@ -42,6 +42,8 @@ struct gen_sampling {
 
 struct gen_options {
   std::string kv_dtype = "fp32";
+  int32_t paged_mb = 0;  // 0: each session has memory of its own
+  int32_t paged_block_size = 16;
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
 };
 

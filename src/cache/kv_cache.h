@@ -71,6 +71,11 @@ class KvCache {
   /// Keeps the first max(n, 0) entries; does nothing when that is all of them.
   virtual Status truncate(int32_t n) = 0;
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
+  /// A sequence of its own that shares this one's committed blocks until one of the two writes, where
+  /// traits().can_share_blocks; kUnsupported elsewhere. clone_cache() copies any kind.
+  [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
+    return error(Code::kUnsupported, "a contiguous cache shares no blocks");
+  }
 };
 
 }  // namespace gen::cache

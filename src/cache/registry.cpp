@@ -48,6 +48,11 @@ Status check_cache_kind(std::string_view name) {
                std::string(name).c_str(), known.c_str());
 }
 
+Status check_layers(std::span<const LayerShape> layers) {
+  for (size_t i = 0; i < layers.size(); ++i) GEN_TRY(check_shape(layers[i], i));
+  return {};
+}
+
 Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
                                             std::span<const LayerShape> layers, int32_t capacity,
                                             Allocator& allocator) {
@@ -55,12 +60,13 @@ Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
   if (capacity < 1) {
     return error(Code::kInvalidArgument, "cache capacity %d is below 1", capacity);
   }
-  for (size_t i = 0; i < layers.size(); ++i) GEN_TRY(check_shape(layers[i], i));
+  GEN_TRY(check_layers(layers));
   const CacheKind& row = *find_cache_kind(kind);
   return row.create(row, layers, capacity, allocator);
 }
 
 Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocator) {
+  if (source.traits().can_share_blocks) return source.fork();
   GEN_ASSIGN(auto copy,
              make_cache(source.traits().kind, source.layers(), source.capacity(), allocator));
   GEN_ASSIGN(const CachePlan all, copy->plan(source.length()));

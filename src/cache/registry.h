@@ -31,13 +31,17 @@ const CacheKind* find_cache_kind(std::string_view name) noexcept;
 /// kInvalidArgument naming the known kinds.
 Status check_cache_kind(std::string_view name);
 
+/// kInvalidArgument for a shape without heads or elements, naming the layer.
+Status check_layers(std::span<const LayerShape> layers);
+
 /// An empty cache for `capacity` entries. `allocator` must outlive it. Errors: kInvalidArgument for
 /// an unknown kind, a capacity below 1 or a shape without heads or elements; kOutOfMemory.
 Result<std::unique_ptr<KvCache>> make_cache(std::string_view kind,
                                             std::span<const LayerShape> layers, int32_t capacity,
                                             Allocator& allocator);
 
-/// An independent copy of kind, shapes, capacity and committed entries. kOutOfMemory.
+/// An independent copy of kind, shapes, capacity and committed entries; a fork where blocks can be
+/// shared. kOutOfMemory.
 Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocator);
 
 }  // namespace gen::cache

@@ -54,6 +54,48 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_options_describe(NULL, text, sizeof text, &n, NULL), bad);
 }
 
+/* A pool of blocks changes no token; one that is too small says so and hurts nobody. */
+static void pages_do_not_show(void** state) {
+  gen_generator* plain = *state;
+  gen_model* model = load_draft();
+  gen_sampling* s = NULL;
+  assert_ok(gen_sampling_new(&s, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(s, 40, &error), error);
+  assert_ok(gen_sampling_set_seed(s, 5, &error), error);
+  gen_result* want = NULL;
+  assert_ok(gen_generate(plain, "Once upon a time", GEN_NUL_TERMINATED, s, &want, &error), error);
+  const char* const kinds[] = {"0,16", "4,16", "4,7", "4,100"};
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+    gen_options* o = NULL;
+    gen_generator* g = NULL;
+    gen_result* got = NULL;
+    assert_ok(gen_options_new(&o, &error), error);
+    assert_ok(gen_options_set(o, "paged_kv", kinds[i], &error), error);
+    assert_ok(gen_create(model, o, &g, &error), error);
+    for (int round = 0; round < 3; ++round) { /* blocks come back */
+      assert_ok(gen_generate(g, "Once upon a time", GEN_NUL_TERMINATED, s, &got, &error), error);
+      assert_string_equal(gen_result_text(got, NULL), gen_result_text(want, NULL));
+      gen_result_free(got);
+    }
+    gen_free(g);
+    gen_options_free(o);
+  }
+  gen_result_free(want);
+
+  gen_options* o = NULL;
+  gen_generator* g = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_fails(gen_options_set_paged_kv(o, -1, 16, &error), bad, "-1", error);
+  assert_fails(gen_options_set_paged_kv(o, 1, 0, &error), bad, "blocks of 0", error);
+  assert_fails(gen_options_set_paged_kv(NULL, 1, 16, &error), bad, "options", error);
+  assert_fails(gen_options_set(o, "paged_kv", "1,x", &error), bad, "x", error);
+  assert_ok(gen_options_set_paged_kv(o, 1, 1 << 20, &error), error);
+  assert_fails(gen_create(model, o, &g, &error), bad, "one block takes", error);
+  gen_options_free(o);
+  gen_sampling_free(s);
+  gen_model_free(model);
+}
+
 static void nulls(void** state) {
   gen_generator* g = *state;
   gen_result* result = (gen_result*)&error;
@@ -351,6 +393,7 @@ static void the_context_is_a_limit(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_check_and_describe),
+      cmocka_unit_test(pages_do_not_show),
       cmocka_unit_test(nulls),
       cmocka_unit_test(stream_equals_generate),
       cmocka_unit_test(seeds_decide),

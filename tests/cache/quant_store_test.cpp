@@ -177,7 +177,7 @@ TEST_P(QuantStoreTest, ElementsThatAreNotFiniteAreRefused) {
     for (size_t at : {size_t{0}, size_t{17}, good.size() - 1}) {
       std::vector<float> bad = good;
       bad[at] = value;
-      const std::string index = "[" + std::to_string(at) + "] is ";
+      const std::string index = std::string("[").append(std::to_string(at)).append("] is ");
       const Status key = store->update(3, bad.data(), good.data(), {2, 3, 50});
       EXPECT_EQ(key.code(), Code::kInvalidArgument);
       EXPECT_EQ(std::string(key.message()).find("layer 3: k" + index), 0u) << key.message();
