@@ -2,6 +2,7 @@
 /* The cache of chunk-wise means, through C: the published examples, each documented error, memory
  * as the caller's allocator counts it, and that a failed call changes nothing. */
 #include "api_test.h"
+#include "counting_allocator.h"
 
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
@@ -116,27 +117,9 @@ static void truncate_reset_and_clone(void** state) {
   kv_cache_free(copy);
 }
 
-struct counting {
-  size_t live;
-  int refuse;
-};
-static gen_status counting_allocate(void* user, size_t bytes, size_t align, void** out) {
-  struct counting* counts = user;
-  *out = NULL;
-  if (counts->refuse) return GEN_ERROR_OUT_OF_MEMORY;
-  *out = aligned_alloc(align, (bytes + align - 1) / align * align);
-  counts->live += bytes;
-  return GEN_OK;
-}
-static void counting_release(void* user, void* ptr, size_t bytes) {
-  struct counting* counts = user;
-  counts->live -= bytes;
-  free(ptr);
-}
-
 static void memory_is_what_the_allocator_counted(void** state) {
   (void)state;
-  struct counting counts = {0, 0};
+  struct counting counts = {0};
   const gen_allocator table = {sizeof(table), &counts, counting_allocate, counting_release};
   kv_cache* cache = make(1, 4);
   const float x[6] = {1, 2, 3, 4, 5, 6};

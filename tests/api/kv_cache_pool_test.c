@@ -2,6 +2,7 @@
 /* kv_cache_pool.h: every function's good case, each documented error, sharing, and that a failed
  * call changes nothing. */
 #include "api_test.h"
+#include "counting_allocator.h"
 
 #include <pthread.h>
 
@@ -282,27 +283,10 @@ static void blocks_can_be_injected(void** state) {
   kv_cache_pool_free(pool);
 }
 
-struct counting {
-  size_t live;
-  int refuse;
-};
-static gen_status counting_allocate(void* user, size_t bytes, size_t align, void** out) {
-  struct counting* counts = user;
-  *out = NULL;
-  if (counts->refuse) return GEN_ERROR_OUT_OF_MEMORY;
-  *out = aligned_alloc(align, (bytes + align - 1) / align * align);
-  counts->live += bytes;
-  return GEN_OK;
-}
-static void counting_release(void* user, void* ptr, size_t bytes) {
-  struct counting* counts = user;
-  counts->live -= bytes;
-  free(ptr);
-}
-
 static void memory_is_what_the_allocator_counted(void** state) {
   (void)state;
-  struct counting counts = {0, 1};
+  struct counting counts = {0};
+  counts.refuse = 1;
   gen_allocator table = {sizeof(table), &counts, counting_allocate, counting_release};
   kv_cache_pool* pool = make_pool(2, 4, 6);
   assert_fails(kv_cache_pool_set_allocator(NULL, &table, &error), bad, "pool", error);

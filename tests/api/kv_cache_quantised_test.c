@@ -2,6 +2,7 @@
 /* The caches that keep few bits, through C: the published numbers, bounds, refusals of what is not
  * finite, memory as the caller's allocator counts it, and that a failed call changes nothing. */
 #include "api_test.h"
+#include "counting_allocator.h"
 
 #include <math.h>
 
@@ -206,24 +207,6 @@ static void truncate_reset_and_clone(void** state) {
   }
 }
 
-struct counting {
-  size_t live;
-  int refuse;
-};
-static gen_status counting_allocate(void* user, size_t bytes, size_t align, void** out) {
-  struct counting* counts = user;
-  *out = NULL;
-  if (counts->refuse) return GEN_ERROR_OUT_OF_MEMORY;
-  *out = aligned_alloc(align, (bytes + align - 1) / align * align);
-  counts->live += bytes;
-  return GEN_OK;
-}
-static void counting_release(void* user, void* ptr, size_t bytes) {
-  struct counting* counts = user;
-  counts->live -= bytes;
-  free(ptr);
-}
-
 /* Bits of an element, scales included, as section 4.6 and the kinds' comments have them. */
 static void memory_is_what_the_allocator_counted(void** state) {
   (void)state;
@@ -232,7 +215,7 @@ static void memory_is_what_the_allocator_counted(void** state) {
   fill(x, count, 1);
   const double bits[3] = {8.25, 4.25, 4.0};
   for (int kind = 0; kind < 3; ++kind) {
-    struct counting counts = {0, 0};
+    struct counting counts = {0};
     const gen_allocator table = {sizeof(table), &counts, counting_allocate, counting_release};
     kv_cache* cache = make(kind, 1, seq);
     assert_ok(kv_cache_set_allocator(cache, &table, &error), error);

@@ -2,6 +2,7 @@
 /* kv_cache.h: every function's good case, each documented error, and that a failed call changes
  * nothing. */
 #include "api_test.h"
+#include "counting_allocator.h"
 
 #include <math.h>
 
@@ -363,30 +364,9 @@ static void halves_have_the_specified_bits(void** state) {
   kv_cache_free(cache);
 }
 
-/* An allocator that counts and can refuse. */
-struct counting {
-  size_t live;
-  int refuse;
-  int wrong_align;
-};
-static gen_status counting_allocate(void* user, size_t bytes, size_t align, void** out) {
-  struct counting* counts = user;
-  *out = NULL;
-  if (counts->refuse) return GEN_ERROR_OUT_OF_MEMORY;
-  *out = aligned_alloc(align, (bytes + align - 1) / align * align);
-  counts->wrong_align |= align == 0 || (align & (align - 1)) != 0;
-  counts->live += bytes;
-  return GEN_OK;
-}
-static void counting_release(void* user, void* ptr, size_t bytes) {
-  struct counting* counts = user;
-  counts->live -= bytes;
-  free(ptr);
-}
-
 static void memory_comes_from_the_callers_allocator(void** state) {
   (void)state;
-  struct counting counts = {0, 0, 0};
+  struct counting counts = {0};
   gen_allocator table = {sizeof(table), &counts, counting_allocate, counting_release};
   kv_cache* cache = make(0, 2, 16);
   assert_fails(kv_cache_set_allocator(NULL, &table, &error), bad, "cache", error);

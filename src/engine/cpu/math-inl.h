@@ -16,16 +16,11 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// e^x, error below 2 ulp, gradual underflow, exactly 0 from -104 down, infinity above 88.73, NaN
-/// stays NaN. x = k ln 2 + r; e^r = 1 + r + r^2 P(r); 2^k in two factors, since k reaches -150.
+/// e^x = 2^k (1 + rest(x, k)) with k the nearest integer to x / ln 2: with r = x - k ln 2,
+/// e^r - 1 = r + r^2 P(r).
 template <typename V>
-HWY_INLINE V exp(V x) {
+HWY_INLINE V exp_rest(V x, V k) {
   using L = LanesOf<V>;
-  // The bound is the first operand, so that a NaN in x is what remains.
-  x = min(L::splat(89.0F), x);
-  x = max(L::splat(-104.0F), x);
-  const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagic));
-  const V k = sub(shifted, L::splat(kRoundMagic));
   V r = fma(k, L::splat(-0.693147182F), x);
   r = fma(k, L::splat(1.90465421e-9F), r);
   V p = L::splat(0.00139261840F);
@@ -33,11 +28,23 @@ HWY_INLINE V exp(V x) {
   p = fma(p, r, L::splat(0.0416665561F));
   p = fma(p, r, L::splat(0.166665763F));
   p = fma(p, r, L::splat(0.5F));
-  const V e = fma(mul(r, r), p, r);
+  return fma(mul(r, r), p, r);
+}
+
+/// e^x, error below 2 ulp, gradual underflow, exactly 0 from -104 down, infinity above 88.73, NaN
+/// stays NaN. 2^k comes in two factors, since k reaches -150.
+template <typename V>
+HWY_INLINE V exp(V x) {
+  using L = LanesOf<V>;
+  // The bound is the first operand, so that a NaN in x is what remains.
+  x = min(L::splat(89.0F), x);
+  x = max(L::splat(-104.0F), x);
+  const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagic));
+  const V rest = exp_rest(x, sub(shifted, L::splat(kRoundMagic)));
   V first;
   V second;
   exp2_halves(shifted, &first, &second);
-  return mul(mul(add(e, L::splat(1.0F)), first), second);
+  return mul(mul(add(rest, L::splat(1.0F)), first), second);
 }
 
 /// e^x for x <= 0, error below 2 ulp, 0 below -87, NaN stays NaN: the weights of a softmax, where
@@ -46,16 +53,9 @@ template <typename V>
 HWY_INLINE V exp_weight(V x) {
   using L = LanesOf<V>;
   const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagicBiased));
-  const V k = sub(shifted, L::splat(kRoundMagicBiased));
-  V r = fma(k, L::splat(-0.693147182F), x);
-  r = fma(k, L::splat(1.90465421e-9F), r);
-  V p = L::splat(0.00139261840F);
-  p = fma(p, r, L::splat(0.00836317893F));
-  p = fma(p, r, L::splat(0.0416665561F));
-  p = fma(p, r, L::splat(0.166665763F));
-  p = fma(p, r, L::splat(0.5F));
-  const V e = add(fma(mul(r, r), p, r), L::splat(1.0F));
-  return if_less(x, L::splat(-87.0F), L::splat(0.0F), mul(e, exponent_from_low_bits(shifted)));
+  const V rest = exp_rest(x, sub(shifted, L::splat(kRoundMagicBiased)));
+  const V e = mul(add(rest, L::splat(1.0F)), exponent_from_low_bits(shifted));
+  return if_less(x, L::splat(-87.0F), L::splat(0.0F), e);
 }
 
 /// tanh x: x + x^3 P(x^2) below 0.625, 1 - 2 / (e^2|x| + 1) above, the sign of x.
