@@ -18,6 +18,7 @@
 namespace {
 
 using gen::Code;
+using gen::Result;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
@@ -55,10 +56,11 @@ gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache*
 }
 
 /// The layer of an engine cache, all committed entries; kv_heads is 0 for a miss.
-KvView engine_layer(KvCache& engine, int32_t layer) {
+Result<KvView> engine_layer(KvCache& engine, int32_t layer) {
   const bool there = layer >= 0 && static_cast<size_t>(layer) < engine.layers().size();
-  if (!there || engine.length() == 0) return {};
-  return engine.view(layer, {engine.length(), 0});
+  if (!there || engine.length() == 0) return KvView();
+  GEN_ASSIGN(const gen::cache::CachePlan plan, engine.plan(0));
+  return engine.view(layer, plan);
 }
 
 struct Shapes {
@@ -66,13 +68,13 @@ struct Shapes {
   TensorShape v;
 };
 
-Shapes shapes_of(const kv_cache& cache, int32_t layer) {
-  if (cache.store != nullptr) return {cache.store->shape(layer), cache.store->shape(layer)};
+Result<Shapes> shapes_of(const kv_cache& cache, int32_t layer) {
+  if (cache.store != nullptr) return Shapes{cache.store->shape(layer), cache.store->shape(layer)};
   KvCache* engine = cache.engine();
-  if (engine == nullptr) return {};
-  const KvView view = engine_layer(*engine, layer);
-  if (view.kv_heads == 0) return {};
-  return {{view.kv_heads, view.entries, view.k.head_dim},
+  if (engine == nullptr) return Shapes();
+  GEN_ASSIGN(const KvView view, engine_layer(*engine, layer));
+  if (view.kv_heads == 0) return Shapes();
+  return Shapes{{view.kv_heads, view.entries, view.k.head_dim},
           {view.kv_heads, view.entries, view.v.head_dim}};
 }
 
@@ -103,7 +105,9 @@ void decode(const KvView& view, const KvSide& side, const TensorShape& shape, fl
 Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
   if (cache.store == nullptr) {
     KvCache* engine = cache.engine();
-    if (engine == nullptr || engine_layer(*engine, layer).kv_heads == 0) return {};
+    if (engine == nullptr) return {};
+    GEN_ASSIGN(const KvView view, engine_layer(*engine, layer));
+    if (view.kv_heads == 0) return {};
     return gen::error(Code::kUnsupported,
                       "layer %d was written by a model and has no strides; kv_cache_get copies it",
                       layer);
@@ -275,7 +279,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
   write_shape({}, k_shape);
   write_shape({}, v_shape);
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
-    const Shapes shapes = shapes_of(c, layer);
+    GEN_ASSIGN(const Shapes shapes, shapes_of(c, layer));
     write_shape(shapes.k, k_shape);
     write_shape(shapes.v, v_shape);
     if (k != nullptr && elements(shapes.k) > k_capacity) {
@@ -288,7 +292,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
     }
     if (c.store != nullptr) return c.store->get(layer, k, v);
     if (elements(shapes.k) > 0) {
-      const KvView view = engine_layer(*c.engine(), layer);
+      GEN_ASSIGN(const KvView view, engine_layer(*c.engine(), layer));
       if (k != nullptr) decode(view, view.k, shapes.k, k);
       if (v != nullptr) decode(view, view.v, shapes.v, v);
     }

@@ -71,7 +71,7 @@ class ContiguousCache final : public KvCache {
     return CachePlan{length(), n};
   }
 
-  [[nodiscard]] engine::KvView view(int32_t layer, const CachePlan& plan) override {
+  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
     GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
     return layout_.view(layer, segments_.data(), plan.start + plan.count);
   }

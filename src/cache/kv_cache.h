@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,7 +45,8 @@ struct MemoryUse {
   size_t metadata = 0;  // tables and bookkeeping
 };
 
-/// A reservation of entries [start, start + count); valid until the cache next changes.
+/// A reservation of entries [start, start + count); valid until the cache next changes. `start` is
+/// length() unless a cache keeps fewer entries than positions, as windows and pooled chunks do.
 struct CachePlan {
   int32_t start = 0;
   int32_t count = 0;
@@ -57,18 +59,26 @@ class KvCache {
 
   [[nodiscard]] virtual const CacheTraits& traits() const noexcept = 0;
   [[nodiscard]] virtual std::span<const LayerShape> layers() const noexcept = 0;
-  /// Committed entries.
+  /// Committed positions.
   [[nodiscard]] virtual int32_t length() const noexcept = 0;
   /// Most entries it can ever hold.
   [[nodiscard]] virtual int32_t capacity() const noexcept = 0;
 
-  /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes.
+  /// Most entries that may come in one plan now, at least 1: where a cache changes what it holds at
+  /// certain lengths, no plan may reach over one of them, so that it shows in no result how rows came.
+  [[nodiscard]] virtual int32_t plan_limit() const noexcept {
+    return std::numeric_limits<int32_t>::max();
+  }
+  /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes. plan(0) is
+  /// for reading.
   [[nodiscard]] virtual Result<CachePlan> plan(int32_t n) = 0;
-  /// The layer including the planned entries. `layer` is in [0, layers().size()).
-  [[nodiscard]] virtual engine::KvView view(int32_t layer, const CachePlan& plan) = 0;
+  /// The layer including the planned entries, valid until the next call but views of other layers.
+  /// `layer` is in [0, layers().size()). kIo and the like where something must be fetched first.
+  [[nodiscard]] virtual Result<engine::KvView> view(int32_t layer, const CachePlan& plan) = 0;
   /// Makes the planned entries real.
   virtual void commit(const CachePlan& plan) noexcept = 0;
-  /// Keeps the first max(n, 0) entries; does nothing when that is all of them.
+  /// Keeps the first max(n, 0) positions; does nothing when that is all of them. kUnsupported, and
+  /// nothing changed, where they are no longer held.
   virtual Status truncate(int32_t n) = 0;
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
   /// A sequence of its own that shares this one's committed blocks until one of the two writes, where

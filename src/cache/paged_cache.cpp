@@ -65,7 +65,7 @@ class PagedCache final : public KvCache {
     return CachePlan{length(), n};
   }
 
-  [[nodiscard]] engine::KvView view(int32_t layer, const CachePlan& plan) override {
+  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
     GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
     return pool_->layout().view(layer, table_.data(), plan.start + plan.count);
   }

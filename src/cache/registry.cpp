@@ -70,11 +70,11 @@ Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocat
   GEN_ASSIGN(auto copy,
              make_cache(source.traits().kind, source.layers(), source.capacity(), allocator));
   GEN_ASSIGN(const CachePlan all, copy->plan(source.length()));
-  const CachePlan held = {source.length(), 0};
+  GEN_ASSIGN(const CachePlan held, source.plan(0));
   for (size_t i = 0; i < source.layers().size(); ++i) {
     const auto layer = static_cast<int32_t>(i);
-    const engine::KvView from = source.view(layer, held);
-    const engine::KvView to = copy->view(layer, all);
+    GEN_ASSIGN(const engine::KvView from, source.view(layer, held));
+    GEN_ASSIGN(const engine::KvView to, copy->view(layer, all));
     engine::kv_copy(from.k, to.k, from.kv_heads, held.start);
     engine::kv_copy(from.v, to.v, from.kv_heads, held.start);
   }

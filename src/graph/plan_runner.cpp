@@ -294,7 +294,7 @@ class PlanRunner {
       rows.first_row = sequence.first_row;
       rows.n_rows = sequence.n_rows;
       rows.first_entry = sequence.plan.start;
-      rows.view = sequence.cache->view(instruction.layer, sequence.plan);
+      GEN_ASSIGN(rows.view, sequence.cache->view(instruction.layer, sequence.plan));
     }
     const AttentionSpec& spec = instruction.attention;
     engine::RopeAppendArgs args;

@@ -90,7 +90,7 @@ class Step {
     SequenceRows rows;
     rows.n_rows = plan.count;
     rows.first_entry = plan.start;
-    rows.view = cache_.view(layer, plan);
+    rows.view = cache_.view(layer, plan).value();
     return rows;
   }
 

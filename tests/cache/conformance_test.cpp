@@ -55,7 +55,7 @@ class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
       engine::SequenceRows rows;
       rows.n_rows = plan.count;
       rows.first_entry = plan.start;
-      rows.view = cache.view(layer, plan);
+      rows.view = cache.view(layer, plan).value();
       std::vector<float> k;
       std::vector<float> v;
       for (int32_t e = plan.start; e < plan.start + plan.count; ++e) {
@@ -89,7 +89,7 @@ class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
   static void expect_content(KvCache& cache, int32_t n) {
     const CachePlan now = {cache.length(), 0};
     for (int32_t layer = 0; layer < static_cast<int32_t>(kLayers.size()); ++layer) {
-      const engine::KvView view = cache.view(layer, now);
+      const engine::KvView view = cache.view(layer, now).value();
       for (int32_t e = 0; e < n; ++e) {
         expect_row(view.k, view.kv_heads, e, keys(layer, e));
         expect_row(view.v, view.kv_heads, e, values(layer, e));
@@ -167,14 +167,14 @@ TEST_P(CacheConformance, ViewsShowCommittedAndPlannedEntries) {
   append(*cache, 4);
   auto plan = cache->plan(2);
   ASSERT_TRUE(plan.ok());
-  const engine::KvView view = cache->view(1, *plan);
+  const engine::KvView view = cache->view(1, *plan).value();
   EXPECT_EQ(view.entries, 6);
   EXPECT_EQ(view.kv_heads, 3);
   EXPECT_EQ(view.k.head_dim, 5);
   EXPECT_EQ(view.v.head_dim, 7);
   EXPECT_EQ(view.window, 4);
   EXPECT_EQ(view.key_form, engine::KeyForm::kRotated);
-  EXPECT_EQ(cache->view(0, CachePlan{4, 0}).entries, 4);
+  EXPECT_EQ(cache->view(0, CachePlan{4, 0}).value().entries, 4);
 }
 
 TEST_P(CacheConformance, CapacityIsExact) {

@@ -44,7 +44,7 @@ std::unique_ptr<KvCache> make(const std::shared_ptr<CachePool>& pool, int32_t ca
 
 void write(KvCache& cache, const CachePlan& plan, const std::vector<uint32_t>& seeds) {
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    const engine::KvView view = cache.view(static_cast<int32_t>(layer), plan);
+    const engine::KvView view = cache.view(static_cast<int32_t>(layer), plan).value();
     for (int32_t i = 0; i < plan.count; ++i) {
       const uint32_t seed = seeds[static_cast<size_t>(i)];
       kv_put(view.k, plan.start + i, view.kv_heads, row_of(layer, true, seed).data());
@@ -64,7 +64,7 @@ Status append(KvCache& cache, const std::vector<uint32_t>& seeds) {
 void expect_rows(KvCache& cache, const std::vector<uint32_t>& seeds) {
   ASSERT_EQ(cache.length(), static_cast<int32_t>(seeds.size()));
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    const engine::KvView view = cache.view(static_cast<int32_t>(layer), {cache.length(), 0});
+    const engine::KvView view = cache.view(static_cast<int32_t>(layer), {cache.length(), 0}).value();
     EXPECT_EQ(view.window, kLayers[layer].window);
     for (bool keys : {true, false}) {
       const engine::KvSide& side = keys ? view.k : view.v;
