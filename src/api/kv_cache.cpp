@@ -75,7 +75,7 @@ Result<Shapes> shapes_of(const kv_cache& cache, int32_t layer) {
   GEN_ASSIGN(const KvView view, engine_layer(*engine, layer));
   if (view.kv_heads == 0) return Shapes();
   return Shapes{{view.kv_heads, view.entries, view.k.head_dim},
-          {view.kv_heads, view.entries, view.v.head_dim}};
+                {view.kv_heads, view.entries, view.v.head_dim}};
 }
 
 size_t elements(const TensorShape& shape) {

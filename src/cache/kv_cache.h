@@ -65,12 +65,13 @@ class KvCache {
   [[nodiscard]] virtual int32_t capacity() const noexcept = 0;
 
   /// Most entries that may come in one plan now, at least 1: where a cache changes what it holds at
-  /// certain lengths, no plan may reach over one of them, so that it shows in no result how rows came.
+  /// certain lengths, no plan may reach over one of them, so that it shows in no result how rows
+  /// came.
   [[nodiscard]] virtual int32_t plan_limit() const noexcept {
     return std::numeric_limits<int32_t>::max();
   }
-  /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes. plan(0) is
-  /// for reading.
+  /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes. plan(0)
+  /// is for reading.
   [[nodiscard]] virtual Result<CachePlan> plan(int32_t n) = 0;
   /// The layer including the planned entries, valid until the next call but views of other layers.
   /// `layer` is in [0, layers().size()). kIo and the like where something must be fetched first.
@@ -81,8 +82,8 @@ class KvCache {
   /// nothing changed, where they are no longer held.
   virtual Status truncate(int32_t n) = 0;
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
-  /// A sequence of its own that shares this one's committed blocks until one of the two writes, where
-  /// traits().can_share_blocks; kUnsupported elsewhere. clone_cache() copies any kind.
+  /// A sequence of its own that shares this one's committed blocks until one of the two writes,
+  /// where traits().can_share_blocks; kUnsupported elsewhere. clone_cache() copies any kind.
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
     return error(Code::kUnsupported, "a contiguous cache shares no blocks");
   }

@@ -49,8 +49,7 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
   float* logits = pass.logits;
   while (evaluated_ < end) {
     const int32_t at = evaluated_;
-    const int32_t rows =
-        std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
+    const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
     const int32_t quiet = wants ? std::clamp(pass.logits_from - at, 0, rows) : rows;
     wants_.assign(static_cast<size_t>(quiet), 0);
     wants_.resize(static_cast<size_t>(rows), 1);

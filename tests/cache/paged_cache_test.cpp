@@ -64,7 +64,8 @@ Status append(KvCache& cache, const std::vector<uint32_t>& seeds) {
 void expect_rows(KvCache& cache, const std::vector<uint32_t>& seeds) {
   ASSERT_EQ(cache.length(), static_cast<int32_t>(seeds.size()));
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    const engine::KvView view = cache.view(static_cast<int32_t>(layer), {cache.length(), 0}).value();
+    const engine::KvView view =
+        cache.view(static_cast<int32_t>(layer), {cache.length(), 0}).value();
     EXPECT_EQ(view.window, kLayers[layer].window);
     for (bool keys : {true, false}) {
       const engine::KvSide& side = keys ? view.k : view.v;

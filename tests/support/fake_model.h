@@ -43,7 +43,9 @@ class FakeCache final : public cache::KvCache {
     }
     return cache::CachePlan{length_, n};
   }
-  engine::KvView view(int32_t, const cache::CachePlan&) override { return {}; }
+  Result<engine::KvView> view(int32_t, const cache::CachePlan&) override {
+    return engine::KvView();
+  }
   void commit(const cache::CachePlan& plan) noexcept override { length_ = plan.start + plan.count; }
   Status truncate(int32_t n) override {
     if (!traits_.can_truncate) return error(Code::kUnsupported, "this cache cannot be cut");

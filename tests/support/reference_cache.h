@@ -37,7 +37,7 @@ class ReferenceCache final : public cache::KvCache {
     }
     return cache::CachePlan{length_, n};
   }
-  engine::KvView view(int32_t layer, const cache::CachePlan& plan) override {
+  Result<engine::KvView> view(int32_t layer, const cache::CachePlan& plan) override {
     const auto index = static_cast<size_t>(layer);
     const cache::LayerShape& shape = layers_[index];
     engine::KvView view;
