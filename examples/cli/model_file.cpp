@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "progress_bar.h"
 
@@ -14,16 +13,6 @@ namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What --kv may be.
-constexpr struct {
-  const char* name;
-  gen_status (*create)(int32_t, int32_t, kv_cache**, gen_error*);
-} kCaches[] = {{"fp32", kv_cache_new},
-               {"fp16", kv_cache_fp16_new},
-               {"fp8", kv_cache_fp8_new},
-               {"q4", kv_cache_q4_new},
-               {"q3", kv_cache_q3_new}};
 
 int on_progress(void* bar, double share) {
   static_cast<ProgressBar*>(bar)->update(share);
@@ -53,12 +42,17 @@ void add_file_options(CLI::App& command, ModelChoice& choice) {
 }
 
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
-  command.add_option("--kv", choice.kv, "what keys and values are stored as")
-      ->check(CLI::IsMember([] {
-        std::vector<std::string> names;
-        for (const auto& row : kCaches) names.emplace_back(row.name);
-        return names;
-      }()))
+  command
+      .add_option(
+          "--kv", choice.kv,
+          "what keys and values are stored as: fp32, fp16, fp8, q4, q3, or keys/values, with "
+          ":rotated or :hadamard behind for the form of keys")
+      ->check([](const std::string& text) {
+        auto options = make<Options>(gen_options_new);
+        gen_error error;
+        const gen_status status = gen_options_set_kv_dtype(options.get(), text.c_str(), &error);
+        return status == GEN_OK ? std::string() : std::string(error.message);
+      })
       ->capture_default_str();
 }
 
@@ -106,10 +100,7 @@ Generator make_generator(const Model& model, const ModelChoice& choice) {
 Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens) {
   const gen_model_config* config = gen_model_get_config(model.get());
   const int32_t capacity = std::min(tokens, gen_model_config_max_seq_len(config));
-  const auto create = std::find_if(std::begin(kCaches), std::end(kCaches),
-                                   [&](const auto& row) { return choice.kv == row.name; });
-  if (create == std::end(kCaches)) throw Failure("no cache keeps " + choice.kv);
-  return make<Cache>(create->create, gen_model_config_num_layers(config), capacity);
+  return make<Cache>(kv_cache_generator_new, make_generator(model, choice).get(), capacity);
 }
 
 }  // namespace cli

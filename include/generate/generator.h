@@ -46,7 +46,7 @@ GEN_API void gen_options_free(gen_options *options);
 
 /**
  * Chooses what keys and values are stored as: "fp32" (default), "fp16", "fp8", "q4" or "q3"; see
- * gen_kv_kind_describe.
+ * gen_kv_kind_describe. "fp8/q4" is short for gen_options_set_kv_types, "q4:rotated" sets the key form too.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. On failure nothing changes.
  * Threads: one at a time per object.
@@ -54,6 +54,29 @@ GEN_API void gen_options_free(gen_options *options);
  */
 GEN_API gen_status gen_options_set_kv_dtype(gen_options *options, const char *name,
                                             gen_error *error);
+
+/**
+ * Chooses for keys and values apart, as gen_options_set_kv_dtype does for both: quantised keys cost more quality than
+ * quantised values.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. On failure nothing changes.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_kv_types(gen_options *options, const char *keys, const char *values,
+                                            gen_error *error);
+
+/**
+ * Chooses the form in which keys are stored: "rotated", as rotary embedding leaves them; "hadamard", each head then
+ * turned by a Hadamard matrix, which spreads outliers; or "best" (the default), which is "hadamard" for "q4" and "q3"
+ * where a head has a multiple of 16 elements, else "rotated".
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. gen_create fails with the same for
+ *         "hadamard" and a model whose heads have no multiple of 16 elements.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_kv_key_form(gen_options *options, const char *name, gen_error *error);
 
 /**
  * Keeps the keys and values of all sessions of a generator in blocks of one pool, taken as a session grows, instead
@@ -82,7 +105,8 @@ GEN_API gen_status gen_options_set_prefill_chunk(gen_options *options, int32_t t
                                                  gen_error *error);
 
 /**
- * Sets one option by name: "kv_dtype" "fp16", "paged_kv" "512,16", "prefill_chunk" "128".
+ * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
+ * "prefill_chunk" "128".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
  * Threads: one at a time per object.

@@ -65,6 +65,22 @@ GEN_API gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache **
                                 gen_error *error);
 
 /**
+ * Makes an empty cache of the kind that sessions of a generator have, for gen_model_forward with the generator's model.
+ *
+ * @param generator    may be freed before the cache.
+ * @param max_seq_len  most positions it can hold, 1 up to the model's context; 0 for as many as a session's.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL or a max_seq_len outside its range;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    as a session's: memory is taken as positions are written.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_generator_new(const gen_generator *generator, int32_t max_seq_len, kv_cache **out,
+                                          gen_error *error);
+
+/**
  * Makes an empty cache that keeps binary16: rounded to nearest even, above 65519 infinity, NaN 0x7E00 with
  * its sign. Half the memory; relative error at most 2^-11 for normal values.
  *

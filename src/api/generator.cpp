@@ -17,14 +17,24 @@ using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::api::OptionRow;
+using gen::cache::CacheFormat;
+using gen::cache::KeyChoice;
 
 constexpr int32_t kMaxPrefillChunk = 512;
 
 Status set_kv_dtype(gen_options& options, const char* name) {
-  if (gen::cache::find_cache_kind(name) == nullptr) {
-    return gen::error(Code::kInvalidArgument, "unknown kv dtype %.60s", name);
-  }
-  options.kv_dtype = name;
+  GEN_ASSIGN(CacheFormat format, gen::cache::parse_cache_format(name));
+  if (format.key_choice == KeyChoice::kBest) format.key_choice = options.kv.key_choice;
+  options.kv = format;
+  return {};
+}
+
+Status set_kv_types(gen_options& options, const char* keys, const char* values) {
+  return set_kv_dtype(options, std::string(keys).append("/").append(values).c_str());
+}
+
+Status set_kv_key_form(gen_options& options, const char* name) {
+  GEN_ASSIGN(options.kv.key_choice, gen::cache::find_key_choice(name));
   return {};
 }
 
@@ -68,8 +78,12 @@ Status prefill_chunk_from_text(gen_options& options, const char* text) {
 }
 
 const OptionRow<gen_options> kRows[] = {
-    {"kv_dtype", "string", "a name of gen_kv_kind_describe", "fp32", set_kv_dtype,
-     [](const gen_options& o) { return o.kv_dtype; }},
+    {"kv_dtype", "string", "a name of gen_kv_kind_describe, or keys/values", "fp32", set_kv_dtype,
+     [](const gen_options& o) {
+       return std::string(CacheFormat{o.kv.keys, o.kv.values}.name());
+     }},
+    {"kv_key_form", "string", "best, rotated or hadamard", "best", set_kv_key_form,
+     [](const gen_options& o) { return std::string(key_choice_name(o.kv.key_choice)); }},
     {"paged_kv", "string", "MiB of the pool, or MiB,block size; 0 for no pool", "0,16",
      paged_kv_from_text,
      [](const gen_options& o) {
@@ -98,6 +112,24 @@ gen_status gen_options_set_kv_dtype(gen_options* options, const char* name, gen_
     GEN_TRY(not_null(options, "options"));
     GEN_TRY(not_null(name, "name"));
     return set_kv_dtype(*options, name);
+  });
+}
+
+gen_status gen_options_set_kv_types(gen_options* options, const char* keys, const char* values,
+                                    gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(keys, "keys"));
+    GEN_TRY(not_null(values, "values"));
+    return set_kv_types(*options, keys, values);
+  });
+}
+
+gen_status gen_options_set_kv_key_form(gen_options* options, const char* name, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(name, "name"));
+    return set_kv_key_form(*options, name);
   });
 }
 
@@ -151,14 +183,14 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     const gen_options defaults;
     const gen_options& chosen = options != nullptr ? *options : defaults;
     gen::generate::GeneratorOptions inner;
-    inner.kv_dtype = chosen.kv_dtype;
+    inner.kv_dtype = chosen.kv.name();
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.allocator = model->parts->allocator.get();
     if (chosen.paged_mb > 0) {
       gen::Allocator& memory =
           inner.allocator != nullptr ? *inner.allocator : gen::system_allocator();
       GEN_ASSIGN(auto pool, gen::cache::CachePool::create(
-                                chosen.kv_dtype, model->shared_model()->layer_shapes(),
+                                inner.kv_dtype, model->shared_model()->layer_shapes(),
                                 chosen.paged_block_size, chosen.paged_mb, memory));
       inner.cache_factory = [pool](std::span<const gen::cache::LayerShape>, int32_t capacity) {
         return gen::cache::make_paged_cache(pool, capacity);

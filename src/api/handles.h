@@ -16,6 +16,7 @@
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
+#include "cache/cache_format.h"
 #include "sampling/params.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
@@ -41,7 +42,7 @@ struct gen_sampling {
 };
 
 struct gen_options {
-  std::string kv_dtype = "fp32";
+  gen::cache::CacheFormat kv;
   int32_t paged_mb = 0;  // 0: each session has memory of its own
   int32_t paged_block_size = 16;
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
@@ -73,6 +74,9 @@ gen_result* make_result(generate::GenResult result);
 sampling::SamplingParams params_of(const gen_sampling* sampling);
 
 /// Makes `handle` lend a session's cache, sharing its in-use flag.
+/// What a handle around an engine cache of this generator says of it, and what it keeps alive.
+void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,
+                           kv_cache* handle);
 void lend_cache(generate::Session& session, kv_cache* handle);
 
 /// The cache kinds of this build as JSON.

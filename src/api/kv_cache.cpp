@@ -147,6 +147,7 @@ Status clone(const kv_cache& cache, kv_cache* copy) {
   copy->num_layers = cache.num_layers;
   copy->max_seq_len = cache.max_seq_len;
   copy->allocator = cache.allocator;
+  copy->keeps = cache.keeps;
   copy->make_store = cache.make_store;
   if (cache.store != nullptr) {
     GEN_ASSIGN(copy->store, cache.store->clone());

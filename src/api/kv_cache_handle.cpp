@@ -86,11 +86,18 @@ void EngineCache::keep() noexcept {
   handle_->seen_owned.store(handle_->owned.get(), std::memory_order_release);
 }
 
+void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,
+                           kv_cache* handle) {
+  handle->traits = {.kind = cache.traits().kind, .lossy = cache.traits().lossy};
+  handle->num_layers = static_cast<int32_t>(cache.layers().size());
+  handle->max_seq_len = cache.capacity();
+  const auto keeps = generator.shared_from_this();
+  handle->keeps = keeps;
+  handle->allocator = {keeps, generator.options().allocator};
+}
+
 void lend_cache(generate::Session& session, kv_cache* handle) {
-  const cache::KvCache& inner = session.cache();
-  handle->traits = {.kind = inner.traits().kind, .lossy = inner.traits().lossy};
-  handle->num_layers = static_cast<int32_t>(inner.layers().size());
-  handle->max_seq_len = inner.capacity();
+  describe_engine_cache(session.generator(), session.cache(), handle);
   // Readers get a const kv_cache; the functions that write refuse a lent one.
   handle->lent = [&session] { return const_cast<cache::KvCache*>(&session.cache()); };
   handle->in_use = &session.in_use();

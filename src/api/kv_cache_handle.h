@@ -26,6 +26,7 @@ struct kv_cache {
   int32_t num_layers = 0;
   int32_t max_seq_len = 0;
   std::shared_ptr<gen::Allocator> allocator;  // null: the system's
+  std::shared_ptr<const void> keeps;          // what `owned` was made of
 
   using Store = std::unique_ptr<gen::cache::TensorProvider>;
   /// What the first kv_cache_update calls; null where the store is there from the start.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32, fp16, fp8, q4 and q3: one buffer for everything, in segments of up to 256 positions that
+// One buffer for everything, in segments of up to 256 positions that
 // lie as tile_layout.h says. The whole capacity is reserved at once but never initialised: growing
 // moves nothing and allocates nothing, and the kernel gives pages as entries are written.
 #include "cache/contiguous_cache.h"
@@ -34,12 +34,12 @@ Status too_large(int32_t capacity, size_t layers) {
 /// Invariant: 0 <= length_ <= capacity_.
 class ContiguousCache final : public KvCache {
  public:
-  ContiguousCache(const CacheKind& kind, TileLayout layout, int32_t capacity)
+  ContiguousCache(TileLayout layout, int32_t capacity)
       : layout_(std::move(layout)),
         capacity_(capacity),
         segments_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
-    traits_.kind = kind.name;
-    traits_.lossy = kind.lossy;
+    traits_.kind = layout_.format().name();
+    traits_.lossy = layout_.format().lossy();
     traits_.bytes_per_entry = layout_.bytes_per_entry();
   }
 
@@ -105,12 +105,12 @@ class ContiguousCache final : public KvCache {
 
 }  // namespace
 
-Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheKind& kind,
+Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheFormat& format,
                                                          std::span<const LayerShape> layers,
                                                          int32_t capacity, Allocator& allocator) {
-  auto layout = TileLayout::create(kind.format, layers, segment_size(capacity));
+  auto layout = TileLayout::create(format, layers, segment_size(capacity));
   if (!layout.ok()) return too_large(capacity, layers.size());
-  auto cache = std::make_unique<ContiguousCache>(kind, std::move(*layout), capacity);
+  auto cache = std::make_unique<ContiguousCache>(std::move(*layout), capacity);
   GEN_TRY(cache->reserve(allocator));
   return std::unique_ptr<KvCache>(std::move(cache));
 }

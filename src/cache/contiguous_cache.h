@@ -3,12 +3,17 @@
 // See contiguous_cache.cpp for the layout.
 #pragma once
 
-#include "cache/registry.h"
+#include <memory>
+#include <span>
+
+#include "base/allocator.h"
+#include "cache/cache_format.h"
+#include "cache/kv_cache.h"
 
 namespace gen::cache {
 
 /// Arguments as checked by make_cache. kOutOfMemory names the size.
-Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheKind& kind,
+Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheFormat& format,
                                                          std::span<const LayerShape> layers,
                                                          int32_t capacity, Allocator& allocator);
 

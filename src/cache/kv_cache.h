@@ -2,8 +2,8 @@
 // The interface of every cache: ONE sequence, grown by plan / view / commit and cut by truncate. A
 // step calls plan(n), hands view(layer, plan) to kernels, which write the new rows and read the
 // rest, and commits when the step has run; dropping the plan instead leaves the cache as it was. A
-// new variant is one file implementing this, one row in the table of registry.h, and passes the
-// conformance test.
+// new variant is one file implementing this that passes the conformance test; a new format is one
+// of cache_format.h.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct LayerShape {
 
 /// What a variant can do, as data.
 struct CacheTraits {
-  const char* kind = "";  // "fp32", "fp16", …
+  const char* kind = "";  // "fp32", "fp8/q4", …; static text
   bool can_truncate = true;
   bool can_share_blocks = false;
   bool lossy = false;              // stored values differ from those written

@@ -20,8 +20,8 @@ class PagedCache final : public KvCache {
  public:
   PagedCache(std::shared_ptr<CachePool> pool, int32_t capacity)
       : pool_(std::move(pool)), capacity_(capacity) {
-    traits_.kind = pool_->kind().name;
-    traits_.lossy = pool_->kind().lossy;
+    traits_.kind = pool_->layout().format().name();
+    traits_.lossy = pool_->layout().format().lossy();
     traits_.can_share_blocks = true;
     traits_.bytes_per_entry = pool_->layout().bytes_per_entry();
   }
@@ -143,25 +143,24 @@ class PagedCache final : public KvCache {
 
 }  // namespace
 
-Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view kind,
+Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
                                                      Allocator& allocator) {
-  GEN_TRY(check_cache_kind(kind));
+  GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
   if (block_size < 1 || max_memory_mb < 1) {
     return error(Code::kInvalidArgument, "a pool of %d MiB in blocks of %d: both must be 1 or more",
                  max_memory_mb, block_size);
   }
-  GEN_TRY(check_layers(layers));
-  const CacheKind& row = *find_cache_kind(kind);
-  GEN_ASSIGN(TileLayout layout, TileLayout::create(row.format, layers, block_size));
+  GEN_TRY(check_layers(parsed, layers));
+  GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, layers, block_size));
   const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
   if (layout.block_bytes() == 0 || budget < layout.block_bytes()) {
     return error(Code::kInvalidArgument, "a pool of %d MiB: one block takes %zu bytes",
                  max_memory_mb, layout.block_bytes());
   }
   const auto count = static_cast<size_t>(budget / layout.block_bytes());
-  return std::shared_ptr<CachePool>(new CachePool(row, std::move(layout), count, allocator));
+  return std::shared_ptr<CachePool>(new CachePool(std::move(layout), count, allocator));
 }
 
 Result<std::unique_ptr<KvCache>> make_paged_cache(std::shared_ptr<CachePool> pool,

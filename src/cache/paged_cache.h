@@ -19,24 +19,21 @@ namespace gen::cache {
 class CachePool {
  public:
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes. kInvalidArgument
-  /// for an unknown kind, numbers below 1 and a budget below one block, telling what one takes.
+  /// for an unknown format, numbers below 1 and a budget below one block, telling what one takes.
   /// `allocator` must outlive the pool and all its caches.
-  static Result<std::shared_ptr<CachePool>> create(std::string_view kind,
+  static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
                                                    Allocator& allocator);
 
-  [[nodiscard]] const CacheKind& kind() const noexcept { return kind_; }
   [[nodiscard]] const TileLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] BlockPool& blocks() noexcept { return blocks_; }
 
  private:
-  CachePool(const CacheKind& kind, TileLayout layout, size_t count, Allocator& allocator)
-      : kind_(kind),
-        layout_(std::move(layout)),
+  CachePool(TileLayout layout, size_t count, Allocator& allocator)
+      : layout_(std::move(layout)),
         blocks_(layout_.block_bytes(), layout_.block_size(), count, allocator) {}
 
-  const CacheKind& kind_;
   const TileLayout layout_;
   BlockPool blocks_;
 };

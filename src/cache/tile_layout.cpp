@@ -12,16 +12,9 @@ size_t tiles_of(int32_t entries) {
   return (static_cast<size_t>(entries) + engine::kKvTile - 1) / engine::kKvTile;
 }
 
-/// Few bits suit keys better when they are turned.
-engine::KeyForm key_form(engine::KvFormat format, const LayerShape& shape) {
-  const bool few = format == engine::KvFormat::kQ4 || format == engine::KvFormat::kQ3;
-  return few && engine::kv_hadamard_fits(shape.k_dim) ? engine::KeyForm::kHadamard
-                                                      : engine::KeyForm::kRotated;
-}
-
 }  // namespace
 
-Result<TileLayout> TileLayout::create(engine::KvFormat format, std::span<const LayerShape> layers,
+Result<TileLayout> TileLayout::create(const CacheFormat& format, std::span<const LayerShape> layers,
                                       int32_t block_size) {
   TileLayout layout;
   layout.format_ = format;
@@ -44,7 +37,7 @@ Result<TileLayout> TileLayout::create(engine::KvFormat format, std::span<const L
 }
 
 bool TileLayout::add_region(engine::KvOrder order, int32_t heads, int32_t dim, Region* region) {
-  const engine::KvCodec& codec = engine::kv_codec(format_);
+  const engine::KvCodec& codec = engine::kv_codec(side_format(order));
   const auto n_heads = static_cast<size_t>(heads);
   const size_t tiles = tiles_of(block_size_);
   region->offset = block_bytes_;
@@ -68,7 +61,7 @@ size_t TileLayout::table_bytes() const noexcept {
 engine::KvSide TileLayout::side(const Region& region, engine::KvOrder order, int32_t dim,
                                 std::byte* const* blocks) const noexcept {
   engine::KvSide side;
-  side.format = format_;
+  side.format = side_format(order);
   side.order = order;
   side.blocks = blocks;
   side.block_offset = region.offset;
@@ -90,7 +83,7 @@ engine::KvView TileLayout::view(int32_t layer, std::byte* const* blocks,
   view.k = side(place.k, engine::KvOrder::kKeys, shape.k_dim, blocks);
   view.v = side(place.v, engine::KvOrder::kValues, shape.v_dim, blocks);
   view.kv_heads = shape.kv_heads;
-  view.key_form = key_form(format_, shape);
+  view.key_form = format_.key_form(shape.k_dim);
   view.entries = entries;
   view.window = shape.window;
   return view;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/cache_format.h"
 #include "cache/kv_cache.h"
 #include "engine/kv_view.h"
 
@@ -21,11 +22,11 @@ class TileLayout {
  public:
   /// Blocks of `block_size` positions, the last tile of a block there in full. Shapes are checked
   /// by make_cache. kOutOfMemory if a block overflows a size.
-  static Result<TileLayout> create(engine::KvFormat format, std::span<const LayerShape> layers,
+  static Result<TileLayout> create(const CacheFormat& format, std::span<const LayerShape> layers,
                                    int32_t block_size);
 
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept { return shapes_; }
-  [[nodiscard]] engine::KvFormat format() const noexcept { return format_; }
+  [[nodiscard]] const CacheFormat& format() const noexcept { return format_; }
   [[nodiscard]] int32_t block_size() const noexcept { return block_size_; }
   [[nodiscard]] size_t block_bytes() const noexcept { return block_bytes_; }
   /// Of a position in a full tile, over all layers.
@@ -51,11 +52,14 @@ class TileLayout {
     Region v;
   };
 
+  [[nodiscard]] engine::KvFormat side_format(engine::KvOrder order) const noexcept {
+    return order == engine::KvOrder::kKeys ? format_.keys : format_.values;
+  }
   [[nodiscard]] bool add_region(engine::KvOrder order, int32_t heads, int32_t dim, Region* region);
   [[nodiscard]] engine::KvSide side(const Region& region, engine::KvOrder order, int32_t dim,
                                     std::byte* const* blocks) const noexcept;
 
-  engine::KvFormat format_ = engine::KvFormat::kF32;
+  CacheFormat format_;
   int32_t block_size_ = 0;
   size_t block_bytes_ = 0;
   size_t bytes_per_entry_ = 0;

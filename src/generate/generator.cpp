@@ -41,17 +41,18 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
   if (options.allocator == nullptr) options.allocator = &system_allocator();
-  if (!options.cache_factory && cache::find_cache_kind(options.kv_dtype) == nullptr) {
-    return error(Code::kInvalidArgument, "unknown kv dtype \"%.40s\"", options.kv_dtype.c_str());
+  if (!options.cache_factory) {
+    GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
+    GEN_TRY(cache::check_layers(format, model->layer_shapes()));
   }
   return std::shared_ptr<const Generator>(
       new Generator(std::move(model), std::move(tokenizer), std::move(options)));
 }
 
-Result<std::unique_ptr<cache::KvCache>> Generator::make_cache() const {
+Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) const {
   const auto shapes = model_->layer_shapes();
-  if (options_.cache_factory) return options_.cache_factory(shapes, options_.max_seq_len);
-  return cache::make_cache(options_.kv_dtype, shapes, options_.max_seq_len, *options_.allocator);
+  if (options_.cache_factory) return options_.cache_factory(shapes, capacity);
+  return cache::make_cache(options_.kv_dtype, shapes, capacity, *options_.allocator);
 }
 
 Result<std::shared_ptr<Session>> Generator::new_session() const {

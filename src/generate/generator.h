@@ -29,7 +29,7 @@ using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
     std::span<const cache::LayerShape> shapes, int32_t capacity)>;
 
 struct GeneratorOptions {
-  std::string kv_dtype = "fp32";   // a kind of cache/registry.h
+  std::string kv_dtype = "fp32";   // as in cache/cache_format.h
   int32_t max_seq_len = 0;         // 0: the model's; never more than that
   int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
   int32_t max_sequences = 1;       // sequences in one forward pass
@@ -44,7 +44,7 @@ constexpr int32_t kDefaultPrefillChunk = 256;
 class Generator : public std::enable_shared_from_this<Generator> {
  public:
   /// `tokenizer` may be null: then prompts are tokens and texts are empty. Errors: kInvalidArgument
-  /// for an unknown kv dtype, a negative option or a context longer than the model's.
+  /// for an unknown kv dtype or one that the model's heads do not fit, a negative option or a context longer than the model's.
   static Result<std::shared_ptr<const Generator>> create(
       std::shared_ptr<const model::Model> model,
       std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options = {});
@@ -60,7 +60,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
 
-  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache() const;
+  /// An empty cache for `capacity` tokens, as sessions have one.
+  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const;
   [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
 
   /// One call on a session of its own; see generate::run in generation.h.

@@ -15,7 +15,7 @@ Sequence::Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> c
 
 Result<Sequence> Sequence::create(const Generator& generator) {
   GEN_ASSIGN(auto state, generator.model().new_sequence_state());
-  GEN_ASSIGN(auto cache, generator.make_cache());
+  GEN_ASSIGN(auto cache, generator.make_cache(generator.max_seq_len()));
   return Sequence(&generator, std::move(cache), std::move(state));
 }
 
@@ -108,7 +108,7 @@ void Sequence::forget(int32_t n) noexcept {
 
 Status Sequence::rebuild() {
   GEN_ASSIGN(auto state, generator_->model().new_sequence_state());
-  GEN_ASSIGN(auto cache, generator_->make_cache());
+  GEN_ASSIGN(auto cache, generator_->make_cache(generator_->max_seq_len()));
   state_ = std::move(state);
   cache_ = std::move(cache);
   stale_ = false;

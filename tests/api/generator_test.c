@@ -42,6 +42,19 @@ static void options_check_and_describe(void** state) {
   assert_non_null(strstr(text, "\"value\":\"fp16\""));
   assert_fails(gen_options_describe(o, text, n, &n, &error), GEN_ERROR_OUT_OF_RANGE, "do not fit",
                error);
+  assert_ok(gen_options_set_kv_types(o, "fp8", "q4", &error), error);
+  assert_ok(gen_options_set_kv_key_form(o, "hadamard", &error), error);
+  assert_fails(gen_options_set_kv_types(o, "fp8", "q5", &error), bad, "q5", error);
+  assert_fails(gen_options_set_kv_types(o, NULL, "q4", &error), bad, "keys", error);
+  assert_fails(gen_options_set_kv_types(o, "q4", NULL, &error), bad, "values", error);
+  assert_fails(gen_options_set_kv_key_form(o, "twisted", &error), bad, "twisted", error);
+  assert_fails(gen_options_set_kv_key_form(o, NULL, &error), bad, "name", error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"fp8/q4\""));
+  assert_non_null(strstr(text, "\"value\":\"hadamard\""));
+  assert_ok(gen_options_set(o, "kv_dtype", "q4", &error), error); /* the form stays */
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"hadamard\""));
   assert_ok(gen_kv_kind_describe(text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text, "\"name\":\"fp16\""));
   assert_fails(gen_kv_kind_describe(text, sizeof text, NULL, &error), bad, "n is NULL", error);
@@ -49,6 +62,8 @@ static void options_check_and_describe(void** state) {
   gen_options_free(NULL);
   assert_int_equal(gen_options_new(NULL, NULL), bad);
   assert_int_equal(gen_options_set_kv_dtype(NULL, "fp32", NULL), bad);
+  assert_int_equal(gen_options_set_kv_types(NULL, "fp32", "q4", NULL), bad);
+  assert_int_equal(gen_options_set_kv_key_form(NULL, "best", NULL), bad);
   assert_int_equal(gen_options_set_prefill_chunk(NULL, 1, NULL), bad);
   assert_int_equal(gen_options_set(NULL, "kv_dtype", "fp32", NULL), bad);
   assert_int_equal(gen_options_describe(NULL, text, sizeof text, &n, NULL), bad);
@@ -93,6 +108,60 @@ static void pages_do_not_show(void** state) {
   assert_fails(gen_create(model, o, &g, &error), bad, "one block takes", error);
   gen_options_free(o);
   gen_sampling_free(s);
+  gen_model_free(model);
+}
+
+/* A cache as sessions have one gives what their model gives, and outlives its generator. */
+static void caches_of_a_generator(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  const int32_t tokens[] = {1, 300, 301, 302, 5};
+  const size_t vocab = (size_t)gen_model_config_vocab_size(gen_model_get_config(model));
+  float* want = malloc(vocab * sizeof *want);
+  float* got = malloc(vocab * sizeof *got);
+  kv_cache* plain = NULL;
+  assert_ok(kv_cache_fp16_new(gen_model_config_num_layers(gen_model_get_config(model)), 64, &plain,
+                              &error),
+            error);
+  assert_ok(gen_model_forward(model, tokens, 5, plain, want, vocab, &error), error);
+  const char* const pools[] = {"0", "1,7"};
+  for (size_t i = 0; i < 2; ++i) {
+    gen_options* o = NULL;
+    gen_generator* g = NULL;
+    kv_cache* cache = NULL;
+    kv_cache* copy = NULL;
+    assert_ok(gen_options_new(&o, &error), error);
+    assert_ok(gen_options_set_kv_dtype(o, "fp16", &error), error);
+    assert_ok(gen_options_set(o, "paged_kv", pools[i], &error), error);
+    assert_ok(gen_create(model, o, &g, &error), error);
+    gen_options_free(o);
+    assert_ok(kv_cache_generator_new(g, 5, &cache, &error), error);
+    assert_string_equal(kv_cache_kind(cache), "fp16");
+    assert_ok(gen_model_forward(model, tokens, 3, cache, got, vocab, &error), error);
+    assert_ok(kv_cache_clone(cache, &copy, &error), error);
+    const int32_t most = gen_model_config_max_seq_len(gen_model_get_config(model));
+    kv_cache* refused = cache;
+    assert_fails(kv_cache_generator_new(g, most + 1, &refused, &error), bad, "max_seq_len", error);
+    assert_null(refused);
+    assert_fails(kv_cache_generator_new(g, -1, &refused, &error), bad, "-1", error);
+    assert_fails(kv_cache_generator_new(g, 5, NULL, &error), bad, "out", error);
+    gen_free(g);
+    kv_cache_free(cache);
+    assert_ok(gen_model_forward(model, tokens + 3, 2, copy, got, vocab, &error), error);
+    assert_memory_equal(got, want, vocab * sizeof *want);
+    assert_fails(gen_model_forward(model, tokens, 1, copy, got, vocab, &error),
+                 GEN_ERROR_CACHE_FULL, "cache of 5", error);
+    float row[4] = {0};
+    assert_fails(kv_cache_update(copy, 0, row, row, 1, 1, 4, &error), GEN_ERROR_STATE, "model",
+                 error);
+    kv_cache_free(copy);
+  }
+  kv_cache* none = plain;
+  assert_fails(kv_cache_generator_new(NULL, 5, &none, &error), bad, "generator", error);
+  assert_null(none);
+  kv_cache_free(plain);
+  free(want);
+  free(got);
   gen_model_free(model);
 }
 
@@ -394,6 +463,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_check_and_describe),
       cmocka_unit_test(pages_do_not_show),
+      cmocka_unit_test(caches_of_a_generator),
       cmocka_unit_test(nulls),
       cmocka_unit_test(stream_equals_generate),
       cmocka_unit_test(seeds_decide),

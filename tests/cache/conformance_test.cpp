@@ -28,10 +28,10 @@ const std::vector<LayerShape> kLayers = {
     {1, 33, 16, 0, engine::RopeKind::kNone, 0},
 };
 
-class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
+class CacheConformance : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<KvCache> make(int32_t capacity) {
-    auto made = make_cache(GetParam()->name, kLayers, capacity, allocator_);
+    auto made = make_cache(GetParam(), kLayers, capacity, allocator_);
     EXPECT_TRUE(made.ok()) << made.status().message();
     return std::move(made).value();
   }
@@ -113,28 +113,37 @@ class CacheConformance : public ::testing::TestWithParam<const CacheKind*> {
   CpuBench bench_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, CacheConformance, ::testing::ValuesIn([] {
-                           std::vector<const CacheKind*> kinds;
-                           for (const CacheKind& kind : cache_kinds()) kinds.push_back(&kind);
-                           return kinds;
+INSTANTIATE_TEST_SUITE_P(Formats, CacheConformance, ::testing::ValuesIn([] {
+                           std::vector<const char*> formats;
+                           for (const CacheKind& kind : cache_kinds()) formats.push_back(kind.name);
+                           formats.insert(formats.end(), {"fp32/q3", "q4/fp16", "q3:rotated"});
+                           return formats;
                          }()),
-                         [](const auto& row) { return std::string(row.param->name); });
+                         [](const auto& row) {
+                           std::string name = row.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return c == '/' || c == ':'; }, '_');
+                           return name;
+                         });
 
 TEST_P(CacheConformance, StartsEmptyAndTellsWhatItIs) {
   auto cache = make(10);
   EXPECT_EQ(cache->length(), 0);
   EXPECT_EQ(cache->capacity(), 10);
-  EXPECT_STREQ(cache->traits().kind, GetParam()->name);
-  EXPECT_EQ(cache->traits().lossy, GetParam()->lossy);
+  EXPECT_STREQ(cache->traits().kind, GetParam());
+  EXPECT_EQ(cache->traits().lossy, std::string_view(GetParam()) != "fp32");
   ASSERT_EQ(cache->layers().size(), kLayers.size());
   EXPECT_EQ(cache->layers()[1].v_dim, 7);
   EXPECT_EQ(cache->layers()[1].window, 4);
   size_t bytes = 0;
-  const engine::KvCodec& codec = engine::kv_codec(GetParam()->format);
+  const CacheFormat format = parse_cache_format(GetParam()).value();
   for (const LayerShape& shape : kLayers) {
     const auto heads = static_cast<size_t>(shape.kv_heads);
     const auto side = [&](engine::KvOrder order, int32_t dim) {
       const auto n = static_cast<size_t>(dim);
+      const engine::KvCodec& codec =
+          engine::kv_codec(order == engine::KvOrder::kKeys ? format.keys : format.values);
       const size_t shared = codec.shared_bytes != nullptr ? codec.shared_bytes(heads, n) : 0;
       return heads * codec.tile_bytes(order, n) + shared;
     };
@@ -234,7 +243,7 @@ TEST_P(CacheConformance, AFailingAllocatorLeavesNothingBehind) {
   for (int succeed = 0;; ++succeed) {
     GuardAllocator failing;
     failing.fail_after(succeed);
-    auto made = make_cache(GetParam()->name, kLayers, 50, failing);
+    auto made = make_cache(GetParam(), kLayers, 50, failing);
     if (made.ok()) {
       EXPECT_GT(succeed, 0);
       break;
@@ -288,7 +297,7 @@ TEST_P(CacheConformance, ClonesAreIndependent) {
   ASSERT_TRUE(cache->truncate(0).ok());
   EXPECT_EQ(copy.value()->length(), 9);
   EXPECT_EQ(copy.value()->capacity(), 20);
-  EXPECT_STREQ(copy.value()->traits().kind, GetParam()->name);
+  EXPECT_STREQ(copy.value()->traits().kind, GetParam());
   expect_content(**copy, 9);
   append(**copy, 11);
   expect_content(**copy, 20);
@@ -299,12 +308,11 @@ TEST_P(CacheConformance, ClonesAreIndependent) {
 
 TEST_P(CacheConformance, SizesThatOverflowAreRefused) {
   const std::vector<LayerShape> huge = {{INT32_MAX, INT32_MAX, INT32_MAX}};
-  const Status status = make_cache(GetParam()->name, huge, INT32_MAX, allocator_).status();
+  const Status status = make_cache(GetParam(), huge, INT32_MAX, allocator_).status();
   EXPECT_EQ(status.code(), Code::kOutOfMemory);
   EXPECT_NE(std::string(status.message()).find("2147483647 entries"), std::string::npos);
   const std::vector<LayerShape> large = {{1 << 10, 1 << 20, 1 << 20}};
-  EXPECT_EQ(make_cache(GetParam()->name, large, 1 << 20, allocator_).status().code(),
-            Code::kOutOfMemory);
+  EXPECT_EQ(make_cache(GetParam(), large, 1 << 20, allocator_).status().code(), Code::kOutOfMemory);
   EXPECT_EQ(allocator_.live_blocks(), 0u);
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_cache_generator_new: a cache that is an engine's from the start.
+#include <memory>
+#include <utility>
+
+#include "api/boundary.h"
+#include "api/handles.h"
+#include "api/kv_cache_handle.h"
+#include <generate/kv_cache.h>
+
+using gen::Status;
+using gen::api::not_null;
+
+gen_status kv_cache_generator_new(const gen_generator* generator, int32_t max_seq_len,
+                                  kv_cache** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return gen::api::guard(error, [&]() -> Status {
+    GEN_TRY(not_null(generator, "generator"));
+    GEN_TRY(not_null(out, "out"));
+    const gen::generate::Generator& inner = *generator->impl;
+    const int32_t most = inner.max_seq_len();
+    if (max_seq_len < 0 || max_seq_len > most) {
+      return gen::error(gen::Code::kInvalidArgument, "max_seq_len %d outside [0, %d]", max_seq_len,
+                        most);
+    }
+    GEN_ASSIGN(auto engine, inner.make_cache(max_seq_len == 0 ? most : max_seq_len));
+    auto made = std::make_unique<kv_cache>();
+    gen::api::describe_engine_cache(inner, *engine, made.get());
+    made->owned = std::move(engine);
+    made->seen_owned = made->owned.get();
+    *out = made.release();
+    return {};
+  });
+}
