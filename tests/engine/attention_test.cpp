@@ -335,6 +335,7 @@ TEST_P(AttentionTest, OneRowOneResult) {
   for (const Shape& shape :
        {Shape{8, 2, 32, 32, KvFormat::kF16}, Shape{3, 3, 16, 24},
         Shape{4, 2, 48, 16, KvFormat::kFp8}, Shape{2, 1, 64, 40, KvFormat::kQ4},
+        Shape{9, 1, 40, 70, KvFormat::kQ4}, Shape{12, 1, 64, 32, KvFormat::kFp8},
         Shape{4, 4, 24, 32, KvFormat::kQ3}}) {
     for (int32_t window : {0, 100}) {
       constexpr int32_t kRows = test::kSanitized ? 9 : 45;

@@ -108,10 +108,11 @@ class Attention {
                   float* part_sums) const noexcept;
   void weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
                      float* part_sums) const noexcept;
-  /// Calls use(format, run, stride) for a run that kernels can read: the run itself, or pieces of
-  /// it unpacked one after another.
+  /// Calls use(dots, weighted, run, stride), the kernels and what they can read of a run: the run
+  /// itself, or pieces of it unpacked one after another.
   template <typename Use>
-  void readable(const KvSide& side, const KvRun& run, float* unpacked, Use use) const noexcept;
+  void readable(const KvSide& side, const KvRun& run, int32_t n_queries, float* unpacked,
+                Use use) const noexcept;
   [[nodiscard]] int64_t unpacked_floats() const noexcept;
   void gather_queries(const Item& item, const float** queries) const noexcept;
   static RowWalk walk_of(const Item& item) noexcept {
@@ -213,19 +214,21 @@ int64_t Attention::unpacked_floats() const noexcept {
         return packed(sequence.view.k) || packed(sequence.view.v);
       });
   if (!needed) return 0;
-  return int64_t{kUnpackTiles} * kKvTile * std::max(args_.k_dim, args_.v_dim);
+  return kUnpackTiles * unpacked_tile_floats(std::max(args_.k_dim, args_.v_dim));
 }
 
 template <typename Use>
-void Attention::readable(const KvSide& side, const KvRun& run, float* unpacked,
+void Attention::readable(const KvSide& side, const KvRun& run, int32_t n_queries, float* unpacked,
                          Use use) const noexcept {
-  const auto unpack =
-      kernels_.unpack[static_cast<size_t>(side.format)][static_cast<size_t>(side.order)];
-  if (unpack == nullptr) {
-    use(side.format, run, side.tile_stride);
+  const auto format = static_cast<size_t>(side.format);
+  const auto unpack = kernels_.unpack[format][static_cast<size_t>(side.order)];
+  const bool direct = unpack == nullptr ||
+                      (kernels_.dots[format] != nullptr && n_queries <= kernels_.direct_queries);
+  if (direct) {
+    use(kernels_.dots[format], kernels_.weighted[format], run, side.tile_stride);
     return;
   }
-  const int64_t tile_floats = int64_t{kKvTile} * side.head_dim;
+  const int64_t tile_floats = unpacked_tile_floats(side.head_dim);
   for (int32_t done = 0; done < run.count;) {
     const KvRun left =
         clip(run, {run.slot + done, run.slot + run.count}, side.tile_stride, side.shared_stride);
@@ -239,7 +242,8 @@ void Attention::readable(const KvSide& side, const KvRun& run, float* unpacked,
     }
     const KvRun piece = {
         reinterpret_cast<const std::byte*>(unpacked), nullptr, left.lane, left.slot, count, 0};
-    use(KvFormat::kF32, piece, static_cast<size_t>(tile_floats) * sizeof(float));
+    use(kernels_.unpacked_dots[format], kernels_.unpacked_weighted[format], piece,
+        static_cast<size_t>(tile_floats) * sizeof(float));
     done += count;
   }
 }
@@ -253,10 +257,9 @@ void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& spa
     std::memset(space.scores, 0, static_cast<size_t>(n_queries * kAttentionChunk) * sizeof(float));
   }
   for (int32_t i = 0; i < chunk.n_key_runs; ++i) {
-    readable(view.k, chunk.key_runs[i], space.unpacked,
-             [&](KvFormat format, const KvRun& run, size_t stride) {
-               kernels_.dots[static_cast<size_t>(format)](space.queries, n_queries, args_.k_dim,
-                                                          run, stride, space.scores);
+    readable(view.k, chunk.key_runs[i], n_queries, space.unpacked,
+             [&](auto dots, auto, const KvRun& run, size_t stride) {
+               dots(space.queries, n_queries, args_.k_dim, run, stride, space.scores);
              });
   }
   const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
@@ -279,12 +282,11 @@ void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Works
   const float* p[kMostTile];
   float* out[kMostTile];
   const int32_t tile = std::min(kernels_.tile_queries, kMostTile);
-  const auto tile_sums = [&](KvFormat format, const KvRun& whole, size_t stride, int32_t j) {
+  const auto tile_sums = [&](auto weighted, const KvRun& whole, size_t stride, int32_t j) {
     const auto over = [&](int32_t first, int32_t n, SlotRange range) {
       const KvRun run = clip(whole, range, stride);
       if (run.count == 0) return;
-      kernels_.weighted[static_cast<size_t>(format)](p + first, n, args_.v_dim, run, stride,
-                                                     out + first);
+      weighted(p + first, n, args_.v_dim, run, stride, out + first);
     };
     const int32_t n = std::min(tile, n_queries - j);
     SlotRange shared = {0, kAttentionChunk};
@@ -308,9 +310,9 @@ void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Works
     }
   };
   for (int32_t i = 0; i < chunk.n_value_runs; ++i) {
-    readable(view.v, chunk.value_runs[i], space.unpacked,
-             [&](KvFormat format, const KvRun& run, size_t stride) {
-               for (int32_t j = 0; j < n_queries; j += tile) tile_sums(format, run, stride, j);
+    readable(view.v, chunk.value_runs[i], n_queries, space.unpacked,
+             [&](auto, auto weighted, const KvRun& run, size_t stride) {
+               for (int32_t j = 0; j < n_queries; j += tile) tile_sums(weighted, run, stride, j);
              });
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of attention over one chunk of a sequence. attention.cpp decides which queries and which
 // entries meet; the bodies are in attention-inl.h. To add a cache format: a number in KvFormat, a
-// load_native overload (or a decoder) in the body, and one more pointer in each array below.
+// reader in attention_read-inl.h or an unpacking function, and one more pointer in the arrays
+// below.
 #pragma once
 
 #include <cstddef>
@@ -48,27 +49,37 @@ struct SoftmaxPart {
 struct AttentionKernels {
   /// Queries that share one pass over the values best.
   int32_t tile_queries;
-  /// For formats that are not read in place: a tile of one head as float32 keys or values, in the
-  /// order of KvOrder, for the kernels of kF32; null for the others. A few tiles at a time stay in
-  /// the first-level cache.
-  void (*unpack[kKvFormats][2])(const std::byte* tile, const std::byte* shared, int32_t dims,
-                                float* out);
-  /// scores[j][run.slot + i] = q[j] . key i, for n_q queries; indexed by KvFormat, null where there
-  /// is `unpack`.
+  /// Up to as many queries a format with codes is read in place; more share what `unpack` makes of
+  /// a few tiles, which stay in the first-level cache. The result is the same.
+  int32_t direct_queries;
+  /// scores[j][run.slot + i] = q[j] . key i, for n_q queries; indexed by KvFormat, null for formats
+  /// that are always unpacked.
   void (*dots[kKvFormats])(const float* const* q, int32_t n_q, int32_t dims, const KvRun& run,
                            size_t stride, float* scores);
-  /// Turns scores[begin, end) of one query into exp(score - max); slots beside them within their
-  /// groups of 16 become 0.
-  SoftmaxPart (*softmax)(float* scores, int32_t begin, int32_t end, const ScoreRule& rule);
   /// out[j][:] += sum_i p[j][run.slot + i] * value i, i ascending, for n_q <= tile_queries.
   void (*weighted[kKvFormats])(const float* const* p, int32_t n_q, int32_t dims, const KvRun& run,
                                size_t stride, float* const* out);
+  /// By format and KvOrder: a tile of one head as unpacked_tile_floats() floats, which the two
+  /// below read; null for formats without codes.
+  void (*unpack[kKvFormats][2])(const std::byte* tile, const std::byte* shared, int32_t dims,
+                                float* out);
+  void (*unpacked_dots[kKvFormats])(const float* const* q, int32_t n_q, int32_t dims,
+                                    const KvRun& run, size_t stride, float* scores);
+  void (*unpacked_weighted[kKvFormats])(const float* const* p, int32_t n_q, int32_t dims,
+                                        const KvRun& run, size_t stride, float* const* out);
+  /// Turns scores[begin, end) of one query into exp(score - max); slots beside them within their
+  /// groups of 16 become 0.
+  SoftmaxPart (*softmax)(float* scores, int32_t begin, int32_t end, const ScoreRule& rule);
   /// Adds a later chunk's part to a running softmax. `state`->max starts at -infinity.
   void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart& part, const float* part_sums,
                 int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.
   void (*finish)(const SoftmaxPart& state, const float* sums, float* out, int32_t dims);
 };
+
+/// Enough for every format: levels, and a scale for each group of 32 or more.
+constexpr int64_t unpacked_tile_floats(int64_t dims) { return kKvTile * (dims + (dims + 31) / 32); }
+
 const AttentionKernels* attention_kernels(CpuLevel level) noexcept;
 
 }  // namespace gen::engine::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of cache formats with scales or packed codes as float32 (src/engine/kv/ says how they lie),
-// compiled once per target. Every element is the codec's one: an exact level times a scale, rounded
-// once, or a centroid. Nothing outside of a tile is read or written.
+// Codes of cache formats (src/engine/kv/ says how they lie) as floats, in registers or a tile at a
+// time, compiled once per target: levels that a scale is still to be multiplied with, or centroids.
+// Nothing outside of a tile is read or written.
 
 #if defined(GEN_ENGINE_CPU_KV_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_KV_UNPACK_INL_H_
@@ -31,8 +31,8 @@ constexpr int32_t kUnpackTile = 16;  // entries, kKvTile
 using Codes = int32_t;
 HWY_INLINE Codes load_codes(const uint8_t* p) { return *p; }
 HWY_INLINE Codes join_codes(Codes a, Codes b, Codes c) { return a | b << 8 | c << 16; }
-HWY_INLINE Native low_half(Codes x) { return static_cast<float>(x & 15); }
-HWY_INLINE Native high_half(Codes x) { return static_cast<float>(x >> 4); }
+HWY_INLINE Native low_level(Codes x) { return static_cast<float>((x & 15) - 8); }
+HWY_INLINE Native high_level(Codes x) { return static_cast<float>((x >> 4) - 8); }
 /// E4M3 values / 256.
 HWY_INLINE Native load_fp8(const uint8_t* p) { return e4m3_to_f32(*p) * 0x1p-8F; }
 /// The bit of x picks.
@@ -51,10 +51,24 @@ HWY_INLINE Codes load_codes(const uint8_t* p) {
 HWY_INLINE Codes join_codes(Codes a, Codes b, Codes c) {
   return hn::Or(a, hn::Or(hn::ShiftLeft<8>(b), hn::ShiftLeft<16>(c)));
 }
-HWY_INLINE Native low_half(Codes x) {
-  return hn::ConvertTo(NativeTag(), hn::And(x, hn::Set(NativeIntTag(), 15)));
+// A 4-bit level is its code - 8.
+#if HWY_TARGET == HWY_AVX3
+// One lookup in a register, which looks at the low four bits of an index only.
+HWY_INLINE Native level_of(Codes x) {
+  const __m512 levels = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  return Native{_mm512_permutexvar_ps(x.raw, levels)};
 }
-HWY_INLINE Native high_half(Codes x) { return hn::ConvertTo(NativeTag(), hn::ShiftRight<4>(x)); }
+HWY_INLINE Native low_level(Codes x) { return level_of(x); }
+HWY_INLINE Native high_level(Codes x) { return level_of(hn::ShiftRight<4>(x)); }
+#else
+HWY_INLINE Native low_level(Codes x) {
+  const auto code = hn::And(x, hn::Set(NativeIntTag(), 15));
+  return hn::ConvertTo(NativeTag(), hn::Sub(code, hn::Set(NativeIntTag(), 8)));
+}
+HWY_INLINE Native high_level(Codes x) {
+  return hn::ConvertTo(NativeTag(), hn::Sub(hn::ShiftRight<4>(x), hn::Set(NativeIntTag(), 8)));
+}
+#endif
 /// E4M3 values / 256: moved to where binary16 has its exponent, whose bias is larger by 8.
 HWY_INLINE Native load_fp8(const uint8_t* p) {
   const hn::Rebind<int8_t, NativeTag> d8;
@@ -71,6 +85,47 @@ HWY_INLINE Native if_bit(Codes x, Native yes, Native no) {
 
 #endif
 
+// Codes by the byte, for load(): an E4M3 number / 256, and the two 4-bit levels of a byte.
+struct Fp8Level {
+  uint8_t code;
+};
+struct LowLevel {
+  uint8_t codes;
+};
+struct HighLevel {
+  uint8_t codes;
+};
+HWY_INLINE Native load_native(const Fp8Level* p) { return load_fp8(&p->code); }
+HWY_INLINE Native load_native(const LowLevel* p) { return low_level(load_codes(&p->codes)); }
+HWY_INLINE Native load_native(const HighLevel* p) { return high_level(load_codes(&p->codes)); }
+
+/// 32 E4M3 numbers / 256 that lie side by side.
+HWY_INLINE void load_pair(const Fp8Level* p, Lanes16* first, Lanes16* second) {
+#if HWY_TARGET == HWY_AVX3
+  const __m512i wide =
+      _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  const __m512i halves =
+      _mm512_and_si512(_mm512_slli_epi16(wide, 7), _mm512_set1_epi16(static_cast<int16_t>(0xBFFF)));
+  *first = Lanes16{_mm512_cvtph_ps(_mm512_castsi512_si256(halves))};
+  *second = Lanes16{_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1))};
+#else
+  *first = load(p);
+  *second = load(p + kLanes);
+#endif
+}
+
+/// The low, then the high levels of sixteen bytes.
+HWY_INLINE void load_levels(const std::byte* p, Lanes16* low, Lanes16* high) {
+#if HWY_TARGET == HWY_AVX3
+  const Codes codes = load_codes(reinterpret_cast<const uint8_t*>(p));
+  *low = low_level(codes);
+  *high = high_level(codes);
+#else
+  *low = load(reinterpret_cast<const LowLevel*>(p));
+  *high = load(reinterpret_cast<const HighLevel*>(p));
+#endif
+}
+
 HWY_INLINE const uint8_t* bytes_at(const std::byte* p) {
   return reinterpret_cast<const uint8_t*>(p);
 }
@@ -79,91 +134,55 @@ HWY_INLINE void widen16(const std::byte* halves, float* out) {
   store(load(reinterpret_cast<const uint16_t*>(halves)), out);
 }
 
-inline void unpack_fp8_keys(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
-  const auto* scales = reinterpret_cast<const float*>(tile);
-  const uint8_t* codes = bytes_at(tile + kUnpackTile * sizeof(float));
-  for (int64_t lane = 0; lane < kUnpackTile; lane += kNativeLanes) {
-    const Native scale = mul(load_native(scales + lane), splat_native(256.0F));
-    for (int64_t d = 0; d < dims; ++d) {
-      store(mul(load_fp8(codes + d * kUnpackTile + lane), scale), out + d * kUnpackTile + lane);
-    }
-  }
-}
+// fp8 and q4 become scales [groups][16] and then levels, as attention_read-inl.h multiplies them.
 
-inline void unpack_fp8_values(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
-  const auto* scales = reinterpret_cast<const float*>(tile);
-  const uint8_t* codes = bytes_at(tile + kUnpackTile * sizeof(float));
-  for (int64_t lane = 0; lane < kUnpackTile; ++lane, codes += dims, out += dims) {
-    const Native scale = splat_native(scales[lane] * 256.0F);
-    int64_t d = 0;
-    for (; d + kNativeLanes <= dims; d += kNativeLanes) {
-      store(mul(load_fp8(codes + d), scale), out + d);
-    }
-    if (d < dims) {
-      const auto rest = static_cast<size_t>(dims - d);
-      uint8_t padded[kNativeLanes] = {};
-      float values[kNativeLanes];
-      std::memcpy(padded, codes + d, rest);
-      store(mul(load_fp8(padded), scale), values);
-      std::memcpy(out + d, values, rest * sizeof(float));
-    }
-  }
+inline void unpack_fp8(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
+  store(mul(load(reinterpret_cast<const float*>(tile)), splat(256.0F)), out);
+  const auto* codes = reinterpret_cast<const Fp8Level*>(tile + kUnpackTile * sizeof(float));
+  out += kUnpackTile;
+  for (int64_t i = 0; i < int64_t{kUnpackTile} * dims; i += kLanes) store(load(codes + i), out + i);
 }
 
 constexpr int32_t kQ4Group = 32;
 
-/// (n - 8) * scale, as one rounding of n * scale - 8 * scale.
-struct Q4Scale {
-  Native scale;
-  Native offset;
-  HWY_INLINE explicit Q4Scale(Native s) : scale(s), offset(mul(s, splat_native(-8.0F))) {}
-  HWY_INLINE Native value(Native n) const { return fma(n, scale, offset); }
-};
-
-inline void unpack_q4_keys(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
-  const int32_t groups = (dims + kQ4Group - 1) / kQ4Group;
-  const uint8_t* codes = bytes_at(tile + groups * kUnpackTile * int64_t{sizeof(uint16_t)});
+/// Scales of the tile; what follows them in both.
+HWY_INLINE const std::byte* unpack_q4_scales(const std::byte* tile, int32_t groups, float** out) {
   for (int32_t g = 0; g < groups; ++g) {
-    const int64_t end = std::min(dims, (g + 1) * kQ4Group);
-    for (int64_t lane = 0; lane < kUnpackTile; lane += kNativeLanes) {
-      const auto* halves = reinterpret_cast<const uint16_t*>(tile) + g * kUnpackTile + lane;
-      const Q4Scale scale(load_native(halves));
-      for (int64_t d = int64_t{g} * kQ4Group; d < end; d += 2) {
-        const Codes both = load_codes(codes + d / 2 * kUnpackTile + lane);
-        store(scale.value(low_half(both)), out + d * kUnpackTile + lane);
-        if (d + 1 == end) break;
-        store(scale.value(high_half(both)), out + (d + 1) * kUnpackTile + lane);
-      }
-    }
+    widen16(tile, *out);
+    tile += kUnpackTile * sizeof(uint16_t);
+    *out += kUnpackTile;
   }
+  return tile;
 }
 
-HWY_INLINE void unpack_q4_group(const uint8_t* codes, float scale, float* out) {
-  const Q4Scale by(splat_native(scale));
-  for (int64_t i = 0; i < 16; i += kNativeLanes) {
-    const Codes both = load_codes(codes + i);
-    store(by.value(low_half(both)), out + i);
-    store(by.value(high_half(both)), out + 16 + i);
+inline void unpack_q4_keys(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
+  const std::byte* codes = unpack_q4_scales(tile, (dims + kQ4Group - 1) / kQ4Group, &out);
+  for (int32_t d = 0; d < dims; d += 2, codes += kUnpackTile, out += 2 * kUnpackTile) {
+    Lanes16 low;
+    Lanes16 high;
+    load_levels(codes, &low, &high);
+    store(low, out);
+    if (d + 1 < dims) store(high, out + kUnpackTile);
   }
 }
 
 inline void unpack_q4_values(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
   const int32_t groups = (dims + kQ4Group - 1) / kQ4Group;
-  const uint8_t* codes = bytes_at(tile + groups * kUnpackTile * int64_t{sizeof(uint16_t)});
-  for (int32_t g = 0; g < groups; ++g, tile += kUnpackTile * sizeof(uint16_t)) {
-    float scales[kUnpackTile];
-    widen16(tile, scales);
-    const int32_t n = std::min(dims - g * kQ4Group, kQ4Group);
-    for (int64_t lane = 0; lane < kUnpackTile; ++lane) {
-      const uint8_t* from = codes + (lane * groups + g) * (kQ4Group / 2);
-      float* to = out + lane * dims + int64_t{g} * kQ4Group;
+  const std::byte* codes = unpack_q4_scales(tile, groups, &out);
+  for (int32_t lane = 0; lane < kUnpackTile; ++lane) {
+    for (int32_t d = 0; d < dims; d += kQ4Group, codes += kQ4Group / 2) {
+      const int64_t n = std::min(dims - d, kQ4Group);
+      Lanes16 low;
+      Lanes16 high;
+      load_levels(codes, &low, &high);
       if (n == kQ4Group) {
-        unpack_q4_group(from, scales[lane], to);
+        store(low, out);
+        store(high, out + kUnpackTile);
       } else {
-        float values[kQ4Group];
-        unpack_q4_group(from, scales[lane], values);
-        std::memcpy(to, values, static_cast<size_t>(n) * sizeof(float));
+        store_first(low, out, std::min<int64_t>(n, kUnpackTile));
+        if (n > kUnpackTile) store_first(high, out + kUnpackTile, n - kUnpackTile);
       }
+      out += n;
     }
   }
 }

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the kernels of attention-inl.h read a tile of sixteen keys or values, compiled once per
+// target. A reader multiplies queries with tiles of keys and adds weighted values up; how many
+// queries, tiles or columns it takes at once never shows in a result.
+//   PlainReader   float32 and binary16
+//   ScaledReader  levels with a scale for each group of a head's elements: sums are taken over
+//                 levels and scaled group by group; a weight is multiplied with the scale before it
+//                 meets levels. Levels are codes, or floats that kv_unpack-inl.h made of them.
+// Elements and entries are added up ascending, nothing is summed across lanes.
+
+#if defined(GEN_ENGINE_CPU_ATTENTION_READ_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef GEN_ENGINE_CPU_ATTENTION_READ_INL_H_
+#undef GEN_ENGINE_CPU_ATTENTION_READ_INL_H_
+#else
+#define GEN_ENGINE_CPU_ATTENTION_READ_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/cpu/attention.h"
+#include "engine/cpu/kv_unpack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gen::engine::cpu {
+namespace HWY_NAMESPACE {
+
+// Tiles by register count: sixteen lanes are 1 of 32 registers with AVX-512, 2 of 16 with AVX2,
+// 4 of 32 with NEON. Few queries (multi-head decode) take more keys or columns at once instead, so
+// that enough sums are under way to hide the latency of one.
+#if HWY_TARGET == HWY_AVX3
+constexpr size_t kTileQueries = 8;
+template <size_t kQ>
+constexpr size_t kTilesOf = kQ == 8 ? 2 : 4;
+template <size_t kQ>
+constexpr size_t kTileColumns = kQ == 8   ? 2
+                                : kQ == 4 ? 4
+                                          : 8;
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+constexpr size_t kTileQueries = 2;
+template <size_t kQ>
+constexpr size_t kTilesOf = kQ == 1 ? 4 : 2;
+template <size_t kQ>
+constexpr size_t kTileColumns = kQ == 1 ? 4 : 2;
+#else
+constexpr size_t kTileQueries = 1;
+template <size_t kQ>
+constexpr size_t kTilesOf = 1;
+template <size_t kQ>
+constexpr size_t kTileColumns = 1;
+#endif
+
+/// What is needed soon goes to the second-level cache: requests from there do not wait for the few
+/// lines that the first level can have under way.
+constexpr int kFetchLevel = 2;
+
+template <size_t kBytes>
+HWY_INLINE void fetch(const std::byte* from) {
+  for (size_t at = 0; at < kBytes; at += 64) __builtin_prefetch(from + at, 0, kFetchLevel);
+}
+
+template <typename E>
+struct PlainReader {
+  template <size_t kQ>
+  static constexpr size_t kTilesAtOnce = kTilesOf<kQ>;
+
+  /// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
+  template <size_t kQ, size_t kT>
+  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
+                                   size_t stride, ptrdiff_t ahead, float* scores,
+                                   size_t score_stride) {
+    constexpr auto kStep = static_cast<size_t>(kLanes);
+    Lanes16 acc[kQ][kT];
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t t = 0; t < kT; ++t) acc[j][t] = splat(0.0F);
+    }
+    const std::byte* keys[kT];
+    GEN_UNROLL
+    for (size_t t = 0; t < kT; ++t) keys[t] = tile + t * stride;
+    // In the order of addresses, whatever the order of use: the processor follows one place a page.
+    const std::byte* next = tile + ahead;
+    for (int64_t d = 0; d < dims; ++d) {
+      fetch<kT * kStep * sizeof(E)>(next);
+      next += kT * kStep * sizeof(E);
+      Lanes16 key[kT];
+      GEN_UNROLL
+      for (size_t t = 0; t < kT; ++t) {
+        key[t] = load(reinterpret_cast<const E*>(keys[t]));
+        keys[t] += kStep * sizeof(E);
+      }
+      GEN_UNROLL
+      for (size_t j = 0; j < kQ; ++j) {
+        const Lanes16 query = splat(q[j][d]);
+        GEN_UNROLL
+        for (size_t t = 0; t < kT; ++t) acc[j][t] = fma(query, key[t], acc[j][t]);
+      }
+    }
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t t = 0; t < kT; ++t) store(acc[j][t], scores + j * score_stride + t * kStep);
+    }
+  }
+
+  template <size_t kQ, size_t kColumns>
+  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
+                                       int64_t dims, float* const* out, int64_t column) {
+    constexpr auto kStep = static_cast<size_t>(kLanes);
+    Lanes16 acc[kQ][kColumns];
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
+    }
+    const float* weight[kQ];
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
+    // Each pass over the values asks for its share of the next ones, in the order of addresses.
+    const std::byte* next = run.tile + run.ahead + column * run.count * int64_t{sizeof(E)};
+    each_value(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
+      fetch<kColumns * kStep * sizeof(E)>(next);
+      next += kColumns * kStep * sizeof(E);
+      const E* value = reinterpret_cast<const E*>(at) + column;
+      Lanes16 v[kColumns];
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) {
+        v[c] = load(value + c * kStep);
+      }
+      GEN_UNROLL
+      for (size_t j = 0; j < kQ; ++j) {
+        const Lanes16 w = splat(weight[j][i]);
+        GEN_UNROLL
+        for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
+      }
+    });
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
+    }
+  }
+
+  /// The last dims % 16 columns of one query.
+  static HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run,
+                                       size_t stride, int64_t dims, float* out, int64_t column) {
+    Lanes16 acc = load_first(out + column, count);
+    each_value(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
+      const E* value = reinterpret_cast<const E*>(at) + column;
+      acc = fma(splat(p[run.slot + i]), load_first(value, count), acc);
+    });
+    store_first(acc, out + column, count);
+  }
+
+ private:
+  /// Calls step(value, i) for the entries of a run in ascending order, i counting from 0; `value`
+  /// is the entry's first byte.
+  template <typename Step>
+  static HWY_INLINE void each_value(const KvRun& run, size_t stride, int64_t dims, Step step) {
+    const size_t row = static_cast<size_t>(dims) * sizeof(E);
+    const std::byte* tile = run.tile;
+    int32_t lane = run.lane;
+    for (int32_t i = 0; i < run.count; tile += stride, lane = 0) {
+      const int32_t left = run.count - i;
+      const int32_t here = left < kKvTile - lane ? left : kKvTile - lane;
+      const std::byte* value = tile + static_cast<size_t>(lane) * row;
+      for (const int32_t end = i + here; i < end; ++i, value += row) step(value, i);
+    }
+  }
+};
+
+// Levels and scales of a tile. group(dims) elements share a scale; head(dims) bytes of scales come
+// first; scales(tile, g) are those of sixteen entries. key(codes, d) is element d of sixteen keys,
+// value(codes, lane, dims, c) elements [16 c, 16 c + 16) of one value; of pairs the first one,
+// even, is named.
+
+struct Fp8Codes {
+  static constexpr int64_t kKeyBytes = kLanes;  // of an element of a tile of keys
+  static HWY_INLINE int64_t group(int64_t dims) { return dims; }
+  static HWY_INLINE int64_t head(int64_t) { return kLanes * int64_t{sizeof(float)}; }
+  static HWY_INLINE Lanes16 scales(const std::byte* tile, int64_t) {
+    return mul(load(reinterpret_cast<const float*>(tile)), splat(256.0F));
+  }
+  static HWY_INLINE Lanes16 key(const std::byte* codes, int64_t d) {
+    return load(reinterpret_cast<const Fp8Level*>(codes) + d * kLanes);
+  }
+  static HWY_INLINE Lanes16 value(const std::byte* codes, int64_t lane, int64_t dims, int64_t c) {
+    return load(reinterpret_cast<const Fp8Level*>(codes) + lane * dims + c * kLanes);
+  }
+  static HWY_INLINE void key_pair(const std::byte* codes, int64_t d, Lanes16* first,
+                                  Lanes16* second) {
+    load_pair(reinterpret_cast<const Fp8Level*>(codes) + d * kLanes, first, second);
+  }
+  static HWY_INLINE void value_pair(const std::byte* codes, int64_t lane, int64_t dims, int64_t c,
+                                    Lanes16* first, Lanes16* second) {
+    load_pair(reinterpret_cast<const Fp8Level*>(codes) + lane * dims + c * kLanes, first, second);
+  }
+  static HWY_INLINE Lanes16 value_first(const std::byte* codes, int64_t lane, int64_t dims,
+                                        int64_t c, int64_t n) {
+    return load_first(reinterpret_cast<const Fp8Level*>(codes) + lane * dims + c * kLanes, n);
+  }
+};
+
+struct Q4Codes {
+  static constexpr int64_t kKeyBytes = kLanes / 2;
+  static HWY_INLINE int64_t group(int64_t) { return kQ4Group; }
+  static HWY_INLINE int64_t head(int64_t dims) {
+    return (dims + kQ4Group - 1) / kQ4Group * kLanes * int64_t{sizeof(uint16_t)};
+  }
+  static HWY_INLINE Lanes16 scales(const std::byte* tile, int64_t g) {
+    return load(reinterpret_cast<const uint16_t*>(tile) + g * kLanes);
+  }
+  static HWY_INLINE Lanes16 key(const std::byte* codes, int64_t d) {
+    const std::byte* pair = codes + d / 2 * kLanes;
+    return d % 2 == 0 ? load(reinterpret_cast<const LowLevel*>(pair))
+                      : load(reinterpret_cast<const HighLevel*>(pair));
+  }
+  static HWY_INLINE Lanes16 value(const std::byte* codes, int64_t lane, int64_t dims, int64_t c) {
+    const int64_t groups = (dims + kQ4Group - 1) / kQ4Group;
+    const std::byte* both = codes + (lane * groups + c / 2) * kLanes;
+    return c % 2 == 0 ? load(reinterpret_cast<const LowLevel*>(both))
+                      : load(reinterpret_cast<const HighLevel*>(both));
+  }
+  static HWY_INLINE void key_pair(const std::byte* codes, int64_t d, Lanes16* first,
+                                  Lanes16* second) {
+    load_levels(codes + d / 2 * kLanes, first, second);
+  }
+  static HWY_INLINE void value_pair(const std::byte* codes, int64_t lane, int64_t dims, int64_t c,
+                                    Lanes16* first, Lanes16* second) {
+    const int64_t groups = (dims + kQ4Group - 1) / kQ4Group;
+    load_levels(codes + (lane * groups + c / 2) * kLanes, first, second);
+  }
+  static HWY_INLINE Lanes16 value_first(const std::byte* codes, int64_t lane, int64_t dims,
+                                        int64_t c, int64_t) {
+    return value(codes, lane, dims, c);  // groups are there in full
+  }
+};
+
+/// What unpack_fp8 and unpack_q4 made of a tile: scales, then levels as floats.
+template <int64_t kGroup>
+struct UnpackedLevels {
+  static constexpr int64_t kKeyBytes = 0;  // in the first-level cache already
+  static HWY_INLINE int64_t group(int64_t dims) { return kGroup == 0 ? dims : kGroup; }
+  static HWY_INLINE int64_t head(int64_t dims) {
+    return (dims + group(dims) - 1) / group(dims) * kLanes * int64_t{sizeof(float)};
+  }
+  static HWY_INLINE Lanes16 scales(const std::byte* tile, int64_t g) {
+    return load(reinterpret_cast<const float*>(tile) + g * kLanes);
+  }
+  static HWY_INLINE Lanes16 key(const std::byte* levels, int64_t d) {
+    return load(reinterpret_cast<const float*>(levels) + d * kLanes);
+  }
+  static HWY_INLINE Lanes16 value(const std::byte* levels, int64_t lane, int64_t dims, int64_t c) {
+    return load(reinterpret_cast<const float*>(levels) + lane * dims + c * kLanes);
+  }
+  static HWY_INLINE void key_pair(const std::byte* codes, int64_t d, Lanes16* first,
+                                  Lanes16* second) {
+    *first = key(codes, d);
+    *second = key(codes, d + 1);
+  }
+  static HWY_INLINE void value_pair(const std::byte* codes, int64_t lane, int64_t dims, int64_t c,
+                                    Lanes16* first, Lanes16* second) {
+    *first = value(codes, lane, dims, c);
+    *second = value(codes, lane, dims, c + 1);
+  }
+  static HWY_INLINE Lanes16 value_first(const std::byte* levels, int64_t lane, int64_t dims,
+                                        int64_t c, int64_t n) {
+    return load_first(reinterpret_cast<const float*>(levels) + lane * dims + c * kLanes, n);
+  }
+};
+
+template <typename Levels>
+struct ScaledReader {
+  template <size_t kQ>
+  static constexpr size_t kTilesAtOnce = kTilesOf<kQ>;
+
+  /// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
+  template <size_t kQ, size_t kT>
+  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
+                                   size_t stride, ptrdiff_t ahead, float* scores,
+                                   size_t score_stride) {
+    constexpr auto kStep = static_cast<size_t>(kLanes);
+    const int64_t group = Levels::group(dims);
+    const std::byte* next = tile + ahead;
+    for (int64_t at = 0; at < static_cast<int64_t>(kT) * Levels::head(dims); at += 64) {
+      fetch_coded<1>(next);
+      next += 64;
+    }
+    for (int64_t g = 0, d = 0; d < dims; ++g) {
+      Lanes16 acc[kQ][kT];
+      GEN_UNROLL
+      for (size_t j = 0; j < kQ; ++j) {
+        GEN_UNROLL
+        for (size_t t = 0; t < kT; ++t) acc[j][t] = splat(0.0F);
+      }
+      const int64_t end = std::min(dims, d + group);
+      const auto element = [&](const Lanes16* key, int64_t at) HWY_ATTR {
+        GEN_UNROLL
+        for (size_t j = 0; j < kQ; ++j) {
+          const Lanes16 query = splat(q[j][at]);
+          GEN_UNROLL
+          for (size_t t = 0; t < kT; ++t) acc[j][t] = fma(query, key[t], acc[j][t]);
+        }
+      };
+      Lanes16 first[kT];
+      Lanes16 second[kT];
+      for (; d + 1 < end; d += 2) {
+        fetch_coded<2 * kT* static_cast<size_t>(Levels::kKeyBytes)>(next);
+        next += 2 * kT * static_cast<size_t>(Levels::kKeyBytes);
+        GEN_UNROLL
+        for (size_t t = 0; t < kT; ++t) {
+          Levels::key_pair(tile + t * stride + Levels::head(dims), d, &first[t], &second[t]);
+        }
+        element(first, d);
+        element(second, d + 1);
+      }
+      if (d < end) {
+        GEN_UNROLL
+        for (size_t t = 0; t < kT; ++t) {
+          first[t] = Levels::key(tile + t * stride + Levels::head(dims), d);
+        }
+        element(first, d++);
+      }
+      GEN_UNROLL
+      for (size_t t = 0; t < kT; ++t) {
+        const Lanes16 scale = Levels::scales(tile + t * stride, g);
+        GEN_UNROLL
+        for (size_t j = 0; j < kQ; ++j) {
+          float* to = scores + j * score_stride + t * kStep;
+          store(g == 0 ? mul(acc[j][t], scale) : fma(acc[j][t], scale, load(to)), to);
+        }
+      }
+    }
+  }
+
+  /// out[j][columns] += weight * value over the run, kColumns * 16 columns from `column` on.
+  template <size_t kQ, size_t kColumns>
+  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
+                                       int64_t dims, float* const* out, int64_t column) {
+    constexpr auto kStep = static_cast<size_t>(kLanes);
+    constexpr size_t kGroups = (kColumns + 1) / 2;
+    const int64_t first_column = column / kLanes;
+    const int64_t group = Levels::group(dims);
+    Lanes16 acc[kQ][kColumns];
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
+    }
+    // Of the next values this pass asks for its share, in the order of addresses.
+    const auto share =
+        static_cast<int64_t>(stride) * static_cast<int64_t>(kColumns) * kLanes / dims;
+    const std::byte* next = run.tile + run.ahead + column * run.count * Levels::kKeyBytes / kLanes;
+    each_tile(p, kQ, run, stride,
+              [&](const std::byte* tile, int32_t lane, int32_t count, const float* const* weight)
+                  HWY_ATTR {
+                    if constexpr (Levels::kKeyBytes != 0) {
+                      for (int64_t at = 0; at < share; at += 64) fetch_coded<1>(next + at);
+                      next += share;
+                    }
+                    float scaled[kGroups][kQ][kStep];
+                    GEN_UNROLL
+                    for (size_t g = 0; g < kGroups; ++g) {
+                      const int64_t of = (column + static_cast<int64_t>(g) * 2 * kLanes) / group;
+                      const Lanes16 scale = Levels::scales(tile, of);
+                      GEN_UNROLL
+                      for (size_t j = 0; j < kQ; ++j)
+                        store(mul(load(weight[j]), scale), scaled[g][j]);
+                    }
+                    const std::byte* codes = tile + Levels::head(dims);
+                    for (int32_t i = lane; i < lane + count; ++i) {
+                      GEN_UNROLL
+                      for (size_t c = 0; c < kColumns; ++c) {
+                        const Lanes16 v =
+                            Levels::value(codes, i, dims, first_column + static_cast<int64_t>(c));
+                        GEN_UNROLL
+                        for (size_t j = 0; j < kQ; ++j) {
+                          acc[j][c] = fma(splat(scaled[c / 2][j][i]), v, acc[j][c]);
+                        }
+                      }
+                    }
+                  });
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
+    }
+  }
+
+  /// The last dims % 16 columns of one query.
+  static HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run,
+                                       size_t stride, int64_t dims, float* out, int64_t column) {
+    Lanes16 acc = load_first(out + column, count);
+    each_tile(&p, 1, run, stride,
+              [&](const std::byte* tile, int32_t lane, int32_t entries, const float* const* weight)
+                  HWY_ATTR {
+                    float scaled[kLanes];
+                    const Lanes16 scale = Levels::scales(tile, column / Levels::group(dims));
+                    store(mul(load(weight[0]), scale), scaled);
+                    for (int32_t i = lane; i < lane + entries; ++i) {
+                      const Lanes16 v = Levels::value_first(tile + Levels::head(dims), i, dims,
+                                                            column / kLanes, count);
+                      acc = fma(splat(scaled[i]), v, acc);
+                    }
+                  });
+    store_first(acc, out + column, count);
+  }
+
+ private:
+  template <size_t kBytes>
+  static HWY_INLINE void fetch_coded(const std::byte* from) {
+    if constexpr (Levels::kKeyBytes != 0) fetch<kBytes>(from);
+  }
+
+  /// Calls step(tile, lane, count, weights) for the tiles of a run: weights[j][i] is that of entry
+  /// i of the tile for query j, anything outside of [lane, lane + count).
+  template <typename Step>
+  static HWY_INLINE void each_tile(const float* const* p, size_t n_q, const KvRun& run,
+                                   size_t stride, Step step) {
+    const std::byte* tile = run.tile;
+    int32_t lane = run.lane;
+    for (int32_t i = 0; i < run.count; tile += stride, lane = 0) {
+      const int32_t here = std::min(run.count - i, kKvTile - lane);
+      const float* weight[kTileQueries];
+      float padded[kTileQueries][kLanes];
+      for (size_t j = 0; j < n_q; ++j) {
+        weight[j] = p[j] + run.slot + i;
+        if (here == kKvTile) continue;
+        std::fill_n(padded[j], kLanes, 0.0F);
+        std::copy_n(weight[j], here, padded[j] + lane);
+        weight[j] = padded[j];
+      }
+      step(tile, lane, here, weight);
+      i += here;
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gen::engine::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // GEN_ENGINE_CPU_ATTENTION_READ_INL_H_
