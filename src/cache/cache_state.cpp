@@ -42,8 +42,9 @@ KvSide tile_row(const KvSide& like, int32_t heads, std::byte* base) {
   row.base = base;
   row.head_stride = codec.tile_bytes(like.order, dim);
   row.shared_offset = n_heads * row.head_stride;
-  row.shared_stride = codec.shared_bytes != nullptr ? codec.shared_bytes(n_heads, dim) : 0;
-  row.tile_stride = row.shared_offset + row.shared_stride;
+  const size_t shared = codec.shared_bytes != nullptr ? codec.shared_bytes(n_heads, dim) : 0;
+  row.tile_stride = row.shared_offset + shared;
+  if (shared > 0) row.shared_stride = row.tile_stride;
   return row;
 }
 
