@@ -367,6 +367,67 @@ GEN_API uint32_t kv_cache_capabilities(const kv_cache *cache);
 GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
 
 /**
+ * Saves what the cache holds to a file, from which kv_cache_load gives the same bits. docs/state-format.md says what
+ * the file holds; what a state of a model's cache does not tell is which model it was.
+ *
+ * @param path  of the file; it appears whole, or not at all, and replaces one that is there.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_STATE if the cache has never been written to;
+ *         GEN_ERROR_IO naming the path; GEN_ERROR_OUT_OF_MEMORY.
+ *         The cache is unchanged.
+ * Threads: one at a time per cache.
+ * Cost:    writes what the cache holds.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_save(const kv_cache *cache, const char *path, gen_error *error);
+
+/**
+ * The same to memory.
+ *
+ * @param buf  [capacity] bytes, receives the state, or NULL to ask for its size.
+ * @param n    receives the size in bytes; also when the buffer is too small.
+ * @return as kv_cache_save; GEN_ERROR_OUT_OF_RANGE if the buffer is too small, which is then untouched.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_save_buffer(const kv_cache *cache, void *buf, size_t capacity,
+                                        size_t *n, gen_error *error);
+
+/**
+ * Takes what kv_cache_save wrote. Everything is checked before anything is changed.
+ *
+ * @param cache  an empty one of the same number of layers that keeps elements as the saved one did; a paged cache and
+ *               one that is not may have each other's states. A cache without shape takes that of the state.
+ * @param path   of the file.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL, or for a state of another kind or shape, or a session's;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_FORMAT if the file is damaged or none of ours;
+ *         GEN_ERROR_STATE if the cache holds something, is a session's, or was shaped by kv_cache_update and the saved
+ *         one by a model, or the other way round;
+ *         GEN_ERROR_CACHE_FULL if it is too small for the state;
+ *         GEN_ERROR_POOL_EXHAUSTED; GEN_ERROR_OUT_OF_MEMORY.
+ *         On any failure the cache holds what it did, nothing.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_load(kv_cache *cache, const char *path, gen_error *error);
+
+/**
+ * The same from memory.
+ *
+ * @param data  [size] bytes as kv_cache_save_buffer gave them; only read during the call.
+ * @return as kv_cache_load.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_load_buffer(kv_cache *cache, const void *data, size_t size,
+                                        gen_error *error);
+
+/**
  * Makes an independent copy with the same content, capacity and allocator; of a session's cache too.
  *
  * @param out  receives the copy; free it with kv_cache_free.

@@ -145,6 +145,77 @@ GEN_API gen_status gen_session_truncate(gen_session *session, int32_t n, gen_err
 GEN_API gen_status gen_session_reset(gen_session *session, gen_error *error);
 
 /**
+ * Makes a session of its own that goes on from the same tokens. With gen_options_set_paged_kv the two share what they
+ * have in common until one of them writes; else the cache is copied.
+ *
+ * @param session  unchanged.
+ * @param out      receives the new session; free it with gen_session_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_UNSUPPORTED for a model with a
+ *         state of its own; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_fork(const gen_session *session, gen_session **out,
+                                    gen_error *error);
+
+/**
+ * Saves tokens and cache to a file, from which gen_session_load goes on without running them again, in this process
+ * or another, with the same bits as if there had been no pause. docs/state-format.md says what the file holds.
+ *
+ * @param path  of the file; it appears whole, or not at all, and replaces one that is there.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_UNSUPPORTED for a model with a state of its own; GEN_ERROR_OUT_OF_MEMORY.
+ *         The session is unchanged.
+ * Threads: one at a time per session.
+ * Cost:    writes the tokens and what the cache holds.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_save(const gen_session *session, const char *path, gen_error *error);
+
+/**
+ * The same to memory.
+ *
+ * @param buf  [capacity] bytes, receives the state, or NULL to ask for its size.
+ * @param n    receives the size in bytes; also when the buffer is too small.
+ * @return as gen_session_save; GEN_ERROR_OUT_OF_RANGE if the buffer is too small, which is then untouched.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_save_buffer(const gen_session *session, void *buf, size_t capacity,
+                                           size_t *n, gen_error *error);
+
+/**
+ * Goes on from a saved session. Everything is checked before anything is changed.
+ *
+ * @param session  an empty one, of a generator with the same model and the same kv types and key form; how memory is
+ *                 taken (gen_options_set_paged_kv) may differ.
+ * @param path     of the file.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL, or a state of another model or another kind of cache;
+ *         GEN_ERROR_BUSY;
+ *         GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_FORMAT if the file is damaged or none of ours;
+ *         GEN_ERROR_STATE if the session is not empty;
+ *         GEN_ERROR_CONTEXT_FULL if the context is too short for it;
+ *         GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_UNSUPPORTED as gen_session_save.
+ *         On any failure the session is as it was.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_load(gen_session *session, const char *path, gen_error *error);
+
+/**
+ * The same from memory.
+ *
+ * @param data  [size] bytes as gen_session_save_buffer gave them; only read during the call.
+ * @return as gen_session_load.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_load_buffer(gen_session *session, const void *data, size_t size,
+                                           gen_error *error);
+
+/**
  * Stops the running call, or else the next generating one, which then ends at once. One atomic store.
  *
  * Threads: any, also while the session is in use, also from a signal handler. NULL does nothing.

@@ -6,6 +6,7 @@
 #include "api/boundary.h"
 #include "api/generating_call.h"
 #include "api/handles.h"
+#include "api/state_call.h"
 
 namespace {
 
@@ -13,6 +14,8 @@ using gen::Code;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using gen::cache::StateContents;
+using gen::cache::StateKind;
 using gen::generate::Prompt;
 
 }  // namespace
@@ -122,6 +125,63 @@ gen_status gen_session_reset(gen_session* session, gen_error* error) {
     GEN_TRY(not_null(session, "session"));
     const auto impl = session->impl;
     return impl->reset();
+  });
+}
+
+gen_status gen_session_fork(const gen_session* session, gen_session** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(out, "out"));
+    auto handle = std::make_unique<gen_session>();
+    GEN_ASSIGN(handle->impl, session->impl->fork());
+    gen::api::lend_cache(*handle->impl, &handle->cache);
+    *out = handle.release();
+    return {};
+  });
+}
+
+gen_status gen_session_save(const gen_session* session, const char* path, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(path, "path"));
+    const auto impl = session->impl;
+    return impl->save([path](const StateContents& contents) {
+      return gen::api::state_to_file(StateKind::kSession, contents, path);
+    });
+  });
+}
+
+gen_status gen_session_save_buffer(const gen_session* session, void* buf, size_t capacity,
+                                   size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(n, "n"));
+    const auto impl = session->impl;
+    return impl->save([=](const StateContents& contents) {
+      return gen::api::state_to_buffer(StateKind::kSession, contents, buf, capacity, n);
+    });
+  });
+}
+
+gen_status gen_session_load(gen_session* session, const char* path, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(path, "path"));
+    const auto impl = session->impl;
+    return gen::api::state_from_file(
+        path, [&impl](std::span<const std::byte> state) { return impl->load(state); });
+  });
+}
+
+gen_status gen_session_load_buffer(gen_session* session, const void* data, size_t size,
+                                   gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    GEN_TRY(not_null(data, "data"));
+    const auto impl = session->impl;
+    return impl->load({static_cast<const std::byte*>(data), size});
   });
 }
 

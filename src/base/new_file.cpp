@@ -61,11 +61,11 @@ Result<NewFile> NewFile::create(const std::string& path) {
     file.path_ = target.string();
   }
   for (int attempt = 0; attempt < kMostTries; ++attempt) {
-    const std::string name =
+    std::string name =
         file.path_ + "." + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".part";
     file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor_ >= 0) {
-      file.temporary_ = name;
+      file.temporary_ = std::move(name);  // without memory of its own: the file is there already
       return file;
     }
     if (errno != EEXIST) return io_error("write", path, errno);

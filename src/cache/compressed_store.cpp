@@ -149,6 +149,38 @@ Status CompressedStore::truncate(int32_t n) {
   return {};
 }
 
+bool CompressedStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
+  *bytes = 2 * sizeof(float);
+  return checked_mul(*bytes, size_of(shape.batch), bytes) &&
+         checked_mul(*bytes, size_of(entries(shape.seq)), bytes) &&
+         checked_mul(*bytes, size_of(shape.dim), bytes);
+}
+
+Status CompressedStore::save_layer(int32_t layer, StateWriter& to) const {
+  const TensorShape all = shape(layer);
+  const size_t count = size_of(all.seq) * size_of(all.dim);
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+      const float* from = lane_of(layers_[size_of(layer)], size_of(all.dim), half, lane);
+      GEN_TRY(to.write(std::as_bytes(std::span(from, count))));
+    }
+  }
+  return {};
+}
+
+Status CompressedStore::restore_layer(int32_t layer, const TensorShape& shape,
+                                      std::span<const std::byte> bytes) {
+  GEN_TRY(grow(layer, shape, entries(shape.seq)));
+  const size_t dim = size_of(shape.dim);
+  const size_t part = size_of(entries(shape.seq)) * dim * sizeof(float);
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    for (size_t lane = 0; lane < size_of(shape.batch); ++lane, bytes = bytes.subspan(part)) {
+      std::memcpy(lane_of(layers_[size_of(layer)], dim, half, lane), bytes.data(), part);
+    }
+  }
+  return {};
+}
+
 int32_t CompressedStore::entry_positions(int32_t layer, int32_t entry,
                                          int32_t* first) const noexcept {
   *first = 0;

@@ -49,6 +49,14 @@ class CompressedStore final : public LayeredStore {
   [[nodiscard]] int32_t entry_positions(int32_t layer, int32_t entry,
                                         int32_t* first) const noexcept;
 
+ protected:
+  [[nodiscard]] StateForm state_form() const noexcept override { return {"mean", chunk_}; }
+  [[nodiscard]] bool saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept override;
+  /// Keys, then values, as [batch, entries, dim] float32.
+  Status save_layer(int32_t layer, StateWriter& to) const override;
+  Status restore_layer(int32_t layer, const TensorShape& shape,
+                       std::span<const std::byte> bytes) override;
+
  private:
   struct Layer {
     Buffer buffer;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cache/tensor_provider.h"
@@ -26,7 +28,39 @@ class LayeredStore : public TensorProvider {
   }
   [[nodiscard]] int32_t max_seq_len() const noexcept final { return max_seq_len_; }
 
+  Status save(StateWriter& to) const final;
+  Status restore(StateReader& from) final;
+
  protected:
+  /// What a store's elements are kept as; states go from store to store where these are the same.
+  struct StateForm {
+    const char* name = "";   // "f32", "q4"; up to eight letters
+    int32_t parameter = 0;   // positions of a chunk and the like
+    bool one_shape = false;  // all layers with positions must have the same batch and dim
+  };
+  [[nodiscard]] virtual StateForm state_form() const noexcept = 0;
+  /// Of keys, then values, as [batch, seq, dim] of kF32 or kF16.
+  [[nodiscard]] static StateForm plain_form(DType type) noexcept {
+    return type == DType::kF32 ? StateForm{"f32"} : StateForm{"f16"};
+  }
+  /// Whether a layer of this shape lies otherwise than in a longer store, its last group being
+  /// short and yet full.
+  [[nodiscard]] virtual bool ends_full(const TensorShape& /*shape*/) const noexcept {
+    return false;
+  }
+  /// Bytes that a layer of this shape (seq in positions) takes in a state; false on overflow.
+  [[nodiscard]] virtual bool saved_bytes(const TensorShape& shape,
+                                         size_t* bytes) const noexcept = 0;
+  /// Writes that many bytes of a layer with positions.
+  virtual Status save_layer(int32_t layer, StateWriter& to) const = 0;
+  /// Takes them back into a layer of a store without positions, where it makes room first: the
+  /// layer then has batch and dim of the shape, and its positions are made real when all layers are
+  /// there. kInvalidArgument, kOutOfMemory and the like.
+  virtual Status restore_layer(int32_t layer, const TensorShape& shape,
+                               std::span<const std::byte> bytes) = 0;
+  /// Not all layers came: gives back what restore_layer took and an empty store does not have.
+  virtual void drop_restored() noexcept {}
+
   /// Arguments as checked by check().
   LayeredStore(int32_t num_layers, int32_t max_seq_len)
       : max_seq_len_(max_seq_len), lengths_(static_cast<size_t>(num_layers)) {}
@@ -54,6 +88,10 @@ class LayeredStore : public TensorProvider {
   [[nodiscard]] TensorShape held(int32_t layer) const noexcept;
 
  private:
+  struct SavedLayer {
+    TensorShape shape;
+    std::span<const std::byte> bytes;
+  };
   struct Length {
     int32_t batch = 0;
     int32_t dim = 0;
@@ -61,6 +99,9 @@ class LayeredStore : public TensorProvider {
   };
 
   void note_agreement() noexcept;
+  /// Everything that restore() can check before it changes anything.
+  Result<std::vector<SavedLayer>> read_layers(StateReader& from, int32_t* agreed) const;
+  Status take_layers(std::span<const SavedLayer> layers);
 
   int32_t max_seq_len_;
   std::atomic<int32_t> agreed_ = 0;

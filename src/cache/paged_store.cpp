@@ -216,6 +216,50 @@ Status PagedStore::truncate(int32_t n) {
   return {};
 }
 
+LayeredStore::StateForm PagedStore::state_form() const noexcept {
+  StateForm form = plain_form(pool_->shape().type);
+  form.one_shape = true;
+  return form;
+}
+
+bool PagedStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
+  *bytes = 2 * pool_->shape().element_bytes();
+  return checked_mul(*bytes, size_of(shape.batch), bytes) &&
+         checked_mul(*bytes, size_of(shape.seq), bytes) &&
+         checked_mul(*bytes, size_of(shape.dim), bytes);
+}
+
+Status PagedStore::save_layer(int32_t layer, StateWriter& to) const {
+  const TensorShape all = held(layer);
+  const size_t bytes = size_of(all.dim) * pool_->shape().element_bytes();
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    for (size_t channel = 0; channel < size_of(all.batch); ++channel) {
+      for (int32_t position = 0; position < all.seq; ++position) {
+        GEN_TRY(to.write({row(layer, half, position) + channel * bytes, bytes}));
+      }
+    }
+  }
+  return {};
+}
+
+Status PagedStore::restore_layer(int32_t layer, const TensorShape& shape,
+                                 std::span<const std::byte> bytes) {
+  GEN_TRY(check_row(shape.batch, shape.dim));
+  GEN_TRY(make_writable(0, shape.seq));
+  const size_t part = size_of(shape.dim) * pool_->shape().element_bytes();
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    for (size_t channel = 0; channel < size_of(shape.batch); ++channel) {
+      for (int32_t position = 0; position < shape.seq; ++position, bytes = bytes.subspan(part)) {
+        std::memcpy(row(layer, half, position) + channel * part, bytes.data(), part);
+      }
+    }
+  }
+  for (size_t i = 0; i < blocks_for(shape.seq, pool_->shape().block_size); ++i) {
+    pool_->blocks().raise_used(*table_[i], covered(i, shape.seq));
+  }
+  return {};
+}
+
 MemoryUse PagedStore::memory() const noexcept {
   MemoryUse use;
   use.resident = table_.size() * pool_->blocks().block_bytes();

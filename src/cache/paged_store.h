@@ -94,6 +94,15 @@ class PagedStore final : public LayeredStore {
   /// few blocks, a block twice, positions below 1, or a batch and dim that do not make a row.
   Status inject(std::span<Block* const> blocks, int32_t positions, int32_t batch, int32_t dim);
 
+ protected:
+  [[nodiscard]] StateForm state_form() const noexcept override;
+  [[nodiscard]] bool saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept override;
+  /// Keys, then values, as [batch, seq, dim].
+  Status save_layer(int32_t layer, StateWriter& to) const override;
+  Status restore_layer(int32_t layer, const TensorShape& shape,
+                       std::span<const std::byte> bytes) override;
+  void drop_restored() noexcept override { drop_blocks(0); }
+
  private:
   PagedStore(std::shared_ptr<TensorPool> pool, int32_t num_layers)
       : LayeredStore(num_layers, INT32_MAX), pool_(std::move(pool)) {}

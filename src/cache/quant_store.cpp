@@ -134,6 +134,19 @@ QuantStore::Extent QuantStore::extent(const Layout& layout, size_t count) const 
   return held;
 }
 
+Status QuantStore::make_room(Layer& layer, const TensorShape& shape) const {
+  Layout layout;
+  if (!lay_out(shape, &layout)) {
+    return error(Code::kOutOfMemory, "batch %d, dim %d and %d positions overflow a size",
+                 shape.batch, shape.dim, max_seq_len());
+  }
+  if (layout.bytes > layer.buffer.size()) {
+    GEN_ASSIGN(layer.buffer, Buffer::allocate(allocator_, layout.bytes));
+  }
+  layer.layout = layout;
+  return {};
+}
+
 Status QuantStore::update(int32_t index, const float* k, const float* v, const TensorShape& shape) {
   GEN_TRY(check_update(index, shape));
   if (shape.seq == 0) return {};
@@ -237,6 +250,66 @@ Status QuantStore::truncate(int32_t n) {
     }
   }
   cut(keep);
+  return {};
+}
+
+LayeredStore::StateForm QuantStore::state_form() const noexcept { return {format_.traits.kind}; }
+
+bool QuantStore::ends_full(const TensorShape& shape) const noexcept {
+  const size_t group = format_.group != 0 ? format_.group : size_of(shape.dim);
+  return shape.seq == max_seq_len() && size_of(shape.seq) * size_of(shape.dim) % group != 0;
+}
+
+bool QuantStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
+  *bytes = 0;
+  if (shape.seq == 0) return true;
+  Layout layout;
+  if (!lay_out(shape, &layout)) return false;
+  const Extent held = extent(layout, size_of(shape.seq) * size_of(shape.dim));
+  const size_t lane =
+      held.groups * format_.scale_bytes + held.code_bytes + held.open * sizeof(float);
+  return checked_mul(2 * size_of(shape.batch), lane, bytes);
+}
+
+template <typename F>
+Status QuantStore::visit_lane(const Layout& layout, const Lane& lane, size_t count,
+                              F&& visit) const {
+  const Extent held = extent(layout, count);
+  GEN_TRY(visit(lane.scales, held.groups * format_.scale_bytes));
+  GEN_TRY(visit(reinterpret_cast<std::byte*>(lane.codes), held.code_bytes));
+  return visit(reinterpret_cast<std::byte*>(lane.open), held.open * sizeof(float));
+}
+
+Status QuantStore::save_layer(int32_t index, StateWriter& to) const {
+  const TensorShape all = held(index);
+  const Layer& layer = layers_[size_of(index)];
+  const size_t count = size_of(all.seq) * size_of(all.dim);
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+      GEN_TRY(visit_lane(layer.layout, lane_of(layer, half, lane), count,
+                         [&to](const std::byte* from, size_t bytes) {
+                           return to.write({from, bytes});
+                         }));
+    }
+  }
+  return {};
+}
+
+Status QuantStore::restore_layer(int32_t index, const TensorShape& shape,
+                                 std::span<const std::byte> bytes) {
+  Layer& layer = layers_[size_of(index)];
+  GEN_TRY(make_room(layer, shape));
+  const size_t count = size_of(shape.seq) * size_of(shape.dim);
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    for (size_t lane = 0; lane < size_of(shape.batch); ++lane) {
+      GEN_TRY(visit_lane(layer.layout, lane_of(layer, half, lane), count,
+                         [&bytes](std::byte* to, size_t n) {
+                           if (n > 0) std::memcpy(to, bytes.data(), n);
+                           bytes = bytes.subspan(n);
+                           return Status();
+                         }));
+    }
+  }
   return {};
 }
 

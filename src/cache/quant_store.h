@@ -63,6 +63,16 @@ class QuantStore final : public LayeredStore {
   [[nodiscard]] MemoryUse memory() const noexcept override;
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
+ protected:
+  [[nodiscard]] StateForm state_form() const noexcept override;
+  [[nodiscard]] bool ends_full(const TensorShape& shape) const noexcept override;
+  [[nodiscard]] bool saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept override;
+  /// Keys, then values; each lane's scales of full groups, their codes, and the elements of the
+  /// open group as float32.
+  Status save_layer(int32_t layer, StateWriter& to) const override;
+  Status restore_layer(int32_t layer, const TensorShape& shape,
+                       std::span<const std::byte> bytes) override;
+
  private:
   /// Where things lie in a layer's buffer; [0] is of keys, [1] of values.
   struct Layout {
@@ -92,6 +102,12 @@ class QuantStore final : public LayeredStore {
     float* open;
     uint8_t* codes;
   };
+
+  /// Calls visit(bytes, count) for each stretch of a lane of `count` elements.
+  template <typename F>
+  Status visit_lane(const Layout& layout, const Lane& lane, size_t count, F&& visit) const;
+  /// Makes a layer's buffer large enough for this batch and dim.
+  Status make_room(Layer& layer, const TensorShape& shape) const;
 
   QuantStore(const GroupFormat& format, int32_t num_layers, int32_t max_seq_len,
              Allocator& allocator)

@@ -27,8 +27,8 @@ Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocat
     const auto layer = static_cast<int32_t>(i);
     GEN_ASSIGN(const engine::KvView from, source.view(layer, held));
     GEN_ASSIGN(const engine::KvView to, copy->view(layer, all));
-    engine::kv_copy(from.k, to.k, from.kv_heads, held.start);
-    engine::kv_copy(from.v, to.v, from.kv_heads, held.start);
+    engine::kv_copy(from.k, 0, to.k, 0, from.kv_heads, held.start);
+    engine::kv_copy(from.v, 0, to.v, 0, from.kv_heads, held.start);
   }
   copy->commit(all);
   return copy;

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "cache/state_file.h"
 #include "tensor/dtype.h"
 
 namespace gen::cache {
@@ -89,6 +90,13 @@ class TensorProvider {
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
   /// An independent copy; kOutOfMemory, or kUnsupported where traits() say that it cannot.
   [[nodiscard]] virtual Result<std::unique_ptr<TensorProvider>> clone() const = 0;
+
+  /// Writes the store's content in its own form, from which restore() gives the same bits.
+  virtual Status save(StateWriter& to) const = 0;
+  /// Takes what save() wrote into a store without positions. kFormat for damage; kInvalidArgument
+  /// for a state of another form or number of layers, or a shape that the store cannot have;
+  /// kCacheFull if a layer is too long; kPoolExhausted; kOutOfMemory.
+  virtual Status restore(StateReader& from) = 0;
 };
 
 }  // namespace gen::cache

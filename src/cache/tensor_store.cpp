@@ -30,26 +30,67 @@ bool TensorStore::half_bytes(const TensorShape& shape, size_t* bytes) const noex
          checked_align_up(*bytes, size_t{64}, bytes);
 }
 
+Status TensorStore::make_room(int32_t layer, const TensorShape& shape) {
+  Buffer& buffer = buffers_[static_cast<size_t>(layer)];
+  size_t half = 0;
+  size_t bytes = 0;
+  if (!half_bytes(shape, &half) || !checked_mul(half, size_t{2}, &bytes)) {
+    return error(Code::kOutOfMemory, "batch %d, dim %d and %d positions overflow a size",
+                 shape.batch, shape.dim, max_seq_len());
+  }
+  if (bytes > buffer.size()) {
+    GEN_ASSIGN(buffer, Buffer::allocate(allocator_, bytes));
+  }
+  return {};
+}
+
 Status TensorStore::update(int32_t layer, const float* k, const float* v,
                            const TensorShape& shape) {
   GEN_TRY(check_update(layer, shape));
   if (shape.seq == 0) return {};
-  Buffer& buffer = buffers_[static_cast<size_t>(layer)];
+  const Buffer& buffer = buffers_[static_cast<size_t>(layer)];
   const TensorShape before = held(layer);
-  if (before.batch != shape.batch || before.dim != shape.dim) {
-    size_t half = 0;
-    size_t bytes = 0;
-    if (!half_bytes(shape, &half) || !checked_mul(half, size_t{2}, &bytes)) {
-      return error(Code::kOutOfMemory, "batch %d, dim %d and %d positions overflow a size",
-                   shape.batch, shape.dim, max_seq_len());
-    }
-    if (bytes > buffer.size()) {
-      GEN_ASSIGN(buffer, Buffer::allocate(allocator_, bytes));
-    }
-  }
+  if (before.batch != shape.batch || before.dim != shape.dim) GEN_TRY(make_room(layer, shape));
   encode(shape, before.seq, k, buffer.data());
   encode(shape, before.seq, v, buffer.data() + buffer.size() / 2);
   advance(layer, shape);
+  return {};
+}
+
+LayeredStore::StateForm TensorStore::state_form() const noexcept { return plain_form(type_); }
+
+bool TensorStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
+  *bytes = 2 * element_bytes();
+  return checked_mul(*bytes, static_cast<size_t>(shape.batch), bytes) &&
+         checked_mul(*bytes, static_cast<size_t>(shape.seq), bytes) &&
+         checked_mul(*bytes, static_cast<size_t>(shape.dim), bytes);
+}
+
+Status TensorStore::save_layer(int32_t layer, StateWriter& to) const {
+  const TensorShape all = held(layer);
+  const Buffer& buffer = buffers_[static_cast<size_t>(layer)];
+  const size_t row = static_cast<size_t>(all.dim) * element_bytes();
+  for (size_t half : {size_t{0}, buffer.size() / 2}) {
+    for (size_t b = 0; b < static_cast<size_t>(all.batch); ++b) {
+      const std::byte* lane = buffer.data() + half + b * static_cast<size_t>(max_seq_len()) * row;
+      GEN_TRY(to.write({lane, static_cast<size_t>(all.seq) * row}));
+    }
+  }
+  return {};
+}
+
+Status TensorStore::restore_layer(int32_t layer, const TensorShape& shape,
+                                  std::span<const std::byte> bytes) {
+  GEN_TRY(make_room(layer, shape));
+  const Buffer& buffer = buffers_[static_cast<size_t>(layer)];
+  const size_t row = static_cast<size_t>(shape.dim) * element_bytes();
+  const size_t count = static_cast<size_t>(shape.seq) * row;
+  for (size_t half : {size_t{0}, buffer.size() / 2}) {
+    for (size_t b = 0; b < static_cast<size_t>(shape.batch); ++b, bytes = bytes.subspan(count)) {
+      std::byte* lane = buffer.data() + half + b * static_cast<size_t>(max_seq_len()) * row;
+      std::memcpy(lane, bytes.data(), count);
+    }
+  }
   return {};
 }
 

@@ -36,6 +36,14 @@ class TensorStore final : public LayeredStore {
   [[nodiscard]] MemoryUse memory() const noexcept override;
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
+ protected:
+  [[nodiscard]] StateForm state_form() const noexcept override;
+  [[nodiscard]] bool saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept override;
+  /// Keys, then values, as [batch, seq, dim].
+  Status save_layer(int32_t layer, StateWriter& to) const override;
+  Status restore_layer(int32_t layer, const TensorShape& shape,
+                       std::span<const std::byte> bytes) override;
+
  private:
   TensorStore(DType type, int32_t num_layers, int32_t max_seq_len, Allocator& allocator)
       : LayeredStore(num_layers, max_seq_len),
@@ -46,6 +54,8 @@ class TensorStore final : public LayeredStore {
   [[nodiscard]] size_t element_bytes() const noexcept;
   /// Bytes of keys, or of values, of a layer; false on overflow.
   [[nodiscard]] bool half_bytes(const TensorShape& shape, size_t* bytes) const noexcept;
+  /// Makes a layer's buffer large enough for this batch and dim.
+  Status make_room(int32_t layer, const TensorShape& shape);
   /// Writes added.seq positions after the first `start`.
   void encode(const TensorShape& added, int32_t start, const float* from,
               std::byte* to) const noexcept;

@@ -37,6 +37,8 @@ class TracingStore final : public TensorProvider {
   Status reset() override;
   /// kUnsupported: what it wraps can be cloned.
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
+  Status save(StateWriter& to) const override { return real_->save(to); }
+  Status restore(StateReader& from) override { return real_->restore(from); }
 
   [[nodiscard]] TensorShape shape(int32_t layer) const noexcept override {
     return real_->shape(layer);

@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "cache/state_file.h"
 #include "graph/batch.h"
 
 namespace gen::generate {
@@ -62,6 +63,15 @@ class Sequence {
   /// Keeps the first `n` tokens. kInvalidArgument for n < 0, kUnsupported where the model cannot go
   /// back, except to 0.
   Status truncate(int32_t n);
+  /// A sequence of its own with the same tokens and cache, which shares blocks where it can.
+  /// kUnsupported for a model with a state of its own; kOutOfMemory and the like.
+  [[nodiscard]] Result<Sequence> fork() const;
+  /// Writes tokens and cache, and which model they are of. kUnsupported as fork().
+  Status save(cache::StateWriter& to) const;
+  /// Takes what save() wrote into an empty sequence. Changes nothing on failure: kFormat for
+  /// damage; kInvalidArgument for another model's or another kind of cache's; kContextFull; what
+  /// the cache says.
+  Status restore(cache::StateReader& from);
   /// Cuts tokens only as far as they are evaluated, at least to `n`.
   void drop_pending(int32_t n) noexcept;
 
@@ -70,6 +80,9 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
+  [[nodiscard]] Status check_stateless() const;
+  /// The tokens of a state and how many of them its cache holds.
+  Result<std::vector<int32_t>> read_tokens(cache::StateReader& from, int32_t* evaluated) const;
 
   const Generator* generator_;
   std::unique_ptr<cache::KvCache> cache_;

@@ -145,6 +145,38 @@ Status Session::reset() {
   return {};
 }
 
+Status Session::save(
+    const std::function<Status(const cache::StateContents& contents)>& write) const {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  return write([this](cache::StateWriter& to) { return sequence_.save(to); });
+}
+
+Status Session::load(std::span<const std::byte> state) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  if (sequence_.length() > 0) {
+    return error(Code::kState, "the session holds %d tokens; a state goes into an empty one",
+                 sequence_.length());
+  }
+  GEN_ASSIGN(cache::StateReader reader, cache::StateReader::open(state));
+  if (reader.kind() != cache::StateKind::kSession) {
+    return {Code::kInvalidArgument, "the state is a cache's, not a session's"};
+  }
+  GEN_TRY(sequence_.restore(reader));
+  publish_length();
+  return {};
+}
+
+Result<std::shared_ptr<Session>> Session::fork() const {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  GEN_ASSIGN(Sequence copy, sequence_.fork());
+  std::shared_ptr<Session> session(new Session(generator_, std::move(copy)));
+  session->publish_length();
+  return session;
+}
+
 Result<std::vector<int32_t>> Session::tokens() const {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));

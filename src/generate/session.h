@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,6 +51,14 @@ class Session : public std::enable_shared_from_this<Session> {
   Status truncate(int32_t n);
   /// Empties the session and clears a cancel.
   Status reset();
+  /// Calls `write` with the contents of the session's state, to be written while the session is in
+  /// use. kUnsupported for a model with a state of its own.
+  Status save(const std::function<Status(const cache::StateContents& contents)>& write) const;
+  /// Goes on from a state, which must be of the same model and kind of cache; the session is empty.
+  /// Changes nothing on failure: kState if it is not empty; errors as Sequence::restore.
+  Status load(std::span<const std::byte> state);
+  /// A session of its own that goes on from the same tokens; caches share blocks where they can.
+  Result<std::shared_ptr<Session>> fork() const;
   /// All tokens, sampled stop tokens included.
   Result<std::vector<int32_t>> tokens() const;
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "model/arch/registry.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
@@ -146,7 +149,33 @@ class Loader {
     traits.head_dim = hparams_.k_dim;
     traits.hidden = hparams_.hidden;
     traits.max_batch_rows = options_.max_batch_rows;
+    traits.fingerprint = fingerprint();
     return traits;
+  }
+
+  /// Names of models and authors may change, so general.* is left out but for the architecture.
+  [[nodiscard]] uint64_t fingerprint() const {
+    Checksum sum;
+    const auto add_text = [&sum](std::string_view text) {
+      sum.add_number(text.size());
+      sum.add(std::as_bytes(std::span(text)));
+    };
+    add_text(hparams_.architecture);
+    for (const gguf::Value& value : file_->metadata().entries()) {
+      if (value.key().starts_with("general.")) continue;
+      add_text(value.key());
+      sum.add_number(value.bytes().size());
+      sum.add(value.bytes());
+    }
+    for (const gguf::TensorInfo& tensor : file_->tensors()) {
+      add_text(tensor.name);
+      sum.add_number(static_cast<uint64_t>(tensor.type));
+      for (const int64_t n : tensor.shape) sum.add_number(static_cast<uint64_t>(n));
+      const size_t sample = std::min(tensor.data.size(), kSampleBytes);
+      sum.add(tensor.data.first(sample));
+      sum.add(tensor.data.last(sample));
+    }
+    return sum.value();
   }
 
   [[nodiscard]] std::vector<cache::LayerShape> make_shapes() const {
@@ -161,6 +190,7 @@ class Loader {
   }
 
   static constexpr int32_t kMaxBatchRows = 65536;
+  static constexpr size_t kSampleBytes = 4096;  // of a tensor's start, and of its end
 
   std::shared_ptr<const gguf::GgufFile> file_;
   const LoadOptions& options_;

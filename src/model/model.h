@@ -25,6 +25,9 @@ struct ModelTraits {
   int32_t hidden = 0;            // D
   int32_t max_batch_rows = 512;  // rows a single forward accepts
   bool can_truncate = true;
+  /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
+  /// whether a saved session is this model's.
+  uint64_t fingerprint = 0;
 };
 
 /// Threads: immutable after load; forward may run on many threads at once.

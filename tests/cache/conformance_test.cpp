@@ -4,12 +4,16 @@
 // allocation failures leave nothing behind, and no kernel leaves the cache's memory.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/checksum.h"
+#include "cache/cache_state.h"
 #include "cache/guard_allocator.h"
+#include "cache/paged_cache.h"
 #include "cache/registry.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu_fixture.h"
@@ -82,6 +86,26 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     write(cache, *plan);
     cache.commit(*plan);
+  }
+
+  /// In blocks of a pool of its own.
+  std::unique_ptr<KvCache> make_paged(int32_t block_size) {
+    auto pool = CachePool::create(GetParam(), kLayers, block_size, 4, allocator_);
+    EXPECT_TRUE(pool.ok()) << pool.status().message();
+    return make_paged_cache(std::move(pool).value(), 64).value();
+  }
+
+  static std::vector<std::byte> save(KvCache& cache) {
+    const auto contents = [&cache](StateWriter& to) { return save_cache(cache, to); };
+    const auto size = state_size(contents);
+    EXPECT_TRUE(size.ok()) << size.status().message();
+    std::vector<std::byte> state(size.value());
+    EXPECT_TRUE(save_state(StateKind::kModelCache, contents, state).ok());
+    return state;
+  }
+  static Status restore(KvCache& cache, std::span<const std::byte> state) {
+    GEN_ASSIGN(StateReader reader, StateReader::open(state));
+    return restore_cache(reader, cache);
   }
 
   /// The first n entries of every layer are those that were written, as the format keeps them alone
@@ -268,7 +292,7 @@ TEST_P(CacheConformance, RandomStepsAgreeWithAList) {
   int32_t length = 0;
   for (int step = 0; step < 400; ++step) {
     const auto n = static_cast<int32_t>(random() % 12);
-    switch (random() % 3) {
+    switch (random() % 4) {
       case 0:
         ASSERT_TRUE(cache->truncate(n * 3).ok());
         length = std::min(length, n * 3);
@@ -277,6 +301,13 @@ TEST_P(CacheConformance, RandomStepsAgreeWithAList) {
         auto dropped = cache->plan(n);
         ASSERT_EQ(dropped.ok(), length + n <= 40);
         if (dropped.ok()) write(*cache, *dropped);
+        break;
+      }
+      case 2: {
+        auto other = step % 2 == 0 ? make(40) : make_paged(7);
+        ASSERT_TRUE(restore(*other, save(*cache)).ok());
+        expect_content(*other, length);
+        if (step % 4 == 0) cache = std::move(other);
         break;
       }
       default:
@@ -304,6 +335,100 @@ TEST_P(CacheConformance, ClonesAreIndependent) {
   EXPECT_EQ(cache->length(), 0);
   allocator_.fail_after(0);
   EXPECT_EQ(clone_cache(*cache, allocator_).status().code(), Code::kOutOfMemory);
+}
+
+TEST_P(CacheConformance, AStateDoesNotTellHowBlocksLie) {
+  for (int32_t length : {0, 1, 15, 16, 17, 40}) {
+    SCOPED_TRACE(length);
+    auto cache = make(50);
+    append(*cache, length);
+    const std::vector<std::byte> state = save(*cache);
+    for (int32_t block_size : {0, 5, 16, 48}) {
+      auto other = block_size == 0 ? make(64) : make_paged(block_size);
+      ASSERT_TRUE(restore(*other, state).ok());
+      EXPECT_EQ(other->length(), length);
+      expect_content(*other, length);
+      EXPECT_EQ(save(*other), state);
+      append(*other, 10);
+      expect_content(*other, length + 10);
+      ASSERT_TRUE(other->truncate(7).ok());
+      expect_content(*other, std::min(length, 7));
+    }
+  }
+}
+
+TEST_P(CacheConformance, AStateThatDoesNotFitIsRefused) {
+  auto cache = make(50);
+  append(*cache, 20);
+  const std::vector<std::byte> state = save(*cache);
+  const auto expect_refused = [&](KvCache& other, Code code, const std::vector<std::byte>& bytes) {
+    const Status status = restore(other, bytes);
+    EXPECT_EQ(status.code(), code) << status.message();
+    EXPECT_EQ(other.length(), 0);
+  };
+  auto small = make(19);
+  expect_refused(*small, Code::kCacheFull, state);
+  auto fewer = make_cache(GetParam(), std::span(kLayers).first(2), 50, allocator_);
+  expect_refused(*fewer.value(), Code::kInvalidArgument, state);
+  for (const auto change : {&LayerShape::kv_heads, &LayerShape::k_dim, &LayerShape::v_dim,
+                            &LayerShape::window, &LayerShape::rope_dims}) {
+    std::vector<LayerShape> shapes = kLayers;
+    shapes[1].*change += 1;
+    auto other = make_cache(GetParam(), shapes, 50, allocator_);
+    expect_refused(*other.value(), Code::kInvalidArgument, state);
+  }
+  for (const CacheKind& kind : cache_kinds()) {
+    // No head here has a size that is turned, so q3:rotated is q3.
+    const CacheFormat format = parse_cache_format(GetParam()).value();
+    if (kind.format == format.keys && kind.format == format.values) continue;
+    auto other = make_cache(kind.name, kLayers, 50, allocator_);
+    expect_refused(*other.value(), Code::kInvalidArgument, state);
+  }
+  // Damage, also under a checksum that is right; the first layer's numbers come after the frame of
+  // 24 bytes, the cache's section of 16 and 16, and 16 of its own.
+  auto other = make(50);
+  for (size_t at = 0; at < state.size(); at += 1 + at / 32) {
+    std::vector<std::byte> bytes = state;
+    bytes[at] ^= std::byte{0x04};
+    expect_refused(*other, Code::kFormat, bytes);
+    bytes.resize(at);
+    expect_refused(*other, Code::kFormat, bytes);
+  }
+  for (size_t at = 40; at < 56 + 16 + 40; at += 4) {
+    for (const int32_t value : {-1, 0, 1, 99, INT32_MAX, INT32_MIN}) {
+      int32_t old = 0;
+      std::vector<std::byte> bytes = state;
+      std::memcpy(&old, bytes.data() + at, sizeof(old));
+      std::memcpy(bytes.data() + at, &value, sizeof(value));
+      const uint64_t sum = checksum(std::span(bytes).first(bytes.size() - 8));
+      std::memcpy(bytes.data() + bytes.size() - 8, &sum, sizeof(sum));
+      const bool unused = at == 52 || at == 60;  // filling up, a section's spare number
+      if (value == old || unused) continue;
+      const Status status = restore(*other, bytes);
+      EXPECT_FALSE(status.ok()) << "number at " << at << " is " << value;
+      EXPECT_EQ(other->length(), 0);
+    }
+  }
+  ASSERT_TRUE(restore(*other, state).ok());
+  expect_content(*other, 20);
+}
+
+TEST_P(CacheConformance, RestoringMayRunOutOfMemory) {
+  auto cache = make(50);
+  append(*cache, 40);
+  const std::vector<std::byte> state = save(*cache);
+  for (int succeed = 0;; ++succeed) {
+    auto other = make_paged(5);
+    allocator_.fail_after(succeed);
+    const Status status = restore(*other, state);
+    allocator_.fail_after(-1);
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), Code::kOutOfMemory);
+    EXPECT_EQ(other->length(), 0);
+    ASSERT_TRUE(restore(*other, state).ok());
+    expect_content(*other, 40);
+    ASSERT_LT(succeed, 100);
+  }
 }
 
 TEST_P(CacheConformance, SizesThatOverflowAreRefused) {

@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "cache/paged_store.h"
 #include "cache/tensor_kinds.h"
 #include "support/counting_allocator.h"
@@ -232,6 +234,35 @@ class TensorConformance : public ::testing::TestWithParam<Variant> {
     return status;
   }
 
+  static std::vector<std::byte> save(const TensorProvider& store) {
+    const auto contents = [&store](StateWriter& to) { return store.save(to); };
+    const auto size = state_size(contents);
+    EXPECT_TRUE(size.ok());
+    std::vector<std::byte> state(size.value());
+    EXPECT_TRUE(save_state(StateKind::kTensors, contents, state).ok());
+    return state;
+  }
+  static Status restore(TensorProvider& store, std::span<const std::byte> state) {
+    GEN_ASSIGN(StateReader reader, StateReader::open(state));
+    return store.restore(reader);
+  }
+  /// Not only within the bounds that a formula gives, but bit for bit.
+  static void expect_same(const TensorProvider& a, const TensorProvider& b) {
+    ASSERT_EQ(a.seq_len(), b.seq_len());
+    for (int32_t i = 0; i < kLayers; ++i) {
+      const TensorShape shape = a.shape(i);
+      ASSERT_EQ(shape.batch, b.shape(i).batch);
+      ASSERT_EQ(shape.seq, b.shape(i).seq);
+      ASSERT_EQ(shape.dim, b.shape(i).dim);
+      const auto half = static_cast<size_t>(shape.batch * shape.seq * shape.dim);
+      std::vector<float> x(2 * half);
+      std::vector<float> y(2 * half);
+      ASSERT_TRUE(a.get(i, x.data(), x.data() + half).ok());
+      ASSERT_TRUE(b.get(i, y.data(), y.data() + half).ok());
+      ASSERT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
+    }
+  }
+
   static void expect_lengths(const TensorProvider& store, const Model& model) {
     ASSERT_EQ(store.seq_len(), model.agreed);
     for (int32_t i = 0; i < kLayers; ++i) {
@@ -329,6 +360,13 @@ TEST_P(TensorConformance, RandomOperationsAgreeWithAList) {
       }
       expect_all(**copy, other);
       expect_all(*store, model);
+    } else if (pick == 25) {  // what was saved goes on as if it had not been
+      const std::vector<std::byte> state = save(*store);
+      auto other = make();
+      ASSERT_TRUE(restore(*other, state).ok());
+      expect_same(*other, *store);
+      ASSERT_EQ(save(*other), state);
+      if (random_() % 2 == 0) std::swap(store, other);
     } else if (pick == 24) {  // calls that fail
       const float x[3] = {0, 0, 0};
       ASSERT_EQ(store->update(kLayers, x, x, {1, 1, 1}).code(), Code::kOutOfRange);
@@ -384,6 +422,85 @@ TEST_P(TensorConformance, EveryAllocationMayFail) {
     ASSERT_LT(fail, 100u);
   }
   EXPECT_EQ(allocator_.live_bytes, 0u);
+}
+
+TEST_P(TensorConformance, RestoringMayFail) {
+  auto store = make();
+  Model model;
+  model.loss = GetParam().loss;
+  for (int32_t i = 0; i < kLayers; ++i) ASSERT_TRUE(append(*store, model, i, 9 + 2 * i).ok());
+  const std::vector<std::byte> state = save(*store);
+  // Every allocation in turn; after each failure the store is as empty as before.
+  for (size_t fail = 0;; ++fail) {
+    auto other = make();
+    allocator_.fail_at = allocator_.calls + fail;
+    const Status status = restore(*other, state);
+    allocator_.fail_at = ~size_t{0};
+    if (!status.ok()) {
+      EXPECT_EQ(status.code(), Code::kOutOfMemory);
+      EXPECT_EQ(other->seq_len(), 0);
+      for (int32_t i = 0; i < kLayers; ++i) EXPECT_EQ(other->layer_seq_len(i), 0);
+      ASSERT_TRUE(restore(*other, state).ok());
+    }
+    expect_same(*other, *store);
+    expect_all(*other, model);
+    if (status.ok()) break;
+    ASSERT_LT(fail, 100u);
+  }
+  // A store that took a part of a state takes other shapes, too.
+  auto third = make();
+  allocator_.fail_at = allocator_.calls + 1;
+  static_cast<void>(restore(*third, state));
+  allocator_.fail_at = ~size_t{0};
+  ASSERT_TRUE(third->reset().ok());
+  Model fresh;
+  fresh.loss = GetParam().loss;
+  for (int32_t i = 0; i < kLayers; ++i) ASSERT_TRUE(append(*third, fresh, i, 30).ok());
+  expect_all(*third, fresh);
+}
+
+TEST_P(TensorConformance, DamagedStatesChangeNothing) {
+  auto store = make();
+  Model model;
+  model.loss = GetParam().loss;
+  for (int32_t i = 0; i < kLayers; ++i) ASSERT_TRUE(append(*store, model, i, 9).ok());
+  const std::vector<std::byte> state = save(*store);
+  auto other = make();
+  const auto expect_refused = [&](const std::vector<std::byte>& bytes, Code code) {
+    const Status status = restore(*other, bytes);
+    ASSERT_FALSE(status.ok());
+    ASSERT_TRUE(code == Code::kOk || status.code() == code) << status.message();
+    ASSERT_NE(status.message()[0], 0);
+    for (int32_t i = 0; i < kLayers; ++i) ASSERT_EQ(other->layer_seq_len(i), 0);
+  };
+  for (size_t length = 0; length < state.size(); length += 1 + length / 64) {
+    expect_refused({state.begin(), state.begin() + static_cast<std::ptrdiff_t>(length)},
+                   Code::kFormat);
+  }
+  for (size_t at = 0; at < state.size(); at += 1 + at / 64) {
+    std::vector<std::byte> bytes = state;
+    bytes[at] ^= std::byte{0x10};
+    expect_refused(bytes, Code::kFormat);
+  }
+  // The numbers of the headers, each 0, one more and the largest, under a checksum that is right:
+  // behind the frame of 24 bytes the section of the store, 16 bytes of name and size before it.
+  const size_t header = 24 + 16;
+  const size_t layer = header + 24 + 16;
+  for (const size_t at : {header + 8, header + 12, header + 16, layer, layer + 4, layer + 8}) {
+    int32_t old = 0;
+    std::memcpy(&old, state.data() + at, sizeof(old));
+    for (const int32_t value : {0, -1, old + 1, INT32_MAX, INT32_MIN}) {
+      if (value == old) continue;
+      std::vector<std::byte> bytes = state;
+      std::memcpy(bytes.data() + at, &value, sizeof(value));
+      const uint64_t sum = checksum(std::span(bytes).first(bytes.size() - 8));
+      std::memcpy(bytes.data() + bytes.size() - 8, &sum, sizeof(sum));
+      SCOPED_TRACE("number at " + std::to_string(at) + " is " + std::to_string(value));
+      expect_refused(bytes, Code::kOk);
+    }
+  }
+  ASSERT_TRUE(restore(*other, state).ok());
+  expect_same(*other, *store);
 }
 
 TEST_P(TensorConformance, ResetKeepsWhatItHolds) {

@@ -198,16 +198,44 @@ TEST(KvCodec, WhatIsNotANumberStaysOne) {
   }
 }
 
-TEST(KvCodec, CopiesAreTheSameEntries) {
+TEST(KvCodec, CopiesOnlyTheEntriesAskedFor) {
   for (KvFormat format : kFormats) {
-    for (int32_t block_size : {0, 5, 16}) {
-      const Rows rows(2, 24, 37, 12);
-      const test::KvMemory from =
-          store(rows, format, KvOrder::kValues, all_entries(37), block_size);
-      test::KvMemory to(format, KvOrder::kValues, 2, 24, 37, block_size);
-      kv_copy(from.side, to.side, 2, 37);
-      for (int32_t e = 0; e < 37; ++e) {
-        ASSERT_TRUE(same_bits(read(to, e, 2), read(from, e, 2)));
+    for (KvOrder order : kOrders) {
+      for (const auto& [from_block, to_block] :
+           {std::pair{0, 0}, std::pair{16, 5}, std::pair{5, 32}, std::pair{7, 0}}) {
+        for (const auto& [first, to_first, count] :
+             {std::array{0, 0, 37}, std::array{0, 0, 16}, std::array{3, 20, 17},
+              std::array{31, 0, 6}, std::array{5, 5, 0}}) {
+          SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format) << " from "
+                                          << first << " to " << to_first);
+          const Rows rows(3, 27, 37, 12);
+          const Rows others(3, 27, 37, 13);
+          const test::KvMemory from = store(rows, format, order, all_entries(37), from_block);
+          test::KvMemory to = store(others, format, order, all_entries(37), to_block);
+          const test::KvMemory before = store(others, format, order, all_entries(37), to_block);
+          kv_copy(from.side, first, to.side, to_first, 3, count);
+          for (int32_t e = 0; e < 37; ++e) {
+            const bool copied = e >= to_first && e < to_first + count;
+            ASSERT_TRUE(same_bits(
+                read(to, e, 3), copied ? read(from, e - to_first + first, 3) : read(before, e, 3)))
+                << "entry " << e;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(KvCodec, StripesMakeUpATile) {
+  for (KvFormat format : kFormats) {
+    for (KvOrder order : kOrders) {
+      for (const size_t dim : std::initializer_list<size_t>{1, 16, 27, 64, 300}) {
+        const KvCodec& codec = kv_codec(format);
+        size_t bytes = 0;
+        for (const KvStripe& stripe : codec.stripes(order, dim).of) {
+          bytes += stripe.count * 16 * stripe.bytes;
+        }
+        EXPECT_EQ(bytes, codec.tile_bytes(order, dim)) << static_cast<int>(format) << " " << dim;
       }
     }
   }

@@ -39,25 +39,61 @@ void kv_get(const KvSide& side, int64_t entry, int32_t head, float* out) noexcep
   kv_codec(side.format).get(side, side.place(entry), head, out);
 }
 
-void kv_copy(const KvSide& from, const KvSide& to, int32_t heads, int64_t entries) noexcept {
+namespace {
+
+/// Entries from this one on that lie in its tile and its block.
+int64_t entries_together(const KvSide& side, int64_t entry, int32_t lane) noexcept {
+  const int64_t in_tile = kKvTile - lane;
+  if (side.blocks == nullptr) return in_tile;
+  return std::min<int64_t>(in_tile, side.block_size - entry % side.block_size);
+}
+
+/// Lanes follow one another in every row of a stripe. Returns the bytes of the whole stripe.
+size_t copy_stripe(const KvStripe& stripe, const std::byte* from, int32_t from_lane, std::byte* to,
+                   int32_t to_lane, size_t lanes) noexcept {
+  const size_t row = kKvTile * stripe.bytes;
+  const std::byte* source = from + static_cast<size_t>(from_lane) * stripe.bytes;
+  std::byte* target = to + static_cast<size_t>(to_lane) * stripe.bytes;
+  if (lanes == kKvTile) {
+    std::memcpy(target, source, stripe.count * row);
+  } else {
+    for (size_t i = 0; i < stripe.count; ++i) {
+      std::memcpy(target + i * row, source + i * row, lanes * stripe.bytes);
+    }
+  }
+  return stripe.count * row;
+}
+
+}  // namespace
+
+void kv_copy(const KvSide& from, int64_t first, const KvSide& to, int64_t to_first, int32_t heads,
+             int64_t count) noexcept {
   const KvCodec& codec = kv_codec(from.format);
   const auto dim = static_cast<size_t>(from.head_dim);
-  const size_t bytes = codec.tile_bytes(from.order, dim);
-  for (int64_t e = 0; e < entries;) {
-    const KvPlace source = from.place(e);
-    const KvPlace target = to.place(e);
+  const KvStripes stripes = codec.stripes(from.order, dim);
+  KvStripe shared;
+  if (codec.shared_bytes != nullptr) {
+    shared.bytes = codec.shared_stripe;
+    shared.count =
+        codec.shared_bytes(static_cast<size_t>(heads), dim) / (kKvTile * codec.shared_stripe);
+  }
+  for (int64_t done = 0; done < count;) {
+    const KvPlace source = from.place(first + done);
+    const KvPlace target = to.place(to_first + done);
+    const int64_t run = std::min({count - done, entries_together(from, first + done, source.lane),
+                                  entries_together(to, to_first + done, target.lane)});
+    const auto lanes = static_cast<size_t>(run);
     for (int32_t head = 0; head < heads; ++head) {
-      std::memcpy(kv_tile(to, target, head), kv_tile(from, source, head), bytes);
+      size_t offset = 0;
+      for (const KvStripe& stripe : stripes.of) {
+        offset += copy_stripe(stripe, kv_tile(from, source, head) + offset, source.lane,
+                              kv_tile(to, target, head) + offset, target.lane, lanes);
+      }
     }
-    if (codec.shared_bytes != nullptr) {
-      std::memcpy(target.shared, source.shared,
-                  codec.shared_bytes(static_cast<size_t>(heads), dim));
+    if (shared.count > 0) {
+      copy_stripe(shared, source.shared, source.lane, target.shared, target.lane, lanes);
     }
-    int64_t step = kKvTile;
-    if (from.blocks != nullptr) {
-      step = std::min<int64_t>(step, from.block_size - e % from.block_size);
-    }
-    e += step;
+    done += run;
   }
 }
 

@@ -13,6 +13,17 @@
 
 namespace gen::engine {
 
+/// Part of a tile: [count][kKvTile][bytes], so that each entry has `bytes` at `count` places.
+struct KvStripe {
+  size_t count = 0;
+  size_t bytes = 0;
+};
+
+/// A tile is its stripes one after the other.
+struct KvStripes {
+  KvStripe of[2];
+};
+
 struct KvCodec {
   /// Bytes of a tile of one head, a multiple of 16. No overflow for head_dim below 2^31.
   size_t (*tile_bytes)(KvOrder order, size_t head_dim);
@@ -24,6 +35,10 @@ struct KvCodec {
   void (*put)(const KvSide& side, const KvPlace& place, int32_t heads, const float* row);
   /// Reads one head of an entry.
   void (*get)(const KvSide& side, const KvPlace& place, int32_t head, float* out);
+  /// What each entry has of a tile of one head.
+  KvStripes (*stripes)(KvOrder order, size_t head_dim);
+  /// What heads share is one stripe of elements of so many bytes; 0 without shared_bytes.
+  size_t shared_stripe = 0;
 };
 
 const KvCodec& kv_codec(KvFormat format) noexcept;
@@ -32,9 +47,11 @@ const KvCodec& kv_codec(KvFormat format) noexcept;
 void kv_put(const KvSide& side, int64_t entry, int32_t heads, const float* row) noexcept;
 void kv_get(const KvSide& side, int64_t entry, int32_t head, float* out) noexcept;
 
-/// Copies entries [0, entries) of all heads. Both sides must have the same format, order, head_dim
-/// and block size (or no blocks).
-void kv_copy(const KvSide& from, const KvSide& to, int32_t heads, int64_t entries) noexcept;
+/// Copies `count` entries of all heads as they are, those of `from` from entry `first` on to those
+/// of `to` from `to_first` on. Both sides must have the same format, order and head_dim; blocks may
+/// differ. Other entries of `to` stay as they are.
+void kv_copy(const KvSide& from, int64_t first, const KvSide& to, int64_t to_first, int32_t heads,
+             int64_t count) noexcept;
 
 /// Where a head's tile lies, and what heads share of it that is this head's.
 inline std::byte* kv_tile(const KvSide& side, const KvPlace& place, int32_t head) noexcept {

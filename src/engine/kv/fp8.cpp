@@ -17,6 +17,11 @@ constexpr size_t kStep = 256;
 
 size_t tile_bytes(KvOrder, size_t head_dim) { return kScaleBytes + kKvTile * head_dim; }
 
+KvStripes stripes(KvOrder order, size_t head_dim) {
+  const KvStripe codes = order == KvOrder::kKeys ? KvStripe{head_dim, 1} : KvStripe{1, head_dim};
+  return {{{1, sizeof(float)}, codes}};
+}
+
 void put(const KvSide& side, const KvPlace& place, int32_t heads, const float* row) {
   const auto dim = static_cast<size_t>(side.head_dim);
   const auto lane = static_cast<size_t>(place.lane);
@@ -57,6 +62,6 @@ void get(const KvSide& side, const KvPlace& place, int32_t head, float* out) {
 
 }  // namespace
 
-const KvCodec kFp8Codec = {tile_bytes, nullptr, nullptr, put, get};
+const KvCodec kFp8Codec = {tile_bytes, nullptr, nullptr, put, get, stripes};
 
 }  // namespace gen::engine

@@ -18,6 +18,12 @@ size_t tile_bytes(KvOrder, size_t head_dim) {
   return kKvTile * sizeof(E) * head_dim;
 }
 
+template <typename E>
+KvStripes stripes(KvOrder order, size_t head_dim) {
+  if (order == KvOrder::kKeys) return {{{head_dim, sizeof(E)}, {}}};
+  return {{{1, head_dim * sizeof(E)}, {}}};
+}
+
 /// Bytes from a tile's start to element d of a lane.
 template <typename E>
 size_t offset(const KvSide& side, int32_t lane, size_t d) {
@@ -50,7 +56,9 @@ void get(const KvSide& side, const KvPlace& place, int32_t head, float* out) {
 
 }  // namespace
 
-const KvCodec kF32Codec = {tile_bytes<float>, nullptr, nullptr, put<float>, get<float>};
-const KvCodec kF16Codec = {tile_bytes<uint16_t>, nullptr, nullptr, put<uint16_t>, get<uint16_t>};
+const KvCodec kF32Codec = {tile_bytes<float>, nullptr,    nullptr,
+                           put<float>,        get<float>, stripes<float>};
+const KvCodec kF16Codec = {tile_bytes<uint16_t>, nullptr,       nullptr,
+                           put<uint16_t>,        get<uint16_t>, stripes<uint16_t>};
 
 }  // namespace gen::engine

@@ -29,6 +29,11 @@ size_t octets(size_t dim) { return (dim + 7) / 8; }
 
 size_t tile_bytes(KvOrder, size_t head_dim) { return 3 * kKvTile * octets(head_dim); }
 
+KvStripes stripes(KvOrder order, size_t head_dim) {
+  const size_t bytes = 3 * octets(head_dim);
+  return {{order == KvOrder::kKeys ? KvStripe{bytes, 1} : KvStripe{1, bytes}, {}}};
+}
+
 size_t shared_bytes(size_t heads, size_t head_dim) {
   const size_t together = heads_of_group(head_dim);
   return (heads + together - 1) / together * groups_of_head(head_dim) * kGroupBytes;
@@ -121,6 +126,7 @@ void get(const KvSide& side, const KvPlace& place, int32_t head, float* out) {
 
 }  // namespace
 
-const KvCodec kQ3Codec = {tile_bytes, shared_bytes, shared_offset, put, get};
+const KvCodec kQ3Codec = {tile_bytes, shared_bytes, shared_offset,   put,
+                          get,        stripes,      sizeof(uint16_t)};
 
 }  // namespace gen::engine

@@ -26,6 +26,12 @@ size_t tile_bytes(KvOrder order, size_t head_dim) {
   return scale_bytes(head_dim) + kKvTile * bytes;
 }
 
+KvStripes stripes(KvOrder order, size_t head_dim) {
+  const KvStripe codes = order == KvOrder::kKeys ? KvStripe{(head_dim + 1) / 2, 1}
+                                                 : KvStripe{1, groups(head_dim) * (kGroup / 2)};
+  return {{{groups(head_dim), sizeof(uint16_t)}, codes}};
+}
+
 /// The scale's bits, and the codes of up to 32 elements; those past n are 8, which is 0.
 uint16_t encode(const float* x, size_t n, uint8_t* codes) {
   float largest = 0.0F;
@@ -94,6 +100,6 @@ void get(const KvSide& side, const KvPlace& place, int32_t head, float* out) {
 
 }  // namespace
 
-const KvCodec kQ4Codec = {tile_bytes, nullptr, nullptr, put, get};
+const KvCodec kQ4Codec = {tile_bytes, nullptr, nullptr, put, get, stripes};
 
 }  // namespace gen::engine

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saved states as C sees them: a path, or a buffer by the rule for output of variable length.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/status.h"
+#include "cache/state_file.h"
+
+namespace gen::api {
+
+/// To a file, which appears whole or not at all. kIo naming it.
+Status state_to_file(cache::StateKind kind, const cache::StateContents& contents, const char* path);
+/// NULL `buf` asks the size; too small is kOutOfRange with *n set.
+Status state_to_buffer(cache::StateKind kind, const cache::StateContents& contents, void* buf,
+                       size_t capacity, size_t* n);
+
+/// Calls `take` with what a file holds. kIo naming it; failures of `take` get its name in front.
+Status state_from_file(const char* path,
+                       const std::function<Status(std::span<const std::byte> state)>& take);
+
+}  // namespace gen::api

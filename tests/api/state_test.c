@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saving, loading and forking of session.h and kv_cache.h: another process goes on with the same
+ * tokens, every documented error, and that a failed call changes nothing. */
+#include "api_test.h"
+
+#include <unistd.h>
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+static const char* program;
+static char folder[] = "/tmp/state_test_XXXXXX";
+static gen_model* model;
+
+static const char* at(const char* name) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+/* Options as "kv_dtype paged_kv". */
+static gen_generator* make_generator(const char* kind, const char* paged) {
+  gen_options* options = NULL;
+  gen_generator* generator = NULL;
+  assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(gen_options_set(options, "kv_dtype", kind, &error), error);
+  assert_ok(gen_options_set(options, "paged_kv", paged, &error), error);
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  gen_options_free(options);
+  return generator;
+}
+
+static gen_session* open_session(const char* kind, const char* paged) {
+  gen_generator* generator = make_generator(kind, paged);
+  gen_session* session = NULL;
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  gen_free(generator);
+  return session;
+}
+
+/* What comes next, 24 tokens of it, as one line of ids; drawn, so that near ties show. */
+static void say(gen_session* session, const char* prompt, char* line, size_t capacity) {
+  gen_sampling* sampling = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_sampling_new(&sampling, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(sampling, 24, &error), error);
+  assert_ok(gen_sampling_set_seed(sampling, 5, &error), error);
+  assert_ok(gen_session_generate(session, prompt, GEN_NUL_TERMINATED, sampling, &result, &error),
+            error);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  int32_t ids[512];
+  size_t n = 0;
+  assert_ok(gen_session_tokens(session, ids, 512, &n, &error), error);
+  size_t used = 0;
+  line[0] = '\0';
+  for (size_t i = 0; i < n; ++i) {
+    used += (size_t)snprintf(line + used, capacity - used, "%d ", (int)ids[i]);
+    assert_true(used < capacity);
+  }
+}
+
+/* The other process: loads a file and goes on. */
+static int go_on(const char* kind, const char* paged, const char* path) {
+  char line[4096];
+  gen_session* session = open_session(kind, paged);
+  assert_ok(gen_session_load(session, path, &error), error);
+  say(session, "", line, sizeof line);
+  puts(line);
+  gen_session_free(session);
+  return 0;
+}
+
+static void another_process_goes_on(void** state) {
+  (void)state;
+  static const char* const cases[][3] = {{"fp32", "0", "0"},  {"fp16", "0", "16"},
+                                         {"fp8", "0", "0"},   {"q4", "0", "0"},
+                                         {"q3", "16,5", "0"}, {"fp32", "16", "16,32"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const char* const* c = cases[i];
+    gen_session* session = open_session(c[0], c[1]);
+    char line[4096];
+    say(session, "Once upon a time", line, sizeof line);
+    assert_ok(gen_session_save(session, at("session"), &error), error);
+    say(session, "", line, sizeof line);
+    char command[512];
+    snprintf(command, sizeof command, "'%s' %s %s '%s'", program, c[0], c[2], at("session"));
+    FILE* other = popen(command, "r");
+    assert_non_null(other);
+    char said[4096] = "";
+    char* read = fgets(said, sizeof said, other);
+    assert_int_equal(pclose(other), 0);
+    assert_non_null(read);
+    said[strcspn(said, "\n")] = '\0';
+    assert_string_equal(said, line);
+    gen_session_free(session);
+  }
+}
+
+static void sessions_to_memory(void** state) {
+  (void)state;
+  gen_session* session = open_session("fp16", "0");
+  char line[4096];
+  char other_line[4096];
+  say(session, "The fox", line, sizeof line);
+  size_t n = 0;
+  assert_ok(gen_session_save_buffer(session, NULL, 0, &n, &error), error);
+  unsigned char* bytes = malloc(n);
+  memset(bytes, 0x5A, n);
+  size_t needed = 0;
+  assert_fails(gen_session_save_buffer(session, bytes, n - 1, &needed, &error),
+               GEN_ERROR_OUT_OF_RANGE, "does not fit", error);
+  assert_int_equal(needed, n);
+  for (size_t i = 0; i < n; ++i) assert_int_equal(bytes[i], 0x5A);
+  assert_ok(gen_session_save_buffer(session, bytes, n, &needed, &error), error);
+  assert_int_equal(needed, n);
+  gen_session* other = open_session("fp16", "16");
+  assert_fails(gen_session_load_buffer(other, bytes, n - 1, &error), GEN_ERROR_FORMAT, "of which",
+               error);
+  bytes[n / 2] ^= 1;
+  assert_fails(gen_session_load_buffer(other, bytes, n, &error), GEN_ERROR_FORMAT, "checksum",
+               error);
+  bytes[n / 2] ^= 1;
+  assert_int_equal(gen_session_length(other), 0);
+  assert_ok(gen_session_load_buffer(other, bytes, n, &error), error);
+  assert_int_equal(gen_session_length(other), gen_session_length(session));
+  assert_fails(gen_session_load_buffer(other, bytes, n, &error), GEN_ERROR_STATE, "empty one",
+               error);
+  say(session, "", line, sizeof line);
+  say(other, "", other_line, sizeof other_line);
+  assert_string_equal(line, other_line);
+  free(bytes);
+  gen_session_free(other);
+  gen_session_free(session);
+}
+
+static void sessions_refuse(void** state) {
+  (void)state;
+  gen_session* session = open_session("fp32", "0");
+  char line[4096];
+  size_t n = 7;
+  say(session, "The fox", line, sizeof line);
+  assert_fails(gen_session_save(NULL, "x", &error), bad, "session is NULL", error);
+  assert_fails(gen_session_save(session, NULL, &error), bad, "path is NULL", error);
+  assert_fails(gen_session_save(session, at("no/where"), &error), GEN_ERROR_IO, "no/where", error);
+  assert_fails(gen_session_save_buffer(NULL, NULL, 0, &n, &error), bad, "session is NULL", error);
+  assert_int_equal(n, 0);
+  assert_fails(gen_session_save_buffer(session, NULL, 0, NULL, &error), bad, "n is NULL", error);
+  gen_session* other = open_session("fp32", "0");
+  assert_fails(gen_session_load(NULL, "x", &error), bad, "session is NULL", error);
+  assert_fails(gen_session_load(other, NULL, &error), bad, "path is NULL", error);
+  assert_fails(gen_session_load(other, at("nothing"), &error), GEN_ERROR_IO, "nothing", error);
+  assert_fails(gen_session_load(other, DRAFT_MODEL, &error), GEN_ERROR_FORMAT, "draft.gguf", error);
+  assert_fails(gen_session_load_buffer(NULL, "x", 1, &error), bad, "session is NULL", error);
+  assert_fails(gen_session_load_buffer(other, NULL, 1, &error), bad, "data is NULL", error);
+  assert_fails(gen_session_load_buffer(other, "GENSTATE", 8, &error), GEN_ERROR_FORMAT, "header",
+               error);
+  assert_fails(gen_session_load_buffer(other, "", 0, &error), GEN_ERROR_FORMAT, "not a saved",
+               error);
+  /* Another kind of cache, and a cache in place of a session. */
+  assert_ok(gen_session_save(session, at("one"), &error), error);
+  gen_session* q4 = open_session("q4", "0");
+  assert_fails(gen_session_load(q4, at("one"), &error), bad, "key format", error);
+  assert_ok(kv_cache_save(gen_session_cache(session), at("two"), &error), error);
+  assert_fails(gen_session_load(other, at("two"), &error), bad, "a cache's", error);
+  /* A pool that many sessions fill. */
+  gen_generator* generator = make_generator("fp32", "1,16");
+  gen_session* many[256];
+  int count = 0;
+  gen_status status = GEN_OK;
+  while (status == GEN_OK && count < 256) {
+    assert_ok(gen_session_new(generator, &many[count], &error), error);
+    status = gen_session_load(many[count++], at("one"), &error);
+  }
+  assert_int_equal(status, GEN_ERROR_POOL_EXHAUSTED);
+  assert_int_equal(gen_session_length(many[count - 1]), 0);
+  gen_session_free(many[0]);
+  assert_ok(gen_session_load(many[count - 1], at("one"), &error), error);
+  while (count-- > 1) gen_session_free(many[count]);
+  gen_free(generator);
+  gen_session_free(q4);
+  gen_session_free(other);
+  gen_session_free(session);
+}
+
+static void forks(void** state) {
+  (void)state;
+  gen_session* out = (gen_session*)&error;
+  assert_fails(gen_session_fork(NULL, &out, &error), bad, "session is NULL", error);
+  assert_null(out);
+  static const char* const paged[] = {"0", "16"};
+  for (int i = 0; i < 2; ++i) {
+    gen_session* session = open_session("fp16", paged[i]);
+    assert_fails(gen_session_fork(session, NULL, &error), bad, "out is NULL", error);
+    char first[4096];
+    char second[4096];
+    say(session, "The fox", first, sizeof first);
+    assert_ok(gen_session_fork(session, &out, &error), error);
+    say(session, "", first, sizeof first);
+    say(out, "", second, sizeof second);
+    assert_string_equal(first, second);
+    assert_int_equal(kv_cache_seq_len(gen_session_cache(out)),
+                     kv_cache_seq_len(gen_session_cache(session)));
+    gen_session_free(session);
+    say(out, " so", second, sizeof second);
+    gen_session_free(out);
+  }
+}
+
+typedef gen_status (*maker)(int32_t, int32_t, kv_cache**, gen_error*);
+
+static kv_cache* make_cache(maker function) {
+  kv_cache* cache = NULL;
+  assert_ok(function(2, 64, &cache, &error), error);
+  return cache;
+}
+
+static gen_status compressed(int32_t layers, int32_t max, kv_cache** out, gen_error* err) {
+  (void)max;
+  return kv_cache_compressed_new(layers, 0, 0, 4, out, err);
+}
+
+static gen_status paged(int32_t layers, int32_t max, kv_cache** out, gen_error* err) {
+  (void)max;
+  kv_cache_pool* pool = NULL;
+  gen_status status = kv_cache_pool_new(layers, 5, 48, 1, "fp32", &pool, err);
+  if (status != GEN_OK) return status;
+  status = kv_cache_paged_new(pool, layers, out, err);
+  kv_cache_pool_free(pool);
+  return status;
+}
+
+static void fill(kv_cache* cache, int32_t layer, int32_t seq) {
+  float x[48 * 64];
+  for (int i = 0; i < 48 * seq; ++i) x[i] = (float)((i * 37 + layer * 11) % 101) / 7.0f - 6.0f;
+  assert_ok(kv_cache_update(cache, layer, x, x, 2, seq, 24, &error), error);
+}
+
+static void assert_same(const kv_cache* a, const kv_cache* b) {
+  assert_int_equal(kv_cache_seq_len(a), kv_cache_seq_len(b));
+  for (int32_t layer = 0; layer < 2; ++layer) {
+    assert_int_equal(kv_cache_layer_seq_len(a, layer), kv_cache_layer_seq_len(b, layer));
+    float x[2][48 * 64];
+    float y[2][48 * 64];
+    int32_t shape[3];
+    int32_t other[3];
+    assert_ok(kv_cache_get(a, layer, x[0], 48 * 64, x[1], 48 * 64, shape, NULL, &error), error);
+    assert_ok(kv_cache_get(b, layer, y[0], 48 * 64, y[1], 48 * 64, other, NULL, &error), error);
+    assert_memory_equal(shape, other, sizeof shape);
+    const size_t bytes = sizeof(float) * (size_t)(shape[0] * shape[1] * shape[2]);
+    assert_memory_equal(x[0], y[0], bytes);
+    assert_memory_equal(x[1], y[1], bytes);
+  }
+}
+
+static void caches_of_tensors(void** state) {
+  (void)state;
+  static const maker makers[] = {kv_cache_new,
+                                 kv_cache_fp16_new,
+                                 kv_cache_fp8_new,
+                                 kv_cache_q4_new,
+                                 kv_cache_q3_new,
+                                 compressed,
+                                 paged};
+  const size_t n_makers = sizeof makers / sizeof *makers;
+  for (size_t i = 0; i < n_makers; ++i) {
+    kv_cache* cache = make_cache(makers[i]);
+    fill(cache, 0, 13);
+    fill(cache, 1, 9);
+    assert_ok(kv_cache_save(cache, at("cache"), &error), error);
+    for (size_t j = 0; j < n_makers; ++j) {
+      kv_cache* other = make_cache(makers[j]);
+      const int alike = i == j || (makers[i] == paged && makers[j] == kv_cache_new) ||
+                        (makers[i] == kv_cache_new && makers[j] == paged);
+      if (alike) {
+        assert_ok(kv_cache_load(other, at("cache"), &error), error);
+        assert_same(cache, other);
+        fill(other, 1, 4);
+        assert_fails(kv_cache_load(other, at("cache"), &error), GEN_ERROR_STATE, "empty one",
+                     error);
+      } else {
+        assert_fails(kv_cache_load(other, at("cache"), &error), bad, "of form", error);
+        assert_int_equal(kv_cache_layer_seq_len(other, 0), 0);
+      }
+      kv_cache_free(other);
+    }
+    fill(cache, 1, 4);
+    /* A tracing cache passes its state on, and so do a longer and a shorter one. */
+    gen_tracer* tracer = NULL;
+    kv_cache* inner = make_cache(makers[i]);
+    kv_cache* tracing = NULL;
+    assert_ok(gen_tracer_new(&tracer, &error), error);
+    assert_ok(kv_cache_tracing_new(inner, tracer, &tracing, &error), error);
+    assert_ok(kv_cache_save(cache, at("cache"), &error), error);
+    assert_ok(kv_cache_load(tracing, at("cache"), &error), error);
+    assert_same(cache, tracing);
+    assert_same(cache, inner);
+    assert_int_equal(kv_cache_seq_len(inner), 13);
+    kv_cache_free(tracing);
+    kv_cache_free(inner);
+    gen_tracer_free(tracer);
+    kv_cache_free(cache);
+  }
+  kv_cache* cache = make_cache(kv_cache_new);
+  kv_cache* small = NULL;
+  fill(cache, 0, 13);
+  assert_ok(kv_cache_save(cache, at("cache"), &error), error);
+  assert_ok(kv_cache_new(2, 12, &small, &error), error);
+  assert_fails(kv_cache_load(small, at("cache"), &error), GEN_ERROR_CACHE_FULL, "13 positions",
+               error);
+  kv_cache_free(small);
+  assert_ok(kv_cache_new(3, 64, &small, &error), error);
+  assert_fails(kv_cache_load(small, at("cache"), &error), bad, "2 layers", error);
+  kv_cache_free(small);
+  kv_cache_free(cache);
+}
+
+static void caches_refuse(void** state) {
+  (void)state;
+  kv_cache* cache = make_cache(kv_cache_new);
+  size_t n = 9;
+  assert_fails(kv_cache_save(NULL, "x", &error), bad, "cache is NULL", error);
+  assert_fails(kv_cache_save(cache, NULL, &error), bad, "path is NULL", error);
+  assert_fails(kv_cache_save(cache, at("x"), &error), GEN_ERROR_STATE, "not been written", error);
+  assert_fails(kv_cache_save_buffer(NULL, NULL, 0, &n, &error), bad, "cache is NULL", error);
+  assert_int_equal(n, 0);
+  assert_fails(kv_cache_save_buffer(cache, NULL, 0, NULL, &error), bad, "n is NULL", error);
+  assert_fails(kv_cache_load(NULL, "x", &error), bad, "cache is NULL", error);
+  assert_fails(kv_cache_load(cache, NULL, &error), bad, "path is NULL", error);
+  assert_fails(kv_cache_load(cache, at("nothing"), &error), GEN_ERROR_IO, "nothing", error);
+  assert_fails(kv_cache_load_buffer(NULL, "x", 1, &error), bad, "cache is NULL", error);
+  assert_fails(kv_cache_load_buffer(cache, NULL, 1, &error), bad, "data is NULL", error);
+  assert_fails(kv_cache_load_buffer(cache, "GENSTATE", 8, &error), GEN_ERROR_FORMAT, "header",
+               error);
+  gen_session* session = open_session("fp32", "0");
+  assert_ok(gen_session_append(session, "The fox", 7, &error), error);
+  const kv_cache* lent = gen_session_cache(session);
+  assert_ok(gen_session_save(session, at("session"), &error), error);
+  assert_fails(kv_cache_load(cache, at("session"), &error), bad, "gen_session_load", error);
+  assert_fails(kv_cache_load((kv_cache*)lent, at("session"), &error), GEN_ERROR_STATE,
+               "reading only", error);
+  gen_session_free(session);
+  kv_cache_free(cache);
+}
+
+/* A cache that a model wrote. */
+static void caches_of_models(void** state) {
+  (void)state;
+  static const maker makers[] = {kv_cache_new, kv_cache_fp16_new, kv_cache_fp8_new, kv_cache_q4_new,
+                                 kv_cache_q3_new};
+  const gen_model_config* config = gen_model_get_config(model);
+  const int32_t layers = gen_model_config_num_layers(config);
+  const size_t vocab = (size_t)gen_model_config_vocab_size(config);
+  const int32_t tokens[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56};
+  float* logits = malloc(2 * vocab * sizeof(float));
+  for (size_t i = 0; i < sizeof makers / sizeof *makers; ++i) {
+    kv_cache* cache = NULL;
+    kv_cache* other = NULL;
+    assert_ok(makers[i](layers, 64, &cache, &error), error);
+    assert_ok(makers[i](layers, 48, &other, &error), error);
+    assert_ok(gen_model_forward(model, tokens, 18, cache, logits, vocab, &error), error);
+    size_t n = 0;
+    assert_ok(kv_cache_save_buffer(cache, NULL, 0, &n, &error), error);
+    void* bytes = malloc(n);
+    assert_ok(kv_cache_save_buffer(cache, bytes, n, &n, &error), error);
+    assert_ok(kv_cache_load_buffer(other, bytes, n, &error), error);
+    assert_int_equal(kv_cache_seq_len(other), 18);
+    assert_fails(kv_cache_load_buffer(other, bytes, n, &error), GEN_ERROR_STATE, "empty one",
+                 error);
+    assert_ok(gen_model_forward(model, tokens + 3, 2, cache, logits, vocab, &error), error);
+    assert_ok(gen_model_forward(model, tokens + 3, 2, other, logits + vocab, vocab, &error), error);
+    assert_memory_equal(logits, logits + vocab, vocab * sizeof(float));
+    /* Neither form goes into a cache of the other. */
+    kv_cache* tensors = make_cache(kv_cache_new);
+    fill(tensors, 0, 3);
+    assert_ok(kv_cache_truncate(tensors, 0, &error), error);
+    assert_fails(kv_cache_load_buffer(tensors, bytes, n, &error), GEN_ERROR_STATE,
+                 "kv_cache_update", error);
+    assert_ok(kv_cache_save(tensors, at("tensors"), &error), error);
+    assert_ok(kv_cache_truncate(other, 0, &error), error);
+    assert_fails(kv_cache_load(other, at("tensors"), &error), GEN_ERROR_STATE, "shaped", error);
+    assert_ok(kv_cache_load_buffer(other, bytes, n, &error), error);
+    kv_cache_free(tensors);
+    free(bytes);
+    kv_cache_free(other);
+    kv_cache_free(cache);
+  }
+  free(logits);
+}
+
+static int clean(void** state) {
+  (void)state;
+  char command[64];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  return system(command);
+}
+
+int main(int argc, char** argv) {
+  program = argv[0];
+  model = load_draft();
+  if (argc == 4) return go_on(argv[1], argv[2], argv[3]);
+  if (mkdtemp(folder) == NULL) return 1;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(another_process_goes_on), cmocka_unit_test(sessions_to_memory),
+      cmocka_unit_test(sessions_refuse),         cmocka_unit_test(forks),
+      cmocka_unit_test(caches_of_tensors),       cmocka_unit_test(caches_refuse),
+      cmocka_unit_test(caches_of_models),
+  };
+  const int failed = cmocka_run_group_tests(tests, NULL, clean);
+  gen_model_free(model);
+  return failed;
+}
