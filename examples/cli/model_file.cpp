@@ -54,6 +54,13 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
         return status == GEN_OK ? std::string() : std::string(error.message);
       })
       ->capture_default_str();
+  command.add_option(
+      "--paged", choice.paged,
+      "keep them in blocks of a pool of so many MiB: MIB or MIB,POSITIONS of a block");
+  command
+      .add_option("--compressed", choice.compressed,
+                  "make every full chunk of so many positions one entry, their mean")
+      ->check(CLI::PositiveNumber);
 }
 
 std::string find_file(const std::string& given, const char* bundled_name) {
@@ -94,6 +101,10 @@ Generator make_generator(const Model& model, const ModelChoice& choice) {
   auto options = make<Options>(gen_options_new);
   gen_error error;
   check(gen_options_set_kv_dtype(options.get(), choice.kv.c_str(), &error), error);
+  if (!choice.paged.empty()) {
+    check(gen_options_set(options.get(), "paged_kv", choice.paged.c_str(), &error), error);
+  }
+  check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
   return make<Generator>(gen_create, model.get(), options.get());
 }
 

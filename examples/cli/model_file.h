@@ -17,6 +17,8 @@ struct ModelChoice {
   bool in_place = false;    // --in-place
   int32_t max_seq_len = 0;  // --ctx; 0 means the model's own
   std::string kv = "fp32";  // --kv
+  std::string paged;        // --paged, as the option paged_kv
+  int32_t compressed = 0;   // --compressed
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);

@@ -95,6 +95,19 @@ GEN_API gen_status gen_options_set_paged_kv(gen_options *options, int32_t max_me
                                             gen_error *error);
 
 /**
+ * Keeps only the last, unfinished chunk of positions as it is: each full chunk becomes one entry, the means of its keys
+ * (as they were before rotary embedding) and values, which attention counts as often as it had positions. Long contexts
+ * take little memory and time, and much of what they said is lost. Keeps float32; not with another kv_dtype or with
+ * gen_options_set_paged_kv, and not for models with sliding windows: gen_create fails then.
+ *
+ * @param chunk  positions in a chunk; 0 (the default) pools nothing.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative chunk.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_compressed_kv(gen_options *options, int32_t chunk, gen_error *error);
+
+/**
  * Runs prompts in chunks of at most `tokens`; results do not depend on it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [1, 512].

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/split_rows.h"
+
 namespace gen::api {
 namespace {
 
@@ -39,6 +41,11 @@ class HeldCaches {
     for (kv_cache* handle : held_) handle->in_use->leave();
   }
   [[nodiscard]] cache::KvCache* cache(size_t index) const { return caches_[index].get(); }
+  /// Before rows come to a cache: those that take several plans must leave no trace on failure.
+  Status expect(size_t index, size_t rows) {
+    const auto limit = static_cast<size_t>(cache(index)->plan_limit());
+    return rows > limit ? caches_[index].work_on_copy() : Status();
+  }
   void keep() noexcept {
     for (EngineCache& cache : caches_) cache.keep();
   }
@@ -116,6 +123,7 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
   kv_cache* handles[] = {&cache};
   HeldCaches held;
   GEN_TRY(held.hold(model, handles));
+  GEN_TRY(held.expect(0, tokens.size()));
   cache::KvCache* target = held.cache(0);
   const int32_t before = target->length();
   if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
@@ -128,9 +136,9 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
   }
   // Logits go to a row of our own first: the caller's buffer stays untouched on failure.
   std::vector<float> row(static_cast<size_t>(traits.vocab_size));
-  const auto chunk = static_cast<size_t>(traits.max_batch_rows);
-  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
-    const size_t count = std::min(chunk, tokens.size() - begin);
+  for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
+    count = std::min({tokens.size() - begin, static_cast<size_t>(traits.max_batch_rows),
+                      static_cast<size_t>(target->plan_limit())});
     const bool last = begin + count == tokens.size();
     Step step;
     GEN_TRY(step.add(traits, target, static_cast<int32_t>(count)));
@@ -176,26 +184,32 @@ Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
     if (rows_of[i] == 0) return error(Code::kInvalidArgument, "cache %zu has no row", i);
   }
 
-  Step step;
-  step.wants.assign(tokens.size(), 1);
+  std::vector<uint8_t> wants(tokens.size(), 1);
   if (wants_logits != nullptr) {
-    std::transform(wants_logits, wants_logits + tokens.size(), step.wants.begin(),
+    std::transform(wants_logits, wants_logits + tokens.size(), wants.begin(),
                    [](uint8_t wanted) { return static_cast<uint8_t>(wanted != 0 ? 1 : 0); });
   }
-  const auto wanted =
-      static_cast<size_t>(std::count(step.wants.begin(), step.wants.end(), uint8_t{1}));
+  const auto wanted = static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{1}));
   if (wanted > 0 && logits == nullptr) return {Code::kInvalidArgument, "logits is NULL"};
   GEN_TRY(check_capacity(wanted, traits.vocab_size, capacity));
 
   HeldCaches held;
   GEN_TRY(held.hold(model, caches));
   for (size_t i = 0; i < caches.size(); ++i) {
-    GEN_TRY(step.add(traits, held.cache(i), rows_of[i]));
+    GEN_TRY(held.expect(i, static_cast<size_t>(rows_of[i])));
   }
-  std::vector<float> rows(wanted * static_cast<size_t>(traits.vocab_size));
-  GEN_TRY(step.run(inner, tokens, rows.data(), wanted, tracer));
+  SplitRows split(tokens, wants, rows_of, static_cast<size_t>(traits.vocab_size));
+  while (split.next([&](size_t i) { return held.cache(i)->plan_limit(); })) {
+    Step step;
+    step.wants = split.wants();
+    for (size_t i = 0; i < caches.size(); ++i) {
+      if (split.count(i) > 0) GEN_TRY(step.add(traits, held.cache(i), split.count(i)));
+    }
+    GEN_TRY(step.run(inner, split.tokens(), split.logits(), split.wanted(), tracer));
+    split.collect();
+  }
   held.keep();
-  std::copy(rows.begin(), rows.end(), logits);
+  std::copy(split.all_logits().begin(), split.all_logits().end(), logits);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "api/handles.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
+#include "cache/compressed_cache.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
 
@@ -63,6 +64,20 @@ Status paged_kv_from_text(gen_options& options, const char* text) {
   return set_paged_kv(options, mib, block_size);
 }
 
+Status set_compressed_kv(gen_options& options, int64_t chunk) {
+  if (chunk < 0 || chunk > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "compressed_kv in chunks of %lld: outside [0, %d]",
+                      static_cast<long long>(chunk), INT32_MAX);
+  }
+  options.compressed_chunk = static_cast<int32_t>(chunk);
+  return {};
+}
+
+Status compressed_kv_from_text(gen_options& options, const char* text) {
+  GEN_ASSIGN(const int64_t chunk, gen::api::parse_int(text));
+  return set_compressed_kv(options, chunk);
+}
+
 Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   if (tokens < 1 || tokens > kMaxPrefillChunk) {
     return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
@@ -89,6 +104,9 @@ const OptionRow<gen_options> kRows[] = {
      [](const gen_options& o) {
        return std::to_string(o.paged_mb) + "," + std::to_string(o.paged_block_size);
      }},
+    {"compressed_kv", "int", "positions of a chunk that becomes one; 0 for none", "0",
+     compressed_kv_from_text,
+     [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
     {"prefill_chunk", "int", "1 to 512", "256", prefill_chunk_from_text,
      [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
 };
@@ -141,6 +159,13 @@ gen_status gen_options_set_paged_kv(gen_options* options, int32_t max_memory_mb,
   });
 }
 
+gen_status gen_options_set_compressed_kv(gen_options* options, int32_t chunk, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_compressed_kv(*options, chunk);
+  });
+}
+
 gen_status gen_options_set_prefill_chunk(gen_options* options, int32_t tokens, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
@@ -186,9 +211,22 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     inner.kv_dtype = chosen.kv.name();
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.allocator = model->parts->allocator.get();
+    gen::Allocator& memory =
+        inner.allocator != nullptr ? *inner.allocator : gen::system_allocator();
+    if (chosen.compressed_chunk > 0) {
+      if (chosen.paged_mb > 0 || chosen.kv.name() != std::string_view("fp32")) {
+        return {
+            Code::kInvalidArgument,
+            "compressed_kv keeps fp32 in memory of each session: no other kv_dtype, no paged_kv"};
+      }
+      GEN_TRY(gen::cache::make_compressed_cache(model->shared_model()->layer_shapes(), 1, 1, memory)
+                  .status());
+      inner.cache_factory = [chunk = chosen.compressed_chunk, &memory](
+                                std::span<const gen::cache::LayerShape> shapes, int32_t capacity) {
+        return gen::cache::make_compressed_cache(shapes, capacity, chunk, memory);
+      };
+    }
     if (chosen.paged_mb > 0) {
-      gen::Allocator& memory =
-          inner.allocator != nullptr ? *inner.allocator : gen::system_allocator();
       GEN_ASSIGN(auto pool, gen::cache::CachePool::create(
                                 inner.kv_dtype, model->shared_model()->layer_shapes(),
                                 chosen.paged_block_size, chosen.paged_mb, memory));

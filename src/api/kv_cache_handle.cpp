@@ -79,6 +79,14 @@ EngineCache::~EngineCache() {
   if (cache_->length() > before_) static_cast<void>(cache_->truncate(before_));
 }
 
+Status EngineCache::work_on_copy() {
+  if (made_ != nullptr) return {};
+  Allocator& allocator = handle_->allocator != nullptr ? *handle_->allocator : system_allocator();
+  GEN_ASSIGN(made_, cache::clone_cache(*cache_, allocator));
+  cache_ = made_.get();
+  return {};
+}
+
 void EngineCache::keep() noexcept {
   cache_ = nullptr;
   if (made_ == nullptr) return;

@@ -84,6 +84,9 @@ class EngineCache {
   ~EngineCache();
 
   [[nodiscard]] cache::KvCache* get() const noexcept { return cache_; }
+  /// To be called before the first plan of a pass that needs several, where a cache could not be
+  /// cut back to what it is now: from here on get() is a copy, which keep() puts in its place.
+  Status work_on_copy();
   /// The pass has succeeded: the cache keeps its shape and what is in it.
   void keep() noexcept;
 

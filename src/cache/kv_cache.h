@@ -27,6 +27,8 @@ struct LayerShape {
   int32_t window = 0;  // visible entries, the row itself included; 0 means all
   engine::RopeKind rope = engine::RopeKind::kNone;
   int32_t rope_dims = 0;
+  /// The model's angles, for caches that move keys; the model owns it. Null where it is not known.
+  const engine::RopeTable* rope_table = nullptr;
 };
 
 /// What a variant can do, as data.
@@ -82,8 +84,9 @@ class KvCache {
   /// nothing changed, where they are no longer held.
   virtual Status truncate(int32_t n) = 0;
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
-  /// A sequence of its own that shares this one's committed blocks until one of the two writes,
-  /// where traits().can_share_blocks; kUnsupported elsewhere. clone_cache() copies any kind.
+  /// A sequence of its own with the same content: where traits().can_share_blocks it shares
+  /// committed blocks until one of the two writes. kUnsupported for plain caches; clone_cache()
+  /// copies any.
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
     return error(Code::kUnsupported, "a contiguous cache shares no blocks");
   }

@@ -18,7 +18,8 @@ Result<std::unique_ptr<KvCache>> make_cache(std::string_view format,
 }
 
 Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocator) {
-  if (source.traits().can_share_blocks) return source.fork();
+  auto forked = source.fork();
+  if (forked.ok() || forked.status().code() != Code::kUnsupported) return forked;
   GEN_ASSIGN(auto copy,
              make_cache(source.traits().kind, source.layers(), source.capacity(), allocator));
   GEN_ASSIGN(const CachePlan all, copy->plan(source.length()));

@@ -103,7 +103,8 @@ void Sequence::forget(int32_t n) noexcept {
     }
   }
   stale_ = !cut;
-  evaluated_ = cut ? n : 0;
+  // A cache that pools chunks may have had to let go more.
+  evaluated_ = cut ? std::min(n, cache_->length()) : 0;
 }
 
 Status Sequence::rebuild() {

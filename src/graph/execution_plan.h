@@ -62,6 +62,12 @@ class ExecutionPlan {
   /// Selected rows that are run at once.
   [[nodiscard]] int64_t selected_chunk() const noexcept { return selected_chunk_; }
 
+  /// Angles of a layer of attention; null where it has none. The plan owns them.
+  [[nodiscard]] const engine::RopeTable* rope_table(size_t layer) const noexcept {
+    const int32_t table = layers_[layer].rope;
+    return table >= 0 ? &tables_[static_cast<size_t>(table)] : nullptr;
+  }
+
   // For people and tools.
   [[nodiscard]] std::span<const Instruction> instructions() const noexcept { return instructions_; }
   [[nodiscard]] std::span<const ProgramValue> values() const noexcept { return values_; }

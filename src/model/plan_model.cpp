@@ -39,7 +39,9 @@ PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTrai
       source_(std::move(source)),
       mapped_bytes_(mapped_bytes),
       plan_(std::move(plan)),
-      workspaces_(plan_->engine()) {}
+      workspaces_(plan_->engine()) {
+  for (size_t i = 0; i < shapes_.size(); ++i) shapes_[i].rope_table = plan_->rope_table(i);
+}
 
 Result<std::unique_ptr<graph::SequenceState>> PlanModel::new_sequence_state() const {
   return std::unique_ptr<graph::SequenceState>();

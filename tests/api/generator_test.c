@@ -111,6 +111,116 @@ static void pages_do_not_show(void** state) {
   gen_model_free(model);
 }
 
+static char* continued(gen_generator* g, const char* first, int32_t cut, const char* second) {
+  gen_session* session = NULL;
+  gen_sampling* s = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_session_new(g, &session, &error), error);
+  assert_ok(gen_sampling_new(&s, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(s, 30, &error), error);
+  assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+  if (cut >= 0) {
+    assert_ok(gen_session_generate(session, first, GEN_NUL_TERMINATED, s, &result, &error), error);
+    gen_result_free(result);
+    assert_ok(gen_session_truncate(session, cut, &error), error);
+    assert_int_equal(gen_session_length(session), cut);
+  }
+  assert_ok(gen_session_generate(session, second, GEN_NUL_TERMINATED, s, &result, &error), error);
+  char* text = strdup(gen_result_text(result, NULL));
+  gen_result_free(result);
+  gen_sampling_free(s);
+  gen_session_free(session);
+  return text;
+}
+
+static gen_generator* compressed(const gen_model* model, const char* chunk, const char* prefill) {
+  gen_options* o = NULL;
+  gen_generator* g = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_ok(gen_options_set(o, "compressed_kv", chunk, &error), error);
+  assert_ok(gen_options_set(o, "prefill_chunk", prefill, &error), error);
+  assert_ok(gen_create(model, o, &g, &error), error);
+  gen_options_free(o);
+  return g;
+}
+
+/* Chunks longer than the text change nothing; shorter ones give the same whatever the steps, and
+ * after any truncation what a session gives that came there at once. */
+static void chunks_are_pooled(void** state) {
+  gen_generator* plain = *state;
+  gen_model* model = load_draft();
+  const char* story =
+      "Once upon a time there was a little boat that wanted to see the whole wide sea";
+  char* want = continued(plain, "", -1, story);
+  gen_generator* g = compressed(model, "1000", "256");
+  char* got = continued(g, "", -1, story);
+  assert_string_equal(got, want);
+  free(got);
+  gen_free(g);
+  free(want);
+
+  g = compressed(model, "8", "256");
+  want = continued(g, "", -1, story);
+  const char* const prefills[] = {"1", "5", "8", "13"};
+  for (size_t i = 0; i < sizeof prefills / sizeof prefills[0]; ++i) {
+    gen_generator* other = compressed(model, "8", prefills[i]);
+    got = continued(other, "", -1, story);
+    assert_string_equal(got, want);
+    free(got);
+    gen_free(other);
+  }
+  /* cut to nothing, and to what "Once upon a time" leaves after every kind of cut */
+  got = continued(g, "Once upon a time there", 0, story);
+  assert_string_equal(got, want);
+  free(got);
+  free(want);
+  gen_session* session = NULL;
+  gen_sampling* s = NULL;
+  assert_ok(gen_sampling_new(&s, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(s, 20, &error), error);
+  assert_ok(gen_session_new(g, &session, &error), error);
+  for (int32_t cut = 1; cut < 30; ++cut) {
+    gen_result* a = NULL;
+    gen_result* b = NULL;
+    gen_session* fresh = NULL;
+    int32_t held[64];
+    size_t length = 0;
+    assert_ok(gen_session_append(session, story, GEN_NUL_TERMINATED, &error), error);
+    assert_ok(gen_session_generate(session, "", 0, s, &a, &error), error);
+    gen_result_free(a);
+    assert_ok(gen_session_truncate(session, cut, &error), error);
+    assert_ok(gen_session_tokens(session, held, 64, &length, &error), error);
+    assert_int_equal(length, cut);
+    assert_ok(gen_session_new(g, &fresh, &error), error);
+    assert_ok(gen_session_append_tokens(fresh, held, length, &error), error);
+    assert_ok(gen_session_generate(fresh, "", 0, s, &b, &error), error);
+    assert_ok(gen_session_generate(session, "", 0, s, &a, &error), error);
+    assert_string_equal(gen_result_text(a, NULL), gen_result_text(b, NULL));
+    gen_result_free(a);
+    gen_result_free(b);
+    gen_session_free(fresh);
+    assert_ok(gen_session_truncate(session, cut / 2, &error), error);
+  }
+  gen_session_free(session);
+  gen_sampling_free(s);
+  gen_free(g);
+
+  gen_options* o = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_fails(gen_options_set_compressed_kv(o, -1, &error), bad, "-1", error);
+  assert_fails(gen_options_set_compressed_kv(NULL, 1, &error), bad, "options", error);
+  assert_ok(gen_options_set_compressed_kv(o, 8, &error), error);
+  assert_ok(gen_options_set_kv_dtype(o, "fp16", &error), error);
+  g = plain;
+  assert_fails(gen_create(model, o, &g, &error), bad, "kv_dtype", error);
+  assert_null(g);
+  assert_ok(gen_options_set_kv_dtype(o, "fp32", &error), error);
+  assert_ok(gen_options_set_paged_kv(o, 1, 16, &error), error);
+  assert_fails(gen_create(model, o, &g, &error), bad, "paged_kv", error);
+  gen_options_free(o);
+  gen_model_free(model);
+}
+
 /* A cache as sessions have one gives what their model gives, and outlives its generator. */
 static void caches_of_a_generator(void** state) {
   (void)state;
@@ -463,6 +573,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_check_and_describe),
       cmocka_unit_test(pages_do_not_show),
+      cmocka_unit_test(chunks_are_pooled),
       cmocka_unit_test(caches_of_a_generator),
       cmocka_unit_test(nulls),
       cmocka_unit_test(stream_equals_generate),

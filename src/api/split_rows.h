@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of a forward call as steps: each cache takes as many of its rows as one plan may have
+// (KvCache::plan_limit), which is all of them but for caches that pool chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace gen::api {
+
+class SplitRows {
+ public:
+  /// Rows come cache by cache, rows_of[i] of cache i. Spans must outlive the object.
+  SplitRows(std::span<const int32_t> tokens, std::span<const uint8_t> wants,
+            std::span<const int32_t> rows_of, size_t vocab);
+
+  /// Chooses the rows of the next step, at most limit(i) of cache i; false when none are left.
+  bool next(const std::function<int32_t(size_t cache)>& limit);
+  /// Of this step: rows of a cache, and all rows.
+  [[nodiscard]] int32_t count(size_t cache) const { return counts_[cache]; }
+  [[nodiscard]] std::span<const int32_t> tokens() const { return step_tokens_; }
+  [[nodiscard]] const std::vector<uint8_t>& wants() const { return step_wants_; }
+  [[nodiscard]] size_t wanted() const { return places_.size(); }
+  /// Where this step's logits go, [wanted(), vocab].
+  [[nodiscard]] float* logits() { return step_logits_.data(); }
+  /// Puts them where they belong in all_logits().
+  void collect();
+  /// [rows that want logits, vocab], complete after the last step.
+  [[nodiscard]] const std::vector<float>& all_logits() const { return logits_; }
+
+ private:
+  std::span<const int32_t> tokens_;
+  std::span<const uint8_t> wants_;
+  std::vector<size_t> next_row_;  // by cache
+  std::vector<int32_t> left_;
+  std::vector<size_t> place_;  // by row: its logits among all
+  size_t vocab_;
+  size_t n_wanted_ = 0;
+  std::vector<float> logits_;
+  std::vector<int32_t> counts_;
+  std::vector<int32_t> step_tokens_;
+  std::vector<uint8_t> step_wants_;
+  std::vector<size_t> places_;
+  std::vector<float> step_logits_;
+};
+
+}  // namespace gen::api
