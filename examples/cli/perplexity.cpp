@@ -166,6 +166,7 @@ void perplexity(const Perplexity& options) {
     for (size_t begin = 0; begin < tokens.size(); begin += fresh) {
       const size_t end = std::min(begin + fresh, tokens.size());
       std::vector<int32_t> window;
+      window.reserve(width);
       if (bos >= 0) window.push_back(bos);
       window.insert(window.end(), tokens.begin() + static_cast<std::ptrdiff_t>(begin),
                     tokens.begin() + static_cast<std::ptrdiff_t>(end));
