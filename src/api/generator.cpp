@@ -9,6 +9,7 @@
 #include "api/option_table.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
+#include "graph/plan_trace.h"
 
 namespace {
 
@@ -154,6 +155,9 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     inner.kv_dtype = chosen.kv_dtype;
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.allocator = model->parts->allocator.get();
+    if (chosen.trace != nullptr) {
+      inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
+    }
     if (chosen.paged_mb > 0) {
       gen::Allocator& memory =
           inner.allocator != nullptr ? *inner.allocator : gen::system_allocator();
