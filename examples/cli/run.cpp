@@ -24,6 +24,8 @@ struct Run {
   ModelChoice model;
   SamplingChoice sampling;
   std::string prompt;
+  std::string load_session;
+  std::string save_session;
   bool json = false;
   bool echo = false;
   bool stats = false;
@@ -76,11 +78,14 @@ void run(const Run& options) {
   const Model model = load_model(options.model);
   const Generator generator = make_generator(model, options.model);
   const Session session = make<Session>(gen_session_new, generator.get());
+  gen_error error;
+  if (!options.load_session.empty()) {
+    check(gen_session_load(session.get(), options.load_session.c_str(), &error), error);
+  }
   const Sampling sampling = make_sampling(options.sampling);
   if (options.echo && !options.json) std::cout << prompt << std::flush;
 
   gen_result* raw = nullptr;
-  gen_error error;
   gen_status status = GEN_OK;
   {
     const InterruptGuard interrupt(session.get());
@@ -101,6 +106,9 @@ void run(const Run& options) {
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
   }
   if (status != GEN_OK) throw Failure(error.message);
+  if (!options.save_session.empty()) {
+    check(gen_session_save(session.get(), options.save_session.c_str(), &error), error);
+  }
 }
 
 }  // namespace
@@ -111,12 +119,19 @@ void add_run(CLI::App& app) {
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
-  command->add_option("-p,--prompt", options->prompt, "text to continue; - reads standard input")
-      ->required();
+  CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
+                                            "text to continue; - reads standard input");
+  CLI::Option* load = command->add_option("--load-session", options->load_session,
+                                          "go on from a saved session; the prompt may be left out");
+  command->add_option("--save-session", options->save_session,
+                      "save the session afterwards, to go on from it later");
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_flag("--echo", options->echo, "print the prompt before its continuation");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
-  command->callback([options] { run(*options); });
+  command->callback([options, prompt, load] {
+    if (prompt->count() == 0 && load->count() == 0) throw CLI::RequiredError("--prompt");
+    run(*options);
+  });
 }
 
 }  // namespace cli

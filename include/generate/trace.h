@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_tracer: a record of what a cache was asked to do, for looking at and for compiling. A tracing cache passes
- * every call on to the cache that it wraps and records each append and each read as operations between tensors:
+ * gen_tracer: a record of operations between tensors, for looking at and for compiling. Two things write to it, by one
+ * schema. A tracing cache passes every call on to the cache that it wraps and records each append and each read:
  *
  *   KVCacheAppendK   inputs: a layer's keys before, if it had any, and the new rows; output: its keys after
  *   KVCacheGetK      input: a layer's keys; output: what was read
  *
  * and the same with V for values, all with the attribute layer. Every tensor has a number of its own; a layer's
  * keys get a new one with each append and each cut. Calls that fail or find nothing are not recorded.
+ *
+ * A traced generation (gen_options_set_tracer) records each instruction of each forward pass by its name, "rms_norm",
+ * "linear" with the attribute weight, and so on, with the tensors it read and made, [1, rows, columns], and around
+ * rope_append and attention the appends to and the reads of each session's cache, [kv heads, positions, elements].
  */
 #ifndef GENERATE_TRACE_H
 #define GENERATE_TRACE_H
 
 #include "base.h"
+#include "generator.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** A record of operations. One thread at a time, together with the caches that write to it. */
+/** A record of operations. One thread at a time, together with the caches and generations that write to it. */
 typedef struct gen_tracer gen_tracer;
 
 /**
@@ -89,6 +94,19 @@ GEN_API gen_status gen_tracer_write_json(const gen_tracer *tracer, const char *p
  * Since:   0.1
  */
 GEN_API void gen_tracer_free(gen_tracer *tracer);
+
+/**
+ * Records every forward pass of the generators made with these options. Results do not depend on it; it costs a little
+ * time, and memory for each operation.
+ *
+ * @param tracer  where to record, which may be freed before the generators; NULL (the default) for nowhere.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object. A generator that is traced runs one pass at a time, whatever its threads; the
+ *          tracer must not be read meanwhile, nor given to a second generator that runs at the same time.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_tracer(gen_options *options, const gen_tracer *tracer,
+                                          gen_error *error);
 
 /**
  * Makes a cache that passes everything on to another and records it. Both show the same content from then on and

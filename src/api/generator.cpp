@@ -10,6 +10,7 @@
 #include "cache/compressed_cache.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
+#include "graph/plan_trace.h"
 
 namespace {
 
@@ -225,6 +226,9 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
                                 std::span<const gen::cache::LayerShape> shapes, int32_t capacity) {
         return gen::cache::make_compressed_cache(shapes, capacity, chunk, memory);
       };
+    }
+    if (chosen.trace != nullptr) {
+      inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
     }
     if (chosen.paged_mb > 0) {
       GEN_ASSIGN(auto pool, gen::cache::CachePool::create(

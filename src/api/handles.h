@@ -11,6 +11,7 @@
 #include "api/kv_cache_handle.h"
 #include "base/cancel.h"
 #include "base/thread_pool.h"
+#include "cache/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
 #include "generate/generation.h"
@@ -41,12 +42,17 @@ struct gen_sampling {
   gen::sampling::SamplingParams params;
 };
 
+struct gen_tracer {
+  std::shared_ptr<gen::cache::TraceLog> log;
+};
+
 struct gen_options {
   gen::cache::CacheFormat kv;
   int32_t paged_mb = 0;  // 0: each session has memory of its own
   int32_t paged_block_size = 16;
   int32_t compressed_chunk = 0;  // 0: nothing is pooled
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
+  std::shared_ptr<gen::cache::TraceLog> trace;  // null: none
 };
 
 struct gen_generator {

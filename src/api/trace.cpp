@@ -7,13 +7,10 @@
 #include <string>
 
 #include "api/boundary.h"
+#include "api/handles.h"
 #include "api/kv_cache_handle.h"
 #include "base/new_file.h"
 #include "cache/tracing_store.h"
-
-struct gen_tracer {
-  std::shared_ptr<gen::cache::TraceLog> log;
-};
 
 namespace {
 
@@ -75,6 +72,15 @@ gen_status gen_tracer_write_json(const gen_tracer* tracer, const char* path, gen
 }
 
 void gen_tracer_free(gen_tracer* tracer) { delete tracer; }
+
+gen_status gen_options_set_tracer(gen_options* options, const gen_tracer* tracer,
+                                  gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    options->trace = tracer != nullptr ? tracer->log : nullptr;
+    return {};
+  });
+}
 
 gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_cache** out,
                                 gen_error* error) {

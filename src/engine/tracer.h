@@ -5,8 +5,27 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace gen::engine {
+
+/// A value of a plan that an instruction reads or writes.
+struct TraceValue {
+  int32_t value = -1;  // its number in the plan; instructions write a number once a pass, but for
+                       // values that are changed in place and selected ones, once a chunk
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+/// What an instruction does with a sequence's cache.
+struct TraceCache {
+  int64_t sequence = 0;  // names the sequence; 0 for one that has no name
+  int32_t entries = 0;   // of the layer before the pass
+  int32_t rows = 0;      // appended in this pass
+  int32_t kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+};
 
 struct TraceEvent {
   int32_t index = -1;       // of the instruction in its plan
@@ -20,6 +39,11 @@ struct TraceEvent {
   int64_t bytes = 0;
   /// Products that are summed (a multiplication and an addition each) of a linear or an attention.
   int64_t products = 0;
+  // As long as record() runs:
+  std::span<const TraceValue> inputs;
+  std::span<const TraceValue> outputs;
+  /// Of rope_append, which appends to them, and of attention, which reads all of them.
+  std::span<const TraceCache> caches;
 };
 
 class Tracer {
@@ -29,6 +53,8 @@ class Tracer {
   virtual void record(const TraceEvent& event) noexcept = 0;
   /// The instruction recorded last has succeeded and its work is done, on devices too.
   virtual void done() noexcept {}
+  /// It has failed, and with it the run.
+  virtual void failed() noexcept {}
 };
 
 }  // namespace gen::engine

@@ -18,7 +18,8 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
       options_(std::move(options)),
       vocab_size_(model_->traits().vocab_size),
       scheduler_(std::make_unique<Scheduler>(
-          *model_, StepLimits{options_.max_sequences, model_->traits().max_batch_rows})) {
+          *model_, StepLimits{options_.max_sequences, model_->traits().max_batch_rows},
+          options_.tracer.get())) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
   if (tokenizer_ != nullptr) vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
 }

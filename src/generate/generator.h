@@ -3,6 +3,7 @@
 // do the work (session.h); the scheduler here is where they meet.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "base/allocator.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "engine/tracer.h"
 #include "generate/generation.h"
 #include "generate/result.h"
 #include "generate/scheduler.h"
@@ -34,7 +36,8 @@ struct GeneratorOptions {
   int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
   int32_t max_sequences = 1;       // sequences in one forward pass
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
-  CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
+  CacheFactory cache_factory = nullptr;    // instead of kv_dtype, for caches of one's own
+  std::shared_ptr<engine::Tracer> tracer;  // sees each forward pass of all sessions, one at a time
 };
 
 constexpr int32_t kDefaultPrefillChunk = 256;
@@ -59,6 +62,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
+  /// 1, 2, 3, … for what tracers shall tell from one another.
+  [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
   /// An empty cache for `capacity` tokens, as sessions have one.
   [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const;
@@ -77,6 +82,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   GeneratorOptions options_;
   int32_t vocab_size_;
   std::unique_ptr<Scheduler> scheduler_;
+  mutable std::atomic<int64_t> trace_ids_{0};
 };
 
 }  // namespace gen::generate

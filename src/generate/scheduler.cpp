@@ -125,6 +125,7 @@ void Scheduler::reserve(std::span<StepRequest* const> requests) {
     sequence.adapter = request->adapter;
     sequence.first_row = static_cast<int32_t>(tokens_.size());
     sequence.n_rows = request->rows();
+    sequence.trace_id = request->trace_id;
     sequences_.push_back(sequence);
     tokens_.insert(tokens_.end(), request->tokens.begin(), request->tokens.end());
     wants_.insert(wants_.end(), request->wants_logits.begin(), request->wants_logits.end());
@@ -149,6 +150,7 @@ Status Scheduler::forward() {
   batch.logits = alone ? reserved_.front()->logits : logits_.data();
   batch.logits_rows = wanted_;
   batch.cancel = alone ? reserved_.front()->cancel : nullptr;
+  batch.tracer = tracer_;
   return model_.forward(batch);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/tracer.h"
 #include "generate/step_plan.h"
 #include "model/model.h"
 
@@ -20,8 +21,10 @@ namespace gen::generate {
 /// Threads: run() from any number of threads.
 class Scheduler {
  public:
-  /// `model` must outlive the scheduler.
-  Scheduler(const model::Model& model, StepLimits limits) : model_(model), limits_(limits) {}
+  /// `model` must outlive the scheduler, and `tracer`, which sees each forward pass and may be
+  /// null.
+  Scheduler(const model::Model& model, StepLimits limits, engine::Tracer* tracer = nullptr)
+      : model_(model), limits_(limits), tracer_(tracer) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -47,6 +50,7 @@ class Scheduler {
 
   const model::Model& model_;
   const StepLimits limits_;
+  engine::Tracer* const tracer_;  // called by the leader
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

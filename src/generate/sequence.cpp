@@ -11,7 +11,10 @@ namespace gen::generate {
 
 Sequence::Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
                    std::unique_ptr<graph::SequenceState> state) noexcept
-    : generator_(generator), cache_(std::move(cache)), state_(std::move(state)) {}
+    : generator_(generator),
+      cache_(std::move(cache)),
+      state_(std::move(state)),
+      trace_id_(generator->new_trace_id()) {}
 
 Result<Sequence> Sequence::create(const Generator& generator) {
   GEN_ASSIGN(auto state, generator.model().new_sequence_state());
@@ -62,6 +65,7 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
     request.wants_logits = wants_;
     request.logits = logits;
     request.cancel = pass.cancel;
+    request.trace_id = trace_id_;
     GEN_TRY(generator_->scheduler().run(&request));
     evaluated_ += rows;
     if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;

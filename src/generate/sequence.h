@@ -89,6 +89,7 @@ class Sequence {
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
   int32_t evaluated_ = 0;       // tokens_[0, evaluated_) are what the cache holds
+  int64_t trace_id_ = 0;        // names what the cache holds to tracers
   bool stale_ = false;          // the cache holds something else and must be made anew
   std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]
 };

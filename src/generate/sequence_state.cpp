@@ -138,6 +138,7 @@ Status Sequence::restore(cache::StateReader& from) {
     }
     if (stale_) GEN_TRY(rebuild());
     GEN_TRY(cache::restore_cache(from, *cache_));
+    trace_id_ = generator_->new_trace_id();
   } else {
     GEN_TRY(from.finish());
   }

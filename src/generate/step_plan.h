@@ -25,6 +25,7 @@ struct StepRequest {
   std::span<const uint8_t> wants_logits;  // [T]
   float* logits = nullptr;                // [wanted rows, V]
   const CancelFlag* cancel = nullptr;
+  int64_t trace_id = 0;  // names the sequence to tracers
 
   Status status;  // out: OK when the rows are committed, else nothing has changed
   bool done = false;

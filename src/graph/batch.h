@@ -26,6 +26,7 @@ struct BatchSequence {
   int32_t adapter = -1;   // index of a loaded adapter, -1 for none
   int32_t first_row = 0;
   int32_t n_rows = 0;
+  int64_t trace_id = 0;  // names the sequence to tracers
 };
 
 /// Asks for the hidden states after `layer` (0 is the embedding, L the last layer).

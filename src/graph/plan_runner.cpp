@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "engine/kv/codec.h"
 #include "graph/execution_plan.h"
@@ -166,7 +167,7 @@ class PlanRunner {
     return index < 0 ? nullptr : plan_.vectors_[at(index)];
   }
 
-  void trace(const Instruction& instruction) const {
+  void trace(const Instruction& instruction) {
     engine::TraceEvent event;
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
     event.op = op_name(instruction.op);
@@ -184,7 +185,51 @@ class PlanRunner {
       event.products = event.rows * product.products;
     }
     if (instruction.op == Op::kAttention) count_attention(instruction.attention, &event);
+    TracedValues inputs;
+    for (const Operand* x :
+         {&instruction.x, &instruction.x2, &instruction.x3, &instruction.angles}) {
+      inputs.add(*this, *x);
+    }
+    TracedValues outputs;
+    outputs.add(*this, instruction.y);
+    outputs.add(*this, instruction.packed);
+    if (instruction.op == Op::kRopeAppend) outputs.add(*this, instruction.x);
+    event.inputs = inputs.all();
+    event.outputs = outputs.all();
+    if (instruction.op == Op::kRopeAppend || instruction.op == Op::kAttention) {
+      list_caches(instruction.attention);
+      event.caches = traced_caches_;
+    }
     batch_.tracer->record(event);
+  }
+
+  /// Values of an instruction, each once.
+  struct TracedValues {
+    void add(const PlanRunner& runner, const Operand& operand) {
+      if (!operand.present()) return;
+      for (size_t i = 0; i < n; ++i) {
+        if (list[i].value == operand.value) return;
+      }
+      list[n++] = {operand.value, runner.rows_of(operand), runner.value(operand).cols};
+    }
+    [[nodiscard]] std::span<const engine::TraceValue> all() const { return {list, n}; }
+
+    engine::TraceValue list[4];
+    size_t n = 0;
+  };
+
+  void list_caches(const AttentionSpec& spec) {
+    traced_caches_.clear();
+    for (const BatchSequence& sequence : batch_.sequences) {
+      engine::TraceCache traced;
+      traced.sequence = sequence.trace_id;
+      traced.entries = sequence.plan.start;
+      traced.rows = sequence.n_rows;
+      traced.kv_heads = spec.n_kv_heads;
+      traced.k_dim = spec.k_dim;
+      traced.v_dim = spec.v_dim;
+      traced_caches_.push_back(traced);
+    }
   }
 
   /// Rows see themselves and what came before them, within the window; trees see less.
@@ -203,8 +248,8 @@ class PlanRunner {
     }
   }
   static int64_t head_bytes(const engine::KvSide& side) {
-    const size_t tile = engine::kv_codec(side.format)
-                            .tile_bytes(side.order, static_cast<size_t>(side.head_dim));
+    const size_t tile =
+        engine::kv_codec(side.format).tile_bytes(side.order, static_cast<size_t>(side.head_dim));
     return static_cast<int64_t>(tile) / engine::kKvTile;
   }
 
@@ -214,9 +259,18 @@ class PlanRunner {
     }
     if (batch_.tracer == nullptr) return execute(instruction);
     trace(instruction);
-    GEN_TRY(execute(instruction));
-    // A device has only been told so far; a clock should see it work.
-    GEN_TRY(engine_.finish(stream_));
+    try {
+      Status status = execute(instruction);
+      // A device has only been told so far; a clock should see it work.
+      if (status.ok()) status = engine_.finish(stream_);
+      if (!status.ok()) {
+        batch_.tracer->failed();
+        return status;
+      }
+    } catch (...) {
+      batch_.tracer->failed();
+      throw;
+    }
     batch_.tracer->done();
     return {};
   }
@@ -363,6 +417,7 @@ class PlanRunner {
   std::span<const int32_t> selected_;  // of this chunk
   size_t first_selected_row_ = 0;      // of this chunk, among those it was cut from
   bool taps_ = false;                  // selected taps are being run
+  std::vector<engine::TraceCache> traced_caches_;
 };
 
 Status ExecutionPlan::run(const Batch& batch, Workspace& workspace) const {
