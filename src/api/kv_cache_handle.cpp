@@ -14,7 +14,8 @@ namespace {
 
 bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
   return a.kv_heads == b.kv_heads && a.k_dim == b.k_dim && a.v_dim == b.v_dim &&
-         a.window == b.window && a.rope == b.rope && a.rope_dims == b.rope_dims;
+         a.window == b.window && a.chunk == b.chunk && a.rope == b.rope &&
+         a.rope_dims == b.rope_dims;
 }
 
 }  // namespace
