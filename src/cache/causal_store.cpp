@@ -58,6 +58,11 @@ Status CausalStore::init(const SequenceLimits& limits, Allocator& allocator) {
   return {};
 }
 
+void CausalStore::undo_init() noexcept {
+  cells_.reset();
+  offsets_ = {};
+}
+
 void CausalStore::close() noexcept {
   closed_ = true;
   cells_.reset();
@@ -78,9 +83,6 @@ Status CausalStore::set_layer(int32_t layer) {
 
 Status CausalStore::set_shift(ShiftKeys shift) {
   if (closed_) return ready();
-  if (shift == nullptr && shifted_) {
-    return error(Code::kState, "keys of the %s cache are shifted already", kind_);
-  }
   shift_ = std::move(shift);
   return {};
 }

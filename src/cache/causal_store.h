@@ -21,7 +21,9 @@ class CausalStore final : public SequenceStore {
 
   [[nodiscard]] const char* kind() const noexcept override { return kind_; }
   Status configure(const SequenceConfig& config) override;
+  [[nodiscard]] bool configured() const noexcept override { return configured_; }
   Status init(const SequenceLimits& limits, Allocator& allocator) override;
+  void undo_init() noexcept override;
   void close() noexcept override;
   Status set_layer(int32_t layer) override;
   Status set_shift(ShiftKeys shift) override;

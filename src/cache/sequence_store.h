@@ -70,8 +70,11 @@ class SequenceStore {
 
   /// Before init, once: kState after either.
   virtual Status configure(const SequenceConfig& config) = 0;
+  [[nodiscard]] virtual bool configured() const noexcept = 0;
   /// Once. `allocator` must outlive the store; memory is taken by the first put of a layer.
   virtual Status init(const SequenceLimits& limits, Allocator& allocator) = 0;
+  /// As before init(), which was the last call.
+  virtual void undo_init() noexcept = 0;
   /// Gives everything back. May be called again; all that can fail is kState from then on.
   virtual void close() noexcept = 0;
 
@@ -81,7 +84,6 @@ class SequenceStore {
   virtual Status set_layer_type(int32_t /*type*/) {
     return error(Code::kUnsupported, "a %s cache has no layer types", kind());
   }
-  /// null for none. kUnsupported where nothing is shifted.
   virtual Status set_shift(ShiftKeys shift) = 0;
   /// 0 for none.
   virtual Status set_quota(int32_t entries) = 0;
