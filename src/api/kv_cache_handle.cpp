@@ -25,6 +25,12 @@ Status own(const kv_cache& cache) {
   return {Code::kState, "a session's cache is for reading only"};
 }
 
+Status one_sequence(const kv_cache& cache) {
+  if (!cache.of_many()) return {};
+  return error(Code::kState, "a %s cache holds many sequences, see kv_cache_batch.h",
+               cache.traits.kind);
+}
+
 Result<kv_cache::Store> make_store(const kv_cache& cache) {
   return cache.make_store(cache.allocator != nullptr ? *cache.allocator : system_allocator());
 }
@@ -41,6 +47,7 @@ std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) 
 
 Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
                                       int32_t capacity) {
+  GEN_TRY(one_sequence(handle));
   if (handle.store != nullptr) {
     return Status(Code::kState, "the cache was filled through kv_cache_update");
   }
