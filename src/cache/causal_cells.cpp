@@ -270,33 +270,46 @@ void CausalCells::commit_planned(int32_t slot, int32_t position) noexcept {
 
 Status CausalCells::plan_copy(int32_t src, int32_t dst, int32_t length) {
   const int32_t from = map_.find(src);
-  const int32_t entries = from >= 0 ? map_.lower_bound(from, length) : 0;
+  if (from < 0 || map_.lower_bound(from, length) == 0) return {};
   int32_t to = map_.find(dst);
-  if (to >= 0) map_.drop_planned(to);
-  if (entries == 0) return {};
   if (to < 0) to = map_.next_slot(0);
   if (to < 0) {
     return error(Code::kCacheFull, "no room for sequence %d beside %zu of %d", dst,
                  map_.sequences().size(), map_.max_sequences());
   }
-  map_.reserve(to, entries);
+  plan_share(from, to, length);
   return {};
 }
 
 void CausalCells::copy_prefix(int32_t src, int32_t dst, int32_t length) noexcept {
   const int32_t from = map_.find(src);
-  const int32_t entries = from >= 0 ? map_.lower_bound(from, length) : 0;
   int32_t to = map_.find(dst);
-  if (entries == 0) {
+  if (from < 0 || map_.lower_bound(from, length) == 0) {
     if (to >= 0) close(to);
     return;
   }
   if (to < 0) to = map_.open(dst);
+  share(from, to, length);
+}
+
+void CausalCells::plan_share(int32_t from, int32_t to, int32_t length) {
+  map_.reserve(to, map_.lower_bound(from, length));
+}
+
+void CausalCells::share(int32_t from, int32_t to, int32_t length) noexcept {
+  map_.drop_planned(to);
   map_.erase(to, 0, map_.size(to));
+  const int32_t entries = map_.lower_bound(from, length);
   for (int32_t i = 0; i < entries; ++i) {
     map_.insert(to, map_.positions(from)[at(i)], map_.cells(from)[at(i)]);
   }
-  dropped_[at(to)] = dropped_[at(from)];
+  dropped_[at(to)] = entries > 0 ? dropped_[at(from)] : 0;
+}
+
+void CausalCells::cut(int32_t slot, int32_t position) noexcept {
+  map_.drop_planned(slot);
+  map_.erase(slot, map_.lower_bound(slot, position), map_.size(slot));
+  if (map_.size(slot) == 0) dropped_[at(slot)] = 0;
 }
 
 bool CausalCells::can_resume(int32_t id, int32_t position) const noexcept {

@@ -79,17 +79,23 @@ class CausalCells {
   Status plan_more(int32_t slot, int32_t position, int32_t n);
   void commit_planned(int32_t slot, int32_t position) noexcept;
   void drop_planned(int32_t slot) noexcept { map_.drop_planned(slot); }
+  /// A slot must be left.
   int32_t open(int32_t id) noexcept { return map_.open(id); }
   void close(int32_t slot) noexcept;
+  /// Keeps the entries before `position`, and nothing planned; the sequence stays open.
+  void cut(int32_t slot, int32_t position) noexcept;
 
   /// dst becomes src's entries before `length`, by reference; src != dst, length >= 0. Drops what
   /// was planned for dst. kCacheFull if dst is new and there is no room for a sequence.
   Status plan_copy(int32_t src, int32_t dst, int32_t length);
   void copy_prefix(int32_t src, int32_t dst, int32_t length) noexcept;
+  /// The same between two open sequences, by slot.
+  void plan_share(int32_t from, int32_t to, int32_t length);
+  void share(int32_t from, int32_t to, int32_t length) noexcept;
 
   /// Whether a sequence may go on at `position` with what is held.
   [[nodiscard]] bool can_resume(int32_t id, int32_t position) const noexcept;
-  /// The same, seen by lanes: an empty or unknown sequence may start at 0, and chunks count.
+  /// Whether nothing was dropped that a token at `position` sees.
   [[nodiscard]] bool holds_past_of(int32_t slot, int32_t position) const noexcept;
 
   /// Entries of a sequence to go, and those after them to come closer by `by`.
