@@ -374,15 +374,17 @@ void CausalStore::copy_rows(std::span<const CellMove> moves) noexcept {
   }
 }
 
-Result<int32_t> CausalStore::compact(int32_t budget) {
+Result<int32_t> CausalStore::plan_compact(int32_t budget) {
   GEN_TRY(ready());
   if (budget < 0) return error(Code::kInvalidArgument, "a budget of %d moves", budget);
-  const std::vector<CellMove> moves = cells_->plan_compact(budget);
-  if (moves.empty()) return 0;
+  moves_ = cells_->plan_compact(budget);
+  return static_cast<int32_t>(moves_.size());
+}
+
+void CausalStore::commit_compact() noexcept {
   pass_.reset();
-  copy_rows(moves);
-  cells_->compact(moves);
-  return static_cast<int32_t>(moves.size());
+  copy_rows(moves_);
+  cells_->compact(moves_);
 }
 
 Result<bool> CausalStore::encoder_cached(int32_t /*sequence*/) const {

@@ -40,7 +40,8 @@ class CausalStore final : public SequenceStore {
   [[nodiscard]] Result<bool> can_resume(int32_t sequence, int32_t position) const override;
   Status plan_remove(int32_t sequence, int32_t begin, int32_t end) override;
   void commit_remove() noexcept override;
-  Result<int32_t> compact(int32_t budget) override;
+  Result<int32_t> plan_compact(int32_t budget) override;
+  void commit_compact() noexcept override;
   [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
@@ -112,6 +113,7 @@ class CausalStore final : public SequenceStore {
   std::optional<Pass> planned_;
   Copying copying_ = {0, 0, 0};
   CausalCells::Removal removal_;
+  std::vector<CellMove> moves_;
 };
 
 }  // namespace gen::cache

@@ -390,7 +390,7 @@ void EncoderStore::commit_remove() noexcept {
   }
 }
 
-Result<int32_t> EncoderStore::compact(int32_t budget) {
+Result<int32_t> EncoderStore::plan_compact(int32_t budget) {
   GEN_TRY(ready());
   if (budget < 0) return error(Code::kInvalidArgument, "a budget of %d moves", budget);
   return 0;

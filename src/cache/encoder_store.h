@@ -42,7 +42,8 @@ class EncoderStore final : public SequenceStore {
   [[nodiscard]] Result<bool> can_resume(int32_t sequence, int32_t position) const override;
   Status plan_remove(int32_t sequence, int32_t begin, int32_t end) override;
   void commit_remove() noexcept override;
-  Result<int32_t> compact(int32_t budget) override;
+  Result<int32_t> plan_compact(int32_t budget) override;
+  void commit_compact() noexcept override { pass_.reset(); }
   [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 

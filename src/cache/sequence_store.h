@@ -123,9 +123,15 @@ class SequenceStore {
     commit_remove();
     return {};
   }
-  /// Moves at most `budget` cells to where they are read together; ends the pass. How many it
-  /// moved.
-  virtual Result<int32_t> compact(int32_t budget) = 0;
+  /// How many cells, at most `budget`, should move to where they are read together.
+  virtual Result<int32_t> plan_compact(int32_t budget) = 0;
+  /// Moves them, and ends the pass.
+  virtual void commit_compact() noexcept = 0;
+  Result<int32_t> compact(int32_t budget) {
+    GEN_ASSIGN(const int32_t moves, plan_compact(budget));
+    commit_compact();
+    return moves;
+  }
 
   /// Whether an encoder's output is held for the sequence.
   [[nodiscard]] virtual Result<bool> encoder_cached(int32_t sequence) const = 0;

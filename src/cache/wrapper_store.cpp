@@ -106,13 +106,17 @@ void WrapperStore::commit_remove() noexcept {
   for (const auto& child : children_) child->commit_remove();
 }
 
-Result<int32_t> WrapperStore::compact(int32_t budget) {
-  int32_t moved = 0;
+Result<int32_t> WrapperStore::plan_compact(int32_t budget) {
+  int32_t moves = 0;
   for (const auto& child : children_) {
-    GEN_ASSIGN(const int32_t own, child->compact(budget - moved));
-    moved += own;
+    GEN_ASSIGN(const int32_t own, child->plan_compact(budget - moves));
+    moves += own;
   }
-  return moved;
+  return moves;
+}
+
+void WrapperStore::commit_compact() noexcept {
+  for (const auto& child : children_) child->commit_compact();
 }
 
 Result<bool> WrapperStore::encoder_cached(int32_t sequence) const {
