@@ -225,5 +225,39 @@ TEST_P(Lanes, SurviveWhateverSequencesDo) {
   EXPECT_EQ(allocator_.live_bytes, 0u);
 }
 
+TEST(MixedWindows, AFileGeneratesThroughLanes) {
+  TinyModelSpec spec;
+  spec.layers = 4;
+  spec.window = 6;
+  spec.local = {1, 0, 1, 0};
+  const TinyModel tiny(spec);
+  const LoadedTiny model(tiny);
+  auto store = cache::LaneStore::create("fp32", model.model().layer_shapes(), {2, 64, 64, 0, 0},
+                                        system_allocator())
+                   .value();
+  EXPECT_EQ(store->groups(), 2u);
+  EXPECT_EQ(store->cells(0), 2 * 6 + 64);  // the window's five, one more, and a batch
+  EXPECT_EQ(store->cells(1), 2 * 64);
+  auto lane = store->lane(0).value();
+  auto other = store->lane(1).value();
+  const auto alone = model.cache();
+  std::vector<int32_t> tokens = {7, 3, 30, 12, 9, 1, 44, 20, 5};
+  std::vector<int32_t> next = tokens;
+  while (tokens.size() < 60) {
+    const std::vector<float> got = model.feed(*lane, next);
+    EXPECT_EQ(got, model.feed(*alone, next));
+    model.feed(*other, std::vector<int32_t>{1});  // takes cells between
+    const auto last = got.end() - model.vocab();
+    next = {static_cast<int32_t>(std::max_element(last, got.end()) - last)};
+    tokens.push_back(next[0]);
+  }
+  // And what it generated is what the definition of the model, without any cache, says.
+  const std::vector<double> want = tiny.logits(tokens);
+  for (size_t t = 8; t + 1 < tokens.size(); ++t) {
+    const auto row = want.begin() + static_cast<std::ptrdiff_t>(t) * model.vocab();
+    EXPECT_EQ(std::max_element(row, row + model.vocab()) - row, tokens[t + 1]) << t;
+  }
+}
+
 }  // namespace
 }  // namespace gen::model
