@@ -9,6 +9,7 @@
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
+ *                  or of many sequences in one store                           kv_cache_batch.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
  *   gen_tracer     a record of what a cache was asked to do                     trace.h
  *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
@@ -33,6 +34,7 @@
 #include "error.h"
 #include "generator.h"
 #include "kv_cache.h"
+#include "kv_cache_batch.h"
 #include "kv_cache_pool.h"
 #include "model.h"
 #include "result.h"

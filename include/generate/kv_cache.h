@@ -3,7 +3,8 @@
  * kv_cache: keys and values of one sequence, layer by layer, for direct use and for gen_model_forward. A new
  * cache has no shape and holds no memory. Its first write decides: kv_cache_update makes it a store of
  * [batch, seq, dim] tensors whose layers take their shapes one by one, gen_model_forward a cache of that model.
- * The two do not mix, not even after a reset. Read next: gen_model_forward in model.h.
+ * The two do not mix, not even after a reset. Caches of many sequences are kv_cache_batch.h.
+ * Read next: gen_model_forward in model.h.
  */
 #ifndef GENERATE_KV_CACHE_H
 #define GENERATE_KV_CACHE_H

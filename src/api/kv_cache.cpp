@@ -22,6 +22,7 @@ using gen::Result;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using gen::api::one_sequence;
 using gen::api::own;
 using gen::api::with_cache;
 using gen::cache::CompressedStore;
@@ -131,6 +132,7 @@ Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
 
 Status truncate(kv_cache& cache, int32_t n) {
   GEN_TRY(own(cache));
+  GEN_TRY(one_sequence(cache));
   if (cache.store != nullptr) return cache.store->truncate(n);
   return cache.owned != nullptr ? cache.owned->truncate(n) : Status();
 }
@@ -235,6 +237,10 @@ gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocato
     if (c.store != nullptr && c.make_store == nullptr) {
       return {Code::kState, "the cache's memory is not its own, see how it was made"};
     }
+    if (c.in_wrapper) return {Code::kState, "the cache has become part of a wrapper"};
+    if (c.sequences != nullptr && c.sequences_begun) {
+      return {Code::kState, "the cache is initialised; its allocator is set before that"};
+    }
     if (c.store != nullptr || c.owned != nullptr) {
       return {Code::kState, "the cache has been written to; its allocator is set before that"};
     }
@@ -251,6 +257,7 @@ gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const
                            int32_t batch, int32_t seq, int32_t dim, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
+    GEN_TRY(one_sequence(c));
     if (c.owned != nullptr) {
       return {Code::kState, "the cache was filled by gen_model_forward"};
     }
@@ -280,6 +287,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
   write_shape({}, k_shape);
   write_shape({}, v_shape);
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
+    GEN_TRY(one_sequence(c));
     GEN_ASSIGN(const Shapes shapes, shapes_of(c, layer));
     write_shape(shapes.k, k_shape);
     write_shape(shapes.v, v_shape);
@@ -309,6 +317,7 @@ gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* sp
       return gen::error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
                         span->struct_size, sizeof(kv_cache_span));
     }
+    GEN_TRY(one_sequence(c));
     kv_cache_span filled = {};
     filled.struct_size = sizeof(kv_cache_span);
     GEN_TRY(fill_span(c, layer, &filled));
@@ -368,7 +377,9 @@ gen_status kv_cache_memory_bytes(const kv_cache* cache, size_t* resident, size_t
   }
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     gen::cache::MemoryUse use;
-    if (c.store != nullptr) {
+    if (c.sequences != nullptr) {
+      use = c.sequences->memory();
+    } else if (c.store != nullptr) {
       use = c.store->memory();
     } else if (const KvCache* engine = c.engine(); engine != nullptr) {
       use = engine->memory();
@@ -385,7 +396,7 @@ const char* kv_cache_kind(const kv_cache* cache) {
 }
 
 uint32_t kv_cache_capabilities(const kv_cache* cache) {
-  if (cache == nullptr) return 0;
+  if (cache == nullptr || cache->of_many()) return 0;
   const gen::cache::TensorTraits& traits = cache->traits;
   uint32_t bits = cache->lent != nullptr ? 0 : KV_CACHE_CAN_TRUNCATE;
   if (traits.can_clone) bits |= KV_CACHE_CAN_CLONE;
@@ -403,6 +414,7 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
   if (out != nullptr) *out = nullptr;
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(out, "out"));
+    GEN_TRY(one_sequence(c));
     auto copy = std::make_unique<kv_cache>();
     GEN_TRY(clone(c, copy.get()));
     *out = copy.release();

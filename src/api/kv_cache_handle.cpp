@@ -14,7 +14,8 @@ namespace {
 
 bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
   return a.kv_heads == b.kv_heads && a.k_dim == b.k_dim && a.v_dim == b.v_dim &&
-         a.window == b.window && a.rope == b.rope && a.rope_dims == b.rope_dims;
+         a.window == b.window && a.chunk == b.chunk && a.rope == b.rope &&
+         a.rope_dims == b.rope_dims;
 }
 
 }  // namespace
@@ -22,6 +23,12 @@ bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
 Status own(const kv_cache& cache) {
   if (cache.lent == nullptr) return {};
   return {Code::kState, "a session's cache is for reading only"};
+}
+
+Status one_sequence(const kv_cache& cache) {
+  if (!cache.of_many()) return {};
+  return error(Code::kState, "a %s cache holds many sequences, see kv_cache_batch.h",
+               cache.traits.kind);
 }
 
 Result<kv_cache::Store> make_store(const kv_cache& cache) {
@@ -40,6 +47,7 @@ std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) 
 
 Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
                                       int32_t capacity) {
+  GEN_TRY(one_sequence(handle));
   if (handle.store != nullptr) {
     return Status(Code::kState, "the cache was filled through kv_cache_update");
   }

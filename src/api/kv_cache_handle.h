@@ -17,10 +17,13 @@
 #include "base/in_use.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "cache/sequence_store.h"
 #include "cache/tensor_provider.h"
 #include <generate/base.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
+/// Caches of many sequences have `sequences` instead from the start, unless they went into a
+/// wrapper.
 struct kv_cache {
   gen::cache::TensorTraits traits;  // of the store, made or not; of a lent cache kind and lossy
   int32_t num_layers = 0;
@@ -38,6 +41,11 @@ struct kv_cache {
   std::atomic<const gen::cache::KvCache*> seen_owned{nullptr};
   /// A session may put a new cache in place of its own, so it is asked each time.
   std::function<gen::cache::KvCache*()> lent;
+
+  std::shared_ptr<gen::cache::SequenceStore> sequences;
+  bool sequences_begun = false;  // initialised or closed
+  bool in_wrapper = false;
+  [[nodiscard]] bool of_many() const { return sequences != nullptr || in_wrapper; }
 
   gen::InUseFlag own_flag;
   gen::InUseFlag* in_use = &own_flag;  // a session's flag for a lent cache
@@ -62,6 +70,8 @@ gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
 
 /// kState for a lent cache.
 Status own(const kv_cache& cache);
+/// kState for a cache of many sequences.
+Status one_sequence(const kv_cache& cache);
 
 /// What the first kv_cache_update makes; the handle keeps it when that has succeeded.
 Result<kv_cache::Store> make_store(const kv_cache& cache);

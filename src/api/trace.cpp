@@ -89,6 +89,7 @@ gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_ca
     GEN_TRY(not_null(tracer, "tracer"));
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(gen::api::own(c));
+    GEN_TRY(gen::api::one_sequence(c));
     if (c.owned != nullptr) {
       return {Code::kState, "the cache was filled by gen_model_forward"};
     }

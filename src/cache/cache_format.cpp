@@ -135,12 +135,13 @@ Result<CacheFormat> parse_cache_format(std::string_view text) {
 Status check_layers(const CacheFormat& format, std::span<const LayerShape> layers) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerShape& shape = layers[i];
-    if (shape.kv_heads < 1 || shape.k_dim < 1 || shape.v_dim < 1 || shape.window < 0) {
+    if (shape.kv_heads < 1 || shape.k_dim < 1 || shape.v_dim < 1 || shape.window < 0 ||
+        shape.chunk < 0) {
       return error(
           Code::kInvalidArgument,
-          "layer %zu: %d kv heads of %d and %d elements, window %d: counts must be at least "
-          "1, the window at least 0",
-          i, shape.kv_heads, shape.k_dim, shape.v_dim, shape.window);
+          "layer %zu: %d kv heads of %d and %d elements, window %d, chunk %d: counts must be at "
+          "least 1, window and chunk at least 0",
+          i, shape.kv_heads, shape.k_dim, shape.v_dim, shape.window, shape.chunk);
     }
     if (format.key_choice == KeyChoice::kHadamard && !engine::kv_hadamard_fits(shape.k_dim)) {
       return error(Code::kInvalidArgument,

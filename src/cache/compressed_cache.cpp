@@ -218,8 +218,9 @@ Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShap
                    "layer %zu turns its keys by a table that is not known; they cannot be pooled",
                    i);
     }
-    if (layers[i].window > 0) {
-      return error(Code::kUnsupported, "layer %zu has a window, whose entries cannot be pooled", i);
+    if (layers[i].window > 0 || layers[i].chunk > 0) {
+      return error(Code::kUnsupported,
+                   "layer %zu has a window or chunks, whose entries cannot be pooled", i);
     }
   }
   chunk = std::min(chunk, capacity);

@@ -27,6 +27,7 @@ struct LayerShape {
   int32_t window = 0;  // visible entries, the row itself included; 0 means all
   engine::RopeKind rope = engine::RopeKind::kNone;
   int32_t rope_dims = 0;
+  int32_t chunk = 0;  // positions p with p / chunk as the row's are visible; 0 means all
   /// The model's angles, for caches that move keys; the model owns it. Null where it is not known.
   const engine::RopeTable* rope_table = nullptr;
 };

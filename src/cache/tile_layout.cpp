@@ -86,6 +86,7 @@ engine::KvView TileLayout::view(int32_t layer, std::byte* const* blocks,
   view.key_form = format_.key_form(shape.k_dim);
   view.entries = entries;
   view.window = shape.window;
+  view.chunk = shape.chunk;
   return view;
 }
 

@@ -46,12 +46,17 @@ struct KvPlace {
 /// Keys or values of one layer. Tile t of head g lies at base + t * tile_stride + g * head_stride
 /// without a block table. With one, each block begins a tile of its own, even where block_size is
 /// not a multiple of kKvTile: entry e is entry e % block_size of the block blocks[e / block_size] +
-/// block_offset. The last tile is there in full, whatever its unused lanes hold.
+/// block_offset. The last tile is there in full, whatever its unused lanes hold. Where many
+/// sequences share one memory, entry e lies where entry cells[e - first_cell] would lie without a
+/// list of cells; entries before first_cell are no longer there, and no rule of the view shows
+/// them.
 struct KvSide {
   KvFormat format = KvFormat::kF32;
   KvOrder order = KvOrder::kKeys;
   std::byte* base = nullptr;
   std::byte* const* blocks = nullptr;  // [ceil(entries / block_size)] or null
+  const int32_t* cells = nullptr;      // [entries - first_cell] or null
+  int32_t first_cell = 0;              // the entry that cells[0] is of
   size_t block_offset = 0;             // bytes from a block's start to this side's first tile
   int32_t block_size = 0;              // entries in a block
   size_t tile_stride = 0;              // bytes from one tile to the next
@@ -60,7 +65,12 @@ struct KvSide {
   size_t shared_stride = 0;            // and from there to what they share of the next; 0 for none
   int32_t head_dim = 0;                // elements of a head
 
+  /// What the entry's number is in memory: its cell, or itself.
+  [[nodiscard]] int64_t cell(int64_t entry) const noexcept {
+    return cells != nullptr ? cells[entry - first_cell] : entry;
+  }
   [[nodiscard]] KvPlace place(int64_t entry) const noexcept {
+    entry = cell(entry);
     std::byte* first = base;
     if (blocks != nullptr) {
       first = blocks[entry / block_size] + block_offset;
@@ -81,6 +91,7 @@ struct KvView {
   int32_t entries = 0;         // committed entries plus those of the plan this view was made for
   int32_t first_position = 0;  // position of entry 0 where positions are implied
   int32_t window = 0;          // visible entries, the row itself included; 0 means all
+  int32_t chunk = 0;           // positions p with p / chunk as the row's are visible; 0 means all
   KeyForm key_form = KeyForm::kRotated;
   const int32_t* positions = nullptr;       // [entries], or null: first_position + entry
   const float* log_weights = nullptr;       // [entries] added to scores, or null

@@ -133,8 +133,8 @@ struct RopeAppendArgs {
 };
 
 /// out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :], g = h / (H / G), over the
-/// entries e <= own entry (within the view's window). Walks fixed chunks of entries and merges them
-/// in order.
+/// entries e <= own entry (within the view's window and chunk). Walks fixed chunks of entries and
+/// merges them in order.
 struct AttentionArgs {
   ConstMatrixView q;   // [T, H * K]
   MatrixView out;      // [T, H * Kv], data may be null

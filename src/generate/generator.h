@@ -36,8 +36,9 @@ struct GeneratorOptions {
   int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
   int32_t max_sequences = 1;       // sequences in one forward pass
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
-  CacheFactory cache_factory = nullptr;    // instead of kv_dtype, for caches of one's own
-  std::shared_ptr<engine::Tracer> tracer;  // sees each forward pass of all sessions, one at a time
+  CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
+  std::shared_ptr<engine::Tracer> tracer =
+      nullptr;  // sees each forward pass of all sessions, one at a time
 };
 
 constexpr int32_t kDefaultPrefillChunk = 256;
@@ -47,7 +48,8 @@ constexpr int32_t kDefaultPrefillChunk = 256;
 class Generator : public std::enable_shared_from_this<Generator> {
  public:
   /// `tokenizer` may be null: then prompts are tokens and texts are empty. Errors: kInvalidArgument
-  /// for an unknown kv dtype or one that the model's heads do not fit, a negative option or a context longer than the model's.
+  /// for an unknown kv dtype or one that the model's heads do not fit, a negative option or a
+  /// context longer than the model's.
   static Result<std::shared_ptr<const Generator>> create(
       std::shared_ptr<const model::Model> model,
       std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options = {});

@@ -235,7 +235,8 @@ class PlanRunner {
   /// Rows see themselves and what came before them, within the window; trees see less.
   void count_attention(const AttentionSpec& spec, engine::TraceEvent* event) const {
     for (const engine::SequenceRows& rows : work_.sequences_) {
-      const int64_t window = rows.view.window > 0 ? rows.view.window : plan_.max_seq_len_;
+      int64_t window = rows.view.window > 0 ? rows.view.window : plan_.max_seq_len_;
+      if (rows.view.chunk > 0) window = std::min<int64_t>(window, rows.view.chunk);
       int64_t seen = 0;
       for (int64_t i = 0; i < rows.n_rows; ++i) {
         seen += std::min(rows.first_entry + i + 1, window);

@@ -60,6 +60,28 @@ class KeyReader {
     return in_range(name, values[0], 1, most, out);
   }
 
+  [[nodiscard]] bool is_array(std::string_view name) const {
+    const gguf::Value* value = metadata_.find(key(name));
+    return value != nullptr && value->type() == gguf::ValueType::kArray;
+  }
+  /// One truth value, or number, for each of out's elements; the list may be longer.
+  Status flags(std::string_view name, std::vector<uint8_t>* out) const {
+    std::vector<uint8_t> values;
+    if (metadata_.find(key(name))->element_type() == gguf::ValueType::kBool) {
+      GEN_ASSIGN(const std::vector<bool> found, metadata_.get_bools(key(name)));
+      values.assign(found.begin(), found.end());
+    } else {
+      GEN_ASSIGN(const std::vector<uint32_t> found, metadata_.get_u32s(key(name)));
+      for (const uint32_t value : found) values.push_back(value != 0 ? 1 : 0);
+    }
+    if (values.size() < out->size()) {
+      return error(Code::kFormat, "%s has %zu values for %zu layers", key(name).c_str(),
+                   values.size(), out->size());
+    }
+    std::copy_n(values.begin(), out->size(), out->begin());
+    return {};
+  }
+
   /// A finite number in [least, most].
   Status number_or(std::string_view name, double fallback, double least, double most,
                    double* out) const {
@@ -112,6 +134,21 @@ Status read_heads(const KeyReader& keys, HParams* h) {
   const int64_t even_share = std::clamp<int64_t>(h->hidden / h->n_heads, 1, kMaxHeadDim);
   GEN_TRY(keys.integer_or("attention.key_length", even_share, 1, kMaxHeadDim, &h->k_dim));
   return keys.integer_or("attention.value_length", even_share, 1, kMaxHeadDim, &h->v_dim);
+}
+
+/// Which layers see only part of the past.
+Status read_local_layers(const KeyReader& keys, HParams* h) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  GEN_TRY(keys.integer_or("attention.sliding_window", 0, 0, kMost, &h->window));
+  GEN_TRY(keys.integer_or("attention.chunk_size", 0, 0, kMost, &h->chunk));
+  h->local.assign(static_cast<size_t>(h->n_layers), 1);
+  if (!keys.has(kPattern)) return {};
+  if (keys.is_array(kPattern)) return keys.flags(kPattern, &h->local);
+  int32_t every = 0;
+  GEN_TRY(keys.integer(kPattern, 1, kMaxLayers, &every));
+  for (int32_t i = every - 1; i < h->n_layers; i += every) h->local[static_cast<size_t>(i)] = 0;
+  return {};
 }
 
 Status read_scaling(const KeyReader& keys, const HParams& h, RopeParams* rope) {
@@ -196,8 +233,7 @@ Result<HParams> read_hparams(const gguf::Metadata& metadata) {
   GEN_TRY(keys.integer("embedding_length", 1, kMaxWidth, &h.hidden));
   GEN_TRY(keys.per_layer("feed_forward_length", h.n_layers, kMaxWidth, &h.feed_forward));
   GEN_TRY(read_heads(keys, &h));
-  GEN_TRY(keys.integer_or("attention.sliding_window", 0, 0, std::numeric_limits<int32_t>::max(),
-                          &h.window));
+  GEN_TRY(read_local_layers(keys, &h));
   double number = 0.0;
   if (!keys.has("attention.layer_norm_rms_epsilon")) {
     return error(Code::kFormat, "%s is missing",

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "model/gguf/metadata.h"
@@ -30,16 +31,20 @@ struct RopeParams {
 };
 
 struct HParams {
-  std::string architecture;      // general.architecture
-  int32_t context_length = 0;    // context_length
-  int32_t n_layers = 0;          // block_count
-  int32_t hidden = 0;            // embedding_length
-  int32_t feed_forward = 0;      // feed_forward_length
-  int32_t n_heads = 0;           // attention.head_count
-  int32_t n_kv_heads = 0;        // attention.head_count_kv; n_heads
-  int32_t k_dim = 0;             // attention.key_length; hidden / n_heads
-  int32_t v_dim = 0;             // attention.value_length; hidden / n_heads
-  int32_t window = 0;            // attention.sliding_window, own row included; 0: all
+  std::string architecture;    // general.architecture
+  int32_t context_length = 0;  // context_length
+  int32_t n_layers = 0;        // block_count
+  int32_t hidden = 0;          // embedding_length
+  int32_t feed_forward = 0;    // feed_forward_length
+  int32_t n_heads = 0;         // attention.head_count
+  int32_t n_kv_heads = 0;      // attention.head_count_kv; n_heads
+  int32_t k_dim = 0;           // attention.key_length; hidden / n_heads
+  int32_t v_dim = 0;           // attention.value_length; hidden / n_heads
+  int32_t window = 0;          // attention.sliding_window, own row included; 0: all
+  int32_t chunk = 0;           // attention.chunk_size; 0: all
+  /// attention.sliding_window_pattern: the layers that window and chunk are for, [n_layers]; all.
+  /// In files a list of them, or a number n: the last of each n layers is not.
+  std::vector<uint8_t> local;
   float norm_eps = 0.0F;         // attention.layer_norm_rms_epsilon
   float attention_scale = 0.0F;  // attention.scale; 1 / sqrt(k_dim)
   RopeParams rope;

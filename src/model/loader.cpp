@@ -183,10 +183,15 @@ class Loader {
     shape.kv_heads = hparams_.n_kv_heads;
     shape.k_dim = hparams_.k_dim;
     shape.v_dim = hparams_.v_dim;
-    shape.window = hparams_.window;
     shape.rope = architecture_->rope;
     shape.rope_dims = hparams_.rope.n_dims;
-    return std::vector<cache::LayerShape>(static_cast<size_t>(hparams_.n_layers), shape);
+    std::vector<cache::LayerShape> shapes(static_cast<size_t>(hparams_.n_layers), shape);
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (hparams_.local[i] == 0) continue;
+      shapes[i].window = hparams_.window;
+      shapes[i].chunk = hparams_.chunk;
+    }
+    return shapes;
   }
 
   static constexpr int32_t kMaxBatchRows = 65536;

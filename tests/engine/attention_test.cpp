@@ -76,7 +76,10 @@ struct Case {
   float scale = 0.25F;
   float soft_cap = 0.0F;
   int32_t window = 0;
+  int32_t chunk = 0;
   int32_t first_position = 0;
+  std::vector<int32_t> cells;  // of entries from first_cell on, or empty
+  int32_t first_cell = 0;
   std::vector<int32_t> positions;
   std::vector<float> log_weights;
   std::vector<uint64_t> visible;
@@ -98,6 +101,11 @@ struct Case {
     result.view.kv_heads = shape.kv_heads;
     result.view.entries = result.first_entry + n;
     result.view.window = window;
+    result.view.chunk = chunk;
+    for (KvSide* side : {&result.view.k, &result.view.v}) {
+      side->cells = cells.empty() ? nullptr : cells.data() + first_cell;
+      side->first_cell = first_cell;
+    }
     result.view.first_position = first_position;
     result.view.positions = positions.empty() ? nullptr : positions.data();
     result.view.log_weights = log_weights.empty() ? nullptr : log_weights.data();
@@ -139,6 +147,10 @@ struct Case {
     } else if (((visible[static_cast<size_t>(row)] >> column) & 1u) == 0) {
       return false;
     }
+    const auto at = [&](int32_t e) {
+      return positions.empty() ? first_position + e : positions[static_cast<size_t>(e)];
+    };
+    if (chunk != 0 && at(entry) / chunk < at(own) / chunk) return false;
     if (window == 0) return true;
     if (!positions.empty()) {
       return positions[static_cast<size_t>(entry)] > positions[static_cast<size_t>(own)] - window;
@@ -383,6 +395,58 @@ TEST_P(AttentionTest, BlockTablesDoNotShow) {
       const Case plain(shape, 333, 5);
       const Case paged(shape, 333, 5, block_size);
       EXPECT_TRUE(same_bits(plain.run(GetParam()), paged.run(GetParam()))) << block_size;
+    }
+  }
+}
+
+TEST_P(AttentionTest, ChunksHideWhatCameBefore) {
+  for (int32_t chunk : {1, 7, 64, 256, 300}) {
+    Case c({4, 2, 16, 16}, 300, 40);
+    c.chunk = chunk;
+    expect_near_reference(c, c.run(GetParam()));
+    c.first_position = 77;
+    expect_near_reference(c, c.run(GetParam()));
+    c.window = 9;
+    expect_near_reference(c, c.run(GetParam()));
+    Case listed({4, 2, 16, 16}, 100, 3);
+    for (int32_t i = 0; i < 100; ++i) listed.positions.push_back(2 * i + 1);
+    listed.chunk = chunk;
+    expect_near_reference(listed, listed.run(GetParam()));
+  }
+}
+
+TEST_P(AttentionTest, CellsDoNotShow) {
+  // The same rows scattered over a larger memory: some in runs, some alone, some in falling order.
+  for (int32_t block_size : {0, 7, 64}) {
+    for (KvFormat format : kFormats) {
+      const Shape shape = {4, 2, 32, 48, format};
+      Case plain(shape, 333, 5);
+      Case scattered(shape, 333, 5);
+      Case memory(shape, 700, 5, block_size);
+      for (int32_t e = 0; e < 333; ++e) {
+        scattered.cells.push_back(e < 100 ? 50 + e : e < 200 ? 680 - 2 * e : 2 * e - 39);
+      }
+      const auto width = [](const Side& side) {
+        return static_cast<size_t>(side.kv_heads * side.memory.side.head_dim);
+      };
+      const auto move = [&](const Side& from, Side& to) {
+        const size_t n = width(from);
+        const std::vector<float> rows = random_floats(333 * n, n == width(plain.v) ? 2 : 1);
+        for (int32_t e = 0; e < 333; ++e) {
+          to.put(scattered.cells[static_cast<size_t>(e)], rows.data() + static_cast<size_t>(e) * n,
+                 n);
+        }
+      };
+      move(plain.k, memory.k);
+      move(plain.v, memory.v);
+      scattered.k.memory.side = memory.k.memory.side;
+      scattered.v.memory.side = memory.v.memory.side;
+      EXPECT_TRUE(same_bits(plain.run(GetParam()), scattered.run(GetParam())));
+      // Entries that no row sees need no cell.
+      plain.window = scattered.window = 100;
+      scattered.first_cell = 333 - 5 - 99;
+      std::fill_n(scattered.cells.begin(), scattered.first_cell, -1000000);
+      EXPECT_TRUE(same_bits(plain.run(GetParam()), scattered.run(GetParam())));
     }
   }
 }

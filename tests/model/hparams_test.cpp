@@ -68,6 +68,7 @@ TEST(HParams, WhatFilesSay) {
         .set("llama.attention.key_length", uint16_t{32})
         .set("llama.attention.value_length", uint8_t{24})
         .set("llama.attention.sliding_window", uint32_t{100})
+        .set("llama.attention.chunk_size", uint32_t{64})
         .set("llama.attention.scale", 0.5F)
         .set("llama.rope.dimension_count", uint32_t{8})
         .set("llama.rope.freq_base", 500000.0F)
@@ -82,6 +83,8 @@ TEST(HParams, WhatFilesSay) {
   EXPECT_EQ(h.value().k_dim, 32);
   EXPECT_EQ(h.value().v_dim, 24);
   EXPECT_EQ(h.value().window, 100);
+  EXPECT_EQ(h.value().chunk, 64);
+  EXPECT_EQ(h.value().local, (std::vector<uint8_t>{1, 1, 1}));
   EXPECT_EQ(h.value().attention_scale, 0.5F);
   EXPECT_EQ(h.value().rope.n_dims, 8);
   EXPECT_EQ(h.value().rope.base, 500000.0);
@@ -205,6 +208,17 @@ const Bad kBad[] = {
      "llama.attention.value_length is 65537, outside [1, 65536]"},
     {"huge_window", "", u32("attention.sliding_window", 0x80000000U), kFormat,
      "llama.attention.sliding_window"},
+    {"huge_chunk", "", u32("attention.chunk_size", 0x80000000U), kFormat,
+     "llama.attention.chunk_size"},
+    {"short_pattern", "",
+     [](GgufWriter& w) {
+       w.set_array<uint32_t>("llama.attention.sliding_window_pattern", {1, 0});
+     },
+     kFormat, "2 values for 3 layers"},
+    {"zero_pattern", "", u32("attention.sliding_window_pattern", 0), kFormat,
+     "llama.attention.sliding_window_pattern is 0"},
+    {"pattern_of_text", "", text("attention.sliding_window_pattern", "LLG"), kFormat,
+     "llama.attention.sliding_window_pattern"},
     {"zero_eps", "attention.layer_norm_rms_epsilon", f32("attention.layer_norm_rms_epsilon", 0.0F),
      kFormat, "llama.attention.layer_norm_rms_epsilon is 0"},
     {"nan_eps", "attention.layer_norm_rms_epsilon",
@@ -243,6 +257,30 @@ const Bad kBad[] = {
 
 INSTANTIATE_TEST_SUITE_P(All, BadHParams, testing::ValuesIn(kBad),
                          [](const auto& each) { return std::string(each.param.name); });
+
+TEST(HParams, PatternsOfLayers) {
+  const auto local = [](const auto& set) {
+    const auto h = read([&](GgufWriter& w) {
+      w.set("llama.attention.sliding_window", uint32_t{8});
+      set(w);
+    });
+    EXPECT_TRUE(h.ok()) << h.status().message();
+    return h.ok() ? h.value().local : std::vector<uint8_t>();
+  };
+  constexpr const char* kKey = "llama.attention.sliding_window_pattern";
+  using Flags = std::vector<uint8_t>;
+  EXPECT_EQ(local([&](GgufWriter& w) {
+              w.set_array<uint32_t>(kKey, {1, 0, 5, 0});
+            }),
+            (Flags{1, 0, 1}));
+  EXPECT_EQ(local([&](GgufWriter& w) {
+              w.set_array<bool>(kKey, {false, true, true});
+            }),
+            (Flags{0, 1, 1}));
+  EXPECT_EQ(local([&](GgufWriter& w) { w.set(kKey, uint32_t{2}); }), (Flags{1, 0, 1}));
+  EXPECT_EQ(local([&](GgufWriter& w) { w.set(kKey, uint32_t{3}); }), (Flags{1, 1, 0}));
+  EXPECT_EQ(local([&](GgufWriter& w) { w.set(kKey, uint32_t{1}); }), (Flags{0, 0, 0}));
+}
 
 TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;

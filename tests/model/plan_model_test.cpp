@@ -85,6 +85,14 @@ std::vector<ValueCase> value_cases() {
   TinyModelSpec window = spec_of("llama");
   window.window = 5;
   cases.push_back({"window", window, kFloat});
+  window.local = {0, 1};
+  cases.push_back({"one_window", window, kFloat});
+  TinyModelSpec chunk = spec_of("qwen3");
+  chunk.chunk = 3;
+  cases.push_back({"chunks", chunk, kFloat});
+  chunk.local = {1, 0};
+  chunk.window = 2;
+  cases.push_back({"one_chunked_window", chunk, kFloat});
   TinyModelSpec heads = spec_of("qwen3");
   heads.head_dim = 32;  // not hidden / heads
   heads.kv_heads = 1;
@@ -137,7 +145,11 @@ TEST(PlanModel, DefinitionsDiffer) {
   factors.freq_factors = std::vector<float>(8, 2.0F);
   TinyModelSpec linear = plain;
   linear.linear_factor = 4.0F;
-  for (const TinyModelSpec& other : {window, factors, linear}) {
+  TinyModelSpec one = window;
+  one.local = {0, 1};
+  TinyModelSpec chunk = plain;
+  chunk.chunk = 3;
+  for (const TinyModelSpec& other : {window, one, chunk, factors, linear}) {
     EXPECT_GT(relative_error(last(other), reference), 1e-2);
   }
 }
@@ -287,6 +299,7 @@ TEST(PlanModel, TraitsAndShapes) {
   EXPECT_EQ(shape.k_dim, 32);
   EXPECT_EQ(shape.v_dim, 32);
   EXPECT_EQ(shape.window, 9);
+  EXPECT_EQ(shape.chunk, 0);
   EXPECT_EQ(shape.rope, engine::RopeKind::kHalves);
   EXPECT_EQ(shape.rope_dims, 32);
   auto state = loaded.model().new_sequence_state();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces operator new of the whole program by one that counts. Include in exactly one file of a
-// test program.
+// Replaces operator new of the whole program by one that counts, and fails on demand. Include in
+// exactly one file of a test program.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,10 @@
 
 namespace gen::test {
 inline std::atomic<size_t> news{0};
+inline std::atomic<size_t> fail_new_at{~size_t{0}};  // index of the one that fails
 
 inline void* counted_new(size_t bytes, size_t align) {
-  ++news;
+  if (news.fetch_add(1) == fail_new_at) throw std::bad_alloc();
   const size_t size = (bytes + align - 1) / align * align;
   void* pointer = std::aligned_alloc(align, size == 0 ? align : size);
   if (pointer == nullptr) throw std::bad_alloc();

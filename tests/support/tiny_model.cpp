@@ -39,6 +39,10 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
         .set(a + "rope.scaling.factor", spec.linear_factor);
   }
   if (spec.window > 0) writer_.set(a + "attention.sliding_window", u32(spec.window));
+  if (spec.chunk > 0) writer_.set(a + "attention.chunk_size", u32(spec.chunk));
+  if (!spec.local.empty()) {
+    writer_.set_array<uint32_t>(a + "attention.sliding_window_pattern", spec.local);
+  }
 
   const int32_t d = spec.hidden;
   const int32_t q = spec.heads * spec.head_dim;
@@ -182,7 +186,10 @@ void TinyModel::layer(int32_t index, std::vector<Row>* hidden) const {
       Row weights(t + 1);
       double total = 0.0;
       for (size_t e = 0; e <= t; ++e) {
-        if (spec_.window > 0 && t - e >= static_cast<size_t>(spec_.window)) continue;
+        const bool local = spec_.local.empty() || spec_.local[static_cast<size_t>(index)] != 0;
+        if (local && spec_.window > 0 && t - e >= static_cast<size_t>(spec_.window)) continue;
+        const auto chunk = static_cast<size_t>(spec_.chunk);
+        if (local && chunk > 0 && e / chunk != t / chunk) continue;
         double score = 0.0;
         for (size_t i = 0; i < dim; ++i) score += queries[t][h * dim + i] * keys[e][g * dim + i];
         weights[e] = std::exp(score / std::sqrt(static_cast<double>(dim)));

@@ -33,6 +33,8 @@ struct TinyModelSpec {
   float rope_base = 10000.0F;
   float linear_factor = 1.0F;
   int32_t window = 0;
+  int32_t chunk = 0;
+  std::vector<uint32_t> local;  // layers that these are for, [layers], or empty: all
   uint32_t seed = 1;
 };
 

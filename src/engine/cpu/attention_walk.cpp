@@ -18,14 +18,22 @@ static_assert(1 << kChunkShift == kAttentionChunk);
 int64_t chunk_of(int64_t position) { return position >> kChunkShift; }
 int32_t slot_of(int64_t position) { return static_cast<int32_t>(position & (kAttentionChunk - 1)); }
 
+/// How many of the `count` entries from `entry` on lie one after another.
+int32_t together(const KvSide& side, int64_t entry, int32_t count) {
+  const int64_t cell = side.cell(entry);
+  if (side.blocks != nullptr) {
+    count = std::min(count, side.block_size - static_cast<int32_t>(cell % side.block_size));
+  }
+  if (side.cells == nullptr) return count;
+  int32_t n = 1;
+  while (n < count && side.cell(entry + n) == cell + n) ++n;
+  return n;
+}
+
 void append_runs(const KvSide& side, int32_t head, int64_t entry, int32_t slot, int32_t count,
                  KvRun* runs, int32_t* n_runs) {
   while (count > 0) {
-    int32_t here = count;
-    if (side.blocks != nullptr) {
-      const auto within = static_cast<int32_t>(entry % side.block_size);
-      here = std::min(count, side.block_size - within);
-    }
+    const int32_t here = together(side, entry, count);
     const KvPlace place = side.place(entry);
     const std::byte* tile = kv_tile(side, place, head);
     const std::byte* shared = kv_shared(side, place, head);
@@ -90,7 +98,11 @@ RowWalk::RowWalk(const SequenceRows& sequence, int32_t row, int32_t rows, int32_
 }
 
 int64_t RowWalk::low(int64_t own_entry) const noexcept {
-  return view_.window > 0 ? std::max<int64_t>(0, own_entry + 1 - view_.window) : 0;
+  int64_t lowest = view_.window > 0 ? std::max<int64_t>(0, own_entry + 1 - view_.window) : 0;
+  if (view_.chunk > 0) {
+    lowest = std::max(lowest, own_entry - (own_entry + first_position_) % view_.chunk);
+  }
+  return lowest;
 }
 
 int64_t RowWalk::n_chunks() const noexcept {
@@ -169,7 +181,8 @@ bool RowWalk::next_listed(AttentionChunk* chunk) noexcept {
     } else if (next_entry_ >= sequence_.first_entry) {
       position = branch_position_;
     }
-    const bool hidden = view_.window > 0 && position <= own_position_ - view_.window;
+    const bool hidden = (view_.window > 0 && position <= own_position_ - view_.window) ||
+                        (view_.chunk > 0 && position < own_position_ - own_position_ % view_.chunk);
     if (!hidden) {
       const int32_t slot = slot_of(position);
       if (n_entries > 0 && (chunk_of(position) != id || slot < chunk->used.end)) break;

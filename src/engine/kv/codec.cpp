@@ -41,11 +41,15 @@ void kv_get(const KvSide& side, int64_t entry, int32_t head, float* out) noexcep
 
 namespace {
 
-/// Entries from this one on that lie in its tile and its block.
-int64_t entries_together(const KvSide& side, int64_t entry, int32_t lane) noexcept {
-  const int64_t in_tile = kKvTile - lane;
-  if (side.blocks == nullptr) return in_tile;
-  return std::min<int64_t>(in_tile, side.block_size - entry % side.block_size);
+/// Entries from this one on, at most `count`, that lie one after another in its tile and its block.
+int64_t entries_together(const KvSide& side, int64_t entry, int32_t lane, int64_t count) noexcept {
+  const int64_t cell = side.cell(entry);
+  int64_t most = std::min<int64_t>(count, kKvTile - lane);
+  if (side.blocks != nullptr) most = std::min(most, side.block_size - cell % side.block_size);
+  if (side.cells == nullptr) return most;
+  int64_t n = 1;
+  while (n < most && side.cell(entry + n) == cell + n) ++n;
+  return n;
 }
 
 /// Lanes follow one another in every row of a stripe. Returns the bytes of the whole stripe.
@@ -80,8 +84,8 @@ void kv_copy(const KvSide& from, int64_t first, const KvSide& to, int64_t to_fir
   for (int64_t done = 0; done < count;) {
     const KvPlace source = from.place(first + done);
     const KvPlace target = to.place(to_first + done);
-    const int64_t run = std::min({count - done, entries_together(from, first + done, source.lane),
-                                  entries_together(to, to_first + done, target.lane)});
+    const int64_t left = entries_together(from, first + done, source.lane, count - done);
+    const int64_t run = entries_together(to, to_first + done, target.lane, left);
     const auto lanes = static_cast<size_t>(run);
     for (int32_t head = 0; head < heads; ++head) {
       size_t offset = 0;

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_cache_batch.h of the C API: caches of many sequences behind the handle of kv_cache_handle.h.
+#include <generate/kv_cache_batch.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/boundary.h"
+#include "api/kv_cache_handle.h"
+#include "cache/causal_store.h"
+#include "cache/encoder_store.h"
+#include "cache/wrapper_store.h"
+
+namespace {
+
+using gen::Code;
+using gen::DType;
+using gen::Result;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::api::with_cache;
+using gen::cache::CausalRules;
+using gen::cache::CausalStore;
+using gen::cache::HistoryShape;
+using gen::cache::kNoLimit;
+using gen::cache::SequenceStore;
+
+Status many(const kv_cache& cache) {
+  if (cache.sequences != nullptr) return {};
+  if (cache.in_wrapper) return {Code::kState, "the cache has become part of a wrapper"};
+  return gen::error(Code::kState, "a %s cache holds one sequence, see kv_cache.h",
+                    cache.traits.kind);
+}
+
+/// What every call on these caches checks first.
+template <typename Cache, typename F>
+gen_status with_sequences(Cache* cache, gen_error* error, F&& body) {
+  return with_cache(cache, error, [&](Cache& c) -> Status {
+    GEN_TRY(many(c));
+    return body(*c.sequences);
+  });
+}
+
+std::unique_ptr<kv_cache> handle_of(std::shared_ptr<SequenceStore> store) {
+  auto made = std::make_unique<kv_cache>();
+  made->traits.kind = store->kind();
+  made->traits.can_clone = false;
+  made->sequences = std::move(store);
+  return made;
+}
+
+gen_status make_causal(const char* kind, const CausalRules& rules, kv_cache** out,
+                       gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    if (rules.window < 1 || rules.memory < rules.window || rules.chunk < 0) {
+      return gen::error(Code::kInvalidArgument,
+                        "a window of %d, a memory of %d: a window is 1 or more, and no longer than "
+                        "the memory",
+                        rules.window, rules.memory);
+    }
+    *out = handle_of(std::make_shared<CausalStore>(kind, rules)).release();
+    return {};
+  });
+}
+
+template <size_t kSize>
+Result<DType> element_type(const char* name, const char* what,
+                           const std::pair<const char*, DType> (&known)[kSize]) {
+  if (name == nullptr) return known[0].second;
+  std::string all;
+  for (const auto& [text, type] : known) {
+    if (std::string_view(name) == text) return type;
+    all += (all.empty() ? "" : ", ") + std::string(text);
+  }
+  return gen::error(Code::kInvalidArgument, "%s of %.40s: known are %s", what, name, all.c_str());
+}
+
+template <size_t kSize>
+size_t elements(const int32_t (&shape)[kSize]) {
+  size_t count = 1;
+  for (const int32_t extent : shape) count *= static_cast<size_t>(extent);
+  return count;
+}
+
+template <size_t kSize>
+void write_shape(const int32_t (&shape)[kSize], int32_t* out) {
+  if (out != nullptr) std::copy(shape, shape + kSize, out);
+}
+
+/// Holds the caches that go into a wrapper.
+class Held {
+ public:
+  ~Held() {
+    for (kv_cache* cache : caches_) cache->in_use->leave();
+  }
+  Status take(kv_cache* cache) {
+    GEN_TRY(not_null(cache, "one of the caches"));
+    for (const kv_cache* other : caches_) {
+      if (other == cache) return {Code::kInvalidArgument, "a cache was given twice"};
+    }
+    caches_.reserve(caches_.size() + 1);
+    if (!cache->in_use->try_enter()) {
+      return {Code::kBusy, "one of the caches is in use by another call"};
+    }
+    caches_.push_back(cache);
+    return {};
+  }
+
+ private:
+  std::vector<kv_cache*> caches_;
+};
+
+}  // namespace
+
+gen_status kv_cache_causal_new(kv_cache** out, gen_error* error) {
+  return make_causal("causal", {kNoLimit, kNoLimit, 0}, out, error);
+}
+
+gen_status kv_cache_swa_new(int32_t window, kv_cache** out, gen_error* error) {
+  return make_causal("swa", {window, window, 0}, out, error);
+}
+
+gen_status kv_cache_swa_mem_new(int32_t window, int32_t memory, kv_cache** out, gen_error* error) {
+  return make_causal("swa_mem", {window, memory, 0}, out, error);
+}
+
+gen_status kv_cache_chunked_new(int32_t chunk, kv_cache** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  if (chunk < 1) {
+    return gen::api::report(gen::error(Code::kInvalidArgument, "a chunk of %d is below 1", chunk),
+                            error);
+  }
+  return make_causal("chunked", {kNoLimit, kNoLimit, chunk}, out, error);
+}
+
+gen_status kv_cache_encoder_new(kv_cache** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    *out = handle_of(std::make_shared<gen::cache::EncoderStore>()).release();
+    return {};
+  });
+}
+
+gen_status kv_cache_wrapper_new(kv_cache* const* caches, size_t n_caches, kv_cache** out,
+                                gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(caches, "caches"));
+    GEN_TRY(not_null(out, "out"));
+    if (n_caches == 0) return {Code::kInvalidArgument, "a wrapper of 0 caches"};
+    Held held;
+    gen::cache::WrapperStore::Children children;
+    for (size_t i = 0; i < n_caches; ++i) {
+      GEN_TRY(held.take(caches[i]));
+      GEN_TRY(many(*caches[i]));
+      if (caches[i]->sequences_begun) {
+        return gen::error(Code::kState, "cache %zu was initialised or closed on its own", i);
+      }
+      children.push_back(caches[i]->sequences);
+    }
+    auto made = handle_of(std::make_shared<gen::cache::WrapperStore>(std::move(children)));
+    for (size_t i = 0; i < n_caches; ++i) {
+      caches[i]->sequences = nullptr;
+      caches[i]->in_wrapper = true;
+    }
+    *out = made.release();
+    return {};
+  });
+}
+
+gen_status kv_cache_set_config(kv_cache* cache, int32_t padding, int32_t permuted_v,
+                               const char* mask_dtype, gen_error* error) {
+  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+    gen::cache::SequenceConfig config;
+    GEN_ASSIGN(config.mask_type,
+               element_type(mask_dtype, "masks", {{"fp32", DType::kF32}, {"fp16", DType::kF16}}));
+    config.padding = padding;
+    config.permuted_v = permuted_v != 0;
+    return store.configure(config);
+  });
+}
+
+gen_status kv_cache_set_shift(kv_cache* cache, kv_cache_shift_fn shift, void* user,
+                              gen_error* error) {
+  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+    if (shift == nullptr) return {Code::kInvalidArgument, "shift is NULL"};
+    return store.set_shift([shift, user](int32_t layer, float* keys, int32_t dim, int32_t heads,
+                                         int32_t n, const int32_t* offsets) -> Status {
+      const gen_status status = shift(user, layer, keys, dim, heads, n, offsets);
+      if (status == GEN_OK) return {};
+      const bool known = status < 0 && status >= GEN_ERROR_INTERNAL;
+      return gen::error(known ? static_cast<Code>(status) : Code::kModel,
+                        "the shift function returned %d for layer %d", status, layer);
+    });
+  });
+}
+
+gen_status kv_cache_set_quota(kv_cache* cache, int32_t entries, gen_error* error) {
+  return with_sequences(cache, error,
+                        [&](SequenceStore& store) { return store.set_quota(entries); });
+}
+
+gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequences,
+                         int32_t capacity, int32_t max_batch, gen_error* error) {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(many(c));
+    gen::cache::SequenceLimits limits;
+    GEN_ASSIGN(limits.type, element_type(dtype, "rows",
+                                         {{"fp16", DType::kF16},
+                                          {"fp32", DType::kF32},
+                                          {"q8_0", DType::kQ8_0},
+                                          {"q4_0", DType::kQ4_0}}));
+    limits.max_sequences = max_sequences;
+    limits.capacity = capacity;
+    limits.max_batch = max_batch;
+    GEN_TRY(
+        c.sequences->init(limits, c.allocator != nullptr ? *c.allocator : gen::system_allocator()));
+    c.sequences_begun = true;
+    c.traits.lossy = limits.type != DType::kF32;
+    return {};
+  });
+}
+
+gen_status kv_cache_set_layer(kv_cache* cache, int32_t layer, gen_error* error) {
+  return with_sequences(cache, error, [&](SequenceStore& store) { return store.set_layer(layer); });
+}
+
+gen_status kv_cache_set_layer_type(kv_cache* cache, int32_t type, gen_error* error) {
+  return with_sequences(cache, error,
+                        [&](SequenceStore& store) { return store.set_layer_type(type); });
+}
+
+gen_status kv_cache_start_forward(kv_cache* cache, const int32_t* positions, const int32_t* seqs,
+                                  size_t n, int32_t reserve, const int32_t* multimodal,
+                                  size_t n_multimodal, gen_error* error) {
+  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+    GEN_TRY(not_null(positions, "positions"));
+    GEN_TRY(not_null(seqs, "seqs"));
+    if (n_multimodal > 0) GEN_TRY(not_null(multimodal, "multimodal"));
+    return store.start_forward(
+        {{positions, n}, {seqs, n}, {multimodal, n_multimodal}, reserve != 0});
+  });
+}
+
+gen_status kv_cache_put(kv_cache* cache, const float* k, int32_t k_heads, int32_t k_dim,
+                        const float* v, int32_t v_heads, int32_t v_dim, int32_t n,
+                        gen_error* error) {
+  return with_sequences(cache, error, [&](SequenceStore& store) {
+    return store.put({k, k_heads, k_dim}, {v, v_heads, v_dim}, n);
+  });
+}
+
+gen_status kv_cache_get_masked(kv_cache* cache, float* k, size_t k_capacity, float* v,
+                               size_t v_capacity, void* mask, size_t mask_capacity,
+                               int32_t k_shape[3], int32_t v_shape[3], int32_t mask_shape[2],
+                               gen_error* error) {
+  const auto write = [&](const HistoryShape& shape) {
+    write_shape(shape.k, k_shape);
+    write_shape(shape.v, v_shape);
+    write_shape(shape.mask, mask_shape);
+  };
+  write({});
+  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+    GEN_ASSIGN(const HistoryShape shape, store.shape());
+    write(shape);
+    const auto fits = [](const void* buffer, size_t wanted, size_t capacity, const char* what) {
+      if (buffer == nullptr || wanted <= capacity) return Status();
+      return gen::error(Code::kOutOfRange, "%zu %s do not fit a buffer of %zu", wanted, what,
+                        capacity);
+    };
+    GEN_TRY(fits(k, elements(shape.k), k_capacity, "keys"));
+    GEN_TRY(fits(v, elements(shape.v), v_capacity, "values"));
+    GEN_TRY(fits(mask, elements(shape.mask), mask_capacity, "elements of the mask"));
+    const Status status = store.get(k, v, elements(shape.mask) > 0 ? mask : nullptr);
+    if (!status.ok()) write({});
+    return status;
+  });
+}
+
+gen_status kv_cache_set_causal(kv_cache* cache, const int32_t* except, size_t n_except,
+                               gen_error* error) {
+  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+    if (n_except > 0) GEN_TRY(not_null(except, "except"));
+    return store.set_causal({except, n_except});
+  });
+}
+
+gen_status kv_cache_copy_prefix(kv_cache* cache, int32_t src, int32_t dst, int32_t length,
+                                gen_error* error) {
+  return with_sequences(cache, error,
+                        [&](SequenceStore& store) { return store.copy_prefix(src, dst, length); });
+}
+
+gen_status kv_cache_can_resume(const kv_cache* cache, int32_t seq, int32_t position, int32_t* can,
+                               gen_error* error) {
+  if (can != nullptr) *can = 0;
+  return with_sequences(cache, error, [&](const SequenceStore& store) -> Status {
+    GEN_TRY(not_null(can, "can"));
+    GEN_ASSIGN(const bool answer, store.can_resume(seq, position));
+    *can = answer ? 1 : 0;
+    return {};
+  });
+}
+
+gen_status kv_cache_remove(kv_cache* cache, int32_t seq, int32_t begin, int32_t end,
+                           gen_error* error) {
+  return with_sequences(cache, error,
+                        [&](SequenceStore& store) { return store.remove(seq, begin, end); });
+}
+
+gen_status kv_cache_compact(kv_cache* cache, int32_t budget, int32_t* moved, gen_error* error) {
+  if (moved != nullptr) *moved = 0;
+  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+    GEN_ASSIGN(const int32_t done, store.compact(budget));
+    if (moved != nullptr) *moved = done;
+    return {};
+  });
+}
+
+gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* cached,
+                                   gen_error* error) {
+  if (cached != nullptr) *cached = 0;
+  return with_sequences(cache, error, [&](const SequenceStore& store) -> Status {
+    GEN_TRY(not_null(cached, "cached"));
+    GEN_ASSIGN(const bool answer, store.encoder_cached(seq));
+    *cached = answer ? 1 : 0;
+    return {};
+  });
+}
+
+gen_status kv_cache_close(kv_cache* cache, gen_error* error) {
+  return with_cache(cache, error, [](kv_cache& c) -> Status {
+    GEN_TRY(many(c));
+    c.sequences->close();
+    c.sequences_begun = true;
+    return {};
+  });
+}

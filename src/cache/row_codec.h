@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of float32 kept as an element type of tensor/dtype.h: the blocks of quantised types run
+// along a row, whose last block is filled up with zeros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace gen::cache {
+
+/// True for kF32, kF16, kQ8_0 and kQ4_0.
+bool keeps_rows(DType type) noexcept;
+/// Bytes of a row of n elements, or 0 if that overflows.
+size_t row_bytes(DType type, size_t n) noexcept;
+void encode_row(DType type, const float* x, size_t n, std::byte* row) noexcept;
+void decode_row(DType type, const std::byte* row, size_t n, float* x) noexcept;
+/// The first element that the type cannot keep because it is not finite, or n.
+size_t first_unfit(DType type, const float* x, size_t n) noexcept;
+
+}  // namespace gen::cache
