@@ -5,11 +5,7 @@ foreach(room IN LISTS rooms)
   list(APPEND objects $<TARGET_OBJECTS:gen_${room}>)
 endforeach()
 
-set(public_headers)
-foreach(name base error experimental generate generator kv_cache kv_cache_pool model result sampling session
-        ssm_state stream tokenizer trace)
-  list(APPEND public_headers ${PROJECT_SOURCE_DIR}/include/generate/${name}.h)
-endforeach()
+file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/generate/*.h)
 set_source_files_properties(${public_headers} PROPERTIES LANGUAGE C)
 
 set(exports ${PROJECT_SOURCE_DIR}/src/api/exports.map)
