@@ -36,6 +36,7 @@
 #include "kv_cache.h"
 #include "kv_cache_batch.h"
 #include "kv_cache_pool.h"
+#include "memory_estimate.h"
 #include "model.h"
 #include "result.h"
 #include "sampling.h"

@@ -30,6 +30,7 @@ Result<std::shared_ptr<gen::engine::Engine>> make_engine(const gen_model_options
   wanted.pool = parts.pool;
   wanted.allocator = &parts.memory();
   wanted.repack = options.repack;
+  wanted.dry_run = options.dry_run;
   GEN_ASSIGN(wanted.cpu_level, gen::chosen_cpu_level());
   return gen::engine::create_engine(options.backend, wanted);
 }

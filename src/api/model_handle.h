@@ -37,6 +37,7 @@ struct gen_model_options {
   void* progress_user = nullptr;
   int32_t max_seq_len = 0;
   bool check_tensors = false;
+  bool dry_run = false;  // for estimates; EngineOptions::dry_run
 };
 
 namespace gen::api {

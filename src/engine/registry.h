@@ -15,6 +15,9 @@ struct EngineOptions {
   std::shared_ptr<ThreadPool> pool;            // required by the CPU engine
   Allocator* allocator = &system_allocator();  // outlives the engine
   CpuLevel cpu_level = CpuLevel::kScalar;      // kernels to use; see chosen_cpu_level()
+  /// Takes all memory that work would take, and does none of it: weights are not filled, results are
+  /// anything, what is downloaded is 0. For estimates.
+  bool dry_run = false;
   bool repack = true;  // false: lasting weights stay where they are, which is slower
 };
 

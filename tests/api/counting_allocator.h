@@ -9,6 +9,7 @@
 
 struct counting {
   size_t live; /* bytes */
+  size_t peak;
   int refuse;
   int wrong_align; /* asked for one that is no power of two */
 };
@@ -20,6 +21,7 @@ static inline gen_status counting_allocate(void* user, size_t bytes, size_t alig
   *out = aligned_alloc(align, (bytes + align - 1) / align * align);
   counts->wrong_align |= align == 0 || (align & (align - 1)) != 0;
   counts->live += bytes;
+  if (counts->live > counts->peak) counts->peak = counts->live;
   return GEN_OK;
 }
 

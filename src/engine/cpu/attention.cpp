@@ -451,6 +451,7 @@ Status Attention::run() {
   carve(count);
   std::byte* memory = nullptr;
   GEN_TRY(context_.stream.scratch(count.used(), &memory));
+  if (context_.dry_run) return {};
   Carver carver(memory);
   carve(carver);
   list_items();

@@ -40,6 +40,7 @@ struct CpuContext {
   const KernelTable& kernels;
   ThreadPool& pool;
   CpuStream& stream;
+  bool dry_run = false;  // stop where scratch has been taken
 };
 
 }  // namespace gen::engine::cpu

@@ -27,7 +27,8 @@ Result<std::shared_ptr<Engine>> CpuEngine::create(const EngineOptions& options) 
 Result<std::unique_ptr<Weight>> CpuEngine::prepare(WeightRole role,
                                                    std::span<const WeightSource> sources,
                                                    const std::shared_ptr<WeightMemory>& memory) {
-  return CpuWeight::prepare(allocator_, *pool_, role, sources, kernels_.level, repack_, memory);
+  return CpuWeight::prepare(allocator_, *pool_, role, sources, kernels_.level, repack_, memory,
+                            dry_run_);
 }
 
 size_t CpuEngine::weight_bytes(WeightRole role,
@@ -49,25 +50,38 @@ Result<std::unique_ptr<Stream>> CpuEngine::new_stream() {
   return std::unique_ptr<Stream>(new CpuStream(allocator_));
 }
 
-#define GEN_FORWARD(op, Args)                                              \
+#define GEN_FORWARD(op, Args)                                                        \
+  Status CpuEngine::op(Stream& stream, const Args& args) {                           \
+    CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream), dry_run_}; \
+    return run_##op(context, args);                                                  \
+  }
+/// For operations without scratch memory.
+#define GEN_FORWARD_PLAIN(op, Args)                                        \
   Status CpuEngine::op(Stream& stream, const Args& args) {                 \
+    if (dry_run_) return {};                                               \
     CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream)}; \
     return run_##op(context, args);                                        \
   }
-GEN_FORWARD(embed, EmbedArgs)
-GEN_FORWARD(pack, PackArgs)
+GEN_FORWARD_PLAIN(embed, EmbedArgs)
+GEN_FORWARD_PLAIN(pack, PackArgs)
 GEN_FORWARD(rms_norm, RmsNormArgs)
 GEN_FORWARD(linear, LinearArgs)
-GEN_FORWARD(rope_angles, RopeAnglesArgs)
+GEN_FORWARD_PLAIN(rope_angles, RopeAnglesArgs)
 GEN_FORWARD(rope_append, RopeAppendArgs)
 GEN_FORWARD(attention, AttentionArgs)
-GEN_FORWARD(select_rows, SelectRowsArgs)
-GEN_FORWARD(add, AddArgs)
-GEN_FORWARD(swiglu, SwiGluArgs)
+GEN_FORWARD_PLAIN(select_rows, SelectRowsArgs)
+GEN_FORWARD_PLAIN(add, AddArgs)
+GEN_FORWARD_PLAIN(swiglu, SwiGluArgs)
+#undef GEN_FORWARD_PLAIN
 #undef GEN_FORWARD
 
 Status CpuEngine::download(Stream&, void* host, const void* memory, size_t bytes) {
-  if (bytes != 0) std::memcpy(host, memory, bytes);
+  if (bytes == 0) return {};
+  if (dry_run_) {
+    std::memset(host, 0, bytes);
+  } else {
+    std::memcpy(host, memory, bytes);
+  }
   return {};
 }
 

@@ -49,12 +49,14 @@ class CpuEngine final : public Engine {
       : pool_(options.pool),
         allocator_(*options.allocator),
         kernels_(kernel_table(options.cpu_level)),
-        repack_(options.repack) {}
+        repack_(options.repack),
+        dry_run_(options.dry_run) {}
 
   std::shared_ptr<ThreadPool> pool_;
   Allocator& allocator_;
   KernelTable kernels_;
   bool repack_;
+  bool dry_run_;
 };
 
 }  // namespace gen::engine::cpu

@@ -176,6 +176,7 @@ Status run_linear(CpuContext& context, const LinearArgs& args) {
 
   std::byte* memory = nullptr;
   GEN_TRY(context.stream.scratch(static_cast<size_t>(threads) * scratch_bytes, &memory));
+  if (context.dry_run) return {};
   if (alone) {
     product_tiles(product, 0, n_tiles, memory);
     return {};

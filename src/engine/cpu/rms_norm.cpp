@@ -31,6 +31,7 @@ Status run_rms_norm(CpuContext& context, const RmsNormArgs& args) {
         context.stream.scratch(threads * static_cast<size_t>(row_floats) * sizeof(float), &memory));
     temporary = reinterpret_cast<float*>(memory);
   }
+  if (context.dry_run) return {};
   const auto kernel = context.kernels.rms_norm->row;
   parallel_rows(context, rows, cols, [&](int64_t begin, int64_t end, int32_t thread) {
     for (int64_t t = begin; t < end; ++t) {

@@ -134,6 +134,7 @@ Status run_rope_append(CpuContext& context, const RopeAppendArgs& args) {
   std::byte* memory = nullptr;
   GEN_TRY(context.stream.scratch(threads * static_cast<size_t>(thread_floats) * sizeof(float),
                                  &memory));
+  if (context.dry_run) return {};
   auto* memory_floats = reinterpret_cast<float*>(memory);
   for (const SequenceRows& sequence : args.sequences) {
     parallel_rows(context, sequence.n_rows, row_elements,

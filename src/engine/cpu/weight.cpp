@@ -124,15 +124,17 @@ Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
   stream_bytes_ = total;
   for (size_t i = 0; i < sources.size(); ++i) {
     WeightSegment& segment = segments_[i];
-    segment.tiles = at;
+    std::byte* tiles = at;
+    segment.tiles = tiles;
+    at += segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
+    if (dry_run_) continue;
     pool.run([&](int32_t thread) {
       const IndexRange range = split_range(segment.n_tiles, 1, pool.size(), thread);
       for (int64_t tile = range.begin; tile < range.end; ++tile) {
         pack_tile(segment.type, sources[i].data.data(), segment.rows, in_, tile,
-                  at + static_cast<size_t>(tile) * segment.tile_bytes);
+                  tiles + static_cast<size_t>(tile) * segment.tile_bytes);
       }
     });
-    at += segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
   }
   return {};
 }
@@ -158,20 +160,19 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
   }
   GEN_ASSIGN(buffer_, Buffer::allocate(allocator, source.data.size()));
   resident_bytes_ = buffer_.size();
-  std::memcpy(buffer_.data(), source.data.data(), source.data.size());
+  if (!dry_run_) std::memcpy(buffer_.data(), source.data.data(), source.data.size());
   rows_data_ = buffer_.data();
   return {};
 }
 
-Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadPool& pool,
-                                                   WeightRole role,
-                                                   std::span<const WeightSource> sources,
-                                                   CpuLevel level, bool repack,
-                                                   const std::shared_ptr<WeightMemory>& memory) {
+Result<std::unique_ptr<Weight>> CpuWeight::prepare(
+    Allocator& allocator, ThreadPool& pool, WeightRole role, std::span<const WeightSource> sources,
+    CpuLevel level, bool repack, const std::shared_ptr<WeightMemory>& memory, bool dry_run) {
   GEN_TRY(check_shapes(role, sources));
   std::unique_ptr<CpuWeight> weight(new CpuWeight);
   weight->role_ = role;
   weight->level_ = level;
+  weight->dry_run_ = dry_run;
   weight->in_ = sources[0].cols;
   GEN_TRY(role == WeightRole::kEmbedding ? weight->keep_rows(allocator, sources[0])
           : leaves_sources(sources, repack)

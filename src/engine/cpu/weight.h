@@ -59,12 +59,13 @@ class CpuWeight final : public Weight {
   static size_t tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
                                   bool repack) noexcept;
   /// Engine::prepare, for products at `level`. Packs on the pool, but leaves lasting sources where
-  /// they are without `repack`; on failure everything is released.
+  /// they are without `repack`; a dry run fills nothing. On failure everything is released.
   static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
                                                  WeightRole role,
                                                  std::span<const WeightSource> sources,
                                                  CpuLevel level, bool repack,
-                                                 const std::shared_ptr<WeightMemory>& memory);
+                                                 const std::shared_ptr<WeightMemory>& memory,
+                                                 bool dry_run);
 
  private:
   CpuWeight() = default;
@@ -77,6 +78,7 @@ class CpuWeight final : public Weight {
 
   WeightRole role_ = WeightRole::kLinear;
   CpuLevel level_ = CpuLevel::kScalar;
+  bool dry_run_ = false;
   int64_t out_ = 0;
   int64_t in_ = 0;
   uint32_t forms_ = 0;

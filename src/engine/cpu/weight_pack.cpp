@@ -207,7 +207,8 @@ void pack_floats(Rows rows, size_t cols, size_t size, NextTile next, std::byte* 
   }
 }
 
-// Two columns of a row lie together, as words; what belongs to a last, single column is half of one.
+// Two columns of a row lie together, as words; what belongs to a last, single column is half of
+// one.
 void pack_pairs(const Rows& rows, size_t cols, NextTile next, std::byte* out) noexcept {
   const size_t pairs = cols / 2;
   pack_floats(rows, pairs, sizeof(uint32_t), next, out);

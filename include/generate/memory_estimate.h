@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Will it fit? What a model, a generator and a session take, before anything is loaded. */
+#ifndef GENERATE_MEMORY_ESTIMATE_H
+#define GENERATE_MEMORY_ESTIMATE_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What gen_estimate_memory found; immutable. */
+typedef struct gen_memory_estimate gen_memory_estimate;
+
+/**
+ * Tells what loading a file with these options and filling one session to the end of its context would allocate, by
+ * going through all of it without reading weights, computing or touching the memory: figures are those that a
+ * gen_allocator would count. Tokens, texts and other small things of the process' own heap are not among them.
+ *
+ * @param path           GGUF file; only its header and tokenizer are read.
+ * @param model_options  as for gen_model_load, NULL for the defaults; its allocator and progress are not called.
+ * @param options        as for gen_create, NULL for the defaults.
+ * @param out            receives the estimate; free it with gen_memory_estimate_free.
+ * @return as gen_model_load and gen_create.
+ * Threads: any.
+ * Cost:    reading the vocabulary, and some microseconds for each step that filling the context takes.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options *model_options,
+                                       const gen_options *options, gen_memory_estimate **out, gen_error *error);
+
+/**
+ * A figure in bytes: "weights", of the loaded model; "workspace", scratch of its forward passes, as many as run at
+ * once; "cache", keys and values of one session with a full context; "peak", the most that is held at any time, loading
+ * included, with one session; "mapped", pages of the file that the model goes on reading; "file".
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_memory_estimate_get(const gen_memory_estimate *estimate, const char *key, size_t *bytes,
+                                           gen_error *error);
+
+/**
+ * Frees the estimate; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_memory_estimate_free(gen_memory_estimate *estimate);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_MEMORY_ESTIMATE_H */

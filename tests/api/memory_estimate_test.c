@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory_estimate.h: over the grid of options, what is foretold is what an allocator then counts.
+ */
+#include "api_test.h"
+#include "counting_allocator.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+
+static size_t figure(const gen_memory_estimate* estimate, const char* key) {
+  size_t bytes = 0;
+  assert_ok(gen_memory_estimate_get(estimate, key, &bytes, &error), error);
+  return bytes;
+}
+
+/* Within 2 %, and a little for what is too small to be foretold. */
+static void expect_close(size_t foretold, size_t counted, const char* what) {
+  const double most = 0.02 * (double)counted + 4096.0;
+  const double off = (double)foretold - (double)counted;
+  if (off < -most || off > most) fail_msg("%s: foretold %zu, counted %zu", what, foretold, counted);
+}
+
+/* Loads with the options, fills a session's context, and compares. */
+static void compare(gen_model_options* load, gen_options* o) {
+  gen_memory_estimate* estimate = NULL;
+  assert_ok(gen_estimate_memory(DRAFT_MODEL, load, o, &estimate, &error), error);
+  struct counting counts = {0};
+  const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
+  gen_model* model = NULL;
+  gen_generator* g = NULL;
+  gen_session* session = NULL;
+  gen_sampling* s = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_model_options_set_allocator(load, &table, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, load, &model, &error), error);
+  assert_ok(gen_model_options_set_allocator(load, NULL, &error), error);
+  assert_ok(gen_create(model, o, &g, &error), error);
+  expect_close(figure(estimate, "weights"), counts.live, "weights");
+  const int32_t context = gen_model_config_max_seq_len(gen_model_get_config(model));
+  int32_t* tokens = calloc((size_t)context, sizeof *tokens);
+  for (int32_t i = 0; i < context - 1; ++i) tokens[i] = 300 + i % 50;
+  assert_ok(gen_session_new(g, &session, &error), error);
+  assert_ok(gen_session_append_tokens(session, tokens, (size_t)context - 1, &error), error);
+  assert_ok(gen_sampling_new(&s, &error), error);
+  assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+  assert_ok(gen_session_generate(session, "", 0, s, &result, &error), error);
+  assert_int_equal(gen_session_length(session), context);
+  size_t cache = 0;
+  assert_ok(kv_cache_memory_bytes(gen_session_cache(session), &cache, NULL, NULL, &error), error);
+  expect_close(figure(estimate, "cache"), cache, "cache");
+  expect_close(figure(estimate, "peak"), counts.peak, "peak");
+  expect_close(figure(estimate, "workspace"),
+               counts.live - figure(estimate, "weights") - figure(estimate, "cache"), "workspace");
+  size_t mapped = 1;
+  assert_ok(gen_model_memory(model, "mapped", &mapped, &error), error);
+  assert_int_equal(figure(estimate, "mapped"), mapped);
+  free(tokens);
+  gen_result_free(result);
+  gen_sampling_free(s);
+  gen_session_free(session);
+  gen_free(g);
+  gen_model_free(model);
+  assert_int_equal(counts.live, 0);
+  gen_memory_estimate_free(estimate);
+}
+
+static void the_grid(void** state) {
+  (void)state;
+  const char* const kinds[][2] = {{"kv_dtype", "fp32"},   {"kv_dtype", "fp16"},
+                                  {"kv_dtype", "q4"},     {"kv_dtype", "q3/fp8"},
+                                  {"paged_kv", "64,16"},  {"paged_kv", "64,100"},
+                                  {"compressed_kv", "8"}, {"prefill_chunk", "7"}};
+  const char* const loads[][3] = {{"1", "1", "0"}, {"2", "1", "100"}, {"3", "0", "300"}};
+  for (size_t l = 0; l < sizeof loads / sizeof loads[0]; ++l) {
+    gen_model_options* load = NULL;
+    assert_ok(gen_model_options_new(&load, &error), error);
+    assert_ok(gen_model_options_set(load, "threads", loads[l][0], &error), error);
+    assert_ok(gen_model_options_set(load, "repack", loads[l][1], &error), error);
+    assert_ok(gen_model_options_set(load, "max_seq_len", loads[l][2], &error), error);
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
+      gen_options* o = NULL;
+      assert_ok(gen_options_new(&o, &error), error);
+      assert_ok(gen_options_set(o, kinds[k][0], kinds[k][1], &error), error);
+      compare(load, o);
+      gen_options_free(o);
+    }
+    gen_model_options_free(load);
+  }
+}
+
+static void bad_input(void** state) {
+  (void)state;
+  gen_memory_estimate* e = (gen_memory_estimate*)&error;
+  assert_fails(gen_estimate_memory(NULL, NULL, NULL, &e, &error), bad, "path", error);
+  assert_null(e);
+  assert_fails(gen_estimate_memory(DRAFT_MODEL, NULL, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_estimate_memory("nowhere.gguf", NULL, NULL, &e, &error), GEN_ERROR_IO,
+               "nowhere.gguf", error);
+  gen_options* o = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_ok(gen_options_set_paged_kv(o, 1, 1 << 20, &error), error);
+  assert_fails(gen_estimate_memory(DRAFT_MODEL, NULL, o, &e, &error), bad, "one block takes",
+               error);
+  assert_null(e);
+  gen_options_free(o);
+  assert_ok(gen_estimate_memory(DRAFT_MODEL, NULL, NULL, &e, &error), error);
+  size_t bytes = 7;
+  assert_fails(gen_memory_estimate_get(e, "soul", &bytes, &error), bad, "soul", error);
+  assert_int_equal(bytes, 0);
+  assert_fails(gen_memory_estimate_get(NULL, "peak", &bytes, &error), bad, "estimate", error);
+  assert_fails(gen_memory_estimate_get(e, NULL, &bytes, &error), bad, "key", error);
+  assert_fails(gen_memory_estimate_get(e, "peak", NULL, &error), bad, "bytes", error);
+  assert_true(figure(e, "peak") >=
+              figure(e, "weights") + figure(e, "cache") + figure(e, "workspace"));
+  gen_memory_estimate_free(e);
+  gen_memory_estimate_free(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_grid), cmocka_unit_test(bad_input)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
