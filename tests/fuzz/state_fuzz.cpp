@@ -58,7 +58,7 @@ void try_tensors(TensorProvider& store, std::span<const std::byte> state) {
 void try_cache(KvCache& cache, std::span<const std::byte> state) {
   auto reader = StateReader::open(state);
   if (!reader.ok()) return;
-  const gen::Status status = restore_cache(*reader, cache);
+  const gen::Status status = cache.restore(*reader);
   if (!status.ok()) {
     require(status.message()[0] != '\0' && cache.length() == 0);
     return;
