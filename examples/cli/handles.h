@@ -43,6 +43,7 @@ using Generator = Handle<gen_generator, gen_free>;
 using Session = Handle<gen_session, gen_session_free>;
 using Sampling = Handle<gen_sampling, gen_sampling_free>;
 using Result = Handle<gen_result, gen_result_free>;
+using Tracer = Handle<gen_tracer, gen_tracer_free>;
 using Cache = Handle<kv_cache, kv_cache_free>;
 
 /// Calls make(args…, &handle, &error) and owns what it gave.

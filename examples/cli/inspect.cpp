@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate inspect: what a model file is and what it costs in memory.
+// generate inspect: what a model file is and what it costs in memory, and a picture of what one
+// token's pass through it does.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,11 +18,72 @@ namespace {
 
 struct Inspect {
   ModelChoice model;
+  std::string graph;  // file to draw to; empty for none
   bool json = false;
 };
 
+/// Records the pass of one token through an empty cache.
+void record_pass(const Model& model, const gen_tracer* tracer) {
+  auto options = make<Options>(gen_options_new);
+  gen_error error;
+  check(gen_options_set_tracer(options.get(), tracer, &error), error);
+  const Generator generator = make<Generator>(gen_create, model.get(), options.get());
+  const Session session = make<Session>(gen_session_new, generator.get());
+  const int32_t bos = gen_model_config_bos(gen_model_get_config(model.get()));
+  const int32_t token = bos >= 0 ? bos : 0;
+  check(gen_session_append_tokens(session.get(), &token, 1, &error), error);
+  const Sampling sampling = make<Sampling>(gen_sampling_new);
+  check(gen_sampling_set_max_new_tokens(sampling.get(), 1, &error), error);
+  gen_result* raw = nullptr;
+  const gen_status status =
+      gen_session_generate(session.get(), "", 0, sampling.get(), &raw, &error);
+  const Result result(raw);
+  check(status, error);
+}
+
+/// Runs Graphviz; false if it is not installed.
+bool run_dot(const std::string& type, const std::string& from, const std::string& to) {
+  const std::string format = "-T" + type;
+  const pid_t child = fork();
+  if (child < 0) throw Failure("cannot start dot");
+  if (child == 0) {
+    execlp("dot", "dot", format.c_str(), "-o", to.c_str(), from.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) throw Failure("cannot wait for dot");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) return false;
+  if (status != 0) throw Failure("dot could not draw " + to);
+  return true;
+}
+
+void draw(const Model& model, const std::string& path) {
+  const Tracer tracer = make<Tracer>(gen_tracer_new);
+  record_pass(model, tracer.get());
+  gen_error error;
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".json") {
+    check(gen_tracer_write_json(tracer.get(), path.c_str(), &error), error);
+    return;
+  }
+  const bool is_dot = extension == ".dot" || extension == ".gv" || extension.size() < 2;
+  const std::string dot = is_dot ? path : path + ".dot";
+  check(gen_tracer_write_dot(tracer.get(), dot.c_str(), &error), error);
+  if (is_dot) return;
+  if (run_dot(extension.substr(1), dot, path)) {
+    std::filesystem::remove(dot);
+    return;
+  }
+  std::cerr << "Graphviz is not installed: wrote " << dot << ", which dot -T" << extension.substr(1)
+            << " draws\n";
+}
+
 void inspect(const Inspect& options) {
   const Model model = load_model(options.model);
+  if (!options.graph.empty()) {
+    draw(model, options.graph);
+    return;
+  }
   auto json = nlohmann::ordered_json::parse(
       text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
         return gen_model_describe(model.get(), buf, capacity, n, error);
@@ -58,6 +125,10 @@ void add_inspect(CLI::App& app) {
   auto options = std::make_shared<Inspect>();
   CLI::App* command = app.add_subcommand("inspect", "show what a model file holds");
   add_model_options(*command, options->model);
+  command->add_option(
+      "--graph", options->graph,
+      "draw what a token's pass does: .svg, .png and the like need Graphviz, .dot and "
+      ".json do not");
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options] { inspect(*options); });
 }

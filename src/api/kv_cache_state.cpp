@@ -33,8 +33,7 @@ Status save(const kv_cache& cache, F&& write) {
   }
   KvCache* engine = cache.engine();
   if (engine == nullptr) return {Code::kState, "the cache has not been written to"};
-  return write(StateKind::kModelCache,
-               [engine](StateWriter& to) { return gen::cache::save_cache(*engine, to); });
+  return write(StateKind::kModelCache, [engine](StateWriter& to) { return engine->save(to); });
 }
 
 bool holds_something(const kv_cache& cache) {
@@ -61,18 +60,18 @@ Status load_model_cache(kv_cache& cache, StateReader& reader) {
   if (cache.store != nullptr) {
     return {Code::kState, "the state is a model's, and the cache is one for kv_cache_update"};
   }
-  if (cache.owned != nullptr) return gen::cache::restore_cache(reader, *cache.owned);
+  if (cache.owned != nullptr) return cache.owned->restore(reader);
   GEN_ASSIGN(const gen::cache::SavedOutline outline, gen::cache::saved_outline(reader));
   if (outline.layers.size() != static_cast<size_t>(cache.num_layers)) {
     return gen::error(Code::kInvalidArgument, "a state of %zu layers for a cache of %d",
                       outline.layers.size(), cache.num_layers);
   }
-  if (outline.entries == 0) return {};
+  if (outline.positions == 0) return {};
   gen::Allocator& allocator =
       cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
   GEN_ASSIGN(auto made, gen::cache::make_cache(cache.traits.kind, outline.layers, cache.max_seq_len,
                                                allocator));
-  GEN_TRY(gen::cache::restore_cache(reader, *made));
+  GEN_TRY(made->restore(reader));
   cache.owned = std::move(made);
   cache.seen_owned.store(cache.owned.get(), std::memory_order_release);
   return {};

@@ -22,14 +22,6 @@ constexpr size_t kLayerNumbers = 10;
 /// As in a store for kv_cache_update.
 constexpr int32_t kMostLayers = 65536;
 
-/// What a layer's section says before the entries.
-struct SavedLayer {
-  LayerShape shape;
-  engine::KvFormat k = engine::KvFormat::kF32;
-  engine::KvFormat v = engine::KvFormat::kF32;
-  engine::KeyForm form = engine::KeyForm::kRotated;
-};
-
 /// The row of tiles of entries [16 t, 16 t + 16) as a side of its own, at `base`.
 KvSide tile_row(const KvSide& like, int32_t heads, std::byte* base) {
   const engine::KvCodec& codec = engine::kv_codec(like.format);
@@ -149,40 +141,6 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
   return layer;
 }
 
-/// A state's cache with every number and size checked; the entries lie where they were.
-struct SavedCache {
-  int32_t entries = 0;
-  std::vector<SavedLayer> layers;
-  std::vector<std::span<const std::byte>> payloads;
-};
-
-Result<SavedCache> read_cache(StateReader& from) {
-  GEN_ASSIGN(StateSection header, from.section(kCacheSection));
-  int32_t layers = 0;
-  int32_t positions = 0;
-  SavedCache saved;
-  GEN_TRY(header.numbers({&layers, &positions, &saved.entries}));
-  GEN_TRY(header.expect(0));
-  if (layers < 0 || layers > kMostLayers || saved.entries < 0 || positions != saved.entries) {
-    return error(Code::kFormat, "a cache of %d layers and %d entries for %d positions", layers,
-                 saved.entries, positions);
-  }
-  for (size_t i = 0; i < static_cast<size_t>(layers); ++i) {
-    GEN_ASSIGN(StateSection section, from.section(kLayerSection));
-    GEN_ASSIGN(const SavedLayer layer, read_layer(section, i));
-    size_t bytes = 0;
-    if (!layer_bytes(layer, saved.entries, &bytes)) {
-      return error(Code::kFormat, "layer %zu: %d entries of %d heads overflow a size", i,
-                   saved.entries, layer.shape.kv_heads);
-    }
-    GEN_TRY(section.expect(bytes));
-    GEN_ASSIGN(const auto payload, section.bytes(bytes));
-    saved.layers.push_back(layer);
-    saved.payloads.push_back(payload);
-  }
-  return saved;
-}
-
 Status other(size_t layer, const char* what, int32_t saved, int32_t own) {
   return error(Code::kInvalidArgument, "the state's layer %zu has %s %d, the cache's has %d", layer,
                what, saved, own);
@@ -212,7 +170,7 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView
 }
 
 /// As many entries as one plan may bring. Nothing is committed on failure.
-Status restore_some(const SavedCache& saved, int32_t count, KvCache& cache) {
+Status restore_some(const SavedEntries& saved, int32_t count, KvCache& cache) {
   GEN_ASSIGN(const CachePlan plan, cache.plan(count));
   for (size_t i = 0; i < saved.layers.size(); ++i) {
     GEN_ASSIGN(const KvView view, cache.view(static_cast<int32_t>(i), plan));
@@ -231,7 +189,7 @@ Status restore_some(const SavedCache& saved, int32_t count, KvCache& cache) {
 
 }  // namespace
 
-Status save_cache(KvCache& cache, StateWriter& to) {
+Status save_entries(KvCache& cache, StateWriter& to) {
   GEN_ASSIGN(const CachePlan plan, cache.plan(0));
   if (plan.start != cache.length()) {
     return error(Code::kUnsupported, "a %s cache of %d entries for %d positions cannot be saved",
@@ -256,10 +214,38 @@ Status save_cache(KvCache& cache, StateWriter& to) {
   return {};
 }
 
-Status restore_cache(StateReader& from, KvCache& cache) {
+Result<SavedEntries> read_entries(StateReader& from) {
+  if (from.next_is(kPoolSection)) {
+    return Status(Code::kInvalidArgument, "the state is of a compressed cache, and this is none");
+  }
+  GEN_ASSIGN(StateSection header, from.section(kCacheSection));
+  int32_t layers = 0;
+  int32_t positions = 0;
+  SavedEntries saved;
+  GEN_TRY(header.numbers({&layers, &positions, &saved.entries}));
+  GEN_TRY(header.expect(0));
+  if (layers < 0 || layers > kMostLayers || saved.entries < 0 || positions != saved.entries) {
+    return error(Code::kFormat, "a cache of %d layers and %d entries for %d positions", layers,
+                 saved.entries, positions);
+  }
+  for (size_t i = 0; i < static_cast<size_t>(layers); ++i) {
+    GEN_ASSIGN(StateSection section, from.section(kLayerSection));
+    GEN_ASSIGN(const SavedLayer layer, read_layer(section, i));
+    size_t bytes = 0;
+    if (!layer_bytes(layer, saved.entries, &bytes)) {
+      return error(Code::kFormat, "layer %zu: %d entries of %d heads overflow a size", i,
+                   saved.entries, layer.shape.kv_heads);
+    }
+    GEN_TRY(section.expect(bytes));
+    GEN_ASSIGN(const auto payload, section.bytes(bytes));
+    saved.layers.push_back(layer);
+    saved.payloads.push_back(payload);
+  }
+  return saved;
+}
+
+Status check_entries(const SavedEntries& saved, KvCache& cache) {
   GEN_ASSERT(cache.length() == 0);
-  GEN_ASSIGN(const SavedCache saved, read_cache(from));
-  GEN_TRY(from.finish());
   if (saved.layers.size() != cache.layers().size()) {
     return error(Code::kInvalidArgument, "the state has %zu layers, the cache %zu",
                  saved.layers.size(), cache.layers().size());
@@ -273,6 +259,10 @@ Status restore_cache(StateReader& from, KvCache& cache) {
     GEN_ASSIGN(const KvView view, cache.view(static_cast<int32_t>(i), nothing));
     GEN_TRY(check_same(saved.layers[i], cache.layers()[i], view, i));
   }
+  return {};
+}
+
+Status restore_entries(const SavedEntries& saved, KvCache& cache) {
   while (cache.length() < saved.entries) {
     const int32_t count = std::min(saved.entries - cache.length(), cache.plan_limit());
     Status status;
@@ -290,10 +280,25 @@ Status restore_cache(StateReader& from, KvCache& cache) {
   return {};
 }
 
+Status KvCache::save(StateWriter& to) { return save_entries(*this, to); }
+
+Status KvCache::restore(StateReader& from) {
+  GEN_ASSIGN(const SavedEntries saved, read_entries(from));
+  GEN_TRY(from.finish());
+  GEN_TRY(check_entries(saved, *this));
+  return restore_entries(saved, *this);
+}
+
 Result<SavedOutline> saved_outline(StateReader from) {
-  GEN_ASSIGN(const SavedCache saved, read_cache(from));
   SavedOutline outline;
-  outline.entries = saved.entries;
+  const bool pooled = from.next_is(kPoolSection);
+  if (pooled) {
+    GEN_ASSIGN(StateSection header, from.section(kPoolSection));
+    int32_t chunk = 0;
+    GEN_TRY(header.numbers({&chunk, &outline.positions}));
+  }
+  GEN_ASSIGN(const SavedEntries saved, read_entries(from));
+  if (!pooled) outline.positions = saved.entries;
   for (const SavedLayer& layer : saved.layers) outline.layers.push_back(layer.shape);
   return outline;
 }

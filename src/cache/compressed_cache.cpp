@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/cache_state.h"
 #include "cache/registry.h"
 #include "engine/kv/codec.h"
 #include "engine/rope.h"
@@ -123,6 +124,51 @@ class CompressedCache final : public KvCache {
     copy->set_chunks(chunks_);
     copy->length_ = length();
     return std::unique_ptr<KvCache>(std::move(copy));
+  }
+
+  Status save(StateWriter& to) override {
+    const auto header = [this](StateWriter& out) { return out.numbers({chunk_, length()}); };
+    GEN_TRY(to.section(kPoolSection, 2 * sizeof(int32_t), header));
+    GEN_TRY(save_entries(*entries_, to));
+    return save_entries(*kept_, to);
+  }
+
+  Status restore(StateReader& from) override {
+    if (!from.next_is(kPoolSection)) {
+      return {Code::kInvalidArgument, "the state is not of a compressed cache"};
+    }
+    GEN_ASSIGN(StateSection header, from.section(kPoolSection));
+    int32_t chunk = 0;
+    int32_t length = 0;
+    GEN_TRY(header.numbers({&chunk, &length}));
+    GEN_TRY(header.expect(0));
+    GEN_ASSIGN(const SavedEntries entries, read_entries(from));
+    GEN_ASSIGN(const SavedEntries kept, read_entries(from));
+    GEN_TRY(from.finish());
+    if (chunk != chunk_) {
+      return error(Code::kInvalidArgument, "the state has chunks of %d, the cache of %d", chunk,
+                   chunk_);
+    }
+    if (length < 0 || entries.entries != length / chunk_ + length % chunk_ ||
+        (kept.entries != 0 && (kept.entries != chunk_ || length < chunk_))) {
+      return error(Code::kFormat, "%d entries and %d rows for %d positions in chunks of %d",
+                   entries.entries, kept.entries, length, chunk_);
+    }
+    if (length > capacity_) {
+      return error(Code::kCacheFull, "a state of %d positions for a cache of at most %d", length,
+                   capacity_);
+    }
+    GEN_TRY(check_entries(entries, *entries_));
+    GEN_TRY(kept_->truncate(0));
+    GEN_TRY(check_entries(kept, *kept_));
+    GEN_TRY(restore_entries(entries, *entries_));
+    if (const Status status = restore_entries(kept, *kept_); !status.ok()) {
+      GEN_TRY(entries_->truncate(0));
+      return status;
+    }
+    set_chunks(length / chunk_);
+    length_ = length;
+    return {};
   }
 
  private:

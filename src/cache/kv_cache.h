@@ -19,6 +19,9 @@
 
 namespace gen::cache {
 
+class StateReader;
+class StateWriter;
+
 /// What a cache must know of a layer; it never sees a model.
 struct LayerShape {
   int32_t kv_heads = 0;
@@ -91,6 +94,12 @@ class KvCache {
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
     return error(Code::kUnsupported, "a contiguous cache shares no blocks");
   }
+
+  /// Writes what the cache holds, cache_state.h. A cache that keeps an entry for each position and
+  /// nothing else has these; any other brings its own.
+  virtual Status save(StateWriter& to);
+  /// Reads the rest of a state into an empty cache, which is empty again on failure.
+  virtual Status restore(StateReader& from);
 };
 
 }  // namespace gen::cache

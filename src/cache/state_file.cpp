@@ -153,6 +153,10 @@ Result<StateReader> StateReader::open(std::span<const std::byte> state) {
   return StateReader(static_cast<StateKind>(kind), state.subspan(kHeaderBytes, end - kHeaderBytes));
 }
 
+bool StateReader::next_is(const char* name) const noexcept {
+  return sections_.size() >= kSectionHeaderBytes && std::memcmp(sections_.data(), name, 4) == 0;
+}
+
 Result<StateSection> StateReader::section(const char* name) {
   if (sections_.size() < kSectionHeaderBytes) {
     return error(Code::kFormat, "section %s is missing", name);

@@ -107,6 +107,8 @@ class StateReader {
   static Result<StateReader> open(std::span<const std::byte> state);
 
   [[nodiscard]] StateKind kind() const noexcept { return kind_; }
+  /// Whether there is a next section, and it has that name.
+  [[nodiscard]] bool next_is(const char* name) const noexcept;
   /// The next section; kFormat unless it has that name.
   Result<StateSection> section(const char* name);
   /// kFormat if there are more sections.

@@ -98,7 +98,7 @@ Status Sequence::save(cache::StateWriter& to) const {
     return out.write(std::as_bytes(std::span(tokens_)));
   };
   GEN_TRY(to.section(kTokenSection, (2 + tokens_.size()) * sizeof(int32_t), tokens));
-  return evaluated_ > 0 ? cache::save_cache(*cache_, to) : Status();
+  return evaluated_ > 0 ? cache_->save(to) : Status();
 }
 
 Result<std::vector<int32_t>> Sequence::read_tokens(cache::StateReader& from,
@@ -132,12 +132,12 @@ Status Sequence::restore(cache::StateReader& from) {
   GEN_ASSIGN(std::vector<int32_t> tokens, read_tokens(from, &evaluated));
   if (evaluated > 0) {
     GEN_ASSIGN(const cache::SavedOutline outline, cache::saved_outline(from));
-    if (outline.entries != evaluated) {
-      return error(Code::kFormat, "a cache of %d entries for %d tokens", outline.entries,
+    if (outline.positions != evaluated) {
+      return error(Code::kFormat, "a cache of %d positions for %d tokens", outline.positions,
                    evaluated);
     }
     if (stale_) GEN_TRY(rebuild());
-    GEN_TRY(cache::restore_cache(from, *cache_));
+    GEN_TRY(cache_->restore(from));
     trace_id_ = generator_->new_trace_id();
   } else {
     GEN_TRY(from.finish());

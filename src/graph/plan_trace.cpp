@@ -51,7 +51,7 @@ void PlanTrace::add(const TraceEvent& event) {
   const bool appends = std::string_view(event.op) == "rope_append";
   TracedOp op;
   op.name = event.op;
-  op.layer = event.layer;
+  if (!event.caches.empty()) op.layer = event.layer;  // others number something else, as taps do
   op.weight = event.detail;
   for (const TraceValue& value : event.inputs) op.inputs.push_back(tensor(value));
   if (!appends) {

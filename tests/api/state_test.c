@@ -17,12 +17,16 @@ static const char* at(const char* name) {
   return path;
 }
 
-/* Options as "kv_dtype paged_kv". */
+/* A kv_dtype, or "pooled" for chunks of 8, and a paged_kv. */
 static gen_generator* make_generator(const char* kind, const char* paged) {
   gen_options* options = NULL;
   gen_generator* generator = NULL;
   assert_ok(gen_options_new(&options, &error), error);
-  assert_ok(gen_options_set(options, "kv_dtype", kind, &error), error);
+  if (strcmp(kind, "pooled") == 0) {
+    assert_ok(gen_options_set(options, "compressed_kv", "8", &error), error);
+  } else {
+    assert_ok(gen_options_set(options, "kv_dtype", kind, &error), error);
+  }
   assert_ok(gen_options_set(options, "paged_kv", paged, &error), error);
   assert_ok(gen_create(model, options, &generator, &error), error);
   gen_options_free(options);
@@ -72,9 +76,9 @@ static int go_on(const char* kind, const char* paged, const char* path) {
 
 static void another_process_goes_on(void** state) {
   (void)state;
-  static const char* const cases[][3] = {{"fp32", "0", "0"},  {"fp16", "0", "16"},
-                                         {"fp8", "0", "0"},   {"q4", "0", "0"},
-                                         {"q3", "16,5", "0"}, {"fp32", "16", "16,32"}};
+  static const char* const cases[][3] = {
+      {"fp32", "0", "0"},  {"fp16", "0", "16"},     {"fp8", "0", "0"},     {"q4", "0", "0"},
+      {"q3", "16,5", "0"}, {"fp32", "16", "16,32"}, {"q4/fp8", "0", "16"}, {"pooled", "0", "0"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     const char* const* c = cases[i];
     gen_session* session = open_session(c[0], c[1]);

@@ -161,12 +161,83 @@ static void records_are_written_to_files(void** state) {
   gen_tracer_free(tracer);
 }
 
+static size_t count_of(const gen_tracer* tracer, const char* part) {
+  size_t found = 0;
+  for (size_t i = 0; i < gen_tracer_op_count(tracer); ++i) {
+    char text[1024];
+    size_t n = 0;
+    assert_ok(gen_tracer_op(tracer, i, text, sizeof text, &n, &error), error);
+    if (strstr(text, part) != NULL) ++found;
+  }
+  return found;
+}
+
+/* Eight tokens after a prompt; free() the text. */
+static char* generate(const gen_model* model, const gen_options* options) {
+  gen_generator* generator = NULL;
+  gen_sampling* sampling = greedy(8);
+  gen_result* result = NULL;
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  assert_ok(gen_generate(generator, "The fox", 7, sampling, &result, &error), error);
+  char* text = strdup(gen_result_text(result, NULL));
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  gen_free(generator);
+  return text;
+}
+
+static void generations_are_traced(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  const int32_t layers = gen_model_config_num_layers(gen_model_get_config(model));
+  gen_options* options = NULL;
+  gen_tracer* tracer = NULL;
+  assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(gen_tracer_new(&tracer, &error), error);
+  assert_fails(gen_options_set_tracer(NULL, tracer, &error), bad, "options", error);
+  char* plain = generate(model, options);
+  assert_ok(gen_options_set_tracer(options, tracer, &error), error);
+  char* traced = generate(model, options);
+  assert_string_equal(plain, traced);
+  /* The prompt's pass, and one for each token but the last. */
+  const size_t passes = count_of(tracer, "\"name\":\"embed\"");
+  assert_int_equal(passes, 8);
+  assert_int_equal(count_of(tracer, "\"name\":\"logits\""), 8);
+  static const char* const each_layer[] = {"rope_append",    "attention",   "KVCacheAppendK",
+                                           "KVCacheAppendV", "KVCacheGetK", "KVCacheGetV"};
+  for (size_t i = 0; i < sizeof each_layer / sizeof *each_layer; ++i) {
+    char part[64];
+    snprintf(part, sizeof part, "\"name\":\"%s\"", each_layer[i]);
+    assert_int_equal(count_of(tracer, part), passes * (size_t)layers);
+  }
+  assert_int_equal(count_of(tracer, "\"layer\":0"), 6 * passes);
+  assert_true(count_of(tracer, "\"weight\":\"blk.0.attn_output.weight\"") == passes);
+  /* A tracer may go before its generators, and be taken away again. */
+  const size_t count = gen_tracer_op_count(tracer);
+  gen_generator* generator = NULL;
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  assert_ok(gen_options_set_tracer(options, NULL, &error), error);
+  free(traced);
+  traced = generate(model, options);
+  assert_int_equal(gen_tracer_op_count(tracer), count);
+  gen_tracer_free(tracer);
+  gen_result* result = NULL;
+  gen_sampling* sampling = greedy(3);
+  assert_ok(gen_generate(generator, "The fox", 7, sampling, &result, &error), error);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  gen_free(generator);
+  free(plain);
+  free(traced);
+  gen_options_free(options);
+  gen_model_free(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(operations_are_recorded),
-      cmocka_unit_test(arguments_are_checked),
-      cmocka_unit_test(a_models_cache_is_refused),
-      cmocka_unit_test(records_are_written_to_files),
+      cmocka_unit_test(operations_are_recorded),   cmocka_unit_test(arguments_are_checked),
+      cmocka_unit_test(a_models_cache_is_refused), cmocka_unit_test(records_are_written_to_files),
+      cmocka_unit_test(generations_are_traced),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

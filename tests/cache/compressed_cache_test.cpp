@@ -9,9 +9,12 @@
 #include <cmath>
 #include <complex>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <vector>
 
+#include "base/checksum.h"
+#include "cache/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/registry.h"
 #include "engine/kv/codec.h"
@@ -58,6 +61,13 @@ Row made_up(size_t layer, bool key, int32_t head, uint32_t seed) {
   return row;
 }
 
+std::vector<std::byte> state_of(KvCache& cache) {
+  const auto contents = [&cache](StateWriter& to) { return cache.save(to); };
+  std::vector<std::byte> state(state_size(contents).value());
+  EXPECT_TRUE(save_state(StateKind::kModelCache, contents, state).ok());
+  return state;
+}
+
 class Compressed {
  public:
   Compressed(engine::RopeKind kind, int32_t chunk, int32_t capacity)
@@ -92,6 +102,18 @@ class Compressed {
                      seeds.begin() + static_cast<ptrdiff_t>(at) + n);
       at += static_cast<size_t>(n);
     }
+  }
+
+  std::vector<std::byte> save() const { return state_of(*cache_); }
+  /// A cache of its own with what this one saves, or why there is none.
+  Result<std::unique_ptr<KvCache>> restored(std::span<const std::byte> state, int32_t chunk) {
+    GEN_ASSIGN(auto made,
+               make_compressed_cache(shapes(kind_, table_), cache_->capacity(), chunk, allocator_));
+    GEN_ASSIGN(StateReader reader, StateReader::open(state));
+    const Status status = made->restore(reader);
+    if (status.ok()) return made;
+    EXPECT_EQ(made->length(), 0);
+    return status;
   }
 
   void truncate(int32_t n) {
@@ -227,7 +249,13 @@ TEST(CompressedCache, RandomStepsAgreeWithAModel) {
   uint32_t next = 1;
   for (int step = 0; step < steps; ++step) {
     const auto length = static_cast<uint32_t>(it.tokens().size());
-    switch (random() % 4) {
+    switch (random() % 5) {
+      case 4: {
+        const std::vector<std::byte> state = it.save();
+        it.adopt(std::move(it.restored(state, 7)).value());
+        ASSERT_EQ(it.save(), state);
+        break;
+      }
       case 0:
         it.truncate(static_cast<int32_t>(random() % (length + 10)));
         break;
@@ -246,6 +274,31 @@ TEST(CompressedCache, RandomStepsAgreeWithAModel) {
     if (step % 64 == 0) it.expect_content();
     if (testing::Test::HasFatalFailure()) FAIL() << "step " << step;
   }
+}
+
+TEST(CompressedCache, AStateThatDoesNotFitIsRefused) {
+  Compressed it(engine::RopeKind::kHalves, 8, 64);
+  it.append(seeds(1, 29));
+  const std::vector<std::byte> state = it.save();
+  EXPECT_EQ(it.restored(state, 7).status().code(), Code::kInvalidArgument);
+  // Neither goes into a cache that keeps all positions, nor the other way round.
+  auto plain = make_cache("fp32", it.cache().layers(), 64, system_allocator()).value();
+  auto reader = StateReader::open(state);
+  EXPECT_EQ(plain->restore(*reader).code(), Code::kInvalidArgument);
+  EXPECT_EQ(it.restored(state_of(*plain), 8).status().code(), Code::kInvalidArgument);
+  // The chunk and the length, behind the frame of 24 bytes and 16 of the section's own.
+  for (const auto& [at, value] : {std::pair{40, 4}, std::pair{44, 30}, std::pair{44, -1},
+                                  std::pair{44, 5}, std::pair{44, INT32_MAX}}) {
+    std::vector<std::byte> bytes = state;
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+    const uint64_t sum = checksum(std::span(bytes).first(bytes.size() - 8));
+    std::memcpy(bytes.data() + bytes.size() - 8, &sum, sizeof(sum));
+    EXPECT_FALSE(it.restored(bytes, 8).ok()) << at << " " << value;
+  }
+  it.adopt(std::move(it.restored(state, 8)).value());
+  it.expect_content();
+  it.truncate(18);  // into the chunk closed last, whose rows came along
+  it.expect_content();
 }
 
 TEST(CompressedCache, MemoryAndFailures) {

@@ -203,6 +203,15 @@ TEST(CompressedStore, RandomOperationsAgreeWithLists) {
         const size_t n = random() % (model.length() + 3);
         ASSERT_TRUE(store->truncate(static_cast<int32_t>(n)).ok());
         model.truncate(n);
+      } else if (pick == 14) {
+        const auto contents = [&store](StateWriter& to) { return store->save(to); };
+        std::vector<std::byte> state(state_size(contents).value());
+        ASSERT_TRUE(save_state(StateKind::kTensors, contents, state).ok());
+        std::unique_ptr<TensorProvider> other = make(1, static_cast<int32_t>(chunk), allocator);
+        auto reader = StateReader::open(state);
+        ASSERT_TRUE(reader.ok());
+        ASSERT_TRUE(other->restore(*reader).ok());
+        store = std::move(other);
       } else if (pick == 13) {
         auto copy = store->clone();
         ASSERT_TRUE(copy.ok());

@@ -96,7 +96,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
   }
 
   static std::vector<std::byte> save(KvCache& cache) {
-    const auto contents = [&cache](StateWriter& to) { return save_cache(cache, to); };
+    const auto contents = [&cache](StateWriter& to) { return cache.save(to); };
     const auto size = state_size(contents);
     EXPECT_TRUE(size.ok()) << size.status().message();
     std::vector<std::byte> state(size.value());
@@ -105,7 +105,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
   }
   static Status restore(KvCache& cache, std::span<const std::byte> state) {
     GEN_ASSIGN(StateReader reader, StateReader::open(state));
-    return restore_cache(reader, cache);
+    return cache.restore(reader);
   }
 
   /// The first n entries of every layer are those that were written, as the format keeps them alone

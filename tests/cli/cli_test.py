@@ -50,6 +50,63 @@ class Forms(unittest.TestCase):
                 self.assertTrue(math.isclose(sum(values), 1, abs_tol=1e-6))
         self.assertEqual(len(answer("logits", "-m", DRAFT, "--tokens", "1", "--top", "3", "--json")["top"][0]), 3)
 
+    def test_sessions_go_on_in_another_process(self):
+        whole = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "24", "--temp", "0", "--json")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "session")
+            first = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "10", "--temp", "0", "--json",
+                           "--save-session", path)
+            second = answer("run", "-m", DRAFT, "-n", "14", "--temp", "0", "--json", "--load-session", path)
+            self.assertEqual(first["tokens"] + second["tokens"], whole["tokens"])
+            self.assertLessEqual(second["usage"]["prompt"], 1)
+            done = generate("run", "-m", DRAFT, "-n", "4", "--kv", "q4", "--load-session", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"key format", done.stderr)
+            self.assertEqual(os.listdir(folder), ["session"])
+
+    def test_perplexity_compares_caches(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"Once upon a time, a fox lived in a small house. " * 20)
+            file.flush()
+            same = answer("perplexity", "-m", DRAFT, "-f", file.name, "--against", "fp32", "--json")
+            self.assertEqual((same["kl_divergence"], same["top1_agreement"]), (0, 1))
+            other = answer("perplexity", "-m", DRAFT, "-f", file.name, "--kv", "q3", "--against", "fp32", "--json")
+            self.assertTrue(0 < other["kl_divergence"] < 1)
+            self.assertTrue(0.5 < other["top1_agreement"] <= 1)
+            plain = answer("perplexity", "-m", DRAFT, "-f", file.name, "--json")
+            self.assertEqual(plain["perplexity"], same["perplexity"])
+            self.assertNotIn("kl_divergence", plain)
+
+    def test_inspect_draws_a_pass(self):
+        layers = answer("inspect", "-m", DRAFT, "--json")["num_layers"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pass.json")
+            self.assertEqual(generate("inspect", "-m", DRAFT, "--graph", path).returncode, 0)
+            with open(path) as file:
+                record = json.load(file)
+            names = [op["name"] for op in record["ops"]]
+            for name in ("rope_append", "KVCacheAppendK", "KVCacheGetV", "attention"):
+                self.assertEqual(names.count(name), layers)
+            shapes = {tensor["id"] for tensor in record["tensors"]}
+            self.assertTrue(all(set(op["inputs"] + op["outputs"]) <= shapes for op in record["ops"]))
+            path = os.path.join(folder, "pass.svg")
+            # A Graphviz that is sure to be there.
+            with open(os.path.join(folder, "dot"), "w") as file:
+                file.write('#!/bin/sh\n[ "$1 $2" = "-Tsvg -o" ] && { echo "<svg>"; /bin/cat "$4"; } >"$3"\n')
+            os.chmod(os.path.join(folder, "dot"), 0o755)
+            done = generate("inspect", "-m", DRAFT, "--graph", path, environment={"PATH": folder})
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            with open(path) as file:
+                self.assertTrue(file.read().startswith("<svg>\ndigraph trace {"))
+            self.assertFalse(os.path.exists(path + ".dot"))
+            os.remove(os.path.join(folder, "dot"))
+            # Without Graphviz in the path.
+            done = generate("inspect", "-m", DRAFT, "--graph", path, environment={"PATH": folder})
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(b"Graphviz is not installed", done.stderr)
+            with open(path + ".dot") as file:
+                self.assertTrue(file.read().startswith("digraph trace {"))
+
     def test_run_gives_text_tokens_and_figures(self):
         done = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json")
         self.assertEqual(set(done), {"text", "tokens", "finish_reason", "usage", "timings"})

@@ -12,6 +12,7 @@
 
 #include "base/checksum.h"
 #include "cache/cache_state.h"
+#include "cache/compressed_cache.h"
 #include "cache/compressed_store.h"
 #include "cache/paged_cache.h"
 #include "cache/paged_store.h"
@@ -58,7 +59,7 @@ void try_tensors(TensorProvider& store, std::span<const std::byte> state) {
 void try_cache(KvCache& cache, std::span<const std::byte> state) {
   auto reader = StateReader::open(state);
   if (!reader.ok()) return;
-  const gen::Status status = restore_cache(*reader, cache);
+  const gen::Status status = cache.restore(*reader);
   if (!status.ok()) {
     require(status.message()[0] != '\0' && cache.length() == 0);
     return;
@@ -95,6 +96,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try_tensors(*PagedStore::create(*pool, kLayers).value(), state);
 
   const std::vector<LayerShape> shapes(kLayers, {2, 16, 8, 0, gen::engine::RopeKind::kHalves, 16});
+  const std::vector<LayerShape> unturned(kLayers, {2, 16, 8, 0, gen::engine::RopeKind::kNone, 0});
+  try_cache(*make_compressed_cache(unturned, kMost, 4, memory).value(), state);
   for (const char* kind : {"fp32", "q4", "q3"}) {
     try_cache(*make_cache(kind, shapes, kMost, memory).value(), state);
     auto blocks = CachePool::create(kind, shapes, 5, 1, memory);

@@ -39,13 +39,23 @@ def grouped(scale, code_bytes):
     return size
 
 
-def model_cache(r, entries, formats, form, row):
+def entries_of(r, entries, formats, form, row, rope=(2, 16)):
     tiles = (entries + 15) // 16
     out = [section(b"CACH", numbers(2, entries, entries))]
     for _ in range(2):
-        head = numbers(2, 16, 8, 0, 2, 16, formats[0], formats[1], form, 0)
+        head = numbers(2, 16, 8, 0, *rope, formats[0], formats[1], form, 0)
         out.append(section(b"LAYR", head + bytes(r.randrange(64) for _ in range(tiles * row))))
-    return frame(2, out)
+    return out
+
+
+def model_cache(*arguments):
+    return frame(2, entries_of(*arguments))
+
+
+def pooled(r, length, kept, row):
+    head = [section(b"POOL", numbers(4, length))]
+    return frame(2, head + entries_of(r, length // 4 + length % 4, (0, 0), 0, row, (0, 0)) +
+                 entries_of(r, kept, (0, 0), 0, row, (0, 0)))
 
 
 def main():
@@ -63,6 +73,8 @@ def main():
         # Tiles of sixteen: keys of two heads of 16 elements, values of two of 8.
         "model-fp32": model_cache(r, 19, (0, 0), 0, 16 * 2 * (16 + 8) * 4),
         "model-q4": model_cache(r, 19, (3, 3), 2, 16 * 2 * ((2 + 8) + (2 + 16))),
+        "pooled": pooled(r, 11, 4, 16 * 2 * (16 + 8) * 4),
+        "pooled-cut": pooled(r, 9, 0, 16 * 2 * (16 + 8) * 4),
         "model-q3": model_cache(r, 16, (4, 4), 2, 16 * (2 * (6 + 3) + 16 + 16)),
     }
     for name, seed in seeds.items():

@@ -12,6 +12,7 @@
 
 #include "base/checksum.h"
 #include "base/mapped_file.h"
+#include "cache/compressed_cache.h"
 #include "cache/paged_cache.h"
 #include "generate/fake_world.h"
 #include "support/failing_files.h"
@@ -150,6 +151,24 @@ TEST_F(SessionState, GoesOnWithTheSameBits) {
       EXPECT_EQ(say(*second, {1, 2, 3}, 9), say(*first, {1, 2, 3}, 9));
     }
   }
+}
+
+TEST_F(SessionState, ChunksThatArePooledGoOnToo) {
+  GeneratorOptions options;
+  options.cache_factory = [](std::span<const cache::LayerShape> shapes, int32_t capacity) {
+    return cache::make_compressed_cache(shapes, capacity, 8, system_allocator());
+  };
+  const std::shared_ptr<const model::Model> model(std::shared_ptr<void>(), &tiny_.model());
+  const auto made = Generator::create(model, nullptr, options).value();
+  const auto first = made->new_session().value();
+  say(*first, kPrompt, 15);
+  const auto second = made->new_session().value();
+  ASSERT_TRUE(second->load(save(*first)).ok());
+  EXPECT_EQ(save(*second), save(*first));
+  EXPECT_EQ(say(*second, {}, 12), say(*first, {}, 12));
+  const auto plain = generator(tiny_, "fp32")->new_session().value();
+  EXPECT_EQ(plain->load(save(*first)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(plain->length(), 0);
 }
 
 TEST_F(SessionState, EmptyAndPendingSessions) {
