@@ -16,6 +16,7 @@ namespace {
 using gen::Code;
 using gen::Status;
 using gen::api::not_null;
+using gen::api::one_sequence;
 using gen::api::own;
 using gen::api::with_cache;
 using gen::cache::KvCache;
@@ -27,6 +28,7 @@ using gen::cache::StateWriter;
 /// Calls `write` with the kind and the contents of a cache's state.
 template <typename F>
 Status save(const kv_cache& cache, F&& write) {
+  GEN_TRY(one_sequence(cache));
   if (cache.store != nullptr) {
     const auto& store = *cache.store;
     return write(StateKind::kTensors, [&store](StateWriter& to) { return store.save(to); });
@@ -79,6 +81,7 @@ Status load_model_cache(kv_cache& cache, StateReader& reader) {
 
 Status load(kv_cache& cache, std::span<const std::byte> state) {
   GEN_TRY(own(cache));
+  GEN_TRY(one_sequence(cache));
   if (holds_something(cache)) {
     return {Code::kState, "the cache holds positions; a state goes into an empty one"};
   }

@@ -87,7 +87,7 @@ Status save_layer(const SavedLayer& layer, const KvView& view, int32_t entries, 
   GEN_TRY(
       to.numbers({shape.kv_heads, shape.k_dim, shape.v_dim, shape.window,
                   static_cast<int32_t>(shape.rope), shape.rope_dims, static_cast<int32_t>(layer.k),
-                  static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), 0}));
+                  static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), shape.chunk}));
   GEN_TRY(save_side(view.k, shape.kv_heads, entries, to));
   return save_side(view.v, shape.kv_heads, entries, to);
 }
@@ -122,7 +122,7 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
       {"key format", 0, engine::kKvFormats - 1},
       {"value format", 0, engine::kKvFormats - 1},
       {"key form", 0, static_cast<int32_t>(engine::KeyForm::kHadamard)},
-      {"reserved number", 0, 0},
+      {"chunk", 0, kAny},
   };
   int32_t numbers[kLayerNumbers];
   for (size_t i = 0; i < kLayerNumbers; ++i) {
@@ -135,6 +135,7 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
   layer.shape.window = numbers[3];
   layer.shape.rope = static_cast<engine::RopeKind>(numbers[4]);
   layer.shape.rope_dims = numbers[5];
+  layer.shape.chunk = numbers[9];
   layer.k = static_cast<engine::KvFormat>(numbers[6]);
   layer.v = static_cast<engine::KvFormat>(numbers[7]);
   layer.form = static_cast<engine::KeyForm>(numbers[8]);
@@ -157,6 +158,7 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView
       {"key elements", saved.shape.k_dim, shape.k_dim},
       {"value elements", saved.shape.v_dim, shape.v_dim},
       {"window", saved.shape.window, shape.window},
+      {"chunk", saved.shape.chunk, shape.chunk},
       {"rope kind", static_cast<int32_t>(saved.shape.rope), static_cast<int32_t>(shape.rope)},
       {"rope elements", saved.shape.rope_dims, shape.rope_dims},
       {"key format", static_cast<int32_t>(saved.k), static_cast<int32_t>(view.k.format)},
@@ -202,6 +204,10 @@ Status save_entries(KvCache& cache, StateWriter& to) {
   GEN_TRY(to.section(kCacheSection, kCacheNumbers * sizeof(int32_t), header));
   for (int32_t i = 0; i < layers; ++i) {
     GEN_ASSIGN(const KvView view, cache.view(i, plan));
+    if (view.k.first_cell > 0) {
+      return error(Code::kUnsupported, "layer %d no longer holds the positions before %d", i,
+                   view.k.first_cell);
+    }
     const SavedLayer layer{cache.layers()[static_cast<size_t>(i)], view.k.format, view.v.format,
                            view.key_form};
     size_t bytes = 0;

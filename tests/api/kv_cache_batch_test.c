@@ -432,6 +432,10 @@ static void families_do_not_mix(void** test) {
   assert_fails(kv_cache_reset(many, &error), state, hint, error);
   assert_fails(kv_cache_clone(many, &copy, &error), state, hint, error);
   assert_null(copy);
+  assert_fails(kv_cache_save(many, "unused.state", &error), state, hint, error);
+  assert_fails(kv_cache_load(many, "unused.state", &error), GEN_ERROR_IO, "unused.state", error);
+  size_t size = 0;
+  assert_fails(kv_cache_save_buffer(many, NULL, 0, &size, &error), state, hint, error);
   gen_tracer* tracer = NULL;
   assert_ok(gen_tracer_new(&tracer, &error), error);
   assert_fails(kv_cache_tracing_new(many, tracer, &copy, &error), state, hint, error);
