@@ -102,7 +102,6 @@ Status CausalStore::plan_start(const SequenceBatch& batch) {
   planned_.reset();
   Pass pass;
   pass.reserve = batch.reserve;
-  pass.except.assign(batch.positions.size(), 0);
   if (batch.reserve) {
     if (batch.positions.empty() || batch.positions.size() > at(limits_.max_batch)) {
       return error(Code::kInvalidArgument, "a batch of %zu tokens, outside [1, %d]",
@@ -113,6 +112,7 @@ Status CausalStore::plan_start(const SequenceBatch& batch) {
   } else {
     GEN_ASSIGN(pass.plan, cells_->plan_batch(batch.positions, batch.sequences));
   }
+  pass.except.assign(batch.positions.size(), 0);
   planned_.emplace(std::move(pass));
   return {};
 }
@@ -139,7 +139,11 @@ Status CausalStore::check_rows(const char* what, const PutRows& rows, int32_t n,
                  "%s of %d heads of %d elements for a layer of %d heads of %d", what, rows.heads,
                  rows.dim, own->heads, own->dim);
   }
-  const size_t count = at(n) * at(rows.heads) * at(rows.dim);
+  size_t count = 0;
+  if (!checked_mul(at(rows.heads), at(rows.dim), &count) || !checked_mul(count, at(n), &count)) {
+    return error(Code::kOutOfMemory, "%d %s of %d heads of %d elements overflow", n, what,
+                 rows.heads, rows.dim);
+  }
   const size_t unfit = first_unfit(limits_.type, rows.data, count);
   if (unfit < count) {
     return error(Code::kInvalidArgument, "element %zu of the %s is not finite", unfit, what);

@@ -21,7 +21,11 @@ Status check_rows(const char* what, const PutRows& rows, int32_t n, DType type) 
     return error(Code::kInvalidArgument, "%d rows of %s of %d heads of %d elements%s", n, what,
                  rows.heads, rows.dim, rows.data == nullptr ? " at NULL" : "");
   }
-  const size_t count = at(n) * at(rows.heads) * at(rows.dim);
+  size_t count = 0;
+  if (!checked_mul(at(rows.heads), at(rows.dim), &count) || !checked_mul(count, at(n), &count)) {
+    return error(Code::kOutOfMemory, "%d rows of %s of %d heads of %d elements overflow", n, what,
+                 rows.heads, rows.dim);
+  }
   const size_t unfit = first_unfit(type, rows.data, count);
   if (unfit == count) return {};
   return error(Code::kInvalidArgument, "element %zu of the %s is not finite", unfit, what);

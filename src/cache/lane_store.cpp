@@ -62,12 +62,11 @@ class Lane final : public KvCache {
                    length(), capacity(), n);
     }
     const std::lock_guard lock(store_->mutex_);
+    Unplanned undo(this);  // also when there is no memory for a list
     for (LaneStore::Group& group : store_->groups_) {
-      const Status planned = group.cells.plan_more(slot_, length(), n);
-      if (planned.ok()) continue;
-      drop_planned();
-      return planned;
+      GEN_TRY(group.cells.plan_more(slot_, length(), n));
     }
+    undo.lane = nullptr;
     return CachePlan{length(), n};
   }
 
@@ -132,9 +131,18 @@ class Lane final : public KvCache {
  private:
   friend class LaneStore;
 
-  void drop_planned() noexcept {
-    for (LaneStore::Group& group : store_->groups_) group.cells.drop_planned(slot_);
-  }
+  /// Drops what is planned when it ends, unless told otherwise.
+  struct Unplanned {
+    explicit Unplanned(Lane* own) noexcept : lane(own) {}
+    Unplanned(const Unplanned&) = delete;
+    Unplanned& operator=(const Unplanned&) = delete;
+    ~Unplanned() {
+      if (lane == nullptr) return;
+      for (LaneStore::Group& group : lane->store_->groups_) group.cells.drop_planned(lane->slot_);
+    }
+
+    Lane* lane;
+  };
 
   std::shared_ptr<LaneStore> store_;
   int32_t sequence_ = 0;

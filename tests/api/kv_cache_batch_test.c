@@ -118,6 +118,9 @@ static void a_pass_is_written_and_read(void** test) {
   assert_fails(start(cache, kZeros, NULL, 2), bad, "positions", error);
   assert_fails(start(cache, kZeros, kPositions, 0), bad, "0 tokens", error);
   assert_fails(start(cache, kZeros, kPositions, 5), bad, "5 tokens", error);
+  assert_fails(start(cache, kZeros, kPositions, SIZE_MAX), bad, "outside [1, 4]", error);
+  assert_fails(kv_cache_start_forward(cache, kPositions, kZeros, SIZE_MAX, 1, NULL, 0, &error), bad,
+               "outside [1, 4]", error);
   assert_fails(kv_cache_start_forward(cache, kPositions, kZeros, 2, 0, NULL, 1, &error), bad,
                "multimodal", error);
   assert_ok(kv_cache_set_layer(cache, 2, &error), error);
@@ -134,6 +137,8 @@ static void a_pass_is_written_and_read(void** test) {
   assert_fails(kv_cache_put(cache, x, 0, 3, x, 2, 2, 2, &error), bad, "0 heads", error);
   assert_fails(kv_cache_put(cache, x, 2, 3, x, 2, 2, 1, &error), bad, "1 tokens in a pass of 2",
                error);
+  assert_fails(kv_cache_put(cache, x, INT32_MAX, INT32_MAX, x, 2, 2, 2, &error),
+               GEN_ERROR_OUT_OF_MEMORY, "overflow", error);
   assert_ok(kv_cache_put(cache, x, 2, 3, x, 2, 2, 2, &error), error);
   assert_fails(kv_cache_put(cache, x, 3, 2, x, 2, 2, 2, &error), bad, "layer of 2 heads of 3",
                error);

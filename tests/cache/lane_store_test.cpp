@@ -12,6 +12,7 @@
 
 #include "engine/kv/codec.h"
 #include "support/counting_allocator.h"
+#include "support/counting_new.h"
 
 namespace gen::cache {
 namespace {
@@ -148,6 +149,37 @@ TEST_F(LaneStoreTest, PlansThatFailOrAreDroppedLeaveNothing) {
   EXPECT_EQ(store_->memory().payload,
             static_cast<size_t>(store_->cells(0) - store_->free_cells(0)) * 2 * 4 * (32 + 16) +
                 size_t{16} * 4 * 16);
+}
+
+TEST_F(LaneStoreTest, EveryAllocationMayFail) {
+  make({3, 64, 16, 0, 0});
+  auto a = lane(0);
+  const auto survives = [&](auto call) {
+    for (size_t fail = 0;; ++fail) {
+      const int32_t free[] = {store_->free_cells(0), store_->free_cells(1)};
+      const int32_t length = a->length();
+      test::fail_new_at = test::news + fail;
+      bool done = true;
+      try {
+        call();
+      } catch (const std::bad_alloc&) {
+        done = false;
+      }
+      test::fail_new_at = ~size_t{0};
+      if (done) return fail;
+      EXPECT_EQ(store_->free_cells(0), free[0]);
+      EXPECT_EQ(store_->free_cells(1), free[1]);
+      EXPECT_EQ(a->length(), length);
+    }
+  };
+  EXPECT_GE(survives([&] { ASSERT_TRUE(a->plan(5).ok()); }), 4u);  // two lists in two groups
+  append(*a, 1, 5);
+  std::unique_ptr<KvCache> fork;
+  EXPECT_GE(survives([&] { fork = std::move(*a->fork()); }), 5u);
+  expect_rows(*fork, 1);
+  fork.reset();
+  EXPECT_GE(survives([&] { ASSERT_TRUE(store_->compact(9).ok()); }), 0u);
+  expect_rows(*a, 1);
 }
 
 TEST_F(LaneStoreTest, LanesGoBackAsFarAsTheirWindowsAllow) {
