@@ -19,9 +19,9 @@ namespace {
 
 // Two groups: one that sees four positions, one that sees all.
 const std::vector<LayerShape> kShapes = {
-    {2, 16, 8, 4, engine::RopeKind::kNone, 0, 0},
-    {1, 8, 8, 0, engine::RopeKind::kNone, 0, 0},
-    {2, 16, 8, 4, engine::RopeKind::kNone, 0, 0},
+    {2, 16, 8, 4, engine::RopeKind::kNone, 0},
+    {1, 8, 8, 0, engine::RopeKind::kNone, 0},
+    {2, 16, 8, 4, engine::RopeKind::kNone, 0},
 };
 
 /// What a sequence has at a position: a number of its own for each layer, head and element.
@@ -99,7 +99,6 @@ TEST_F(LaneStoreTest, WrongArgumentsAreRefused) {
   EXPECT_EQ(code("fp32", {2, 10, 4, -1, 0}), Code::kInvalidArgument);
   EXPECT_EQ(code("fp32", {2, 10, 4, 0, -1}), Code::kInvalidArgument);
   EXPECT_EQ(code("fp32", {2, INT32_MAX, 4, 0, 0}), Code::kInvalidArgument);
-  EXPECT_EQ(code("fp32", {1, INT32_MAX, 4, 0, 0}), Code::kOutOfMemory);
   for (size_t fail = 0; fail < 2; ++fail) {  // a buffer for each group
     allocator_.fail_at = allocator_.calls + fail;
     EXPECT_EQ(code("fp32", {2, 10, 4, 0, 0}), Code::kOutOfMemory);
@@ -172,10 +171,10 @@ TEST_F(LaneStoreTest, EveryAllocationMayFail) {
       EXPECT_EQ(a->length(), length);
     }
   };
-  EXPECT_GE(survives([&] { ASSERT_TRUE(a->plan(5).ok()); }), 4u);  // two lists in two groups
+  EXPECT_GE(survives([&] { ASSERT_TRUE(a->plan(5).ok()); }), 2u);  // lists of two groups
   append(*a, 1, 5);
   std::unique_ptr<KvCache> fork;
-  EXPECT_GE(survives([&] { fork = std::move(*a->fork()); }), 5u);
+  EXPECT_GE(survives([&] { fork = a->fork().value(); }), 3u);
   expect_rows(*fork, 1);
   fork.reset();
   EXPECT_GE(survives([&] { ASSERT_TRUE(store_->compact(9).ok()); }), 0u);
