@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   cli::add_logits(app);
   cli::add_perplexity(app);
   cli::add_inspect(app);
+  cli::add_estimate(app);
   cli::add_bench(app);
   cli::add_quantize(app);
   try {

@@ -77,7 +77,7 @@ std::string find_file(const std::string& given, const char* bundled_name) {
                 source.string() + " is there; give one with -m");
 }
 
-Model load_model(const ModelChoice& choice) {
+ModelOptions make_model_options(const ModelChoice& choice) {
   auto options = make<ModelOptions>(gen_model_options_new);
   gen_error error;
   if (choice.threads > 0) {
@@ -87,8 +87,14 @@ Model load_model(const ModelChoice& choice) {
   if (choice.max_seq_len > 0) {
     check(gen_model_options_set_max_seq_len(options.get(), choice.max_seq_len, &error), error);
   }
+  return options;
+}
+
+Model load_model(const ModelChoice& choice) {
+  const ModelOptions options = make_model_options(choice);
   const std::string path = find_file(choice.path, "story.gguf");
   ProgressBar bar("loading");
+  gen_error error;
   check(gen_model_options_set_progress(options.get(), on_progress, &bar, &error), error);
   return make<Model>(gen_model_load, path.c_str(), options.get());
 }
@@ -97,7 +103,7 @@ Tokenizer load_tokenizer(const ModelChoice& choice) {
   return make<Tokenizer>(gen_tokenizer_load, find_file(choice.path, "story.gguf").c_str());
 }
 
-Generator make_generator(const Model& model, const ModelChoice& choice) {
+Options make_options(const ModelChoice& choice) {
   auto options = make<Options>(gen_options_new);
   gen_error error;
   check(gen_options_set_kv_dtype(options.get(), choice.kv.c_str(), &error), error);
@@ -105,7 +111,11 @@ Generator make_generator(const Model& model, const ModelChoice& choice) {
     check(gen_options_set(options.get(), "paged_kv", choice.paged.c_str(), &error), error);
   }
   check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
-  return make<Generator>(gen_create, model.get(), options.get());
+  return options;
+}
+
+Generator make_generator(const Model& model, const ModelChoice& choice) {
+  return make<Generator>(gen_create, model.get(), make_options(choice).get());
 }
 
 Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens) {

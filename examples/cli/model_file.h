@@ -30,6 +30,9 @@ void add_kv_option(CLI::App& command, ModelChoice& choice);
 /// Failure names all three places if nothing is there.
 std::string find_file(const std::string& given, const char* bundled_name);
 
+/// What a choice says, for loading and for generators.
+ModelOptions make_model_options(const ModelChoice& choice);
+Options make_options(const ModelChoice& choice);
 /// Loads with a progress bar when standard error is a terminal.
 Model load_model(const ModelChoice& choice);
 Tokenizer load_tokenizer(const ModelChoice& choice);

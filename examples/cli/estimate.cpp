@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate estimate: will it fit?
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "model_file.h"
+
+namespace cli {
+namespace {
+
+struct Estimate {
+  ModelChoice model;
+  bool json = false;
+};
+
+void estimate(const Estimate& choice) {
+  const std::string path = find_file(choice.model.path, "story.gguf");
+  const MemoryEstimate found = make<MemoryEstimate>(gen_estimate_memory, path.c_str(),
+                                                    make_model_options(choice.model).get(),
+                                                    make_options(choice.model).get());
+  nlohmann::ordered_json figures;
+  for (const char* key : {"peak", "weights", "cache", "workspace", "mapped", "file"}) {
+    size_t bytes = 0;
+    gen_error error;
+    check(gen_memory_estimate_get(found.get(), key, &bytes, &error), error);
+    figures[key] = bytes;
+    if (!choice.json)
+      std::printf("%-10s %10.1f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
+  }
+  if (choice.json) std::cout << figures.dump() << "\n";
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& app) {
+  auto choice = std::make_shared<Estimate>();
+  CLI::App* command = app.add_subcommand(
+      "estimate", "what loading a model and filling a session would take, without loading it");
+  add_model_options(*command, choice->model);
+  add_kv_option(*command, choice->model);
+  command->add_flag("--json", choice->json, "print one JSON object, in bytes");
+  command->callback([choice] { estimate(*choice); });
+}
+
+}  // namespace cli
