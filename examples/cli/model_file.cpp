@@ -61,6 +61,9 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       .add_option("--compressed", choice.compressed,
                   "make every full chunk of so many positions one entry, their mean")
       ->check(CLI::PositiveNumber);
+  command.add_option("--tiered", choice.tiered,
+                     "FOLDER,MiB or MiB: keep the newest keys and values in so much memory and the "
+                     "rest in a file there");
 }
 
 std::string find_file(const std::string& given, const char* bundled_name) {
@@ -111,6 +114,7 @@ Options make_options(const ModelChoice& choice) {
     check(gen_options_set(options.get(), "paged_kv", choice.paged.c_str(), &error), error);
   }
   check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
+  check(gen_options_set(options.get(), "tiered_kv", choice.tiered.c_str(), &error), error);
   return options;
 }
 

@@ -19,6 +19,7 @@ struct ModelChoice {
   std::string kv = "fp32";  // --kv
   std::string paged;        // --paged, as the option paged_kv
   int32_t compressed = 0;   // --compressed
+  std::string tiered;       // --tiered; empty means that all is in memory
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);

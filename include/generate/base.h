@@ -98,6 +98,8 @@ typedef struct gen_result gen_result;
 typedef struct gen_sampling gen_sampling;
 /** Keys and values of a sequence, see kv_cache.h. One thread at a time. */
 typedef struct kv_cache kv_cache;
+/** What tiered caches are made from; see kv_cache_tiered.h. */
+typedef struct kv_cache_tier_config kv_cache_tier_config;
 
 /** Host memory through the caller. Set struct_size to sizeof(gen_allocator). */
 typedef struct gen_allocator {

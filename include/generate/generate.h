@@ -11,6 +11,7 @@
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *                  or of many sequences in one store                           kv_cache_batch.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
+ *   kv_cache_tier_config  tiered caches: memory, then files                     kv_cache_tiered.h
  *   gen_tracer     a record of what a cache was asked to do                     trace.h
  *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
  *
@@ -37,6 +38,7 @@
 #include "kv_cache_batch.h"
 #include "kv_cache_pool.h"
 #include "memory_estimate.h"
+#include "kv_cache_tiered.h"
 #include "model.h"
 #include "result.h"
 #include "sampling.h"

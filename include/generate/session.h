@@ -145,8 +145,8 @@ GEN_API gen_status gen_session_truncate(gen_session *session, int32_t n, gen_err
 GEN_API gen_status gen_session_reset(gen_session *session, gen_error *error);
 
 /**
- * Makes a session of its own that goes on from the same tokens. With gen_options_set_paged_kv the two share what they
- * have in common until one of them writes; else the cache is copied.
+ * Makes a session of its own that goes on from the same tokens. With gen_options_set_paged_kv or _tiered_kv the two
+ * share what they have in common until one of them writes; else the cache is copied.
  *
  * @param session  unchanged.
  * @param out      receives the new session; free it with gen_session_free.

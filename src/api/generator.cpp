@@ -11,6 +11,7 @@
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
 #include "graph/plan_trace.h"
+#include "cache/tiered_cache.h"
 
 namespace {
 
@@ -79,6 +80,51 @@ Status compressed_kv_from_text(gen_options& options, const char* text) {
   return set_compressed_kv(options, chunk);
 }
 
+/// "512" or "folder,512"; empty or "0" for none. A folder may hold commas.
+Status tiered_kv_from_text(gen_options& options, const char* text) {
+  const std::string_view all = text;
+  if (all.empty() || all == "0") {
+    options.tiered = nullptr;
+    return {};
+  }
+  const size_t comma = all.rfind(',');
+  auto config = std::make_shared<kv_cache_tier_config>();
+  if (comma != std::string_view::npos) config->store.cold_dir = all.substr(0, comma);
+  const size_t number = comma == std::string_view::npos ? 0 : comma + 1;
+  GEN_ASSIGN(const int64_t mib, gen::api::parse_int(std::string(all.substr(number)).c_str()));
+  GEN_TRY(gen::api::set_hot_memory(*config, mib));
+  options.tiered = std::move(config);
+  return {};
+}
+
+std::string tiered_kv_text(const gen_options& options) {
+  if (options.tiered == nullptr) return "";
+  const std::string& folder = options.tiered->store.cold_dir;
+  return (folder.empty() ? "" : folder + ",") + std::to_string(options.tiered->hot_mb);
+}
+
+/// Sessions whose caches are made as `inner` says by now, but tiered.
+Status use_tiers(const kv_cache_tier_config& config, const gen_model& handle,
+                 gen::generate::GeneratorOptions* inner) {
+  const auto shared = handle.shared_model();
+  const gen::model::Model& model = *shared;
+  const bool spare_cpu = handle.parts->pool->size() < gen::usable_cpus();
+  const auto shapes = model.layer_shapes();
+  GEN_ASSIGN(const gen::cache::TieredCacheOptions tiers,
+             gen::api::session_tiers(config, inner->kv_dtype.c_str(), shapes.size(), spare_cpu));
+  inner->max_seq_len = config.store.max_seq_len;
+  gen::Allocator& memory =
+      inner->allocator != nullptr ? *inner->allocator : gen::system_allocator();
+  // What cannot be had is said now and not by each session.
+  const int32_t context = inner->max_seq_len != 0 ? inner->max_seq_len : model.traits().max_seq_len;
+  GEN_TRY(gen::cache::make_tiered_cache(tiers, shapes, context, memory).status());
+  inner->cache_factory = [tiers, &memory](std::span<const gen::cache::LayerShape> layers,
+                                          int32_t capacity) {
+    return gen::cache::make_tiered_cache(tiers, layers, capacity, memory);
+  };
+  return {};
+}
+
 Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   if (tokens < 1 || tokens > kMaxPrefillChunk) {
     return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
@@ -108,6 +154,8 @@ const OptionRow<gen_options> kRows[] = {
     {"compressed_kv", "int", "positions of a chunk that becomes one; 0 for none", "0",
      compressed_kv_from_text,
      [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
+    {"tiered_kv", "string", "folder,MiB of memory, or MiB; empty for none", "", tiered_kv_from_text,
+     tiered_kv_text},
     {"prefill_chunk", "int", "1 to 512", "256", prefill_chunk_from_text,
      [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
 };
@@ -164,6 +212,16 @@ gen_status gen_options_set_compressed_kv(gen_options* options, int32_t chunk, ge
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     return set_compressed_kv(*options, chunk);
+  });
+}
+
+gen_status gen_options_set_tiered_kv(gen_options* options, const kv_cache_tier_config* config,
+                                     gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    options->tiered =
+        config != nullptr ? std::make_shared<const kv_cache_tier_config>(*config) : nullptr;
+    return {};
   });
 }
 
@@ -229,6 +287,12 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     }
     if (chosen.trace != nullptr) {
       inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
+    }
+    if (chosen.tiered != nullptr && (chosen.paged_mb > 0 || chosen.compressed_chunk > 0)) {
+      return {Code::kInvalidArgument, "tiered_kv does not go with paged_kv or compressed_kv"};
+    }
+    if (chosen.tiered != nullptr) {
+      GEN_TRY(use_tiers(*chosen.tiered, *model, &inner));
     }
     if (chosen.paged_mb > 0) {
       GEN_ASSIGN(auto pool, gen::cache::CachePool::create(

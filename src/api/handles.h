@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/kv_cache_handle.h"
+#include "api/tier_config.h"
 #include "base/cancel.h"
 #include "base/thread_pool.h"
 #include "cache/trace_log.h"
@@ -51,6 +52,7 @@ struct gen_options {
   int32_t paged_mb = 0;  // 0: each session has memory of its own
   int32_t paged_block_size = 16;
   int32_t compressed_chunk = 0;  // 0: nothing is pooled
+  std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
   std::shared_ptr<gen::cache::TraceLog> trace;  // null: none
 };

@@ -79,8 +79,9 @@ class KvCache {
   /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes. plan(0)
   /// is for reading.
   [[nodiscard]] virtual Result<CachePlan> plan(int32_t n) = 0;
-  /// The layer including the planned entries, valid until the next call but views of other layers.
-  /// `layer` is in [0, layers().size()). kIo and the like where something must be fetched first.
+  /// The layer including the planned entries, valid until the next call but views of other layers;
+  /// a cache that fetches layers may end it with those, too. `layer` is in [0, layers().size()).
+  /// kIo and the like where something must be fetched first; the step may then be made again.
   [[nodiscard]] virtual Result<engine::KvView> view(int32_t layer, const CachePlan& plan) = 0;
   /// Makes the planned entries real.
   virtual void commit(const CachePlan& plan) noexcept = 0;

@@ -19,7 +19,9 @@
 #include "base/checksum.h"
 #include "cache/paged_store.h"
 #include "cache/tensor_kinds.h"
+#include "cache/tiered_store.h"
 #include "support/counting_allocator.h"
+#include "support/failing_file_ops.h"
 
 namespace gen::cache {
 namespace {
@@ -52,6 +54,50 @@ std::unique_ptr<TensorProvider> make_paged(const Variant&, Allocator& allocator)
   return std::move(made).value();
 }
 
+/// Files that nobody waits for.
+test::FailingFiles& files() {
+  static test::FailingFiles made;
+  return made;
+}
+
+std::unique_ptr<TensorProvider> make_tiered(const Variant& variant, Allocator& allocator) {
+  TierOptions options;
+  options.num_layers = kLayers;
+  options.max_seq_len = kMost;
+  options.warm = variant.loss == Loss::kNone ? "fp32" : "fp16";
+  options.files = &files();
+  auto made = TieredStore::create(options, allocator);
+  EXPECT_TRUE(made.ok());
+  return std::move(made).value();
+}
+
+/// What happens to tiers shows in nothing else.
+void move_tiers(TensorProvider& store, std::mt19937& random) {
+  auto* const tiered = dynamic_cast<TieredStore*>(&store);
+  if (tiered == nullptr) return;
+  const auto layer = static_cast<int32_t>(random() % kLayers);
+  switch (random() % 8) {
+    case 0:
+    case 1:
+    case 2:
+      ASSERT_TRUE(tiered->demote(layer).ok());
+      break;
+    case 3:
+      ASSERT_TRUE(tiered->promote(layer).ok());
+      break;
+    case 4:
+      ASSERT_TRUE(tiered->manage().ok());
+      break;
+    case 5: {
+      const int32_t all[] = {layer, 0, 1, 2, -1, kLayers};
+      tiered->prefetch(all);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
 std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const TensorKind& kind : tensor_kinds()) {
@@ -65,6 +111,8 @@ std::vector<Variant> variants() {
   }
   all.push_back({"paged", Loss::kNone, false, make_paged<DType::kF32>});
   all.push_back({"paged_fp16", Loss::kHalf, false, make_paged<DType::kF16>});
+  all.push_back({"tiered", Loss::kNone, true, make_tiered});
+  all.push_back({"tiered_fp16", Loss::kHalf, true, make_tiered});
   return all;
 }
 
@@ -380,7 +428,9 @@ TEST_P(TensorConformance, RandomOperationsAgreeWithAList) {
       expect_layer(*store, model, layer);
     }
     expect_lengths(*store, model);
+    move_tiers(*store, random_);
     if (GetParam().own_memory && step % 64 == 0) {
+      if (auto* tiered = dynamic_cast<TieredStore*>(store.get())) tiered->finish_prefetch();
       ASSERT_EQ(store->memory().resident, allocator_.live_bytes);
     }
   }

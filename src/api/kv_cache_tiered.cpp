@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiered caches of kv_cache_tiered.h; their configuration is in tier_config.cpp. A handle has its
+// store from the start and for good, and the store may be used from any thread, so these calls do
+// not take the handle's in-use flag.
+#include <generate/kv_cache_tiered.h>
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "api/boundary.h"
+#include "api/kv_cache_handle.h"
+#include "api/tier_config.h"
+#include "cache/tiered_store.h"
+
+namespace {
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::cache::TieredStore;
+
+/// Null where there are no tiers.
+TieredStore* find_store(const kv_cache* cache) {
+  if (cache == nullptr) return nullptr;
+  auto* const store = cache->seen_store.load(std::memory_order_acquire);
+  return dynamic_cast<TieredStore*>(const_cast<gen::cache::TensorProvider*>(store));
+}
+
+template <typename F>
+gen_status with_store(const kv_cache* cache, gen_error* error, F&& body) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(cache, "cache"));
+    TieredStore* const store = find_store(cache);
+    if (store == nullptr) {
+      return gen::error(Code::kInvalidArgument, "a %s cache has no tiers", cache->traits.kind);
+    }
+    return body(*store);
+  });
+}
+
+using Maker = gen::Result<std::unique_ptr<TieredStore>> (*)(const gen::cache::TierOptions&,
+                                                            gen::Allocator&);
+
+gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(config, "config"));
+    GEN_TRY(not_null(out, "out"));
+    gen::Allocator& memory =
+        config->allocator != nullptr ? *config->allocator : gen::system_allocator();
+    GEN_ASSIGN(auto store, maker(config->store, memory));
+    auto made = gen::api::handle_of(std::move(store), config->store.max_seq_len);
+    made->allocator = config->allocator;
+    *out = made.release();
+    return {};
+  });
+}
+
+}  // namespace
+
+gen_status kv_cache_tiered_new(const kv_cache_tier_config* config, kv_cache** out,
+                               gen_error* error) {
+  return make(config, TieredStore::create, out, error);
+}
+
+gen_status kv_cache_tiered_open(const kv_cache_tier_config* config, kv_cache** out,
+                                gen_error* error) {
+  return make(config, TieredStore::open, out, error);
+}
+
+int32_t kv_cache_tiered_tier(const kv_cache* cache, int32_t layer) {
+  const TieredStore* store = find_store(cache);
+  return store != nullptr ? static_cast<int32_t>(store->tier(layer)) : KV_CACHE_TIER_HOT;
+}
+
+int64_t kv_cache_tiered_access_count(const kv_cache* cache, int32_t layer) {
+  const TieredStore* store = find_store(cache);
+  return store != nullptr ? store->access_count(layer) : 0;
+}
+
+int32_t kv_cache_tiered_is_lossy(const kv_cache* cache, int32_t layer) {
+  const TieredStore* store = find_store(cache);
+  return store != nullptr && store->is_lossy(layer) ? 1 : 0;
+}
+
+gen_status kv_cache_tiered_promote(const kv_cache* cache, int32_t layer, gen_error* error) {
+  return with_store(cache, error, [&](TieredStore& store) { return store.promote(layer); });
+}
+
+gen_status kv_cache_tiered_demote(const kv_cache* cache, int32_t layer, gen_error* error) {
+  return with_store(cache, error, [&](TieredStore& store) { return store.demote(layer); });
+}
+
+gen_status kv_cache_tiered_manage(const kv_cache* cache, gen_error* error) {
+  return with_store(cache, error, [](TieredStore& store) { return store.manage(); });
+}
+
+gen_status kv_cache_tiered_prefetch_async(const kv_cache* cache, const int32_t* layers, size_t n,
+                                          gen_error* error) {
+  return with_store(cache, error, [&](TieredStore& store) -> Status {
+    if (n > 0) GEN_TRY(not_null(layers, "layers"));
+    store.prefetch(std::span(layers, n));
+    return {};
+  });
+}
+
+gen_status kv_cache_tiered_get_prefetched(const kv_cache* cache, int32_t layer, float* k,
+                                          size_t k_capacity, float* v, size_t v_capacity,
+                                          int32_t shape[3], gen_error* error) {
+  gen::cache::TensorShape found;
+  const gen_status status = with_store(cache, error, [&](TieredStore& store) {
+    return store.take_prefetched(layer, k, k_capacity, v, v_capacity, &found);
+  });
+  if (shape != nullptr) {
+    shape[0] = found.batch;
+    shape[1] = found.seq;
+    shape[2] = found.dim;
+  }
+  return status;
+}
+
+gen_status kv_cache_tiered_close(const kv_cache* cache, gen_error* error) {
+  return with_store(cache, error, [](TieredStore& store) { return store.close(); });
+}
