@@ -423,9 +423,11 @@ MemoryUse EncoderStore::memory() const noexcept {
     if (std::none_of(links_.begin(), here, same)) count(*links_[i].item);
   }
   use.payload = use.resident;
-  // What is only reserved is held until the next pass.
-  for (size_t i = 0; pass_ && pass_->reserve && i < pass_->items.size(); ++i) {
-    if (pass_->items[i].item != nullptr) count(*pass_->items[i].item);
+  // What is only reserved, or was replaced by a later item of its pass, is held until the next one.
+  for (size_t i = 0; pass_ && i < pass_->items.size(); ++i) {
+    const std::shared_ptr<Item>& item = pass_->items[i].item;
+    const auto same = [&](const Link& link) { return link.item == item; };
+    if (item != nullptr && std::none_of(links_.begin(), links_.end(), same)) count(*item);
   }
   return use;
 }
