@@ -74,9 +74,11 @@ Status save_side(const KvSide& side, int32_t heads, int32_t entries, StateWriter
   const KvSide row = tile_row(side, heads, bytes.data());
   for (int32_t first = 0; first < entries; first += engine::kKvTile) {
     const int32_t count = std::min(entries - first, engine::kKvTile);
+    // What a window has let go is no longer there, and no rule shows it.
+    const int32_t gone = std::clamp(side.first_cell - first, 0, count);
     // Lanes that hold nothing are zeros, so that equal caches give equal states.
-    if (count < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
-    engine::kv_copy(side, first, row, 0, heads, count);
+    if (count - gone < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    engine::kv_copy(side, first + gone, row, gone, heads, count - gone);
     GEN_TRY(to.write(bytes));
   }
   return {};
@@ -87,7 +89,7 @@ Status save_layer(const SavedLayer& layer, const KvView& view, int32_t entries, 
   GEN_TRY(
       to.numbers({shape.kv_heads, shape.k_dim, shape.v_dim, shape.window,
                   static_cast<int32_t>(shape.rope), shape.rope_dims, static_cast<int32_t>(layer.k),
-                  static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), 0}));
+                  static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), shape.chunk}));
   GEN_TRY(save_side(view.k, shape.kv_heads, entries, to));
   return save_side(view.v, shape.kv_heads, entries, to);
 }
@@ -122,7 +124,7 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
       {"key format", 0, engine::kKvFormats - 1},
       {"value format", 0, engine::kKvFormats - 1},
       {"key form", 0, static_cast<int32_t>(engine::KeyForm::kHadamard)},
-      {"reserved number", 0, 0},
+      {"chunk", 0, kAny},
   };
   int32_t numbers[kLayerNumbers];
   for (size_t i = 0; i < kLayerNumbers; ++i) {
@@ -138,6 +140,7 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
   layer.k = static_cast<engine::KvFormat>(numbers[6]);
   layer.v = static_cast<engine::KvFormat>(numbers[7]);
   layer.form = static_cast<engine::KeyForm>(numbers[8]);
+  layer.shape.chunk = numbers[9];
   return layer;
 }
 
@@ -157,6 +160,7 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView
       {"key elements", saved.shape.k_dim, shape.k_dim},
       {"value elements", saved.shape.v_dim, shape.v_dim},
       {"window", saved.shape.window, shape.window},
+      {"chunk", saved.shape.chunk, shape.chunk},
       {"rope kind", static_cast<int32_t>(saved.shape.rope), static_cast<int32_t>(shape.rope)},
       {"rope elements", saved.shape.rope_dims, shape.rope_dims},
       {"key format", static_cast<int32_t>(saved.k), static_cast<int32_t>(view.k.format)},
