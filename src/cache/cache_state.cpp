@@ -74,9 +74,11 @@ Status save_side(const KvSide& side, int32_t heads, int32_t entries, StateWriter
   const KvSide row = tile_row(side, heads, bytes.data());
   for (int32_t first = 0; first < entries; first += engine::kKvTile) {
     const int32_t count = std::min(entries - first, engine::kKvTile);
+    // What a window has let go is no longer there, and no rule shows it.
+    const int32_t gone = std::clamp(side.first_cell - first, 0, count);
     // Lanes that hold nothing are zeros, so that equal caches give equal states.
-    if (count < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
-    engine::kv_copy(side, first, row, 0, heads, count);
+    if (count - gone < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    engine::kv_copy(side, first + gone, row, gone, heads, count - gone);
     GEN_TRY(to.write(bytes));
   }
   return {};
@@ -139,6 +141,7 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
   layer.k = static_cast<engine::KvFormat>(numbers[6]);
   layer.v = static_cast<engine::KvFormat>(numbers[7]);
   layer.form = static_cast<engine::KeyForm>(numbers[8]);
+  layer.shape.chunk = numbers[9];
   return layer;
 }
 

@@ -14,6 +14,7 @@
 #include "base/checksum.h"
 #include "cache/cache_state.h"
 #include "cache/guard_allocator.h"
+#include "cache/lane_store.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
 #include "cache/tiered_cache.h"
@@ -379,6 +380,39 @@ TEST_P(CacheConformance, AStateDoesNotTellHowBlocksLie) {
   }
 }
 
+// A lane keeps of a layer with a window only what it shows; the rest of its state is zeros.
+TEST_P(CacheConformance, StatesOfLanes) {
+  LaneLimits limits;
+  limits.max_sequences = 2;
+  limits.capacity = 64;
+  limits.max_batch = 12;
+  auto store = LaneStore::create(GetParam(), kLayers, limits, allocator_).value();
+  auto lane = store->lane(3).value();
+  for (int i = 0; i < 5; ++i) append(*lane, 9);
+  const std::vector<std::byte> state = save(*lane);
+  auto plain = make(64);
+  auto other = store->lane(8).value();
+  for (KvCache* target : {plain.get(), other.get()}) {
+    ASSERT_TRUE(restore(*target, state).ok());
+    ASSERT_EQ(target->length(), 45);
+    append(*target, 3);
+  }
+  append(*lane, 3);
+  for (int32_t layer = 0; layer < static_cast<int32_t>(kLayers.size()); ++layer) {
+    const engine::KvView want = lane->view(layer, lane->plan(0).value()).value();
+    EXPECT_EQ(want.k.first_cell > 0, kLayers[static_cast<size_t>(layer)].window > 0);
+    for (KvCache* target : {plain.get(), other.get()}) {
+      const engine::KvView got = target->view(layer, target->plan(0).value()).value();
+      const int32_t shown = std::max(want.k.first_cell, got.k.first_cell);
+      ASSERT_LE(shown, 48 - kLayers[static_cast<size_t>(layer)].window);
+      for (int32_t e = shown; e < 48; ++e) {
+        expect_row(got.k, got.kv_heads, e, keys(layer, e));
+        expect_row(got.v, got.kv_heads, e, values(layer, e));
+      }
+    }
+  }
+}
+
 TEST_P(CacheConformance, AStateThatDoesNotFitIsRefused) {
   auto cache = make(50);
   append(*cache, 20);
@@ -393,7 +427,7 @@ TEST_P(CacheConformance, AStateThatDoesNotFitIsRefused) {
   auto fewer = make(std::span(kLayers).first(2), 50, allocator_);
   expect_refused(*fewer.value(), Code::kInvalidArgument, state);
   for (const auto change : {&LayerShape::kv_heads, &LayerShape::k_dim, &LayerShape::v_dim,
-                            &LayerShape::window, &LayerShape::rope_dims}) {
+                            &LayerShape::window, &LayerShape::rope_dims, &LayerShape::chunk}) {
     std::vector<LayerShape> shapes = kLayers;
     shapes[1].*change += 1;
     auto other = make(shapes, 50, allocator_);
