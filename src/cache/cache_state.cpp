@@ -74,11 +74,9 @@ Status save_side(const KvSide& side, int32_t heads, int32_t entries, StateWriter
   const KvSide row = tile_row(side, heads, bytes.data());
   for (int32_t first = 0; first < entries; first += engine::kKvTile) {
     const int32_t count = std::min(entries - first, engine::kKvTile);
-    // What a window has let go is no longer there, and no rule shows it.
-    const int32_t gone = std::clamp(side.first_cell - first, 0, count);
     // Lanes that hold nothing are zeros, so that equal caches give equal states.
-    if (count - gone < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
-    engine::kv_copy(side, first + gone, row, gone, heads, count - gone);
+    if (count < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    engine::kv_copy(side, first, row, 0, heads, count);
     GEN_TRY(to.write(bytes));
   }
   return {};
