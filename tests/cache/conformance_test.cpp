@@ -383,6 +383,7 @@ TEST_P(CacheConformance, AStateDoesNotTellHowBlocksLie) {
 // A lane that has let entries of a window go has no state: one that grows from it, and is then cut,
 // would take what is gone for entries.
 TEST_P(CacheConformance, StatesOfLanes) {
+  if (tiered()) GTEST_SKIP() << "lanes have no tiers";
   LaneLimits limits;
   limits.max_sequences = 2;
   limits.capacity = 64;
