@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -100,11 +101,27 @@ Status to_status(gen_status status, const gen_error& error) {
   return status == GEN_OK ? Status() : gen::error(static_cast<Code>(status), "%s", error.message);
 }
 
-/// One session, filled.
-Status fill(const gen_generator& generator, const CountingReserve& memory,
+/// A dry run would write blocks to a file to no purpose: the context is filled in memory, and the
+/// tiers tell what they would hold of it.
+Status keep_in_memory(const gen_model& model, gen_options* options, size_t* tiers,
+                      int32_t* context) {
+  gen_error error;
+  gen_generator* created = nullptr;
+  GEN_TRY(to_status(gen_create(&model, options, &created, &error), error));
+  const std::unique_ptr<gen_generator, void (*)(gen_generator*)> generator(created, gen_free);
+  GEN_ASSIGN(const auto cache, created->impl->make_cache(created->impl->max_seq_len()));
+  *tiers = cache->most_resident();
+  *context = cache->capacity();
+  options->tiered = nullptr;
+  return {};
+}
+
+/// One session, filled with `context` tokens, 0 for all that it takes.
+Status fill(const gen_generator& generator, const CountingReserve& memory, int32_t context,
             gen_memory_estimate* estimate) {
   GEN_ASSIGN(const auto session, generator.impl->new_session());
-  const std::vector<int32_t> tokens(static_cast<size_t>(generator.impl->max_seq_len()) - 1, 0);
+  if (context == 0) context = generator.impl->max_seq_len();
+  const std::vector<int32_t> tokens(static_cast<size_t>(context) - 1, 0);
   gen::generate::Prompt prompt;
   prompt.tokens = tokens;
   gen::sampling::SamplingParams params;
@@ -128,12 +145,22 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
   gen_model* loaded = nullptr;
   GEN_TRY(to_status(gen_model_load(path, &dry, &loaded, &error), error));
   const std::unique_ptr<gen_model, void (*)(gen_model*)> model(loaded, gen_model_free);
-  gen_generator* created = nullptr;
-  GEN_TRY(to_status(gen_create(model.get(), options, &created, &error), error));
-  const std::unique_ptr<gen_generator, void (*)(gen_generator*)> generator(created, gen_free);
+  gen_options chosen = options != nullptr ? *options : gen_options();
   estimate->weights = memory->live();
-  GEN_TRY(fill(*generator, *memory, estimate));
+  const size_t load_peak = memory->peak();
+  size_t tiers = 0;
+  int32_t context = 0;
+  const bool tiered = chosen.tiered != nullptr;
+  if (tiered) GEN_TRY(keep_in_memory(*model, &chosen, &tiers, &context));
+  gen_generator* created = nullptr;
+  GEN_TRY(to_status(gen_create(model.get(), &chosen, &created, &error), error));
+  const std::unique_ptr<gen_generator, void (*)(gen_generator*)> generator(created, gen_free);
+  GEN_TRY(fill(*generator, *memory, context, estimate));
   estimate->peak = memory->peak();
+  if (tiered) {
+    estimate->cache = tiers;
+    estimate->peak = std::max(load_peak, estimate->weights + estimate->workspace + tiers);
+  }
   GEN_ASSIGN(estimate->mapped, model->parts->loaded->model->memory("mapped"));
   estimate->file = model->parts->file_bytes;
   return {};

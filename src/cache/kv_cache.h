@@ -89,6 +89,9 @@ class KvCache {
   /// nothing changed, where they are no longer held.
   virtual Status truncate(int32_t n) = 0;
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
+  /// The most that memory().resident becomes on the way to a full cache, where that is not what a
+  /// full one has.
+  [[nodiscard]] virtual size_t most_resident() const noexcept { return memory().resident; }
   /// A sequence of its own with the same content: where traits().can_share_blocks it shares
   /// committed blocks until one of the two writes. kUnsupported for plain caches; clone_cache()
   /// copies any.

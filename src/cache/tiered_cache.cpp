@@ -166,6 +166,16 @@ class TieredCache final : public KvCache {
     return {};
   }
 
+  [[nodiscard]] size_t most_resident() const noexcept override {
+    const auto size = static_cast<size_t>(shared_->block_size);
+    const size_t blocks = (static_cast<size_t>(capacity()) + size - 1) / size;
+    size_t most = 0;
+    for (size_t n = 1; n <= blocks; ++n) {
+      most = std::max(most, shared_->budget.resident(n, shared_->budget.cold_of(n)));
+    }
+    return most;
+  }
+
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
     use.resident = (held_ - cold_) * shared_->budget.block + stager_.bytes();

@@ -66,10 +66,10 @@ static void compare(gen_model_options* load, gen_options* o) {
 
 static void the_grid(void** state) {
   (void)state;
-  const char* const kinds[][2] = {{"kv_dtype", "fp32"},   {"kv_dtype", "fp16"},
-                                  {"kv_dtype", "q4"},     {"kv_dtype", "q3/fp8"},
-                                  {"paged_kv", "64,16"},  {"paged_kv", "64,100"},
-                                  {"compressed_kv", "8"}, {"prefill_chunk", "7"}};
+  const char* const kinds[][2] = {
+      {"kv_dtype", "fp32"},   {"kv_dtype", "fp16"},   {"kv_dtype", "q4"},
+      {"kv_dtype", "q3/fp8"}, {"paged_kv", "64,16"},  {"paged_kv", "64,100"},
+      {"compressed_kv", "8"}, {"prefill_chunk", "7"}, {"tiered_kv", "4"}};
   const char* const loads[][3] = {{"1", "1", "0"}, {"2", "1", "100"}, {"3", "0", "300"}};
   for (size_t l = 0; l < sizeof loads / sizeof loads[0]; ++l) {
     gen_model_options* load = NULL;
