@@ -9,6 +9,7 @@
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
+ *                  in buffers of a fixed shape                                 kv_cache_tensor.h
  *                  or of many sequences in one store                           kv_cache_batch.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
  *   kv_cache_tier_config  tiered caches: memory, then files                     kv_cache_tiered.h
@@ -37,6 +38,7 @@
 #include "kv_cache.h"
 #include "kv_cache_batch.h"
 #include "kv_cache_pool.h"
+#include "kv_cache_tensor.h"
 #include "memory_estimate.h"
 #include "kv_cache_tiered.h"
 #include "model.h"

@@ -27,7 +27,8 @@ enum {
   KV_CACHE_CAN_CLONE = 1 << 1,
   KV_CACHE_CAN_VIEW = 1 << 2, /**< kv_cache_view shows what kv_cache_update wrote */
   /** Results do not depend on how many tokens came at once. */
-  KV_CACHE_ONE_ROW_ONE_RESULT = 1 << 3
+  KV_CACHE_ONE_ROW_ONE_RESULT = 1 << 3,
+  KV_CACHE_HAS_FULL_BUFFER = 1 << 4 /**< kv_cache_full_buffer of kv_cache_tensor.h works */
 };
 
 /**
@@ -298,8 +299,8 @@ GEN_API int32_t kv_cache_kv_len(const kv_cache *cache, int32_t layer);
 GEN_API int32_t kv_cache_num_layers(const kv_cache *cache);
 
 /**
- * Most positions a layer can hold, INT32_MAX without a limit; 0 for NULL. A cache that a model wrote first may
- * hold fewer, its context.
+ * Most positions a layer can hold, INT32_MAX without a limit; 0 for NULL and for caches of many sequences. A cache
+ * that a model wrote first may hold fewer, its context.
  *
  * Threads: any; for a session's cache as the session.
  * Since:   0.1

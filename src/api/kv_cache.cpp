@@ -117,16 +117,7 @@ Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
     return gen::error(Code::kUnsupported, "a %s cache has no strides; kv_cache_get copies it",
                       cache.traits.kind);
   }
-  const gen::cache::TensorSpan from = cache.store->view(layer);
-  if (from.k == nullptr) return {};
-  span->type = from.type == gen::DType::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
-  span->k = from.k;
-  span->v = from.v;
-  span->batch = from.shape.batch;
-  span->seq = from.shape.seq;
-  span->k_dim = span->v_dim = from.shape.dim;
-  span->k_batch_stride = span->v_batch_stride = from.batch_stride;
-  span->k_seq_stride = span->v_seq_stride = from.seq_stride;
+  *span = gen::api::span_of(cache.store->view(layer));
   return {};
 }
 
@@ -146,6 +137,7 @@ int32_t engine_length(const kv_cache& cache) {
 
 Status clone(const kv_cache& cache, kv_cache* copy) {
   copy->traits = cache.traits;
+  copy->engine_format = cache.engine_format;
   copy->num_layers = cache.num_layers;
   copy->max_seq_len = cache.max_seq_len;
   copy->allocator = cache.allocator;
@@ -312,14 +304,9 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
 gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* span,
                          gen_error* error) {
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
-    GEN_TRY(not_null(span, "span"));
-    if (span->struct_size != sizeof(kv_cache_span)) {
-      return gen::error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
-                        span->struct_size, sizeof(kv_cache_span));
-    }
+    GEN_TRY(gen::api::check_span(span));
     GEN_TRY(one_sequence(c));
-    kv_cache_span filled = {};
-    filled.struct_size = sizeof(kv_cache_span);
+    kv_cache_span filled = gen::api::span_of({});
     GEN_TRY(fill_span(c, layer, &filled));
     *span = filled;
     return {};
@@ -402,6 +389,7 @@ uint32_t kv_cache_capabilities(const kv_cache* cache) {
   if (traits.can_clone) bits |= KV_CACHE_CAN_CLONE;
   const bool is_tensors = cache->lent == nullptr && cache->seen_owned.load() == nullptr;
   if (traits.can_view && is_tensors) bits |= KV_CACHE_CAN_VIEW;
+  if (traits.has_full_buffer && is_tensors) bits |= KV_CACHE_HAS_FULL_BUFFER;
   if (traits.one_row_one_result) bits |= KV_CACHE_ONE_ROW_ONE_RESULT;
   return bits;
 }

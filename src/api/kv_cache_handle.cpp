@@ -35,6 +35,30 @@ Result<kv_cache::Store> make_store(const kv_cache& cache) {
   return cache.make_store(cache.allocator != nullptr ? *cache.allocator : system_allocator());
 }
 
+Status check_span(const kv_cache_span* span) {
+  GEN_TRY(not_null(span, "span"));
+  if (span->struct_size != sizeof(kv_cache_span)) {
+    return error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
+                 span->struct_size, sizeof(kv_cache_span));
+  }
+  return {};
+}
+
+kv_cache_span span_of(const cache::TensorSpan& from) {
+  kv_cache_span span = {};
+  span.struct_size = sizeof(kv_cache_span);
+  if (from.k == nullptr) return span;
+  span.type = from.type == DType::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
+  span.k = from.k;
+  span.v = from.v;
+  span.batch = from.shape.batch;
+  span.seq = from.shape.seq;
+  span.k_dim = span.v_dim = from.shape.dim;
+  span.k_batch_stride = span.v_batch_stride = from.batch_stride;
+  span.k_seq_stride = span.v_seq_stride = from.seq_stride;
+  return span;
+}
+
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) {
   auto made = std::make_unique<kv_cache>();
   made->traits = store->traits();
@@ -58,7 +82,7 @@ Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::L
   std::unique_ptr<cache::KvCache> made;
   if (handle.engine() == nullptr) {
     Allocator& allocator = handle.allocator != nullptr ? *handle.allocator : system_allocator();
-    GEN_ASSIGN(made, cache::make_cache(handle.traits.kind, layers,
+    GEN_ASSIGN(made, cache::make_cache(handle.format(), layers,
                                        std::min(handle.max_seq_len, capacity), allocator));
   } else {
     const auto held = handle.engine()->layers();

@@ -19,13 +19,14 @@
 #include "cache/kv_cache.h"
 #include "cache/sequence_store.h"
 #include "cache/tensor_provider.h"
-#include <generate/base.h>
+#include <generate/kv_cache.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
 /// Caches of many sequences have `sequences` instead from the start, unless they went into a
 /// wrapper.
 struct kv_cache {
-  gen::cache::TensorTraits traits;  // of the store, made or not; of a lent cache kind and lossy
+  gen::cache::TensorTraits traits;      // of the store, made or not; of a lent cache kind and lossy
+  const char* engine_format = nullptr;  // what a model's pass makes of it; null: as traits.kind
   int32_t num_layers = 0;
   int32_t max_seq_len = 0;
   std::shared_ptr<gen::Allocator> allocator;  // null: the system's
@@ -53,6 +54,10 @@ struct kv_cache {
   [[nodiscard]] gen::cache::KvCache* engine() const {
     return lent != nullptr ? lent() : owned.get();
   }
+  /// The name of an engine cache that keeps elements as this one does.
+  [[nodiscard]] const char* format() const {
+    return engine_format != nullptr ? engine_format : traits.kind;
+  }
 };
 
 namespace gen::api {
@@ -75,6 +80,11 @@ Status one_sequence(const kv_cache& cache);
 
 /// What the first kv_cache_update makes; the handle keeps it when that has succeeded.
 Result<kv_cache::Store> make_store(const kv_cache& cache);
+
+/// kInvalidArgument for a span that cannot be filled.
+Status check_span(const kv_cache_span* span);
+/// As C sees it; all zero for a miss.
+kv_cache_span span_of(const cache::TensorSpan& from);
 
 /// A handle around a store that is there from the start.
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);

@@ -71,8 +71,8 @@ Status load_model_cache(kv_cache& cache, StateReader& reader) {
   if (outline.positions == 0) return {};
   gen::Allocator& allocator =
       cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
-  GEN_ASSIGN(auto made, gen::cache::make_cache(cache.traits.kind, outline.layers, cache.max_seq_len,
-                                               allocator));
+  GEN_ASSIGN(auto made,
+             gen::cache::make_cache(cache.format(), outline.layers, cache.max_seq_len, allocator));
   GEN_TRY(made->restore(reader));
   cache.owned = std::move(made);
   cache.seen_owned.store(cache.owned.get(), std::memory_order_release);

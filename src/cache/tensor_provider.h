@@ -40,6 +40,7 @@ struct TensorTraits {
   const char* kind = "";  // static text
   bool lossy = false;     // get() may differ from what was written
   bool can_view = false;
+  bool has_full_buffer = false;  // a layer's memory has room for max_seq_len() from its first write
   bool can_clone = true;
   bool one_row_one_result = true;  // what is read does not depend on how positions came at once
 };
@@ -69,6 +70,11 @@ class TensorProvider {
   /// or the layer takes another shape; rows keep their content until a truncate below them and a
   /// write.
   [[nodiscard]] virtual TensorSpan view(int32_t /*layer*/) const noexcept { return {}; }
+  /// Where traits().has_full_buffer, all that the layer's last write reserved, [batch, max_seq_len,
+  /// dim]; its positions from layer_seq_len() on hold anything. k and v are null for a layer that
+  /// was never written, or is out of range. Valid until the store is freed or the layer takes
+  /// another shape.
+  [[nodiscard]] virtual TensorSpan full_buffer(int32_t /*layer*/) const noexcept { return {}; }
 
   /// Positions of the whole store: moves when all layers have come to the same length. 0 without
   /// layers.

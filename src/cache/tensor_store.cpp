@@ -11,11 +11,13 @@
 namespace gen::cache {
 
 Result<std::unique_ptr<TensorStore>> TensorStore::create(DType type, int32_t num_layers,
-                                                         int32_t max_seq_len,
-                                                         Allocator& allocator) {
+                                                         int32_t max_seq_len, Allocator& allocator,
+                                                         const TensorTraits* traits) {
   GEN_ASSERT(type == DType::kF32 || type == DType::kF16);
   GEN_TRY(check(num_layers, max_seq_len));
-  return std::unique_ptr<TensorStore>(new TensorStore(type, num_layers, max_seq_len, allocator));
+  const TensorTraits& plain = type == DType::kF32 ? kFp32Traits : kFp16Traits;
+  return std::unique_ptr<TensorStore>(new TensorStore(type, traits != nullptr ? *traits : plain,
+                                                      num_layers, max_seq_len, allocator));
 }
 
 size_t TensorStore::element_bytes() const noexcept {
@@ -136,9 +138,18 @@ Status TensorStore::get(int32_t layer, float* k, float* v) const {
 }
 
 TensorSpan TensorStore::view(int32_t layer) const noexcept {
+  const int32_t length = layer_seq_len(layer);
+  if (length == 0) return {};
+  TensorSpan span = full_buffer(layer);
+  span.shape.seq = length;
+  return span;
+}
+
+TensorSpan TensorStore::full_buffer(int32_t layer) const noexcept {
+  if (layer < 0 || layer >= num_layers() || held(layer).batch == 0) return {};
   TensorSpan span;
-  span.shape = shape(layer);
-  if (span.shape.seq == 0) return span;
+  span.shape = held(layer);
+  span.shape.seq = max_seq_len();
   const Buffer& buffer = buffers_[static_cast<size_t>(layer)];
   span.k = buffer.data();
   span.v = buffer.data() + buffer.size() / 2;
@@ -167,7 +178,7 @@ MemoryUse TensorStore::memory() const noexcept {
 
 Result<std::unique_ptr<TensorProvider>> TensorStore::clone() const {
   std::unique_ptr<TensorStore> copy(
-      new TensorStore(type_, num_layers(), max_seq_len(), allocator_));
+      new TensorStore(type_, traits_, num_layers(), max_seq_len(), allocator_));
   for (int32_t layer = 0; layer < num_layers(); ++layer) {
     const TensorShape all = shape(layer);
     if (all.seq == 0) continue;  // nothing to keep, and the next write may bring a new shape

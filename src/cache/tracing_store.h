@@ -46,6 +46,9 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] TensorSpan view(int32_t layer) const noexcept override {
     return real_->view(layer);
   }
+  [[nodiscard]] TensorSpan full_buffer(int32_t layer) const noexcept override {
+    return real_->full_buffer(layer);
+  }
   [[nodiscard]] int32_t seq_len() const noexcept override { return real_->seq_len(); }
   [[nodiscard]] int32_t layer_seq_len(int32_t layer) const noexcept override {
     return real_->layer_seq_len(layer);

@@ -108,8 +108,8 @@ static void getters_tell_what_it_is(void** state) {
   assert_int_equal(kv_cache_is_lossy(half), 1);
   assert_int_equal(kv_cache_num_layers(full), 3);
   assert_int_equal(kv_cache_max_seq_len(half), 9);
-  const uint32_t all =
-      KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW | KV_CACHE_ONE_ROW_ONE_RESULT;
+  const uint32_t all = KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW |
+                       KV_CACHE_ONE_ROW_ONE_RESULT | KV_CACHE_HAS_FULL_BUFFER;
   assert_int_equal(kv_cache_capabilities(full), all);
   assert_int_equal(kv_cache_capabilities(half), all);
   kv_cache_free(full);

@@ -24,8 +24,9 @@ static void operations_are_recorded(void** state) {
   assert_int_equal(kv_cache_num_layers(cache), 2);
   assert_int_equal(kv_cache_max_seq_len(cache), 4);
   assert_int_equal(kv_cache_is_lossy(cache), 0);
-  assert_int_equal(kv_cache_capabilities(cache),
-                   KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_VIEW | KV_CACHE_ONE_ROW_ONE_RESULT);
+  assert_int_equal(kv_cache_capabilities(cache), KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_VIEW |
+                                                     KV_CACHE_ONE_ROW_ONE_RESULT |
+                                                     KV_CACHE_HAS_FULL_BUFFER);
   assert_int_equal(gen_tracer_op_count(tracer), 0);
   assert_int_equal(append(cache, 0, 2), GEN_OK);
   assert_int_equal(gen_tracer_op_count(tracer), 2);

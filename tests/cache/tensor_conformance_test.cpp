@@ -19,6 +19,7 @@
 #include "base/checksum.h"
 #include "cache/paged_store.h"
 #include "cache/tensor_kinds.h"
+#include "cache/tensor_store.h"
 #include "cache/tiered_store.h"
 #include "support/counting_allocator.h"
 #include "support/failing_file_ops.h"
@@ -50,6 +51,14 @@ std::unique_ptr<TensorProvider> make_paged(const Variant&, Allocator& allocator)
   auto pool = TensorPool::create({kLayers, 7, kRow, kType}, 1, allocator);
   EXPECT_TRUE(pool.ok());
   auto made = PagedStore::create(std::move(pool).value(), kLayers);
+  EXPECT_TRUE(made.ok());
+  return std::move(made).value();
+}
+
+template <DType kType>
+std::unique_ptr<TensorProvider> make_tensor(const Variant&, Allocator& allocator) {
+  const TensorTraits& traits = kType == DType::kF32 ? kTensorFp32Traits : kTensorFp16Traits;
+  auto made = TensorStore::create(kType, kLayers, kMost, allocator, &traits);
   EXPECT_TRUE(made.ok());
   return std::move(made).value();
 }
@@ -111,6 +120,8 @@ std::vector<Variant> variants() {
   }
   all.push_back({"paged", Loss::kNone, false, make_paged<DType::kF32>});
   all.push_back({"paged_fp16", Loss::kHalf, false, make_paged<DType::kF16>});
+  all.push_back({"tensor", Loss::kNone, true, make_tensor<DType::kF32>});
+  all.push_back({"tensor_fp16", Loss::kHalf, true, make_tensor<DType::kF16>});
   all.push_back({"tiered", Loss::kNone, true, make_tiered});
   all.push_back({"tiered_fp16", Loss::kHalf, true, make_tiered});
   return all;
@@ -334,6 +345,18 @@ class TensorConformance : public ::testing::TestWithParam<Variant> {
     }
     if (!store.traits().can_view) return;
     const TensorSpan span = store.view(index);
+    if (store.traits().has_full_buffer) {  // the same rows, and room for all others
+      const TensorSpan full = store.full_buffer(index);
+      const size_t element = full.type == DType::kF32 ? 4 : 2;
+      ASSERT_EQ(full.k, span.k);
+      ASSERT_EQ(full.v, span.v);
+      ASSERT_EQ(full.type, span.type);
+      ASSERT_EQ(full.shape.batch, model.batch);
+      ASSERT_EQ(full.shape.seq, kMost);
+      ASSERT_EQ(full.shape.dim, model.dim);
+      ASSERT_EQ(full.seq_stride, static_cast<size_t>(model.dim) * element);
+      ASSERT_EQ(full.batch_stride, kMost * full.seq_stride);
+    }
     for (size_t b = 0; b < static_cast<size_t>(model.batch); ++b) {
       for (size_t p = 0; p < static_cast<size_t>(layer.length); ++p) {
         const std::byte* row = span.k + b * span.batch_stride + p * span.seq_stride;

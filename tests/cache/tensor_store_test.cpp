@@ -200,6 +200,41 @@ TEST_P(TensorStoreTest, ViewsStrideOverTheReservedPositions) {
   EXPECT_EQ(store->view(-1).v, nullptr);
 }
 
+TEST_P(TensorStoreTest, FullBuffersKeepTheirShape) {
+  auto store = make(2, 6);
+  EXPECT_EQ(store->full_buffer(0).k, nullptr);  // never written
+  ASSERT_TRUE(append(*store, 0, 3, 1, 5).ok());
+  const size_t bytes = GetParam() == DType::kF32 ? 4 : 2;
+  const TensorSpan first = store->full_buffer(0);
+  for (int32_t step = 0; step < 6; ++step) {
+    const TensorSpan span = store->full_buffer(0);
+    EXPECT_EQ(span.k, first.k);
+    EXPECT_EQ(span.v, first.v);
+    EXPECT_EQ(span.type, GetParam());
+    EXPECT_EQ(span.shape.batch, 3);
+    EXPECT_EQ(span.shape.seq, 6);
+    EXPECT_EQ(span.shape.dim, 5);
+    EXPECT_EQ(span.seq_stride, 5 * bytes);
+    EXPECT_EQ(span.batch_stride, 6 * 5 * bytes);
+    if (step < 5) {
+      ASSERT_TRUE(append(*store, 0, 3, 1, 5).ok());
+    }
+  }
+  // All of it belongs to the caller to read: six positions of three lanes, keys before values.
+  EXPECT_GE(first.v - first.k, static_cast<ptrdiff_t>(3 * 6 * 5 * bytes));
+  EXPECT_EQ(store->full_buffer(1).k, nullptr);
+  EXPECT_EQ(store->full_buffer(-1).k, nullptr);
+  EXPECT_EQ(store->full_buffer(2).k, nullptr);
+  ASSERT_TRUE(store->reset().ok());
+  EXPECT_EQ(store->full_buffer(0).k, first.k);  // for what comes next
+  auto copy = store->clone();
+  ASSERT_TRUE(copy.ok());
+  EXPECT_EQ(copy.value()->full_buffer(0).k, nullptr);  // nothing was copied
+  ASSERT_TRUE(append(*store, 0, 1, 2, 7).ok());
+  EXPECT_EQ(store->full_buffer(0).shape.dim, 7);
+  EXPECT_EQ(store->full_buffer(0).batch_stride, 6 * 7 * bytes);
+}
+
 TEST_P(TensorStoreTest, TruncateClamps) {
   auto store = make(2, 8);
   ASSERT_TRUE(append(*store, 0, 1, 6, 2).ok());

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tensor caches: each layer is one buffer of a fixed shape [batch, max_seq_len, dim] for keys and one for values,
+ * batch-major, from its first write on. What reads such a buffer never sees another shape or address while a
+ * sequence grows; how many positions count is told beside it. Everything in kv_cache.h works on a tensor cache.
+ *
+ * On a device, counters tell those that run there how long the sequence is. Where there is none, and this version
+ * knows none, buffers are host memory, there are no counters, and lengths are those that kv_cache.h gives.
+ */
+#ifndef GENERATE_KV_CACHE_TENSOR_H
+#define GENERATE_KV_CACHE_TENSOR_H
+
+#include "base.h"
+#include "kv_cache.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Makes an empty tensor cache, where the model computes.
+ *
+ * @param model        may be freed before the cache; NULL for one on the host.
+ * @param layers       number of layers, 0 to 65536; with a model, the model's, for which 0 stands as well.
+ * @param max_seq_len  most positions a layer can hold, 1 and up.
+ * @param dtype        "fp32", for which NULL stands, or "fp16": binary16 as kv_cache_fp16_new keeps it.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range or not the model's, max_seq_len below 1, dtype
+ *         unknown, or out NULL;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    a layer's memory is reserved by its first write, and taken as positions are written.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_tensor_new(const gen_model *model, int32_t layers, int32_t max_seq_len,
+                                       const char *dtype, kv_cache **out, gen_error *error);
+
+/**
+ * Shows all the memory of a layer, with seq as max_seq_len, in the type in which it is kept. Positions from
+ * kv_cache_layer_seq_len on hold anything. A layer that was never written or does not exist is a miss: GEN_OK with
+ * all fields 0. A layer that was emptied keeps its buffer; one of a clone or from a state has it if it holds something.
+ *
+ * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed, or an
+ *              empty layer takes another shape.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is wrong;
+ *         GEN_ERROR_UNSUPPORTED if the cache has no such buffers, see KV_CACHE_HAS_FULL_BUFFER, or a model wrote it;
+ *         GEN_ERROR_STATE for a cache of many sequences;
+ *         GEN_ERROR_BUSY if the cache is in use.
+ *         On any failure the span is untouched.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_full_buffer(const kv_cache *cache, int32_t layer, kv_cache_span *span,
+                                        gen_error *error);
+
+/**
+ * The address on the device of the number of positions that attention reads.
+ *
+ * @return borrowed from the cache, not to be read on the host; NULL without a device, and for NULL.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const int32_t *kv_cache_seq_len_device_ptr(const kv_cache *cache);
+
+/**
+ * The address on the device of the position that is written next.
+ *
+ * @return as kv_cache_seq_len_device_ptr.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const int32_t *kv_cache_counter_device_ptr(const kv_cache *cache);
+
+/**
+ * Takes the length of every layer from the device, after steps that ran there without the host.
+ *
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
+ *         GEN_ERROR_STATE if the cache has no counter on a device, or is a session's;
+ *         GEN_ERROR_BUSY if the cache is in use.
+ *         On any failure the cache is unchanged.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_sync_counter(kv_cache *cache, gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_KV_CACHE_TENSOR_H */
