@@ -32,10 +32,12 @@ class Windows : public testing::TestWithParam<const char*> {
     spec.local = {1, 0, 1};
     return spec;
   }
-  std::unique_ptr<cache::KvCache> lane() {
+  /// A lane with cells for the window and one batch, so that it must let entries go.
+  std::unique_ptr<cache::KvCache> lane(int32_t max_batch) {
     auto store = cache::LaneStore::create(GetParam(), model_.model().layer_shapes(),
-                                          {2, 64, 20, 0, 0}, system_allocator())
+                                          {1, 64, max_batch, 0, 0}, system_allocator())
                      .value();
+    EXPECT_EQ(store->cells(0), kWindow - 1 + max_batch);
     return store->lane(0).value();
   }
   [[nodiscard]] std::span<const int32_t> some(int32_t first, int32_t n) const {
@@ -73,10 +75,10 @@ INSTANTIATE_TEST_SUITE_P(Formats, Windows, testing::Values("fp32", "fp16", "fp8"
 TEST_P(Windows, DoNotShowInHowTokensCame) {
   for (const int32_t n : kLengths) {
     SCOPED_TRACE(n);
-    const auto whole_lane = lane();
+    const auto whole_lane = lane(n);
     const std::vector<float> whole = feed(*whole_lane, 0, n, n);
     for (const int32_t step : {1, 2, kWindow - 1, kWindow, kWindow + 1}) {
-      const auto parts = lane();
+      const auto parts = lane(step);
       EXPECT_EQ(feed(*parts, 0, n, step), whole) << "in steps of " << step;
     }
     if (std::string(GetParam()) != "fp32") continue;
@@ -95,10 +97,10 @@ TEST_P(Windows, DoNotShowInHowTokensCame) {
 TEST_P(Windows, StatesGoOn) {
   for (const int32_t n : kLengths) {
     SCOPED_TRACE(n);
-    const auto saved = lane();
+    const auto saved = lane(4);
     feed(*saved, 0, n, 4);
     const std::vector<std::byte> state = save(*saved);
-    const auto loaded = lane();
+    const auto loaded = lane(1);
     const auto plain = model_.cache(GetParam());
     ASSERT_TRUE(restore(*loaded, state).ok());
     ASSERT_TRUE(restore(*plain, state).ok());
@@ -114,8 +116,8 @@ TEST_P(Windows, StatesGoOn) {
         EXPECT_EQ(loaded->length(), keep + 1);
         break;
       }
-      const auto fresh = lane();
-      feed(*fresh, 0, keep, 10);
+      const auto fresh = lane(5);
+      feed(*fresh, 0, keep, 5);
       const std::vector<float> next = feed(*fresh, keep, 1, 1);
       EXPECT_EQ(feed(*loaded, keep, 1, 1), next) << "cut to " << keep;
       ASSERT_TRUE(loaded->truncate(keep).ok());
@@ -124,8 +126,8 @@ TEST_P(Windows, StatesGoOn) {
 }
 
 TEST_P(Windows, TheSamePromptHasTheSameAnswer) {
-  auto store = cache::LaneStore::create(GetParam(), model_.model().layer_shapes(),
-                                        {2, 64, 20, 0, 0}, system_allocator())
+  auto store = cache::LaneStore::create(GetParam(), model_.model().layer_shapes(), {2, 64, 7, 0, 0},
+                                        system_allocator())
                    .value();
   std::vector<float> first;
   for (int32_t time = 0; time < 4; ++time) {
