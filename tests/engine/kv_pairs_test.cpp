@@ -192,6 +192,25 @@ TEST_P(KvPairs, LanesThatNobodySeesMayHoldAnything) {
   }
 }
 
+TEST(KvBits, NothingIsKeptOfWhatLayThereBefore) {
+  // What is copied out, as into a saved state, is the same whatever the memory held: also the bits
+  // of elements that fill up a group.
+  for (const KvFormat format : kFormats) {
+    for (const KvOrder order : {KvOrder::kKeys, KvOrder::kValues}) {
+      for (const int32_t dim : {1, 5, 7, 16, 33, 64, 80, 100, 300}) {
+        std::vector<std::vector<std::byte>> copies;
+        for (const int fill : {0x00, 0xFF}) {
+          const Entries source(format, order, dim, draw(16, dim, 1), static_cast<std::byte>(fill));
+          test::KvMemory copy(format, order, kKvHeads, dim, 16, 0, std::byte{0});
+          kv_copy(source.memory.side, 0, copy.side, 0, kKvHeads, 16);
+          copies.push_back(copy.bytes);
+        }
+        EXPECT_EQ(copies[0], copies[1]) << static_cast<int>(format) << " of " << dim;
+      }
+    }
+  }
+}
+
 TEST(KvDepth, OneOfThousandsIsFound) {
   // At one level: all have the same bits (attention_test). The query of each head is near one key
   // far back among 8191 others; its value is what comes out.

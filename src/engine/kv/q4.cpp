@@ -75,7 +75,9 @@ void put(const KvSide& side, const KvPlace& place, int32_t heads, const float* r
       const size_t n = std::min(kGroup, dim - g * kGroup);
       const uint16_t scale = encode(row + g * kGroup, n, codes);
       std::memcpy(tile + (g * kKvTile + lane) * sizeof(scale), &scale, sizeof(scale));
-      for (size_t i = 0; i < n; ++i) {
+      // Codes that fill up a byte or a group are written, too: states are copies of these bytes.
+      const size_t written = side.order == KvOrder::kKeys ? n + n % 2 : kGroup;
+      for (size_t i = 0; i < written; ++i) {
         const Code to = code_at(side, tile, lane, g * kGroup + i);
         const int32_t kept = *to.byte & (to.shift != 0 ? 0x0F : 0xF0);
         *to.byte = static_cast<uint8_t>(kept | (codes[i] << to.shift));
