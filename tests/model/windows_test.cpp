@@ -97,30 +97,48 @@ TEST_P(Windows, DoNotShowInHowTokensCame) {
 TEST_P(Windows, StatesGoOn) {
   for (const int32_t n : kLengths) {
     SCOPED_TRACE(n);
-    const auto saved = lane(4);
-    feed(*saved, 0, n, 4);
-    const std::vector<std::byte> state = save(*saved);
-    const auto loaded = lane(1);
+    const auto roomy = lane(64);  // lets nothing go
+    feed(*roomy, 0, n, 4);
+    const std::vector<std::byte> state = save(*roomy);
+    const std::vector<float> want = feed(*roomy, n, 15, 3);
+    const auto loaded = lane(n);
     const auto plain = model_.cache(GetParam());
-    ASSERT_TRUE(restore(*loaded, state).ok());
-    ASSERT_TRUE(restore(*plain, state).ok());
-    ASSERT_EQ(loaded->length(), n);
-    const std::vector<float> want = feed(*saved, n, 15, 3);
-    EXPECT_EQ(feed(*loaded, n, 15, 1), want);
-    EXPECT_EQ(feed(*plain, n, 15, 5), want);
-    // Cut back again: either says that it cannot, or it has what a sequence of that length has.
-    for (int32_t keep = n + 14; keep >= n - 2; --keep) {
-      const Status status = loaded->truncate(keep);
+    for (cache::KvCache* target : {loaded.get(), plain.get()}) {
+      ASSERT_TRUE(restore(*target, state).ok());
+      ASSERT_EQ(target->length(), n);
+      EXPECT_EQ(feed(*target, n, 15, 5), want);
+    }
+    // What no longer holds everything has no state, says so, and goes on.
+    const auto tight = lane(2);
+    feed(*tight, 0, n, 2);
+    if (n <= kWindow - 1 + 2) {
+      EXPECT_EQ(save(*tight), state);
+    } else {
+      const auto contents = [&](cache::StateWriter& to) { return tight->save(to); };
+      EXPECT_EQ(cache::state_size(contents).status().code(), Code::kUnsupported);
+    }
+    EXPECT_EQ(feed(*tight, n, 15, 2), want);
+  }
+}
+
+TEST_P(Windows, CutsAreExactOrRefused) {
+  for (const int32_t n : kLengths) {
+    SCOPED_TRACE(n);
+    const auto cut = lane(2);
+    feed(*cut, 0, n, 2);
+    for (int32_t keep = n - 1; keep > 0; --keep) {
+      const int32_t length = cut->length();
+      const Status status = cut->truncate(keep);
       if (!status.ok()) {
         EXPECT_EQ(status.code(), Code::kUnsupported) << status.message();
-        EXPECT_EQ(loaded->length(), keep + 1);
+        EXPECT_EQ(cut->length(), length);
+        EXPECT_GT(n, kWindow);
         break;
       }
       const auto fresh = lane(5);
       feed(*fresh, 0, keep, 5);
       const std::vector<float> next = feed(*fresh, keep, 1, 1);
-      EXPECT_EQ(feed(*loaded, keep, 1, 1), next) << "cut to " << keep;
-      ASSERT_TRUE(loaded->truncate(keep).ok());
+      EXPECT_EQ(feed(*cut, keep, 1, 1), next) << "cut to " << keep;
     }
   }
 }
