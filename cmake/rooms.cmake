@@ -24,20 +24,22 @@ function(gen_link_room target room)
 endfunction()
 
 # Half of what a test takes to compile is GoogleTest's header, so the tests share it compiled. ccache would not store
-# what uses it, so with a launcher there is none.
-function(gen_share_gtest target)
+# what uses it, so with a launcher there is none. Tests share it with those that have the same options.
+function(gen_share_gtest target options)
   if(CMAKE_CXX_COMPILER_LAUNCHER)
     return()
   endif()
-  if(NOT TARGET gen_shared_gtest)
+  string(MAKE_C_IDENTIFIER "gen_shared_gtest${options}" shared)
+  if(NOT TARGET ${shared})
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/shared_gtest.cpp CONTENT "")
-    add_executable(gen_shared_gtest EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/shared_gtest.cpp)
-    target_compile_definitions(gen_shared_gtest PRIVATE GEN_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    target_link_libraries(gen_shared_gtest PRIVATE gen_settings Threads::Threads GTest::gtest
+    add_executable(${shared} EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/shared_gtest.cpp)
+    target_compile_definitions(${shared} PRIVATE GEN_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    target_compile_options(${shared} PRIVATE ${options})
+    target_link_libraries(${shared} PRIVATE gen_settings Threads::Threads GTest::gtest
       GTest::gtest_main)
-    target_precompile_headers(gen_shared_gtest PRIVATE <gtest/gtest.h>)
+    target_precompile_headers(${shared} PRIVATE <gtest/gtest.h>)
   endif()
-  target_precompile_headers(${target} REUSE_FROM gen_shared_gtest)
+  target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
 # gen_add_test(NAME <name> ROOM <room> SOURCES … [LIBS …] [LABELS short|medium|long …] [ARGS …])
@@ -51,7 +53,13 @@ function(gen_add_test)
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${ARG_NAME} PRIVATE GEN_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${ARG_NAME} PRIVATE gen_settings ${ARG_LIBS} GTest::gtest GTest::gtest_main)
-  gen_share_gtest(${ARG_NAME})
+  set(options "")
+  if(GEN_SANITIZE AND NOT ARG_ROOM MATCHES "^(quant|engine|model)$")
+    # What is tested stays optimised; most tests compute little themselves, and compile in half the time.
+    set(options -O0)
+  endif()
+  target_compile_options(${ARG_NAME} PRIVATE ${options})
+  gen_share_gtest(${ARG_NAME} "${options}")
   gen_register_test(${ARG_NAME} ${ARG_ROOM} "${ARG_LABELS}" ${ARG_ARGS})
 endfunction()
 
