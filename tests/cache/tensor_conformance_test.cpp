@@ -318,7 +318,7 @@ class TensorConformance : public ::testing::TestWithParam<Variant> {
       std::vector<float> y(2 * half);
       ASSERT_TRUE(a.get(i, x.data(), x.data() + half).ok());
       ASSERT_TRUE(b.get(i, y.data(), y.data() + half).ok());
-      ASSERT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
+      ASSERT_TRUE(x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
     }
   }
 
