@@ -299,7 +299,7 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
     }
   }
   settle(reason);
-  call_.reset();
+  if (call_.has_value()) call_->end();
   result_.finish_reason = reason;
   result_.status = std::move(status);
   result_.usage.completion = static_cast<int32_t>(result_.tokens.size());

@@ -19,14 +19,18 @@ class OpenCall {
   /// generator must outlive the call.
   static Status enter(const Generator& generator, std::optional<OpenCall>* call);
   explicit OpenCall(const Generator& generator);
-  ~OpenCall();
+  ~OpenCall() { end(); }
   OpenCall(const OpenCall&) = delete;
   OpenCall& operator=(const OpenCall&) = delete;
+
+  /// Makes room for another call. The participant stays, for its session is still in use.
+  void end() noexcept;
 
   [[nodiscard]] Participant* participant() noexcept { return &participant_; }
 
  private:
   const Generator& generator_;
+  bool open_ = true;
   Participant participant_;
 };
 
