@@ -2,7 +2,7 @@
 // What choosing a token costs, for several vocabularies and settings, beside the floor: one pass
 // over the row, which alone would find the most probable token. Rows look like those of a model:
 // a bell with a few dozen tokens far above it. 512 tokens were generated before. Medians and 90th
-// percentiles of --runs after a warm-up; the first column is what the issue bounds at 150 us.
+// percentiles of --runs after a warm-up. The first line of each vocabulary is to stay below 150 us.
 //   sampling_bench [--vocab 32000,128256,151936] [--runs 300]
 #include <algorithm>
 #include <chrono>
