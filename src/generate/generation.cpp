@@ -225,9 +225,10 @@ Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
   const int32_t length = sequence.length();
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
-  GEN_ASSIGN(const sampling::Choice choice,
-             chain_.sample(std::span(logits_).first(vocab), result_.tokens, result_.tokens.size(),
-                           length - 1));
+  const std::span<const int32_t> said =
+      params_.penalize_prompt ? sequence.tokens() : std::span<const int32_t>(result_.tokens);
+  GEN_ASSIGN(const sampling::Choice choice, chain_.sample(std::span(logits_).first(vocab), said,
+                                                          result_.tokens.size(), length - 1));
   sequence.push(choice.token);
   session_->publish_length();
   if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
