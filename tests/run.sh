@@ -67,7 +67,7 @@ fuzz() {
   done
 }
 
-groups=(build test)
+groups=(build server test)
 if [ $all = 1 ]; then groups+=(all); fi
 echo "== packages"
 cmake/install_packages.sh "${groups[@]}"
