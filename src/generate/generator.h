@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/allocator.h"
 #include "base/status.h"
@@ -63,6 +64,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
   /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
+  /// Tokens that end a text: the tokenizer's and the model's.
+  [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// 1, 2, 3, … for what tracers shall tell from one another.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
@@ -83,6 +86,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;
   int32_t vocab_size_;
+  std::vector<int32_t> end_tokens_;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
 };

@@ -66,7 +66,14 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
     request.logits = logits;
     request.cancel = pass.cancel;
     request.trace_id = trace_id_;
-    GEN_TRY(generator_->scheduler().run(&request));
+    const Status status = generator_->scheduler().run(&request);
+    if (!status.ok()) {
+      if (state_ != nullptr && state_->lost()) {
+        stale_ = true;
+        evaluated_ = 0;
+      }
+      return status;
+    }
     evaluated_ += rows;
     if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;
     if (pass.progress != nullptr) {
@@ -99,15 +106,14 @@ void Sequence::drop_pending(int32_t n) noexcept {
 void Sequence::forget(int32_t n) noexcept {
   if (evaluated_ <= n) return;
   bool cut = false;
-  if (state_ == nullptr) {
-    try {
-      cut = cache_->truncate(n).ok();
-    } catch (...) {  // the cache is then not to be trusted, and made anew
-      cut = false;
-    }
+  try {
+    // A cache that pools chunks may have had to let go more.
+    cut = cache_->truncate(n).ok() &&
+          (state_ == nullptr || state_->truncate(std::min(n, cache_->length())).ok());
+  } catch (...) {  // the cache is then not to be trusted, and made anew
+    cut = false;
   }
   stale_ = !cut;
-  // A cache that pools chunks may have had to let go more.
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
 }
 
