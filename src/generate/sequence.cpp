@@ -44,42 +44,63 @@ void Sequence::reserve(int32_t more) {
 }
 
 Status Sequence::evaluate(int32_t end, const Pass& pass) {
-  const bool wants = pass.logits != nullptr;
-  if (wants) forget(pass.logits_from);
-  if (stale_) GEN_TRY(rebuild());
-  const int32_t begin = evaluated_;
-  const auto vocab = static_cast<size_t>(generator_->model().traits().vocab_size);
-  float* logits = pass.logits;
-  while (evaluated_ < end) {
-    const int32_t at = evaluated_;
-    const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
-    const int32_t quiet = wants ? std::clamp(pass.logits_from - at, 0, rows) : rows;
-    wants_.assign(static_cast<size_t>(quiet), 0);
-    wants_.resize(static_cast<size_t>(rows), 1);
+  GEN_TRY(start(end, pass));
+  while (!done()) {
+    (void)generator_->scheduler().run(next());
+    GEN_TRY(take());
+  }
+  return {};
+}
 
-    StepRequest request;
-    request.cache = cache_.get();
-    request.state = state_.get();
-    request.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
-    request.first_position = at;
-    request.wants_logits = wants_;
-    request.logits = logits;
-    request.cancel = pass.cancel;
-    request.trace_id = trace_id_;
-    const Status status = generator_->scheduler().run(&request);
-    if (!status.ok()) {
-      if (state_ != nullptr && state_->lost()) {
-        stale_ = true;
-        evaluated_ = 0;
-      }
-      return status;
+Status Sequence::start(int32_t end, const Pass& pass) {
+  end_ = 0;  // done, if this fails
+  if (pass.logits != nullptr) forget(pass.logits_from);
+  if (stale_) GEN_TRY(rebuild());
+  pass_ = pass;
+  begin_ = evaluated_;
+  end_ = end;
+  return {};
+}
+
+StepRequest* Sequence::next() {
+  const int32_t at = evaluated_;
+  const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  const bool wants = pass_.logits != nullptr;
+  const int32_t quiet = wants ? std::clamp(pass_.logits_from - at, 0, rows) : rows;
+  wants_.assign(static_cast<size_t>(quiet), 0);
+  wants_.resize(static_cast<size_t>(rows), 1);
+
+  request_.cache = cache_.get();
+  request_.state = state_.get();
+  request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
+  request_.first_position = at;
+  request_.wants_logits = wants_;
+  request_.logits = nullptr;
+  if (wants) {
+    const auto written = static_cast<size_t>(std::max(at - pass_.logits_from, 0));
+    request_.logits =
+        pass_.logits + written * static_cast<size_t>(generator_->model().traits().vocab_size);
+  }
+  request_.cancel = pass_.cancel;
+  request_.urgency = pass_.urgency;
+  request_.participant = pass_.participant;
+  request_.trace_id = trace_id_;
+  return &request_;
+}
+
+Status Sequence::take() {
+  if (!request_.status.ok()) {
+    if (state_ != nullptr && state_->lost()) {
+      stale_ = true;
+      evaluated_ = 0;
     }
-    evaluated_ += rows;
-    if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;
-    if (pass.progress != nullptr) {
-      pass.progress->store(static_cast<float>(evaluated_ - begin) / static_cast<float>(end - begin),
-                           std::memory_order_relaxed);
-    }
+    return request_.status;
+  }
+  evaluated_ += request_.taken;
+  if (pass_.progress != nullptr) {
+    pass_.progress->store(
+        static_cast<float>(evaluated_ - begin_) / static_cast<float>(end_ - begin_),
+        std::memory_order_relaxed);
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cache/kv_cache.h"
 #include "cache/state_file.h"
+#include "generate/step_plan.h"
 #include "graph/batch.h"
 
 namespace gen::generate {
@@ -45,11 +46,21 @@ class Sequence {
     float* logits = nullptr;
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
+    Urgency urgency;
+    Participant* participant = nullptr;  // the call it is for, or null
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
   /// the cache back first if logits of rows are wanted that it already holds. Errors: kCancelled,
   /// what the cache or the model says; chunks before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
+
+  /// The same in parts, for who has other things to do meanwhile: start, then, until done(), have
+  /// the scheduler run next() and account for it with take(). The sequence stays where it is and as
+  /// it is while a request is out.
+  Status start(int32_t end, const Pass& pass);
+  [[nodiscard]] bool done() const noexcept { return evaluated_ >= end_; }
+  StepRequest* next();
+  Status take();
 
   /// A point to come back to.
   struct Mark {
@@ -89,10 +100,16 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
-  int32_t evaluated_ = 0;       // tokens_[0, evaluated_) are what the cache holds
-  int64_t trace_id_ = 0;        // names what the cache holds to tracers
-  bool stale_ = false;          // the cache holds something else and must be made anew
-  std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]
+  int32_t evaluated_ = 0;  // tokens_[0, evaluated_) are what the cache holds
+  int64_t trace_id_ = 0;   // names what the cache holds to tracers
+  bool stale_ = false;     // the cache holds something else and must be made anew
+
+  // The evaluation under way.
+  Pass pass_;
+  int32_t begin_ = 0;  // where it started
+  int32_t end_ = 0;
+  StepRequest request_;         // the chunk that is out
+  std::vector<uint8_t> wants_;  // [rows of a chunk]
 };
 
 }  // namespace gen::generate
