@@ -42,7 +42,8 @@ typedef struct gen_forward_batch {
 /**
  * A model of the caller's. Members that may be NULL are marked; all are given `user`. They are called on any thread
  * that is inside a call of this library, `forward` on several at once if several generators use the model, but never
- * two with the same state. They may use other models of this library, but no generator or session of their own model.
+ * two with the same state. They may use other models of this library; a generator that is in the call refuses them with
+ * GEN_ERROR_BUSY.
  *
  * A status is GEN_OK or one of the library's errors, which the caller of the library gets unchanged; any other number
  * becomes GEN_ERROR_MODEL with the number in the message. `error` is never NULL; a message written there is passed on.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/status.h"
@@ -61,7 +62,8 @@ class Scheduler {
   /// not queued.
   void submit(StepRequest* request);
   /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
-  /// once if there are none.
+  /// once if there are none. Within a pass of the model, where no step could ever run them, they
+  /// are all done with kBusy.
   void wait_any(std::span<StepRequest* const> requests);
   /// Whether the request is done; where it is not and nobody leads, runs one step first. Never
   /// waits for another thread.
@@ -85,6 +87,7 @@ class Scheduler {
   void drop_ended() noexcept;
   void end_step(SteadyClock::duration took) noexcept;
   void expect_no_more(const Participant* participant) noexcept;
+  void refuse(std::span<StepRequest* const> requests) noexcept;
 
   void execute();
   void attempt(std::span<const StepPlan::Part> parts);
@@ -101,6 +104,7 @@ class Scheduler {
   std::condition_variable arrivals_;   // nobody is expected any more
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;
+  std::thread::id leader_;  // while led_
   size_t participants_ = 0;
   std::vector<const Participant*> expected_;  // were in the last step and will soon be back
   SteadyClock::duration patience_{0};         // how long a step waits for them

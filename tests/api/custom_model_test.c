@@ -555,6 +555,42 @@ static void a_model_around_a_model(void** state) {
   gen_model_free(inner);
 }
 
+/* A forward function that generates with its own generator is told so, and not left waiting for
+ * itself. */
+struct snake {
+  gen_generator* generator;
+  gen_status bitten;
+};
+static gen_status bite(void* user, const gen_forward_batch* batch, float* logits, float* features,
+                       gen_error* said) {
+  struct snake* snake = user;
+  gen_session* session = NULL;
+  (void)features;
+  assert_ok(gen_session_new(snake->generator, &session, said), *said);
+  assert_ok(gen_session_append_tokens(session, prompt, 1, said),
+            *said); /* nothing is run for one token */
+  gen_result* result = NULL;
+  snake->bitten = gen_session_generate(session, "", 0, NULL, &result, said);
+  gen_result_free(result);
+  gen_session_free(session);
+  said->message[0] = '\0';
+  for (int32_t i = 0; i < batch->n_logits * TOY_VOCAB; ++i) logits[i] = 0;
+  return GEN_OK;
+}
+
+static void it_cannot_wait_for_itself(void** state) {
+  (void)state;
+  struct snake snake = {.generator = NULL};
+  const gen_forward table = {.struct_size = sizeof table, .user = &snake, .forward = bite};
+  snake.generator = toy_generator(&table, NULL);
+  gen_session* session = open_session(snake.generator);
+  assert_ok(gen_session_append_tokens(session, prompt, 3, &error), error);
+  assert_int_equal(snake.bitten, GEN_ERROR_BUSY);
+  assert_int_equal(gen_session_length(session), 3);
+  gen_session_free(session);
+  gen_free(snake.generator);
+}
+
 static void what_it_says_of_itself(void** state) {
   (void)state;
   struct toy toy = {.at = -1};
@@ -771,6 +807,7 @@ int main(void) {
       cmocka_unit_test(texts_need_a_tokenizer),
       cmocka_unit_test(texts_come_and_go_with_one),
       cmocka_unit_test(a_model_around_a_model),
+      cmocka_unit_test(it_cannot_wait_for_itself),
       cmocka_unit_test(what_it_says_of_itself),
       cmocka_unit_test(bad_tables),
       cmocka_unit_test(caches_hold_nothing),
