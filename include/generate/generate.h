@@ -3,6 +3,7 @@
  * libgenerate: text generation with GGUF models, to be embedded in programs of any language.
  *
  *   gen_model      weights and tokenizer of a file; load once, share            model.h, tokenizer.h
+ *                  or a function of one's own in their place                   custom_model.h
  *   gen_generator  a model with cache settings and a scheduler; share           generator.h
  *   gen_session    one growing sequence; one thread at a time                   session.h
  *   gen_stream     a generation pulled piece by piece                           stream.h
@@ -35,6 +36,7 @@
 
 #include "base.h"
 #include "batch.h"
+#include "custom_model.h"
 #include "error.h"
 #include "generator.h"
 #include "kv_cache.h"

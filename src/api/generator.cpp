@@ -127,6 +127,15 @@ Status use_tiers(const kv_cache_tier_config& config, const gen_model& handle,
   return {};
 }
 
+/// A model of the caller's keeps nothing in caches.
+Status check_keeps_layers(const gen_options& options, const gen_model& model) {
+  const bool special =
+      options.paged_mb > 0 || options.compressed_chunk > 0 || options.tiered != nullptr;
+  if (!special || !model.shared_model()->layer_shapes().empty()) return {};
+  return {Code::kInvalidArgument,
+          "the model keeps no keys and values: no paged_kv, compressed_kv or tiered_kv"};
+}
+
 Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   if (tokens < 1 || tokens > kMaxPrefillChunk) {
     return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
@@ -319,6 +328,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     GEN_TRY(not_null(out, "out"));
     const gen_options defaults;
     const gen_options& chosen = options != nullptr ? *options : defaults;
+    GEN_TRY(check_keeps_layers(chosen, *model));
     gen::generate::GeneratorOptions inner;
     inner.kv_dtype = chosen.kv.name();
     inner.prefill_chunk = chosen.prefill_chunk;

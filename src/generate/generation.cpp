@@ -62,8 +62,8 @@ Status Generation::start(const Prompt& prompt) {
   GEN_TRY(OpenCall::enter(generator, &call_));
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
   stop_tokens_ = params_.stop_tokens;
-  if (const auto* tokenizer = generator.tokenizer(); tokenizer != nullptr && !params_.ignore_eos) {
-    const std::span<const int32_t> ends = tokenizer->end_tokens();
+  if (!params_.ignore_eos) {
+    const std::span<const int32_t> ends = generator.end_tokens();
     stop_tokens_.insert(stop_tokens_.end(), ends.begin(), ends.end());
   }
 

@@ -19,11 +19,15 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
       vocab_size_(model_->traits().vocab_size),
       scheduler_(std::make_unique<Scheduler>(
           *model_,
-          StepLimits{options_.max_sequences, model_->traits().max_batch_rows,
-                     options_.prefill_chunk},
+          StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
+                     model_->traits().max_batch_rows, options_.prefill_chunk},
           options_.tracer.get())) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
-  if (tokenizer_ != nullptr) vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
+  if (tokenizer_ != nullptr) {
+    vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
+    end_tokens_.assign(tokenizer_->end_tokens().begin(), tokenizer_->end_tokens().end());
+  }
+  if (model_->traits().eos >= 0) end_tokens_.push_back(model_->traits().eos);
 }
 
 Result<std::shared_ptr<const Generator>> Generator::create(

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/allocator.h"
 #include "base/status.h"
@@ -65,6 +66,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
   /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
+  /// Tokens that end a text: the tokenizer's and the model's.
+  [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
@@ -87,6 +90,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;
   int32_t vocab_size_;
+  std::vector<int32_t> end_tokens_;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
   mutable std::atomic<int32_t> open_calls_{0};

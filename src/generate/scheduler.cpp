@@ -108,7 +108,9 @@ void Scheduler::wait_any(std::span<StepRequest* const> requests) {
   };
   Lock lock(mutex_);
   while (!any_done()) {
-    if (led_) {
+    if (led_ && leader_ == std::this_thread::get_id()) {
+      refuse(requests);
+    } else if (led_) {
       changed_.wait(lock);
     } else {
       lead(&lock, true);
@@ -129,6 +131,15 @@ void Scheduler::withdraw(StepRequest* request) noexcept {
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
   request->status = Status(Code::kCancelled, "taken back");
   request->done = true;
+}
+
+void Scheduler::refuse(std::span<StepRequest* const> requests) noexcept {
+  for (StepRequest* request : requests) {
+    if (request->done) continue;
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
+    request->status = Status(Code::kBusy, "the model's own forward pass cannot wait for another");
+    request->done = true;
+  }
 }
 
 void Scheduler::expect_no_more(const Participant* participant) noexcept {
@@ -161,6 +172,7 @@ void Scheduler::drop_ended() noexcept {
 // nothing is lost if planning it fails.
 void Scheduler::lead(Lock* lock, bool patient) {
   led_ = true;
+  leader_ = std::this_thread::get_id();
   if (patient) gather(lock);
   drop_ended();
   Status failure;

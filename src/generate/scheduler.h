@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/status.h"
@@ -66,7 +67,8 @@ class Scheduler {
   /// not queued.
   void submit(StepRequest* request);
   /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
-  /// once if there are none.
+  /// once if there are none. Within a pass of the model, where no step could ever run them, they
+  /// are all done with kBusy.
   void wait_any(std::span<StepRequest* const> requests);
   /// Whether the request is done; where it is not and nobody leads, runs one step first. Never
   /// waits for another thread.
@@ -97,6 +99,7 @@ class Scheduler {
   void relieve(Lock* lock, bool patient);
   void note_change() noexcept;
   void expect_no_more(const Participant* participant) noexcept;
+  void refuse(std::span<StepRequest* const> requests) noexcept;
 
   void execute();
   void attempt(std::span<const StepPlan::Part> parts);
@@ -118,6 +121,7 @@ class Scheduler {
   bool led_ = false;
   bool relieving_ = false;              // the leader waits for anybody to come
   SteadyClock::time_point changed_at_;  // when a participant or an idle session last went
+  std::thread::id leader_;  // while led_
   size_t participants_ = 0;
   uint64_t seniorities_ = 0;
   std::vector<Evictable*> idle_;

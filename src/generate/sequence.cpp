@@ -91,7 +91,13 @@ StepRequest* Sequence::next() {
 
 Status Sequence::take() {
   if (request_.evicted) evaluated_ = begin_ = 0;
-  GEN_TRY(request_.status);
+  if (!request_.status.ok()) {
+    if (state_ != nullptr && state_->lost()) {
+      stale_ = true;
+      evaluated_ = 0;
+    }
+    return request_.status;
+  }
   evaluated_ += request_.taken;
   if (pass_.progress != nullptr) {
     pass_.progress->store(
@@ -133,15 +139,14 @@ void Sequence::drop_pending(int32_t n) noexcept {
 void Sequence::forget(int32_t n) noexcept {
   if (evaluated_ <= n) return;
   bool cut = false;
-  if (state_ == nullptr) {
-    try {
-      cut = cache_->truncate(n).ok();
-    } catch (...) {  // the cache is then not to be trusted, and made anew
-      cut = false;
-    }
+  try {
+    // A cache that pools chunks may have had to let go more.
+    cut = cache_->truncate(n).ok() &&
+          (state_ == nullptr || state_->truncate(std::min(n, cache_->length())).ok());
+  } catch (...) {  // the cache is then not to be trusted, and made anew
+    cut = false;
   }
   stale_ = !cut;
-  // A cache that pools chunks may have had to let go more.
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
 }
 

@@ -80,9 +80,10 @@ class Sequence {
   /// back, except to 0.
   Status truncate(int32_t n);
   /// A sequence of its own with the same tokens and cache, which shares blocks where it can.
-  /// kUnsupported for a model with a state of its own; kOutOfMemory and the like.
+  /// kUnsupported for a model with a state that cannot be copied; kOutOfMemory and the like.
   [[nodiscard]] Result<Sequence> fork() const;
-  /// Writes tokens and cache, and which model they are of. kUnsupported as fork().
+  /// Writes tokens and cache, and which model they are of. kUnsupported for a model with a
+  /// state of its own.
   Status save(cache::StateWriter& to) const;
   /// Takes what save() wrote into an empty sequence. Changes nothing on failure: kFormat for
   /// damage; kInvalidArgument for another model's or another kind of cache's; kContextFull; what
