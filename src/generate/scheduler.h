@@ -121,7 +121,7 @@ class Scheduler {
   bool led_ = false;
   bool relieving_ = false;              // the leader waits for anybody to come
   SteadyClock::time_point changed_at_;  // when a participant or an idle session last went
-  std::thread::id leader_;  // while led_
+  std::thread::id leader_;              // while led_
   size_t participants_ = 0;
   uint64_t seniorities_ = 0;
   std::vector<Evictable*> idle_;
