@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/handles.h"
+#include "../cli/handles.h"
 
 namespace server {
 

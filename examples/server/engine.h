@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "answer.h"
-#include "cli/handles.h"
+#include "../cli/handles.h"
 #include "metrics.h"
 
 namespace server {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/model_file.h"
+#include "../cli/model_file.h"
 #include "engine.h"
 #include "http_server.h"
 #include "metrics.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See response.h.
-#include "openai/response.h"
+#include "response.h"
 
 #include <algorithm>
 #include <cmath>
