@@ -3,9 +3,11 @@
  * libgenerate: text generation with GGUF models, to be embedded in programs of any language.
  *
  *   gen_model      weights and tokenizer of a file; load once, share            model.h, tokenizer.h
+ *                  or a function of one's own in their place                   custom_model.h
  *   gen_generator  a model with cache settings and a scheduler; share           generator.h
  *   gen_session    one growing sequence; one thread at a time                   session.h
  *   gen_stream     a generation pulled piece by piece                           stream.h
+ *   gen_request    one of many generations that run together                    batch.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
@@ -33,6 +35,8 @@
 #define GENERATE_GENERATE_H
 
 #include "base.h"
+#include "batch.h"
+#include "custom_model.h"
 #include "error.h"
 #include "generator.h"
 #include "kv_cache.h"

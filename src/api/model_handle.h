@@ -23,6 +23,7 @@ struct gen_model_config {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t hidden = 0;
+  std::string name = "custom";  // of a model of the caller's; else its architecture
 };
 
 struct gen_model_options {
@@ -42,7 +43,8 @@ struct gen_model_options {
 
 namespace gen::api {
 
-/// Members are destroyed from the bottom up, each before what it stands on.
+/// Members are destroyed from the bottom up, each before what it stands on. A model of the caller's
+/// has no pool and no engine.
 struct ModelParts {
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<ThreadPool> pool;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scheduler: where the sessions of a generator meet. Each waits in its own caller's thread; whoever
-// finds no leader leads: it plans a step, reserves cache room, runs the model, commits or drops the
-// reservations, and hands over once its own rows are done. There is no thread behind it.
+// finds no leader leads: it plans a step over all that wait, reserves cache room, runs the model,
+// commits or drops the reservations, and hands over once its own rows are done. There is no thread
+// behind it. One thread may bring many requests (submit, wait_any), or only look by (poll).
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/status.h"
@@ -18,7 +21,33 @@
 
 namespace gen::generate {
 
-/// Threads: run() from any number of threads.
+class Scheduler;
+
+/// A call that brings request after request. Between two of them, while its caller samples, the
+/// leader waits a moment for those that are usually quick, so that sessions which met in one step
+/// meet in the next.
+/// Threads: as its requests; guarded by the scheduler.
+class Participant {
+ public:
+  /// `scheduler` must outlive it. May throw std::bad_alloc.
+  explicit Participant(Scheduler* scheduler);
+  ~Participant();
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+
+ private:
+  friend class Scheduler;
+  Scheduler* const scheduler_;
+  uint64_t seniority_ = 0;            // smaller is older
+  SteadyClock::time_point left_;      // when its last step ended
+  SteadyClock::duration absence_{0};  // how long it stayed away then
+};
+
+/// Where sequences share a pool of blocks and it has none left, sessions that are idle give theirs
+/// up, least recently used first, then what waits for a younger call, the youngest first; what they
+/// held is computed anew when they go on, with the same results. So the oldest call always gets on;
+/// kPoolExhausted is what it gets when even that is not enough.
+/// Threads: all functions from any number of threads, a request from one at a time.
 class Scheduler {
  public:
   /// `model` must outlive the scheduler, and `tracer`, which sees each forward pass and may be
@@ -28,11 +57,29 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Waits until a step has run the request's rows, and returns its status. When OK the rows are in
-  /// the cache and the wanted logits are written, else nothing has changed: kCacheFull or
-  /// kOutOfMemory for the reservation, kCancelled, or what the model says. A request that fails
-  /// does not affect the others of its step.
+  /// Waits until a step has run rows of the request, and returns its status. When OK, `taken` rows
+  /// are in the cache and their wanted logits are written, else nothing has changed: kCacheFull or
+  /// kOutOfMemory for the reservation, kCancelled, also when the deadline has passed, or what the
+  /// model says. A request that fails does not affect the others of its step.
   Status run(StepRequest* request);
+
+  /// Queues a request; it stays where it is until it is done. Throws std::bad_alloc, and then it is
+  /// not queued.
+  void submit(StepRequest* request);
+  /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
+  /// once if there are none. Within a pass of the model, where no step could ever run them, they
+  /// are all done with kBusy.
+  void wait_any(std::span<StepRequest* const> requests);
+  /// Whether the request is done; where it is not and nobody leads, runs one step first. Never
+  /// waits for another thread.
+  bool poll(StepRequest* request);
+  /// Takes a request back, which is done then: kCancelled if no step has run it. Waits for the
+  /// step that is running it.
+  void withdraw(StepRequest* request) noexcept;
+
+  /// Tells of something that may be evicted; until remove().
+  void add(Evictable* idle);
+  void remove(Evictable* idle) noexcept;
 
   /// Requests queued or in the current step; may be old by the time it is looked at.
   [[nodiscard]] size_t waiting() const {
@@ -41,10 +88,25 @@ class Scheduler {
   }
 
  private:
-  void lead(std::unique_lock<std::mutex>* lock);
-  void execute(std::span<StepRequest* const> requests);
-  void attempt(std::span<StepRequest* const> requests);
-  void reserve(std::span<StepRequest* const> requests);
+  friend class Participant;
+  using Lock = std::unique_lock<std::mutex>;
+
+  static uint64_t seniority(const StepRequest& request) noexcept;
+  void lead(Lock* lock, bool patient);
+  void gather(Lock* lock);
+  void drop_ended() noexcept;
+  void end_step(SteadyClock::duration took) noexcept;
+  void relieve(Lock* lock, bool patient);
+  void note_change() noexcept;
+  void expect_no_more(const Participant* participant) noexcept;
+  void refuse(std::span<StepRequest* const> requests) noexcept;
+
+  void execute();
+  void attempt(std::span<const StepPlan::Part> parts);
+  void reserve(std::span<const StepPlan::Part> parts);
+  Result<cache::CachePlan> make_room(const StepPlan::Part& part);
+  bool evict_idle() noexcept;
+  bool evict_for(const StepRequest& request) noexcept;
   Status forward();
   void commit() noexcept;
 
@@ -53,19 +115,29 @@ class Scheduler {
   engine::Tracer* const tracer_;  // called by the leader
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;    // a step is over
+  std::condition_variable arrivals_;   // nobody is expected any more
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;
+  bool relieving_ = false;              // the leader waits for anybody to come
+  SteadyClock::time_point changed_at_;  // when a participant or an idle session last went
+  std::thread::id leader_;              // while led_
+  size_t participants_ = 0;
+  uint64_t seniorities_ = 0;
+  std::vector<Evictable*> idle_;
+  std::vector<const Participant*> expected_;  // were in the last step and will soon be back
+  SteadyClock::duration patience_{0};         // how long a step waits for them
 
   // Scratch of the leader, kept so that a decode step allocates nothing.
   StepPlan plan_;
-  std::vector<StepRequest*> reserved_;
+  std::vector<StepPlan::Part> reserved_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
   std::vector<float> logits_;  // [wanted_, V], for steps of several sequences
   size_t wanted_ = 0;
+  bool progress_ = false;  // the step has run a pass, or there was none to run
 };
 
 }  // namespace gen::generate

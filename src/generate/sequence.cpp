@@ -44,37 +44,77 @@ void Sequence::reserve(int32_t more) {
 }
 
 Status Sequence::evaluate(int32_t end, const Pass& pass) {
-  const bool wants = pass.logits != nullptr;
-  if (wants) forget(pass.logits_from);
-  if (stale_) GEN_TRY(rebuild());
-  const int32_t begin = evaluated_;
-  const auto vocab = static_cast<size_t>(generator_->model().traits().vocab_size);
-  float* logits = pass.logits;
-  while (evaluated_ < end) {
-    const int32_t at = evaluated_;
-    const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
-    const int32_t quiet = wants ? std::clamp(pass.logits_from - at, 0, rows) : rows;
-    wants_.assign(static_cast<size_t>(quiet), 0);
-    wants_.resize(static_cast<size_t>(rows), 1);
-
-    StepRequest request;
-    request.cache = cache_.get();
-    request.state = state_.get();
-    request.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
-    request.first_position = at;
-    request.wants_logits = wants_;
-    request.logits = logits;
-    request.cancel = pass.cancel;
-    request.trace_id = trace_id_;
-    GEN_TRY(generator_->scheduler().run(&request));
-    evaluated_ += rows;
-    if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;
-    if (pass.progress != nullptr) {
-      pass.progress->store(static_cast<float>(evaluated_ - begin) / static_cast<float>(end - begin),
-                           std::memory_order_relaxed);
-    }
+  GEN_TRY(start(end, pass));
+  while (!done()) {
+    (void)generator_->scheduler().run(next());
+    GEN_TRY(take());
   }
   return {};
+}
+
+Status Sequence::start(int32_t end, const Pass& pass) {
+  end_ = 0;  // done, if this fails
+  if (pass.logits != nullptr) forget(pass.logits_from);
+  if (stale_) GEN_TRY(rebuild());
+  pass_ = pass;
+  begin_ = evaluated_;
+  end_ = end;
+  return {};
+}
+
+StepRequest* Sequence::next() {
+  const int32_t at = evaluated_;
+  const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  const bool wants = pass_.logits != nullptr;
+  const int32_t quiet = wants ? std::clamp(pass_.logits_from - at, 0, rows) : rows;
+  wants_.assign(static_cast<size_t>(quiet), 0);
+  wants_.resize(static_cast<size_t>(rows), 1);
+
+  request_.cache = cache_.get();
+  request_.state = state_.get();
+  request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
+  request_.first_position = at;
+  request_.wants_logits = wants_;
+  request_.logits = nullptr;
+  if (wants) {
+    const auto written = static_cast<size_t>(std::max(at - pass_.logits_from, 0));
+    request_.logits =
+        pass_.logits + written * static_cast<size_t>(generator_->model().traits().vocab_size);
+  }
+  request_.cancel = pass_.cancel;
+  request_.urgency = pass_.urgency;
+  request_.participant = pass_.participant;
+  request_.trace_id = trace_id_;
+  request_.room = end_ - at;
+  return &request_;
+}
+
+Status Sequence::take() {
+  if (request_.evicted) evaluated_ = begin_ = 0;
+  if (!request_.status.ok()) {
+    if (state_ != nullptr && state_->lost()) {
+      stale_ = true;
+      evaluated_ = 0;
+    }
+    return request_.status;
+  }
+  evaluated_ += request_.taken;
+  if (pass_.progress != nullptr) {
+    pass_.progress->store(
+        static_cast<float>(evaluated_ - begin_) / static_cast<float>(end_ - begin_),
+        std::memory_order_relaxed);
+  }
+  return {};
+}
+
+bool Sequence::evictable() const noexcept {
+  return evaluated_ > 0 && state_ == nullptr && cache_->traits().can_share_blocks;
+}
+
+bool Sequence::evict() noexcept {
+  if (!evictable()) return false;
+  forget(0);
+  return evaluated_ == 0 && !stale_;
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {
@@ -99,15 +139,14 @@ void Sequence::drop_pending(int32_t n) noexcept {
 void Sequence::forget(int32_t n) noexcept {
   if (evaluated_ <= n) return;
   bool cut = false;
-  if (state_ == nullptr) {
-    try {
-      cut = cache_->truncate(n).ok();
-    } catch (...) {  // the cache is then not to be trusted, and made anew
-      cut = false;
-    }
+  try {
+    // A cache that pools chunks may have had to let go more.
+    cut = cache_->truncate(n).ok() &&
+          (state_ == nullptr || state_->truncate(std::min(n, cache_->length())).ok());
+  } catch (...) {  // the cache is then not to be trusted, and made anew
+    cut = false;
   }
   stale_ = !cut;
-  // A cache that pools chunks may have had to let go more.
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
 }
 

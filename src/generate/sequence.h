@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cache/kv_cache.h"
 #include "cache/state_file.h"
+#include "generate/step_plan.h"
 #include "graph/batch.h"
 
 namespace gen::generate {
@@ -45,11 +46,21 @@ class Sequence {
     float* logits = nullptr;
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
+    Urgency urgency;
+    Participant* participant = nullptr;  // the call it is for, or null
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
   /// the cache back first if logits of rows are wanted that it already holds. Errors: kCancelled,
   /// what the cache or the model says; chunks before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
+
+  /// The same in parts, for who has other things to do meanwhile: start, then, until done(), have
+  /// the scheduler run next() and account for it with take(). The sequence stays where it is and as
+  /// it is while a request is out.
+  Status start(int32_t end, const Pass& pass);
+  [[nodiscard]] bool done() const noexcept { return evaluated_ >= end_; }
+  StepRequest* next();
+  Status take();
 
   /// A point to come back to.
   struct Mark {
@@ -57,6 +68,11 @@ class Sequence {
     int32_t evaluated = 0;
   };
   [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated()}; }
+  /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. False
+  /// where there is no pool, or nothing to give.
+  bool evict() noexcept;
+  [[nodiscard]] bool evictable() const noexcept;
+
   /// Forgets everything after the mark. Cannot fail: entries that the cache cannot let go are
   /// evaluated again, in a new cache, when they are next needed.
   void rewind(const Mark& mark) noexcept;
@@ -64,9 +80,10 @@ class Sequence {
   /// back, except to 0.
   Status truncate(int32_t n);
   /// A sequence of its own with the same tokens and cache, which shares blocks where it can.
-  /// kUnsupported for a model with a state of its own; kOutOfMemory and the like.
+  /// kUnsupported for a model with a state that cannot be copied; kOutOfMemory and the like.
   [[nodiscard]] Result<Sequence> fork() const;
-  /// Writes tokens and cache, and which model they are of. kUnsupported as fork().
+  /// Writes tokens and cache, and which model they are of. kUnsupported for a model with a
+  /// state of its own.
   Status save(cache::StateWriter& to) const;
   /// Takes what save() wrote into an empty sequence. Changes nothing on failure: kFormat for
   /// damage; kInvalidArgument for another model's or another kind of cache's; kContextFull; what
@@ -88,10 +105,16 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
-  int32_t evaluated_ = 0;       // tokens_[0, evaluated_) are what the cache holds
-  int64_t trace_id_ = 0;        // names what the cache holds to tracers
-  bool stale_ = false;          // the cache holds something else and must be made anew
-  std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]
+  int32_t evaluated_ = 0;  // tokens_[0, evaluated_) are what the cache holds
+  int64_t trace_id_ = 0;   // names what the cache holds to tracers
+  bool stale_ = false;     // the cache holds something else and must be made anew
+
+  // The evaluation under way.
+  Pass pass_;
+  int32_t begin_ = 0;  // where it started
+  int32_t end_ = 0;
+  StepRequest request_;         // the chunk that is out
+  std::vector<uint8_t> wants_;  // [rows of a chunk]
 };
 
 }  // namespace gen::generate

@@ -3,7 +3,9 @@
 // the rules of fairness test without threads or a model. Read next: scheduler.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,8 +16,31 @@
 
 namespace gen::generate {
 
-/// One sequence's rows in one step: a decode token or a chunk of a prompt. Borrowed by the
-/// scheduler until its step has run.
+using SteadyClock = std::chrono::steady_clock;
+
+/// Who is served first and until when. Priorities only decide who goes into a step that not all
+/// fit into; a higher one is first.
+struct Urgency {
+  int32_t priority = 0;
+  SteadyClock::time_point deadline = SteadyClock::time_point::max();
+};
+
+class Participant;
+
+/// Something idle that can make room in a pool it shares with what runs: a session between calls.
+class Evictable {
+ public:
+  virtual ~Evictable() = default;
+  /// Lets go of what its cache holds, to be computed anew when it is next used. False if it came
+  /// into use meanwhile. Called by the leader of a step, who holds the scheduler's mutex.
+  virtual bool evict() noexcept = 0;
+  /// When it was last in use, in any unit; kNothing while it is in use or evict() would not help.
+  static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
+  [[nodiscard]] virtual int64_t last_used() const noexcept = 0;
+};
+
+/// One sequence's rows: a decode token or what is left of a prompt. A step may run only the first
+/// of them. Borrowed by the scheduler until it is done.
 struct StepRequest {
   cache::KvCache* cache = nullptr;
   graph::SequenceState* state = nullptr;
@@ -25,10 +50,23 @@ struct StepRequest {
   std::span<const uint8_t> wants_logits;  // [T]
   float* logits = nullptr;                // [wanted rows, V]
   const CancelFlag* cancel = nullptr;
-  int64_t trace_id = 0;  // names the sequence to tracers
+  Urgency urgency;
+  Participant* participant = nullptr;  // the call it belongs to, or null
+  int64_t trace_id = 0;                // names the sequence to tracers
+  /// Entries that the cache needs until this is of use, at least rows(): what begins with less
+  /// would only have to give it up again.
+  int32_t room = 0;
 
-  Status status;  // out: OK when the rows are committed, else nothing has changed
-  bool done = false;
+  Status status;         // out: OK when rows are committed, else nothing has changed
+  int32_t taken = 0;     // out: rows that are committed, from the first on
+  bool evicted = false;  // out: OK, but the cache has been emptied for others; nothing is taken
+  bool done = true;      // out: false from submit() until its step is over
+
+  // The scheduler's own.
+  int32_t passed_over = 0;  // steps that left it out
+  bool running = false;     // in the current step
+  bool starved = false;     // the pool had nothing for it in the current step; `status` says so
+  SteadyClock::time_point starved_since;  // the first time in a row
 
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }
 };
@@ -37,17 +75,26 @@ struct StepRequest {
 struct StepLimits {
   int32_t max_sequences = 1;
   int32_t max_rows = 512;
+  int32_t prompt_rows = 512;  // of these, rows of requests that have more than one
 };
+
+/// A request that has been left out this often goes before every priority.
+constexpr int32_t kMostPassedOver = 16;
 
 /// The requests of one step, in the order of their rows in the batch.
 struct StepPlan {
-  std::vector<StepRequest*> requests;
-  int32_t rows = 0;
+  struct Part {
+    StepRequest* request;
+    int32_t rows;  // its first ones
+  };
+  std::vector<Part> parts;
+  std::vector<StepRequest*> order;  // scratch
 };
 
-/// Chooses from `waiting` (oldest first). The oldest is always taken, so nobody waits for more than
-/// one step per session before it; what room is left goes to single rows (decoding) first, then to
-/// chunks that still fit, oldest first within both.
+/// Chooses from `waiting` (oldest first). Whoever is first, by priority and then age, is always
+/// taken, so that nobody waits for ever. Room for the others goes to single rows (decoding), then
+/// to prompts, cut to what `prompt_rows` leaves: a prompt delays a decoding session by no more
+/// rows than that a step.
 void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, StepPlan* plan);
 
 }  // namespace gen::generate
