@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <new>
 
+#include "generate/metric_names.h"
+
 namespace gen::generate {
 namespace {
 
@@ -58,6 +60,7 @@ void Scheduler::submit(StepRequest* request) {
   request->done = false;
   request->running = false;
   request->passed_over = 0;
+  if (metrics_.active()) request->submitted = SteadyClock::now();
   request->taken = 0;
   request->status = Status();
   Participant* const participant = request->participant;
@@ -159,16 +162,43 @@ void Scheduler::lead(Lock* lock, bool patient) {
   }
   for (StepRequest* request : waiting_) ++request->passed_over;
   for (const StepPlan::Part& part : plan_.parts) part.request->running = true;
+  const size_t left_out = waiting_.size() - plan_.parts.size();
   lock->unlock();
 
   const SteadyClock::time_point begin = SteadyClock::now();
   if (!plan_.parts.empty()) execute();
   const SteadyClock::time_point end = SteadyClock::now();
+  if (metrics_.active() && !plan_.parts.empty()) measure(begin, end, left_out);
 
   lock->lock();
   end_step(end - begin);
   led_ = false;
   changed_.notify_all();
+}
+
+void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point end,
+                        size_t waiting) noexcept {
+  const auto seconds = [](SteadyClock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  double rows = 0;
+  bool failed = false;
+  for (const StepPlan::Part& part : plan_.parts) {
+    metrics_.observe(metric::kQueueWaitSeconds, seconds(begin - part.request->submitted));
+    failed = failed || !part.request->status.ok();
+    rows += part.rows;
+  }
+  metrics_.add(metric::kSteps, 1);
+  if (failed) metrics_.add(metric::kStepsFailed, 1);
+  metrics_.observe(metric::kStepSeconds, seconds(end - begin));
+  metrics_.observe(metric::kBatchSequences, static_cast<double>(plan_.parts.size()));
+  metrics_.observe(metric::kBatchRows, rows);
+  metrics_.set(metric::kQueueLength, static_cast<double>(waiting));
+  if (measure_caches_ == nullptr || !*measure_caches_) return;
+  try {
+    (*measure_caches_)(metrics_);
+  } catch (...) {  // gauges that are not set stay what they were
+  }
 }
 
 void Scheduler::end_step(SteadyClock::duration took) noexcept {

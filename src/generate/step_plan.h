@@ -46,8 +46,9 @@ struct StepRequest {
   bool done = true;   // out: false from submit() until its step is over
 
   // The scheduler's own.
-  int32_t passed_over = 0;  // steps that left it out
-  bool running = false;     // in the current step
+  int32_t passed_over = 0;            // steps that left it out
+  bool running = false;               // in the current step
+  SteadyClock::time_point submitted;  // set if somebody wants to know how long it waits
 
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }
 };
