@@ -2,6 +2,8 @@
 // See metrics.h.
 #include "base/metrics.h"
 
+#include <type_traits>
+
 namespace gen {
 namespace {
 
@@ -13,11 +15,12 @@ class NoMetrics final : public Metrics {
   [[nodiscard]] bool active() const noexcept override { return false; }
 };
 
+// Constant-initialised and trivially destroyed: no code runs at load or at exit.
+constinit NoMetrics nobody;
+static_assert(std::is_trivially_destructible_v<NoMetrics>);
+
 }  // namespace
 
-Metrics& no_metrics() noexcept {
-  static NoMetrics none;  // without state
-  return none;
-}
+Metrics& no_metrics() noexcept { return nobody; }
 
 }  // namespace gen

@@ -9,10 +9,9 @@ namespace gen {
 /// Threads: called on any, several at once; implementations must not call the library.
 class Metrics {
  public:
-  Metrics() noexcept = default;
+  constexpr Metrics() noexcept = default;
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
-  virtual ~Metrics() = default;
 
   /// Adds to what has been counted under this name.
   virtual void add(const char* name, double value) noexcept = 0;
@@ -22,6 +21,10 @@ class Metrics {
   virtual void observe(const char* name, double value) noexcept = 0;
   /// False if nobody listens: then what takes a clock or a lock to find out need not be found out.
   [[nodiscard]] virtual bool active() const noexcept { return true; }
+
+ protected:
+  // Not virtual, so that nobody's is trivially destroyed; own one by its own type.
+  ~Metrics() = default;
 };
 
 /// Nobody listens.

@@ -3,16 +3,15 @@
 #include "base/metrics_memory.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace gen {
 namespace {
 
-constexpr std::array kSeconds{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
-                              0.2,    0.5,    1.0,    2.0,   5.0,   10.0,  20.0, 50.0, 100.0};
-constexpr std::array kCounts{1.0,   2.0,   4.0,   8.0,    16.0,   32.0,  64.0,
-                             128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0};
+constexpr double kSeconds[] = {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
+                               0.2,    0.5,    1.0,    2.0,   5.0,   10.0,  20.0, 50.0, 100.0};
+constexpr double kCounts[] = {1.0,   2.0,   4.0,   8.0,    16.0,   32.0,  64.0,
+                              128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0};
 
 /// The value under a name, made of `initial` if need be. May throw std::bad_alloc.
 template <typename Value>

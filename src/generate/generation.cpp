@@ -242,9 +242,10 @@ Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
   const int32_t length = sequence.length();
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
-  GEN_ASSIGN(const sampling::Choice choice,
-             chain_.sample(std::span(logits_).first(vocab), result_.tokens, result_.tokens.size(),
-                           length - 1));
+  const std::span<const int32_t> said =
+      params_.penalize_prompt ? sequence.tokens() : std::span<const int32_t>(result_.tokens);
+  GEN_ASSIGN(const sampling::Choice choice, chain_.sample(std::span(logits_).first(vocab), said,
+                                                          result_.tokens.size(), length - 1));
   sequence.push(choice.token);
   session_->publish_length();
   if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
@@ -316,7 +317,7 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
     }
   }
   settle(reason);
-  call_.reset();
+  if (call_.has_value()) call_->end();
   Metrics& metrics = session_->generator().metrics();
   if (reason == FinishReason::kError) metrics.add(metric::errors(status.code()), 1);
   if (result_.tokens.size() > 1 && result_.timings.decode > 0) {

@@ -31,6 +31,9 @@ Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call
 OpenCall::OpenCall(const Generator& generator)
     : generator_(generator), participant_(&generator.scheduler()) {}
 
-OpenCall::~OpenCall() { generator_.open_calls().fetch_sub(1); }
+void OpenCall::end() noexcept {
+  if (open_) generator_.open_calls().fetch_sub(1);
+  open_ = false;
+}
 
 }  // namespace gen::generate

@@ -40,10 +40,15 @@ class Participant {
  private:
   friend class Scheduler;
   Scheduler* const scheduler_;
+  uint64_t seniority_ = 0;            // smaller is older
   SteadyClock::time_point left_;      // when its last step ended
   SteadyClock::duration absence_{0};  // how long it stayed away then
 };
 
+/// Where sequences share a pool of blocks and it has none left, sessions that are idle give theirs
+/// up, least recently used first, then what waits for a younger call, the youngest first; what they
+/// held is computed anew when they go on, with the same results. So the oldest call always gets on;
+/// kPoolExhausted is what it gets when even that is not enough.
 /// Threads: all functions from any number of threads, a request from one at a time.
 class Scheduler {
  public:
@@ -80,6 +85,10 @@ class Scheduler {
   /// step that is running it.
   void withdraw(StepRequest* request) noexcept;
 
+  /// Tells of something that may be evicted; until remove().
+  void add(Evictable* idle);
+  void remove(Evictable* idle) noexcept;
+
   /// Requests queued or in the current step; may be old by the time it is looked at.
   [[nodiscard]] size_t waiting() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -90,10 +99,13 @@ class Scheduler {
   friend class Participant;
   using Lock = std::unique_lock<std::mutex>;
 
+  static uint64_t seniority(const StepRequest& request) noexcept;
   void lead(Lock* lock, bool patient);
   void gather(Lock* lock);
   void drop_ended() noexcept;
   void end_step(SteadyClock::duration took) noexcept;
+  void relieve(Lock* lock, bool patient);
+  void note_change() noexcept;
   void expect_no_more(const Participant* participant) noexcept;
   void refuse(std::span<StepRequest* const> requests) noexcept;
 
@@ -101,6 +113,9 @@ class Scheduler {
   void execute();
   void attempt(std::span<const StepPlan::Part> parts);
   void reserve(std::span<const StepPlan::Part> parts);
+  Result<cache::CachePlan> make_room(const StepPlan::Part& part);
+  bool evict_idle() noexcept;
+  bool evict_for(const StepRequest& request) noexcept;
   Status forward();
   void commit() noexcept;
 
@@ -115,10 +130,16 @@ class Scheduler {
   std::condition_variable arrivals_;   // nobody is expected any more
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;
-  std::thread::id leader_;  // while led_
+  bool relieving_ = false;              // the leader waits for anybody to come
+  SteadyClock::time_point changed_at_;  // when a participant or an idle session last went
+  std::thread::id leader_;              // while led_
   size_t participants_ = 0;
+  uint64_t seniorities_ = 0;
+  std::vector<Evictable*> idle_;
   std::vector<const Participant*> expected_;  // were in the last step and will soon be back
   SteadyClock::duration patience_{0};         // how long a step waits for them
+
+  int32_t preempted_ = 0;  // sequences that this step took the cache of; the leader's
 
   // Scratch of the leader, kept so that a decode step allocates nothing.
   StepPlan plan_;
@@ -129,6 +150,7 @@ class Scheduler {
   std::vector<graph::BatchSequence> sequences_;
   std::vector<float> logits_;  // [wanted_, V], for steps of several sequences
   size_t wanted_ = 0;
+  bool progress_ = false;  // the step has run a pass, or there was none to run
 };
 
 }  // namespace gen::generate

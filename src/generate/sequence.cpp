@@ -85,10 +85,12 @@ StepRequest* Sequence::next() {
   request_.urgency = pass_.urgency;
   request_.participant = pass_.participant;
   request_.trace_id = trace_id_;
+  request_.room = end_ - at;
   return &request_;
 }
 
 Status Sequence::take() {
+  if (request_.evicted) evaluated_ = begin_ = 0;
   if (!request_.status.ok()) {
     if (state_ != nullptr && state_->lost()) {
       stale_ = true;
@@ -103,6 +105,16 @@ Status Sequence::take() {
         std::memory_order_relaxed);
   }
   return {};
+}
+
+bool Sequence::evictable() const noexcept {
+  return evaluated_ > 0 && state_ == nullptr && cache_->traits().can_share_blocks;
+}
+
+bool Sequence::evict() noexcept {
+  if (!evictable()) return false;
+  forget(0);
+  return evaluated_ == 0 && !stale_;
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {

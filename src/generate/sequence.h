@@ -68,6 +68,11 @@ class Sequence {
     int32_t evaluated = 0;
   };
   [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated()}; }
+  /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. False
+  /// where there is no pool, or nothing to give.
+  bool evict() noexcept;
+  [[nodiscard]] bool evictable() const noexcept;
+
   /// Forgets everything after the mark. Cannot fail: entries that the cache cannot let go are
   /// evaluated again, in a new cache, when they are next needed.
   void rewind(const Mark& mark) noexcept;

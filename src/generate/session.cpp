@@ -15,6 +15,31 @@ constexpr size_t kScoreBytes = size_t{16} << 20;  // logits held at once while s
 
 }  // namespace
 
+Session::Session(std::shared_ptr<const Generator> generator, Sequence sequence)
+    : generator_(std::move(generator)), sequence_(std::move(sequence)) {
+  generator_->scheduler().add(this);
+}
+
+Session::~Session() { generator_->scheduler().remove(this); }
+
+void Session::publish_length() noexcept {
+  length_.store(sequence_.length(), std::memory_order_relaxed);
+  last_used_.store(sequence_.evictable() ? SteadyClock::now().time_since_epoch().count() : kNothing,
+                   std::memory_order_relaxed);
+}
+
+int64_t Session::last_used() const noexcept {
+  return in_use_.held() ? kNothing : last_used_.load(std::memory_order_relaxed);
+}
+
+bool Session::evict() noexcept {
+  if (!in_use_.try_keep()) return false;
+  const bool gave = sequence_.evict();
+  last_used_.store(kNothing, std::memory_order_relaxed);
+  in_use_.end_keep();
+  return gave;
+}
+
 Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const {
   out->clear();
   *bos = false;
@@ -42,6 +67,7 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
 }
 
 Status Session::append(const Prompt& prompt) {
+  Participant participant(&generator_->scheduler());  // until the session is out of use again
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   std::vector<int32_t> tokens;
@@ -55,6 +81,7 @@ Status Session::append(const Prompt& prompt) {
   try {
     Sequence::Pass pass;
     pass.cancel = &cancel_;
+    pass.participant = &participant;
     pass.progress = &progress_;
     status = sequence_.evaluate(sequence_.length() - 1, pass);
   } catch (...) {
@@ -78,6 +105,7 @@ Status Session::append(const Prompt& prompt) {
 
 Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens) {
+  Participant participant(&generator_->scheduler());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   std::vector<int32_t> given;
@@ -90,7 +118,7 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
   GEN_TRY(sequence_.extend(given));
   Status status;
   try {
-    status = score_tail(before.length + skipped, &scores);
+    status = score_tail(before.length + skipped, &participant, &scores);
   } catch (...) {
     sequence_.rewind(before);
     throw;
@@ -104,7 +132,7 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
 }
 
 // The logits of row i are about token i + 1; they are taken in windows of bounded size.
-Status Session::score_tail(int32_t first, std::vector<float>* scores) {
+Status Session::score_tail(int32_t first, Participant* participant, std::vector<float>* scores) {
   const int32_t length = sequence_.length();
   if (first == 0 && length > 0) scores->push_back(0.0F);
   const auto row_size = static_cast<size_t>(generator_->model().traits().vocab_size);
@@ -118,6 +146,7 @@ Status Session::score_tail(int32_t first, std::vector<float>* scores) {
     pass.logits_from = from;
     pass.logits = logits.data();
     pass.cancel = &cancel_;
+    pass.participant = participant;
     const int32_t end = std::min(from + window, length - 1);
     GEN_TRY(sequence_.evaluate(end, pass));
     for (int32_t row = from; row < end; ++row) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// See answer.h.
+#include "answer.h"
+
+#include <utility>
+
+namespace server {
+
+std::optional<Event> Answer::next(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (open_ == 0) return std::nullopt;
+  arrived_.wait_for(lock, patience, [this] { return !events_.empty(); });
+  if (events_.empty()) return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  if (event.end) --open_;
+  return event;
+}
+
+bool Answer::over() const {
+  const std::lock_guard lock(mutex_);
+  return open_ == 0;
+}
+
+void Answer::cancel() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  gen_cancel_fire(cancel_.get());
+  for (gen_session* session : sessions_) gen_session_cancel(session);
+}
+
+void Answer::push(Event event) {
+  {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  arrived_.notify_one();
+}
+
+Answer::Running::Running(Answer& answer, gen_session* session)
+    : answer_(answer), session_(session) {
+  const std::lock_guard lock(answer_.mutex_);
+  answer_.sessions_.insert(session_);
+  if (answer_.cancelled_) gen_session_cancel(session_);
+}
+
+Answer::Running::~Running() {
+  const std::lock_guard lock(answer_.mutex_);
+  answer_.sessions_.erase(session_);
+}
+
+}  // namespace server
