@@ -47,7 +47,7 @@ class BatchRun {
       for (const Live& live : live_) queued_.push_back(live.request);
       generator_.scheduler().wait_any(queued_);
       for (Live& live : live_) {
-        if (live.request->done) live.request = nullptr;
+        if (generator_.scheduler().is_done(live.request)) live.request = nullptr;
       }
     }
     return std::move(results_);

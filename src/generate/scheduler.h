@@ -78,7 +78,13 @@ class Scheduler {
   /// once if there are none. Within a pass of the model, where no step could ever run them, they
   /// are all done with kBusy.
   void wait_any(std::span<StepRequest* const> requests);
-  /// Whether the request is done; where it is not and nobody leads, runs one step first. Never
+  /// Whether a request that was submitted is done: its own `done` may be looked at only once one
+  /// of the functions here has said so.
+  [[nodiscard]] bool is_done(const StepRequest* request) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return request->done;
+  }
+  /// The same; where it is not and nobody leads, runs one step first. Never
   /// waits for another thread.
   bool poll(StepRequest* request);
   /// Takes a request back, which is done then: kCancelled if no step has run it. Waits for the
