@@ -12,6 +12,7 @@
 #include "cache/compressed_cache.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
+#include "generate/metric_names.h"
 #include "graph/plan_trace.h"
 #include "cache/tiered_cache.h"
 
@@ -125,6 +126,15 @@ Status use_tiers(const kv_cache_tier_config& config, const gen_model& handle,
     return gen::cache::make_tiered_cache(tiers, layers, capacity, memory);
   };
   return {};
+}
+
+void measure_pool(gen::cache::CachePool& pool, gen::Metrics& metrics) {
+  namespace metric = gen::generate::metric;
+  const gen::cache::BlockPool& blocks = pool.blocks();
+  const size_t unused = blocks.available();
+  metrics.set(metric::kCacheBlocksUsed, static_cast<double>(blocks.capacity() - unused));
+  metrics.set(metric::kCacheBlocksFree, static_cast<double>(unused));
+  metrics.set(metric::kCacheFragmentation, blocks.fragmentation());
 }
 
 /// A model of the caller's keeps nothing in caches.
@@ -350,6 +360,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
         return gen::cache::make_compressed_cache(shapes, capacity, chunk, memory);
       };
     }
+    inner.metrics = chosen.metrics;
     if (chosen.trace != nullptr) {
       inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
     }
@@ -366,6 +377,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
       inner.cache_factory = [pool](std::span<const gen::cache::LayerShape>, int32_t capacity) {
         return gen::cache::make_paged_cache(pool, capacity);
       };
+      inner.measure_caches = [pool](gen::Metrics& metrics) { measure_pool(*pool, metrics); };
     }
     auto handle = std::make_unique<gen_generator>();
     GEN_ASSIGN(handle->impl, gen::generate::Generator::create(

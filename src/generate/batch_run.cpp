@@ -63,6 +63,7 @@ class BatchRun {
 
   // Begins the next request; false if the generator's queue has no room for it now.
   bool begin() noexcept {
+    if (!live_.empty() && !OpenCall::has_room(generator_)) return false;
     const size_t index = order_[begun_];
     const BatchRequest& request = requests_[index];
     Status status;

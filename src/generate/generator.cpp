@@ -21,7 +21,7 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
           *model_,
           StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
                      model_->traits().max_batch_rows, options_.prefill_chunk},
-          options_.tracer.get())) {
+          options_.tracer.get(), metrics(), &options_.measure_caches)) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
   if (tokenizer_ != nullptr) {
     vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/metrics.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
 #include "engine/tracer.h"
@@ -44,6 +45,9 @@ struct GeneratorOptions {
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
+  std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
+  /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
+  std::function<void(Metrics& metrics)> measure_caches = nullptr;
 };
 
 /// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
@@ -71,6 +75,9 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
+  [[nodiscard]] Metrics& metrics() const noexcept {
+    return options_.metrics != nullptr ? *options_.metrics : no_metrics();
+  }
   /// 1, 2, 3, … for what tracers shall tell from one another.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
