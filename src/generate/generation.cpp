@@ -132,8 +132,13 @@ Status Generation::advance() {
   pass.cancel = &cancel_;
   if (state_ == State::kPrefill) pass.progress = &session_->progress_;
   const auto begin = SteadyClock::now();
+  int32_t reused = 0;
+  pass.reused = &reused;
   const Status status = sequence.evaluate(length, pass);
-  if (state_ == State::kPrefill) result_.timings.prefill = seconds_since(begin);
+  if (state_ == State::kPrefill) {
+    result_.timings.prefill = seconds_since(begin);
+    result_.usage.prompt_cached = std::max(reused - before_.length, 0);
+  }
   GEN_TRY(status);
   state_ = State::kDecode;
 

@@ -9,6 +9,16 @@
 #include "generate/session.h"
 
 namespace gen::generate {
+namespace {
+
+/// Names of models that give the same tokens other keys or values differ.
+std::string domain_name(const model::ModelTraits& traits, const std::string& kv_dtype) {
+  std::string name = traits.architecture;
+  name.append("/").append(std::to_string(traits.fingerprint)).append("/").append(kv_dtype);
+  return name;
+}
+
+}  // namespace
 
 Generator::Generator(std::shared_ptr<const model::Model> model,
                      std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
@@ -22,6 +32,10 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
           options_.tracer.get())) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
   if (tokenizer_ != nullptr) vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
+  if (options_.prefix_cache != nullptr) {
+    prefix_domain_ =
+        options_.prefix_cache->domain(domain_name(model_->traits(), options_.kv_dtype));
+  }
 }
 
 Result<std::shared_ptr<const Generator>> Generator::create(

@@ -14,6 +14,7 @@
 #include "base/allocator.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "cache/prefix_cache.h"
 #include "engine/tracer.h"
 #include "generate/generation.h"
 #include "generate/result.h"
@@ -37,6 +38,8 @@ struct GeneratorOptions {
   int32_t max_sequences = 1;       // sequences in one forward pass
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
+  /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
+  std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
 };
@@ -63,6 +66,12 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
   /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
+  /// Null if there is none.
+  [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
+    return options_.prefix_cache.get();
+  }
+  /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
+  [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// 1, 2, 3, … for what tracers shall tell from one another.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
@@ -83,6 +92,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;
   int32_t vocab_size_;
+  uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
 };

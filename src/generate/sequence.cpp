@@ -47,9 +47,19 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
   const bool wants = pass.logits != nullptr;
   if (wants) forget(pass.logits_from);
   if (stale_) GEN_TRY(rebuild());
+  const int32_t reused = reuse(wants ? std::min(end, pass.logits_from) : end);
+  if (pass.reused != nullptr) *pass.reused = reused;
+  Status status = run_chunks(end, pass);
+  remember();
+  return status;
+}
+
+Status Sequence::run_chunks(int32_t end, const Pass& pass) {
+  const bool wants = pass.logits != nullptr;
   const int32_t begin = evaluated_;
   const auto vocab = static_cast<size_t>(generator_->model().traits().vocab_size);
   float* logits = pass.logits;
+  bool stepped_back = false;
   while (evaluated_ < end) {
     const int32_t at = evaluated_;
     const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
@@ -66,15 +76,65 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
     request.logits = logits;
     request.cancel = pass.cancel;
     request.trace_id = trace_id_;
-    GEN_TRY(generator_->scheduler().run(&request));
+    Status status = generator_->scheduler().run(&request);
+    if (status.code() == Code::kPoolExhausted && !stepped_back) {
+      stepped_back = true;
+      if (leave_shared_block()) continue;
+    }
+    GEN_TRY(status);
     evaluated_ += rows;
     if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;
     if (pass.progress != nullptr) {
-      pass.progress->store(static_cast<float>(evaluated_ - begin) / static_cast<float>(end - begin),
+      const int32_t done = std::max(evaluated_ - begin, 0);
+      pass.progress->store(static_cast<float>(done) / static_cast<float>(end - begin),
                            std::memory_order_relaxed);
     }
   }
   return {};
+}
+
+int32_t Sequence::reuse(int32_t end) noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || state_ != nullptr || end <= evaluated_) return 0;
+  try {
+    cache::PrefixHit hit =
+        prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
+    const auto found = static_cast<int32_t>(hit.tokens());
+    if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return 0;
+    hit.taken();
+    evaluated_ = found;
+    remembered_ = found / prefixes->pool().block_size();
+    trace_id_ = generator_->new_trace_id();
+    return found;
+  } catch (...) {  // no memory for a list of blocks: they are computed
+    return 0;
+  }
+}
+
+void Sequence::remember() noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || state_ != nullptr) return;
+  const int32_t size = prefixes->pool().block_size();
+  const int32_t full = evaluated_ / size;
+  const auto count = static_cast<size_t>(full);
+  if (full <= remembered_ || cache_->blocks().size() < count) return;
+  try {
+    const auto held = tokens().first(count * static_cast<size_t>(size));
+    const Status kept =
+        prefixes->insert(generator_->prefix_domain(), held, cache_->blocks().first(count));
+    if (kept.ok()) remembered_ = full;
+  } catch (...) {  // no memory: it is not remembered
+  }
+}
+
+bool Sequence::leave_shared_block() noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || state_ != nullptr) return false;
+  const int32_t rest = evaluated_ % prefixes->pool().block_size();
+  const auto blocks = cache_->blocks();
+  if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
+  forget(evaluated_ - rest);
+  return !stale_;
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {
@@ -109,6 +169,7 @@ void Sequence::forget(int32_t n) noexcept {
   stale_ = !cut;
   // A cache that pools chunks may have had to let go more.
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
+  remembered_ = 0;
 }
 
 Status Sequence::rebuild() {

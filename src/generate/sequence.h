@@ -45,10 +45,13 @@ class Sequence {
     float* logits = nullptr;
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
+    int32_t* reused = nullptr;  // out: tokens that the prefix cache had, from the first; else 0
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
-  /// the cache back first if logits of rows are wanted that it already holds. Errors: kCancelled,
-  /// what the cache or the model says; chunks before the failure stay.
+  /// the cache back first if logits of rows are wanted that it already holds. Where the generator
+  /// has a prefix cache, takes from it what it has of tokens whose logits nobody wants, and gives
+  /// it every block that is full. Errors: kCancelled, what the cache or the model says; chunks
+  /// before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
 
   /// A point to come back to.
@@ -80,6 +83,14 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
+  Status run_chunks(int32_t end, const Pass& pass);
+  /// Takes the blocks that the prefix cache has of the tokens before `end`; tells how many tokens
+  /// these hold, 0 if that is no more than there is. What fails is not taken.
+  int32_t reuse(int32_t end) noexcept;
+  void remember() noexcept;
+  /// Steps back to the beginning of a block that it shares with the prefix cache, which may then go
+  /// if there is no other left to copy it to. False if there is none.
+  bool leave_shared_block() noexcept;
   [[nodiscard]] Status check_stateless() const;
   /// The tokens of a state and how many of them its cache holds.
   Result<std::vector<int32_t>> read_tokens(cache::StateReader& from, int32_t* evaluated) const;
@@ -89,6 +100,7 @@ class Sequence {
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
   int32_t evaluated_ = 0;       // tokens_[0, evaluated_) are what the cache holds
+  int32_t remembered_ = 0;      // blocks of these that the prefix cache was given
   int64_t trace_id_ = 0;        // names what the cache holds to tracers
   bool stale_ = false;          // the cache holds something else and must be made anew
   std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]

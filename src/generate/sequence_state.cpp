@@ -83,6 +83,7 @@ Result<Sequence> Sequence::fork() const {
   Sequence copy(generator_, std::move(cache), nullptr);
   copy.tokens_ = tokens_;
   copy.evaluated_ = evaluated_;
+  copy.remembered_ = remembered_;
   return copy;
 }
 
@@ -144,6 +145,7 @@ Status Sequence::restore(cache::StateReader& from) {
   }
   tokens_ = std::move(tokens);
   evaluated_ = evaluated;
+  remembered_ = 0;
   return {};
 }
 
