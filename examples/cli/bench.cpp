@@ -12,6 +12,7 @@
 #include "bench_case.h"
 #include "bench_peaks.h"
 #include "bench_profile.h"
+#include "bench_sessions.h"
 #include "model_file.h"
 #include "text_format.h"
 
@@ -24,6 +25,7 @@ struct Bench {
   std::vector<int32_t> depths = {0};
   std::vector<int32_t> batches = {1};
   BenchCase shape;
+  SessionsBench sessions;
   bool json = false;
   bool profile = false;
   std::string svg;
@@ -190,7 +192,18 @@ class Bencher {
   size_t stream_ = 0;
 };
 
+void bench_all_sessions(const Bench& options) {
+  SessionsBench sessions = options.sessions;
+  sessions.prompt = options.shape.prompt;
+  sessions.tokens = options.shape.tokens;
+  sessions.json = options.json;
+  if (options.threads.size() > 1) throw Failure("--sessions takes one number of threads");
+  sessions.threads = options.threads.empty() ? 0 : options.threads.front();
+  bench_sessions(options.model, sessions);
+}
+
 void bench(const Bench& options) {
+  if (!options.sessions.counts.empty()) return bench_all_sessions(options);
   if (!options.svg.empty() &&
       options.depths.size() * options.batches.size() * std::max<size_t>(options.threads.size(), 1) >
           1) {
@@ -235,6 +248,27 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--batch", options->batches, "sequences decoded together, one or several")
       ->delimiter(',')
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  CLI::Option* sessions =
+      command
+          ->add_option("--sessions", options->sessions.counts,
+                       "instead: that many sessions at once, each in its thread, one or several")
+          ->delimiter(',')
+          ->check(CLI::Range(1, 1024));
+  command
+      ->add_flag("--mixed", options->sessions.mixed,
+                 "with --sessions: lengths and arrivals at random, beside one after another")
+      ->needs(sessions);
+  command
+      ->add_option("--long-prompt", options->sessions.long_prompt,
+                   "with --sessions: one more brings a prompt of that many tokens meanwhile")
+      ->needs(sessions)
+      ->check(tokens);
+  command
+      ->add_option("--chunk", options->sessions.prefill_chunk,
+                   "with --sessions: prompt tokens in one step")
+      ->needs(sessions)
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
   command->add_flag("--profile", options->profile, "also show where the time goes");

@@ -6,6 +6,7 @@
  *   gen_generator  a model with cache settings and a scheduler; share           generator.h
  *   gen_session    one growing sequence; one thread at a time                   session.h
  *   gen_stream     a generation pulled piece by piece                           stream.h
+ *   gen_request    one of many generations that run together                    batch.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
@@ -34,6 +35,7 @@
 #define GENERATE_GENERATE_H
 
 #include "base.h"
+#include "batch.h"
 #include "error.h"
 #include "generator.h"
 #include "kv_cache.h"

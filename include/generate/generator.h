@@ -151,6 +151,28 @@ GEN_API gen_status gen_options_set_prefill_chunk(gen_options *options, int32_t t
                                                  gen_error *error);
 
 /**
+ * Runs at most `sequences` sessions in one forward pass; more than that take turns. Results do not depend on it.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [1, 512]; 64 is the default.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_max_batch(gen_options *options, int32_t sequences,
+                                             gen_error *error);
+
+/**
+ * Accepts at most `calls` generating calls beyond max_batch: one more fails with GEN_ERROR_BUSY at once instead of
+ * waiting for its turn. A stream is such a call from its opening to its end.
+ *
+ * @param calls  0 (the default) for no limit.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls,
+                                             gen_error *error);
+
+/**
  * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
  * "tiered_kv" "/var/tmp,512", "prefill_chunk" "128".
  *
@@ -217,6 +239,7 @@ GEN_API void gen_free(gen_generator *generator);
  *         GEN_ERROR_TOKENIZER if the prompt is not UTF-8;
  *         GEN_ERROR_CONTEXT_FULL if the prompt fills the context;
  *         GEN_ERROR_OUT_OF_RANGE for a stop token or bias outside the vocabulary;
+ *         GEN_ERROR_BUSY if the generator has accepted as many calls as it takes;
  *         GEN_ERROR_CANCELLED with the partial result;
  *         GEN_ERROR_MODEL, GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any number at once.

@@ -39,7 +39,7 @@ GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, 
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. May be empty when the session is not.
  * @param sampling  how to choose tokens, or NULL for defaults.
  * @param result    as in gen_generate.
- * @return as gen_generate; GEN_ERROR_BUSY if the session is in use.
+ * @return as gen_generate; GEN_ERROR_BUSY also if the session is in use.
  * Threads: one at a time per session.
  * Since:   0.1
  */

@@ -41,6 +41,27 @@ GEN_API gen_status gen_stream_open(gen_session *session, const char *prompt, siz
  */
 GEN_API gen_status gen_stream_next(gen_stream *stream, const gen_token **token, gen_error *error);
 
+/** Whether a stream has something, for gen_stream_poll. */
+enum {
+  GEN_STREAM_PENDING = 0, /**< nothing yet: poll again */
+  GEN_STREAM_TOKEN = 1,   /**< a piece */
+  GEN_STREAM_END = 2      /**< all pieces have been given */
+};
+
+/**
+ * As gen_stream_next, but never waits for another thread: for one thread that drives many streams. The first call
+ * marks the stream as wanting its next piece, a later one runs one step for all marked streams of the generator, unless
+ * another thread is running a step; so a round over many streams costs one step.
+ *
+ * @param token  receives a piece borrowed until the stream's next call, or NULL.
+ * @param state  receives GEN_STREAM_…; GEN_STREAM_END also after a failure.
+ * @return as gen_stream_next; GEN_OK while pending.
+ * Threads: one at a time per stream.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_stream_poll(gen_stream *stream, const gen_token **token, int32_t *state,
+                                   gen_error *error);
+
 /**
  * The result of a stream that is at its end.
  *

@@ -2,6 +2,8 @@
 // generator.h of the C API: options, generators and one-shot generation.
 #include <generate/generator.h>
 
+#include <algorithm>
+
 #include "api/boundary.h"
 #include "api/generating_call.h"
 #include "api/handles.h"
@@ -148,6 +150,38 @@ Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   return {};
 }
 
+constexpr int32_t kMostBatch = 512;
+
+Status set_max_batch(gen_options& options, int64_t sequences) {
+  if (sequences < 1 || sequences > kMostBatch) {
+    return gen::error(Code::kInvalidArgument, "max_batch %lld is outside [1, %d]",
+                      static_cast<long long>(sequences), kMostBatch);
+  }
+  options.max_batch = static_cast<int32_t>(sequences);
+  return {};
+}
+
+Status max_batch_from_text(gen_options& options, const char* text) {
+  GEN_ASSIGN(const int64_t sequences, gen::api::parse_int(text));
+  return set_max_batch(options, sequences);
+}
+
+// A queue of INT32_MAX / 2 is as good as none; sums with max_batch fit.
+Status set_max_queue(gen_options& options, int64_t calls) {
+  constexpr int32_t kMost = INT32_MAX / 2;
+  if (calls < 0 || calls > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "max_queue %lld is outside [0, %d]",
+                      static_cast<long long>(calls), INT32_MAX);
+  }
+  options.max_queue = static_cast<int32_t>(std::min<int64_t>(calls, kMost));
+  return {};
+}
+
+Status max_queue_from_text(gen_options& options, const char* text) {
+  GEN_ASSIGN(const int64_t calls, gen::api::parse_int(text));
+  return set_max_queue(options, calls);
+}
+
 Status prefill_chunk_from_text(gen_options& options, const char* text) {
   GEN_ASSIGN(const int64_t tokens, gen::api::parse_int(text));
   return set_prefill_chunk(options, tokens);
@@ -174,8 +208,13 @@ const OptionRow<gen_options> kRows[] = {
      tiered_kv_text},
     {"prefill_chunk", "int", "1 to 512", "256", prefill_chunk_from_text,
      [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
+    {"max_batch", "int", "1 to 512", "64", max_batch_from_text,
+     [](const gen_options& o) { return std::to_string(o.max_batch); }},
+    {"max_queue", "int", "0 and up; 0 for no limit", "0", max_queue_from_text,
+     [](const gen_options& o) { return std::to_string(o.max_queue); }},
 };
 static_assert(gen::generate::kDefaultPrefillChunk == 256, "the table's default");
+static_assert(gen::generate::kDefaultMaxSequences == 64, "the table's default");
 
 }  // namespace
 
@@ -255,6 +294,20 @@ gen_status gen_options_set_prefill_chunk(gen_options* options, int32_t tokens, g
   });
 }
 
+gen_status gen_options_set_max_batch(gen_options* options, int32_t sequences, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_max_batch(*options, sequences);
+  });
+}
+
+gen_status gen_options_set_max_queue(gen_options* options, int32_t calls, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_max_queue(*options, calls);
+  });
+}
+
 gen_status gen_options_set(gen_options* options, const char* key, const char* value,
                            gen_error* error) {
   return guard(error, [&]() -> Status {
@@ -292,6 +345,8 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     gen::generate::GeneratorOptions inner;
     inner.kv_dtype = chosen.kv.name();
     inner.prefill_chunk = chosen.prefill_chunk;
+    inner.max_sequences = chosen.max_batch;
+    inner.max_queue = chosen.max_queue;
     inner.allocator = model->parts->allocator.get();
     gen::Allocator& memory =
         inner.allocator != nullptr ? *inner.allocator : gen::system_allocator();

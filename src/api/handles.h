@@ -55,6 +55,8 @@ struct gen_options {
   int32_t compressed_chunk = 0;  // 0: nothing is pooled
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
+  int32_t max_batch = gen::generate::kDefaultMaxSequences;
+  int32_t max_queue = 0;  // 0: no limit
   std::shared_ptr<gen::cache::TraceLog> trace;  // null: none
 };
 

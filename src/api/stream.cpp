@@ -53,6 +53,30 @@ gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_erro
   });
 }
 
+gen_status gen_stream_poll(gen_stream* stream, const gen_token** token, int32_t* state,
+                           gen_error* error) {
+  if (token != nullptr) *token = nullptr;
+  if (state != nullptr) *state = GEN_STREAM_PENDING;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(stream, "stream"));
+    GEN_TRY(not_null(token, "token"));
+    GEN_TRY(not_null(state, "state"));
+    const InUseGuard use(&stream->in_use);
+    GEN_TRY(use.entered("stream"));
+    gen::generate::Generation& generation = *stream->generation;
+    if (generation.ended()) {
+      *state = GEN_STREAM_END;
+      return generation.result().status;
+    }
+    const gen::generate::Event* const event = generation.poll();
+    if (event == nullptr) return {};
+    gen::api::fill_token(*event, &stream->text, &stream->token);
+    *token = &stream->token;
+    *state = GEN_STREAM_TOKEN;
+    return {};
+  });
+}
+
 gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error* error) {
   if (result != nullptr) *result = nullptr;
   return guard(error, [&]() -> Status {

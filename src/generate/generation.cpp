@@ -12,23 +12,24 @@
 namespace gen::generate {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
 double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
 }  // namespace
 
-Generation::Generation(std::shared_ptr<Session> session, sampling::SamplingParams params)
+Generation::Generation(std::shared_ptr<Session> session, sampling::SamplingParams params,
+                       Urgency urgency)
     : session_(std::move(session)),
       params_(std::move(params)),
       chain_(params_),
       stops_(params_.stop_strings),
-      cancel_(&session_->cancel_, params_.cancel.get()) {}
+      cancel_(&session_->cancel_, params_.cancel.get()),
+      urgency_(urgency) {}
 
 Generation::~Generation() {
   if (!holds_session_) return;
+  take_back();
   if (state_ == State::kOpening) {
     session_->sequence_.rewind(before_);
   } else if (state_ != State::kEnded) {
@@ -39,9 +40,11 @@ Generation::~Generation() {
 
 Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> session,
                                                      const Prompt& prompt,
-                                                     sampling::SamplingParams params) {
+                                                     sampling::SamplingParams params,
+                                                     Urgency urgency) {
   const auto begin = SteadyClock::now();
-  std::unique_ptr<Generation> generation(new Generation(std::move(session), std::move(params)));
+  std::unique_ptr<Generation> generation(
+      new Generation(std::move(session), std::move(params), urgency));
   GEN_TRY(generation->start(prompt));
   generation->result_.timings.first_token = seconds_since(begin);
   return generation;
@@ -56,6 +59,7 @@ Status Generation::start(const Prompt& prompt) {
   before_ = sequence.mark();
 
   const Generator& generator = session_->generator();
+  GEN_TRY(OpenCall::enter(generator, &call_));
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
   stop_tokens_ = params_.stop_tokens;
   if (const auto* tokenizer = generator.tokenizer(); tokenizer != nullptr && !params_.ignore_eos) {
@@ -96,52 +100,133 @@ Result<const Event*> Generation::next() {
     if (!result_.status.ok()) return result_.status;
     return static_cast<const Event*>(nullptr);
   }
-  const auto begin = SteadyClock::now();
-  const bool prefill = state_ == State::kPrefill;
-  Status status;
-  try {
-    status = advance();
-  } catch (const std::bad_alloc&) {
-    status =
-        error(Code::kOutOfMemory, "no memory for token %zu of the text", result_.tokens.size());
-  } catch (...) {
-    status = error(Code::kInternal, "token %zu of the text threw", result_.tokens.size());
+  const Event* event = nullptr;
+  while (event == nullptr) {
+    if (queued_ || queue()) session_->generator().scheduler().wait_any({&request_, 1});
+    event = take();
   }
-  if (!status.ok()) {
-    const bool cancelled = status.code() == Code::kCancelled;
-    finish(cancelled ? FinishReason::kCancelled : FinishReason::kError, std::move(status));
-  }
-  const double elapsed = seconds_since(begin);
-  (prefill ? result_.timings.first_token : result_.timings.decode) += elapsed;
-  return static_cast<const Event*>(&event_);
+  return event;
 }
 
-Status Generation::advance() {
+const Event* Generation::poll() noexcept {
+  if (queued_) {
+    if (!session_->generator().scheduler().poll(request_)) return nullptr;
+    const Event* const event = take();
+    if (event != nullptr) return event;
+  }
+  return queue() ? nullptr : take();
+}
+
+// Queues what is wanted; false if there is nothing to wait for.
+bool Generation::queue() noexcept {
+  StepRequest* const request = want();
+  if (request == nullptr) return false;
+  failure_ = contain([&]() -> Status {
+    session_->generator().scheduler().submit(request);
+    queued_ = true;
+    return {};
+  });
+  return queued_;
+}
+
+// Runs what may throw; the message says how far the text has come.
+template <typename F>
+Status Generation::contain(F&& work) noexcept {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "no memory for token %zu of the text", result_.tokens.size());
+  } catch (...) {
+    return error(Code::kInternal, "token %zu of the text threw", result_.tokens.size());
+  }
+}
+
+StepRequest* Generation::want() noexcept {
+  if (!asking_) {
+    asking_ = true;
+    asked_ = SteadyClock::now();
+  }
+  failure_ = contain([this] { return prepare(&request_); });
+  return request_;
+}
+
+// Leaves `*request` null where nothing needs to run: the end is decided, or about to be.
+Status Generation::prepare(StepRequest** request) {
+  *request = nullptr;
   if (cancel_.raised()) {
     return error(Code::kCancelled, "cancelled after %zu tokens", result_.tokens.size());
   }
-  if (pending_finish_ != FinishReason::kNone) {
+  if (urgency_.deadline != SteadyClock::time_point::max() &&
+      urgency_.deadline <= SteadyClock::now()) {
+    return error(Code::kCancelled, "the deadline has passed after %zu tokens",
+                 result_.tokens.size());
+  }
+  if (pending_finish_ != FinishReason::kNone) return {};
+  Sequence& sequence = session_->sequence_;
+  if (!evaluating_) {
+    Sequence::Pass pass;
+    pass.logits_from = sequence.length() - 1;
+    pass.logits = logits_.data();
+    pass.cancel = &cancel_;
+    if (state_ == State::kPrefill) pass.progress = &session_->progress_;
+    pass.urgency = urgency_;
+    pass.participant = call_->participant();
+    pass.count_from = before_.length;
+    GEN_TRY(sequence.start(sequence.length(), pass));
+    evaluating_ = true;
+  }
+  *request = sequence.next();
+  return {};
+}
+
+const Event* Generation::take() noexcept {
+  const bool prefill = state_ == State::kPrefill;
+  bool event = true;
+  Status status = std::move(failure_);
+  failure_ = Status();
+  if (status.ok()) status = contain([&] { return advance(&event); });
+  request_ = nullptr;
+  queued_ = false;
+  if (!status.ok()) {
+    event = true;
+    const bool cancelled = status.code() == Code::kCancelled;
+    finish(cancelled ? FinishReason::kCancelled : FinishReason::kError, std::move(status));
+  }
+  if (!event) return nullptr;
+  asking_ = false;
+  (prefill ? result_.timings.first_token : result_.timings.decode) += seconds_since(asked_);
+  return &event_;
+}
+
+// Sets `*event` to false if more of the prompt must run first.
+Status Generation::advance(bool* event) {
+  if (request_ == nullptr) {
     finish(pending_finish_, Status());
     return {};
   }
   Sequence& sequence = session_->sequence_;
-  const int32_t length = sequence.length();
-  Sequence::Pass pass;
-  pass.logits_from = length - 1;
-  pass.logits = logits_.data();
-  pass.cancel = &cancel_;
-  if (state_ == State::kPrefill) pass.progress = &session_->progress_;
-  const auto begin = SteadyClock::now();
-  int32_t reused = 0;
-  pass.reused = &reused;
-  const Status status = sequence.evaluate(length, pass);
-  if (state_ == State::kPrefill) {
-    result_.timings.prefill = seconds_since(begin);
-    result_.usage.prompt_cached = std::max(reused - before_.length, 0);
-  }
-  GEN_TRY(status);
+  const Status taken = sequence.take();
+  if (state_ == State::kPrefill) result_.usage.prompt_cached = sequence.reused();
+  GEN_TRY(taken);
+  *event = sequence.done();
+  if (!*event) return {};
+  evaluating_ = false;
+  if (state_ == State::kPrefill) result_.timings.prefill = seconds_since(asked_);
   state_ = State::kDecode;
+  return choose();
+}
 
+// A request that nobody will account for any more.
+void Generation::take_back() noexcept {
+  if (request_ != nullptr) session_->generator().scheduler().withdraw(request_);
+  request_ = nullptr;
+  queued_ = false;
+}
+
+// Chooses a token from the logits, and keeps it unless it ends the text.
+Status Generation::choose() {
+  Sequence& sequence = session_->sequence_;
+  const int32_t length = sequence.length();
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
   GEN_ASSIGN(const sampling::Choice choice,
              chain_.sample(std::span(logits_).first(vocab), result_.tokens, result_.tokens.size(),
@@ -186,6 +271,7 @@ Status Generation::keep(const sampling::Choice& choice) {
 }
 
 void Generation::stop(int32_t user_code) noexcept {
+  take_back();
   if (state_ == State::kEnded && !result_.status.ok()) {
     result_.user_code = user_code;
     return;
@@ -216,6 +302,7 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
     }
   }
   settle(reason);
+  call_.reset();
   result_.finish_reason = reason;
   result_.status = std::move(status);
   result_.usage.completion = static_cast<int32_t>(result_.tokens.size());

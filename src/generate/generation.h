@@ -9,10 +9,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
 #include "base/status.h"
+#include "generate/open_call.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
 #include "generate/stop_matcher.h"
@@ -43,15 +45,17 @@ using EventCallback = int32_t (*)(void* user, const Event& event);
 /// an unfinished generation is a cancel.
 /// Texts are whole characters. One that an end other than a stop token cuts is left out, and comes
 /// whole with the next call that goes on from there; before a stop token it becomes U+FFFD.
+/// Who drives many generations from one thread uses want() and take() in place of next().
 /// Threads: one at a time, not necessarily the same.
 class Generation {
  public:
   /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty
   /// session; kTokenizer; kContextFull naming both numbers; kOutOfRange for a prompt token, stop
-  /// token or bias outside the vocabulary.
+  /// token or bias outside the vocabulary; kBusy also when the generator's queue is full.
   static Result<std::unique_ptr<Generation>> open(std::shared_ptr<Session> session,
                                                   const Prompt& prompt,
-                                                  sampling::SamplingParams params);
+                                                  sampling::SamplingParams params,
+                                                  Urgency urgency = {});
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -60,6 +64,19 @@ class Generation {
   /// then on null if it ended well, else the failure, both as often as asked. The event is valid
   /// until the next call.
   Result<const Event*> next();
+
+  /// What the scheduler has to run before there is more to say: submit it, and call take() when it
+  /// is done. Null when there is nothing to run: take() then has the event at once.
+  StepRequest* want() noexcept;
+  /// In place of running what was wanted: take() reports this failure.
+  void fail(Status failure) noexcept { failure_ = std::move(failure); }
+  /// Accounts for what has run. The event, or null if more must run first; only before the end.
+  const Event* take() noexcept;
+
+  /// As next(), never waiting for another thread: null while there is no event. The first call
+  /// queues what is wanted; a later one runs a step for all that is queued, unless another thread
+  /// does that. Only before the end.
+  const Event* poll() noexcept;
 
   /// Ends the call as a callback's non-zero answer does: kCancelled, reason kCallback, no further
   /// event. After an end that was a failure only the code is noted.
@@ -75,9 +92,15 @@ class Generation {
  private:
   enum class State : int32_t { kOpening, kPrefill, kDecode, kEnded };
 
-  Generation(std::shared_ptr<Session> session, sampling::SamplingParams params);
+  Generation(std::shared_ptr<Session> session, sampling::SamplingParams params, Urgency urgency);
   Status start(const Prompt& prompt);
-  Status advance();
+  Status prepare(StepRequest** request);
+  Status advance(bool* event);
+  Status choose();
+  bool queue() noexcept;
+  void take_back() noexcept;
+  template <typename F>
+  Status contain(F&& work) noexcept;
   Status keep(const sampling::Choice& choice);
   void finish(FinishReason reason, Status status, int32_t stop_token = -1) noexcept;
   void settle(FinishReason reason) noexcept;
@@ -90,7 +113,15 @@ class Generation {
   std::vector<int32_t> stop_tokens_;
   std::vector<float> logits_;  // [V] of the last row
   CancelFlag cancel_;          // the session's or the caller's
-  Sequence::Mark before_;      // the session as open() found it
+  Urgency urgency_;
+  std::optional<OpenCall> call_;
+  StepRequest* request_ = nullptr;  // with the scheduler
+  Status failure_;                  // of preparing a request, for take() to report
+  SteadyClock::time_point asked_;   // when the event under way was asked for
+  bool asking_ = false;
+  bool evaluating_ = false;  // the sequence has been started
+  bool queued_ = false;      // by poll()
+  Sequence::Mark before_;    // the session as open() found it
   State state_ = State::kOpening;
   bool holds_session_ = false;
   FinishReason pending_finish_ = FinishReason::kNone;  // decided, done event still to come

@@ -28,7 +28,9 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
       options_(std::move(options)),
       vocab_size_(model_->traits().vocab_size),
       scheduler_(std::make_unique<Scheduler>(
-          *model_, StepLimits{options_.max_sequences, model_->traits().max_batch_rows},
+          *model_,
+          StepLimits{options_.max_sequences, model_->traits().max_batch_rows,
+                     options_.prefill_chunk},
           options_.tracer.get())) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
   if (tokenizer_ != nullptr) vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
@@ -51,6 +53,9 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   }
   if (options.max_sequences < 1) {
     return error(Code::kInvalidArgument, "max_sequences %d is below 1", options.max_sequences);
+  }
+  if (options.max_queue < 0) {
+    return error(Code::kInvalidArgument, "max_queue %d is negative", options.max_queue);
   }
   if (options.max_seq_len == 0) options.max_seq_len = traits.max_seq_len;
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;

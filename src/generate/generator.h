@@ -31,11 +31,15 @@ class Session;
 using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
     std::span<const cache::LayerShape> shapes, int32_t capacity)>;
 
+constexpr int32_t kDefaultPrefillChunk = 256;
+constexpr int32_t kDefaultMaxSequences = 64;
+
 struct GeneratorOptions {
-  std::string kv_dtype = "fp32";   // as in cache/cache_format.h
-  int32_t max_seq_len = 0;         // 0: the model's; never more than that
-  int32_t prefill_chunk = 0;       // rows per forward pass, 0: kDefaultPrefillChunk
-  int32_t max_sequences = 1;       // sequences in one forward pass
+  std::string kv_dtype = "fp32";                 // as in cache/cache_format.h
+  int32_t max_seq_len = 0;                       // 0: the model's; never more than that
+  int32_t prefill_chunk = 0;                     // rows per forward pass, 0: kDefaultPrefillChunk
+  int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
+  int32_t max_queue = 0;           // calls beyond max_sequences that may wait, 0: any number
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
   /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
@@ -43,8 +47,6 @@ struct GeneratorOptions {
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
 };
-
-constexpr int32_t kDefaultPrefillChunk = 256;
 
 /// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
 /// keeps it alive, and the model with it.
@@ -73,6 +75,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
   [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
+  /// Generating calls begun and not ended.
+  [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
   /// 1, 2, 3, … for what tracers shall tell from one another.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
@@ -95,6 +99,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
+  mutable std::atomic<int32_t> open_calls_{0};
 };
 
 }  // namespace gen::generate

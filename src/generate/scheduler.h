@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scheduler: where the sessions of a generator meet. Each waits in its own caller's thread; whoever
-// finds no leader leads: it plans a step, reserves cache room, runs the model, commits or drops the
-// reservations, and hands over once its own rows are done. There is no thread behind it.
+// finds no leader leads: it plans a step over all that wait, reserves cache room, runs the model,
+// commits or drops the reservations, and hands over once its own rows are done. There is no thread
+// behind it. One thread may bring many requests (submit, wait_any), or only look by (poll).
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +20,28 @@
 
 namespace gen::generate {
 
-/// Threads: run() from any number of threads.
+class Scheduler;
+
+/// A call that brings request after request. Between two of them, while its caller samples, the
+/// leader waits a moment for those that are usually quick, so that sessions which met in one step
+/// meet in the next.
+/// Threads: as its requests; guarded by the scheduler.
+class Participant {
+ public:
+  /// `scheduler` must outlive it. May throw std::bad_alloc.
+  explicit Participant(Scheduler* scheduler);
+  ~Participant();
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+
+ private:
+  friend class Scheduler;
+  Scheduler* const scheduler_;
+  SteadyClock::time_point left_;      // when its last step ended
+  SteadyClock::duration absence_{0};  // how long it stayed away then
+};
+
+/// Threads: all functions from any number of threads, a request from one at a time.
 class Scheduler {
  public:
   /// `model` must outlive the scheduler, and `tracer`, which sees each forward pass and may be
@@ -28,11 +51,24 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Waits until a step has run the request's rows, and returns its status. When OK the rows are in
-  /// the cache and the wanted logits are written, else nothing has changed: kCacheFull or
-  /// kOutOfMemory for the reservation, kCancelled, or what the model says. A request that fails
-  /// does not affect the others of its step.
+  /// Waits until a step has run rows of the request, and returns its status. When OK, `taken` rows
+  /// are in the cache and their wanted logits are written, else nothing has changed: kCacheFull or
+  /// kOutOfMemory for the reservation, kCancelled, also when the deadline has passed, or what the
+  /// model says. A request that fails does not affect the others of its step.
   Status run(StepRequest* request);
+
+  /// Queues a request; it stays where it is until it is done. Throws std::bad_alloc, and then it is
+  /// not queued.
+  void submit(StepRequest* request);
+  /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
+  /// once if there are none.
+  void wait_any(std::span<StepRequest* const> requests);
+  /// Whether the request is done; where it is not and nobody leads, runs one step first. Never
+  /// waits for another thread.
+  bool poll(StepRequest* request);
+  /// Takes a request back, which is done then: kCancelled if no step has run it. Waits for the
+  /// step that is running it.
+  void withdraw(StepRequest* request) noexcept;
 
   /// Requests queued or in the current step; may be old by the time it is looked at.
   [[nodiscard]] size_t waiting() const {
@@ -41,10 +77,18 @@ class Scheduler {
   }
 
  private:
-  void lead(std::unique_lock<std::mutex>* lock);
-  void execute(std::span<StepRequest* const> requests);
-  void attempt(std::span<StepRequest* const> requests);
-  void reserve(std::span<StepRequest* const> requests);
+  friend class Participant;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void lead(Lock* lock, bool patient);
+  void gather(Lock* lock);
+  void drop_ended() noexcept;
+  void end_step(SteadyClock::duration took) noexcept;
+  void expect_no_more(const Participant* participant) noexcept;
+
+  void execute();
+  void attempt(std::span<const StepPlan::Part> parts);
+  void reserve(std::span<const StepPlan::Part> parts);
   Status forward();
   void commit() noexcept;
 
@@ -53,13 +97,17 @@ class Scheduler {
   engine::Tracer* const tracer_;  // called by the leader
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;    // a step is over
+  std::condition_variable arrivals_;   // nobody is expected any more
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;
+  size_t participants_ = 0;
+  std::vector<const Participant*> expected_;  // were in the last step and will soon be back
+  SteadyClock::duration patience_{0};         // how long a step waits for them
 
   // Scratch of the leader, kept so that a decode step allocates nothing.
   StepPlan plan_;
-  std::vector<StepRequest*> reserved_;
+  std::vector<StepPlan::Part> reserved_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<uint8_t> wants_;

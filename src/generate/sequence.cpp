@@ -44,70 +44,81 @@ void Sequence::reserve(int32_t more) {
 }
 
 Status Sequence::evaluate(int32_t end, const Pass& pass) {
-  const bool wants = pass.logits != nullptr;
-  if (wants) forget(pass.logits_from);
-  if (stale_) GEN_TRY(rebuild());
-  const int32_t reused = reuse(wants ? std::min(end, pass.logits_from) : end);
-  if (pass.reused != nullptr) *pass.reused = reused;
-  Status status = run_chunks(end, pass);
-  remember();
-  return status;
-}
-
-Status Sequence::run_chunks(int32_t end, const Pass& pass) {
-  const bool wants = pass.logits != nullptr;
-  const int32_t begin = evaluated_;
-  const auto vocab = static_cast<size_t>(generator_->model().traits().vocab_size);
-  float* logits = pass.logits;
-  bool stepped_back = false;
-  while (evaluated_ < end) {
-    const int32_t at = evaluated_;
-    const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
-    const int32_t quiet = wants ? std::clamp(pass.logits_from - at, 0, rows) : rows;
-    wants_.assign(static_cast<size_t>(quiet), 0);
-    wants_.resize(static_cast<size_t>(rows), 1);
-
-    StepRequest request;
-    request.cache = cache_.get();
-    request.state = state_.get();
-    request.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
-    request.first_position = at;
-    request.wants_logits = wants_;
-    request.logits = logits;
-    request.cancel = pass.cancel;
-    request.trace_id = trace_id_;
-    Status status = generator_->scheduler().run(&request);
-    if (status.code() == Code::kPoolExhausted && !stepped_back) {
-      stepped_back = true;
-      if (leave_shared_block()) continue;
-    }
-    GEN_TRY(status);
-    evaluated_ += rows;
-    if (wants) logits += static_cast<size_t>(rows - quiet) * vocab;
-    if (pass.progress != nullptr) {
-      const int32_t done = std::max(evaluated_ - begin, 0);
-      pass.progress->store(static_cast<float>(done) / static_cast<float>(end - begin),
-                           std::memory_order_relaxed);
-    }
+  GEN_TRY(start(end, pass));
+  while (!done()) {
+    (void)generator_->scheduler().run(next());
+    GEN_TRY(take());
   }
   return {};
 }
 
-int32_t Sequence::reuse(int32_t end) noexcept {
+Status Sequence::start(int32_t end, const Pass& pass) {
+  end_ = 0;  // done, if this fails
+  if (pass.logits != nullptr) forget(pass.logits_from);
+  if (stale_) GEN_TRY(rebuild());
+  pass_ = pass;
+  begin_ = evaluated_;
+  end_ = end;
+  reused_ = 0;
+  stepped_back_ = false;
+  return {};
+}
+
+StepRequest* Sequence::next() {
+  // Asked before every chunk, since another session may be ahead with the same prompt.
+  if (!stepped_back_) reuse(pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_);
+  const int32_t at = evaluated_;
+  const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  const bool wants = pass_.logits != nullptr;
+  const int32_t quiet = wants ? std::clamp(pass_.logits_from - at, 0, rows) : rows;
+  wants_.assign(static_cast<size_t>(quiet), 0);
+  wants_.resize(static_cast<size_t>(rows), 1);
+
+  request_.cache = cache_.get();
+  request_.state = state_.get();
+  request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
+  request_.first_position = at;
+  request_.wants_logits = wants_;
+  request_.logits = nullptr;
+  if (wants) {
+    const auto written = static_cast<size_t>(std::max(at - pass_.logits_from, 0));
+    request_.logits =
+        pass_.logits + written * static_cast<size_t>(generator_->model().traits().vocab_size);
+  }
+  request_.cancel = pass_.cancel;
+  request_.urgency = pass_.urgency;
+  request_.participant = pass_.participant;
+  request_.trace_id = trace_id_;
+  return &request_;
+}
+
+Status Sequence::take() {
+  if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
+  GEN_TRY(request_.status);
+  evaluated_ += request_.taken;
+  remember();
+  if (pass_.progress != nullptr) {
+    pass_.progress->store(
+        static_cast<float>(std::max(evaluated_ - begin_, 0)) / static_cast<float>(end_ - begin_),
+        std::memory_order_relaxed);
+  }
+  return {};
+}
+
+void Sequence::reuse(int32_t end) noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr || end <= evaluated_) return 0;
+  if (prefixes == nullptr || state_ != nullptr || end <= evaluated_) return;
   try {
     cache::PrefixHit hit =
         prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
     const auto found = static_cast<int32_t>(hit.tokens());
-    if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return 0;
+    if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return;
     hit.taken();
+    reused_ += found - std::clamp(pass_.count_from, evaluated_, found);
     evaluated_ = found;
     remembered_ = found / prefixes->pool().block_size();
     trace_id_ = generator_->new_trace_id();
-    return found;
   } catch (...) {  // no memory for a list of blocks: they are computed
-    return 0;
   }
 }
 
@@ -129,11 +140,13 @@ void Sequence::remember() noexcept {
 
 bool Sequence::leave_shared_block() noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr) return false;
+  if (prefixes == nullptr || state_ != nullptr || stepped_back_) return false;
   const int32_t rest = evaluated_ % prefixes->pool().block_size();
   const auto blocks = cache_->blocks();
   if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
+  stepped_back_ = true;
   forget(evaluated_ - rest);
+  reused_ = std::min(reused_, std::max(evaluated_ - pass_.count_from, 0));
   return !stale_;
 }
 

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cache/kv_cache.h"
 #include "cache/state_file.h"
+#include "generate/step_plan.h"
 #include "graph/batch.h"
 
 namespace gen::generate {
@@ -45,7 +46,9 @@ class Sequence {
     float* logits = nullptr;
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
-    int32_t* reused = nullptr;  // out: tokens that the prefix cache had, from the first; else 0
+    Urgency urgency;
+    Participant* participant = nullptr;  // the call it is for, or null
+    int32_t count_from = 0;              // reused() counts tokens from here on
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
   /// the cache back first if logits of rows are wanted that it already holds. Where the generator
@@ -53,6 +56,16 @@ class Sequence {
   /// it every block that is full. Errors: kCancelled, what the cache or the model says; chunks
   /// before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
+
+  /// The same in parts, for who has other things to do meanwhile: start, then, until done(), have
+  /// the scheduler run next() and account for it with take(). The sequence stays where it is and as
+  /// it is while a request is out.
+  Status start(int32_t end, const Pass& pass);
+  [[nodiscard]] bool done() const noexcept { return evaluated_ >= end_; }
+  StepRequest* next();
+  Status take();
+  /// Tokens of this evaluation that the prefix cache had.
+  [[nodiscard]] int32_t reused() const noexcept { return reused_; }
 
   /// A point to come back to.
   struct Mark {
@@ -83,10 +96,10 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
-  Status run_chunks(int32_t end, const Pass& pass);
-  /// Takes the blocks that the prefix cache has of the tokens before `end`; tells how many tokens
-  /// these hold, 0 if that is no more than there is. What fails is not taken.
-  int32_t reuse(int32_t end) noexcept;
+  /// Goes on from the blocks that the prefix cache has of the tokens before `end`, if that is more
+  /// than there is. What fails is not taken.
+  void reuse(int32_t end) noexcept;
+  /// Gives it the blocks that are full.
   void remember() noexcept;
   /// Steps back to the beginning of a block that it shares with the prefix cache, which may then go
   /// if there is no other left to copy it to. False if there is none.
@@ -99,11 +112,19 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
-  int32_t evaluated_ = 0;       // tokens_[0, evaluated_) are what the cache holds
-  int32_t remembered_ = 0;      // blocks of these that the prefix cache was given
-  int64_t trace_id_ = 0;        // names what the cache holds to tracers
-  bool stale_ = false;          // the cache holds something else and must be made anew
-  std::vector<uint8_t> wants_;  // scratch: [rows of a chunk]
+  int32_t evaluated_ = 0;   // tokens_[0, evaluated_) are what the cache holds
+  int32_t remembered_ = 0;  // blocks of these that the prefix cache was given
+  int64_t trace_id_ = 0;    // names what the cache holds to tracers
+  bool stale_ = false;      // the cache holds something else and must be made anew
+
+  // The evaluation under way.
+  Pass pass_;
+  int32_t begin_ = 0;  // where it started
+  int32_t end_ = 0;
+  int32_t reused_ = 0;
+  bool stepped_back_ = false;   // to the beginning of a block, for lack of another
+  StepRequest request_;         // the chunk that is out
+  std::vector<uint8_t> wants_;  // [rows of a chunk]
 };
 
 }  // namespace gen::generate

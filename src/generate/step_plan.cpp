@@ -2,25 +2,62 @@
 // See step_plan.h.
 #include "generate/step_plan.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace gen::generate {
+namespace {
+
+int32_t rank(const StepRequest& request) noexcept {
+  return request.passed_over >= kMostPassedOver ? std::numeric_limits<int32_t>::max()
+                                                : request.urgency.priority;
+}
+
+// By rank, the oldest first among equals. Insertion keeps that order without allocating, and what
+// comes in is nearly always sorted already.
+void sort_by_rank(std::vector<StepRequest*>* order) {
+  for (size_t i = 1; i < order->size(); ++i) {
+    StepRequest* const moving = (*order)[i];
+    size_t at = i;
+    for (; at > 0 && rank(*(*order)[at - 1]) < rank(*moving); --at) (*order)[at] = (*order)[at - 1];
+    (*order)[at] = moving;
+  }
+}
+
+}  // namespace
 
 void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, StepPlan* plan) {
-  plan->requests.clear();
-  plan->rows = 0;
+  plan->parts.clear();
+  plan->order.assign(waiting.begin(), waiting.end());
   if (waiting.empty()) return;
-  const auto take = [&](StepRequest* request) {
-    plan->requests.push_back(request);
-    plan->rows += request->rows();
-  };
-  const auto fits = [&](const StepRequest* request) {
-    return static_cast<int32_t>(plan->requests.size()) < limits.max_sequences &&
-           request->rows() <= limits.max_rows - plan->rows;
-  };
-  take(waiting.front());
-  for (const bool decoding : {true, false}) {
-    for (StepRequest* request : waiting.subspan(1)) {
-      if ((request->rows() == 1) == decoding && fits(request)) take(request);
-    }
+  sort_by_rank(&plan->order);
+  const StepRequest* const first = plan->order.front();
+
+  int32_t sequences = limits.max_sequences;
+  int32_t rows = limits.max_rows;
+  const bool prompt_first = first->rows() > 1;
+  // A prompt that is first keeps a place and a row.
+  if (prompt_first) {
+    --sequences;
+    --rows;
+  }
+  for (StepRequest* request : plan->order) {
+    if (request->rows() > 1 || sequences == 0 || rows == 0) continue;
+    plan->parts.push_back({request, 1});
+    --sequences;
+    --rows;
+  }
+  if (prompt_first) {
+    ++sequences;
+    ++rows;
+  }
+  rows = std::min(rows, std::max(limits.prompt_rows, 1));
+  for (StepRequest* request : plan->order) {
+    if (request->rows() <= 1 || sequences == 0 || rows == 0) continue;
+    const int32_t taken = std::min(request->rows(), rows);
+    plan->parts.push_back({request, taken});
+    --sequences;
+    rows -= taken;
   }
 }
 

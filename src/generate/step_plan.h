@@ -3,6 +3,7 @@
 // the rules of fairness test without threads or a model. Read next: scheduler.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,8 +15,19 @@
 
 namespace gen::generate {
 
-/// One sequence's rows in one step: a decode token or a chunk of a prompt. Borrowed by the
-/// scheduler until its step has run.
+using SteadyClock = std::chrono::steady_clock;
+
+/// Who is served first and until when. Priorities only decide who goes into a step that not all
+/// fit into; a higher one is first.
+struct Urgency {
+  int32_t priority = 0;
+  SteadyClock::time_point deadline = SteadyClock::time_point::max();
+};
+
+class Participant;
+
+/// One sequence's rows: a decode token or what is left of a prompt. A step may run only the first
+/// of them. Borrowed by the scheduler until it is done.
 struct StepRequest {
   cache::KvCache* cache = nullptr;
   graph::SequenceState* state = nullptr;
@@ -25,10 +37,17 @@ struct StepRequest {
   std::span<const uint8_t> wants_logits;  // [T]
   float* logits = nullptr;                // [wanted rows, V]
   const CancelFlag* cancel = nullptr;
-  int64_t trace_id = 0;  // names the sequence to tracers
+  Urgency urgency;
+  Participant* participant = nullptr;  // the call it belongs to, or null
+  int64_t trace_id = 0;                // names the sequence to tracers
 
-  Status status;  // out: OK when the rows are committed, else nothing has changed
-  bool done = false;
+  Status status;      // out: OK when rows are committed, else nothing has changed
+  int32_t taken = 0;  // out: rows that are committed, from the first on
+  bool done = true;   // out: false from submit() until its step is over
+
+  // The scheduler's own.
+  int32_t passed_over = 0;  // steps that left it out
+  bool running = false;     // in the current step
 
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }
 };
@@ -37,17 +56,26 @@ struct StepRequest {
 struct StepLimits {
   int32_t max_sequences = 1;
   int32_t max_rows = 512;
+  int32_t prompt_rows = 512;  // of these, rows of requests that have more than one
 };
+
+/// A request that has been left out this often goes before every priority.
+constexpr int32_t kMostPassedOver = 16;
 
 /// The requests of one step, in the order of their rows in the batch.
 struct StepPlan {
-  std::vector<StepRequest*> requests;
-  int32_t rows = 0;
+  struct Part {
+    StepRequest* request;
+    int32_t rows;  // its first ones
+  };
+  std::vector<Part> parts;
+  std::vector<StepRequest*> order;  // scratch
 };
 
-/// Chooses from `waiting` (oldest first). The oldest is always taken, so nobody waits for more than
-/// one step per session before it; what room is left goes to single rows (decoding) first, then to
-/// chunks that still fit, oldest first within both.
+/// Chooses from `waiting` (oldest first). Whoever is first, by priority and then age, is always
+/// taken, so that nobody waits for ever. Room for the others goes to single rows (decoding), then
+/// to prompts, cut to what `prompt_rows` leaves: a prompt delays a decoding session by no more
+/// rows than that a step.
 void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, StepPlan* plan);
 
 }  // namespace gen::generate

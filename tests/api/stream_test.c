@@ -69,6 +69,74 @@ static void pieces_make_the_text(void** state) {
   gen_sampling_free(sampling);
 }
 
+/* One thread drives several streams by looking by; each gives what it gives alone. */
+static void polling_drives_many(void** state) {
+  enum { kStreams = 5 };
+  gen_session* sessions[kStreams];
+  gen_stream* streams[kStreams];
+  char text[kStreams][2048];
+  int ended[kStreams] = {0};
+  gen_sampling* sampling = greedy(12);
+  for (int i = 0; i < kStreams; ++i) {
+    const char* prompt = &"Once upon a time"[i];
+    assert_ok(gen_session_new(*state, &sessions[i], &error), error);
+    assert_ok(gen_stream_open(sessions[i], prompt, GEN_NUL_TERMINATED, sampling, &streams[i], &error), error);
+    text[i][0] = '\0';
+  }
+  const gen_token* token = (const gen_token*)&error;
+  int32_t what = 9;
+  assert_ok(gen_stream_poll(streams[0], &token, &what, &error), error);
+  assert_null(token);
+  assert_int_equal(what, GEN_STREAM_PENDING);
+  /* next() takes over what poll() has queued. */
+  assert_ok(gen_stream_next(streams[0], &token, &error), error);
+  assert_non_null(token);
+  strcat(text[0], token->text);
+  int rounds = 0;
+  for (int open = kStreams; open > 0; ++rounds) {
+    for (int i = 0; i < kStreams; ++i) {
+      assert_ok(gen_stream_poll(streams[i], &token, &what, &error), error);
+      assert_int_equal(token != NULL, what == GEN_STREAM_TOKEN);
+      if (token != NULL) {
+        assert_int_equal(ended[i], 0);
+        strcat(text[i], token->text);
+        ended[i] = token->done;
+        open -= token->done;
+      } else if (ended[i]) {
+        assert_int_equal(what, GEN_STREAM_END);
+      }
+    }
+  }
+  /* Two rounds for a token: one marks, one takes. */
+  assert_in_range(rounds, 12, 2 * 13 + 2);
+  for (int i = 0; i < kStreams; ++i) {
+    gen_result* own = NULL;
+    assert_ok(gen_generate(*state, &"Once upon a time"[i], GEN_NUL_TERMINATED, sampling, &own, &error), error);
+    assert_string_equal(text[i], gen_result_text(own, NULL));
+    gen_result_free(own);
+    gen_stream_close(streams[i]);
+  }
+  /* A stream that is closed while it is marked leaves nothing behind. */
+  for (int i = 0; i < 2; ++i) {
+    assert_ok(gen_stream_open(sessions[i], "", 0, sampling, &streams[i], &error), error);
+    assert_ok(gen_stream_poll(streams[i], &token, &what, &error), error);
+  }
+  gen_stream_close(streams[1]);
+  assert_ok(gen_stream_poll(streams[0], &token, &what, &error), error);
+  assert_int_equal(what, GEN_STREAM_TOKEN);
+  gen_session_cancel(sessions[0]);
+  assert_ok(gen_stream_poll(streams[0], &token, &what, &error), error);
+  assert_int_equal(token->done, 1);
+  assert_fails(gen_stream_poll(streams[0], &token, &what, &error), GEN_ERROR_CANCELLED, "cancelled", error);
+  assert_int_equal(what, GEN_STREAM_END);
+  assert_fails(gen_stream_poll(NULL, &token, &what, &error), bad, "stream", error);
+  assert_fails(gen_stream_poll(streams[0], NULL, &what, &error), bad, "token", error);
+  assert_fails(gen_stream_poll(streams[0], &token, NULL, &error), bad, "state", error);
+  gen_stream_close(streams[0]);
+  for (int i = 0; i < kStreams; ++i) gen_session_free(sessions[i]);
+  gen_sampling_free(sampling);
+}
+
 static void a_cancel_ends_it(void** state) {
   gen_session* s = NULL;
   gen_stream* stream = NULL;
@@ -166,6 +234,7 @@ static void open_and_next_refuse(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_make_the_text),
+      cmocka_unit_test(polling_drives_many),
       cmocka_unit_test(a_cancel_ends_it),
       cmocka_unit_test(closing_half_way_keeps_the_tokens),
       cmocka_unit_test(a_stream_outlives_its_handles),

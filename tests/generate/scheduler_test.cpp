@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
 #include <new>
+#include <string>
 #include <thread>
 
 #include "support/fake_model.h"
@@ -178,6 +180,130 @@ TEST(Scheduler, OneBadSequenceFailsAlone) {
     EXPECT_EQ(statuses[i].code(), expected) << i;
     EXPECT_EQ(steppers[i].cache.length(), i == 3 ? 0 : 1);
   }
+}
+
+TEST(Scheduler, PromptsAreCutToTheirBudget) {
+  const FakeModel model(kVocab);
+  Scheduler scheduler(model, {8, 512, 4});
+  Stepper one;
+  const std::vector<int32_t> prompt{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  StepRequest request = one.request(prompt);
+  const std::vector<float> untouched = one.logits;
+  int32_t at = 0;
+  for (const int32_t expected : {4, 4, 2}) {
+    EXPECT_EQ(one.logits, untouched);
+    ASSERT_TRUE(scheduler.run(&request).ok());
+    EXPECT_EQ(request.taken, expected);
+    at += request.taken;
+    EXPECT_EQ(one.cache.length(), at);
+    request.tokens = std::span(prompt).subspan(static_cast<size_t>(at));
+    request.wants_logits = std::span(one.wants).subspan(static_cast<size_t>(at));
+    request.first_position = at;
+  }
+  EXPECT_EQ(one.logits, logits_after(model, prompt));
+}
+
+TEST(Scheduler, PollingRunsOneStepForAllThatIsQueued) {
+  const FakeModel model(kVocab);
+  Scheduler scheduler(model, {2, 512, 512});
+  std::vector<Stepper> steppers(3);
+  std::vector<std::vector<int32_t>> tokens{{1}, {2}, {3}};
+  std::vector<StepRequest> requests;
+  for (size_t i = 0; i < 3; ++i) requests.push_back(steppers[i].request(tokens[i]));
+  for (StepRequest& request : requests) scheduler.submit(&request);
+  EXPECT_EQ(model.forwards, 0);
+  EXPECT_FALSE(scheduler.poll(&requests[2]));  // two fit, and it came last
+  EXPECT_EQ(model.forwards, 1);
+  EXPECT_TRUE(scheduler.poll(&requests[0]));
+  EXPECT_TRUE(scheduler.poll(&requests[1]));
+  EXPECT_EQ(model.forwards, 1);
+  EXPECT_TRUE(scheduler.poll(&requests[2]));
+  EXPECT_EQ(model.forwards, 2);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(steppers[i].logits, logits_after(model, tokens[i]));
+}
+
+TEST(Scheduler, WithdrawnRequestsAreGone) {
+  FakeModel model(kVocab);
+  Meeting meeting(&model);
+  Scheduler scheduler(model, {1, 512, 512});
+  Stepper running;
+  Stepper queued;
+  const std::vector<int32_t> token{1};
+  StepRequest first = running.request(token);
+  StepRequest second = queued.request(token);
+  scheduler.submit(&first);
+  StepRequest* const wanted = &first;
+  std::thread leader([&] { scheduler.wait_any({&wanted, 1}); });
+  while (!meeting.entered) std::this_thread::yield();
+  scheduler.submit(&second);
+  scheduler.withdraw(&second);
+  EXPECT_TRUE(second.done);
+  EXPECT_EQ(second.status.code(), Code::kCancelled);
+  EXPECT_EQ(scheduler.waiting(), 1U);
+  // What is running is waited for, and has run.
+  std::thread opener([&] { meeting.open = true; });
+  scheduler.withdraw(&first);
+  EXPECT_TRUE(first.done);
+  EXPECT_TRUE(first.status.ok());
+  EXPECT_EQ(running.logits, logits_after(model, {1}));
+  opener.join();
+  leader.join();
+  EXPECT_EQ(queued.cache.length(), 0);
+  scheduler.withdraw(&first);  // done: nothing happens
+  EXPECT_EQ(model.forwards, 1);
+}
+
+// The end of a request that waits for its turn does not have to wait for it.
+TEST(Scheduler, CancelledAndLateRequestsLeaveTheQueue) {
+  FakeModel model(kVocab);
+  Scheduler scheduler(model, {1, 512, 512});
+  std::vector<Stepper> steppers(3);
+  const std::vector<int32_t> token{1};
+  CancelFlag cancel;
+  StepRequest first = steppers[0].request(token);
+  StepRequest cancelled = steppers[1].request(token);
+  StepRequest late = steppers[2].request(token);
+  cancelled.cancel = &cancel;
+  late.urgency.deadline = SteadyClock::now() - std::chrono::seconds(1);
+  for (StepRequest* request : {&first, &cancelled, &late}) scheduler.submit(request);
+  cancel.fire();
+  EXPECT_TRUE(scheduler.poll(&first));
+  EXPECT_TRUE(first.status.ok());
+  EXPECT_TRUE(cancelled.done);
+  EXPECT_TRUE(late.done);
+  EXPECT_EQ(cancelled.status.code(), Code::kCancelled);
+  EXPECT_EQ(late.status.code(), Code::kCancelled);
+  EXPECT_NE(std::string(late.status.message()).find("deadline"), std::string::npos);
+  EXPECT_EQ(scheduler.waiting(), 0U);
+}
+
+// Two callers that answer quickly share their steps; without waiting for each other they would
+// take turns. A step of 20 ms allows 5 ms for an answer.
+TEST(Scheduler, QuickParticipantsMeetAgain) {
+  FakeModel model(kVocab, 256);
+  std::atomic<int> shared{0};
+  model.before_forward = [&](const graph::Batch& batch) {
+    if (batch.sequences.size() == 2) ++shared;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return Status();
+  };
+  Scheduler scheduler(model, {8, 512, 512});
+  constexpr int kSteps = 20;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&] {
+      Participant participant(&scheduler);
+      Stepper one;
+      const std::vector<int32_t> token{1};
+      for (int step = 0; step < kSteps; ++step) {
+        StepRequest request = one.request(token);
+        request.participant = &participant;
+        EXPECT_TRUE(scheduler.run(&request).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(shared, kSteps / 2);
 }
 
 TEST(Scheduler, ConcurrentSequencesEqualSolo) {

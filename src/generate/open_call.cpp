@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// See open_call.h.
+#include "generate/open_call.h"
+
+#include "generate/generator.h"
+
+namespace gen::generate {
+
+Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call) {
+  const int32_t queue = generator.options().max_queue;
+  const int32_t open = generator.open_calls().fetch_add(1);
+  if (queue > 0 && open >= generator.options().max_sequences + queue) {
+    generator.open_calls().fetch_sub(1);
+    return error(Code::kBusy, "the queue is full: %d calls of at most %d run and %d wait", open,
+                 generator.options().max_sequences, queue);
+  }
+  try {
+    call->emplace(generator);
+  } catch (...) {
+    generator.open_calls().fetch_sub(1);
+    throw;
+  }
+  return {};
+}
+
+OpenCall::OpenCall(const Generator& generator)
+    : generator_(generator), participant_(&generator.scheduler()) {}
+
+OpenCall::~OpenCall() { generator_.open_calls().fetch_sub(1); }
+
+}  // namespace gen::generate
