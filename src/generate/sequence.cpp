@@ -61,12 +61,13 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = end;
   reused_ = 0;
   stepped_back_ = false;
+  reuse(quiet_end());
   return {};
 }
 
 StepRequest* Sequence::next() {
-  // Asked before every chunk, since another session may be ahead with the same prompt.
-  if (!stepped_back_) reuse(pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_);
+  // Asked again before every chunk, since another session may be ahead with the same prompt.
+  if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated_;
   const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const bool wants = pass_.logits != nullptr;

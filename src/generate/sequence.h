@@ -4,6 +4,7 @@
 // sampled token is pending until the next step needs it. Not synchronised; the session guards it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -96,6 +97,10 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
+  /// Where the tokens end whose logits nobody wants.
+  [[nodiscard]] int32_t quiet_end() const noexcept {
+    return pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_;
+  }
   /// Goes on from the blocks that the prefix cache has of the tokens before `end`, if that is more
   /// than there is. What fails is not taken.
   void reuse(int32_t end) noexcept;
