@@ -84,8 +84,10 @@ GEN_API gen_status gen_options_set_kv_key_form(gen_options *options, const char 
  *
  * @param max_memory_mb  MiB that the pool may take; 0 (the default) for no pool.
  * @param block_size     positions in a block, 16 by default; other than multiples of 16 leave a part of each block
- *                       unused. A session whose next tokens find no free block fails with
- *                       GEN_ERROR_POOL_EXHAUSTED and stays as it was.
+ *                       unused. Where no block is free, sessions between calls give theirs up, least recently used
+ *                       first, then the calls that began last; what they held is computed anew when they go on, with
+ *                       the same results. A call for which even all blocks are too few, or that streams left open
+ *                       keep from them, fails with GEN_ERROR_POOL_EXHAUSTED and its session stays as it was.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a negative budget or a block size below 1. gen_create fails
  *         with the same if the budget is below one block.
  * Threads: one at a time per object.
