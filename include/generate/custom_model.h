@@ -222,6 +222,23 @@ GEN_API gen_status gen_model_new_custom(const gen_forward *forward, const gen_mo
  */
 GEN_API int32_t gen_forward_cancelled(const gen_forward_batch *batch);
 
+/**
+ * Lays sequences of different lengths out as a rectangle, each at the right end of its row with `pad` before it, for
+ * functions that compute in rectangles.
+ *
+ * @param tokens    all sequences, one after another.
+ * @param lengths   [count] tokens of each; 0 is allowed.
+ * @param pad       what fills up; any number.
+ * @param out       [capacity] receives [count, width], or NULL to ask the width.
+ * @param width     receives the longest length; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL width, NULL lengths with a count, or NULL tokens with a length above
+ *         0; GEN_ERROR_OUT_OF_RANGE if count times width do not fit the buffer.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_pad_left(const int32_t *tokens, const size_t *lengths, size_t count, int32_t pad, int32_t *out,
+                                size_t capacity, size_t *width, gen_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
 #include "api/boundary.h"
 #include "api/json_text.h"
 #include "api/model_handle.h"
+#include "base/checked.h"
 #include "model/custom_model.h"
 
 struct gen_forward_call {
@@ -221,4 +222,32 @@ int32_t gen_forward_cancelled(const gen_forward_batch* batch) {
   if (batch == nullptr || batch->call == nullptr) return 0;
   const gen::CancelFlag* const cancel = batch->call->cancel;
   return cancel != nullptr && cancel->raised() ? 1 : 0;
+}
+
+gen_status gen_pad_left(const int32_t* tokens, const size_t* lengths, size_t count, int32_t pad,
+                        int32_t* out, size_t capacity, size_t* width, gen_error* error) {
+  using gen::Status;
+  using gen::api::not_null;
+  if (width != nullptr) *width = 0;
+  return gen::api::guard(error, [&]() -> Status {
+    GEN_TRY(not_null(width, "width"));
+    if (count == 0) return {};
+    GEN_TRY(not_null(lengths, "lengths"));
+    const size_t longest = *std::max_element(lengths, lengths + count);
+    if (longest > 0) GEN_TRY(not_null(tokens, "tokens"));
+    *width = longest;
+    if (out == nullptr) return {};
+    size_t needed = 0;
+    if (!gen::checked_mul(longest, count, &needed) || needed > capacity) {
+      return gen::error(gen::Code::kOutOfRange,
+                        "%zu sequences of up to %zu tokens do not fit a buffer of %zu", count,
+                        longest, capacity);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      out = std::fill_n(out, longest - lengths[i], pad);
+      out = std::copy_n(tokens, lengths[i], out);
+      tokens += lengths[i];
+    }
+    return {};
+  });
 }

@@ -12,6 +12,7 @@
 #include "cache/compressed_cache.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
+#include "generate/metric_names.h"
 #include "graph/plan_trace.h"
 #include "cache/tiered_cache.h"
 
@@ -66,6 +67,20 @@ Status paged_kv_from_text(gen_options& options, const char* text) {
     GEN_ASSIGN(block_size, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
   }
   return set_paged_kv(options, mib, block_size);
+}
+
+Status set_prefix_cache(gen_options& options, int64_t blocks) {
+  if (blocks < 0 || blocks > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "prefix_cache of %lld blocks: outside [0, %d]",
+                      static_cast<long long>(blocks), INT32_MAX);
+  }
+  options.prefix_blocks = static_cast<int32_t>(blocks);
+  return {};
+}
+
+Status prefix_cache_from_text(gen_options& options, const char* text) {
+  GEN_ASSIGN(const int64_t blocks, gen::api::parse_int(text));
+  return set_prefix_cache(options, blocks);
 }
 
 Status set_compressed_kv(gen_options& options, int64_t chunk) {
@@ -125,6 +140,15 @@ Status use_tiers(const kv_cache_tier_config& config, const gen_model& handle,
     return gen::cache::make_tiered_cache(tiers, layers, capacity, memory);
   };
   return {};
+}
+
+void measure_pool(gen::cache::CachePool& pool, gen::Metrics& metrics) {
+  namespace metric = gen::generate::metric;
+  const gen::cache::BlockPool& blocks = pool.blocks();
+  const size_t unused = blocks.available();
+  metrics.set(metric::kCacheBlocksUsed, static_cast<double>(blocks.capacity() - unused));
+  metrics.set(metric::kCacheBlocksFree, static_cast<double>(unused));
+  metrics.set(metric::kCacheFragmentation, blocks.fragmentation());
 }
 
 /// A model of the caller's keeps nothing in caches.
@@ -219,6 +243,8 @@ const OptionRow<gen_options> kRows[] = {
      [](const gen_options& o) {
        return std::to_string(o.paged_mb) + "," + std::to_string(o.paged_block_size);
      }},
+    {"prefix_cache", "int", "blocks of the pool kept for prompts that begin alike; 0 for none", "0",
+     prefix_cache_from_text, [](const gen_options& o) { return std::to_string(o.prefix_blocks); }},
     {"compressed_kv", "int", "positions of a chunk that becomes one; 0 for none", "0",
      compressed_kv_from_text,
      [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
@@ -284,6 +310,13 @@ gen_status gen_options_set_paged_kv(gen_options* options, int32_t max_memory_mb,
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     return set_paged_kv(*options, max_memory_mb, block_size);
+  });
+}
+
+gen_status gen_options_set_prefix_cache(gen_options* options, int32_t blocks, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_prefix_cache(*options, blocks);
   });
 }
 
@@ -392,6 +425,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
         return gen::cache::make_compressed_cache(shapes, capacity, chunk, memory);
       };
     }
+    inner.metrics = chosen.metrics;
     if (chosen.trace != nullptr) {
       inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
     }
@@ -401,6 +435,9 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     if (chosen.tiered != nullptr) {
       GEN_TRY(use_tiers(*chosen.tiered, *model, &inner));
     }
+    if (chosen.prefix_blocks > 0 && chosen.paged_mb == 0) {
+      return {Code::kInvalidArgument, "prefix_cache keeps blocks of a pool: it needs paged_kv"};
+    }
     if (chosen.paged_mb > 0) {
       GEN_ASSIGN(auto pool, gen::cache::CachePool::create(
                                 inner.kv_dtype, model->shared_model()->layer_shapes(),
@@ -408,6 +445,12 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
       inner.cache_factory = [pool](std::span<const gen::cache::LayerShape>, int32_t capacity) {
         return gen::cache::make_paged_cache(pool, capacity);
       };
+      inner.measure_caches = [pool](gen::Metrics& metrics) { measure_pool(*pool, metrics); };
+      if (chosen.prefix_blocks > 0) {
+        std::shared_ptr<gen::cache::BlockPool> blocks(pool, &pool->blocks());
+        GEN_ASSIGN(inner.prefix_cache,
+                   gen::cache::PrefixCache::create(std::move(blocks), chosen.prefix_blocks));
+      }
     }
     auto handle = std::make_unique<gen_generator>();
     GEN_ASSIGN(handle->impl, gen::generate::Generator::create(

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "generate/metric_names.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -45,7 +46,13 @@ Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> se
   const auto begin = SteadyClock::now();
   std::unique_ptr<Generation> generation(
       new Generation(std::move(session), std::move(params), urgency));
-  GEN_TRY(generation->start(prompt));
+  Metrics& metrics = generation->session_->generator().metrics();
+  if (Status status = generation->start(prompt); !status.ok()) {
+    metrics.add(metric::errors(status.code()), 1);
+    return status;
+  }
+  metrics.add(metric::kRequests, 1);
+  metrics.add(metric::kPromptTokens, generation->result_.usage.prompt);
   generation->result_.timings.first_token = seconds_since(begin);
   return generation;
 }
@@ -188,6 +195,7 @@ Status Generation::prepare(StepRequest** request) {
     if (state_ == State::kPrefill) pass.progress = &session_->progress_;
     pass.urgency = urgency_;
     pass.participant = call_->participant();
+    pass.count_from = sequence.moved(before_).length;
     GEN_TRY(sequence.start(end, pass));
     evaluating_ = true;
   }
@@ -210,7 +218,17 @@ const Event* Generation::take() noexcept {
   }
   if (!event) return nullptr;
   asking_ = false;
-  (prefill ? result_.timings.first_token : result_.timings.decode) += seconds_since(asked_);
+  const double took = seconds_since(asked_);
+  (prefill ? result_.timings.first_token : result_.timings.decode) += took;
+  if (!event_.done) {
+    Metrics& metrics = session_->generator().metrics();
+    metrics.add(metric::kCompletionTokens, 1);
+    if (prefill) {
+      metrics.observe(metric::kFirstTokenSeconds, result_.timings.first_token);
+    } else {
+      metrics.observe(metric::kInterTokenSeconds, took);
+    }
+  }
   return &event_;
 }
 
@@ -221,7 +239,9 @@ Status Generation::advance(bool* event) {
     return {};
   }
   Sequence& sequence = session_->sequence_;
-  GEN_TRY(sequence.take());
+  const Status taken = sequence.take();
+  if (state_ == State::kPrefill) result_.usage.prompt_cached = sequence.reused();
+  GEN_TRY(taken);
   *event = sequence.done();
   if (!*event) return {};
   evaluating_ = false;
@@ -324,6 +344,12 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
   }
   settle(reason);
   if (call_.has_value()) call_->end();
+  Metrics& metrics = session_->generator().metrics();
+  if (reason == FinishReason::kError) metrics.add(metric::errors(status.code()), 1);
+  if (result_.tokens.size() > 1 && result_.timings.decode > 0) {
+    metrics.observe(metric::kTokensPerSecond,
+                    static_cast<double>(result_.tokens.size() - 1) / result_.timings.decode);
+  }
   result_.finish_reason = reason;
   result_.status = std::move(status);
   result_.usage.completion = static_cast<int32_t>(result_.tokens.size());
@@ -347,6 +373,7 @@ void Generation::settle(FinishReason reason) noexcept {
   }
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
   session_->publish_length();
+  session_->generator().metrics().add(metric::finished(reason), 1);
 }
 
 Status run(std::shared_ptr<Session> session, const Prompt& prompt,

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/metrics.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "cache/prefix_cache.h"
 #include "engine/tracer.h"
 #include "generate/generation.h"
 #include "generate/result.h"
@@ -46,8 +48,13 @@ struct GeneratorOptions {
   int32_t max_queue = 0;           // calls beyond max_sequences that may wait, 0: any number
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
+  /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
+  std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
+  std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
+  /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
+  std::function<void(Metrics& metrics)> measure_caches = nullptr;
 };
 
 /// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
@@ -72,9 +79,18 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
   /// Tokens that end a text: the tokenizer's and the model's.
   [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
+  /// Null if there is none.
+  [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
+    return options_.prefix_cache.get();
+  }
+  /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
+  [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
+  [[nodiscard]] Metrics& metrics() const noexcept {
+    return options_.metrics != nullptr ? *options_.metrics : no_metrics();
+  }
   /// 1, 2, 3, … for what tracers shall tell from one another.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
@@ -95,6 +111,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   GeneratorOptions options_;
   int32_t vocab_size_;
   std::vector<int32_t> end_tokens_;
+  uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
   mutable std::atomic<int32_t> open_calls_{0};

@@ -6,6 +6,11 @@
 
 namespace gen::generate {
 
+bool OpenCall::has_room(const Generator& generator) noexcept {
+  const int32_t queue = generator.options().max_queue;
+  return queue <= 0 || generator.open_calls() < generator.options().max_sequences + queue;
+}
+
 Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call) {
   const int32_t queue = generator.options().max_queue;
   const int32_t open = generator.open_calls().fetch_add(1);

@@ -18,6 +18,8 @@ class OpenCall {
   /// Fills `*call`. kBusy naming the limit when the generator has as many calls as it takes. The
   /// generator must outlive the call.
   static Status enter(const Generator& generator, std::optional<OpenCall>* call);
+  /// Whether enter() would succeed now.
+  static bool has_room(const Generator& generator) noexcept;
   explicit OpenCall(const Generator& generator);
   ~OpenCall() { end(); }
   OpenCall(const OpenCall&) = delete;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
+
+#include "generate/metric_names.h"
 
 namespace gen::generate {
 namespace {
@@ -89,6 +92,7 @@ void Scheduler::submit(StepRequest* request) {
   request->starved = false;
   request->evicted = false;
   request->passed_over = 0;
+  if (metrics_.active()) request->submitted = SteadyClock::now();
   request->taken = 0;
   request->status = Status();
   Participant* const participant = request->participant;
@@ -195,18 +199,52 @@ void Scheduler::lead(Lock* lock, bool patient) {
             });
   for (StepRequest* request : waiting_) ++request->passed_over;
   for (const StepPlan::Part& part : plan_.parts) part.request->running = true;
+  const size_t left_out = waiting_.size() - plan_.parts.size();
   progress_ = plan_.parts.empty();
   lock->unlock();
 
   const SteadyClock::time_point begin = SteadyClock::now();
   if (!plan_.parts.empty()) execute();
   const SteadyClock::time_point end = SteadyClock::now();
+  if (metrics_.active() && !plan_.parts.empty()) measure(begin, end, left_out);
 
   lock->lock();
   end_step(end - begin);
   if (!progress_) relieve(lock, patient);
   led_ = false;
   changed_.notify_all();
+}
+
+void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point end,
+                        size_t waiting) noexcept {
+  const auto seconds = [](SteadyClock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  double rows = 0;
+  double sequences = 0;
+  bool failed = false;
+  for (const StepPlan::Part& part : plan_.parts) {
+    const StepRequest& request = *part.request;
+    if (request.starved || request.evicted) continue;  // its turn is still to come
+    metrics_.observe(metric::kQueueWaitSeconds, seconds(begin - request.submitted));
+    failed = failed || !request.status.ok();
+    rows += part.rows;
+    ++sequences;
+  }
+  if (sequences > 0) {
+    metrics_.add(metric::kSteps, 1);
+    if (failed) metrics_.add(metric::kStepsFailed, 1);
+    metrics_.observe(metric::kStepSeconds, seconds(end - begin));
+    metrics_.observe(metric::kBatchSequences, sequences);
+    metrics_.observe(metric::kBatchRows, rows);
+  }
+  if (preempted_ > 0) metrics_.add(metric::kPreemptions, std::exchange(preempted_, 0));
+  metrics_.set(metric::kQueueLength, static_cast<double>(waiting + plan_.parts.size()) - sequences);
+  if (measure_caches_ == nullptr || !*measure_caches_) return;
+  try {
+    (*measure_caches_)(metrics_);
+  } catch (...) {  // gauges that are not set stay what they were
+  }
 }
 
 // Nothing could run. If that is because the pool has no block for anybody, it is up to calls that
@@ -368,7 +406,10 @@ bool Scheduler::evict_idle() noexcept {
 // Takes the blocks of one sequence that can do without; false if there is none left.
 bool Scheduler::evict_for(const StepRequest& request) noexcept {
   const Lock lock(mutex_);
-  if (evict_idle()) return true;
+  if (evict_idle()) {
+    ++preempted_;
+    return true;
+  }
   // Requests are reserved by seniority, so a younger one of this step has not been yet.
   StepRequest* youngest = nullptr;
   for (StepRequest* other : waiting_) {
@@ -379,6 +420,7 @@ bool Scheduler::evict_for(const StepRequest& request) noexcept {
     if (youngest == nullptr || seniority(*other) > seniority(*youngest)) youngest = other;
   }
   if (youngest == nullptr || !youngest->cache->truncate(0).ok()) return false;
+  ++preempted_;
   youngest->status = Status();
   youngest->evicted = true;
   youngest->starved = false;

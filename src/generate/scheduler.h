@@ -8,12 +8,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <cstdint>
 #include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/metrics.h"
 #include "base/status.h"
 #include "engine/tracer.h"
 #include "generate/step_plan.h"
@@ -50,10 +52,16 @@ class Participant {
 /// Threads: all functions from any number of threads, a request from one at a time.
 class Scheduler {
  public:
-  /// `model` must outlive the scheduler, and `tracer`, which sees each forward pass and may be
-  /// null.
-  Scheduler(const model::Model& model, StepLimits limits, engine::Tracer* tracer = nullptr)
-      : model_(model), limits_(limits), tracer_(tracer) {}
+  /// `model` must outlive the scheduler, and so must `tracer`, which sees each forward pass and may
+  /// be null, and `metrics`. `measure_caches` (may be null, or empty) sets gauges after a step.
+  Scheduler(const model::Model& model, StepLimits limits, engine::Tracer* tracer = nullptr,
+            Metrics& metrics = no_metrics(),
+            const std::function<void(Metrics&)>* measure_caches = nullptr)
+      : model_(model),
+        limits_(limits),
+        tracer_(tracer),
+        metrics_(metrics),
+        measure_caches_(measure_caches) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -70,7 +78,13 @@ class Scheduler {
   /// once if there are none. Within a pass of the model, where no step could ever run them, they
   /// are all done with kBusy.
   void wait_any(std::span<StepRequest* const> requests);
-  /// Whether the request is done; where it is not and nobody leads, runs one step first. Never
+  /// Whether a request that was submitted is done: its own `done` may be looked at only once one
+  /// of the functions here has said so.
+  [[nodiscard]] bool is_done(const StepRequest* request) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return request->done;
+  }
+  /// The same; where it is not and nobody leads, runs one step first. Never
   /// waits for another thread.
   bool poll(StepRequest* request);
   /// Takes a request back, which is done then: kCancelled if no step has run it. Waits for the
@@ -101,6 +115,7 @@ class Scheduler {
   void expect_no_more(const Participant* participant) noexcept;
   void refuse(std::span<StepRequest* const> requests) noexcept;
 
+  void measure(SteadyClock::time_point begin, SteadyClock::time_point end, size_t waiting) noexcept;
   void execute();
   void attempt(std::span<const StepPlan::Part> parts);
   void reserve(std::span<const StepPlan::Part> parts);
@@ -113,6 +128,8 @@ class Scheduler {
   const model::Model& model_;
   const StepLimits limits_;
   engine::Tracer* const tracer_;  // called by the leader
+  Metrics& metrics_;              // called by the leader while it does not hold the mutex
+  const std::function<void(Metrics&)>* const measure_caches_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;    // a step is over
@@ -127,6 +144,8 @@ class Scheduler {
   std::vector<Evictable*> idle_;
   std::vector<const Participant*> expected_;  // were in the last step and will soon be back
   SteadyClock::duration patience_{0};         // how long a step waits for them
+
+  int32_t preempted_ = 0;  // sequences that this step took the cache of; the leader's
 
   // Scratch of the leader, kept so that a decode step allocates nothing.
   StepPlan plan_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "generate/metric_names.h"
 #include "sampling/selection.h"
 
 namespace gen::generate {
@@ -87,12 +88,15 @@ Status Session::append(const Prompt& prompt) {
     sequence_.rewind(before);
     throw;
   }
+  Metrics& metrics = generator_->metrics();
   if (status.ok()) {
+    metrics.add(metric::kPromptTokens, static_cast<double>(tokens.size()));
     progress_.store(1.0F, std::memory_order_relaxed);
   } else if (status.code() == Code::kCancelled) {
     sequence_.drop_pending(sequence_.moved(before).length);
     cancel_.reset();
   } else {
+    metrics.add(metric::errors(status.code()), 1);
     sequence_.rewind(before);
   }
   publish_length();

@@ -791,6 +791,36 @@ static void caches_hold_nothing(void** state) {
   }
 }
 
+static void rectangles(void** state) {
+  (void)state;
+  static const int32_t tokens[] = {1, 2, 3, 4, 5, 6};
+  static const size_t lengths[] = {2, 0, 3, 1};
+  static const int32_t wanted[] = {-9, 1, 2, -9, -9, -9, 3, 4, 5, -9, -9, 6};
+  int32_t out[13];
+  size_t width = 0;
+  assert_ok(gen_pad_left(tokens, lengths, 4, -9, NULL, 0, &width, &error), error);
+  assert_int_equal(width, 3);
+  out[12] = 77;
+  assert_ok(gen_pad_left(tokens, lengths, 4, -9, out, 12, &width, &error), error);
+  assert_memory_equal(out, wanted, sizeof wanted);
+  assert_int_equal(out[12], 77);
+  width = 0;
+  out[0] = 77;
+  assert_fails(gen_pad_left(tokens, lengths, 4, -9, out, 11, &width, &error),
+               GEN_ERROR_OUT_OF_RANGE, "11", error);
+  assert_int_equal(width, 3);
+  assert_int_equal(out[0], 77);
+  static const size_t huge[] = {SIZE_MAX / 2, 0, 0};
+  assert_fails(gen_pad_left(tokens, huge, 3, 0, out, 13, &width, &error), GEN_ERROR_OUT_OF_RANGE,
+               "13", error);
+  assert_ok(gen_pad_left(NULL, NULL, 0, 0, out, 13, &width, &error), error);
+  assert_int_equal(width, 0);
+  assert_ok(gen_pad_left(NULL, &lengths[1], 1, 0, out, 13, &width, &error), error);
+  assert_fails(gen_pad_left(NULL, lengths, 4, 0, out, 13, &width, &error), bad, "NULL", error);
+  assert_fails(gen_pad_left(tokens, NULL, 4, 0, out, 13, &width, &error), bad, "NULL", error);
+  assert_fails(gen_pad_left(tokens, lengths, 4, 0, out, 13, NULL, &error), bad, "NULL", error);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_generates),
@@ -811,6 +841,7 @@ int main(void) {
       cmocka_unit_test(what_it_says_of_itself),
       cmocka_unit_test(bad_tables),
       cmocka_unit_test(caches_hold_nothing),
+      cmocka_unit_test(rectangles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
