@@ -58,6 +58,10 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       "--paged", choice.paged,
       "keep them in blocks of a pool of so many MiB: MIB or MIB,POSITIONS of a block");
   command
+      .add_option("--prefix-cache", choice.prefix_cache,
+                  "with --paged: keep so many blocks for prompts that begin as an earlier one did")
+      ->check(CLI::PositiveNumber);
+  command
       .add_option("--compressed", choice.compressed,
                   "make every full chunk of so many positions one entry, their mean")
       ->check(CLI::PositiveNumber);
@@ -122,6 +126,7 @@ Options make_options(const ModelChoice& choice) {
   if (!choice.paged.empty()) {
     check(gen_options_set(options.get(), "paged_kv", choice.paged.c_str(), &error), error);
   }
+  check(gen_options_set_prefix_cache(options.get(), choice.prefix_cache, &error), error);
   check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
   check(gen_options_set(options.get(), "context_policy", choice.context.c_str(), &error), error);
   check(gen_options_set(options.get(), "tiered_kv", choice.tiered.c_str(), &error), error);

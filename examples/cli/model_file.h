@@ -18,6 +18,7 @@ struct ModelChoice {
   int32_t max_seq_len = 0;       // --ctx; 0 means the model's own
   std::string kv = "fp32";       // --kv
   std::string paged;             // --paged, as the option paged_kv
+  int32_t prefix_cache = 0;      // --prefix-cache; 0 for none
   int32_t compressed = 0;        // --compressed
   std::string context = "stop";  // --context-policy, as the option
   std::string tiered;            // --tiered; empty means that all is in memory
