@@ -23,10 +23,8 @@ bool Answer::over() const {
 }
 
 void Answer::cancel() {
-  const std::lock_guard lock(mutex_);
   cancelled_ = true;
   gen_cancel_fire(cancel_.get());
-  for (gen_session* session : sessions_) gen_session_cancel(session);
 }
 
 void Answer::push(Event event) {
@@ -35,18 +33,6 @@ void Answer::push(Event event) {
     events_.push_back(std::move(event));
   }
   arrived_.notify_one();
-}
-
-Answer::Running::Running(Answer& answer, gen_session* session)
-    : answer_(answer), session_(session) {
-  const std::lock_guard lock(answer_.mutex_);
-  answer_.sessions_.insert(session_);
-  if (answer_.cancelled_) gen_session_cancel(session_);
-}
-
-Answer::Running::~Running() {
-  const std::lock_guard lock(answer_.mutex_);
-  answer_.sessions_.erase(session_);
 }
 
 }  // namespace server

@@ -11,11 +11,10 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "cli/handles.h"
+#include "../cli/handles.h"
 
 namespace server {
 
@@ -29,6 +28,8 @@ struct Drawn {
 /// How one choice ended.
 struct End {
   int32_t finish_reason = GEN_FINISH_NONE;  // GEN_FINISH_…
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt, not computed anew
   int64_t completion_tokens = 0;
   std::vector<Drawn> drawn;    // if log-probabilities were asked for
   gen_status status = GEN_OK;  // anything else: the choice failed, and `message` says why
@@ -62,26 +63,12 @@ class Answer {
   /// The flag for gen_sampling_set_cancel.
   gen_cancel* flag() const { return cancel_.get(); }
 
-  /// While one of these lives, cancel() reaches its session.
-  class Running {
-   public:
-    Running(Answer& answer, gen_session* session);
-    ~Running();
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-   private:
-    Answer& answer_;
-    gen_session* session_;
-  };
-
  private:
   using Cancel = cli::Handle<gen_cancel, gen_cancel_free>;
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Event> events_;
-  std::set<gen_session*> sessions_;
   size_t open_;  // choices whose end is not taken yet
   Cancel cancel_;
   std::atomic<bool> cancelled_{false};

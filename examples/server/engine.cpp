@@ -11,6 +11,7 @@ namespace server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Request = cli::Handle<gen_request, gen_request_free>;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -24,16 +25,22 @@ struct Receiver {
   bool begun = false;
 };
 
-int on_token(void* user, const gen_token* token) {
+int on_token(void* user, size_t, const gen_token* token) {
   auto& receiver = *static_cast<Receiver*>(user);
-  if (!receiver.begun) receiver.metrics.first_token(seconds_since(receiver.start));
-  receiver.begun = true;
+  if (!receiver.begun && token->id >= 0)
+    receiver.metrics.first_token(seconds_since(receiver.start));
+  receiver.begun = receiver.begun || token->id >= 0;
   // The end is reported when its result is there.
   if (token->text_len > 0) {
     receiver.task.answer->push(
         {receiver.task.choice, std::string(token->text, token->text_len), std::nullopt});
   }
   return receiver.task.answer->cancelled() ? 1 : 0;
+}
+
+int64_t usage_of(const gen_result* result, const char* key) {
+  int64_t value = 0;
+  return gen_result_usage(result, key, &value, nullptr) == GEN_OK ? value : 0;
 }
 
 std::vector<Drawn> drawn_tokens(const gen_result* result) {
@@ -140,40 +147,35 @@ void Engine::run(const Task& task) {
   } catch (const std::exception& failure) {
     end = failed(GEN_ERROR_INTERNAL, failure.what());
   }
+  metrics_.prompt_tokens += end.prompt_tokens;
+  metrics_.cached_tokens += end.cached_tokens;
   metrics_.finished(end.finish_reason, end.completion_tokens);
   task.answer->push({task.choice, {}, std::move(end)});
 }
 
 End Engine::generate(const Task& task) {
-  Receiver receiver{task, metrics_, Clock::now()};
+  // A batch of one: unlike gen_generate it takes tokens.
+  const auto request = cli::make<Request>(gen_request_new);
   gen_error error;
-  gen_session* handle = nullptr;
-  if (const gen_status status = gen_session_new(generator_.get(), &handle, &error)) {
+  cli::check(gen_request_set_prompt_tokens(request.get(), task.prompt->data(), task.prompt->size(),
+                                           &error),
+             error);
+  cli::check(gen_request_set_sampling(request.get(), task.sampling.get(), &error), error);
+  Receiver receiver{task, metrics_, Clock::now()};
+  const gen_request* requests[] = {request.get()};
+  gen_result* made[] = {nullptr};
+  if (const gen_status status = gen_batch_generate_stream(generator_.get(), requests, 1, on_token,
+                                                          &receiver, made, &error)) {
     return failed(status, error.message);
   }
-  const cli::Session session(handle);
-  const Metrics::Gauge counted(metrics_.sessions);
-  const Answer::Running running(*task.answer, handle);
-
-  const std::vector<int32_t>& prompt = *task.prompt;
-  if (const gen_status status =
-          gen_session_append_tokens(handle, prompt.data(), prompt.size(), &error)) {
-    return failed(status, error.message);
-  }
-  metrics_.prompt_tokens += static_cast<int64_t>(prompt.size());
-  gen_result* made = nullptr;
-  const gen_status status = gen_session_generate_stream(handle, "", 0, task.sampling.get(),
-                                                        on_token, &receiver, &made, &error);
-  const cli::Result result(made);
-  End end;
-  if (status != GEN_OK) end = failed(status, error.message);
-  if (result != nullptr) {
-    end.finish_reason = gen_result_finish_reason(result.get());
-    if (gen_result_usage(result.get(), "completion", &end.completion_tokens, nullptr) != GEN_OK) {
-      end.completion_tokens = 0;
-    }
-    end.drawn = drawn_tokens(result.get());
-  }
+  const cli::Result result(made[0]);
+  const gen_error* failure = gen_result_error(result.get());
+  End end = failure == nullptr ? End() : failed(failure->code, failure->message);
+  end.finish_reason = gen_result_finish_reason(result.get());
+  end.prompt_tokens = usage_of(result.get(), "prompt");
+  end.cached_tokens = usage_of(result.get(), "prompt_cached");
+  end.completion_tokens = usage_of(result.get(), "completion");
+  end.drawn = drawn_tokens(result.get());
   return end;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that generate: each takes one choice of a request after the other from a bounded
-// queue, and runs it in a session of its own. How steps of several are merged is the library's
-// business.
+// queue, and waits for it. The library merges the steps of all that run.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +14,7 @@
 #include <vector>
 
 #include "answer.h"
-#include "cli/handles.h"
+#include "../cli/handles.h"
 #include "metrics.h"
 
 namespace server {

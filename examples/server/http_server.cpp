@@ -204,7 +204,6 @@ class HttpServer::Impl {
                                            {"model", service_.dialect.model},
                                            {"running", service_.engine.running()},
                                            {"waiting", service_.engine.waiting()},
-                                           {"sessions", service_.metrics.sessions.load()},
                                            {"clients", service_.metrics.clients.load()}};
       response.set_content(dump(body), kJson);
     });

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/model_file.h"
+#include "../cli/model_file.h"
 #include "engine.h"
 #include "http_server.h"
 #include "metrics.h"
@@ -27,7 +27,7 @@ struct ServerChoice {
   cli::ModelChoice model;
   std::string host = "127.0.0.1";
   int port = 8080;
-  int parallel = 8;
+  int parallel = 16;
   int queue = 64;
   int connections = 0;  // 0: enough for all who are answered or wait, and some
   int body_kib = 4096;
@@ -44,7 +44,7 @@ void add_options(CLI::App& app, ServerChoice& choice) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   app.add_option("--parallel", choice.parallel, "answers generated at once")
-      ->check(CLI::Range(1, 256))
+      ->check(CLI::Range(1, 512))
       ->capture_default_str();
   app.add_option("--queue", choice.queue, "answers that may wait; more are told to come later")
       ->check(CLI::Range(0, 65536))
@@ -68,10 +68,11 @@ void add_options(CLI::App& app, ServerChoice& choice) {
 
 cli::Generator make_generator(const cli::Model& model, const ServerChoice& choice) {
   const cli::Options options = cli::make_options(choice.model);
+  gen_error error;
+  cli::check(gen_options_set_max_batch(options.get(), choice.parallel, &error), error);
   for (const std::string& setting : choice.settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos) throw cli::Failure("--set " + setting + ": no '='", 2);
-    gen_error error;
     cli::check(gen_options_set(options.get(), setting.substr(0, equals).c_str(),
                                setting.substr(equals + 1).c_str(), &error),
                error);

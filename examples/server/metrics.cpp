@@ -69,13 +69,15 @@ std::string Metrics::page(size_t running, size_t waiting) const {
   for (const auto& [reason, count] : reasons) {
     out << "generate_finished_total{reason=\"" << reason << "\"} " << count << '\n';
   }
-  single(out, "prompt_tokens_total", "counter", "Tokens of prompts that were run.", prompt_tokens);
+  single(out, "prompt_tokens_total", "counter", "Tokens of prompts.", prompt_tokens);
+  single(out, "prompt_cached_tokens_total", "counter", "Tokens of prompts not computed anew.",
+         cached_tokens);
   single(out, "completion_tokens_total", "counter", "Tokens drawn.", completion_tokens_);
   single(out, "disconnects_total", "counter", "Clients that left before their answer's end.",
          disconnects);
   single(out, "running", "gauge", "Answers being generated.", static_cast<int64_t>(running));
   single(out, "waiting", "gauge", "Answers waiting for their turn.", static_cast<int64_t>(waiting));
-  single(out, "sessions", "gauge", "Sessions in memory.", sessions);
+  single(out, "clients", "gauge", "Clients being answered.", clients);
   head(out, "first_token_seconds", "summary", "Seconds of work until an answer's first token.");
   out << "generate_first_token_seconds_sum " << first_token_seconds_ << '\n';
   out << "generate_first_token_seconds_count " << first_tokens_ << '\n';

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "openai/api_error.h"
-#include "cli/handles.h"
+#include "../cli/handles.h"
 #include "openai/request.h"
 
 namespace server {

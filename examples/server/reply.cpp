@@ -41,6 +41,7 @@ Reply::Reply(const gen_model* model, Engine& engine, Metrics& metrics, const Req
       counted_(metrics.clients),
       heading_(std::move(heading)),
       include_usage_(request.include_usage),
+      choices_of_prompt_(static_cast<size_t>(request.n)),
       answer_(std::make_shared<Answer>(request.choices())),
       begun_(request.choices(), false) {
   heading_.chat = request.chat;
@@ -109,6 +110,12 @@ Choice Reply::finished_choice(size_t index, std::string text, const End& end) co
   return choice;
 }
 
+void Reply::count(const Event& end) {
+  usage_.completion_tokens += end.end->completion_tokens;
+  // A prompt counts once, whatever the number of its answers.
+  if (end.choice % choices_of_prompt_ == 0) usage_.cached_tokens += end.end->cached_tokens;
+}
+
 bool Reply::stream_event(Client& client, const Event& event) {
   if (event.end && event.end->status != GEN_OK) {
     client.write(
@@ -123,7 +130,7 @@ bool Reply::stream_event(Client& client, const Event& event) {
     out += server::event(text_chunk(heading_, event.choice, event.text));
   }
   if (event.end) {
-    usage_.completion_tokens += event.end->completion_tokens;
+    count(event);
     out += server::event(end_chunk(heading_, finished_choice(event.choice, {}, *event.end)));
   }
   return client.write(out);
@@ -149,7 +156,7 @@ bool Reply::write_to(Client& client) {
     texts[event->choice] += event->text;
     if (!event->end) continue;
     if (event->end->status != GEN_OK) return false;
-    usage_.completion_tokens += event->end->completion_tokens;
+    count(*event);
     choices[event->choice] =
         finished_choice(event->choice, std::move(texts[event->choice]), *event->end);
   }

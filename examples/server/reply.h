@@ -48,6 +48,7 @@ class Reply {
 
  private:
   std::optional<Event> next_event(Client& client);
+  void count(const Event& end);
   bool stream_event(Client& client, const Event& event);
   Choice finished_choice(size_t index, std::string text, const End& end) const;
 
@@ -57,6 +58,7 @@ class Reply {
   const Metrics::Gauge counted_;
   Heading heading_;
   bool include_usage_;
+  size_t choices_of_prompt_;
   Usage usage_;
   std::shared_ptr<Answer> answer_;
   std::optional<Event> first_;

@@ -95,6 +95,21 @@ GEN_API gen_status gen_options_set_paged_kv(gen_options *options, int32_t max_me
                                             gen_error *error);
 
 /**
+ * Keeps blocks of the pool when sessions are done with them, and goes on from them when the tokens of a session begin
+ * as those of an earlier one did: what they have in common, to a token, is not evaluated again. Nothing is copied; a
+ * session that goes on within a block copies that one. Full blocks of prompts and of what was generated are kept, those
+ * used longest ago go first, and all that no session uses goes before the pool is exhausted. Results do not depend
+ * on it; gen_result_usage tells what it saved as "prompt_cached".
+ *
+ * @param blocks  most blocks to keep; 0 (the default) for none. Needs gen_options_set_paged_kv: gen_create fails with
+ *                GEN_ERROR_INVALID_ARGUMENT otherwise.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative number.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_prefix_cache(gen_options *options, int32_t blocks, gen_error *error);
+
+/**
  * Keeps only the last, unfinished chunk of positions as it is: each full chunk becomes one entry, the means of its keys
  * (as they were before rotary embedding) and values, which attention counts as often as it had positions. Long contexts
  * take little memory and time, and much of what they said is lost. Keeps float32; not with another kv_dtype or with

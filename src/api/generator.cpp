@@ -69,6 +69,20 @@ Status paged_kv_from_text(gen_options& options, const char* text) {
   return set_paged_kv(options, mib, block_size);
 }
 
+Status set_prefix_cache(gen_options& options, int64_t blocks) {
+  if (blocks < 0 || blocks > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "prefix_cache of %lld blocks: outside [0, %d]",
+                      static_cast<long long>(blocks), INT32_MAX);
+  }
+  options.prefix_blocks = static_cast<int32_t>(blocks);
+  return {};
+}
+
+Status prefix_cache_from_text(gen_options& options, const char* text) {
+  GEN_ASSIGN(const int64_t blocks, gen::api::parse_int(text));
+  return set_prefix_cache(options, blocks);
+}
+
 Status set_compressed_kv(gen_options& options, int64_t chunk) {
   if (chunk < 0 || chunk > INT32_MAX) {
     return gen::error(Code::kInvalidArgument, "compressed_kv in chunks of %lld: outside [0, %d]",
@@ -204,6 +218,8 @@ const OptionRow<gen_options> kRows[] = {
      [](const gen_options& o) {
        return std::to_string(o.paged_mb) + "," + std::to_string(o.paged_block_size);
      }},
+    {"prefix_cache", "int", "blocks of the pool kept for prompts that begin alike; 0 for none", "0",
+     prefix_cache_from_text, [](const gen_options& o) { return std::to_string(o.prefix_blocks); }},
     {"compressed_kv", "int", "positions of a chunk that becomes one; 0 for none", "0",
      compressed_kv_from_text,
      [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
@@ -263,6 +279,13 @@ gen_status gen_options_set_paged_kv(gen_options* options, int32_t max_memory_mb,
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     return set_paged_kv(*options, max_memory_mb, block_size);
+  });
+}
+
+gen_status gen_options_set_prefix_cache(gen_options* options, int32_t blocks, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_prefix_cache(*options, blocks);
   });
 }
 
@@ -370,6 +393,9 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     if (chosen.tiered != nullptr) {
       GEN_TRY(use_tiers(*chosen.tiered, *model, &inner));
     }
+    if (chosen.prefix_blocks > 0 && chosen.paged_mb == 0) {
+      return {Code::kInvalidArgument, "prefix_cache keeps blocks of a pool: it needs paged_kv"};
+    }
     if (chosen.paged_mb > 0) {
       GEN_ASSIGN(auto pool, gen::cache::CachePool::create(
                                 inner.kv_dtype, model->shared_model()->layer_shapes(),
@@ -378,6 +404,11 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
         return gen::cache::make_paged_cache(pool, capacity);
       };
       inner.measure_caches = [pool](gen::Metrics& metrics) { measure_pool(*pool, metrics); };
+      if (chosen.prefix_blocks > 0) {
+        std::shared_ptr<gen::cache::BlockPool> blocks(pool, &pool->blocks());
+        GEN_ASSIGN(inner.prefix_cache,
+                   gen::cache::PrefixCache::create(std::move(blocks), chosen.prefix_blocks));
+      }
     }
     auto handle = std::make_unique<gen_generator>();
     GEN_ASSIGN(handle->impl, gen::generate::Generator::create(

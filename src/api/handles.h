@@ -51,6 +51,7 @@ struct gen_options {
   gen::cache::CacheFormat kv;
   int32_t paged_mb = 0;  // 0: each session has memory of its own
   int32_t paged_block_size = 16;
+  int32_t prefix_blocks = 0;                           // 0: texts that begin alike share nothing
   int32_t compressed_chunk = 0;                        // 0: nothing is pooled
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;

@@ -49,8 +49,18 @@ Result<Block*> BlockPool::allocate() {
 }
 
 Status BlockPool::allocate(std::span<Block*> out) {
-  const std::lock_guard lock(mutex_);
-  GEN_TRY(check_free(out.size()));
+  for (;;) {
+    Status full;
+    {
+      const std::lock_guard lock(mutex_);
+      full = check_free(out.size());
+      if (full.ok()) return take(out);
+    }
+    if (!reclaim(out.size())) return full;
+  }
+}
+
+Status BlockPool::take(std::span<Block*> out) {
   // Segments first: a failure leaves them to the next call, and no block is taken.
   while (made_ - allocated_ < out.size()) GEN_TRY(add_segment());
   for (Block*& block : out) {
@@ -67,9 +77,44 @@ Status BlockPool::check_free(size_t wanted) const {
                count_ - allocated_, count_);
 }
 
-Status BlockPool::check_available(size_t wanted) const {
-  const std::lock_guard lock(mutex_);
-  return check_free(wanted);
+Status BlockPool::make_available(size_t wanted) {
+  for (;;) {
+    Status full;
+    {
+      const std::lock_guard lock(mutex_);
+      full = check_free(wanted);
+    }
+    if (full.ok() || !reclaim(wanted)) return full;
+  }
+}
+
+bool BlockPool::reclaim(size_t wanted) {
+  if (wanted > count_) return false;
+  const std::lock_guard lock(savers_mutex_);
+  if (savers_.empty()) return false;
+  const size_t free = available();
+  if (free >= wanted) return true;  // the one who was here before has seen to it
+  size_t lacking = wanted - free;
+  size_t spare = 0;
+  for (const BlockSaver* saver : savers_) spare += saver->spare();
+  if (spare < lacking) return false;  // nothing is given up for nothing
+  size_t given = 0;
+  for (BlockSaver* saver : savers_) {
+    const size_t more = lacking > 0 ? saver->give_up(lacking) : 0;
+    given += more;
+    lacking -= std::min(more, lacking);
+  }
+  return given > 0;
+}
+
+void BlockPool::add_saver(BlockSaver& saver) {
+  const std::lock_guard lock(savers_mutex_);
+  savers_.push_back(&saver);
+}
+
+void BlockPool::remove_saver(const BlockSaver& saver) noexcept {
+  const std::lock_guard lock(savers_mutex_);
+  savers_.erase(std::remove(savers_.begin(), savers_.end(), &saver), savers_.end());
 }
 
 Block* BlockPool::find(const Block* block) const {
@@ -88,12 +133,14 @@ bool BlockPool::holds(const Block* block) const {
   return found != nullptr && found->references() > 0;
 }
 
-Status BlockPool::retain(Block* block) {
+Status BlockPool::retain(std::span<Block* const> blocks) {
   const std::lock_guard lock(mutex_);
-  Block* own = find(block);
-  if (own == nullptr) return {Code::kState, "the block is not one of this pool's"};
-  if (own->references() == 0) return {Code::kState, "the block is free"};
-  own->references_.fetch_add(1, std::memory_order_relaxed);
+  for (const Block* block : blocks) {
+    const Block* own = find(block);
+    if (own == nullptr) return {Code::kState, "the block is not one of this pool's"};
+    if (own->references() == 0) return {Code::kState, "the block is free"};
+  }
+  for (Block* block : blocks) block->references_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 

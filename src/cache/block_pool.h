@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "base/allocator.h"
 #include "base/status.h"
@@ -43,6 +44,19 @@ class Block {
   std::atomic<int32_t> used_ = 0;
 };
 
+/// Who holds blocks only to have them again, and gives them up before a pool runs out. Called by
+/// the thread that wants blocks, one such call at a time, while the pool itself is not locked.
+class BlockSaver {
+ public:
+  /// Blocks that nobody but this one holds.
+  [[nodiscard]] virtual size_t spare() const noexcept = 0;
+  /// Releases as many of these as are wanted, or all, and tells how many.
+  virtual size_t give_up(size_t wanted) noexcept = 0;
+
+ protected:
+  ~BlockSaver() = default;
+};
+
 /// Storage: blocks lie in segments of about a megabyte, taken from the allocator when the first of
 /// their blocks is; free blocks are reused in the order last freed, first used, and segments are
 /// kept. In debug builds the bytes of a freed block are set to kPoison, which reads as NaN in
@@ -65,12 +79,14 @@ class BlockPool {
 
   /// A block with one reference. kPoolExhausted; kOutOfMemory.
   Result<Block*> allocate();
-  /// Fills `out` or, on failure, takes none.
+  /// Fills `out` or, on failure, takes none. Savers give up blocks if that is enough.
   Status allocate(std::span<Block*> out);
   /// What allocate() would say now about so many blocks, but for memory.
-  [[nodiscard]] Status check_available(size_t wanted) const;
+  [[nodiscard]] Status make_available(size_t wanted);
   /// One more holder. kState unless the block is allocated and this pool's.
-  Status retain(Block* block);
+  Status retain(Block* block) { return retain(std::span(&block, 1)); }
+  /// The same for each of them, or for none.
+  Status retain(std::span<Block* const> blocks);
   /// One holder less; without holders the block is free. kState for null, a block of another pool
   /// and a block that is free already.
   Status release(Block* block);
@@ -92,6 +108,10 @@ class BlockPool {
   /// Bytes taken from the allocator.
   [[nodiscard]] size_t resident_bytes() const;
 
+  /// A saver must go before it ends, and not while it is locked.
+  void add_saver(BlockSaver& saver);
+  void remove_saver(const BlockSaver& saver) noexcept;
+
   /// kState once a block has been allocated.
   Status set_allocator(Allocator& allocator);
 
@@ -103,9 +123,12 @@ class BlockPool {
   };
 
   [[nodiscard]] Status check_free(size_t wanted) const;  // mutex_ held
-  [[nodiscard]] Block* find(const Block* block) const;   // mutex_ held; null if not this pool's
-  Status add_segment();                                  // mutex_ held
-  void put_back(Block* block) noexcept;                  // mutex_ held
+  Status take(std::span<Block*> out);                    // mutex_ held; they are free
+  /// Whether savers have given up some of the blocks that `wanted` lack. No lock is held.
+  bool reclaim(size_t wanted);
+  [[nodiscard]] Block* find(const Block* block) const;  // mutex_ held; null if not this pool's
+  Status add_segment();                                 // mutex_ held
+  void put_back(Block* block) noexcept;                 // mutex_ held
 
   const size_t block_bytes_;
   const int32_t block_size_;
@@ -117,6 +140,9 @@ class BlockPool {
   size_t made_ = 0;                           // blocks in segments
   size_t allocated_ = 0;
   std::atomic<int64_t> used_ = 0;  // of allocated blocks
+
+  std::mutex savers_mutex_;  // locked before a saver's own and before mutex_
+  std::vector<BlockSaver*> savers_;
 };
 
 }  // namespace gen::cache

@@ -19,6 +19,7 @@
 
 namespace gen::cache {
 
+class Block;
 class StateReader;
 class StateWriter;
 
@@ -96,6 +97,18 @@ class KvCache {
   /// committed blocks until one of the two writes. kUnsupported for plain caches; clone_cache()
   /// copies any.
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
+    return error(Code::kUnsupported, "a contiguous cache shares no blocks");
+  }
+
+  /// The blocks of a pool that hold the committed entries, in order, until the cache next changes;
+  /// none where traits().can_share_blocks is false.
+  [[nodiscard]] virtual std::span<Block* const> blocks() const noexcept { return {}; }
+  /// Goes on from these blocks instead of its own, which held the same as far as they went: they
+  /// hold `positions` entries, more than length(), and one reference to each passes to the cache.
+  /// Changes nothing on failure: kUnsupported where no blocks are shared; kInvalidArgument for
+  /// another number of blocks than that takes, or entries without room; kState for blocks of
+  /// another pool.
+  virtual Status adopt(std::span<Block* const> /*blocks*/, int32_t /*positions*/) {
     return error(Code::kUnsupported, "a contiguous cache shares no blocks");
   }
 

@@ -114,6 +114,32 @@ class PagedCache final : public KvCache {
     return std::unique_ptr<KvCache>(std::move(copy));
   }
 
+  [[nodiscard]] std::span<Block* const> blocks() const noexcept override {
+    return std::span(blocks_).first(blocks_of(length()));
+  }
+
+  Status adopt(std::span<Block* const> blocks, int32_t positions) override {
+    if (positions <= length() || positions > capacity_ || blocks.size() != blocks_of(positions)) {
+      return error(Code::kInvalidArgument,
+                   "%zu blocks with %d entries for a cache of %d that holds %d", blocks.size(),
+                   positions, capacity_, length());
+    }
+    std::vector<Block*> taken(blocks.begin(), blocks.end());
+    std::vector<std::byte*> table;
+    table.reserve(taken.size());
+    for (const Block* block : taken) {
+      if (&block->pool() != &pool_->blocks()) {
+        return {Code::kState, "a block is not one of the cache's pool"};
+      }
+      table.push_back(block->data());
+    }
+    keep_blocks(0);
+    blocks_ = std::move(taken);
+    table_ = std::move(table);
+    length_ = positions;
+    return {};
+  }
+
  private:
   [[nodiscard]] size_t block_size() const noexcept {
     return static_cast<size_t>(pool_->layout().block_size());

@@ -129,7 +129,7 @@ Status PagedStore::make_writable(int32_t start, int32_t end) {
   const size_t grown = last - known;
   if (shared.empty() && grown == 0) return {};
   BlockPool& blocks = pool_->blocks();
-  GEN_TRY(blocks.check_available(shared.size() + grown));  // before making room for their names
+  GEN_TRY(blocks.make_available(shared.size() + grown));  // before making room for their names
   table_.reserve(table_.size() + grown);
   std::vector<Block*> taken(shared.size() + grown);
   GEN_TRY(blocks.allocate(taken));

@@ -178,6 +178,7 @@ Status Generation::prepare(StepRequest** request) {
     if (state_ == State::kPrefill) pass.progress = &session_->progress_;
     pass.urgency = urgency_;
     pass.participant = call_->participant();
+    pass.count_from = before_.length;
     GEN_TRY(sequence.start(sequence.length(), pass));
     evaluating_ = true;
   }
@@ -221,7 +222,9 @@ Status Generation::advance(bool* event) {
     return {};
   }
   Sequence& sequence = session_->sequence_;
-  GEN_TRY(sequence.take());
+  const Status taken = sequence.take();
+  if (state_ == State::kPrefill) result_.usage.prompt_cached = sequence.reused();
+  GEN_TRY(taken);
   *event = sequence.done();
   if (!*event) return {};
   evaluating_ = false;

@@ -9,6 +9,16 @@
 #include "generate/session.h"
 
 namespace gen::generate {
+namespace {
+
+/// Names of models that give the same tokens other keys or values differ.
+std::string domain_name(const model::ModelTraits& traits, const std::string& kv_dtype) {
+  std::string name = traits.architecture;
+  name.append("/").append(std::to_string(traits.fingerprint)).append("/").append(kv_dtype);
+  return name;
+}
+
+}  // namespace
 
 Generator::Generator(std::shared_ptr<const model::Model> model,
                      std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
@@ -28,6 +38,10 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
     end_tokens_.assign(tokenizer_->end_tokens().begin(), tokenizer_->end_tokens().end());
   }
   if (model_->traits().eos >= 0) end_tokens_.push_back(model_->traits().eos);
+  if (options_.prefix_cache != nullptr) {
+    prefix_domain_ =
+        options_.prefix_cache->domain(domain_name(model_->traits(), options_.kv_dtype));
+  }
 }
 
 Result<std::shared_ptr<const Generator>> Generator::create(

@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
+#include "cache/prefix_cache.h"
 #include "engine/tracer.h"
 #include "generate/generation.h"
 #include "generate/result.h"
@@ -43,6 +44,8 @@ struct GeneratorOptions {
   int32_t max_queue = 0;           // calls beyond max_sequences that may wait, 0: any number
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
+  /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
+  std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
   std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
@@ -72,6 +75,12 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
   /// Tokens that end a text: the tokenizer's and the model's.
   [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
+  /// Null if there is none.
+  [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
+    return options_.prefix_cache.get();
+  }
+  /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
+  [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
@@ -98,6 +107,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   GeneratorOptions options_;
   int32_t vocab_size_;
   std::vector<int32_t> end_tokens_;
+  uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
   mutable std::atomic<int32_t> open_calls_{0};

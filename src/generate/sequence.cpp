@@ -59,10 +59,16 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   pass_ = pass;
   begin_ = evaluated_;
   end_ = end;
+  reused_ = 0;
+  stepped_back_ = false;
+  evicted_ = false;
+  reuse(quiet_end());
   return {};
 }
 
 StepRequest* Sequence::next() {
+  // Asked again before every chunk, since another session may be ahead with the same prompt.
+  if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated_;
   const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const bool wants = pass_.logits != nullptr;
@@ -90,7 +96,11 @@ StepRequest* Sequence::next() {
 }
 
 Status Sequence::take() {
-  if (request_.evicted) evaluated_ = begin_ = 0;
+  if (request_.evicted) {
+    evaluated_ = begin_ = remembered_ = 0;
+    evicted_ = true;  // what is found again has been counted, or computed
+  }
+  if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
   if (!request_.status.ok()) {
     if (state_ != nullptr && state_->lost()) {
       stale_ = true;
@@ -99,9 +109,10 @@ Status Sequence::take() {
     return request_.status;
   }
   evaluated_ += request_.taken;
+  remember();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
-        static_cast<float>(evaluated_ - begin_) / static_cast<float>(end_ - begin_),
+        static_cast<float>(std::max(evaluated_ - begin_, 0)) / static_cast<float>(end_ - begin_),
         std::memory_order_relaxed);
   }
   return {};
@@ -115,6 +126,51 @@ bool Sequence::evict() noexcept {
   if (!evictable()) return false;
   forget(0);
   return evaluated_ == 0 && !stale_;
+}
+
+void Sequence::reuse(int32_t end) noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || state_ != nullptr || end <= evaluated_) return;
+  try {
+    cache::PrefixHit hit =
+        prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
+    const auto found = static_cast<int32_t>(hit.tokens());
+    if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return;
+    hit.taken();
+    if (!evicted_) reused_ += found - std::clamp(pass_.count_from, evaluated_, found);
+    evaluated_ = found;
+    remembered_ = found / prefixes->pool().block_size();
+    trace_id_ = generator_->new_trace_id();
+  } catch (...) {  // no memory for a list of blocks: they are computed
+  }
+}
+
+void Sequence::remember() noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || state_ != nullptr) return;
+  const int32_t size = prefixes->pool().block_size();
+  const int32_t full = evaluated_ / size;
+  const auto count = static_cast<size_t>(full);
+  if (full <= remembered_ || cache_->blocks().size() < count) return;
+  try {
+    const auto held = tokens().first(count * static_cast<size_t>(size));
+    const Status kept =
+        prefixes->insert(generator_->prefix_domain(), held, cache_->blocks().first(count));
+    if (kept.ok()) remembered_ = full;
+  } catch (...) {  // no memory: it is not remembered
+  }
+}
+
+bool Sequence::leave_shared_block() noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || state_ != nullptr || stepped_back_) return false;
+  const int32_t rest = evaluated_ % prefixes->pool().block_size();
+  const auto blocks = cache_->blocks();
+  if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
+  stepped_back_ = true;
+  forget(evaluated_ - rest);
+  reused_ = std::min(reused_, std::max(evaluated_ - pass_.count_from, 0));
+  return !stale_;
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {
@@ -148,6 +204,7 @@ void Sequence::forget(int32_t n) noexcept {
   }
   stale_ = !cut;
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
+  remembered_ = 0;
 }
 
 Status Sequence::rebuild() {

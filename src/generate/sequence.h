@@ -4,6 +4,7 @@
 // sampled token is pending until the next step needs it. Not synchronised; the session guards it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -48,10 +49,13 @@ class Sequence {
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
     Urgency urgency;
     Participant* participant = nullptr;  // the call it is for, or null
+    int32_t count_from = 0;              // reused() counts tokens from here on
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
-  /// the cache back first if logits of rows are wanted that it already holds. Errors: kCancelled,
-  /// what the cache or the model says; chunks before the failure stay.
+  /// the cache back first if logits of rows are wanted that it already holds. Where the generator
+  /// has a prefix cache, takes from it what it has of tokens whose logits nobody wants, and gives
+  /// it every block that is full. Errors: kCancelled, what the cache or the model says; chunks
+  /// before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
 
   /// The same in parts, for who has other things to do meanwhile: start, then, until done(), have
@@ -61,6 +65,8 @@ class Sequence {
   [[nodiscard]] bool done() const noexcept { return evaluated_ >= end_; }
   StepRequest* next();
   Status take();
+  /// Tokens of this evaluation that the prefix cache had.
+  [[nodiscard]] int32_t reused() const noexcept { return reused_; }
 
   /// A point to come back to.
   struct Mark {
@@ -97,6 +103,18 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
+  /// Where the tokens end whose logits nobody wants.
+  [[nodiscard]] int32_t quiet_end() const noexcept {
+    return pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_;
+  }
+  /// Goes on from the blocks that the prefix cache has of the tokens before `end`, if that is more
+  /// than there is. What fails is not taken.
+  void reuse(int32_t end) noexcept;
+  /// Gives it the blocks that are full.
+  void remember() noexcept;
+  /// Steps back to the beginning of a block that it shares with the prefix cache, which may then go
+  /// if there is no other left to copy it to. False if there is none.
+  bool leave_shared_block() noexcept;
   [[nodiscard]] Status check_stateless() const;
   /// The tokens of a state and how many of them its cache holds.
   Result<std::vector<int32_t>> read_tokens(cache::StateReader& from, int32_t* evaluated) const;
@@ -105,14 +123,18 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
-  int32_t evaluated_ = 0;  // tokens_[0, evaluated_) are what the cache holds
-  int64_t trace_id_ = 0;   // names what the cache holds to tracers
-  bool stale_ = false;     // the cache holds something else and must be made anew
+  int32_t evaluated_ = 0;   // tokens_[0, evaluated_) are what the cache holds
+  int32_t remembered_ = 0;  // blocks of these that the prefix cache was given
+  int64_t trace_id_ = 0;    // names what the cache holds to tracers
+  bool stale_ = false;      // the cache holds something else and must be made anew
 
   // The evaluation under way.
   Pass pass_;
   int32_t begin_ = 0;  // where it started
   int32_t end_ = 0;
+  int32_t reused_ = 0;
+  bool stepped_back_ = false;   // to the beginning of a block, for lack of another
+  bool evicted_ = false;        // on the way, for others
   StepRequest request_;         // the chunk that is out
   std::vector<uint8_t> wants_;  // [rows of a chunk]
 };

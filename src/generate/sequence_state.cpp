@@ -86,6 +86,7 @@ Result<Sequence> Sequence::fork() const {
   Sequence copy(generator_, std::move(cache), std::move(state));
   copy.tokens_ = tokens_;
   copy.evaluated_ = evaluated_;
+  copy.remembered_ = remembered_;
   return copy;
 }
 
@@ -147,6 +148,7 @@ Status Sequence::restore(cache::StateReader& from) {
   }
   tokens_ = std::move(tokens);
   evaluated_ = evaluated;
+  remembered_ = 0;
   return {};
 }
 

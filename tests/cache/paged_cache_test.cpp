@@ -158,6 +158,55 @@ TEST(PagedCache, ForksShareUntilOneWrites) {
   EXPECT_EQ(pool->blocks().available(), all);
 }
 
+// As a prefix cache does it: references first, then the blocks.
+Status adopt(BlockPool& pool, KvCache& cache, const KvCache& from, int32_t n) {
+  const size_t count =
+      static_cast<size_t>(n + pool.block_size() - 1) / static_cast<size_t>(pool.block_size());
+  const auto blocks = from.blocks().first(count);
+  GEN_TRY(pool.retain(blocks));
+  Status status = cache.adopt(blocks, n);
+  if (status.ok()) return status;
+  for (Block* block : blocks) EXPECT_TRUE(pool.release(block).ok());
+  return status;
+}
+
+TEST(PagedCache, GoesOnFromOthersBlocks) {
+  auto pool = make_pool("fp32", 16);
+  const size_t all = pool->blocks().capacity();
+  auto first = make(pool);
+  std::vector<uint32_t> rows(40);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i + 1);
+  ASSERT_TRUE(append(*first, rows).ok());
+  EXPECT_EQ(first->blocks().size(), 3U);
+  auto second = make(pool, 37);
+  ASSERT_TRUE(append(*second, {1, 2}).ok());
+  EXPECT_EQ(adopt(pool->blocks(), *second, *first, 40).code(), Code::kInvalidArgument);
+  EXPECT_EQ(adopt(pool->blocks(), *second, *first, 2).code(), Code::kInvalidArgument);
+  EXPECT_EQ(second->adopt(first->blocks().first(2), 36).code(), Code::kInvalidArgument);
+  EXPECT_EQ(second->adopt(first->blocks(), 20).code(), Code::kInvalidArgument);
+  auto stranger = make(make_pool("fp32", 16));
+  EXPECT_EQ(stranger->adopt(first->blocks(), 36).code(), Code::kState);
+  EXPECT_EQ(pool->blocks().available(), all - 4);
+  expect_rows(*second, {1, 2});
+
+  ASSERT_TRUE(adopt(pool->blocks(), *second, *first, 35).ok());
+  EXPECT_EQ(pool->blocks().available(), all - 3);  // its own block went
+  expect_rows(*second, std::vector<uint32_t>(rows.begin(), rows.begin() + 35));
+  ASSERT_TRUE(append(*second, {99}).ok());
+  EXPECT_EQ(pool->blocks().available(), all - 4);  // a copy of the last one
+  EXPECT_EQ(second->blocks()[1], first->blocks()[1]);
+  expect_rows(*first, rows);
+  std::vector<uint32_t> own(rows.begin(), rows.begin() + 35);
+  own.push_back(99);
+  expect_rows(*second, own);
+  first.reset();
+  second.reset();
+  EXPECT_EQ(pool->blocks().available(), all);
+  auto plain = std::move(make_cache("fp32", kLayers, 8, system_allocator())).value();
+  EXPECT_TRUE(plain->blocks().empty());
+  EXPECT_EQ(plain->adopt({}, 1).code(), Code::kUnsupported);
+}
+
 TEST(PagedCache, RandomOperationsOnForksAgreeWithLists) {
   for (const int32_t block_size : {1, 7, 16, 48}) {
     auto pool = make_pool("fp32", block_size);
@@ -173,7 +222,18 @@ TEST(PagedCache, RandomOperationsOnForksAgreeWithLists) {
     for (int step = 0; step < 600; ++step) {
       const size_t at = random() % sequences.size();
       Sequence& sequence = sequences[at];
-      switch (random() % 6) {
+      switch (random() % 7) {
+        case 3: {  // go on from another's blocks, where it begins alike
+          const Sequence& other = sequences[random() % sequences.size()];
+          const auto n = static_cast<int32_t>(random() % (other.rows.size() + 1));
+          if (static_cast<size_t>(n) <= sequence.rows.size() ||
+              !std::equal(sequence.rows.begin(), sequence.rows.end(), other.rows.begin())) {
+            break;
+          }
+          ASSERT_TRUE(adopt(pool->blocks(), *sequence.cache, *other.cache, n).ok());
+          sequence.rows.assign(other.rows.begin(), other.rows.begin() + n);
+          break;
+        }
         case 0: {
           const size_t n = random() % (sequence.rows.size() + 2);
           ASSERT_TRUE(sequence.cache->truncate(static_cast<int32_t>(n)).ok());

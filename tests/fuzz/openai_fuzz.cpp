@@ -74,7 +74,7 @@ void write(const std::string& bytes, bool chat) {
   const auto text = nlohmann::json::parse(line.substr(6)).at("choices").at(0);
   const auto content = chat ? text.at("delta").at("content") : text.at("text");
   if (gen::utf8_valid(bytes)) require(content.get<std::string>() == bytes);
-  require(nlohmann::json::parse(dump(answer_json(heading, {choice}, {1, 1}))).is_object());
+  require(nlohmann::json::parse(dump(answer_json(heading, {choice}, {1, 1, 0}))).is_object());
 }
 
 }  // namespace

@@ -341,7 +341,7 @@ TEST(Stress, EverybodySaysWhatTheySayAlone) {
     const int32_t block_size = 16 * draw(random, 1, 2);
     // From a little more than one conversation takes to room for all; or no pool.
     const int32_t blocks =
-        draw(random, 0, 3) == 0 ? 0 : draw(random, kContext / block_size + 1, 60);
+        draw(random, 0, 3) == 0 ? 0 : kContext / block_size + draw(random, 1, 10);
     const int32_t sequences = draw(random, 1, 8);
     const int32_t chunk = draw(random, 1, 40);
     SCOPED_TRACE(dtype + ", " + std::to_string(sequences) + " at once, chunks of " +

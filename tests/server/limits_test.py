@@ -24,6 +24,13 @@ TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
 LONG = {"prompt": "Once upon a time", "max_tokens": 1000, "n": 8, "ignore_eos": True}
 
 
+def wait_for(server, figure, least):
+    end = time.monotonic() + 30
+    while server.json("/health")[figure] < least:
+        assert time.monotonic() < end, server.json("/health")
+        time.sleep(0.001)
+
+
 class Limits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -151,8 +158,7 @@ class Limits(unittest.TestCase):
         before = self.server.metric("completion_tokens_total")
         connection = self.server.connect()
         connection.request("POST", TEXT, json.dumps(LONG))
-        while self.server.json("/health")["running"] == 0:
-            time.sleep(0.001)
+        wait_for(self.server, "running", 1)
         connection.close()
         self.server.wait_until_idle()
         self.assertLess(self.server.metric("completion_tokens_total") - before, 4000)
@@ -191,7 +197,7 @@ class Queue(unittest.TestCase):
 class Signals(unittest.TestCase):
     def test_the_end_comes_soon_and_well(self):
         for number in (signal.SIGTERM, signal.SIGINT):
-            server = Server(SERVER, SOURCE)
+            server = Server(SERVER, SOURCE, "--parallel", "8")
             idle = socket.create_connection(("127.0.0.1", server.port))
             begun, results = threading.Event(), []
 
@@ -215,8 +221,7 @@ class Signals(unittest.TestCase):
             begun.wait()
             for client in clients[1:]:
                 client.start()
-            while server.json("/health")["waiting"] < 16:
-                time.sleep(0.001)
+            wait_for(server, "waiting", 16)
             self.assertLess(server.stop(number), 10)
             for client in clients:
                 client.join()

@@ -35,9 +35,10 @@ TEST(Response, Completion) {
     "created":1700000000,"model":"story","choices":[
     {"index":0,"text":" a","logprobs":null,"finish_reason":"stop"},
     {"index":1,"text":"","logprobs":null,"finish_reason":"length"}],
-    "usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}})");
+    "usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12,
+    "prompt_tokens_details":{"cached_tokens":3}}})");
   EXPECT_EQ(parsed(answer_json(heading(false), {choice(0, " a", "stop"), choice(1, "", "length")},
-                               {5, 7})),
+                               {5, 7, 3})),
             expected);
 }
 
@@ -45,8 +46,9 @@ TEST(Response, Chat) {
   const Json expected = Json::parse(R"({"id":"chatcmpl-1","object":"chat.completion",
     "created":1700000000,"model":"story","choices":[{"index":0,"message":{"role":"assistant",
     "content":"Hi","refusal":null},"logprobs":null,"finish_reason":"stop"}],
-    "usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}})");
-  EXPECT_EQ(parsed(answer_json(heading(true), {choice(0, "Hi", "stop")}, {1, 2})), expected);
+    "usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,
+    "prompt_tokens_details":{"cached_tokens":0}}})");
+  EXPECT_EQ(parsed(answer_json(heading(true), {choice(0, "Hi", "stop")}, {1, 2, 0})), expected);
 }
 
 TEST(Response, ChunksOfChats) {
@@ -64,8 +66,11 @@ TEST(Response, ChunksOfChats) {
   EXPECT_EQ(parsed(end_chunk(heading(true), choice(2, "", "length"))),
             expected(R"({"index":2,"delta":{},"logprobs":null,"finish_reason":"length"})"));
   Json usage = expected("");
-  usage["usage"] = {{"prompt_tokens", 4}, {"completion_tokens", 5}, {"total_tokens", 9}};
-  EXPECT_EQ(parsed(usage_chunk(heading(true), {4, 5})), usage);
+  usage["usage"] = {{"prompt_tokens", 4},
+                    {"completion_tokens", 5},
+                    {"total_tokens", 9},
+                    {"prompt_tokens_details", {{"cached_tokens", 1}}}};
+  EXPECT_EQ(parsed(usage_chunk(heading(true), {4, 5, 1})), usage);
 }
 
 TEST(Response, ChunksOfCompletions) {
@@ -92,14 +97,14 @@ TEST(Response, Logprobs) {
       {"token":"e","logprob":-1.0,"bytes":[101]}]},
     {"token":")" + odd + R"(","logprob":-0.25,"bytes":[169],"top_logprobs":[]},
     {"token":"t","logprob":-9999.0,"bytes":[116],"top_logprobs":[]}]})");
-  const auto chat = parsed(answer_json(heading(true, true), {scored}, {1, 3}));
+  const auto chat = parsed(answer_json(heading(true, true), {scored}, {1, 3, 0}));
   EXPECT_EQ(chat["choices"][0]["logprobs"], in_chat);
   EXPECT_EQ(parsed(end_chunk(heading(true, true), scored))["choices"][0]["logprobs"], in_chat);
 
   const Json in_completion = Json::parse(R"({"tokens":[")" + odd + R"(",")" + odd + R"(","t"],
     "token_logprobs":[-0.5,-0.25,-9999.0],
     "top_logprobs":[{")" + odd + R"(":-0.5,"e":-1.0},{},{}],"text_offset":[0,1,1]})");
-  const auto completion = parsed(answer_json(heading(false, true), {scored}, {1, 3}));
+  const auto completion = parsed(answer_json(heading(false, true), {scored}, {1, 3, 0}));
   EXPECT_EQ(completion["choices"][0]["logprobs"], in_completion);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See api_error.h.
-#include "openai/api_error.h"
+#include "api_error.h"
 
 #include <nlohmann/json.hpp>
 

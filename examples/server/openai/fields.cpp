@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See fields.h.
-#include "openai/fields.h"
+#include "fields.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "openai/api_error.h"
+#include "api_error.h"
 
 namespace server {
 

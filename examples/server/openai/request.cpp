@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // See request.h. Fields of the API that would change the answer and cannot be honoured are refused
 // unless they have the value that changes nothing; clients send many of them with that value.
-#include "openai/request.h"
+#include "request.h"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 
-#include "openai/fields.h"
+#include "fields.h"
 
 namespace server {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See response.h.
-#include "openai/response.h"
+#include "response.h"
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +67,8 @@ Json logprobs_json(const Heading& heading, const Choice& choice) {
 Json usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
 }
 
 Json headed(const Heading& heading, const char* object) {

@@ -35,6 +35,7 @@ struct Choice {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompts, not computed anew
 };
 
 /// What all parts of one answer have in common.

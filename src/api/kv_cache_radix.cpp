@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_cache_radix.h of the C API.
+#include <generate/kv_cache_radix.h>
+
+#include <memory>
+#include <span>
+
+#include "api/boundary.h"
+#include "cache/radix_cache.h"
+
+struct kv_cache_radix {
+  std::unique_ptr<gen::cache::RadixCache> impl;
+};
+
+namespace {
+
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::cache::RadixCache;
+
+/// What every call on tokens checks; `body` gets them as a span.
+template <typename F>
+gen_status with_tokens(const kv_cache_radix* radix, const int32_t* tokens, size_t n_tokens,
+                       gen_error* error, F&& body) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(radix, "radix"));
+    if (n_tokens > 0) GEN_TRY(not_null(tokens, "tokens"));
+    return body(*radix->impl, std::span(tokens, n_tokens));
+  });
+}
+
+using LookUp = Status (RadixCache::*)(std::span<const int32_t>, size_t*, RadixCache::Ids*);
+
+gen_status look_up(LookUp call, const kv_cache_radix* radix, const int32_t* tokens, size_t n_tokens,
+                   size_t* matched, RadixCache::Ids ids, size_t* n, gen_error* error) {
+  if (matched != nullptr) *matched = 0;
+  const gen_status status = with_tokens(radix, tokens, n_tokens, error, [&](auto& impl, auto all) {
+    GEN_TRY(not_null(matched, "matched"));
+    return (impl.*call)(all, matched, &ids);
+  });
+  if (n != nullptr) *n = ids.count;
+  return status;
+}
+
+}  // namespace
+
+gen_status kv_cache_radix_new(int32_t block_size, int32_t max_blocks, kv_cache_radix** out,
+                              gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(auto impl, RadixCache::create(block_size, max_blocks));
+    *out = new kv_cache_radix{std::move(impl)};
+    return {};
+  });
+}
+
+void kv_cache_radix_free(kv_cache_radix* radix) { delete radix; }
+
+gen_status kv_cache_radix_insert(const kv_cache_radix* radix, const int32_t* tokens,
+                                 size_t n_tokens, int32_t* ids, size_t capacity, size_t* n,
+                                 gen_error* error) {
+  RadixCache::Ids out{ids, capacity};
+  const gen_status status = with_tokens(
+      radix, tokens, n_tokens, error, [&](auto& impl, auto all) { return impl.insert(all, &out); });
+  if (n != nullptr) *n = out.count;
+  return status;
+}
+
+gen_status kv_cache_radix_match(const kv_cache_radix* radix, const int32_t* tokens, size_t n_tokens,
+                                size_t* matched, int32_t* ids, size_t capacity, size_t* n,
+                                gen_error* error) {
+  return look_up(&RadixCache::match, radix, tokens, n_tokens, matched, {ids, capacity}, n, error);
+}
+
+gen_status kv_cache_radix_pin(const kv_cache_radix* radix, const int32_t* tokens, size_t n_tokens,
+                              size_t* matched, int32_t* ids, size_t capacity, size_t* n,
+                              gen_error* error) {
+  return look_up(&RadixCache::pin, radix, tokens, n_tokens, matched, {ids, capacity}, n, error);
+}
+
+gen_status kv_cache_radix_unpin(const kv_cache_radix* radix, const int32_t* tokens, size_t n_tokens,
+                                gen_error* error) {
+  return with_tokens(radix, tokens, n_tokens, error,
+                     [](auto& impl, auto all) { return impl.unpin(all); });
+}
+
+gen_status kv_cache_radix_evict(const kv_cache_radix* radix, int32_t* id, gen_error* error) {
+  if (id != nullptr) *id = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(radix, "radix"));
+    int32_t gone = -1;
+    GEN_TRY(radix->impl->evict(&gone));
+    if (id != nullptr) *id = gone;
+    return {};
+  });
+}
+
+gen_status kv_cache_radix_remove(const kv_cache_radix* radix, const int32_t* tokens,
+                                 size_t n_tokens, size_t* removed, gen_error* error) {
+  size_t count = 0;
+  const gen_status status = with_tokens(radix, tokens, n_tokens, error, [&](auto& impl, auto all) {
+    return impl.remove(all, &count);
+  });
+  if (removed != nullptr) *removed = count;
+  return status;
+}
+
+int32_t kv_cache_radix_size(const kv_cache_radix* radix) {
+  return radix != nullptr ? radix->impl->size() : 0;
+}
+
+gen_status kv_cache_radix_stats(const kv_cache_radix* radix, uint64_t* hits, uint64_t* misses,
+                                uint64_t* evictions, gen_error* error) {
+  RadixCache::Stats stats;
+  const gen_status status = guard(error, [&]() -> Status {
+    GEN_TRY(not_null(radix, "radix"));
+    return radix->impl->stats(&stats);
+  });
+  if (hits != nullptr) *hits = stats.hits;
+  if (misses != nullptr) *misses = stats.misses;
+  if (evictions != nullptr) *evictions = stats.evictions;
+  return status;
+}
+
+gen_status kv_cache_radix_set_evict_callback(const kv_cache_radix* radix,
+                                             kv_cache_radix_evict_callback callback, void* user,
+                                             gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(radix, "radix"));
+    return radix->impl->set_on_free(callback, user);
+  });
+}

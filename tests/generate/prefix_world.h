@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of prefix reuse share: a small model on the CPU engine that counts its rows and
+// can be stopped before a pass, generators over pools with and without a prefix cache, and calls
+// whose logprobs are compared as bits.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/paged_cache.h"
+#include "cache/prefix_cache.h"
+#include "generate/session.h"
+#include "support/loaded_tiny.h"
+
+namespace gen::generate {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr int32_t kContext = 128;
+
+/// Passes everything on to another model.
+class WatchedModel final : public model::Model {
+ public:
+  explicit WatchedModel(const model::Model& model) : model_(model) {}
+
+  const model::ModelTraits& traits() const noexcept override { return model_.traits(); }
+  std::span<const cache::LayerShape> layer_shapes() const noexcept override {
+    return model_.layer_shapes();
+  }
+  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override {
+    return model_.new_sequence_state();
+  }
+  Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
+  Status forward(const graph::Batch& batch) const override {
+    if (before_forward) before_forward();
+    rows += batch.rows();
+    return model_.forward(batch);
+  }
+
+  std::function<void()> before_forward;
+  mutable std::atomic<int64_t> rows{0};
+
+ private:
+  const model::Model& model_;
+};
+
+struct PrefixOptions {
+  std::string kind = "fp32";
+  int32_t block_size = 16;
+  int32_t capacity = 100;  // 0: no prefix cache
+  int32_t chunk = 16;
+  int32_t sequences = 4;  // in one step
+};
+
+class PrefixWorld {
+ public:
+  explicit PrefixWorld(PrefixOptions wanted = {}, uint32_t seed = 1)
+      : tiny_(test::TinyModel(spec(seed))) {
+    model = std::make_shared<WatchedModel>(tiny_.model());
+    pool = cache::CachePool::create(wanted.kind, model->layer_shapes(), wanted.block_size, 1,
+                                    system_allocator())
+               .value();
+    options.kv_dtype = wanted.kind;
+    options.prefill_chunk = wanted.chunk;
+    options.max_sequences = wanted.sequences;
+    options.cache_factory = [this](std::span<const cache::LayerShape>, int32_t capacity) {
+      return cache::make_paged_cache(pool, capacity);
+    };
+    if (wanted.capacity > 0) {
+      options.prefix_cache = cache::PrefixCache::create(blocks(), wanted.capacity).value();
+    }
+  }
+
+  static test::TinyModelSpec spec(uint32_t seed) {
+    test::TinyModelSpec made;
+    made.context = kContext;
+    made.seed = seed;
+    return made;
+  }
+  [[nodiscard]] std::shared_ptr<cache::BlockPool> blocks() const {
+    return std::shared_ptr<cache::BlockPool>(pool, &pool->blocks());
+  }
+  /// Takes blocks away so that so many are left.
+  void leave_free(size_t count) {
+    std::vector<cache::Block*> taken(pool->blocks().available() - count);
+    EXPECT_TRUE(pool->blocks().allocate(taken).ok());
+  }
+  std::shared_ptr<const Generator> generator() {
+    if (made_ == nullptr) made_ = Generator::create(model, nullptr, options).value();
+    return made_;
+  }
+  std::shared_ptr<Session> session() { return generator()->new_session().value(); }
+  /// Forgets what is cached.
+  void clear() {
+    made_.reset();
+    const int32_t capacity = static_cast<int32_t>(pool->blocks().capacity());
+    options.prefix_cache.reset();
+    options.prefix_cache = cache::PrefixCache::create(blocks(), capacity).value();
+  }
+
+ private:
+  test::LoadedTiny tiny_;
+
+ public:
+  std::shared_ptr<WatchedModel> model;
+  std::shared_ptr<cache::CachePool> pool;
+  GeneratorOptions options;
+
+ private:
+  std::shared_ptr<const Generator> made_;
+};
+
+/// What a call said; logprobs are compared as bits.
+struct Said {
+  Status status;
+  Tokens tokens;
+  std::vector<float> logprobs;
+  int32_t cached = -1;
+
+  friend bool operator==(const Said& a, const Said& b) {
+    return a.tokens == b.tokens && a.logprobs.size() == b.logprobs.size() &&
+           std::memcmp(a.logprobs.data(), b.logprobs.data(), 4 * a.logprobs.size()) == 0;
+  }
+};
+
+inline sampling::SamplingParams params_of(int32_t n) {
+  sampling::SamplingParams params;
+  params.max_new_tokens = n;
+  params.seed = 7;
+  params.logprobs = 0;
+  return params;
+}
+
+inline Said say(Session& session, const Tokens& prompt, int32_t n) {
+  Said said;
+  std::optional<GenResult> result;
+  said.status =
+      session.generate({.text = {}, .tokens = prompt}, params_of(n), nullptr, nullptr, &result);
+  if (!result.has_value()) return said;
+  said.tokens = result->tokens;
+  said.logprobs = result->logprobs;
+  said.cached = result->usage.prompt_cached;
+  return said;
+}
+
+inline Said say(PrefixWorld& world, const Tokens& prompt, int32_t n) {
+  Said said = say(*world.session(), prompt, n);
+  EXPECT_TRUE(said.status.ok()) << said.status.message();
+  return said;
+}
+
+/// Some tokens of the model's 50, of a kind for each seed.
+inline Tokens text_of(uint32_t seed, size_t n) {
+  Tokens tokens(n);
+  uint32_t state = seed * 2654435761U + 1;
+  for (int32_t& token : tokens) {
+    state = state * 1664525U + 1013904223U;
+    token = static_cast<int32_t>(state >> 8) % 50;
+  }
+  return tokens;
+}
+
+inline Tokens join(const Tokens& a, const Tokens& b) {
+  Tokens joined = a;
+  joined.insert(joined.end(), b.begin(), b.end());
+  return joined;
+}
+
+inline Tokens first(const Tokens& tokens, size_t n) {
+  return Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+}  // namespace gen::generate
