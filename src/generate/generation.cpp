@@ -228,7 +228,10 @@ Status Generation::advance(bool* event) {
   *event = sequence.done();
   if (!*event) return {};
   evaluating_ = false;
-  if (state_ == State::kPrefill) result_.timings.prefill = seconds_since(asked_);
+  if (state_ == State::kPrefill) {
+    result_.timings.prefill = seconds_since(asked_);
+    session_->tell_reused();
+  }
   state_ = State::kDecode;
   return choose();
 }
