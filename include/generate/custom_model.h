@@ -7,6 +7,10 @@
  * forked and saved as they like. One that remembers what came before keeps it in a state for each sequence, made by
  * state_new. With state_truncate sessions can be cut, with state_clone forked; a model without state_truncate runs one
  * sequence at a time, and after a step that failed it makes a new state and runs the sequence's tokens again.
+ *
+ * A function that attends to what came before may leave keys and values to the library: gen_model_config_set_kv_layers
+ * and gen_forward_attention. They lie in the sessions' caches of any kind, in 32 bits or 3, in pools and files, and are
+ * cut, forked and saved with them.
  */
 #ifndef GENERATE_CUSTOM_MODEL_H
 #define GENERATE_CUSTOM_MODEL_H
@@ -36,7 +40,7 @@ typedef struct gen_forward_batch {
   const int32_t *sequences;    /**< [n_rows] in [0, n_sequences), never falling: which one the row is of */
   const uint8_t *wants_logits; /**< [n_rows] 1 for rows whose logits are wanted, else 0 */
   void *const *states;         /**< [n_sequences] as state_new or state_clone gave them; NULL without them */
-  const gen_forward_call *call; /**< for gen_forward_cancelled */
+  const gen_forward_call *call; /**< for gen_forward_cancelled and gen_forward_attention */
 } gen_forward_batch;
 
 /**
@@ -133,8 +137,8 @@ GEN_API gen_status gen_model_config_set_eos(gen_model_config *config, int32_t to
 GEN_API gen_status gen_model_config_set_bos(gen_model_config *config, int32_t token, gen_error *error);
 
 /**
- * Sets the number of layers; 0 is the default. This and the next three are for those who ask the model: nothing is
- * kept for layers of a custom model.
+ * Sets the number of layers; 0 is the default. This and the next three are for those who ask the model, and the heads for
+ * gen_forward_attention.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative value.
  * Threads: one at a time per object.
@@ -156,6 +160,17 @@ GEN_API gen_status gen_model_config_set_head_dim(gen_model_config *config, int32
  * Since:   0.1
  */
 GEN_API gen_status gen_model_config_set_hidden(gen_model_config *config, int32_t elements, gen_error *error);
+
+/**
+ * Sets in how many layers the function uses gen_forward_attention; 0 (the default): caches of the model hold nothing. Heads
+ * and their elements must then be set: num_heads, a multiple of num_kv_heads, and head_dim, else gen_model_new_custom
+ * fails with GEN_ERROR_INVALID_ARGUMENT.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a value outside [0, 65536].
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_config_set_kv_layers(gen_model_config *config, int32_t layers, gen_error *error);
 
 /**
  * Sets the name under which gen_model_describe shows the model, and which a saved session must meet again.
@@ -192,8 +207,8 @@ GEN_API gen_status gen_model_config_describe(const gen_model_config *config, cha
 /**
  * Makes a model of a function of the caller's.
  *
- * Its caches hold nothing: gen_options_set_paged_kv, _compressed_kv and _tiered_kv are refused by gen_create, other kinds
- * of cache make no difference. gen_model_forward runs models without a state, over a cache of kv_cache_generator_new.
+ * Without kv_layers its caches hold nothing: gen_options_set_paged_kv, _compressed_kv and _tiered_kv are refused by
+ * gen_create, other kinds of cache make no difference. gen_model_forward runs models without a state, over a cache of kv_cache_generator_new.
  *
  * @param forward    table, copied; its functions must work as long as the model or anything made from it. On failure
  *                   `release` is not called.
@@ -211,6 +226,30 @@ GEN_API gen_status gen_model_config_describe(const gen_model_config *config, cha
  */
 GEN_API gen_status gen_model_new_custom(const gen_forward *forward, const gen_model_config *config,
                                         const gen_tokenizer *tokenizer, gen_model **out, gen_error *error);
+
+/**
+ * Keeps keys and values of the batch's rows in their sequences' caches, and attends to all that a row may see: itself and
+ * what came before it in its sequence. To be called by a forward function, once for each of the kv_layers, in any order.
+ * A call that leaves one out is GEN_ERROR_MODEL; what one that fails has kept is dropped. Positions are in the keys and
+ * queries as far as the function puts them there.
+ *
+ * @param batch  as the function was given it.
+ * @param layer  in [0, kv_layers).
+ * @param q      [n_rows, num_heads, head_dim]
+ * @param k      [n_rows, num_kv_heads, head_dim]
+ * @param v      [n_rows, num_kv_heads, head_dim]
+ * @param scale  factor of the products of queries and keys, before the softmax.
+ * @param out    [n_rows, num_heads, head_dim] receives the values, weighted; not part of the inputs.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL, a scale that is not finite, or a layer that was run already;
+ *         GEN_ERROR_OUT_OF_RANGE for a layer that is none;
+ *         GEN_ERROR_UNSUPPORTED for a model without kv_layers;
+ *         GEN_ERROR_OUT_OF_MEMORY; GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache. All may be returned by the function.
+ * Threads: the one that the forward function was called on. Works on one thread per usable CPU.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_forward_attention(const gen_forward_batch *batch, int32_t layer, const float *q, const float *k,
+                                         const float *v, float scale, float *out, gen_error *error);
 
 /**
  * Whether the call that a batch is of has been cancelled meanwhile, for functions that take long: they may then return

@@ -4,6 +4,7 @@
 #include <generate/custom_model.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -12,10 +13,13 @@
 #include "api/json_text.h"
 #include "api/model_handle.h"
 #include "base/checked.h"
+#include "base/cpu.h"
+#include "engine/registry.h"
 #include "model/custom_model.h"
 
 struct gen_forward_call {
   const gen::CancelFlag* cancel = nullptr;
+  gen::model::CustomAttention* attention = nullptr;  // null: no layer keeps keys and values
 };
 
 namespace gen::api {
@@ -39,8 +43,8 @@ class CForward final : public model::CustomForward {
             table_.state_truncate != nullptr};
   }
 
-  Status forward(const graph::Batch& batch, std::span<void* const> states,
-                 float* features) const override {
+  Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
+                 model::CustomAttention* attention) const override {
     std::vector<int32_t> sequence_of(batch.tokens.size());
     for (size_t i = 0; i < batch.sequences.size(); ++i) {
       const graph::BatchSequence& sequence = batch.sequences[i];
@@ -53,7 +57,7 @@ class CForward final : public model::CustomForward {
       wants[row] = batch.wants_logits[row] != 0 ? 1 : 0;
       n_logits += wants[row];
     }
-    const gen_forward_call call{batch.cancel};
+    const gen_forward_call call{batch.cancel, attention};
     gen_forward_batch view{};
     view.struct_size = sizeof view;
     view.n_rows = static_cast<int32_t>(batch.tokens.size());
@@ -186,11 +190,22 @@ Result<std::unique_ptr<gen_model>> make_model(const std::shared_ptr<CForward>& f
   traits.hidden = config.hidden;
   traits.eos = config.eos;
   auto loaded = std::make_shared<model::LoadedModel>();
-  GEN_ASSIGN(loaded->model, model::CustomModel::create(forward, traits, forward->states()));
+  auto parts = std::make_shared<ModelParts>();
+  model::CustomLayers layers;
+  layers.count = config.kv_layers;
+  if (layers.count > 0) {
+    GEN_ASSIGN(parts->pool, ThreadPool::create(0));
+    engine::EngineOptions options;
+    options.pool = parts->pool;
+    GEN_ASSIGN(options.cpu_level, chosen_cpu_level());
+    GEN_ASSIGN(parts->engine, engine::create_engine("cpu", options));
+    layers.engine = parts->engine;
+  }
+  GEN_ASSIGN(loaded->model,
+             model::CustomModel::create(forward, traits, forward->states(), std::move(layers)));
   GEN_TRY(complete(&handle->config, handle->tokenizer.impl.get()));
   loaded->tokenizer = handle->tokenizer.impl;
   loaded->metadata = std::make_shared<gguf::Metadata>();
-  auto parts = std::make_shared<ModelParts>();
   parts->loaded = std::move(loaded);
   parts->description = describe(handle->config);
   handle->parts = std::move(parts);
@@ -215,6 +230,29 @@ gen_status gen_model_new_custom(const gen_forward* forward, const gen_model_conf
     table->begin_use();
     *out = handle.release();
     return {};
+  });
+}
+
+gen_status gen_forward_attention(const gen_forward_batch* batch, int32_t layer, const float* q,
+                                 const float* k, const float* v, float scale, float* out,
+                                 gen_error* error) {
+  using gen::Code;
+  using gen::Status;
+  using gen::api::not_null;
+  return gen::api::guard(error, [&]() -> Status {
+    GEN_TRY(not_null(batch, "batch"));
+    GEN_TRY(not_null(batch->call, "the batch's call"));
+    GEN_TRY(not_null(q, "q"));
+    GEN_TRY(not_null(k, "k"));
+    GEN_TRY(not_null(v, "v"));
+    GEN_TRY(not_null(out, "out"));
+    if (!std::isfinite(scale)) {
+      return gen::error(Code::kInvalidArgument, "a scale of %g", static_cast<double>(scale));
+    }
+    if (batch->call->attention == nullptr) {
+      return {Code::kUnsupported, "the model has no layers that keep keys and values: kv_layers"};
+    }
+    return batch->call->attention->run(layer, q, k, v, scale, out);
   });
 }
 

@@ -450,6 +450,14 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
         std::shared_ptr<gen::cache::BlockPool> blocks(pool, &pool->blocks());
         GEN_ASSIGN(inner.prefix_cache,
                    gen::cache::PrefixCache::create(std::move(blocks), chosen.prefix_blocks));
+        inner.measure_caches = [pool, prefixes = inner.prefix_cache,
+                                told = uint64_t{0}](gen::Metrics& metrics) mutable {
+          measure_pool(*pool, metrics);
+          const uint64_t evicted = prefixes->evicted();
+          if (evicted == told) return;
+          metrics.add(gen::generate::metric::kPrefixEvictions, static_cast<double>(evicted - told));
+          told = evicted;
+        };
       }
     }
     auto handle = std::make_unique<gen_generator>();

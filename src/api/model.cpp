@@ -122,6 +122,7 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
                     traits.num_kv_heads,
                     traits.head_dim,
                     traits.hidden,
+                    0,
                     traits.architecture};
   handle->parts = std::move(parts);
   *out = handle.release();

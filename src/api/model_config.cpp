@@ -19,7 +19,8 @@ using gen::api::not_null;
 using gen::api::OptionRow;
 using C = gen_model_config;
 
-constexpr size_t kMostName = 31;  // what a saved session has room for
+constexpr int32_t kMostKvLayers = 65536;  // as in a cache for kv_cache_update
+constexpr size_t kMostName = 31;          // what a saved session has room for
 
 Status set_number(int32_t& to, int64_t value, int32_t least, const char* what) {
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
@@ -48,6 +49,14 @@ Status set_num_kv_heads(C& c, int64_t value) {
 }
 Status set_head_dim(C& c, int64_t value) { return set_number(c.head_dim, value, 0, "head_dim"); }
 Status set_hidden(C& c, int64_t value) { return set_number(c.hidden, value, 0, "hidden"); }
+
+Status set_kv_layers(C& c, int64_t value) {
+  if (value > kMostKvLayers) {
+    return gen::error(Code::kInvalidArgument, "kv_layers %lld is outside [0, %d]",
+                      static_cast<long long>(value), kMostKvLayers);
+  }
+  return set_number(c.kv_layers, value, 0, "kv_layers");
+}
 
 Status set_name(C& c, const char* name) {
   const std::string_view text = name;
@@ -88,6 +97,8 @@ const OptionRow<C> kRows[] = {
      [](const C& c) { return std::to_string(c.head_dim); }},
     {"hidden", "int", "0 and up", "0", from_int<set_hidden>,
      [](const C& c) { return std::to_string(c.hidden); }},
+    {"kv_layers", "int", "0 to 65536", "0", from_int<set_kv_layers>,
+     [](const C& c) { return std::to_string(c.kv_layers); }},
     {"name", "string", "1 to 31 bytes of ASCII", "custom", set_name,
      [](const C& c) { return c.name; }},
 };
@@ -154,6 +165,11 @@ gen_status gen_model_config_set_head_dim(gen_model_config* config, int32_t eleme
 gen_status gen_model_config_set_hidden(gen_model_config* config, int32_t elements,
                                        gen_error* error) {
   return with(config, error, [&](C& c) { return set_hidden(c, elements); });
+}
+
+gen_status gen_model_config_set_kv_layers(gen_model_config* config, int32_t layers,
+                                          gen_error* error) {
+  return with(config, error, [&](C& c) { return set_kv_layers(c, layers); });
 }
 
 gen_status gen_model_config_set_name(gen_model_config* config, const char* name, gen_error* error) {

@@ -250,7 +250,10 @@ Status Generation::advance(bool* event) {
     *event = false;
     return {};
   }
-  if (state_ == State::kPrefill) result_.timings.prefill = seconds_since(asked_);
+  if (state_ == State::kPrefill) {
+    result_.timings.prefill = seconds_since(asked_);
+    session_->tell_reused();
+  }
   state_ = State::kDecode;
   return choose();
 }

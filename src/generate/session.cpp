@@ -66,6 +66,15 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
   return {};
 }
 
+void Session::tell_reused() const {
+  if (generator_->prefix_cache() == nullptr) return;
+  Metrics& metrics = generator_->metrics();
+  metrics.add(metric::kPrefixLookups, 1);
+  if (sequence_.reused() == 0) return;
+  metrics.add(metric::kPrefixHits, 1);
+  metrics.add(metric::kPromptCachedTokens, sequence_.reused());
+}
+
 Status Session::append(const Prompt& prompt) {
   Participant participant(&generator_->scheduler());  // until the session is out of use again
   const InUseGuard guard(&in_use_);
@@ -91,6 +100,7 @@ Status Session::append(const Prompt& prompt) {
   Metrics& metrics = generator_->metrics();
   if (status.ok()) {
     metrics.add(metric::kPromptTokens, static_cast<double>(tokens.size()));
+    tell_reused();
     progress_.store(1.0F, std::memory_order_relaxed);
   } else if (status.code() == Code::kCancelled) {
     sequence_.drop_pending(sequence_.moved(before).length);

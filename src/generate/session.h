@@ -89,6 +89,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
+  /// Tells what the prefix cache had of the prompt that was evaluated.
+  void tell_reused() const;
   void publish_length() noexcept;
 
   std::shared_ptr<const Generator> generator_;

@@ -90,11 +90,24 @@ int32_t first_position(const graph::Batch& batch, const graph::BatchSequence& se
 }  // namespace
 
 CustomModel::CustomModel(std::shared_ptr<const CustomForward> forward, ModelTraits traits,
-                         const CustomStates& states)
-    : forward_(std::move(forward)), traits_(std::move(traits)), states_(states) {}
+                         const CustomStates& states, CustomLayers layers)
+    : forward_(std::move(forward)),
+      traits_(std::move(traits)),
+      states_(states),
+      layers_(std::move(layers)) {
+  attention_.n_heads = traits_.num_heads;
+  attention_.n_kv_heads = traits_.num_kv_heads;
+  attention_.k_dim = attention_.v_dim = traits_.head_dim;
+  cache::LayerShape shape;
+  shape.kv_heads = traits_.num_kv_heads;
+  shape.k_dim = shape.v_dim = traits_.head_dim;
+  shapes_.assign(static_cast<size_t>(layers_.count), shape);
+  specs_.assign(static_cast<size_t>(layers_.count), attention_);
+}
 
 Result<std::shared_ptr<const CustomModel>> CustomModel::create(
-    std::shared_ptr<const CustomForward> forward, ModelTraits traits, const CustomStates& states) {
+    std::shared_ptr<const CustomForward> forward, ModelTraits traits, const CustomStates& states,
+    CustomLayers layers) {
   if (traits.vocab_size < 1 || traits.max_seq_len < 1) {
     return error(Code::kInvalidArgument,
                  "a vocabulary of %d tokens and a context of %d: both must be 1 or more",
@@ -104,10 +117,17 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
     return error(Code::kInvalidArgument, "eos %d outside vocabulary of %d", traits.eos,
                  traits.vocab_size);
   }
+  const bool grouped = traits.num_heads >= 1 && traits.num_kv_heads >= 1 &&
+                       traits.num_heads % traits.num_kv_heads == 0 && traits.head_dim >= 1;
+  if (layers.count > 0 && !grouped) {
+    return error(Code::kInvalidArgument,
+                 "%d layers of %d heads over %d key and value heads of %d elements", layers.count,
+                 traits.num_heads, traits.num_kv_heads, traits.head_dim);
+  }
   traits.can_truncate = !states.used || states.truncate;
   if (!traits.can_truncate) traits.max_batch_sequences = 1;
   return std::shared_ptr<const CustomModel>(
-      new CustomModel(std::move(forward), std::move(traits), states));
+      new CustomModel(std::move(forward), std::move(traits), states, std::move(layers)));
 }
 
 Result<std::unique_ptr<graph::SequenceState>> CustomModel::new_sequence_state() const {
@@ -138,6 +158,7 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.hidden = traits_.hidden;
   limits.max_rows = traits_.max_batch_rows;
   limits.max_seq_len = traits_.max_seq_len;
+  limits.layers = specs_;
   limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
   GEN_TRY(graph::check_batch(batch, limits));
   if (batch.embeddings != nullptr || !batch.parents.empty()) {
@@ -153,11 +174,8 @@ Status CustomModel::check(const graph::Batch& batch) const {
   return {};
 }
 
-Status CustomModel::forward(const graph::Batch& batch) const {
-  GEN_TRY(check(batch));
-  if (batch.cancel != nullptr && batch.cancel->raised()) {
-    return {Code::kCancelled, "cancelled before the model's forward function"};
-  }
+// The caller's function, and whether it has done all of its work.
+Status CustomModel::run(const graph::Batch& batch) const {
   const auto vocab = static_cast<size_t>(traits_.vocab_size);
   std::vector<void*> states(batch.sequences.size(), nullptr);
   if (states_.used) {
@@ -169,14 +187,29 @@ Status CustomModel::forward(const graph::Batch& batch) const {
                                     [](uint8_t wants) { return wants != 0; });
   std::fill_n(batch.logits, static_cast<size_t>(wanted) * vocab,
               std::numeric_limits<float>::quiet_NaN());
+  float* const features = batch.taps.empty() ? nullptr : batch.taps[0].out;
+  if (layers_.count == 0) {
+    GEN_TRY(forward_->forward(batch, states, features, nullptr));
+  } else {
+    CustomAttention attention(*layers_.engine, batch, attention_, layers_.count);
+    GEN_TRY(forward_->forward(batch, states, features, &attention));
+    GEN_TRY(attention.check_all_run());
+  }
+  return check_logits(batch, vocab);
+}
+
+Status CustomModel::forward(const graph::Batch& batch) const {
+  GEN_TRY(check(batch));
+  if (batch.cancel != nullptr && batch.cancel->raised()) {
+    return {Code::kCancelled, "cancelled before the model's forward function"};
+  }
   Status status;
   try {
-    status = forward_->forward(batch, states, batch.taps.empty() ? nullptr : batch.taps[0].out);
+    status = run(batch);
   } catch (...) {
     roll_back(batch);
     throw;
   }
-  if (status.ok()) status = check_logits(batch, vocab);
   if (!status.ok()) {
     roll_back(batch);
     return status;

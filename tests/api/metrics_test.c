@@ -212,6 +212,44 @@ static void blocks_are_measured(void** state) {
   gen_model_free(model);
 }
 
+/* A second session with the same prompt takes all of its full blocks but what it must run. */
+static void prefixes_are_counted(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  gen_metrics_memory* memory = new_memory();
+  gen_options* options = NULL;
+  gen_generator* generator = NULL;
+  assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(gen_options_set_paged_kv(options, 4, 16, &error), error);
+  assert_ok(gen_options_set_prefix_cache(options, 5, &error), error);
+  assert_ok(gen_options_set_metrics(options, gen_metrics_memory_sink(memory), &error), error);
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  gen_options_free(options);
+  int32_t tokens[65];
+  for (int i = 0; i < 65; ++i) tokens[i] = 100 + i;
+  for (int turn = 0; turn < 3; ++turn) { /* 64 positions, four blocks */
+    gen_session* session = open_session(generator);
+    assert_ok(gen_session_append_tokens(session, tokens, 65, &error), error);
+    assert_value(memory, "prefix_lookups", turn + 1);
+    assert_value(memory, "prefix_hits", turn);
+    assert_value(memory, "prompt_cached_tokens", 64 * turn);
+    gen_session_free(session);
+  }
+  assert_value(memory, "prompt_tokens", 3 * 65);
+  assert_value(memory, "prefix_evictions", 0);
+  gen_session* session = open_session(generator);
+  for (int i = 0; i < 33; ++i)
+    tokens[i] = 300 + i; /* two blocks of another text, and room for one */
+  assert_ok(gen_session_append_tokens(session, tokens, 33, &error), error);
+  assert_ok(say(session, 2), error);
+  assert_value(memory, "prefix_hits", 2);
+  assert_value(memory, "prefix_evictions", 1);
+  gen_session_free(session);
+  gen_free(generator);
+  gen_metrics_memory_free(memory);
+  gen_model_free(model);
+}
+
 /* A sink with one function is told one kind of metric. */
 struct counts {
   atomic_int counters, gauges, histograms;
@@ -392,10 +430,15 @@ static void names_are_described(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tokens_and_steps_are_counted), cmocka_unit_test(ends_are_counted_by_kind),
-      cmocka_unit_test(threads_are_counted_exactly),  cmocka_unit_test(blocks_are_measured),
-      cmocka_unit_test(members_may_be_missing),       cmocka_unit_test(bad_tables),
-      cmocka_unit_test(the_snapshot_is_json),         cmocka_unit_test(names_are_described),
+      cmocka_unit_test(tokens_and_steps_are_counted),
+      cmocka_unit_test(ends_are_counted_by_kind),
+      cmocka_unit_test(threads_are_counted_exactly),
+      cmocka_unit_test(blocks_are_measured),
+      cmocka_unit_test(prefixes_are_counted),
+      cmocka_unit_test(members_may_be_missing),
+      cmocka_unit_test(bad_tables),
+      cmocka_unit_test(the_snapshot_is_json),
+      cmocka_unit_test(names_are_described),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

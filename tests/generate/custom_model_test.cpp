@@ -45,9 +45,10 @@ class Automaton final : public CustomForward {
  public:
   ~Automaton() override { EXPECT_EQ(live, 0); }
 
-  Status forward(const graph::Batch& batch, std::span<void* const> states,
-                 float* features) const override {
+  Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
+                 model::CustomAttention* attention) const override {
     EXPECT_EQ(features, nullptr);
+    EXPECT_EQ(attention, nullptr);
     EXPECT_EQ(states.size(), batch.sequences.size());
     const auto several = static_cast<int32_t>(batch.sequences.size());
     if (several > most_sequences) most_sequences = several;
