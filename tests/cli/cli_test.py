@@ -120,6 +120,17 @@ class Forms(unittest.TestCase):
         top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
         self.assertEqual(top[-1][0][0], done["tokens"][0])
 
+    def test_a_full_context_stops_or_shifts(self):
+        common = ("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "90", "--ignore-eos", "--ctx", "40", "--json")
+        stopped = answer(*common)
+        self.assertEqual(stopped["finish_reason"], "context_full")
+        shifted = answer(*common, "--context-policy", "shift,8")
+        self.assertEqual(shifted["finish_reason"], "length")
+        self.assertGreater(shifted["usage"]["dropped"], 40)
+        n = len(stopped["tokens"])
+        self.assertEqual(shifted["tokens"][:n], stopped["tokens"])
+        self.refused("slide", *common, "--context-policy", "slide")
+
     def test_run_streams_the_same_text(self):
         whole = answer("run", "-m", DRAFT, "-p", "The dog", "-n", "30", "--seed", "3", "--json")
         streamed = generate("run", "-m", DRAFT, "-p", "-", "-n", "30", "--seed", "3", stdin=b"The dog")
