@@ -129,7 +129,6 @@ class Forms(unittest.TestCase):
         self.assertGreater(shifted["usage"]["dropped"], 40)
         n = len(stopped["tokens"])
         self.assertEqual(shifted["tokens"][:n], stopped["tokens"])
-        self.refused("slide", *common, "--context-policy", "slide")
 
     def test_run_streams_the_same_text(self):
         whole = answer("run", "-m", DRAFT, "-p", "The dog", "-n", "30", "--seed", "3", "--json")
@@ -277,6 +276,7 @@ class Errors(unittest.TestCase):
         self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
+        self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide")
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
         self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")
