@@ -4,6 +4,7 @@
 # as root or through sudo; elsewhere what is missing is named.
 #
 #   cmake/install_packages.sh build          to build the library and the program
+#   cmake/install_packages.sh server         to build the example server too
 #   cmake/install_packages.sh build test     and the tests
 #   cmake/install_packages.sh build test all and what tests/run.sh --all needs
 #   cmake/install_packages.sh arm64          a cross compiler for 64-bit ARM, libraries, and qemu (Debian only)
@@ -14,6 +15,7 @@ for group in "$@"; do
   case $group in
     build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libsentencepiece-dev libpcre2-dev \
 libcli11-dev nlohmann-json3-dev" ;;
+    server) packages="$packages libcpp-httplib-dev" ;;
     test) packages="$packages libgtest-dev libcmocka-dev python3 binutils" ;;
     all) packages="$packages clang-14 libclang-rt-14-dev" ;;
     arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
@@ -49,6 +51,10 @@ probe() {
             echo "CLI11 (CLI/CLI.hpp)"
           echo '#include <nlohmann/json_fwd.hpp>' | c++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
             echo "JSON for Modern C++ (nlohmann/json.hpp)"
+        fi ;;
+      server)
+        if command -v pkg-config >/dev/null; then
+          pkg-config --exists 'cpp-httplib >= 0.11' || echo "cpp-httplib 0.11 or newer with its headers"
         fi ;;
       test)
         command -v python3 >/dev/null || echo "Python 3"

@@ -84,6 +84,15 @@ std::string find_file(const std::string& given, const char* bundled_name) {
                 source.string() + " is there; give one with -m");
 }
 
+void add_context_option(CLI::App& command, ModelChoice& choice) {
+  command
+      .add_option(
+          "--context-policy", choice.context,
+          "when the context is full: stop, or shift,KEEP to go on without the oldest tokens "
+          "after the first KEEP")
+      ->capture_default_str();
+}
+
 ModelOptions make_model_options(const ModelChoice& choice) {
   auto options = make<ModelOptions>(gen_model_options_new);
   gen_error error;
@@ -119,6 +128,7 @@ Options make_options(const ModelChoice& choice) {
   }
   check(gen_options_set_prefix_cache(options.get(), choice.prefix_cache, &error), error);
   check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
+  check(gen_options_set(options.get(), "context_policy", choice.context.c_str(), &error), error);
   check(gen_options_set(options.get(), "tiered_kv", choice.tiered.c_str(), &error), error);
   return options;
 }

@@ -13,9 +13,25 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
       ->capture_default_str();
   command.add_option("--top-p", choice.top_p, "keep the tokens that make up this probability")
       ->capture_default_str();
+  command
+      .add_option("--typical-p", choice.typical_p,
+                  "keep the most typical tokens up to this probability")
+      ->capture_default_str();
   command.add_option("--min-p", choice.min_p, "keep tokens this probable beside the best")
       ->capture_default_str();
   command.add_option("--repeat-penalty", choice.repetition_penalty, "weaken tokens said before")
+      ->capture_default_str();
+  command
+      .add_option("--frequency-penalty", choice.frequency_penalty,
+                  "weaken tokens by this for each time they were said")
+      ->capture_default_str();
+  command
+      .add_option("--presence-penalty", choice.presence_penalty,
+                  "weaken tokens by this if they were said")
+      ->capture_default_str();
+  command
+      .add_option("--penalty-window", choice.penalty_window,
+                  "tokens the penalties look back; 0 is the whole answer")
       ->capture_default_str();
   command.add_option("-s,--seed", choice.seed, "seed of the draws")->capture_default_str();
   command.add_option("--stop", choice.stop, "text that ends the answer; may be given again");
@@ -30,8 +46,12 @@ Sampling make_sampling(const SamplingChoice& choice) {
   check(gen_sampling_set_temperature(s, choice.temperature, &error), error);
   check(gen_sampling_set_top_k(s, choice.top_k, &error), error);
   check(gen_sampling_set_top_p(s, choice.top_p, &error), error);
+  check(gen_sampling_set_typical_p(s, choice.typical_p, &error), error);
   check(gen_sampling_set_min_p(s, choice.min_p, &error), error);
   check(gen_sampling_set_repetition_penalty(s, choice.repetition_penalty, &error), error);
+  check(gen_sampling_set_frequency_penalty(s, choice.frequency_penalty, &error), error);
+  check(gen_sampling_set_presence_penalty(s, choice.presence_penalty, &error), error);
+  check(gen_sampling_set_penalty_window(s, choice.penalty_window, &error), error);
   check(gen_sampling_set_seed(s, choice.seed, &error), error);
   check(gen_sampling_set_ignore_eos(s, choice.ignore_eos ? 1 : 0, &error), error);
   for (const std::string& text : choice.stop) {

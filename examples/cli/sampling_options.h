@@ -16,8 +16,12 @@ struct SamplingChoice {
   double temperature = 0.8;
   int32_t top_k = 40;
   double top_p = 0.95;
+  double typical_p = 1.0;
   double min_p = 0.05;
   double repetition_penalty = 1.0;
+  double frequency_penalty = 0.0;
+  double presence_penalty = 0.0;
+  int32_t penalty_window = 0;
   uint64_t seed = 0;
   std::vector<std::string> stop;
   bool ignore_eos = false;

@@ -78,7 +78,7 @@ typedef struct gen_cancel gen_cancel;
 typedef struct gen_model gen_model;
 /** How to load a model. One thread at a time. */
 typedef struct gen_model_options gen_model_options;
-/** Sizes of a model. Borrowed from it, immutable. */
+/** Sizes of a model. Borrowed from it, immutable; or made for a model of one's own, custom_model.h. */
 typedef struct gen_model_config gen_model_config;
 /** Text to tokens and back. Shareable. */
 typedef struct gen_tokenizer gen_tokenizer;

@@ -3,6 +3,7 @@
  * libgenerate: text generation with GGUF models, to be embedded in programs of any language.
  *
  *   gen_model      weights and tokenizer of a file; load once, share            model.h, tokenizer.h
+ *                  or a function of one's own in their place                   custom_model.h
  *   gen_generator  a model with cache settings and a scheduler; share           generator.h
  *   gen_session    one growing sequence; one thread at a time                   session.h
  *   gen_stream     a generation pulled piece by piece                           stream.h
@@ -17,6 +18,7 @@
  *   kv_cache_radix  which blocks hold the beginning of a prompt; share         kv_cache_radix.h
  *   kv_cache_tier_config  tiered caches: memory, then files                     kv_cache_tiered.h
  *   gen_tracer     a record of what a cache was asked to do                     trace.h
+ *   gen_metrics_sink  where counts and times go                                 metrics.h
  *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
  *
  * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
@@ -37,6 +39,7 @@
 
 #include "base.h"
 #include "batch.h"
+#include "custom_model.h"
 #include "error.h"
 #include "generator.h"
 #include "kv_cache.h"
@@ -46,6 +49,7 @@
 #include "kv_cache_radix.h"
 #include "kv_cache_tensor.h"
 #include "memory_estimate.h"
+#include "metrics.h"
 #include "kv_cache_tiered.h"
 #include "model.h"
 #include "result.h"

@@ -312,7 +312,7 @@ GEN_API gen_status gen_model_memory(const gen_model *model, const char *key, siz
                                     gen_error *error);
 
 /**
- * The model's tokenizer, borrowed from it; NULL for NULL.
+ * The model's tokenizer, borrowed from it; NULL for NULL and for a custom model without one.
  *
  * Threads: any.
  * Since:   0.1

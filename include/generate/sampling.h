@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_sampling: how the next token is chosen. Stages run in this order: logit bias, mask, repetition
- * penalty, greedy if the temperature is 0, temperature, top-k, top-p, min-p, draw. A draw depends on the
+ * gen_sampling: how the next token is chosen. Stages run in this order: logit bias, mask, penalties,
+ * greedy if the temperature is 0, temperature, top-k, typical-p, top-p, min-p, draw. A draw depends on the
  * seed and the number of tokens drawn before, on nothing else, and is the same on every machine.
  * Generating calls copy the object on entry, so one can serve any number of calls.
  */
@@ -52,6 +52,16 @@ GEN_API gen_status gen_sampling_set_temperature(gen_sampling *sampling, double t
 GEN_API gen_status gen_sampling_set_top_k(gen_sampling *sampling, int32_t k, gen_error *error);
 
 /**
+ * Keeps the tokens whose surprise is nearest to the expected one (locally typical sampling): the fewest
+ * whose probabilities reach `p`; 1 keeps all.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is outside (0, 1].
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_typical_p(gen_sampling *sampling, double p, gen_error *error);
+
+/**
  * Keeps the fewest most probable tokens whose probabilities reach `p`; 1 keeps all.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is outside (0, 1].
@@ -61,7 +71,7 @@ GEN_API gen_status gen_sampling_set_top_k(gen_sampling *sampling, int32_t k, gen
 GEN_API gen_status gen_sampling_set_top_p(gen_sampling *sampling, double p, gen_error *error);
 
 /**
- * Keeps tokens at least `p` times as probable as the most probable one; 0 keeps all.
+ * Keeps tokens at least `p` times as probable as the most probable one that is left; 0 keeps all.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is outside [0, 1].
  * Threads: one at a time per object.
@@ -81,7 +91,51 @@ GEN_API gen_status gen_sampling_set_repetition_penalty(gen_sampling *sampling, d
                                                        gen_error *error);
 
 /**
- * Limits the repetition penalty to the last `tokens` generated ones; 0 means all.
+ * With a non-zero `compound`, the repetition penalty acts once for each occurrence of a token, not once
+ * for each distinct token.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_compound_penalty(gen_sampling *sampling, int32_t compound,
+                                                     gen_error *error);
+
+/**
+ * Subtracts `penalty` from the logit of a token for each time it was generated before, after the
+ * repetition penalty; 0 is off, a negative value is a reward.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is not in [-100, 100].
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_frequency_penalty(gen_sampling *sampling, double penalty,
+                                                      gen_error *error);
+
+/**
+ * Subtracts `penalty` once from the logit of each token that was generated before, after the repetition
+ * penalty; 0 is off, a negative value is a reward.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is not in [-100, 100].
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_presence_penalty(gen_sampling *sampling, double penalty,
+                                                     gen_error *error);
+
+/**
+ * With a non-zero `penalize`, all tokens the session holds count for the penalties, the prompt and earlier
+ * turns included, not only those that this call has generated.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_penalize_prompt(gen_sampling *sampling, int32_t penalize,
+                                                    gen_error *error);
+
+/**
+ * Limits the penalties to the last `tokens` tokens that count for them; 0 means all.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
  * Threads: one at a time per object.

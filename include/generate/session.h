@@ -129,7 +129,8 @@ GEN_API int32_t gen_session_length(const gen_session *session);
 /**
  * Keeps the first `n` tokens; does nothing if there are no more than that.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative n; GEN_ERROR_BUSY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative n; GEN_ERROR_BUSY;
+ *         GEN_ERROR_UNSUPPORTED for n above 0 and a custom model whose state cannot go back.
  * Threads: one at a time per session.
  * Since:   0.1
  */
@@ -150,8 +151,8 @@ GEN_API gen_status gen_session_reset(gen_session *session, gen_error *error);
  *
  * @param session  unchanged.
  * @param out      receives the new session; free it with gen_session_free.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_UNSUPPORTED for a model with a
- *         state of its own; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_UNSUPPORTED for a custom
+ *         model whose state cannot be copied; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per session.
  * Since:   0.1
  */
@@ -164,7 +165,7 @@ GEN_API gen_status gen_session_fork(const gen_session *session, gen_session **ou
  *
  * @param path  of the file; it appears whole, or not at all, and replaces one that is there.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_IO naming the path;
- *         GEN_ERROR_UNSUPPORTED for a model with a state of its own; GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_UNSUPPORTED for a custom model with a state; GEN_ERROR_OUT_OF_MEMORY.
  *         The session is unchanged.
  * Threads: one at a time per session.
  * Cost:    writes the tokens and what the cache holds.

@@ -12,6 +12,7 @@
 #include "cache/compressed_cache.h"
 #include "cache/paged_cache.h"
 #include "cache/registry.h"
+#include "generate/metric_names.h"
 #include "graph/plan_trace.h"
 #include "cache/tiered_cache.h"
 
@@ -141,6 +142,49 @@ Status use_tiers(const kv_cache_tier_config& config, const gen_model& handle,
   return {};
 }
 
+void measure_pool(gen::cache::CachePool& pool, gen::Metrics& metrics) {
+  namespace metric = gen::generate::metric;
+  const gen::cache::BlockPool& blocks = pool.blocks();
+  const size_t unused = blocks.available();
+  metrics.set(metric::kCacheBlocksUsed, static_cast<double>(blocks.capacity() - unused));
+  metrics.set(metric::kCacheBlocksFree, static_cast<double>(unused));
+  metrics.set(metric::kCacheFragmentation, blocks.fragmentation());
+}
+
+/// A model of the caller's keeps nothing in caches.
+Status check_keeps_layers(const gen_options& options, const gen_model& model) {
+  const bool special =
+      options.paged_mb > 0 || options.compressed_chunk > 0 || options.tiered != nullptr;
+  if (!special || !model.shared_model()->layer_shapes().empty()) return {};
+  return {Code::kInvalidArgument,
+          "the model keeps no keys and values: no paged_kv, compressed_kv or tiered_kv"};
+}
+
+Status set_context_policy(gen_options& options, std::string_view name, int64_t keep) {
+  if (name != "stop" && name != "shift") {
+    return gen::error(Code::kInvalidArgument, "unknown context_policy \"%.*s\": stop or shift",
+                      static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
+  }
+  if (keep < 0 || keep > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "context_policy keeps %lld tokens, outside [0, %d]",
+                      static_cast<long long>(keep), INT32_MAX);
+  }
+  options.shift_context = name == "shift";
+  options.context_keep = static_cast<int32_t>(keep);
+  return {};
+}
+
+/// "stop", "shift" or "shift,4".
+Status context_policy_from_text(gen_options& options, const char* text) {
+  const std::string_view all = text;
+  const size_t comma = all.find(',');
+  int64_t keep = gen::generate::kDefaultContextKeep;
+  if (comma != std::string_view::npos) {
+    GEN_ASSIGN(keep, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
+  }
+  return set_context_policy(options, all.substr(0, comma), keep);
+}
+
 Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   if (tokens < 1 || tokens > kMaxPrefillChunk) {
     return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
@@ -206,6 +250,12 @@ const OptionRow<gen_options> kRows[] = {
      [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
     {"tiered_kv", "string", "folder,MiB of memory, or MiB; empty for none", "", tiered_kv_from_text,
      tiered_kv_text},
+    {"context_policy", "string", "stop, shift or shift,TOKENS KEPT", "stop",
+     context_policy_from_text,
+     [](const gen_options& o) {
+       return o.shift_context ? std::string("shift,") + std::to_string(o.context_keep)
+                              : std::string("stop");
+     }},
     {"prefill_chunk", "int", "1 to 512", "256", prefill_chunk_from_text,
      [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
     {"max_batch", "int", "1 to 512", "64", max_batch_from_text,
@@ -287,6 +337,15 @@ gen_status gen_options_set_tiered_kv(gen_options* options, const kv_cache_tier_c
   });
 }
 
+gen_status gen_options_set_context_policy(gen_options* options, const char* policy, int32_t keep,
+                                          gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(policy, "policy"));
+    return set_context_policy(*options, policy, keep);
+  });
+}
+
 gen_status gen_options_set_prefill_chunk(gen_options* options, int32_t tokens, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
@@ -342,8 +401,11 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     GEN_TRY(not_null(out, "out"));
     const gen_options defaults;
     const gen_options& chosen = options != nullptr ? *options : defaults;
+    GEN_TRY(check_keeps_layers(chosen, *model));
     gen::generate::GeneratorOptions inner;
     inner.kv_dtype = chosen.kv.name();
+    inner.shift_context = chosen.shift_context;
+    inner.context_keep = chosen.context_keep;
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.max_sequences = chosen.max_batch;
     inner.max_queue = chosen.max_queue;
@@ -363,6 +425,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
         return gen::cache::make_compressed_cache(shapes, capacity, chunk, memory);
       };
     }
+    inner.metrics = chosen.metrics;
     if (chosen.trace != nullptr) {
       inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
     }
@@ -382,10 +445,19 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
       inner.cache_factory = [pool](std::span<const gen::cache::LayerShape>, int32_t capacity) {
         return gen::cache::make_paged_cache(pool, capacity);
       };
+      inner.measure_caches = [pool](gen::Metrics& metrics) { measure_pool(*pool, metrics); };
       if (chosen.prefix_blocks > 0) {
         std::shared_ptr<gen::cache::BlockPool> blocks(pool, &pool->blocks());
         GEN_ASSIGN(inner.prefix_cache,
                    gen::cache::PrefixCache::create(std::move(blocks), chosen.prefix_blocks));
+        inner.measure_caches = [pool, prefixes = inner.prefix_cache,
+                                told = uint64_t{0}](gen::Metrics& metrics) mutable {
+          measure_pool(*pool, metrics);
+          const uint64_t evicted = prefixes->evicted();
+          if (evicted == told) return;
+          metrics.add(gen::generate::metric::kPrefixEvictions, static_cast<double>(evicted - told));
+          told = evicted;
+        };
       }
     }
     auto handle = std::make_unique<gen_generator>();

@@ -121,7 +121,9 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
                     traits.num_heads,
                     traits.num_kv_heads,
                     traits.head_dim,
-                    traits.hidden};
+                    traits.hidden,
+                    0,
+                    traits.architecture};
   handle->parts = std::move(parts);
   *out = handle.release();
   return {};
@@ -245,7 +247,8 @@ gen_status gen_model_memory(const gen_model* model, const char* key, size_t* byt
 }
 
 const gen_tokenizer* gen_model_tokenizer(const gen_model* model) {
-  return model != nullptr ? &model->tokenizer : nullptr;
+  if (model == nullptr || model->tokenizer.impl == nullptr) return nullptr;
+  return &model->tokenizer;
 }
 
 gen_status gen_model_forward(const gen_model* model, const int32_t* tokens, size_t n,

@@ -23,6 +23,8 @@ struct gen_model_config {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t hidden = 0;
+  int32_t kv_layers = 0;        // of a model of the caller's: those that use the library's caches
+  std::string name = "custom";  // of a model of the caller's; else its architecture
 };
 
 struct gen_model_options {
@@ -42,7 +44,8 @@ struct gen_model_options {
 
 namespace gen::api {
 
-/// Members are destroyed from the bottom up, each before what it stands on.
+/// Members are destroyed from the bottom up, each before what it stands on. A model of the caller's
+/// has a pool and an engine only if it keeps keys and values.
 struct ModelParts {
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<ThreadPool> pool;

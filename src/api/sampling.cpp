@@ -37,6 +37,10 @@ Status set_temperature(gen_sampling& s, double value) {
   return s.params.set_temperature(value);
 }
 Status set_top_k(gen_sampling& s, int32_t value) { return s.params.set_top_k(value); }
+Status set_typical_p(gen_sampling& s, double value) {
+  GEN_TRY(above_zero(value, 1, "typical_p"));
+  return s.params.set_typical_p(value);
+}
 Status set_top_p(gen_sampling& s, double value) {
   GEN_TRY(above_zero(value, 1, "top_p"));
   return s.params.set_top_p(value);
@@ -45,6 +49,20 @@ Status set_min_p(gen_sampling& s, double value) { return s.params.set_min_p(valu
 Status set_repetition_penalty(gen_sampling& s, double value) {
   GEN_TRY(above_zero(value, 1000, "repetition_penalty"));
   return s.params.set_repetition_penalty(value);
+}
+Status set_compound_penalty(gen_sampling& s, bool value) {
+  s.params.compound_penalty = value;
+  return {};
+}
+Status set_frequency_penalty(gen_sampling& s, double value) {
+  return s.params.set_frequency_penalty(value);
+}
+Status set_presence_penalty(gen_sampling& s, double value) {
+  return s.params.set_presence_penalty(value);
+}
+Status set_penalize_prompt(gen_sampling& s, bool value) {
+  s.params.penalize_prompt = value;
+  return {};
 }
 Status set_penalty_window(gen_sampling& s, int32_t value) {
   return s.params.set_penalty_window(value);
@@ -97,15 +115,18 @@ Status from_double(gen_sampling& s, const char* text) {
   GEN_ASSIGN(const double value, gen::api::parse_double(text));
   return Set(s, value);
 }
+template <Status (*Set)(gen_sampling&, bool)>
+Status from_bool(gen_sampling& s, const char* text) {
+  GEN_ASSIGN(const bool value, gen::api::parse_bool(text));
+  return Set(s, value);
+}
 Status seed_from_text(gen_sampling& s, const char* text) {
   GEN_ASSIGN(const uint64_t value, gen::api::parse_uint(text));
   return set_seed(s, value);
 }
-Status ignore_eos_from_text(gen_sampling& s, const char* text) {
-  GEN_ASSIGN(const bool value, gen::api::parse_bool(text));
-  return set_ignore_eos(s, value);
-}
 Status stop_string_from_text(gen_sampling& s, const char* text) { return add_stop_string(s, text); }
+
+std::string bool_text(bool value) { return value ? "1" : "0"; }
 
 std::string joined(const gen_sampling& s) {
   std::string out;
@@ -126,6 +147,8 @@ const OptionRow<S> kRows[] = {
      [](const S& s) { return number_text(s.params.temperature); }},
     {"top_k", "int", "0 and up; 0 keeps all", "0", from_int<set_top_k>,
      [](const S& s) { return std::to_string(s.params.top_k); }},
+    {"typical_p", "float", "above 0, to 1", "1", from_double<set_typical_p>,
+     [](const S& s) { return number_text(s.params.typical_p); }},
     {"top_p", "float", "above 0, to 1", "1", from_double<set_top_p>,
      [](const S& s) { return number_text(s.params.top_p); }},
     {"min_p", "float", "0 to 1", "0", from_double<set_min_p>,
@@ -133,6 +156,14 @@ const OptionRow<S> kRows[] = {
     {"repetition_penalty", "float", "above 0, to 1000; 1 is off", "1",
      from_double<set_repetition_penalty>,
      [](const S& s) { return number_text(s.params.repetition_penalty); }},
+    {"compound_penalty", "bool", "0 or 1", "0", from_bool<set_compound_penalty>,
+     [](const S& s) { return bool_text(s.params.compound_penalty); }},
+    {"frequency_penalty", "float", "-100 to 100", "0", from_double<set_frequency_penalty>,
+     [](const S& s) { return number_text(s.params.frequency_penalty); }},
+    {"presence_penalty", "float", "-100 to 100", "0", from_double<set_presence_penalty>,
+     [](const S& s) { return number_text(s.params.presence_penalty); }},
+    {"penalize_prompt", "bool", "0 or 1", "0", from_bool<set_penalize_prompt>,
+     [](const S& s) { return bool_text(s.params.penalize_prompt); }},
     {"penalty_window", "int", "0 and up; 0 is all", "0", from_int<set_penalty_window>,
      [](const S& s) { return std::to_string(s.params.penalty_window); }},
     {"max_new_tokens", "int", "1 and up", "256", from_int<set_max_new_tokens>,
@@ -141,8 +172,8 @@ const OptionRow<S> kRows[] = {
      [](const S& s) { return std::to_string(s.params.seed); }},
     {"logprobs", "int", "-1 to 100; -1 records none", "-1", from_int<set_logprobs>,
      [](const S& s) { return std::to_string(s.params.logprobs); }},
-    {"ignore_eos", "bool", "0 or 1", "0", ignore_eos_from_text,
-     [](const S& s) { return std::string(s.params.ignore_eos ? "1" : "0"); }},
+    {"ignore_eos", "bool", "0 or 1", "0", from_bool<set_ignore_eos>,
+     [](const S& s) { return bool_text(s.params.ignore_eos); }},
     {"stop_token", "int", "a token id; each one is added", "", from_int<add_stop_token>,
      joined_tokens},
     {"stop_string", "string", "UTF-8, at most 4096 bytes; each one is added", "",
@@ -180,6 +211,10 @@ gen_status gen_sampling_set_top_k(gen_sampling* sampling, int32_t k, gen_error* 
   return with(sampling, error, [&](S& s) { return set_top_k(s, k); });
 }
 
+gen_status gen_sampling_set_typical_p(gen_sampling* sampling, double p, gen_error* error) {
+  return with(sampling, error, [&](S& s) { return set_typical_p(s, p); });
+}
+
 gen_status gen_sampling_set_top_p(gen_sampling* sampling, double p, gen_error* error) {
   return with(sampling, error, [&](S& s) { return set_top_p(s, p); });
 }
@@ -191,6 +226,26 @@ gen_status gen_sampling_set_min_p(gen_sampling* sampling, double p, gen_error* e
 gen_status gen_sampling_set_repetition_penalty(gen_sampling* sampling, double penalty,
                                                gen_error* error) {
   return with(sampling, error, [&](S& s) { return set_repetition_penalty(s, penalty); });
+}
+
+gen_status gen_sampling_set_compound_penalty(gen_sampling* sampling, int32_t compound,
+                                             gen_error* error) {
+  return with(sampling, error, [&](S& s) { return set_compound_penalty(s, compound != 0); });
+}
+
+gen_status gen_sampling_set_frequency_penalty(gen_sampling* sampling, double penalty,
+                                              gen_error* error) {
+  return with(sampling, error, [&](S& s) { return set_frequency_penalty(s, penalty); });
+}
+
+gen_status gen_sampling_set_presence_penalty(gen_sampling* sampling, double penalty,
+                                             gen_error* error) {
+  return with(sampling, error, [&](S& s) { return set_presence_penalty(s, penalty); });
+}
+
+gen_status gen_sampling_set_penalize_prompt(gen_sampling* sampling, int32_t penalize,
+                                            gen_error* error) {
+  return with(sampling, error, [&](S& s) { return set_penalize_prompt(s, penalize != 0); });
 }
 
 gen_status gen_sampling_set_penalty_window(gen_sampling* sampling, int32_t tokens,

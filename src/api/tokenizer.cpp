@@ -173,6 +173,9 @@ gen_status gen_chat_format(const gen_model* model, const gen_chat* chat,
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(chat, "chat"));
     GEN_TRY(not_null(n, "n"));
+    if (model->tokenizer.impl == nullptr) {
+      return {Code::kUnsupported, "the model has no tokenizer, and so no chat template"};
+    }
     const Tokenizer& tokenizer = *model->tokenizer.impl;
     for (const auto& message : chat->messages) GEN_TRY(check_message(tokenizer, message));
     GEN_ASSIGN(const std::string text,

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <thread>
 
 #include "base/status.h"
 
@@ -16,15 +18,36 @@ class InUseFlag {
   InUseFlag(const InUseFlag&) = delete;
   InUseFlag& operator=(const InUseFlag&) = delete;
 
+  /// False if somebody uses the object; waits out a housekeeper.
   [[nodiscard]] bool try_enter() noexcept {
-    return !held_.exchange(true, std::memory_order_acquire);
+    State seen = State::kFree;
+    while (!state_.compare_exchange_weak(seen, State::kHeld, std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+      if (seen == State::kHeld) return false;
+      if (seen == State::kKept) std::this_thread::yield();
+      seen = State::kFree;
+    }
+    return true;
   }
-  void leave() noexcept { held_.store(false, std::memory_order_release); }
-  /// May be old by the time it is looked at.
-  [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_relaxed); }
+  void leave() noexcept { state_.store(State::kFree, std::memory_order_release); }
+
+  /// For the library's own work on an object that nobody uses, which must not make a user's call
+  /// busy: short, and not within one of the object's calls. False if it is in use.
+  [[nodiscard]] bool try_keep() noexcept {
+    State seen = State::kFree;
+    return state_.compare_exchange_strong(seen, State::kKept, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  void end_keep() noexcept { leave(); }
+
+  /// Whether a call uses the object; may be old by the time it is looked at.
+  [[nodiscard]] bool held() const noexcept {
+    return state_.load(std::memory_order_relaxed) == State::kHeld;
+  }
 
  private:
-  std::atomic<bool> held_{false};
+  enum class State : uint8_t { kFree, kHeld, kKept };
+  std::atomic<State> state_{State::kFree};
 };
 
 /// Holds the flag for a scope:

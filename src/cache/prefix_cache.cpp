@@ -46,6 +46,7 @@ void PrefixCache::drop(Node& node) noexcept {
   Block* const block = node.block;
   tree_.remove(node);
   size_.store(tree_.size(), std::memory_order_relaxed);
+  evicted_.fetch_add(1, std::memory_order_relaxed);
   release(block);
 }
 

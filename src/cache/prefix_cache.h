@@ -74,6 +74,10 @@ class PrefixCache final : public BlockSaver {
 
   /// Blocks held; any thread.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  /// Blocks let go so far; any thread.
+  [[nodiscard]] uint64_t evicted() const noexcept {
+    return evicted_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] const BlockPool& pool() const noexcept { return *pool_; }
 
   [[nodiscard]] size_t spare() const noexcept override;
@@ -97,6 +101,7 @@ class PrefixCache final : public BlockSaver {
   BlockTree tree_;
   std::map<std::string, uint64_t, std::less<>> domains_;
   std::atomic<int32_t> size_ = 0;
+  std::atomic<uint64_t> evicted_ = 0;
 };
 
 }  // namespace gen::cache

@@ -47,7 +47,7 @@ class BatchRun {
       for (const Live& live : live_) queued_.push_back(live.request);
       generator_.scheduler().wait_any(queued_);
       for (Live& live : live_) {
-        if (live.request->done) live.request = nullptr;
+        if (generator_.scheduler().is_done(live.request)) live.request = nullptr;
       }
     }
     return std::move(results_);
@@ -63,6 +63,7 @@ class BatchRun {
 
   // Begins the next request; false if the generator's queue has no room for it now.
   bool begin() noexcept {
+    if (!live_.empty() && !OpenCall::has_room(generator_)) return false;
     const size_t index = order_[begun_];
     const BatchRequest& request = requests_[index];
     Status status;

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "generate/metric_names.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -45,7 +46,13 @@ Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> se
   const auto begin = SteadyClock::now();
   std::unique_ptr<Generation> generation(
       new Generation(std::move(session), std::move(params), urgency));
-  GEN_TRY(generation->start(prompt));
+  Metrics& metrics = generation->session_->generator().metrics();
+  if (Status status = generation->start(prompt); !status.ok()) {
+    metrics.add(metric::errors(status.code()), 1);
+    return status;
+  }
+  metrics.add(metric::kRequests, 1);
+  metrics.add(metric::kPromptTokens, generation->result_.usage.prompt);
   generation->result_.timings.first_token = seconds_since(begin);
   return generation;
 }
@@ -62,8 +69,8 @@ Status Generation::start(const Prompt& prompt) {
   GEN_TRY(OpenCall::enter(generator, &call_));
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
   stop_tokens_ = params_.stop_tokens;
-  if (const auto* tokenizer = generator.tokenizer(); tokenizer != nullptr && !params_.ignore_eos) {
-    const std::span<const int32_t> ends = tokenizer->end_tokens();
+  if (!params_.ignore_eos) {
+    const std::span<const int32_t> ends = generator.end_tokens();
     stop_tokens_.insert(stop_tokens_.end(), ends.begin(), ends.end());
   }
 
@@ -74,21 +81,23 @@ Status Generation::start(const Prompt& prompt) {
     return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
   }
   logits_.resize(static_cast<size_t>(generator.model().traits().vocab_size));
-  GEN_TRY(sequence.extend(tokens));
+  GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
   if (generator.tokenizer() != nullptr) {
     decoder_.emplace(*generator.tokenizer());
     GEN_TRY(decoder_->resume(sequence.tokens()));
   }
+  const bool shifts = generator.options().shift_context;
   const int32_t room = generator.max_seq_len() - sequence.length();
-  const int32_t most = std::min(params_.effective_max_new_tokens(), room);
+  const int32_t most =
+      std::min(params_.effective_max_new_tokens(), shifts ? generator.max_seq_len() : room);
   sequence.reserve(most);
   result_.tokens.reserve(static_cast<size_t>(most));
   if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
   result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
   result_.usage.prompt = static_cast<int32_t>(tokens.size());
-  if (room == 0) pending_finish_ = FinishReason::kContextFull;
+  if (room == 0 && !shifts) pending_finish_ = FinishReason::kContextFull;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
   state_ = State::kPrefill;
@@ -165,14 +174,29 @@ Status Generation::prepare(StepRequest** request) {
   Sequence& sequence = session_->sequence_;
   if (!evaluating_) {
     Sequence::Pass pass;
-    pass.logits_from = sequence.length() - 1;
-    pass.logits = logits_.data();
+    int32_t end = sequence.length();
+    if (end == session_->generator().max_seq_len()) {
+      // The last token alone is evaluated after the shift, so that a prompt gives what it gives
+      // if it is appended before.
+      catching_up_ = sequence.shifts() && sequence.evaluated() < end - 1;
+      if (catching_up_) {
+        --end;
+      } else {
+        GEN_TRY(sequence.make_room(1));
+        session_->publish_length();
+        end = sequence.length();
+      }
+    }
+    if (!catching_up_) {
+      pass.logits_from = end - 1;
+      pass.logits = logits_.data();
+    }
     pass.cancel = &cancel_;
     if (state_ == State::kPrefill) pass.progress = &session_->progress_;
     pass.urgency = urgency_;
     pass.participant = call_->participant();
-    pass.count_from = before_.length;
-    GEN_TRY(sequence.start(sequence.length(), pass));
+    pass.count_from = sequence.moved(before_).length;
+    GEN_TRY(sequence.start(end, pass));
     evaluating_ = true;
   }
   *request = sequence.next();
@@ -194,7 +218,17 @@ const Event* Generation::take() noexcept {
   }
   if (!event) return nullptr;
   asking_ = false;
-  (prefill ? result_.timings.first_token : result_.timings.decode) += seconds_since(asked_);
+  const double took = seconds_since(asked_);
+  (prefill ? result_.timings.first_token : result_.timings.decode) += took;
+  if (!event_.done) {
+    Metrics& metrics = session_->generator().metrics();
+    metrics.add(metric::kCompletionTokens, 1);
+    if (prefill) {
+      metrics.observe(metric::kFirstTokenSeconds, result_.timings.first_token);
+    } else {
+      metrics.observe(metric::kInterTokenSeconds, took);
+    }
+  }
   return &event_;
 }
 
@@ -211,7 +245,15 @@ Status Generation::advance(bool* event) {
   *event = sequence.done();
   if (!*event) return {};
   evaluating_ = false;
-  if (state_ == State::kPrefill) result_.timings.prefill = seconds_since(asked_);
+  if (catching_up_) {
+    catching_up_ = false;
+    *event = false;
+    return {};
+  }
+  if (state_ == State::kPrefill) {
+    result_.timings.prefill = seconds_since(asked_);
+    session_->tell_reused();
+  }
   state_ = State::kDecode;
   return choose();
 }
@@ -228,9 +270,10 @@ Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
   const int32_t length = sequence.length();
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
-  GEN_ASSIGN(const sampling::Choice choice,
-             chain_.sample(std::span(logits_).first(vocab), result_.tokens, result_.tokens.size(),
-                           length - 1));
+  const std::span<const int32_t> said =
+      params_.penalize_prompt ? sequence.tokens() : std::span<const int32_t>(result_.tokens);
+  GEN_ASSIGN(const sampling::Choice choice, chain_.sample(std::span(logits_).first(vocab), said,
+                                                          result_.tokens.size(), length - 1));
   sequence.push(choice.token);
   session_->publish_length();
   if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
@@ -257,7 +300,8 @@ Status Generation::keep(const sampling::Choice& choice) {
     pending_finish_ = FinishReason::kStopString;
   } else if (index + 1 == params_.effective_max_new_tokens()) {
     pending_finish_ = FinishReason::kLength;
-  } else if (session_->sequence_.length() == session_->generator().max_seq_len()) {
+  } else if (session_->sequence_.length() == session_->generator().max_seq_len() &&
+             !session_->generator().options().shift_context) {
     pending_finish_ = FinishReason::kContextFull;
   }
 
@@ -302,10 +346,17 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
     }
   }
   settle(reason);
-  call_.reset();
+  if (call_.has_value()) call_->end();
+  Metrics& metrics = session_->generator().metrics();
+  if (reason == FinishReason::kError) metrics.add(metric::errors(status.code()), 1);
+  if (result_.tokens.size() > 1 && result_.timings.decode > 0) {
+    metrics.observe(metric::kTokensPerSecond,
+                    static_cast<double>(result_.tokens.size() - 1) / result_.timings.decode);
+  }
   result_.finish_reason = reason;
   result_.status = std::move(status);
   result_.usage.completion = static_cast<int32_t>(result_.tokens.size());
+  result_.usage.dropped = session_->sequence_.dropped() - before_.dropped;
   event_ = Event();
   event_.token = stop_token;
   event_.text = piece_;
@@ -321,10 +372,11 @@ void Generation::settle(FinishReason reason) noexcept {
   if (reason == FinishReason::kError) {
     sequence.rewind(before_);
   } else if (state_ == State::kPrefill && reason != FinishReason::kContextFull) {
-    sequence.drop_pending(before_.length);
+    sequence.drop_pending(sequence.moved(before_).length);
   }
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
   session_->publish_length();
+  session_->generator().metrics().add(metric::finished(reason), 1);
 }
 
 Status run(std::shared_ptr<Session> session, const Prompt& prompt,

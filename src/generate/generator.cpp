@@ -29,11 +29,15 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
       vocab_size_(model_->traits().vocab_size),
       scheduler_(std::make_unique<Scheduler>(
           *model_,
-          StepLimits{options_.max_sequences, model_->traits().max_batch_rows,
-                     options_.prefill_chunk},
-          options_.tracer.get())) {
+          StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
+                     model_->traits().max_batch_rows, options_.prefill_chunk},
+          options_.tracer.get(), metrics(), &options_.measure_caches)) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
-  if (tokenizer_ != nullptr) vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
+  if (tokenizer_ != nullptr) {
+    vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
+    end_tokens_.assign(tokenizer_->end_tokens().begin(), tokenizer_->end_tokens().end());
+  }
+  if (model_->traits().eos >= 0) end_tokens_.push_back(model_->traits().eos);
   if (options_.prefix_cache != nullptr) {
     prefix_domain_ =
         options_.prefix_cache->domain(domain_name(model_->traits(), options_.kv_dtype));
@@ -58,6 +62,11 @@ Result<std::shared_ptr<const Generator>> Generator::create(
     return error(Code::kInvalidArgument, "max_queue %d is negative", options.max_queue);
   }
   if (options.max_seq_len == 0) options.max_seq_len = traits.max_seq_len;
+  if (options.shift_context &&
+      (options.context_keep < 0 || options.context_keep > options.max_seq_len - 2)) {
+    return error(Code::kInvalidArgument, "context_policy keeps %d tokens, outside [0, %d]",
+                 options.context_keep, options.max_seq_len - 2);
+  }
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
   if (options.allocator == nullptr) options.allocator = &system_allocator();

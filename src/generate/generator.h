@@ -10,8 +10,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/allocator.h"
+#include "base/metrics.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
 #include "cache/prefix_cache.h"
@@ -34,10 +36,14 @@ using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
 constexpr int32_t kDefaultPrefillChunk = 256;
 constexpr int32_t kDefaultMaxSequences = 64;
 
+constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tokens
+
 struct GeneratorOptions {
-  std::string kv_dtype = "fp32";                 // as in cache/cache_format.h
-  int32_t max_seq_len = 0;                       // 0: the model's; never more than that
-  int32_t prefill_chunk = 0;                     // rows per forward pass, 0: kDefaultPrefillChunk
+  std::string kv_dtype = "fp32";  // as in cache/cache_format.h
+  int32_t max_seq_len = 0;        // 0: the model's; never more than that
+  int32_t prefill_chunk = 0;      // rows per forward pass, 0: kDefaultPrefillChunk
+  bool shift_context = false;     // a full context drops its oldest tokens instead of ending
+  int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;           // calls beyond max_sequences that may wait, 0: any number
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
@@ -46,6 +52,9 @@ struct GeneratorOptions {
   std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
+  std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
+  /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
+  std::function<void(Metrics& metrics)> measure_caches = nullptr;
 };
 
 /// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
@@ -68,6 +77,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
   /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
+  /// Tokens that end a text: the tokenizer's and the model's.
+  [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
   /// Null if there is none.
   [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
     return options_.prefix_cache.get();
@@ -77,6 +88,9 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
+  [[nodiscard]] Metrics& metrics() const noexcept {
+    return options_.metrics != nullptr ? *options_.metrics : no_metrics();
+  }
   /// 1, 2, 3, … for what tracers shall tell from one another.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
@@ -96,6 +110,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;
   int32_t vocab_size_;
+  std::vector<int32_t> end_tokens_;
   uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};

@@ -6,6 +6,11 @@
 
 namespace gen::generate {
 
+bool OpenCall::has_room(const Generator& generator) noexcept {
+  const int32_t queue = generator.options().max_queue;
+  return queue <= 0 || generator.open_calls() < generator.options().max_sequences + queue;
+}
+
 Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call) {
   const int32_t queue = generator.options().max_queue;
   const int32_t open = generator.open_calls().fetch_add(1);
@@ -26,6 +31,9 @@ Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call
 OpenCall::OpenCall(const Generator& generator)
     : generator_(generator), participant_(&generator.scheduler()) {}
 
-OpenCall::~OpenCall() { generator_.open_calls().fetch_sub(1); }
+void OpenCall::end() noexcept {
+  if (open_) generator_.open_calls().fetch_sub(1);
+  open_ = false;
+}
 
 }  // namespace gen::generate

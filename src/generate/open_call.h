@@ -18,15 +18,21 @@ class OpenCall {
   /// Fills `*call`. kBusy naming the limit when the generator has as many calls as it takes. The
   /// generator must outlive the call.
   static Status enter(const Generator& generator, std::optional<OpenCall>* call);
+  /// Whether enter() would succeed now.
+  static bool has_room(const Generator& generator) noexcept;
   explicit OpenCall(const Generator& generator);
-  ~OpenCall();
+  ~OpenCall() { end(); }
   OpenCall(const OpenCall&) = delete;
   OpenCall& operator=(const OpenCall&) = delete;
+
+  /// Makes room for another call. The participant stays, for its session is still in use.
+  void end() noexcept;
 
   [[nodiscard]] Participant* participant() noexcept { return &participant_; }
 
  private:
   const Generator& generator_;
+  bool open_ = true;
   Participant participant_;
 };
 

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
+
+#include "generate/metric_names.h"
 
 namespace gen::generate {
 namespace {
@@ -13,6 +16,10 @@ namespace {
 // is soon won back by running them together.
 constexpr SteadyClock::duration kLeastPatience = std::chrono::microseconds(50);
 constexpr SteadyClock::duration kMostPatience = std::chrono::milliseconds(5);
+// How long the oldest request waits for blocks that only calls between two steps could give back,
+// and how long where there are none: a session may be in use for a moment, or just be freed.
+constexpr SteadyClock::duration kMostStarving = std::chrono::seconds(1);
+constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
 
 size_t wanted_rows(const StepPlan::Part& part) noexcept {
   const auto wants = part.request->wants_logits.first(static_cast<size_t>(part.rows));
@@ -38,12 +45,37 @@ Participant::Participant(Scheduler* scheduler) : scheduler_(scheduler) {
   const std::lock_guard<std::mutex> lock(scheduler_->mutex_);
   scheduler_->expected_.reserve(scheduler_->participants_ + 1);
   ++scheduler_->participants_;
+  seniority_ = ++scheduler_->seniorities_;
 }
 
 Participant::~Participant() {
   const std::lock_guard<std::mutex> lock(scheduler_->mutex_);
   --scheduler_->participants_;
   scheduler_->expect_no_more(this);
+  scheduler_->note_change();
+}
+
+// For a leader who waits for blocks: who holds them may have changed.
+void Scheduler::note_change() noexcept {
+  changed_at_ = SteadyClock::now();
+  if (relieving_) arrivals_.notify_one();
+}
+
+void Scheduler::add(Evictable* idle) {
+  const Lock lock(mutex_);
+  idle_.push_back(idle);
+}
+
+void Scheduler::remove(Evictable* idle) noexcept {
+  const Lock lock(mutex_);
+  // Blocks must not be with somebody who is going but not gone.
+  (void)idle->evict();
+  idle_.erase(std::find(idle_.begin(), idle_.end(), idle));
+  note_change();
+}
+
+uint64_t Scheduler::seniority(const StepRequest& request) noexcept {
+  return request.participant != nullptr ? request.participant->seniority_ : UINT64_MAX;
 }
 
 Status Scheduler::run(StepRequest* request) {
@@ -57,7 +89,10 @@ void Scheduler::submit(StepRequest* request) {
   waiting_.push_back(request);
   request->done = false;
   request->running = false;
+  request->starved = false;
+  request->evicted = false;
   request->passed_over = 0;
+  if (metrics_.active()) request->submitted = SteadyClock::now();
   request->taken = 0;
   request->status = Status();
   Participant* const participant = request->participant;
@@ -66,6 +101,7 @@ void Scheduler::submit(StepRequest* request) {
     participant->absence_ = SteadyClock::now() - participant->left_;
   }
   expect_no_more(participant);
+  if (relieving_) arrivals_.notify_one();
 }
 
 void Scheduler::wait_any(std::span<StepRequest* const> requests) {
@@ -76,7 +112,9 @@ void Scheduler::wait_any(std::span<StepRequest* const> requests) {
   };
   Lock lock(mutex_);
   while (!any_done()) {
-    if (led_) {
+    if (led_ && leader_ == std::this_thread::get_id()) {
+      refuse(requests);
+    } else if (led_) {
       changed_.wait(lock);
     } else {
       lead(&lock, true);
@@ -97,6 +135,15 @@ void Scheduler::withdraw(StepRequest* request) noexcept {
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
   request->status = Status(Code::kCancelled, "taken back");
   request->done = true;
+}
+
+void Scheduler::refuse(std::span<StepRequest* const> requests) noexcept {
+  for (StepRequest* request : requests) {
+    if (request->done) continue;
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
+    request->status = Status(Code::kBusy, "the model's own forward pass cannot wait for another");
+    request->done = true;
+  }
 }
 
 void Scheduler::expect_no_more(const Participant* participant) noexcept {
@@ -129,6 +176,7 @@ void Scheduler::drop_ended() noexcept {
 // nothing is lost if planning it fails.
 void Scheduler::lead(Lock* lock, bool patient) {
   led_ = true;
+  leader_ = std::this_thread::get_id();
   if (patient) gather(lock);
   drop_ended();
   Status failure;
@@ -145,18 +193,88 @@ void Scheduler::lead(Lock* lock, bool patient) {
     waiting_.front()->done = true;
     waiting_.erase(waiting_.begin());
   }
+  std::sort(plan_.parts.begin(), plan_.parts.end(),
+            [](const StepPlan::Part& a, const StepPlan::Part& b) {
+              return seniority(*a.request) < seniority(*b.request);
+            });
   for (StepRequest* request : waiting_) ++request->passed_over;
   for (const StepPlan::Part& part : plan_.parts) part.request->running = true;
+  const size_t left_out = waiting_.size() - plan_.parts.size();
+  progress_ = plan_.parts.empty();
   lock->unlock();
 
   const SteadyClock::time_point begin = SteadyClock::now();
   if (!plan_.parts.empty()) execute();
   const SteadyClock::time_point end = SteadyClock::now();
+  if (metrics_.active() && !plan_.parts.empty()) measure(begin, end, left_out);
 
   lock->lock();
   end_step(end - begin);
+  if (!progress_) relieve(lock, patient);
   led_ = false;
   changed_.notify_all();
+}
+
+void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point end,
+                        size_t waiting) noexcept {
+  const auto seconds = [](SteadyClock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  double rows = 0;
+  double sequences = 0;
+  bool failed = false;
+  for (const StepPlan::Part& part : plan_.parts) {
+    const StepRequest& request = *part.request;
+    if (request.starved || request.evicted) continue;  // its turn is still to come
+    metrics_.observe(metric::kQueueWaitSeconds, seconds(begin - request.submitted));
+    failed = failed || !request.status.ok();
+    rows += part.rows;
+    ++sequences;
+  }
+  if (sequences > 0) {
+    metrics_.add(metric::kSteps, 1);
+    if (failed) metrics_.add(metric::kStepsFailed, 1);
+    metrics_.observe(metric::kStepSeconds, seconds(end - begin));
+    metrics_.observe(metric::kBatchSequences, sequences);
+    metrics_.observe(metric::kBatchRows, rows);
+  }
+  if (preempted_ > 0) metrics_.add(metric::kPreemptions, std::exchange(preempted_, 0));
+  metrics_.set(metric::kQueueLength, static_cast<double>(waiting + plan_.parts.size()) - sequences);
+  if (measure_caches_ == nullptr || !*measure_caches_) return;
+  try {
+    (*measure_caches_)(metrics_);
+  } catch (...) {  // gauges that are not set stay what they were
+  }
+}
+
+// Nothing could run. If that is because the pool has no block for anybody, it is up to calls that
+// are between two steps: they come back soon, or the oldest request fails.
+void Scheduler::relieve(Lock* lock, bool patient) {
+  const auto older = [](const StepRequest* a, const StepRequest* b) {
+    return seniority(*a) < seniority(*b);
+  };
+  const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), older);
+  if (oldest == waiting_.end()) return;
+  StepRequest* const request = *oldest;
+  if (!request->starved) {  // its turn next
+    std::stable_partition(waiting_.begin(), waiting_.end(),
+                          [](const StepRequest* one) { return !one->starved; });
+    return;
+  }
+  const auto queued = static_cast<size_t>(
+      std::count_if(waiting_.begin(), waiting_.end(),
+                    [](const StepRequest* one) { return one->participant != nullptr; }));
+  const SteadyClock::time_point now = SteadyClock::now();
+  const bool quiet = now - std::max(request->starved_since, changed_at_) >= kLeastStarving;
+  const bool hopeless = queued == participants_ && quiet;
+  if (!hopeless && now - request->starved_since < kMostStarving) {
+    relieving_ = true;
+    if (patient) arrivals_.wait_for(*lock, kMostPatience);
+    relieving_ = false;
+    return;
+  }
+  request->done = true;
+  waiting_.erase(oldest);
 }
 
 void Scheduler::end_step(SteadyClock::duration took) noexcept {
@@ -164,8 +282,9 @@ void Scheduler::end_step(SteadyClock::duration took) noexcept {
   const SteadyClock::time_point now = SteadyClock::now();
   for (const StepPlan::Part& part : plan_.parts) {
     StepRequest* const request = part.request;
-    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
     request->running = false;
+    if (request->starved) continue;  // stays in the queue
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
     request->done = true;
     Participant* const participant = request->participant;
     if (participant == nullptr) continue;
@@ -178,7 +297,9 @@ void Scheduler::execute() {
   attempt(plan_.parts);
   if (plan_.parts.size() == 1) return;
   // One bad sequence fails a whole forward pass; apart, the others succeed.
-  const auto failed = [](const StepPlan::Part& part) { return !part.request->status.ok(); };
+  const auto failed = [](const StepPlan::Part& part) {
+    return !part.request->status.ok() && !part.request->starved;
+  };
   if (!std::any_of(reserved_.begin(), reserved_.end(), failed)) return;
   for (const StepPlan::Part& part : plan_.parts) {
     if (failed(part)) attempt({&part, 1});
@@ -196,6 +317,7 @@ void Scheduler::attempt(std::span<const StepPlan::Part> parts) {
   try {
     reserve(parts);
     if (reserved_.empty()) return;
+    progress_ = true;
     const Status status = forward();
     if (status.ok()) {
       commit();
@@ -219,9 +341,13 @@ void Scheduler::reserve(std::span<const StepPlan::Part> parts) {
   const SteadyClock::time_point now = SteadyClock::now();
   for (const StepPlan::Part& part : parts) {
     StepRequest* const request = part.request;
+    if (request->evicted) continue;
     request->status = check_wanted(*request, now);
     if (!request->status.ok()) continue;
-    Result<cache::CachePlan> plan = request->cache->plan(part.rows);
+    Result<cache::CachePlan> plan = make_room(part);
+    const bool starved = plan.status().code() == Code::kPoolExhausted;
+    if (starved && !request->starved) request->starved_since = now;
+    request->starved = starved;
     if (!plan.ok()) {
       request->status = plan.status();
       continue;
@@ -246,6 +372,63 @@ void Scheduler::reserve(std::span<const StepPlan::Part> parts) {
     wanted_ += wanted_rows(part);
     reserved_.push_back(part);
   }
+}
+
+// Reserves the rows of a part; what begins must find room for all it is going to need.
+Result<cache::CachePlan> Scheduler::make_room(const StepPlan::Part& part) {
+  StepRequest& request = *part.request;
+  const bool begins = request.cache->length() == 0 && request.cache->traits().can_share_blocks;
+  const int32_t wanted = begins ? std::max(request.room, part.rows) : part.rows;
+  Result<cache::CachePlan> plan = request.cache->plan(wanted);
+  while (plan.status().code() == Code::kPoolExhausted && evict_for(request)) {
+    plan = request.cache->plan(wanted);
+  }
+  if (!plan.ok() || wanted == part.rows) return plan;
+  return request.cache->plan(part.rows);
+}
+
+bool Scheduler::evict_idle() noexcept {
+  for (size_t tries = 0; tries < idle_.size(); ++tries) {
+    Evictable* oldest = nullptr;
+    int64_t used = Evictable::kNothing;
+    for (Evictable* idle : idle_) {
+      const int64_t last = idle->last_used();
+      if (last >= used) continue;
+      used = last;
+      oldest = idle;
+    }
+    if (oldest == nullptr) return false;
+    if (oldest->evict()) return true;
+  }
+  return false;
+}
+
+// Takes the blocks of one sequence that can do without; false if there is none left.
+bool Scheduler::evict_for(const StepRequest& request) noexcept {
+  const Lock lock(mutex_);
+  if (evict_idle()) {
+    ++preempted_;
+    return true;
+  }
+  // Requests are reserved by seniority, so a younger one of this step has not been yet.
+  StepRequest* youngest = nullptr;
+  for (StepRequest* other : waiting_) {
+    if (other->evicted || other->state != nullptr || other->cache->length() == 0 ||
+        !other->cache->traits().can_share_blocks || seniority(*other) <= seniority(request)) {
+      continue;
+    }
+    if (youngest == nullptr || seniority(*other) > seniority(*youngest)) youngest = other;
+  }
+  if (youngest == nullptr || !youngest->cache->truncate(0).ok()) return false;
+  ++preempted_;
+  youngest->status = Status();
+  youngest->evicted = true;
+  youngest->starved = false;
+  if (!youngest->running) {
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), youngest));
+    youngest->done = true;
+  }
+  return true;
 }
 
 // A single sequence writes its logits and is cancelled in place; several share a buffer, and a

@@ -22,12 +22,15 @@ Result<Sequence> Sequence::create(const Generator& generator) {
   return Sequence(&generator, std::move(cache), std::move(state));
 }
 
-Status Sequence::extend(std::span<const int32_t> tokens) {
+Status Sequence::extend(std::span<const int32_t> tokens, bool make_room) {
   const int32_t vocab = generator_->vocab_size();
   for (const int32_t token : tokens) {
     if (token < 0 || token >= vocab) {
       return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocab);
     }
+  }
+  if (make_room && generator_->options().shift_context) {
+    GEN_TRY(this->make_room(tokens.size()));
   }
   const int32_t context = generator_->max_seq_len();
   if (tokens.size() > static_cast<size_t>(context - length())) {
@@ -61,6 +64,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = end;
   reused_ = 0;
   stepped_back_ = false;
+  evicted_ = false;
   reuse(quiet_end());
   return {};
 }
@@ -90,12 +94,23 @@ StepRequest* Sequence::next() {
   request_.urgency = pass_.urgency;
   request_.participant = pass_.participant;
   request_.trace_id = trace_id_;
+  request_.room = end_ - at;
   return &request_;
 }
 
 Status Sequence::take() {
+  if (request_.evicted) {
+    evaluated_ = begin_ = remembered_ = 0;
+    evicted_ = true;  // what is found again has been counted, or computed
+  }
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
-  GEN_TRY(request_.status);
+  if (!request_.status.ok()) {
+    if (state_ != nullptr && state_->lost()) {
+      stale_ = true;
+      evaluated_ = 0;
+    }
+    return request_.status;
+  }
   evaluated_ += request_.taken;
   remember();
   if (pass_.progress != nullptr) {
@@ -104,6 +119,16 @@ Status Sequence::take() {
         std::memory_order_relaxed);
   }
   return {};
+}
+
+bool Sequence::evictable() const noexcept {
+  return evaluated_ > 0 && state_ == nullptr && cache_->traits().can_share_blocks;
+}
+
+bool Sequence::evict() noexcept {
+  if (!evictable()) return false;
+  forget(0);
+  return evaluated_ == 0 && !stale_;
 }
 
 void Sequence::reuse(int32_t end) noexcept {
@@ -115,7 +140,7 @@ void Sequence::reuse(int32_t end) noexcept {
     const auto found = static_cast<int32_t>(hit.tokens());
     if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return;
     hit.taken();
-    reused_ += found - std::clamp(pass_.count_from, evaluated_, found);
+    if (!evicted_) reused_ += found - std::clamp(pass_.count_from, evaluated_, found);
     evaluated_ = found;
     remembered_ = found / prefixes->pool().block_size();
     trace_id_ = generator_->new_trace_id();
@@ -152,8 +177,9 @@ bool Sequence::leave_shared_block() noexcept {
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {
-  tokens_.resize(static_cast<size_t>(std::min(mark.length, length())));
-  forget(mark.evaluated);
+  const Mark to = moved(mark);
+  tokens_.resize(static_cast<size_t>(std::min(to.length, length())));
+  forget(to.evaluated);
 }
 
 Status Sequence::truncate(int32_t n) {
@@ -162,7 +188,7 @@ Status Sequence::truncate(int32_t n) {
   if (n > 0 && !generator_->model().traits().can_truncate) {
     return error(Code::kUnsupported, "this model cannot go back from %d tokens to %d", length(), n);
   }
-  rewind({n, n});
+  rewind({n, n, dropped_});
   return {};
 }
 
@@ -173,15 +199,14 @@ void Sequence::drop_pending(int32_t n) noexcept {
 void Sequence::forget(int32_t n) noexcept {
   if (evaluated_ <= n) return;
   bool cut = false;
-  if (state_ == nullptr) {
-    try {
-      cut = cache_->truncate(n).ok();
-    } catch (...) {  // the cache is then not to be trusted, and made anew
-      cut = false;
-    }
+  try {
+    // A cache that pools chunks may have had to let go more.
+    cut = cache_->truncate(n).ok() &&
+          (state_ == nullptr || state_->truncate(std::min(n, cache_->length())).ok());
+  } catch (...) {  // the cache is then not to be trusted, and made anew
+    cut = false;
   }
   stale_ = !cut;
-  // A cache that pools chunks may have had to let go more.
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
   remembered_ = 0;
 }

@@ -69,18 +69,21 @@ Status check_model(cache::StateReader& from, const model::ModelTraits& traits) {
 
 Status Sequence::check_stateless() const {
   if (state_ == nullptr) return {};
-  return {Code::kUnsupported, "the model has a state of its own that cannot be copied"};
+  return {Code::kUnsupported, "the model has a state of its own that cannot be saved"};
 }
 
 Result<Sequence> Sequence::fork() const {
-  GEN_TRY(check_stateless());
   std::unique_ptr<cache::KvCache> cache;
+  std::unique_ptr<graph::SequenceState> state;
+  if (state_ != nullptr) {
+    GEN_ASSIGN(state, stale_ ? generator_->model().new_sequence_state() : state_->clone());
+  }
   if (stale_) {
     GEN_ASSIGN(cache, generator_->make_cache(generator_->max_seq_len()));
   } else {
     GEN_ASSIGN(cache, cache::clone_cache(*cache_, *generator_->options().allocator));
   }
-  Sequence copy(generator_, std::move(cache), nullptr);
+  Sequence copy(generator_, std::move(cache), std::move(state));
   copy.tokens_ = tokens_;
   copy.evaluated_ = evaluated_;
   copy.remembered_ = remembered_;

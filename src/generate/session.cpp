@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "generate/metric_names.h"
 #include "sampling/selection.h"
 
 namespace gen::generate {
@@ -13,6 +14,31 @@ namespace {
 constexpr size_t kScoreBytes = size_t{16} << 20;  // logits held at once while scoring
 
 }  // namespace
+
+Session::Session(std::shared_ptr<const Generator> generator, Sequence sequence)
+    : generator_(std::move(generator)), sequence_(std::move(sequence)) {
+  generator_->scheduler().add(this);
+}
+
+Session::~Session() { generator_->scheduler().remove(this); }
+
+void Session::publish_length() noexcept {
+  length_.store(sequence_.length(), std::memory_order_relaxed);
+  last_used_.store(sequence_.evictable() ? SteadyClock::now().time_since_epoch().count() : kNothing,
+                   std::memory_order_relaxed);
+}
+
+int64_t Session::last_used() const noexcept {
+  return in_use_.held() ? kNothing : last_used_.load(std::memory_order_relaxed);
+}
+
+bool Session::evict() noexcept {
+  if (!in_use_.try_keep()) return false;
+  const bool gave = sequence_.evict();
+  last_used_.store(kNothing, std::memory_order_relaxed);
+  in_use_.end_keep();
+  return gave;
+}
 
 Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const {
   out->clear();
@@ -40,7 +66,17 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
   return {};
 }
 
+void Session::tell_reused() const {
+  if (generator_->prefix_cache() == nullptr) return;
+  Metrics& metrics = generator_->metrics();
+  metrics.add(metric::kPrefixLookups, 1);
+  if (sequence_.reused() == 0) return;
+  metrics.add(metric::kPrefixHits, 1);
+  metrics.add(metric::kPromptCachedTokens, sequence_.reused());
+}
+
 Status Session::append(const Prompt& prompt) {
+  Participant participant(&generator_->scheduler());  // until the session is out of use again
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   std::vector<int32_t> tokens;
@@ -48,24 +84,29 @@ Status Session::append(const Prompt& prompt) {
   GEN_TRY(encode(prompt, &tokens, &bos));
   if (tokens.empty()) return {};
   const Sequence::Mark before = sequence_.mark();
-  GEN_TRY(sequence_.extend(tokens));
+  GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);
   Status status;
   try {
     Sequence::Pass pass;
     pass.cancel = &cancel_;
+    pass.participant = &participant;
     pass.progress = &progress_;
     status = sequence_.evaluate(sequence_.length() - 1, pass);
   } catch (...) {
     sequence_.rewind(before);
     throw;
   }
+  Metrics& metrics = generator_->metrics();
   if (status.ok()) {
+    metrics.add(metric::kPromptTokens, static_cast<double>(tokens.size()));
+    tell_reused();
     progress_.store(1.0F, std::memory_order_relaxed);
   } else if (status.code() == Code::kCancelled) {
-    sequence_.drop_pending(before.length);
+    sequence_.drop_pending(sequence_.moved(before).length);
     cancel_.reset();
   } else {
+    metrics.add(metric::errors(status.code()), 1);
     sequence_.rewind(before);
   }
   publish_length();
@@ -74,6 +115,7 @@ Status Session::append(const Prompt& prompt) {
 
 Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens) {
+  Participant participant(&generator_->scheduler());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   std::vector<int32_t> given;
@@ -86,7 +128,7 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
   GEN_TRY(sequence_.extend(given));
   Status status;
   try {
-    status = score_tail(before.length + skipped, &scores);
+    status = score_tail(before.length + skipped, &participant, &scores);
   } catch (...) {
     sequence_.rewind(before);
     throw;
@@ -100,7 +142,7 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
 }
 
 // The logits of row i are about token i + 1; they are taken in windows of bounded size.
-Status Session::score_tail(int32_t first, std::vector<float>* scores) {
+Status Session::score_tail(int32_t first, Participant* participant, std::vector<float>* scores) {
   const int32_t length = sequence_.length();
   if (first == 0 && length > 0) scores->push_back(0.0F);
   const auto row_size = static_cast<size_t>(generator_->model().traits().vocab_size);
@@ -114,6 +156,7 @@ Status Session::score_tail(int32_t first, std::vector<float>* scores) {
     pass.logits_from = from;
     pass.logits = logits.data();
     pass.cancel = &cancel_;
+    pass.participant = participant;
     const int32_t end = std::min(from + window, length - 1);
     GEN_TRY(sequence_.evaluate(end, pass));
     for (int32_t row = from; row < end; ++row) {

@@ -24,8 +24,12 @@ namespace gen::generate {
 
 /// Threads: one call at a time, a second one gets kBusy; cancel(), progress() and length() at any
 /// time from any thread. Held by shared_ptr: an open generation keeps it alive.
-class Session : public std::enable_shared_from_this<Session> {
+class Session final : public Evictable, public std::enable_shared_from_this<Session> {
  public:
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   /// Whole text or callback form, see run() in generation.h.
   Status generate(const Prompt& prompt, const sampling::SamplingParams& params,
                   EventCallback callback, void* user, std::optional<GenResult>* result) {
@@ -79,12 +83,15 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Generation;
   friend class Generator;
 
-  Session(std::shared_ptr<const Generator> generator, Sequence sequence)
-      : generator_(std::move(generator)), sequence_(std::move(sequence)) {}
+  Session(std::shared_ptr<const Generator> generator, Sequence sequence);
+  bool evict() noexcept override;
+  [[nodiscard]] int64_t last_used() const noexcept override;
   /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
-  Status score_tail(int32_t first, std::vector<float>* scores);
-  void publish_length() noexcept { length_.store(sequence_.length(), std::memory_order_relaxed); }
+  Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
+  /// Tells what the prefix cache had of the prompt that was evaluated.
+  void tell_reused() const;
+  void publish_length() noexcept;
 
   std::shared_ptr<const Generator> generator_;
   Sequence sequence_;
@@ -92,6 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
   CancelFlag cancel_;
   std::atomic<int32_t> length_{0};
   std::atomic<float> progress_{0.0F};
+  std::atomic<int64_t> last_used_{kNothing};
 };
 
 }  // namespace gen::generate

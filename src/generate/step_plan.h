@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,18 @@ struct Urgency {
 
 class Participant;
 
+/// Something idle that can make room in a pool it shares with what runs: a session between calls.
+class Evictable {
+ public:
+  virtual ~Evictable() = default;
+  /// Lets go of what its cache holds, to be computed anew when it is next used. False if it came
+  /// into use meanwhile. Called by the leader of a step, who holds the scheduler's mutex.
+  virtual bool evict() noexcept = 0;
+  /// When it was last in use, in any unit; kNothing while it is in use or evict() would not help.
+  static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
+  [[nodiscard]] virtual int64_t last_used() const noexcept = 0;
+};
+
 /// One sequence's rows: a decode token or what is left of a prompt. A step may run only the first
 /// of them. Borrowed by the scheduler until it is done.
 struct StepRequest {
@@ -40,14 +53,21 @@ struct StepRequest {
   Urgency urgency;
   Participant* participant = nullptr;  // the call it belongs to, or null
   int64_t trace_id = 0;                // names the sequence to tracers
+  /// Entries that the cache needs until this is of use, at least rows(): what begins with less
+  /// would only have to give it up again.
+  int32_t room = 0;
 
-  Status status;      // out: OK when rows are committed, else nothing has changed
-  int32_t taken = 0;  // out: rows that are committed, from the first on
-  bool done = true;   // out: false from submit() until its step is over
+  Status status;         // out: OK when rows are committed, else nothing has changed
+  int32_t taken = 0;     // out: rows that are committed, from the first on
+  bool evicted = false;  // out: OK, but the cache has been emptied for others; nothing is taken
+  bool done = true;      // out: false from submit() until its step is over
 
   // The scheduler's own.
   int32_t passed_over = 0;  // steps that left it out
   bool running = false;     // in the current step
+  bool starved = false;     // the pool had nothing for it in the current step; `status` says so
+  SteadyClock::time_point starved_since;  // the first time in a row
+  SteadyClock::time_point submitted;      // set if somebody wants to know how long it waits
 
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }
 };

@@ -4,18 +4,31 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/cancel.h"
+#include "base/status.h"
 #include "cache/kv_cache.h"
 #include "engine/tracer.h"
 
 namespace gen::graph {
 
-/// State beside a KV cache (recurrent layers, a caller's own model). Owned by the session.
+/// State beside a KV cache (recurrent layers, a caller's own model). Owned by the session. A pass
+/// takes it past its sequence's rows; one that fails takes it back, or loses it.
 class SequenceState {
  public:
   virtual ~SequenceState() = default;
+  /// A state of its own with the same content. kUnsupported where there is no copying.
+  [[nodiscard]] virtual Result<std::unique_ptr<SequenceState>> clone() const {
+    return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
+  }
+  /// Back to what it was after the first `n` positions. A failure loses it.
+  virtual Status truncate(int32_t n) {
+    return error(Code::kUnsupported, "the model has a state that cannot go back to %d tokens", n);
+  }
+  /// Of no further use: to be made anew, and its tokens run again.
+  [[nodiscard]] virtual bool lost() const noexcept { return false; }
 };
 
 /// One sequence of the step; its rows are contiguous.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as generation sees it: traits and a forward pass over a batch. A GGUF file compiled into
-// a plan (plan_model.h) is one implementation, a caller's own forward function will be another.
+// a plan (plan_model.h) is one implementation, a caller's own function another (custom_model.h).
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct ModelTraits {
   int32_t head_dim = 0;          // K
   int32_t hidden = 0;            // D
   int32_t max_batch_rows = 512;  // rows a single forward accepts
+  int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
+  int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
   /// whether a saved session is this model's.
@@ -40,9 +43,9 @@ class Model {
   /// Null for models whose whole state is the KV cache.
   virtual Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const = 0;
   /// Runs the rows and writes the wanted logits, in row order. Caches hold the planned rows but are
-  /// not committed. Errors: kOutOfRange for a token or position outside the model, kInvalidArgument
-  /// for an inconsistent batch, kCancelled, kModel when logits are NaN or +inf (naming row and
-  /// token).
+  /// not committed; states are taken on, or back on failure. Errors: kOutOfRange for a token or
+  /// position outside the model, kInvalidArgument for an inconsistent batch, kCancelled, kModel
+  /// when logits are NaN or +inf (naming row and token).
   virtual Status forward(const graph::Batch& batch) const = 0;
   /// Memory by key: "weights", "workspace", "mapped"; "stream" is what one token reads of the
   /// weights.

@@ -2,35 +2,12 @@
 // Running a plan as a Model. See plan_model.h.
 #include "model/plan_model.h"
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 #include <utility>
 
+#include "model/logits_check.h"
+
 namespace gen::model {
-namespace {
-
-/// Sampling can do with -inf (a token that is never drawn), not with NaN or +inf.
-bool usable(float logit) { return logit <= std::numeric_limits<float>::max(); }
-
-Status check_logits(const graph::Batch& batch, size_t vocab) {
-  const float* row = batch.logits;
-  for (size_t t = 0; t < batch.wants_logits.size(); ++t) {
-    if (batch.wants_logits[t] == 0) continue;
-    bool all = true;
-    for (size_t i = 0; i < vocab; ++i) all &= usable(row[i]);
-    if (!all) [[unlikely]] {
-      size_t token = 0;
-      while (usable(row[token])) ++token;
-      return error(Code::kModel, "logits of row %zu are not finite: %g at token %zu", t,
-                   static_cast<double>(row[token]), token);
-    }
-    row += vocab;
-  }
-  return {};
-}
-
-}  // namespace
-
 PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
                      std::vector<cache::LayerShape> shapes, std::shared_ptr<const void> source,
                      size_t mapped_bytes)

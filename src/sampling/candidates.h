@@ -7,7 +7,7 @@
 
 namespace gen::sampling {
 
-/// `weight` is exp((logit - max) / temperature): the best candidate weighs 1, and no stage needs
+/// `weight` is exp((logit - max) / temperature): the best token weighs 1, and no stage needs
 /// normalised probabilities.
 struct Candidate {
   int32_t token = 0;

@@ -3,59 +3,47 @@
 #include "sampling/chain.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/rng.h"
 #include "sampling/draw.h"
-#include "sampling/selection.h"
 #include "sampling/temperature.h"
 #include "sampling/top_p.h"
+#include "sampling/typical_p.h"
 
 namespace gen::sampling {
 namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
+bool cuts(double p) noexcept { return p > 0.0 && p < 1.0; }
+
 }  // namespace
 
-Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> generated,
-                             uint64_t step, int64_t row) {
-  float max = 0.0F;
-  GEN_TRY(check_row(logits, row, &max));
-  // The sum costs more than a greedy choice, so it is left out where nobody asked for it.
+Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
+                             int64_t row, const TokenMask* mask) {
+  const Penalties penalties = Penalties::of(*params_);
+  const bool edits = !params_->logit_bias.empty() || mask != nullptr || penalties.any();
+  const bool draws = params_->temperature > 0.0;
   const bool reports = params_->logprobs >= 0;
-  const double log_sum = reports ? log_sum_exp(logits, max) : 0.0;
+  if (!edits && !draws && !reports) return greedy(logits, row);
+
+  const size_t bad = peaks_.read(logits);
+  GEN_TRY(check_read(logits, row, bad, peaks_.max()));
+  // The sum costs more than all the rest, so it is left out where nobody asked for it.
+  const double log_sum = reports ? log_sum_exp(logits, peaks_.max()) : 0.0;
   if (reports) top_logprobs(logits, log_sum, params_->logprobs, &scratch_, &top_);
-
   edits_.clear();
-  apply_bias(params_->logit_bias, logits, &edits_);
-  const double penalty = params_->repetition_penalty;
-  if (penalty > 0.0 && penalty != 1.0 && std::isfinite(penalty)) {
-    apply_repetition_penalty(generated, penalty, params_->penalty_window, logits, &seen_,
-                             &seen_epoch_, &edits_);
-  }
-  if (!edits_.empty()) {
-    max = row_max(logits);
-    if (max == kNothing) {
-      return error(Code::kModel, "row %lld: bias and penalties leave no token possible",
-                   static_cast<long long>(row));
-    }
-  }
+  if (edits) GEN_TRY(edit(logits, said, penalties, row, mask));
 
+  const float max = peaks_.max();
   Choice choice;
-  if (!(params_->temperature > 0.0)) {
-    choice.token = static_cast<int32_t>(first_index_of(logits, max));
-  } else {
-    const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
-    const float bar =
-        top_k > 0 && top_k < logits.size() ? kth_largest(logits, top_k, &scratch_) : kNothing;
-    weigh(logits, max, params_->temperature, bar, &candidates_);
-    if (params_->top_p > 0.0 && params_->top_p < 1.0) apply_top_p(params_->top_p, &candidates_);
-    if (params_->min_p > 0.0) apply_min_p(std::min(params_->min_p, 1.0), &candidates_);
+  if (draws) {
+    cut(logits, max);
     choice.token = draw(candidates_, uniform_double(params_->seed, 0, step));
+  } else {
+    choice.token = static_cast<int32_t>(peaks_.first_index_of(logits, max));
   }
-
   if (!reports) return choice;
   const auto raw = std::find_if(edits_.begin(), edits_.end(),
                                 [&](const LogitEdit& edit) { return edit.token == choice.token; });
@@ -63,6 +51,60 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> g
   choice.logprob = static_cast<float>(static_cast<double>(logit) - log_sum);
   choice.top = top_;
   return choice;
+}
+
+// Keeps nothing, so that the commonest setting costs one pass and no memory.
+Result<Choice> Chain::greedy(std::span<const float> logits, int64_t row) {
+  float max = 0.0F;
+  size_t bad = 0;
+  const size_t token = argmax(logits, &max, &bad);
+  GEN_TRY(check_read(logits, row, bad, max));
+  Choice choice;
+  choice.token = static_cast<int32_t>(token);
+  return choice;
+}
+
+// Bias, mask and penalties.
+Status Chain::edit(std::span<float> logits, std::span<const int32_t> said,
+                   const Penalties& penalties, int64_t row, const TokenMask* mask) {
+  apply_bias(params_->logit_bias, logits, &edits_);
+  if (mask != nullptr) apply_mask(*mask, logits);
+  if (penalties.any()) {
+    const auto counts = counter_.count(said, params_->penalty_window, logits.size());
+    apply_penalties(counts, penalties, logits, &edits_);
+  }
+  if (mask != nullptr) {
+    peaks_.read(logits);
+  } else {
+    for (const LogitEdit& edit : edits_) peaks_.touch(static_cast<size_t>(edit.token));
+    peaks_.refresh(logits);
+  }
+  if (peaks_.max() != kNothing) return {};
+  if (mask != nullptr) {
+    return error(Code::kGrammar, "row %lld: mask, bias and penalties leave no token possible",
+                 static_cast<long long>(row));
+  }
+  return error(Code::kModel, "row %lld: bias and penalties leave no token possible",
+               static_cast<long long>(row));
+}
+
+// Temperature to min-p: leaves in candidates_ what may be drawn.
+void Chain::cut(std::span<const float> logits, float max) {
+  const double temperature = params_->temperature;
+  const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
+  const double min_p = std::min(params_->min_p, 1.0);
+  const bool by_mass = cuts(params_->typical_p) || cuts(params_->top_p);
+  float bar = kNothing;
+  if (top_k > 0 && top_k < logits.size()) bar = peaks_.kth_largest(logits, top_k, &scratch_);
+  // What min-p will take out need not be weighed, if nothing before it asks for all the weight.
+  if (min_p > 0.0 && !by_mass) bar = std::max(bar, min_p_bar(min_p, max, temperature));
+  peaks_.collect(logits, bar, &candidates_);
+  weigh(max, temperature, candidates_);
+  if (cuts(params_->typical_p)) {
+    apply_typical_p(params_->typical_p, max, temperature, &candidates_, &border_);
+  }
+  if (cuts(params_->top_p)) apply_top_p(params_->top_p, &candidates_, &border_);
+  if (min_p > 0.0) apply_min_p(min_p, &candidates_);
 }
 
 }  // namespace gen::sampling

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chain: from a row of logits to a token, in the fixed order bias, penalties, greedy?, temperature,
-// top-k, top-p, min-p, draw; each stage is a file of this room. The result depends on the logits,
-// the parameters, the tokens generated so far, the seed and the step only: not on the machine, the
-// standard library, threads or batches.
+// Chain: from a row of logits to a token, in the fixed order bias, mask, penalties, greedy?,
+// temperature, top-k, typical-p, top-p, min-p, draw; each stage is a file of this room. The result
+// depends on the logits, the parameters, the mask, the tokens said so far, the seed and the step
+// only: not on the machine, the standard library, threads or batches.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 #include "sampling/penalties.h"
+#include "sampling/row_peaks.h"
+#include "sampling/token_mask.h"
 
 namespace gen::sampling {
 
@@ -32,18 +34,26 @@ class Chain {
   /// `params` must outlive the chain and have passed check_vocab.
   explicit Chain(const SamplingParams& params) : params_(&params) {}
 
-  /// Samples from `logits`, [V], which are overwritten. `generated` are the tokens of this call so
-  /// far and `step` their number; `row` is only named in errors. kModel, naming row and token, for
-  /// a logit that is NaN or +inf, and when no token is possible because all are -inf.
-  Result<Choice> sample(std::span<float> logits, std::span<const int32_t> generated, uint64_t step,
-                        int64_t row);
+  /// Samples from `logits`, [V], which are overwritten. `said` are the tokens that penalties count,
+  /// in order: those of this call so far, after the session's if the parameters want that. `step`
+  /// is the number of tokens drawn before; `row` is only named in errors; `mask` may be null.
+  /// kModel, naming row and token, for a logit that is NaN or +inf, and when no token is possible
+  /// because all are -inf; kGrammar if there was a mask and it or what came with it left none.
+  Result<Choice> sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
+                        int64_t row, const TokenMask* mask = nullptr);
 
  private:
+  static Result<Choice> greedy(std::span<const float> logits, int64_t row);
+  Status edit(std::span<float> logits, std::span<const int32_t> said, const Penalties& penalties,
+              int64_t row, const TokenMask* mask);
+  void cut(std::span<const float> logits, float max);
+
   const SamplingParams* params_;
-  std::vector<Candidate> candidates_;
+  RowPeaks peaks_;
+  TokenCounter counter_;
   std::vector<LogitEdit> edits_;
-  std::vector<uint32_t> seen_;
-  uint32_t seen_epoch_ = 0;
+  std::vector<Candidate> candidates_;
+  std::vector<Candidate> border_;
   std::vector<float> scratch_;
   std::vector<TokenLogprob> top_;
 };

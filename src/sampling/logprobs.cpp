@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "sampling/portable_math.h"
+#include "sampling/row_peaks.h"
 #include "sampling/selection.h"
 
 namespace gen::sampling {
@@ -31,13 +32,12 @@ double log_sum_exp(std::span<const float> logits, float max) noexcept {
   return top + portable_log(sum);
 }
 
-Status check_row(std::span<const float> logits, int64_t row, float* max) {
-  if (const size_t bad = first_not_finite(logits); bad < logits.size()) {
+Status check_read(std::span<const float> logits, int64_t row, size_t bad, float max) {
+  if (bad < logits.size()) {
     return error(Code::kModel, "row %lld, token %zu: logit is %s", static_cast<long long>(row), bad,
                  std::isnan(logits[bad]) ? "nan" : "+inf");
   }
-  *max = row_max(logits);
-  if (*max == -std::numeric_limits<float>::infinity()) {
+  if (max == -std::numeric_limits<float>::infinity()) {
     return error(Code::kModel, "row %lld: all %zu logits are -inf", static_cast<long long>(row),
                  logits.size());
   }
@@ -46,7 +46,9 @@ Status check_row(std::span<const float> logits, int64_t row, float* max) {
 
 Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row) {
   float max = 0.0F;
-  GEN_TRY(check_row(logits, row, &max));
+  size_t bad = 0;
+  argmax(logits, &max, &bad);
+  GEN_TRY(check_read(logits, row, bad, max));
   return static_cast<float>(static_cast<double>(logits[token]) - log_sum_exp(logits, max));
 }
 

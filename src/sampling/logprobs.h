@@ -24,8 +24,9 @@ double log_sum_exp(std::span<const float> logits, float max) noexcept;
 Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row);
 
 /// What makes a row unusable: kModel, naming row and token, for NaN, +inf or nothing but -inf.
-/// `max` receives the largest logit.
-Status check_row(std::span<const float> logits, int64_t row, float* max);
+/// `bad` is the first index of a NaN or +inf, logits.size() if there is none, and `max` then the
+/// largest logit.
+Status check_read(std::span<const float> logits, int64_t row, size_t bad, float max);
 
 /// The `count` most probable tokens, best first, ties by lower id, capped by the vocabulary.
 /// `scratch` saves allocations from call to call.

@@ -22,6 +22,12 @@ Status check_at_least_0(const char* name, int32_t value) {
                std::numeric_limits<int32_t>::max());
 }
 
+Status check_flat(const char* name, double value) {
+  if (value >= -kMaxFlatPenalty && value <= kMaxFlatPenalty) return {};
+  return error(Code::kInvalidArgument, "%s %g outside [%g, %g]", name, value, -kMaxFlatPenalty,
+               kMaxFlatPenalty);
+}
+
 }  // namespace
 
 Status SamplingParams::set_temperature(double value) {
@@ -33,6 +39,12 @@ Status SamplingParams::set_temperature(double value) {
 Status SamplingParams::set_top_k(int32_t value) {
   GEN_TRY(check_at_least_0("top_k", value));
   top_k = value;
+  return {};
+}
+
+Status SamplingParams::set_typical_p(double value) {
+  GEN_TRY(check_finite("typical_p", value));
+  typical_p = value;
   return {};
 }
 
@@ -53,6 +65,18 @@ Status SamplingParams::set_min_p(double value) {
 Status SamplingParams::set_repetition_penalty(double value) {
   GEN_TRY(check_finite("repetition_penalty", value));
   repetition_penalty = value;
+  return {};
+}
+
+Status SamplingParams::set_frequency_penalty(double value) {
+  GEN_TRY(check_flat("frequency_penalty", value));
+  frequency_penalty = value;
+  return {};
+}
+
+Status SamplingParams::set_presence_penalty(double value) {
+  GEN_TRY(check_flat("presence_penalty", value));
+  presence_penalty = value;
   return {};
 }
 

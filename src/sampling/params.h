@@ -17,6 +17,7 @@ namespace gen::sampling {
 
 constexpr int32_t kDefaultMaxNewTokens = 256;
 constexpr int32_t kMaxLogprobs = 1024;
+constexpr double kMaxFlatPenalty = 100.0;  // of frequency and presence, either sign
 
 /// Added to a token's logit before anything else; -inf bans the token.
 struct LogitBias {
@@ -27,10 +28,15 @@ struct LogitBias {
 struct SamplingParams {
   double temperature = 1.0;         // <= 0: greedy
   int32_t top_k = 0;                // 0 or >= vocabulary: off
+  double typical_p = 1.0;           // <= 0 or >= 1: off
   double top_p = 1.0;               // <= 0 or >= 1: off
   double min_p = 0.0;               // 0: off
   double repetition_penalty = 1.0;  // <= 0 or 1: off
-  int32_t penalty_window = 0;       // last generated tokens that count, 0: all of this call
+  bool compound_penalty = false;    // repetition_penalty once per occurrence, not once per token
+  double frequency_penalty = 0.0;   // subtracted for each occurrence
+  double presence_penalty = 0.0;    // subtracted once
+  bool penalize_prompt = false;     // all tokens of the session count, not those of this call only
+  int32_t penalty_window = 0;       // last tokens that count for the penalties, 0: all
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
   uint64_t seed = 0;
   int32_t logprobs = -1;              // alternatives reported beside each chosen token's; < 0: none
@@ -44,9 +50,12 @@ struct SamplingParams {
   // nothing.
   Status set_temperature(double value);         // finite
   Status set_top_k(int32_t value);              // >= 0
+  Status set_typical_p(double value);           // finite
   Status set_top_p(double value);               // finite
   Status set_min_p(double value);               // [0, 1]
   Status set_repetition_penalty(double value);  // finite
+  Status set_frequency_penalty(double value);   // [-kMaxFlatPenalty, kMaxFlatPenalty]
+  Status set_presence_penalty(double value);    // the same
   Status set_penalty_window(int32_t value);     // >= 0
   Status set_max_new_tokens(int32_t value);     // any
   Status set_logprobs(int32_t value);           // [-1, kMaxLogprobs]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages that change single logits in place: the bias and the repetition penalty. What they change
-// is noted, because log-probabilities are those of the raw logits.
+// Stages that change single logits in place: the bias and the penalties on tokens said before. What
+// they change is noted, because log-probabilities are those of the raw logits.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,45 @@ struct LogitEdit {
 void apply_bias(std::span<const LogitBias> bias, std::span<float> logits,
                 std::vector<LogitEdit>* edits);
 
-/// Once per distinct token of the last `window` (0: all) of `generated`: a positive logit is
-/// divided by `penalty`, any other multiplied. `seen` and `epoch` mark the tokens done, without
-/// clearing V marks at every step.
-void apply_repetition_penalty(std::span<const int32_t> generated, double penalty, int32_t window,
-                              std::span<float> logits, std::vector<uint32_t>* seen, uint32_t* epoch,
-                              std::vector<LogitEdit>* edits);
+struct TokenCount {
+  int32_t token = 0;
+  int32_t count = 0;
+};
+
+/// Counts tokens step after step, without clearing V counters each time.
+/// Threads: one at a time.
+class TokenCounter {
+ public:
+  /// Each distinct token of the last `window` (0: all) of `tokens` and how often it is there, in
+  /// the order of the first; tokens outside [0, vocab) are left out. Valid until the next call.
+  std::span<const TokenCount> count(std::span<const int32_t> tokens, int32_t window, size_t vocab);
+
+ private:
+  std::vector<uint32_t> marks_;  // [V] 0, or where counts_ has the token, plus 1
+  std::vector<TokenCount> counts_;
+};
+
+/// What penalties do to the logit of a token said before; see penalised().
+struct Penalties {
+  double repetition = 1.0;
+  bool compound = false;  // repetition once per occurrence, not once per token
+  double frequency = 0.0;
+  double presence = 0.0;
+
+  /// As the parameters ask; what is out of range reads as off.
+  static Penalties of(const SamplingParams& params) noexcept;
+  [[nodiscard]] bool any() const noexcept {
+    return repetition != 1.0 || frequency != 0.0 || presence != 0.0;
+  }
+};
+
+/// The logit of a token that was said `count` times: first the repetition penalty (a positive logit
+/// is divided by it, any other multiplied), then minus count * frequency + presence. Rounded to
+/// float once, at the end, and never +inf.
+float penalised(float logit, int32_t count, const Penalties& penalties) noexcept;
+
+/// logits[token] = penalised(...) for all of `counts`.
+void apply_penalties(std::span<const TokenCount> counts, const Penalties& penalties,
+                     std::span<float> logits, std::vector<LogitEdit>* edits);
 
 }  // namespace gen::sampling

@@ -4,6 +4,7 @@
 #include "sampling/selection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -42,17 +43,25 @@ float kth_largest(std::span<const float> values, size_t k, std::vector<float>* s
 }
 
 float row_max(std::span<const float> row) noexcept {
-  float lanes[kLanes];
-  std::fill(std::begin(lanes), std::end(lanes), -kInfinity);
+  // Vectors written out, since compilers do not see a maximum in the plain loop.
+  using Float4 = float __attribute__((vector_size(16)));
+  constexpr size_t kVectors = kLanes / 4;
+  Float4 most[kVectors];
+  for (Float4& one : most) one = Float4{-kInfinity, -kInfinity, -kInfinity, -kInfinity};
   size_t i = 0;
   for (; i + kLanes <= row.size(); i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const float value = row[i + lane];
-      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    for (size_t k = 0; k < kVectors; ++k) {
+      Float4 four;
+      std::memcpy(&four, row.data() + i + 4 * k, sizeof four);
+      most[k] = four > most[k] ? four : most[k];
     }
   }
-  for (; i < row.size(); ++i) lanes[0] = row[i] > lanes[0] ? row[i] : lanes[0];
-  return *std::max_element(std::begin(lanes), std::end(lanes));
+  float max = -kInfinity;
+  for (; i < row.size(); ++i) max = row[i] > max ? row[i] : max;
+  for (const Float4& one : most) {
+    for (size_t lane = 0; lane < 4; ++lane) max = one[lane] > max ? one[lane] : max;
+  }
+  return max;
 }
 
 size_t first_index_of(std::span<const float> row, float value) noexcept {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages temperature and top-k: from a row of logits to weighted candidates.
+// The stage temperature: from logits to weights.
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "sampling/candidates.h"
 
 namespace gen::sampling {
 
-/// Fills `candidates`, ascending by token, with what is above -inf and at least `bar`; weight =
-/// exp((logit - max) / temperature), where `max` is the largest logit and temperature > 0.
-void weigh(std::span<const float> logits, float max, double temperature, float bar,
-           std::vector<Candidate>* candidates);
+/// Gives every candidate the weight exp((logit - max) / temperature), where `max` is the largest
+/// logit and temperature > 0.
+void weigh(float max, double temperature, std::span<Candidate> candidates) noexcept;
 
 }  // namespace gen::sampling

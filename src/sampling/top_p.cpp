@@ -3,44 +3,40 @@
 #include "sampling/top_p.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "sampling/mass_cut.h"
+#include "sampling/portable_math.h"
 
 namespace gen::sampling {
 
-void apply_top_p(double p, std::vector<Candidate>* candidates) {
+void apply_top_p(double p, std::vector<Candidate>* candidates, std::vector<Candidate>* border) {
   double total = 0.0;
   for (const Candidate& one : *candidates) total += one.weight;
-  const double wanted = p * total;
-
-  // All candidates below this weigh less than the share that may go, so they need no sorting.
-  const double least = (total - wanted) / static_cast<double>(candidates->size());
-  std::erase_if(*candidates, [&](const Candidate& one) { return one.weight < least; });
-
-  // Sort no more than is needed: the best few first, then four times as many.
-  constexpr size_t kFirst = 64;
-  const size_t size = candidates->size();
-  const auto at = [&](size_t i) { return candidates->begin() + static_cast<std::ptrdiff_t>(i); };
-  size_t kept = 0;
-  size_t sorted = 0;
-  double mass = 0.0;
-  while (kept < size && (kept == 0 || mass < wanted)) {
-    if (kept == sorted) {
-      const size_t next = std::min(size, std::max(kFirst, 4 * sorted));
-      if (next < size) std::nth_element(at(sorted), at(next), at(size), more_probable);
-      std::sort(at(sorted), at(next), more_probable);
-      sorted = next;
-    }
-    mass += (*candidates)[kept].weight;
-    ++kept;
-  }
-  candidates->erase(at(kept), at(size));
-  std::sort(candidates->begin(), candidates->end(),
-            [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
+  keep_best_mass(
+      p * total, [](const Candidate& one) { return std::bit_cast<uint64_t>(one.weight); },
+      candidates, border);
 }
 
 void apply_min_p(double min_p, std::vector<Candidate>* candidates) {
-  // The best weighs 1, see candidates.h.
-  std::erase_if(*candidates, [&](const Candidate& one) { return one.weight < min_p; });
+  double best = 0.0;  // typical-p may have taken out the one that weighs 1
+  for (const Candidate& one : *candidates) best = std::max(best, one.weight);
+  std::erase_if(*candidates, [&](const Candidate& one) { return one.weight < min_p * best; });
+}
+
+float min_p_bar(double min_p, float max, double temperature) noexcept {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  if (!(min_p > std::numeric_limits<double>::min())) return kLowest;
+  // A millionth covers the rounding here and in the weights many times over.
+  const double log_min_p = portable_log(min_p);
+  const double depth = temperature * (log_min_p - 1e-6 * (1.0 - log_min_p));
+  const double bar = static_cast<double>(max) + depth;
+  const double slack = 1e-6 * (std::abs(static_cast<double>(max)) - depth);
+  if (!(bar - slack > static_cast<double>(std::numeric_limits<float>::lowest()))) return kLowest;
+  return static_cast<float>(bar - slack);
 }
 
 }  // namespace gen::sampling

@@ -38,11 +38,15 @@ Status StreamDecoder::resume(std::span<const int32_t> before) {
 Status StreamDecoder::feed(int32_t token, std::string* out) {
   std::string bytes = held_;
   GEN_TRY(tokenizer_->append_piece(token, previous_, special_as_text_, &bytes));
+  previous_ = token;
+  if (bytes.size() == held_.size()) {  // no text: see resume()
+    flush(out);
+    return {};
+  }
   const size_t complete = utf8_complete_prefix(bytes);
   std::string rest = bytes.substr(complete);
   append_repaired(std::string_view(bytes).substr(0, complete), out);
   held_ = std::move(rest);
-  previous_ = token;
   return {};
 }
 

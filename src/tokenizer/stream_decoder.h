@@ -13,7 +13,8 @@
 namespace gen::tokenizer {
 
 /// Holds back at most 3 bytes: an unfinished character. Bytes that cannot become one come out as
-/// U+FFFD, one each, so the pieces together equal Tokenizer::decode of all tokens.
+/// U+FFFD, one each, so the pieces together equal Tokenizer::decode of all tokens. A token without
+/// text, such as an end token, finishes what stands before it.
 /// Threads: one at a time; the tokenizer must outlive it.
 class StreamDecoder {
  public:
@@ -24,8 +25,8 @@ class StreamDecoder {
       : tokenizer_(&tokenizer), previous_(previous), special_as_text_(special_as_text) {}
 
   /// Starts where `before` ends, in the middle of its last character if it is unfinished: then that
-  /// comes out whole once tokens complete it. A token without text, such as an end token, finishes
-  /// what stands before it. kOutOfRange for an id outside the vocabulary; then nothing has changed.
+  /// comes out whole once tokens complete it. kOutOfRange for an id outside the vocabulary; then
+  /// nothing has changed.
   Status resume(std::span<const int32_t> before);
 
   /// Appends the characters that `token` completes, possibly none. kOutOfRange for an id outside

@@ -24,13 +24,25 @@ static int unmake(void** state) {
 static void options_check_and_describe(void** state) {
   (void)state;
   gen_options* o = NULL;
-  char text[1024];
+  char text[2048];
   size_t n = 0;
   assert_ok(gen_options_new(&o, &error), error);
   assert_fails(gen_options_set_kv_dtype(o, "fp7", &error), bad, "fp7", error);
   assert_fails(gen_options_set_kv_dtype(o, NULL, &error), bad, "name", error);
   assert_fails(gen_options_set_prefill_chunk(o, 0, &error), bad, "prefill_chunk", error);
   assert_fails(gen_options_set_prefill_chunk(o, 513, &error), bad, "512", error);
+  assert_fails(gen_options_set_context_policy(o, "slide", 4, &error), bad, "slide", error);
+  assert_fails(gen_options_set_context_policy(o, NULL, 4, &error), bad, "policy", error);
+  assert_fails(gen_options_set_context_policy(o, "shift", -1, &error), bad, "-1", error);
+  assert_fails(gen_options_set(o, "context_policy", "shift,many", &error), bad, "many", error);
+  assert_fails(gen_options_set(o, "context_policy", "", &error), bad, "context_policy", error);
+  assert_ok(gen_options_set(o, "context_policy", "shift", &error), error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"shift,4\""));
+  assert_ok(gen_options_set_context_policy(o, "shift", 9, &error), error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"shift,9\""));
+  assert_ok(gen_options_set(o, "context_policy", "stop", &error), error);
   assert_fails(gen_options_set(o, "warp", "9", &error), bad, "warp", error);
   assert_fails(gen_options_set(o, "prefill_chunk", "x", &error), bad, "x", error);
   assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
@@ -64,6 +76,7 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_options_set_kv_dtype(NULL, "fp32", NULL), bad);
   assert_int_equal(gen_options_set_kv_types(NULL, "fp32", "q4", NULL), bad);
   assert_int_equal(gen_options_set_kv_key_form(NULL, "best", NULL), bad);
+  assert_int_equal(gen_options_set_context_policy(NULL, "stop", 0, NULL), bad);
   assert_int_equal(gen_options_set_prefill_chunk(NULL, 1, NULL), bad);
   assert_int_equal(gen_options_set(NULL, "kv_dtype", "fp32", NULL), bad);
   assert_int_equal(gen_options_describe(NULL, text, sizeof text, &n, NULL), bad);

@@ -39,6 +39,13 @@ static void refused_values_change_nothing(void** state) {
   assert_fails(gen_sampling_set_top_p(s, 0, &error), bad, "top_p", error);
   assert_fails(gen_sampling_set_top_p(s, 1.01, &error), bad, "top_p", error);
   assert_fails(gen_sampling_set_top_p(s, NAN, &error), bad, "top_p", error);
+  assert_fails(gen_sampling_set_typical_p(s, 0, &error), bad, "typical_p", error);
+  assert_fails(gen_sampling_set_typical_p(s, 1.01, &error), bad, "typical_p", error);
+  assert_fails(gen_sampling_set_typical_p(s, NAN, &error), bad, "typical_p", error);
+  assert_fails(gen_sampling_set_frequency_penalty(s, 100.5, &error), bad, "frequency", error);
+  assert_fails(gen_sampling_set_frequency_penalty(s, NAN, &error), bad, "frequency", error);
+  assert_fails(gen_sampling_set_presence_penalty(s, -100.5, &error), bad, "presence", error);
+  assert_fails(gen_sampling_set_presence_penalty(s, INFINITY, &error), bad, "presence", error);
   assert_fails(gen_sampling_set_min_p(s, -0.1, &error), bad, "min", error);
   assert_fails(gen_sampling_set_min_p(s, 1.1, &error), bad, "min", error);
   assert_fails(gen_sampling_set_repetition_penalty(s, 0, &error), bad, "penalty", error);
@@ -66,6 +73,7 @@ static void refused_values_change_nothing(void** state) {
   assert_fails(gen_sampling_set(s, "temperature", "-1", &error), bad, "temperature", error);
   assert_fails(gen_sampling_set(s, "seed", "-1", &error), bad, "-1", error);
   assert_fails(gen_sampling_set(s, "ignore_eos", "maybe", &error), bad, "maybe", error);
+  assert_fails(gen_sampling_set(s, "compound_penalty", "2", &error), bad, "2", error);
   assert_fails(gen_sampling_set(s, NULL, "1", &error), bad, "key", error);
   assert_fails(gen_sampling_set(s, "top_k", NULL, &error), bad, "value", error);
   char* after = described(s);
@@ -80,6 +88,11 @@ static void accepted_values_are_described(void** state) {
   assert_ok(gen_sampling_set_top_k(s, 40, &error), error);
   assert_ok(gen_sampling_set_top_p(s, 1, &error), error);
   assert_ok(gen_sampling_set_min_p(s, 1, &error), error);
+  assert_ok(gen_sampling_set_typical_p(s, 0.375, &error), error);
+  assert_ok(gen_sampling_set_frequency_penalty(s, -100, &error), error);
+  assert_ok(gen_sampling_set_presence_penalty(s, 100, &error), error);
+  assert_ok(gen_sampling_set_compound_penalty(s, 1, &error), error);
+  assert_ok(gen_sampling_set_penalize_prompt(s, -7, &error), error);
   assert_ok(gen_sampling_set_repetition_penalty(s, 1000, &error), error);
   assert_ok(gen_sampling_set_penalty_window(s, 64, &error), error);
   assert_ok(gen_sampling_set_max_new_tokens(s, INT32_MAX, &error), error);
@@ -96,6 +109,9 @@ static void accepted_values_are_described(void** state) {
   char* text = described(s);
   assert_non_null(strstr(text, "\"key\":\"temperature\",\"type\":\"float\""));
   assert_non_null(strstr(text, "\"value\":\"0.25\""));
+  assert_non_null(strstr(text, "\"value\":\"0.375\""));
+  assert_non_null(strstr(text, "\"value\":\"-100\""));
+  assert_non_null(strstr(text, "\"value\":\"100\""));
   assert_non_null(strstr(text, "\"value\":\"0.5\""));
   assert_non_null(strstr(text, "\"value\":\"18446744073709551615\""));
   assert_non_null(strstr(text, "\"value\":\"END\""));
@@ -107,9 +123,14 @@ static void every_described_key_can_be_set(void** state) {
   gen_sampling* s = *state;
   static const char* const pairs[][2] = {{"temperature", "0.5"},
                                          {"top_k", "3"},
+                                         {"typical_p", "0.9"},
                                          {"top_p", "0.9"},
                                          {"min_p", "0.1"},
                                          {"repetition_penalty", "1.1"},
+                                         {"compound_penalty", "1"},
+                                         {"frequency_penalty", "0.2"},
+                                         {"presence_penalty", "-0.3"},
+                                         {"penalize_prompt", "true"},
                                          {"penalty_window", "8"},
                                          {"max_new_tokens", "9"},
                                          {"seed", "1"},
@@ -148,6 +169,11 @@ static void null_objects(void** state) {
   assert_int_equal(gen_sampling_set_top_p(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_min_p(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_repetition_penalty(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_typical_p(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_compound_penalty(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_frequency_penalty(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_presence_penalty(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_penalize_prompt(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_penalty_window(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_max_new_tokens(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_seed(NULL, 1, NULL), bad);

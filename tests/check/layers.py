@@ -35,7 +35,9 @@ for path in sorted(p for top in ("src", "examples", "bindings") for p in (root /
         elif style == "<" or first == "hwy":
             continue  # system and third-party headers
         if here.parts[0] != "src":
-            fine = first == "include" or (path.parent / target).exists()
+            # A program's own headers, by a path from its folder or from examples/.
+            bases = (path.parent, root / here.parts[0], root / here.parts[0] / here.parts[1])
+            fine = first == "include" or any((base / target).exists() for base in bases)
         elif own not in allowed:
             fine = False
         else:

@@ -303,5 +303,34 @@ TEST(Generation, WithoutATokenizer) {
   EXPECT_EQ(outcome.result->text, "");
 }
 
+// Penalised by 100, what was said cannot be said again: with penalize_prompt this holds for all the
+// session has, else for the tokens of the call alone.
+TEST(Generation, PenaltiesCountThePromptIfAsked) {
+  for (const bool all : {false, true}) {
+    World world;
+    const auto session = world.session();
+    world.model->next = [&](std::span<const int32_t> history) { return history[1]; };
+    SamplingParams params = greedy(6);
+    params.ignore_eos = true;
+    params.presence_penalty = 100;
+    params.penalize_prompt = all;
+    const Tokens prompt{0, 4, 5};
+    const Tokens said = generate(*session, ids(prompt), params).result->tokens;
+    ASSERT_EQ(said.size(), 6U);
+    const Tokens again = generate(*session, text(""), params).result->tokens;
+    Tokens before = all ? prompt : Tokens();
+    for (const int32_t token : said) {
+      EXPECT_EQ(std::count(before.begin(), before.end(), token), 0) << all;
+      before.push_back(token);
+    }
+    EXPECT_EQ(said[0] == 4, !all);  // what the model wants, if it may
+    EXPECT_EQ(again[0] == 4, !all);
+    for (const int32_t token : again) {
+      EXPECT_TRUE(!all || std::count(before.begin(), before.end(), token) == 0);
+      before.push_back(token);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gen::generate

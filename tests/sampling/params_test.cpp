@@ -27,7 +27,12 @@ TEST(Params, Defaults) {
   EXPECT_EQ(params.top_k, 0);
   EXPECT_EQ(params.top_p, 1.0);
   EXPECT_EQ(params.min_p, 0.0);
+  EXPECT_EQ(params.typical_p, 1.0);
   EXPECT_EQ(params.repetition_penalty, 1.0);
+  EXPECT_FALSE(params.compound_penalty);
+  EXPECT_FALSE(params.penalize_prompt);
+  EXPECT_EQ(params.frequency_penalty, 0.0);
+  EXPECT_EQ(params.presence_penalty, 0.0);
   EXPECT_EQ(params.penalty_window, 0);
   EXPECT_EQ(params.max_new_tokens, 256);
   EXPECT_EQ(params.logprobs, -1);
@@ -38,15 +43,20 @@ TEST(Params, RealNumbers) {
   SamplingParams params;
   for (const double value : {-1.0, 0.0, 0.7, 1e9}) {
     EXPECT_TRUE(params.set_temperature(value).ok());
+    EXPECT_TRUE(params.set_typical_p(value).ok());
     EXPECT_TRUE(params.set_top_p(value).ok());
     EXPECT_TRUE(params.set_repetition_penalty(value).ok());
     EXPECT_EQ(params.temperature, value);
+    EXPECT_EQ(params.typical_p, value);
     EXPECT_EQ(params.top_p, value);
     EXPECT_EQ(params.repetition_penalty, value);
   }
   for (const double value : {kNan, kInf, -kInf}) {
     EXPECT_EQ(params.set_temperature(value).code(), Code::kInvalidArgument);
+    EXPECT_EQ(params.set_typical_p(value).code(), Code::kInvalidArgument);
     EXPECT_EQ(params.set_top_p(value).code(), Code::kInvalidArgument);
+    EXPECT_EQ(params.set_frequency_penalty(value).code(), Code::kInvalidArgument);
+    EXPECT_EQ(params.set_presence_penalty(value).code(), Code::kInvalidArgument);
     EXPECT_EQ(params.set_min_p(value).code(), Code::kInvalidArgument);
     EXPECT_EQ(params.set_repetition_penalty(value).code(), Code::kInvalidArgument);
   }
@@ -58,6 +68,18 @@ TEST(Params, RealNumbers) {
   expect_refused(params.set_min_p(1.5), Code::kInvalidArgument, "min_p 1.5 outside [0, 1]");
   expect_refused(params.set_min_p(-0.1), Code::kInvalidArgument, "min_p -0.1 outside [0, 1]");
   EXPECT_EQ(params.min_p, 1.0);
+  for (const double value : {-100.0, 0.0, 100.0}) {
+    EXPECT_TRUE(params.set_frequency_penalty(value).ok());
+    EXPECT_TRUE(params.set_presence_penalty(value).ok());
+    EXPECT_EQ(params.frequency_penalty, value);
+    EXPECT_EQ(params.presence_penalty, value);
+  }
+  expect_refused(params.set_frequency_penalty(-101), Code::kInvalidArgument,
+                 "frequency_penalty -101 outside [-100, 100]");
+  expect_refused(params.set_presence_penalty(100.5), Code::kInvalidArgument,
+                 "presence_penalty 100.5 outside [-100, 100]");
+  EXPECT_EQ(params.frequency_penalty, 100.0);
+  EXPECT_EQ(params.presence_penalty, 100.0);
 }
 
 TEST(Params, Counts) {

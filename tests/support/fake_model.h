@@ -4,6 +4,7 @@
 // position, a lost or doubled entry or an uncommitted row therefore changes the text.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -23,13 +24,20 @@
 
 namespace gen::test {
 
-/// Holds the token of every entry.
+/// Holds the token of every entry. With a `pool`, a number of entries left in it that several
+/// caches share, a plan takes what it needs from there and cutting gives it back.
 class FakeCache final : public cache::KvCache {
  public:
-  explicit FakeCache(int32_t capacity, bool can_truncate = true) : capacity_(capacity) {
+  explicit FakeCache(int32_t capacity, bool can_truncate = true,
+                     std::shared_ptr<std::atomic<int32_t>> pool = nullptr)
+      : capacity_(capacity), pool_(std::move(pool)) {
     traits_.kind = "fake";
     traits_.can_truncate = can_truncate;
+    traits_.can_share_blocks = pool_ != nullptr;
   }
+  FakeCache(const FakeCache&) = delete;
+  FakeCache& operator=(const FakeCache&) = delete;
+  ~FakeCache() override { hold(0); }
   const cache::CacheTraits& traits() const noexcept override { return traits_; }
   std::span<const cache::LayerShape> layers() const noexcept override { return {}; }
   int32_t length() const noexcept override { return length_; }
@@ -41,6 +49,9 @@ class FakeCache final : public cache::KvCache {
     if (n > capacity_ - length_) {
       return error(Code::kCacheFull, "%d entries and %d more exceed %d", length_, n, capacity_);
     }
+    if (!hold(length_ + n)) {
+      return error(Code::kPoolExhausted, "the pool has no %d entries", length_ + n);
+    }
     return cache::CachePlan{length_, n};
   }
   Result<engine::KvView> view(int32_t, const cache::CachePlan&) override {
@@ -50,9 +61,21 @@ class FakeCache final : public cache::KvCache {
   Status truncate(int32_t n) override {
     if (!traits_.can_truncate) return error(Code::kUnsupported, "this cache cannot be cut");
     length_ = std::min(length_, std::max(n, 0));
+    hold(length_);
+    std::fill(entries_.begin() + std::min<std::ptrdiff_t>(length_, std::ssize(entries_)),
+              entries_.end(), -1);
+    return {};
+  }
+  Status shift(int32_t first, int32_t n) override {
+    if (!traits_.can_shift) return KvCache::shift(first, n);
+    const auto at = entries_.begin() + first;
+    entries_.erase(at, at + n);
+    length_ -= n;
+    ++shifts;
     return {};
   }
   cache::MemoryUse memory() const noexcept override { return {}; }
+  cache::CacheTraits& mutable_traits() noexcept { return traits_; }
 
   /// The model's side: entries of a plan are written before they are committed.
   void write(int32_t entry, int32_t token) {
@@ -67,10 +90,25 @@ class FakeCache final : public cache::KvCache {
   std::span<const int32_t> committed() const { return entries(length_); }
 
   int32_t plans_until_failure = -1;  // -1: never
+  int32_t shifts = 0;
 
  private:
   cache::CacheTraits traits_;
   int32_t capacity_;
+  // Takes from the pool or gives back, so that `entries` are this cache's.
+  bool hold(int32_t entries) noexcept {
+    if (pool_ == nullptr) return true;
+    const int32_t more = entries - held_;
+    int32_t left = pool_->load();
+    do {
+      if (left < more) return false;
+    } while (!pool_->compare_exchange_weak(left, left - more));
+    held_ = entries;
+    return true;
+  }
+
+  std::shared_ptr<std::atomic<int32_t>> pool_;
+  int32_t held_ = 0;
   int32_t length_ = 0;
   std::vector<int32_t> entries_;
 };

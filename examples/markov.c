@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Markov chain over the words of a text, as a model of one's own: its function tells how often
+ * each word followed another; the loop, sampling and stopping are the library's.   markov TEXT
+ * FIRST-WORD [SEED] */
+#include <generate/generate.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 16384, LETTERS = 24 };
+static struct chain {
+  char words[WORDS][LETTERS];
+  int32_t vocab_size, length, text[WORDS]; /* the text as numbers of words */
+} chain;
+
+static int32_t id_of(const char* word) {
+  int32_t id = 0;
+  while (id < chain.vocab_size && strcmp(chain.words[id], word) != 0) ++id;
+  return id;
+}
+
+static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
+                          float* features, gen_error* error) {
+  const struct chain* c = user;
+  (void)features, (void)error;
+  for (int32_t row = 0; row < batch->n_rows; ++row) {
+    if (!batch->wants_logits[row]) continue;
+    for (int32_t id = 0; id < c->vocab_size; ++id) logits[id] = 0;
+    for (int32_t i = 0; i < c->length; ++i)
+      if (c->text[i] == batch->tokens[row]) ++logits[c->text[(i + 1) % c->length]];
+    for (int32_t id = 0; id < c->vocab_size; ++id) logits[id] = logf(logits[id]); /* -inf: never */
+    logits += c->vocab_size;
+  }
+  return GEN_OK;
+}
+
+int main(int argc, char** argv) {
+  FILE* file = argc > 2 ? fopen(argv[1], "r") : NULL;
+  if (file == NULL) return fprintf(stderr, "usage: markov TEXT FIRST-WORD [SEED]\n"), 2;
+  while (chain.length < WORDS && fscanf(file, "%23s", chain.words[chain.vocab_size]) == 1) {
+    const int32_t id = chain.text[chain.length++] = id_of(chain.words[chain.vocab_size]);
+    chain.vocab_size += id == chain.vocab_size;
+  }
+  fclose(file);
+  const gen_forward table = {.struct_size = sizeof table, .user = &chain, .forward = forward};
+  const int32_t first = id_of(argv[2]);
+  gen_model_config* config = NULL;
+  gen_model* model = NULL;
+  gen_generator* generator = NULL;
+  gen_session* session = NULL;
+  gen_sampling* sampling = NULL;
+  gen_result* result = NULL;
+  gen_error error;
+  const int failed = gen_model_config_new(&config, &error) || gen_sampling_new(&sampling, &error) ||
+                     gen_model_config_set_vocab_size(config, chain.vocab_size, &error) ||
+                     gen_model_config_set_max_seq_len(config, 50, &error) ||
+                     gen_sampling_set(sampling, "seed", argc > 3 ? argv[3] : "1", &error) ||
+                     gen_model_new_custom(&table, config, NULL, &model, &error) ||
+                     gen_create(model, NULL, &generator, &error) ||
+                     gen_session_new(generator, &session, &error) ||
+                     gen_session_append_tokens(session, &first, 1, &error) ||
+                     gen_session_generate(session, "", 0, sampling, &result, &error);
+  size_t n = 0;
+  const int32_t* said = gen_result_tokens(result, &n);
+  if (failed) fprintf(stderr, "%s\n", error.message);
+  for (size_t i = 0; i < n; ++i) printf("%s%c", chain.words[said[i]], i + 1 < n ? ' ' : '\n');
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  gen_session_free(session);
+  gen_free(generator);
+  gen_model_free(model);
+  gen_model_config_free(config);
+  return failed;
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// See engine.h.
+#include "engine.h"
+
+#include <chrono>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Request = cli::Handle<gen_request, gen_request_free>;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// What the token callback needs.
+struct Receiver {
+  const Task& task;
+  Metrics& metrics;
+  Clock::time_point start;
+  bool begun = false;
+};
+
+int on_token(void* user, size_t, const gen_token* token) {
+  auto& receiver = *static_cast<Receiver*>(user);
+  Answer& answer = *receiver.task.answer;
+  try {
+    if (token->id >= 0 && !std::exchange(receiver.begun, true)) {
+      receiver.metrics.first_token(seconds_since(receiver.start));
+    }
+    // The end is reported when its result is there.
+    if (token->text_len > 0) {
+      answer.push({receiver.task.choice, std::string(token->text, token->text_len), std::nullopt});
+    }
+  } catch (const std::exception&) {
+    return 1;  // no memory; an exception may not cross C
+  }
+  return answer.cancelled() ? 1 : 0;
+}
+
+int64_t usage_of(const gen_result* result, const char* key) {
+  int64_t value = 0;
+  return gen_result_usage(result, key, &value, nullptr) == GEN_OK ? value : 0;
+}
+
+std::vector<Drawn> drawn_tokens(const gen_result* result) {
+  size_t n = 0;
+  const float* logprobs = gen_result_logprobs(result, &n);
+  if (n == 0) return {};
+  const int32_t* ids = gen_result_tokens(result, &n);
+  std::vector<Drawn> out(n);
+  for (size_t i = 0; i < n; ++i) {
+    out[i].id = ids[i];
+    out[i].logprob = logprobs[i];
+    const int32_t* top = nullptr;
+    const float* values = nullptr;
+    const size_t count = gen_result_top_logprobs(result, i, &top, &values);
+    for (size_t j = 0; j < count; ++j) out[i].top.emplace_back(top[j], values[j]);
+  }
+  return out;
+}
+
+End failed(gen_status status, std::string message) {
+  End end;
+  end.finish_reason = status == GEN_ERROR_CANCELLED ? GEN_FINISH_CANCELLED : GEN_FINISH_ERROR;
+  end.status = status;
+  end.message = std::move(message);
+  return end;
+}
+
+End cancelled() { return failed(GEN_ERROR_CANCELLED, "cancelled"); }
+
+}  // namespace
+
+Engine::Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics)
+    : generator_(std::move(generator)), parallel_(parallel), queue_(queue), metrics_(metrics) {
+  for (size_t i = 0; i < parallel_; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Engine::~Engine() {
+  stop();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Engine::Admission Engine::submit(std::vector<Task> tasks) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return Admission::kStopping;
+    if (running_.size() + waiting_.size() + tasks.size() > parallel_ + queue_) {
+      return Admission::kFull;
+    }
+    for (Task& task : tasks) waiting_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+  return Admission::kTaken;
+}
+
+void Engine::abandon(const std::shared_ptr<Answer>& answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(waiting_, [&](const Task& task) { return task.answer == answer; });
+  }
+  answer->cancel();
+}
+
+void Engine::stop() {
+  std::deque<Task> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    dropped.swap(waiting_);
+    for (const std::shared_ptr<Answer>& answer : running_) answer->cancel();
+  }
+  changed_.notify_all();
+  for (const Task& task : dropped) task.answer->push({task.choice, {}, cancelled()});
+}
+
+size_t Engine::running() const {
+  const std::lock_guard lock(mutex_);
+  return running_.size();
+}
+
+size_t Engine::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
+void Engine::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    const Task task = std::move(waiting_.front());
+    waiting_.pop_front();
+    const auto place = running_.insert(task.answer);
+    lock.unlock();
+    run(task);
+    lock.lock();
+    running_.erase(place);
+  }
+}
+
+void Engine::run(const Task& task) {
+  End end;
+  try {
+    end = task.answer->cancelled() ? cancelled() : generate(task);
+  } catch (const std::exception& failure) {
+    end = failed(GEN_ERROR_INTERNAL, failure.what());
+  }
+  metrics_.prompt_tokens += end.prompt_tokens;
+  metrics_.cached_tokens += end.cached_tokens;
+  metrics_.finished(end.finish_reason, end.completion_tokens);
+  task.answer->push({task.choice, {}, std::move(end)});
+}
+
+End Engine::generate(const Task& task) {
+  // A batch of one: unlike gen_generate it takes tokens.
+  const auto request = cli::make<Request>(gen_request_new);
+  gen_error error;
+  cli::check(gen_request_set_prompt_tokens(request.get(), task.prompt->data(), task.prompt->size(),
+                                           &error),
+             error);
+  cli::check(gen_request_set_sampling(request.get(), task.sampling.get(), &error), error);
+  Receiver receiver{task, metrics_, Clock::now()};
+  const gen_request* requests[] = {request.get()};
+  gen_result* made[] = {nullptr};
+  if (const gen_status status = gen_batch_generate_stream(generator_.get(), requests, 1, on_token,
+                                                          &receiver, made, &error)) {
+    return failed(status, error.message);
+  }
+  const cli::Result result(made[0]);
+  const gen_error* failure = gen_result_error(result.get());
+  End end = failure == nullptr ? End() : failed(failure->code, failure->message);
+  end.finish_reason = gen_result_finish_reason(result.get());
+  end.prompt_tokens = usage_of(result.get(), "prompt");
+  end.cached_tokens = usage_of(result.get(), "prompt_cached");
+  end.completion_tokens = usage_of(result.get(), "completion");
+  end.drawn = drawn_tokens(result.get());
+  return end;
+}
+
+}  // namespace server

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that generate: each takes one choice of a request after the other from a bounded
+// queue, and waits for it. The library merges the steps of all that run.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "answer.h"
+#include "../cli/handles.h"
+#include "metrics.h"
+
+namespace server {
+
+/// One choice to be generated.
+struct Task {
+  std::shared_ptr<Answer> answer;
+  size_t choice = 0;
+  std::shared_ptr<const std::vector<int32_t>> prompt;  // at least one token
+  std::shared_ptr<const gen_sampling> sampling;
+};
+
+class Engine {
+ public:
+  /// `parallel` choices run at once, `queue` more may wait.
+  Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics);
+  /// Stops what runs, and waits for it.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  enum class Admission { kTaken, kFull, kStopping };
+  /// Takes all tasks or none.
+  Admission submit(std::vector<Task> tasks);
+  /// Nobody wants the answer any more: what waits of it is dropped, what runs is cancelled.
+  void abandon(const std::shared_ptr<Answer>& answer);
+  /// Takes nothing more; what waits or runs ends as cancelled. Returns at once.
+  void stop();
+
+  size_t capacity() const { return parallel_ + queue_; }
+  size_t running() const;
+  size_t waiting() const;
+
+ private:
+  void work();
+  void run(const Task& task);
+  End generate(const Task& task);
+
+  const cli::Generator generator_;
+  const size_t parallel_;
+  const size_t queue_;
+  Metrics& metrics_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> waiting_;
+  std::multiset<std::shared_ptr<Answer>> running_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace server

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate-server: a model behind the HTTP API that OpenAI's clients speak. Prints one line with
+// its address once it can be reached; SIGINT or SIGTERM ends it with exit code 0.
+#include <generate/generate.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../cli/model_file.h"
+#include "engine.h"
+#include "http_server.h"
+#include "metrics.h"
+#include "prompts.h"
+
+namespace {
+
+struct ServerChoice {
+  cli::ModelChoice model;
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  int parallel = 16;
+  int queue = 64;
+  int connections = 0;  // 0: enough for all who are answered or wait, and some
+  int body_kib = 4096;
+  std::string name;
+  std::vector<std::string> settings;  // KEY=VALUE for gen_options_set
+  server::Dialect dialect;
+};
+
+void add_options(CLI::App& app, ServerChoice& choice) {
+  cli::add_model_options(app, choice.model);
+  cli::add_kv_option(app, choice.model);
+  app.add_option("--host", choice.host, "address to listen at")->capture_default_str();
+  app.add_option("--port", choice.port, "port; 0 takes a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  app.add_option("--parallel", choice.parallel, "answers generated at once")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  app.add_option("--queue", choice.queue, "answers that may wait; more are told to come later")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  app.add_option("--connections", choice.connections,
+                 "connections served at once (enough for --parallel and --queue if not given)")
+      ->check(CLI::Range(1, 900));
+  app.add_option("--max-tokens", choice.dialect.max_tokens, "most tokens of one answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--max-prompts", choice.dialect.max_prompts, "most prompts of one request")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--max-body", choice.body_kib, "most KiB of one request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--name", choice.name, "the model's name for clients (its file's if not given)");
+  app.add_option("--set", choice.settings,
+                 "KEY=VALUE: an option of the generator by name; may be given again");
+}
+
+cli::Generator make_generator(const cli::Model& model, const ServerChoice& choice) {
+  const cli::Options options = cli::make_options(choice.model);
+  gen_error error;
+  cli::check(gen_options_set_max_batch(options.get(), choice.parallel, &error), error);
+  for (const std::string& setting : choice.settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos) throw cli::Failure("--set " + setting + ": no '='", 2);
+    cli::check(gen_options_set(options.get(), setting.substr(0, equals).c_str(),
+                               setting.substr(equals + 1).c_str(), &error),
+               error);
+  }
+  return cli::make<cli::Generator>(gen_create, model.get(), options.get());
+}
+
+/// Waits for SIGINT or SIGTERM, which are blocked in every thread, in a thread of its own.
+class SignalWatch {
+ public:
+  explicit SignalWatch(server::HttpServer& http) {
+    thread_ = std::thread([&http] {
+      int number = 0;
+      sigwait(&set(), &number);
+      if (number == SIGUSR1) return;
+      http.stop();
+      sigwait(&set(), &number);
+      if (number != SIGUSR1) _exit(130);  // asked twice
+    });
+  }
+  ~SignalWatch() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  /// Before any thread is started.
+  static void block() { pthread_sigmask(SIG_BLOCK, &set(), nullptr); }
+
+ private:
+  static const sigset_t& set() {
+    static const sigset_t signals = [] {
+      sigset_t made;
+      sigemptyset(&made);
+      for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&made, number);
+      return made;
+    }();
+    return signals;
+  }
+
+  std::thread thread_;
+};
+
+void serve(ServerChoice choice) {
+  const std::string path = cli::find_file(choice.model.path, "story.gguf");
+  SignalWatch::block();
+  const cli::Model model = cli::load_model(choice.model);
+  choice.dialect.model =
+      choice.name.empty() ? std::filesystem::path(path).stem().string() : choice.name;
+  choice.dialect.settings = server::sampling_keys();
+
+  server::Metrics metrics;
+  server::Engine engine(make_generator(model, choice), static_cast<size_t>(choice.parallel),
+                        static_cast<size_t>(choice.queue), metrics);
+  server::HttpLimits limits;
+  limits.body_bytes = static_cast<size_t>(choice.body_kib) << 10U;
+  // One connection needs one file, and the HTTP library takes no file number above 1023.
+  limits.connections = static_cast<size_t>(
+      choice.connections > 0 ? choice.connections
+                             : std::min(choice.parallel + choice.queue + 16, 900));
+  server::HttpServer http({model.get(), engine, metrics, choice.dialect}, limits);
+  const int port = http.bind(choice.host, choice.port);
+  if (port < 0) {
+    throw cli::Failure("cannot listen at " + choice.host + ":" + std::to_string(choice.port));
+  }
+  const SignalWatch watch(http);
+  std::printf("listening at http://%s:%d, model %s\n", choice.host.c_str(), port,
+              choice.dialect.model.c_str());
+  std::fflush(stdout);
+  if (!http.serve()) throw cli::Failure("the server stopped accepting connections");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Serves a GGUF model over HTTP, for clients of the OpenAI API.", "generate-server");
+  app.set_version_flag("--version", std::string("generate-server ") + gen_version());
+  ServerChoice choice;
+  add_options(app, choice);
+  try {
+    app.parse(argc, argv);
+    serve(std::move(choice));
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? 0 : 2;
+  } catch (const cli::Failure& failure) {
+    std::fprintf(stderr, "generate-server: %s\n", failure.what());
+    return failure.exit_code;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "generate-server: %s\n", failure.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading JSON that a stranger wrote: text to a value with a limit on nesting, and fields by name
+// with their types checked. Whatever is wrong is an ApiError that names the field.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api_error.h"
+
+namespace server {
+
+/// The value of a text. ApiError 400 for what is not JSON, not UTF-8, has numbers beyond double, or
+/// nests deeper than `max_depth`.
+nlohmann::json parse_json(std::string_view text, int max_depth);
+
+/// The fields of one object. A field that is null counts as absent.
+class Fields {
+ public:
+  /// `where` names the object in messages ("messages[2]"), empty for the request itself.
+  Fields(const nlohmann::json& object, std::string where);
+
+  const nlohmann::json* find(const std::string& name);
+  std::optional<std::string> text(const std::string& name);
+  std::optional<bool> flag(const std::string& name);
+  std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
+  std::optional<double> number(const std::string& name);
+
+  /// Marks a field as known and of no effect.
+  void ignore(const std::string& name) { known_.push_back(name); }
+  /// ApiError for a field that nobody asked for.
+  void refuse_rest() const;
+  std::string path(const std::string& name) const;
+
+ private:
+  const nlohmann::json& object_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+/// "a string", "an array", … for messages.
+std::string kind_of(const nlohmann::json& value);
+
+}  // namespace server

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request of the OpenAI API as plain values, with everything checked that needs no model. Knows
+// nothing of HTTP and of the library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace server {
+
+/// What a request may ask for, and what the library understands.
+struct Dialect {
+  std::string model;                  // the one model's name
+  std::vector<std::string> settings;  // keys of gen_sampling_set that requests may use as they are
+  size_t max_prompts = 16;            // prompts of one request
+  size_t max_messages = 1024;         // messages of a conversation
+  size_t max_stop_strings = 16;       // of "stop"
+  int32_t max_choices = 8;            // "n"
+  int32_t max_tokens = 4096;          // the most "max_tokens" may say
+  int32_t default_tokens = 16;        // of a completion; a chat goes on to max_tokens
+  int max_depth = 16;                 // of the JSON
+};
+
+struct Message {
+  std::string role;
+  std::string content;
+};
+
+/// Text, or token ids to be taken as they are.
+using Prompt = std::variant<std::string, std::vector<int32_t>>;
+
+/// One pair for gen_sampling_set; the key is the field's name too.
+struct Setting {
+  std::string key;
+  std::string value;
+};
+
+struct Request {
+  bool chat = false;
+  std::vector<Prompt> prompts;    // of a completion; at least one
+  std::vector<Message> messages;  // of a chat; at least one
+  int32_t n = 1;                  // answers to each prompt
+  int32_t max_tokens = 0;
+  bool stream = false;
+  bool include_usage = false;     // only with stream
+  std::optional<uint64_t> seed;   // answer i of a prompt takes seed + i
+  int32_t logprobs = -1;          // as gen_sampling_set_logprobs takes it
+  std::vector<std::string> stop;  // texts that end an answer
+  std::vector<Setting> settings;  // temperature and the like
+  std::vector<std::pair<int32_t, float>> logit_bias;
+
+  /// Number of answers in all.
+  size_t choices() const { return (chat ? 1 : prompts.size()) * static_cast<size_t>(n); }
+};
+
+/// The body of /v1/completions. ApiError if it is not what the dialect allows.
+Request parse_completion(std::string_view body, const Dialect& dialect);
+/// The body of /v1/chat/completions.
+Request parse_chat(std::string_view body, const Dialect& dialect);
+
+}  // namespace server

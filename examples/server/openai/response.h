@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers in the forms of the OpenAI API: whole ones, chunks of streams, the list of models. Knows
+// nothing of HTTP and of the library.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace server {
+
+/// A token's bytes, which need not be whole characters, with its log-probability.
+struct ScoredPiece {
+  std::string bytes;
+  float logprob = 0;
+};
+
+/// A token of an answer with those that were most probable in its place.
+struct ScoredToken {
+  ScoredPiece piece;
+  std::vector<ScoredPiece> top;
+};
+
+/// One finished answer.
+struct Choice {
+  size_t index = 0;
+  std::string text;
+  const char* finish_reason = "stop";  // as the API has them
+  std::vector<ScoredToken> tokens;     // if log-probabilities were asked for
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompts, not computed anew
+};
+
+/// What all parts of one answer have in common.
+struct Heading {
+  std::string id;
+  std::string model;
+  int64_t created = 0;  // seconds since 1970
+  bool chat = false;
+  bool logprobs = false;  // show those of choices
+};
+
+/// The body of an answer that is not streamed.
+nlohmann::ordered_json answer_json(const Heading& heading, const std::vector<Choice>& choices,
+                                   const Usage& usage);
+
+/// The first chunk of a choice in a chat: it names the role.
+nlohmann::ordered_json role_chunk(const Heading& heading, size_t index);
+/// A piece of text.
+nlohmann::ordered_json text_chunk(const Heading& heading, size_t index, std::string_view text);
+/// The end of a choice, with the log-probabilities of all its tokens.
+nlohmann::ordered_json end_chunk(const Heading& heading, const Choice& choice);
+/// The last chunk, if usage was asked for.
+nlohmann::ordered_json usage_chunk(const Heading& heading, const Usage& usage);
+
+/// One server-sent event. What is not UTF-8 in a token's name is replaced.
+std::string event(const nlohmann::ordered_json& data);
+/// The event that ends a stream.
+std::string_view end_of_events();
+/// A body, by the same rule.
+std::string dump(const nlohmann::ordered_json& data);
+
+nlohmann::ordered_json model_json(const std::string& model, int64_t created);
+nlohmann::ordered_json models_json(const std::string& model, int64_t created);
+
+}  // namespace server

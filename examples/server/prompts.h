@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request to what the library takes: token ids and sampling settings. What the library
+// refuses becomes an ApiError that names the request's field.
+#pragma once
+
+#include <generate/generate.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "openai/api_error.h"
+#include "../cli/handles.h"
+#include "openai/request.h"
+
+namespace server {
+
+using Tokens = std::vector<int32_t>;
+
+/// The prompts of a completion, or the one of a chat. Each has room for a token behind it in the
+/// model's context.
+std::vector<std::shared_ptr<const Tokens>> encode_prompts(const gen_model* model,
+                                                          const Request& request);
+
+/// Settings for answer `index` of a prompt; `seed` counts if the request has none.
+cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,
+                            uint64_t seed, gen_cancel* cancel);
+
+/// Keys of gen_sampling_set that a request may use under their own names.
+std::vector<std::string> sampling_keys();
+
+/// The bytes of a token; empty if there is none of this id.
+std::string token_bytes(const gen_model* model, int32_t id);
+
+/// A failure of the library in terms of HTTP.
+ApiError library_error(gen_status status, const std::string& message, const std::string& param);
+
+}  // namespace server

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request being answered: begun at the engine, then written to a client, piece by piece or
+// whole. A client that leaves takes its answer with it. Knows nothing of HTTP's library.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "answer.h"
+#include "engine.h"
+#include "metrics.h"
+#include "openai/request.h"
+#include "openai/response.h"
+
+namespace server {
+
+/// Who gets the answer.
+class Client {
+ public:
+  virtual ~Client() = default;
+  /// False if the client has gone.
+  virtual bool write(std::string_view bytes) = 0;
+  /// The connection is still there, as far as one can tell without writing.
+  virtual bool is_there() = 0;
+};
+
+class Reply {
+ public:
+  /// Submits the request. ApiError if the model cannot take it or the queue is full.
+  Reply(const gen_model* model, Engine& engine, Metrics& metrics, const Request& request,
+        Heading heading);
+  /// An answer that is not over is abandoned.
+  ~Reply();
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  /// Waits until there is something to say. ApiError if that is a failure: no byte is written yet,
+  /// so it can still have a status of its own.
+  void wait_for_first_event();
+  /// Writes the answer as it comes, in server-sent events. False if the client left.
+  bool stream_to(Client& client);
+  /// Writes the answer as one body once it is complete. False if the client left or a choice
+  /// failed: then the body must not look complete.
+  bool write_to(Client& client);
+
+ private:
+  std::optional<Event> next_event(Client& client);
+  void count(const Event& end);
+  bool stream_event(Client& client, const Event& event);
+  Choice finished_choice(size_t index, std::string text, const End& end) const;
+
+  const gen_model* model_;
+  Engine& engine_;
+  Metrics& metrics_;
+  const Metrics::Gauge counted_;
+  Heading heading_;
+  bool include_usage_;
+  size_t choices_of_prompt_;
+  Usage usage_;
+  std::shared_ptr<Answer> answer_;
+  std::optional<Event> first_;
+  std::vector<bool> begun_;  // the choice's role was written
+};
+
+}  // namespace server

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// metrics.h of the C API: a caller's table as the Metrics that the rooms know, and the collector.
+#include <generate/metrics.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "api/boundary.h"
+#include "api/handles.h"
+#include "api/json_text.h"
+#include "api/option_table.h"
+#include "base/metrics_memory.h"
+#include "generate/metric_names.h"
+
+struct gen_metrics_memory {
+  std::shared_ptr<gen::MetricsMemory> impl;
+  gen_metrics_sink sink;
+};
+
+namespace {
+
+using gen::Code;
+using gen::HistogramValues;
+using gen::MetricsMemory;
+using gen::Status;
+using gen::api::guard;
+using gen::api::json_quote;
+using gen::api::not_null;
+namespace metric = gen::generate::metric;
+
+class CMetrics final : public gen::Metrics {
+ public:
+  explicit CMetrics(const gen_metrics_sink& table) { std::memcpy(&table_, &table, sizeof table_); }
+  void add(const char* name, double value) noexcept override {
+    if (table_.counter_add != nullptr) table_.counter_add(table_.user, name, value);
+  }
+  void set(const char* name, double value) noexcept override {
+    if (table_.gauge_set != nullptr) table_.gauge_set(table_.user, name, value);
+  }
+  void observe(const char* name, double value) noexcept override {
+    if (table_.histogram_observe != nullptr) table_.histogram_observe(table_.user, name, value);
+  }
+
+ private:
+  gen_metrics_sink table_{};
+};
+
+MetricsMemory& memory_of(void* user) { return *static_cast<gen_metrics_memory*>(user)->impl; }
+
+void memory_add(void* user, const char* name, double value) {
+  if (name != nullptr) memory_of(user).add(name, value);
+}
+void memory_set(void* user, const char* name, double value) {
+  if (name != nullptr) memory_of(user).set(name, value);
+}
+void memory_observe(void* user, const char* name, double value) {
+  if (name != nullptr) memory_of(user).observe(name, value);
+}
+
+gen::Result<std::shared_ptr<gen::Metrics>> wrap(const gen_metrics_sink& sink) {
+  if (sink.struct_size < sizeof sink) {
+    return gen::error(Code::kInvalidArgument, "struct_size of gen_metrics_sink is %u, below %zu",
+                      sink.struct_size, sizeof sink);
+  }
+  // A collector of ours is kept itself, so that its handle may go.
+  const bool ours = sink.user != nullptr && sink.counter_add == memory_add &&
+                    sink.gauge_set == memory_set && sink.histogram_observe == memory_observe;
+  if (ours) {
+    return std::shared_ptr<gen::Metrics>(static_cast<gen_metrics_memory*>(sink.user)->impl);
+  }
+  return std::shared_ptr<gen::Metrics>(std::make_shared<CMetrics>(sink));
+}
+
+/// JSON has no infinity.
+std::string number(double value) {
+  return std::isfinite(value) ? gen::api::number_text(value) : std::string("null");
+}
+
+std::string bounds_json(std::string_view name) {
+  std::string out = "[";
+  for (const double bound : gen::histogram_bounds(name)) {
+    if (out.size() > 1) out += ',';
+    out += number(bound);
+  }
+  return out + "]";
+}
+
+std::string describe_json() {
+  std::string out = "[";
+  for (const metric::Metric& one : metric::all()) {
+    const char* const kind = one.kind == metric::Kind::kCounter ? "counter"
+                             : one.kind == metric::Kind::kGauge ? "gauge"
+                                                                : "histogram";
+    if (out.size() > 1) out += ',';
+    out.append("{\"name\":").append(json_quote(one.name));
+    out.append(",\"kind\":").append(json_quote(kind));
+    out.append(",\"help\":").append(json_quote(one.help));
+    if (one.kind == metric::Kind::kHistogram) out.append(",\"buckets\":" + bounds_json(one.name));
+    out += '}';
+  }
+  return out + "]";
+}
+
+std::string values_json(const std::map<std::string, double, std::less<>>& values) {
+  std::string out = "{";
+  for (const auto& [name, value] : values) {
+    if (out.size() > 1) out += ',';
+    out.append(json_quote(name)).append(":").append(number(value));
+  }
+  return out + "}";
+}
+
+std::string histogram_json(const std::string& name, const HistogramValues& values) {
+  std::string out = "{\"count\":";
+  out.append(std::to_string(values.count)).append(",\"sum\":").append(number(values.sum));
+  out.append(",\"buckets\":[");
+  const auto bounds = gen::histogram_bounds(name);
+  uint64_t up_to_here = 0;
+  for (size_t i = 0; i < values.counts.size(); ++i) {
+    up_to_here += values.counts[i];
+    out.append(i == 0 ? "{\"le\":" : ",{\"le\":");
+    out.append(i < bounds.size() ? number(bounds[i]) : std::string("null"));
+    out.append(",\"count\":").append(std::to_string(up_to_here)).append("}");
+  }
+  return out + "]}";
+}
+
+std::string snapshot_json(const gen::MetricsSnapshot& snapshot) {
+  std::string out = "{\"counters\":" + values_json(snapshot.counters);
+  out.append(",\"gauges\":").append(values_json(snapshot.gauges)).append(",\"histograms\":{");
+  const char* comma = "";
+  for (const auto& [name, values] : snapshot.histograms) {
+    out.append(comma).append(json_quote(name)).append(":").append(histogram_json(name, values));
+    comma = ",";
+  }
+  return out + "}}";
+}
+
+double value_of(const gen::MetricsSnapshot& snapshot, std::string_view name) {
+  if (const auto found = snapshot.counters.find(name); found != snapshot.counters.end()) {
+    return found->second;
+  }
+  if (const auto found = snapshot.gauges.find(name); found != snapshot.gauges.end()) {
+    return found->second;
+  }
+  const size_t dot = name.rfind('.');
+  const auto found = snapshot.histograms.find(name.substr(0, dot));
+  if (found == snapshot.histograms.end() || dot == std::string_view::npos) return 0;
+  if (name.substr(dot) == ".count") return static_cast<double>(found->second.count);
+  return name.substr(dot) == ".sum" ? found->second.sum : 0;
+}
+
+}  // namespace
+
+gen_status gen_options_set_metrics(gen_options* options, const gen_metrics_sink* sink,
+                                   gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    std::shared_ptr<gen::Metrics> metrics;
+    if (sink != nullptr) {
+      GEN_ASSIGN(metrics, wrap(*sink));
+    }
+    options->metrics = std::move(metrics);
+    return {};
+  });
+}
+
+gen_status gen_metrics_describe(char* buf, size_t capacity, size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&] { return gen::api::text_out(describe_json(), buf, capacity, n); });
+}
+
+gen_status gen_metrics_memory_new(gen_metrics_memory** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    auto made = std::make_unique<gen_metrics_memory>();
+    made->impl = std::make_shared<MetricsMemory>();
+    made->sink = {sizeof made->sink, made.get(), memory_add, memory_set, memory_observe};
+    *out = made.release();
+    return {};
+  });
+}
+
+const gen_metrics_sink* gen_metrics_memory_sink(const gen_metrics_memory* memory) {
+  return memory != nullptr ? &memory->sink : nullptr;
+}
+
+gen_status gen_metrics_memory_snapshot(const gen_metrics_memory* memory, char* buf, size_t capacity,
+                                       size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(memory, "memory"));
+    return gen::api::text_out(snapshot_json(memory->impl->snapshot()), buf, capacity, n);
+  });
+}
+
+double gen_metrics_memory_value(const gen_metrics_memory* memory, const char* name) {
+  if (memory == nullptr || name == nullptr) return 0;
+  try {
+    return value_of(memory->impl->snapshot(), name);
+  } catch (...) {
+    return 0;
+  }
+}
+
+void gen_metrics_memory_free(gen_metrics_memory* memory) { delete memory; }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collector of metrics in memory: sums, last values, and distributions in fixed buckets.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/metrics.h"
+
+namespace gen {
+
+/// Upper bounds of a histogram's buckets, ascending; a value counts where it is first not above the
+/// bound, and above all of them in one bucket more. Names that end in "_seconds" have 1, 2, 5 times
+/// powers of ten from 0.0001 to 100, all others the powers of two from 1 to 4096.
+std::span<const double> histogram_bounds(std::string_view name) noexcept;
+
+struct HistogramValues {
+  std::vector<uint64_t> counts;  // [bounds + 1], each bucket by itself
+  uint64_t count = 0;
+  double sum = 0;
+};
+
+/// All that was collected, by name.
+struct MetricsSnapshot {
+  std::map<std::string, double, std::less<>> counters;
+  std::map<std::string, double, std::less<>> gauges;
+  std::map<std::string, HistogramValues, std::less<>> histograms;
+};
+
+/// Nothing is lost or counted twice. A name that there is no memory for is left out. Values that
+/// are NaN are left out, too.
+/// Threads: any.
+class MetricsMemory final : public Metrics {
+ public:
+  void add(const char* name, double value) noexcept override;
+  void set(const char* name, double value) noexcept override;
+  void observe(const char* name, double value) noexcept override;
+
+  /// One moment of all metrics.
+  [[nodiscard]] MetricsSnapshot snapshot() const;
+
+ private:
+  mutable std::mutex mutex_;
+  MetricsSnapshot values_;
+};
+
+}  // namespace gen

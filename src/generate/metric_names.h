@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names under which generation tells its numbers; metrics.h of the C API says what each means.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "generate/result.h"
+
+namespace gen::generate::metric {
+
+// Counters.
+inline constexpr const char* kRequests = "requests";
+inline constexpr const char* kPromptTokens = "prompt_tokens";
+inline constexpr const char* kPromptCachedTokens = "prompt_cached_tokens";
+inline constexpr const char* kCompletionTokens = "completion_tokens";
+inline constexpr const char* kSteps = "steps";
+inline constexpr const char* kStepsFailed = "steps_failed";
+inline constexpr const char* kPrefixLookups = "prefix_lookups";
+inline constexpr const char* kPrefixHits = "prefix_hits";
+inline constexpr const char* kPrefixEvictions = "prefix_evictions";
+inline constexpr const char* kPreemptions = "preemptions";
+/// "finished_length" and so on.
+const char* finished(FinishReason reason) noexcept;
+/// "errors_model" and so on; null for OK.
+const char* errors(Code code) noexcept;
+
+// Gauges.
+inline constexpr const char* kQueueLength = "queue_length";
+inline constexpr const char* kCacheBlocksUsed = "cache_blocks_used";
+inline constexpr const char* kCacheBlocksFree = "cache_blocks_free";
+inline constexpr const char* kCacheFragmentation = "cache_fragmentation";
+inline constexpr const char* kSpeculativeAcceptanceRate = "speculative_acceptance_rate";
+
+// Histograms.
+inline constexpr const char* kFirstTokenSeconds = "first_token_seconds";
+inline constexpr const char* kInterTokenSeconds = "inter_token_seconds";
+inline constexpr const char* kTokensPerSecond = "tokens_per_second";
+inline constexpr const char* kQueueWaitSeconds = "queue_wait_seconds";
+inline constexpr const char* kStepSeconds = "step_seconds";
+inline constexpr const char* kBatchSequences = "batch_sequences";
+inline constexpr const char* kBatchRows = "batch_rows";
+
+enum class Kind { kCounter, kGauge, kHistogram };
+struct Metric {
+  const char* name;
+  Kind kind;
+  const char* help;  // one sentence
+};
+
+/// All of them.
+std::span<const Metric> all() noexcept;
+
+}  // namespace gen::generate::metric

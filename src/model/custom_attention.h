@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention for a caller's own model: what it computes of its rows goes into the sequences' caches,
+// and comes back weighted, by the engine's operations and in any kind of cache. One object serves
+// one forward pass.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "graph/batch.h"
+#include "graph/graph.h"
+
+namespace gen::model {
+
+/// Threads: one.
+class CustomAttention {
+ public:
+  /// Both must outlive it; `layers` is the number of layers, all of them as `spec` says.
+  CustomAttention(engine::Engine& engine, const graph::Batch& batch,
+                  const graph::AttentionSpec& spec, int32_t layers)
+      : engine_(engine), batch_(batch), spec_(spec), seen_(static_cast<size_t>(layers)) {}
+
+  /// Keeps keys and values [T, G, K] of all rows, and writes [T, H, K] what they see: themselves
+  /// and what their sequences had before. kOutOfRange for a layer that is none, kInvalidArgument
+  /// for one that has been run; what caches and engine say.
+  Status run(int32_t layer, const float* q, const float* k, const float* v, float scale,
+             float* out);
+  /// kModel naming a layer that was not run: its cache would hold anything.
+  [[nodiscard]] Status check_all_run() const;
+
+ private:
+  engine::Engine& engine_;
+  const graph::Batch& batch_;
+  const graph::AttentionSpec& spec_;
+  std::vector<uint8_t> seen_;  // [layers]
+  std::unique_ptr<engine::Stream> stream_;
+  std::vector<engine::SequenceRows> rows_;
+  std::vector<float> queries_;  // a copy, which the engine may turn
+};
+
+}  // namespace gen::model

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// See custom_model.h.
+#include "model/custom_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "graph/batch_check.h"
+#include "model/logits_check.h"
+
+namespace gen::model {
+namespace {
+
+/// Invariant: while it holds one, the caller's state covers the first length_ positions.
+class CustomState final : public graph::SequenceState {
+ public:
+  CustomState(std::shared_ptr<const CustomForward> forward, const CustomStates& can,
+              int32_t length) noexcept
+      : forward_(std::move(forward)), can_(can), length_(length) {}
+  CustomState(const CustomState&) = delete;
+  CustomState& operator=(const CustomState&) = delete;
+  ~CustomState() override { lose(); }
+
+  /// What the caller has made must have an owner at once, so this one is there before it.
+  void hold(void* state) noexcept {
+    state_ = state;
+    held_ = true;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<graph::SequenceState>> clone() const override {
+    if (!can_.clone || !held_) return SequenceState::clone();
+    auto copy = std::make_unique<CustomState>(forward_, can_, length_);
+    GEN_ASSIGN(void* const state, forward_->clone_state(state_));
+    copy->hold(state);
+    return std::unique_ptr<graph::SequenceState>(std::move(copy));
+  }
+
+  Status truncate(int32_t n) override {
+    if (!held_) return {Code::kState, "the state is lost"};
+    if (n >= length_) return {};
+    return take_back(n);
+  }
+
+  [[nodiscard]] bool lost() const noexcept override { return !held_; }
+  [[nodiscard]] int32_t length() const noexcept { return length_; }
+  [[nodiscard]] void* get() const noexcept { return state_; }
+  void advance(int32_t n) noexcept { length_ += n; }
+
+  /// To `n` positions, also where a failed pass has taken it nobody knows how far.
+  Status take_back(int32_t n) {
+    Status status;
+    try {
+      status = can_.truncate ? forward_->truncate_state(state_, n) : SequenceState::truncate(n);
+    } catch (...) {
+      lose();
+      throw;
+    }
+    if (!status.ok()) {
+      lose();
+      return status;
+    }
+    length_ = n;
+    return {};
+  }
+
+ private:
+  void lose() noexcept {
+    if (!held_) return;
+    held_ = false;
+    forward_->free_state(state_);
+  }
+
+  std::shared_ptr<const CustomForward> forward_;
+  CustomStates can_;
+  void* state_ = nullptr;
+  bool held_ = false;
+  int32_t length_;
+};
+
+CustomState* state_of(const graph::BatchSequence& sequence) {
+  return static_cast<CustomState*>(sequence.state);
+}
+
+int32_t first_position(const graph::Batch& batch, const graph::BatchSequence& sequence) {
+  return batch.positions[static_cast<size_t>(sequence.first_row)];
+}
+
+}  // namespace
+
+CustomModel::CustomModel(std::shared_ptr<const CustomForward> forward, ModelTraits traits,
+                         const CustomStates& states, CustomLayers layers)
+    : forward_(std::move(forward)),
+      traits_(std::move(traits)),
+      states_(states),
+      layers_(std::move(layers)) {
+  attention_.n_heads = traits_.num_heads;
+  attention_.n_kv_heads = traits_.num_kv_heads;
+  attention_.k_dim = attention_.v_dim = traits_.head_dim;
+  cache::LayerShape shape;
+  shape.kv_heads = traits_.num_kv_heads;
+  shape.k_dim = shape.v_dim = traits_.head_dim;
+  shapes_.assign(static_cast<size_t>(layers_.count), shape);
+  specs_.assign(static_cast<size_t>(layers_.count), attention_);
+}
+
+Result<std::shared_ptr<const CustomModel>> CustomModel::create(
+    std::shared_ptr<const CustomForward> forward, ModelTraits traits, const CustomStates& states,
+    CustomLayers layers) {
+  if (traits.vocab_size < 1 || traits.max_seq_len < 1) {
+    return error(Code::kInvalidArgument,
+                 "a vocabulary of %d tokens and a context of %d: both must be 1 or more",
+                 traits.vocab_size, traits.max_seq_len);
+  }
+  if (traits.eos < -1 || traits.eos >= traits.vocab_size) {
+    return error(Code::kInvalidArgument, "eos %d outside vocabulary of %d", traits.eos,
+                 traits.vocab_size);
+  }
+  const bool grouped = traits.num_heads >= 1 && traits.num_kv_heads >= 1 &&
+                       traits.num_heads % traits.num_kv_heads == 0 && traits.head_dim >= 1;
+  if (layers.count > 0 && !grouped) {
+    return error(Code::kInvalidArgument,
+                 "%d layers of %d heads over %d key and value heads of %d elements", layers.count,
+                 traits.num_heads, traits.num_kv_heads, traits.head_dim);
+  }
+  traits.can_truncate = !states.used || states.truncate;
+  if (!traits.can_truncate) traits.max_batch_sequences = 1;
+  return std::shared_ptr<const CustomModel>(
+      new CustomModel(std::move(forward), std::move(traits), states, std::move(layers)));
+}
+
+Result<std::unique_ptr<graph::SequenceState>> CustomModel::new_sequence_state() const {
+  if (!states_.used) return std::unique_ptr<graph::SequenceState>();
+  auto made = std::make_unique<CustomState>(forward_, states_, 0);
+  GEN_ASSIGN(void* const state, forward_->new_state());
+  made->hold(state);
+  return std::unique_ptr<graph::SequenceState>(std::move(made));
+}
+
+Status CustomModel::check_state(const graph::Batch& batch, size_t index) const {
+  const graph::BatchSequence& sequence = batch.sequences[index];
+  const CustomState* const state = state_of(sequence);
+  if (state == nullptr) {
+    return {Code::kUnsupported, "the model has a state of its own: it runs in sessions only"};
+  }
+  if (state->lost()) {
+    return {Code::kState, "the sequence's state was lost when it could not go back"};
+  }
+  const int32_t first = first_position(batch, sequence);
+  if (state->length() == first) return {};
+  return error(Code::kInternal, "rows at position %d for a state after %d", first, state->length());
+}
+
+Status CustomModel::check(const graph::Batch& batch) const {
+  graph::BatchLimits limits;
+  limits.vocab = limits.logits = traits_.vocab_size;
+  limits.hidden = traits_.hidden;
+  limits.max_rows = traits_.max_batch_rows;
+  limits.max_seq_len = traits_.max_seq_len;
+  limits.layers = specs_;
+  limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
+  GEN_TRY(graph::check_batch(batch, limits));
+  if (batch.embeddings != nullptr || !batch.parents.empty()) {
+    return {Code::kUnsupported, "the model's forward function takes tokens, one after another"};
+  }
+  if (batch.taps.size() > 1 ||
+      (batch.taps.size() == 1 && batch.taps[0].layer != traits_.num_layers)) {
+    return error(Code::kUnsupported, "the model's forward function gives the features of layer %d",
+                 traits_.num_layers);
+  }
+  if (!states_.used) return {};
+  for (size_t i = 0; i < batch.sequences.size(); ++i) GEN_TRY(check_state(batch, i));
+  return {};
+}
+
+// The caller's function, and whether it has done all of its work.
+Status CustomModel::run(const graph::Batch& batch) const {
+  const auto vocab = static_cast<size_t>(traits_.vocab_size);
+  std::vector<void*> states(batch.sequences.size(), nullptr);
+  if (states_.used) {
+    std::transform(batch.sequences.begin(), batch.sequences.end(), states.begin(),
+                   [](const auto& sequence) { return state_of(sequence)->get(); });
+  }
+  // A row that is forgotten must not pass for one.
+  const auto wanted = std::count_if(batch.wants_logits.begin(), batch.wants_logits.end(),
+                                    [](uint8_t wants) { return wants != 0; });
+  std::fill_n(batch.logits, static_cast<size_t>(wanted) * vocab,
+              std::numeric_limits<float>::quiet_NaN());
+  float* const features = batch.taps.empty() ? nullptr : batch.taps[0].out;
+  if (layers_.count == 0) {
+    GEN_TRY(forward_->forward(batch, states, features, nullptr));
+  } else {
+    CustomAttention attention(*layers_.engine, batch, attention_, layers_.count);
+    GEN_TRY(forward_->forward(batch, states, features, &attention));
+    GEN_TRY(attention.check_all_run());
+  }
+  return check_logits(batch, vocab);
+}
+
+Status CustomModel::forward(const graph::Batch& batch) const {
+  GEN_TRY(check(batch));
+  if (batch.cancel != nullptr && batch.cancel->raised()) {
+    return {Code::kCancelled, "cancelled before the model's forward function"};
+  }
+  Status status;
+  try {
+    status = run(batch);
+  } catch (...) {
+    roll_back(batch);
+    throw;
+  }
+  if (!status.ok()) {
+    roll_back(batch);
+    return status;
+  }
+  if (!states_.used) return {};
+  for (const graph::BatchSequence& sequence : batch.sequences) {
+    state_of(sequence)->advance(sequence.n_rows);
+  }
+  return {};
+}
+
+void CustomModel::roll_back(const graph::Batch& batch) const noexcept {
+  if (!states_.used) return;
+  for (const graph::BatchSequence& sequence : batch.sequences) {
+    try {
+      static_cast<void>(state_of(sequence)->take_back(first_position(batch, sequence)));
+    } catch (...) {  // then it is lost, which is told where it is next needed
+    }
+  }
+}
+
+Result<size_t> CustomModel::memory(std::string_view key) const {
+  for (const std::string_view known : {"weights", "workspace", "mapped", "stream"}) {
+    if (key == known) return size_t{0};
+  }
+  return error(Code::kInvalidArgument,
+               "no memory figure \"%.*s\" (weights, workspace, mapped, stream)",
+               static_cast<int>(std::min<size_t>(key.size(), 64)), key.data());
+}
+
+}  // namespace gen::model

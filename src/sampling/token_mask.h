@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stage that takes out what a grammar, or any other rule of the caller, forbids at a step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace gen::sampling {
+
+/// Token t may come next if bit t % 32 of bits[t / 32] is set; tokens beyond the bits may not.
+struct TokenMask {
+  std::span<const uint32_t> bits;
+};
+
+/// Sets the logits of forbidden tokens to -inf.
+void apply_mask(const TokenMask& mask, std::span<float> logits) noexcept;
+
+}  // namespace gen::sampling

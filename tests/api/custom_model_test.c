@@ -1,0 +1,847 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* custom_model.h: what a toy model says against a loop that says the same, what happens when it
+ * fails, lies or is cancelled at each step, and that its states are made, copied, taken back and
+ * freed in balance. */
+#include "toy_model.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+static const int32_t prompt[] = {3, 14, 15, 9, 26, 5, 35};
+enum { PROMPT = sizeof prompt / sizeof prompt[0], MORE = 20 };
+
+/* A state for each sequence, a state that cannot go back, none. */
+enum kind { WITH_STATE, ONE_WAY, STATELESS, KINDS };
+
+static gen_forward table_of(struct toy* toy, enum kind kind) {
+  toy->stateless = kind == STATELESS;
+  gen_forward table = toy_table(toy);
+  if (kind == ONE_WAY) table.state_truncate = NULL;
+  return table;
+}
+
+/* Everything that was made has gone, and nothing was against the contract. */
+static void assert_balanced(struct toy* toy) {
+  assert_int_equal(toy->wrong, 0);
+  assert_int_equal(toy->news + toy->clones, toy->frees);
+  assert_int_equal(toy->releases, 1);
+}
+
+static gen_session* open_session(gen_generator* generator) {
+  gen_session* session = NULL;
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  return session;
+}
+
+/* Generates `more` tokens greedily; they must be what follows all that the session holds. */
+static void assert_goes_on(gen_session* session, const struct toy* toy, int32_t more) {
+  int32_t all[TOY_CONTEXT];
+  size_t n = 0;
+  size_t said = 0;
+  assert_ok(gen_session_tokens(session, all, TOY_CONTEXT, &n, &error), error);
+  gen_sampling* sampling = greedy(more);
+  gen_result* result = NULL;
+  assert_ok(gen_session_generate(session, "", 0, sampling, &result, &error), error);
+  const int32_t* tokens = gen_result_tokens(result, &said);
+  toy_expect(all, (int32_t)n, more, toy->stateless);
+  assert_int_equal(said, more);
+  assert_memory_equal(tokens, all + n, said * sizeof(int32_t));
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_LENGTH);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+}
+
+static void it_generates(void** state) {
+  (void)state;
+  for (int kind = 0; kind < KINDS; ++kind) {
+    for (int chunk = 1; chunk <= 4; chunk += 3) {
+      struct toy toy = {.at = -1};
+      const gen_forward table = table_of(&toy, kind);
+      gen_options* options = NULL;
+      assert_ok(gen_options_new(&options, &error), error);
+      assert_ok(gen_options_set_prefill_chunk(options, chunk, &error), error);
+      gen_generator* generator = toy_generator(&table, options);
+      gen_options_free(options);
+      gen_session* session = open_session(generator);
+      gen_free(generator);
+      assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+      assert_goes_on(session, &toy, MORE);
+      assert_goes_on(session, &toy, 3);
+      assert_int_equal(toy.rows, PROMPT + MORE + 3 - 1); /* each row once */
+      assert_int_equal(toy.releases, 0);
+      gen_session_free(session);
+      assert_balanced(&toy);
+    }
+  }
+}
+
+static void the_context_ends_it(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  const gen_forward table = table_of(&toy, WITH_STATE);
+  gen_generator* generator = toy_generator(&table, NULL);
+  gen_session* session = open_session(generator);
+  gen_sampling* sampling = greedy(TOY_CONTEXT);
+  gen_result* result = NULL;
+  size_t n = 0;
+  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+  assert_ok(gen_session_generate(session, "", 0, sampling, &result, &error), error);
+  (void)gen_result_tokens(result, &n);
+  assert_int_equal(n, TOY_CONTEXT - PROMPT);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_CONTEXT_FULL);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  gen_session_free(session);
+  gen_free(generator);
+  assert_balanced(&toy);
+}
+
+/* The token that the configuration calls the end ends a text, unless it is told not to. */
+static void eos_ends_it(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  const gen_forward table = table_of(&toy, WITH_STATE);
+  int32_t all[TOY_CONTEXT];
+  memcpy(all, prompt, sizeof prompt);
+  toy_expect(all, PROMPT, MORE, 0);
+  int32_t length = 5; /* up to a token that has not come before */
+  for (int32_t i = PROMPT; i < PROMPT + length; ++i) length += all[i] == all[PROMPT + length];
+  gen_model_config* config = toy_config();
+  gen_model* model = NULL;
+  gen_generator* generator = NULL;
+  assert_ok(gen_model_config_set_eos(config, all[PROMPT + length], &error), error);
+  assert_ok(gen_model_new_custom(&table, config, NULL, &model, &error), error);
+  assert_int_equal(gen_model_config_eos(gen_model_get_config(model)), all[PROMPT + length]);
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  gen_sampling* sampling = greedy(MORE);
+  for (int ignored = 0; ignored < 2; ++ignored) {
+    gen_session* session = open_session(generator);
+    gen_result* result = NULL;
+    size_t n = 0;
+    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+    assert_ok(gen_sampling_set_ignore_eos(sampling, ignored, &error), error);
+    assert_ok(gen_session_generate(session, "", 0, sampling, &result, &error), error);
+    (void)gen_result_tokens(result, &n);
+    assert_int_equal(n, ignored ? MORE : length);
+    assert_int_equal(gen_result_finish_reason(result),
+                     ignored ? GEN_FINISH_LENGTH : GEN_FINISH_STOP_TOKEN);
+    gen_result_free(result);
+    gen_session_free(session);
+  }
+  gen_sampling_free(sampling);
+  gen_model_config_free(config);
+  gen_free(generator);
+  gen_model_free(model);
+  assert_balanced(&toy);
+}
+
+static void sessions_are_cut(void** state) {
+  (void)state;
+  for (int kind = 0; kind < KINDS; ++kind) {
+    struct toy toy = {.at = -1};
+    const gen_forward table = table_of(&toy, kind);
+    gen_generator* generator = toy_generator(&table, NULL);
+    gen_session* session = open_session(generator);
+    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+    assert_goes_on(session, &toy, MORE);
+    for (int32_t n = PROMPT + 4; n > 0; n -= 3) {
+      if (kind == ONE_WAY) {
+        assert_fails(gen_session_truncate(session, n, &error), GEN_ERROR_UNSUPPORTED, "go back",
+                     error);
+      } else {
+        assert_ok(gen_session_truncate(session, n, &error), error);
+        assert_int_equal(gen_session_length(session), n);
+        assert_ok(gen_session_append_tokens(session, prompt + 1, 2, &error), error);
+      }
+      assert_goes_on(session, &toy, 5);
+    }
+    assert_int_equal(toy.news, kind != STATELESS); /* cut, never made anew */
+    assert_ok(gen_session_reset(session, &error), error);
+    assert_ok(gen_session_append_tokens(session, prompt + 2, 3, &error), error);
+    assert_goes_on(session, &toy, 5);
+    gen_session_free(session);
+    gen_free(generator);
+    assert_balanced(&toy);
+  }
+}
+
+static void sessions_are_forked(void** state) {
+  (void)state;
+  for (int kind = 0; kind < KINDS; ++kind) {
+    struct toy toy = {.at = -1};
+    const gen_forward table = table_of(&toy, kind);
+    gen_generator* generator = toy_generator(&table, NULL);
+    gen_session* session = open_session(generator);
+    gen_session* fork = NULL;
+    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+    assert_goes_on(session, &toy, 4);
+    assert_ok(gen_session_fork(session, &fork, &error), error);
+    assert_int_equal(toy.clones, kind != STATELESS);
+    assert_ok(gen_session_append_tokens(fork, prompt, 2, &error), error);
+    assert_goes_on(fork, &toy, MORE);
+    assert_goes_on(session, &toy, MORE);
+    gen_session_free(session);
+    assert_goes_on(fork, &toy, 3);
+    gen_session_free(fork);
+    gen_free(generator);
+    assert_balanced(&toy);
+  }
+  struct toy toy = {.at = -1};
+  gen_forward table = table_of(&toy, WITH_STATE);
+  table.state_clone = NULL;
+  gen_generator* generator = toy_generator(&table, NULL);
+  gen_session* session = open_session(generator);
+  gen_session* fork = session;
+  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+  assert_fails(gen_session_fork(session, &fork, &error), GEN_ERROR_UNSUPPORTED, "copied", error);
+  assert_null(fork);
+  assert_goes_on(session, &toy, 4);
+  gen_session_free(session);
+  gen_free(generator);
+  assert_balanced(&toy);
+}
+
+static void sessions_without_state_are_saved(void** state) {
+  (void)state;
+  for (int kind = 0; kind < KINDS; ++kind) {
+    struct toy toy = {.at = -1};
+    const gen_forward table = table_of(&toy, kind);
+    gen_generator* generator = toy_generator(&table, NULL);
+    gen_session* session = open_session(generator);
+    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+    assert_goes_on(session, &toy, 4);
+    size_t n = 0;
+    if (kind != STATELESS) {
+      assert_fails(gen_session_save_buffer(session, NULL, 0, &n, &error), GEN_ERROR_UNSUPPORTED,
+                   "saved", error);
+    } else {
+      assert_ok(gen_session_save_buffer(session, NULL, 0, &n, &error), error);
+      unsigned char* bytes = malloc(n);
+      assert_ok(gen_session_save_buffer(session, bytes, n, &n, &error), error);
+      gen_session* other = open_session(generator);
+      assert_ok(gen_session_load_buffer(other, bytes, n, &error), error);
+      assert_int_equal(gen_session_length(other), gen_session_length(session));
+      assert_goes_on(other, &toy, MORE);
+      gen_session_free(other);
+      free(bytes);
+    }
+    gen_session_free(session);
+    gen_free(generator);
+    assert_balanced(&toy);
+  }
+}
+
+/* A generation that fails: the session is as before, and goes on as if nothing had been. */
+static void assert_fails_and_goes_on(gen_session* session, struct toy* toy, gen_status wanted,
+                                     const char* part) {
+  gen_sampling* sampling = greedy(8);
+  gen_result* result = NULL;
+  const int32_t before = gen_session_length(session);
+  assert_fails(gen_session_generate(session, "", 0, sampling, &result, &error), wanted, part,
+               error);
+  assert_non_null(result);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_ERROR);
+  assert_int_equal(gen_session_length(session), before);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  toy->fault = TOY_GOOD;
+  assert_goes_on(session, toy, 8);
+}
+
+static void every_status_at_every_step(void** state) {
+  (void)state;
+  for (int kind = 0; kind < KINDS; ++kind) {
+    for (int step = 0; step < 8; ++step) {
+      for (gen_status status = -20; status <= 2; ++status) {
+        if (status == GEN_OK || status == GEN_ERROR_CANCELLED) continue;
+        struct toy toy = {.at = step + 1, .fault = TOY_STATUS, .status = status};
+        const gen_forward table = table_of(&toy, kind);
+        gen_generator* generator = toy_generator(&table, NULL);
+        gen_session* session = open_session(generator);
+        assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+        const int known = status < 0 && status >= GEN_ERROR_INTERNAL;
+        char part[40];
+        snprintf(part, sizeof part, "gave %d, which is no status", status);
+        if (known) snprintf(part, sizeof part, "%s", gen_status_name(status));
+        assert_fails_and_goes_on(session, &toy, known ? status : GEN_ERROR_MODEL, part);
+        gen_session_free(session);
+        gen_free(generator);
+        assert_balanced(&toy);
+      }
+    }
+  }
+}
+
+static void messages_are_passed_on(void** state) {
+  (void)state;
+  char all_of_it[1200];
+  memset(all_of_it, 'x', sizeof all_of_it - 1);
+  all_of_it[sizeof all_of_it - 1] = '\0';
+  const struct {
+    gen_status status, wanted;
+    const char *said, *part;
+  } cases[] = {
+      {GEN_ERROR_DEVICE, GEN_ERROR_DEVICE, "the oven is cold", "the oven is cold"},
+      {77, GEN_ERROR_MODEL, "the oven is cold", "77, which is no status: the oven is cold"},
+      {GEN_ERROR_IO, GEN_ERROR_IO, "two\nlines", "two lines"},
+      {GEN_ERROR_IO, GEN_ERROR_IO, all_of_it, "xxxxxxxxxxxxxxxxxxxxxxxxxx"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    struct toy toy = {.fault = TOY_STATUS, .status = cases[i].status, .message = cases[i].said};
+    const gen_forward table = table_of(&toy, WITH_STATE);
+    gen_generator* generator = toy_generator(&table, NULL);
+    gen_session* session = open_session(generator);
+    assert_fails(gen_session_append_tokens(session, prompt, PROMPT, &error), cases[i].wanted,
+                 cases[i].part, error);
+    assert_int_equal(gen_session_length(session), 0);
+    gen_session_free(session);
+    gen_free(generator);
+    assert_balanced(&toy);
+  }
+}
+
+static void logits_that_are_none(void** state) {
+  (void)state;
+  const struct {
+    enum toy_fault fault;
+    const char* part;
+  } cases[] = {{TOY_NAN, "nan at token 5"},
+               {TOY_INF, "inf at token 60"},
+               {TOY_ALL_MINUS_INF, "all 61 logits are -inf"},
+               {TOY_UNWRITTEN, "nan at token 0"}};
+  for (int kind = 0; kind < KINDS; ++kind) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+      for (int step = 0; step < 8; ++step) {
+        struct toy toy = {.at = step + 1, .fault = cases[i].fault};
+        const gen_forward table = table_of(&toy, kind);
+        gen_generator* generator = toy_generator(&table, NULL);
+        gen_session* session = open_session(generator);
+        assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+        assert_fails_and_goes_on(session, &toy, GEN_ERROR_MODEL, cases[i].part);
+        gen_session_free(session);
+        gen_free(generator);
+        assert_balanced(&toy);
+      }
+    }
+  }
+}
+
+/* A model that says it was cancelled is believed; what was generated before stays. */
+static void it_sees_cancels(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  const gen_forward table = table_of(&toy, WITH_STATE);
+  gen_generator* generator = toy_generator(&table, NULL);
+  gen_session* session = open_session(generator);
+  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+  assert_goes_on(session, &toy, 3);
+  toy.cancels = session;
+  gen_sampling* sampling = greedy(8);
+  gen_result* result = NULL;
+  assert_fails(gen_session_generate(session, "", 0, sampling, &result, &error), GEN_ERROR_CANCELLED,
+               "", error);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_CANCELLED);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  toy.cancels = NULL;
+  assert_goes_on(session, &toy, 8);
+  assert_int_equal(gen_forward_cancelled(NULL), 0);
+  gen_session_free(session);
+  gen_free(generator);
+  assert_balanced(&toy);
+}
+
+/* Functions on states that refuse. */
+static void states_that_fail(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1, .status = GEN_ERROR_DEVICE, .message = "no state"};
+  const gen_forward table = table_of(&toy, WITH_STATE);
+  gen_generator* generator = toy_generator(&table, NULL);
+  gen_session* session = NULL;
+  gen_session* fork = NULL;
+  toy.refuse_new = 1;
+  assert_fails(gen_session_new(generator, &session, &error), GEN_ERROR_DEVICE, "no state", error);
+  assert_null(session);
+  toy.refuse_new = 0;
+  session = open_session(generator);
+  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+  toy.refuse_clone = 1;
+  toy.message = NULL;
+  assert_fails(gen_session_fork(session, &fork, &error), GEN_ERROR_DEVICE,
+               "the model's state_clone gave GEN_ERROR_DEVICE", error);
+  toy.status = 12;
+  assert_fails(gen_session_fork(session, &fork, &error), GEN_ERROR_MODEL, "state_clone gave 12",
+               error);
+  assert_null(fork);
+  assert_goes_on(session, &toy, 4);
+  /* One that does not go back is made anew, and costs no more than time. */
+  toy.refuse_truncate = 1;
+  assert_ok(gen_session_truncate(session, 5, &error), error);
+  assert_int_equal(toy.news, 1);
+  assert_goes_on(session, &toy, 4);
+  assert_int_equal(toy.news, 2);
+  /* After a failed step, too. */
+  toy.at = toy.calls + 2;
+  toy.fault = TOY_STATUS;
+  toy.status = GEN_ERROR_IO;
+  assert_fails_and_goes_on(session, &toy, GEN_ERROR_IO, "");
+  assert_int_equal(toy.news, 3);
+  /* And where making one fails, the next call tries again. */
+  toy.refuse_new = 1;
+  assert_ok(gen_session_truncate(session, 5, &error), error);
+  assert_fails(gen_session_append_tokens(session, prompt, 2, &error), GEN_ERROR_IO, "state_new",
+               error);
+  assert_int_equal(gen_session_length(session), 5);
+  toy.refuse_new = 0;
+  assert_goes_on(session, &toy, 4);
+  gen_session_free(session);
+  gen_free(generator);
+  assert_balanced(&toy);
+}
+
+static void texts_need_a_tokenizer(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  const gen_forward table = table_of(&toy, STATELESS);
+  gen_model* model = toy_model(&table);
+  gen_generator* generator = NULL;
+  gen_result* result = NULL;
+  gen_chat* chat = NULL;
+  size_t n = 0;
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  assert_null(gen_model_tokenizer(model));
+  assert_fails(gen_generate(generator, "a", 1, NULL, &result, &error), GEN_ERROR_TOKENIZER,
+               "no tokenizer", error);
+  assert_null(result);
+  assert_fails(gen_generate(generator, "", 0, NULL, &result, &error), bad, "no tokens", error);
+  assert_ok(gen_chat_new(&chat, &error), error);
+  assert_fails(gen_chat_format(model, chat, 1, NULL, 0, &n, &error), GEN_ERROR_UNSUPPORTED,
+               "tokenizer", error);
+  gen_chat_free(chat);
+  gen_session* session = open_session(generator);
+  int32_t outside[] = {1, TOY_VOCAB};
+  assert_fails(gen_session_append_tokens(session, outside, 2, &error), GEN_ERROR_OUT_OF_RANGE, "61",
+               error);
+  gen_session_free(session);
+  gen_free(generator);
+  gen_model_free(model);
+  assert_balanced(&toy);
+}
+
+/* Says the tokens of a text, one for each position after the prompt. */
+struct script {
+  int32_t tokens[32];
+  int32_t start;
+};
+
+static gen_status say_script(void* user, const gen_forward_batch* batch, float* logits,
+                             float* features, gen_error* said) {
+  const struct script* script = user;
+  (void)features;
+  (void)said;
+  for (int32_t row = 0; row < batch->n_rows; ++row) {
+    if (!batch->wants_logits[row]) continue;
+    for (int32_t i = 0; i < 4096; ++i) logits[i] = -INFINITY;
+    logits[script->tokens[batch->positions[row] + 1 - script->start]] = 0.0F;
+    logits += 4096;
+  }
+  return GEN_OK;
+}
+
+static void texts_come_and_go_with_one(void** state) {
+  (void)state;
+  gen_model* file = load_draft();
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(file);
+  struct script script = {.start = 0};
+  size_t n = 0;
+  static const char said[] = " there was a small fox."; /* encoding puts the space there */
+  ;
+  assert_ok(
+      gen_tokenizer_encode(tokenizer, said + 1, sizeof said - 2, 0, script.tokens, 31, &n, &error),
+      error);
+  script.tokens[n] = gen_model_config_eos(gen_model_get_config(file));
+  int32_t before[16];
+  size_t n_before = 0;
+  assert_ok(
+      gen_tokenizer_encode(tokenizer, "Once", 4, GEN_ENCODE_ADD_BOS, before, 16, &n_before, &error),
+      error);
+  script.start = (int32_t)n_before;
+  const gen_forward table = {.struct_size = sizeof table, .user = &script, .forward = say_script};
+  gen_model_config* config = NULL;
+  gen_model* model = NULL;
+  gen_generator* generator = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_model_config_new(&config, &error), error);
+  assert_ok(gen_model_config_set_vocab_size(config, 4096, &error), error);
+  assert_ok(gen_model_config_set_max_seq_len(config, 64, &error), error);
+  assert_ok(gen_model_new_custom(&table, config, tokenizer, &model, &error), error);
+  const gen_model_config* own = gen_model_get_config(model);
+  assert_int_equal(gen_model_config_eos(own), gen_model_config_eos(gen_model_get_config(file)));
+  assert_int_equal(gen_model_config_bos(own), gen_model_config_bos(gen_model_get_config(file)));
+  gen_model_free(file);
+  assert_non_null(gen_model_tokenizer(model));
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  gen_model_free(model);
+  gen_model_config_free(config);
+  assert_ok(gen_generate(generator, "Once", 4, NULL, &result, &error), error);
+  assert_string_equal(gen_result_text(result, NULL), said);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_STOP_TOKEN);
+  gen_result_free(result);
+  gen_free(generator);
+}
+
+/* The draft model, run by this file over caches of its own, says what the draft model says. */
+static gen_status around(void* user, const gen_forward_batch* batch, float* logits, float* features,
+                         gen_error* said) {
+  const gen_model* inner = user;
+  const size_t vocab = 4096;
+  float* unwanted = malloc(vocab * sizeof *unwanted);
+  gen_status status = GEN_OK;
+  (void)features;
+  for (int32_t row = 0; row < batch->n_rows && status == GEN_OK; ++row) {
+    kv_cache* cache = batch->states[batch->sequences[row]];
+    float* const to = batch->wants_logits[row] ? logits : unwanted;
+    status = gen_model_forward(inner, &batch->tokens[row], 1, cache, to, vocab, said);
+    if (batch->wants_logits[row]) logits += vocab;
+  }
+  free(unwanted);
+  return status;
+}
+static gen_status around_new(void* user, void** state, gen_error* said) {
+  return kv_cache_new(gen_model_config_num_layers(gen_model_get_config(user)), 256,
+                      (kv_cache**)state, said);
+}
+static gen_status around_truncate(void* user, void* state, int32_t n, gen_error* said) {
+  (void)user;
+  return kv_cache_truncate(state, n, said);
+}
+static void around_free(void* user, void* state) {
+  (void)user;
+  kv_cache_free(state);
+}
+
+static void a_model_around_a_model(void** state) {
+  (void)state;
+  gen_model* inner = load_draft();
+  gen_forward table = {.struct_size = sizeof table, .user = inner, .forward = around};
+  table.state_new = around_new;
+  table.state_truncate = around_truncate;
+  table.state_free = around_free;
+  gen_model_config* config = NULL;
+  gen_model* outer = NULL;
+  assert_ok(gen_model_config_new(&config, &error), error);
+  assert_ok(gen_model_config_set(config, "vocab_size", "4096", &error), error);
+  assert_ok(gen_model_config_set(config, "max_seq_len", "256", &error), error);
+  assert_ok(gen_model_new_custom(&table, config, gen_model_tokenizer(inner), &outer, &error),
+            error);
+  gen_model_config_free(config);
+  char* texts[2];
+  for (int i = 0; i < 2; ++i) {
+    gen_generator* generator = NULL;
+    gen_result* result = NULL;
+    gen_sampling* sampling = greedy(24);
+    assert_ok(gen_sampling_set_temperature(sampling, 0.9, &error), error);
+    assert_ok(gen_sampling_set_seed(sampling, 5, &error), error);
+    assert_ok(gen_create(i == 0 ? inner : outer, NULL, &generator, &error), error);
+    assert_ok(gen_generate(generator, "Once upon a time", 16, sampling, &result, &error), error);
+    texts[i] = strdup(gen_result_text(result, NULL));
+    gen_result_free(result);
+    gen_sampling_free(sampling);
+    gen_free(generator);
+  }
+  assert_true(strlen(texts[0]) > 20);
+  assert_string_equal(texts[0], texts[1]);
+  free(texts[0]);
+  free(texts[1]);
+  gen_model_free(outer);
+  gen_model_free(inner);
+}
+
+/* A forward function that generates with its own generator is told so, and not left waiting for
+ * itself. */
+struct snake {
+  gen_generator* generator;
+  gen_status bitten;
+};
+static gen_status bite(void* user, const gen_forward_batch* batch, float* logits, float* features,
+                       gen_error* said) {
+  struct snake* snake = user;
+  gen_session* session = NULL;
+  (void)features;
+  assert_ok(gen_session_new(snake->generator, &session, said), *said);
+  assert_ok(gen_session_append_tokens(session, prompt, 1, said),
+            *said); /* nothing is run for one token */
+  gen_result* result = NULL;
+  snake->bitten = gen_session_generate(session, "", 0, NULL, &result, said);
+  gen_result_free(result);
+  gen_session_free(session);
+  said->message[0] = '\0';
+  for (int32_t i = 0; i < batch->n_logits * TOY_VOCAB; ++i) logits[i] = 0;
+  return GEN_OK;
+}
+
+static void it_cannot_wait_for_itself(void** state) {
+  (void)state;
+  struct snake snake = {.generator = NULL};
+  const gen_forward table = {.struct_size = sizeof table, .user = &snake, .forward = bite};
+  snake.generator = toy_generator(&table, NULL);
+  gen_session* session = open_session(snake.generator);
+  assert_ok(gen_session_append_tokens(session, prompt, 3, &error), error);
+  assert_int_equal(snake.bitten, GEN_ERROR_BUSY);
+  assert_int_equal(gen_session_length(session), 3);
+  gen_session_free(session);
+  gen_free(snake.generator);
+}
+
+static void what_it_says_of_itself(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  const gen_forward table = table_of(&toy, STATELESS);
+  gen_model_config* config = toy_config();
+  gen_model* model = NULL;
+  const struct {
+    const char* key;
+    gen_status (*set)(gen_model_config*, int32_t, gen_error*);
+    int32_t (*get)(const gen_model_config*);
+    int32_t least;
+  } rows[] = {
+      {"vocab_size", gen_model_config_set_vocab_size, gen_model_config_vocab_size, 1},
+      {"max_seq_len", gen_model_config_set_max_seq_len, gen_model_config_max_seq_len, 1},
+      {"eos", gen_model_config_set_eos, gen_model_config_eos, -1},
+      {"bos", gen_model_config_set_bos, gen_model_config_bos, -1},
+      {"num_layers", gen_model_config_set_num_layers, gen_model_config_num_layers, 0},
+      {"num_heads", gen_model_config_set_num_heads, gen_model_config_num_heads, 0},
+      {"num_kv_heads", gen_model_config_set_num_kv_heads, gen_model_config_num_kv_heads, 0},
+      {"head_dim", gen_model_config_set_head_dim, gen_model_config_head_dim, 0},
+      {"hidden", gen_model_config_set_hidden, gen_model_config_hidden, 0},
+  };
+  char text[2000];
+  char part[80];
+  size_t n = 0;
+  for (int32_t i = 0; i < 9; ++i) {
+    const int32_t before = rows[i].get(config);
+    assert_fails(rows[i].set(config, rows[i].least - 1, &error), bad, rows[i].key, error);
+    assert_fails(gen_model_config_set(config, rows[i].key, "-7", &error), bad, rows[i].key, error);
+    assert_fails(gen_model_config_set(config, rows[i].key, "3000000000", &error), bad, rows[i].key,
+                 error);
+    assert_fails(gen_model_config_set(config, rows[i].key, "x", &error), bad, "whole number",
+                 error);
+    assert_fails(rows[i].set(NULL, 1, &error), bad, "NULL", error);
+    assert_int_equal(rows[i].get(config), before);
+    assert_ok(rows[i].set(config, rows[i].least, &error), error);
+    assert_int_equal(rows[i].get(config), rows[i].least);
+    snprintf(part, sizeof part, "%d", 100 - i);
+    assert_ok(gen_model_config_set(config, rows[i].key, part, &error), error);
+    assert_int_equal(rows[i].get(config), 100 - i);
+    assert_ok(gen_model_config_describe(config, text, sizeof text, &n, &error), error);
+    snprintf(part, sizeof part, "\"value\":\"%d\"", 100 - i);
+    assert_non_null(strstr(text, part));
+  }
+  assert_ok(gen_model_config_set_name(config, "toy", &error), error);
+  assert_fails(gen_model_config_set_name(config, "", &error), bad, "0 bytes", error);
+  assert_fails(gen_model_config_set_name(config, "a\"b", &error), bad, "quotes", error);
+  assert_fails(gen_model_config_set_name(config, "12345678901234567890123456789012", &error), bad,
+               "32 bytes", error);
+  assert_fails(gen_model_config_set_name(config, NULL, &error), bad, "NULL", error);
+  assert_fails(gen_model_config_set(config, "size", "1", &error), bad, "size", error);
+  assert_fails(gen_model_config_set(config, NULL, "1", &error), bad, "NULL", error);
+  assert_fails(gen_model_config_set(config, "eos", NULL, &error), bad, "NULL", error);
+  assert_fails(gen_model_config_set(NULL, "eos", "1", &error), bad, "NULL", error);
+  assert_fails(gen_model_config_describe(config, text, 10, &n, &error), GEN_ERROR_OUT_OF_RANGE,
+               "10", error);
+  assert_fails(gen_model_config_describe(config, text, sizeof text, NULL, &error), bad, "NULL",
+               error);
+  assert_fails(gen_model_config_describe(NULL, text, sizeof text, &n, &error), bad, "NULL", error);
+  assert_fails(gen_model_config_new(NULL, &error), bad, "NULL", error);
+  gen_model_config_free(NULL);
+
+  assert_ok(gen_model_new_custom(&table, config, NULL, &model, &error), error);
+  gen_model_config_free(config);
+  assert_int_equal(gen_model_config_head_dim(gen_model_get_config(model)), 93);
+  assert_ok(gen_model_describe(model, text, sizeof text, &n, &error), error);
+  assert_string_equal(
+      text,
+      "{\"architecture\":\"toy\",\"name\":\"toy\",\"vocab_size\":100,\"max_seq_len\":99,"
+      "\"num_layers\":96,\"num_heads\":95,\"num_kv_heads\":94,\"head_dim\":93,\"hidden\":92,"
+      "\"backend\":\"custom\"}");
+  assert_int_equal(gen_model_metadata_count(model), 0);
+  assert_null(gen_model_metadata_key(model, 0));
+  assert_fails(gen_model_metadata_value(model, "a", text, sizeof text, &n, &error), bad, "a",
+               error);
+  size_t bytes = 1;
+  const char* keys[] = {"weights", "workspace", "mapped", "stream", "file"};
+  for (int i = 0; i < 5; ++i) {
+    assert_ok(gen_model_memory(model, keys[i], &bytes, &error), error);
+    assert_int_equal(bytes, 0);
+  }
+  assert_fails(gen_model_memory(model, "size", &bytes, &error), bad, "size", error);
+  gen_model_free(model);
+  assert_balanced(&toy);
+}
+
+static void bad_tables(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  gen_model_config* config = toy_config();
+  gen_model* model = NULL;
+  const gen_forward good = table_of(&toy, WITH_STATE);
+  gen_forward table = good;
+  assert_fails(gen_model_new_custom(NULL, config, NULL, &model, &error), bad, "NULL", error);
+  assert_fails(gen_model_new_custom(&table, NULL, NULL, &model, &error), bad, "NULL", error);
+  assert_fails(gen_model_new_custom(&table, config, NULL, NULL, &error), bad, "NULL", error);
+  const uint32_t sizes[] = {0, 1, sizeof table - 1, offsetof(gen_forward, release)};
+  for (int i = 0; i < 4; ++i) {
+    table.struct_size = sizes[i];
+    model = (gen_model*)&table;
+    assert_fails(gen_model_new_custom(&table, config, NULL, &model, &error), bad, "struct_size",
+                 error);
+    assert_null(model);
+  }
+  table = good;
+  table.forward = NULL;
+  assert_fails(gen_model_new_custom(&table, config, NULL, &model, &error), bad, "forward", error);
+  for (int i = 0; i < 3; ++i) {
+    table = good;
+    table.state_new = NULL;
+    if (i != 0) table.state_clone = NULL;
+    if (i != 1) table.state_truncate = NULL;
+    if (i != 2) table.state_free = NULL;
+    assert_fails(gen_model_new_custom(&table, config, NULL, &model, &error), bad, "state_new",
+                 error);
+  }
+  /* Sizes that are none. */
+  gen_model_config* empty = NULL;
+  assert_ok(gen_model_config_new(&empty, &error), error);
+  assert_fails(gen_model_new_custom(&good, empty, NULL, &model, &error), bad, "vocabulary", error);
+  assert_ok(gen_model_config_set_vocab_size(empty, 5, &error), error);
+  assert_fails(gen_model_new_custom(&good, empty, NULL, &model, &error), bad, "context of 0",
+               error);
+  assert_ok(gen_model_config_set_max_seq_len(empty, 5, &error), error);
+  assert_ok(gen_model_config_set_eos(empty, 5, &error), error);
+  assert_fails(gen_model_new_custom(&good, empty, NULL, &model, &error), bad, "eos 5", error);
+  assert_ok(gen_model_config_set_eos(empty, 4, &error), error);
+  assert_ok(gen_model_config_set_bos(empty, 7, &error), error);
+  assert_fails(gen_model_new_custom(&good, empty, NULL, &model, &error), bad, "bos 7", error);
+  gen_model_config_free(empty);
+  assert_int_equal(toy.releases, 0);
+
+  /* A table of a later version: what this one does not know is not read. */
+  struct {
+    gen_forward known;
+    void (*unknown)(void);
+  } later = {.known = good};
+  later.known.struct_size = sizeof later;
+  memset(&later.unknown, 0xA5, sizeof later.unknown);
+  gen_session* session = NULL;
+  gen_generator* generator = toy_generator(&later.known, NULL);
+  session = open_session(generator);
+  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+  assert_goes_on(session, &toy, 5);
+  gen_session_free(session);
+  gen_free(generator);
+  assert_balanced(&toy);
+  gen_model_config_free(config);
+}
+
+/* There is nothing to page, pool or put into files; and raw passes are for models without state. */
+static void caches_hold_nothing(void** state) {
+  (void)state;
+  for (int kind = WITH_STATE; kind <= STATELESS; kind += STATELESS) {
+    struct toy toy = {.at = -1};
+    const gen_forward table = table_of(&toy, kind);
+    gen_model* model = toy_model(&table);
+    gen_generator* generator = NULL;
+    const char* settings[][2] = {{"paged_kv", "16"}, {"compressed_kv", "8"}, {"tiered_kv", "16"}};
+    for (int i = 0; i < 3; ++i) {
+      gen_options* options = NULL;
+      assert_ok(gen_options_new(&options, &error), error);
+      assert_ok(gen_options_set(options, settings[i][0], settings[i][1], &error), error);
+      assert_fails(gen_create(model, options, &generator, &error), bad, "no keys and values",
+                   error);
+      gen_options_free(options);
+    }
+    const char* kinds[] = {"fp16", "q4", "fp8/q3"};
+    for (int i = 0; i < 3; ++i) {
+      gen_options* options = NULL;
+      assert_ok(gen_options_new(&options, &error), error);
+      assert_ok(gen_options_set_kv_dtype(options, kinds[i], &error), error);
+      assert_ok(gen_create(model, options, &generator, &error), error);
+      gen_options_free(options);
+      gen_session* session = open_session(generator);
+      assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+      assert_goes_on(session, &toy, 5);
+      gen_session_free(session);
+      if (i < 2) gen_free(generator);
+    }
+    kv_cache* cache = NULL;
+    float logits[TOY_VOCAB];
+    float expected[TOY_VOCAB];
+    assert_ok(kv_cache_generator_new(generator, 0, &cache, &error), error);
+    if (kind == STATELESS) {
+      assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
+      assert_int_equal(kv_cache_seq_len(cache), PROMPT);
+      toy_write(expected, toy_next(prompt, PROMPT, 1));
+      assert_memory_equal(logits, expected, sizeof logits);
+    } else {
+      assert_fails(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error),
+                   GEN_ERROR_UNSUPPORTED, "sessions", error);
+    }
+    kv_cache_free(cache);
+    gen_free(generator);
+    gen_model_free(model);
+    assert_balanced(&toy);
+  }
+}
+
+static void rectangles(void** state) {
+  (void)state;
+  static const int32_t tokens[] = {1, 2, 3, 4, 5, 6};
+  static const size_t lengths[] = {2, 0, 3, 1};
+  static const int32_t wanted[] = {-9, 1, 2, -9, -9, -9, 3, 4, 5, -9, -9, 6};
+  int32_t out[13];
+  size_t width = 0;
+  assert_ok(gen_pad_left(tokens, lengths, 4, -9, NULL, 0, &width, &error), error);
+  assert_int_equal(width, 3);
+  out[12] = 77;
+  assert_ok(gen_pad_left(tokens, lengths, 4, -9, out, 12, &width, &error), error);
+  assert_memory_equal(out, wanted, sizeof wanted);
+  assert_int_equal(out[12], 77);
+  width = 0;
+  out[0] = 77;
+  assert_fails(gen_pad_left(tokens, lengths, 4, -9, out, 11, &width, &error),
+               GEN_ERROR_OUT_OF_RANGE, "11", error);
+  assert_int_equal(width, 3);
+  assert_int_equal(out[0], 77);
+  static const size_t huge[] = {SIZE_MAX / 2, 0, 0};
+  assert_fails(gen_pad_left(tokens, huge, 3, 0, out, 13, &width, &error), GEN_ERROR_OUT_OF_RANGE,
+               "13", error);
+  assert_ok(gen_pad_left(NULL, NULL, 0, 0, out, 13, &width, &error), error);
+  assert_int_equal(width, 0);
+  assert_ok(gen_pad_left(NULL, &lengths[1], 1, 0, out, 13, &width, &error), error);
+  assert_fails(gen_pad_left(NULL, lengths, 4, 0, out, 13, &width, &error), bad, "NULL", error);
+  assert_fails(gen_pad_left(tokens, NULL, 4, 0, out, 13, &width, &error), bad, "NULL", error);
+  assert_fails(gen_pad_left(tokens, lengths, 4, 0, out, 13, NULL, &error), bad, "NULL", error);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_generates),
+      cmocka_unit_test(the_context_ends_it),
+      cmocka_unit_test(eos_ends_it),
+      cmocka_unit_test(sessions_are_cut),
+      cmocka_unit_test(sessions_are_forked),
+      cmocka_unit_test(sessions_without_state_are_saved),
+      cmocka_unit_test(every_status_at_every_step),
+      cmocka_unit_test(messages_are_passed_on),
+      cmocka_unit_test(logits_that_are_none),
+      cmocka_unit_test(it_sees_cancels),
+      cmocka_unit_test(states_that_fail),
+      cmocka_unit_test(texts_need_a_tokenizer),
+      cmocka_unit_test(texts_come_and_go_with_one),
+      cmocka_unit_test(a_model_around_a_model),
+      cmocka_unit_test(it_cannot_wait_for_itself),
+      cmocka_unit_test(what_it_says_of_itself),
+      cmocka_unit_test(bad_tables),
+      cmocka_unit_test(caches_hold_nothing),
+      cmocka_unit_test(rectangles),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves what happens when sessions share a pool that is too small for all of them: the idle give
+// way, then the youngest; everybody gets the same text as alone; and who asks for more than there
+// is at all fails without harm.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/rng.h"
+#include "generate/batch_run.h"
+#include "generate/session.h"
+#include "support/fake_model.h"
+
+namespace gen::generate {
+namespace {
+
+using sampling::SamplingParams;
+using Tokens = std::vector<int32_t>;
+
+constexpr int32_t kContext = 128;
+
+struct Pooled {
+  explicit Pooled(int32_t entries, int32_t max_sequences = 8) {
+    pool = std::make_shared<std::atomic<int32_t>>(entries);
+    tokenizer = std::make_shared<test::FakeTokenizer>(
+        std::vector<std::string>{"a", "b", "c", "d", "e", "f"});
+    model = std::make_shared<test::FakeModel>(tokenizer->vocab_size(), kContext);
+    GeneratorOptions options;
+    options.prefill_chunk = 5;
+    options.max_sequences = max_sequences;
+    options.cache_factory = [this](std::span<const cache::LayerShape>,
+                                   int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
+      return std::unique_ptr<cache::KvCache>(
+          std::make_unique<test::FakeCache>(capacity, true, pool));
+    };
+    generator = std::move(Generator::create(model, tokenizer, options)).value();
+  }
+  std::shared_ptr<Session> session() const { return std::move(generator->new_session()).value(); }
+
+  std::shared_ptr<std::atomic<int32_t>> pool;
+  std::shared_ptr<test::FakeTokenizer> tokenizer;
+  std::shared_ptr<test::FakeModel> model;
+  std::shared_ptr<const Generator> generator;
+};
+
+SamplingParams params_of(uint64_t seed, int32_t tokens) {
+  SamplingParams params;
+  params.seed = seed;
+  params.ignore_eos = true;
+  params.max_new_tokens = tokens;
+  return params;
+}
+
+std::string prompt_of(uint64_t seed) { return std::string(3 + seed % 19, "abcdef"[seed % 6]); }
+
+Prompt text(std::string_view prompt) { return {.text = prompt, .tokens = {}}; }
+
+GenResult say(Session& session, const std::string& prompt, const SamplingParams& params) {
+  std::optional<GenResult> result;
+  const Status status = session.generate(text(prompt), params, nullptr, nullptr, &result);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return result.has_value() ? *std::move(result) : GenResult();
+}
+
+// What a request says with all the room there is.
+Tokens alone(uint64_t seed, int32_t tokens) {
+  const Pooled world(10000);
+  return say(*world.session(), prompt_of(seed), params_of(seed, tokens)).tokens;
+}
+
+TEST(Preemption, ABatchThatDoesNotFitTakesTurns) {
+  for (const int32_t entries : {60, 90, 150}) {
+    for (const int32_t max_sequences : {1, 3, 8}) {
+      const Pooled world(entries, max_sequences);
+      std::vector<std::string> prompts;
+      std::vector<BatchRequest> requests(8);
+      for (uint64_t i = 0; i < requests.size(); ++i) prompts.push_back(prompt_of(i));
+      for (uint64_t i = 0; i < requests.size(); ++i) {
+        requests[i].prompt.text = prompts[i];
+        requests[i].params = params_of(i, 30);
+        requests[i].urgency.priority = static_cast<int32_t>(i % 3);
+      }
+      const auto results = run_batch(*world.generator, requests, nullptr, nullptr);
+      for (uint64_t i = 0; i < requests.size(); ++i) {
+        EXPECT_TRUE(results[i].status.ok()) << results[i].status.message();
+        EXPECT_EQ(results[i].tokens, alone(i, 30)) << entries << " " << max_sequences << " " << i;
+      }
+      EXPECT_EQ(*world.pool, entries);
+    }
+  }
+}
+
+TEST(Preemption, ThreadsThatDoNotFitTakeTurns) {
+  for (const int32_t entries : {60, 130}) {
+    const Pooled world(entries);
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < 6; ++i) {
+      threads.emplace_back([&, i] {
+        for (uint64_t round = 0; round < 4; ++round) {
+          const uint64_t seed = i + 10 * round;
+          EXPECT_EQ(say(*world.session(), prompt_of(seed), params_of(seed, 30)).tokens,
+                    alone(seed, 30));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(*world.pool, entries);
+  }
+}
+
+// The least recently used goes first, and only as many as must.
+TEST(Preemption, IdleSessionsGiveWay) {
+  const Pooled world(100);
+  const Pooled wide(10000);
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::shared_ptr<Session>> twins;
+  for (uint64_t i = 0; i < 3; ++i) {
+    sessions.push_back(world.session());
+    twins.push_back(wide.session());
+    const Tokens said = say(*sessions[i], "abcabc", params_of(i, 20)).tokens;
+    EXPECT_EQ(said, say(*twins[i], "abcabc", params_of(i, 20)).tokens);
+  }
+  // 26 of 27 tokens each are held, and 22 entries are left.
+  EXPECT_EQ(*world.pool, 22);
+  const auto rows_of = [&](Session& session, uint64_t seed) {
+    int64_t rows = 0;
+    world.model->before_forward = [&](const graph::Batch& batch) {
+      rows += batch.rows();
+      return Status();
+    };
+    auto& twin = *twins[seed];
+    EXPECT_EQ(say(session, "de", params_of(seed, 3)).tokens,
+              say(twin, "de", params_of(seed, 3)).tokens);
+    world.model->before_forward = nullptr;
+    return rows;
+  };
+  const auto newcomer = world.session();
+  EXPECT_EQ(say(*newcomer, "abcdefabcdefabc", params_of(9, 10)).tokens,
+            say(*wide.session(), "abcdefabcdefabc", params_of(9, 10)).tokens);
+  EXPECT_EQ(rows_of(*sessions[2], 2), 1 + 2 + 2);  // the last token was pending
+  EXPECT_EQ(rows_of(*sessions[1], 1), 1 + 2 + 2);
+  EXPECT_EQ(rows_of(*sessions[0], 0), 27 + 2 + 2);  // all of it anew
+  EXPECT_EQ(sessions[0]->length(), 27 + 2 + 3);
+}
+
+TEST(Preemption, MoreThanThereIsFailsWithoutHarm) {
+  const Pooled world(40);
+  const auto session = world.session();
+  const Tokens said = say(*session, "abc", params_of(1, 10)).tokens;
+  const Tokens before = std::move(session->tokens()).value();
+  std::optional<GenResult> result;
+  const std::string long_prompt(60, 'a');
+  Status status = session->generate(text(long_prompt), params_of(1, 10), nullptr, nullptr, &result);
+  EXPECT_EQ(status.code(), Code::kPoolExhausted) << status.message();
+  EXPECT_EQ(std::move(session->tokens()).value(), before);
+  // A text that grows out of the pool ends there, with what there is so far.
+  status = session->generate(text("d"), params_of(1, 60), nullptr, nullptr, &result);
+  EXPECT_EQ(status.code(), Code::kPoolExhausted);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_GT(result->tokens.size(), 20U);
+  EXPECT_EQ(std::move(session->tokens()).value(), before);
+  const Pooled wide(1000);
+  const auto twin = wide.session();
+  (void)say(*twin, "abc", params_of(1, 10));
+  EXPECT_EQ(say(*session, "d", params_of(2, 8)).tokens, say(*twin, "d", params_of(2, 8)).tokens);
+}
+
+// A stream that nobody pulls keeps what it has; another one's failure comes after a moment.
+TEST(Preemption, OpenStreamsKeepTheirs) {
+  const Pooled world(40);
+  auto first = std::move(world.session()->open(text(prompt_of(11)), params_of(11, 25))).value();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(first->next().ok());
+  auto second =
+      std::move(world.session()->open(text(std::string(20, 'b')), params_of(1, 25))).value();
+  const auto begin = std::chrono::steady_clock::now();
+  Result<const Event*> event = second->next();
+  ASSERT_TRUE(event.ok());
+  EXPECT_TRUE((*event)->done);
+  EXPECT_EQ(second->result().status.code(), Code::kPoolExhausted);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  second.reset();
+  while (!first->ended()) ASSERT_TRUE(first->next().ok());
+  EXPECT_EQ(first->result().tokens, alone(11, 25));
+}
+
+}  // namespace
+}  // namespace gen::generate

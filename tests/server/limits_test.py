@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the server promises beside right answers: forms of errors, limits, who leaves is not generated for, a full queue
+is told, a conversation goes on, signals end it well.
+
+usage: limits_test.py SERVER GENERATE SOURCE_DIR
+"""
+import gzip
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from server_client import Server, of_answer, of_events
+
+SERVER, _, SOURCE = sys.argv[1:4]
+TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
+# Eight thousand tokens or so: seconds of work.
+LONG = {"prompt": "Once upon a time", "max_tokens": 1000, "n": 8, "ignore_eos": True}
+
+
+def wait_for(server, figure, least):
+    end = time.monotonic() + 30
+    while server.json("/health")[figure] < least:
+        assert time.monotonic() < end, server.json("/health")
+        time.sleep(0.001)
+
+
+class Limits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(SERVER, SOURCE, "--max-body", "64", "--max-tokens", "1000")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def refused(self, path, body, status, param, code, **options):
+        got, answer = self.server.post(path, body, **options)
+        self.assertEqual((got, set(answer), set(answer["error"])),
+                         (status, {"error"}, {"message", "type", "param", "code"}), answer)
+        error = answer["error"]
+        self.assertEqual((error["type"], error["param"], error["code"]), ("invalid_request_error", param, code), answer)
+
+    def test_errors_are_objects(self):
+        self.refused(TEXT, "{", 400, None, "invalid_json")
+        self.refused(TEXT, {"prompt": "a", "n": 9}, 400, "n", None)
+        self.refused(TEXT, {"prompt": "a", "temperature": -1}, 400, "temperature", None)
+        self.refused(TEXT, {"prompt": "a", "top_p": 0}, 400, "top_p", None)
+        self.refused(TEXT, {"prompt": "a", "seed": 2.5}, 400, "seed", None)
+        self.refused(TEXT, {"prompt": "a", "stop": ["x" * 5000]}, 400, "stop", None)
+        self.refused(TEXT, {"prompt": "a", "colour": "red"}, 400, "colour", "unknown_field")
+        self.refused(TEXT, {"prompt": "a", "echo": True}, 400, "echo", "unsupported_parameter")
+        self.refused(TEXT, {"prompt": "a", "model": "b"}, 404, "model", "model_not_found")
+        self.refused(TEXT, {"prompt": "a b c " * 2000}, 400, "prompt", "context_length_exceeded")
+        self.refused(TEXT, {"prompt": [1, 4096]}, 400, "prompt", None)
+        self.refused(TEXT, {"prompt": []}, 400, "prompt", None)
+        self.refused(TEXT, {"prompt": "a", "logit_bias": {"4096": 1}}, 400, "logit_bias", None)
+        self.refused(TEXT, {"prompt": "a", "max_tokens": 1001}, 400, "max_tokens", None)
+        self.refused(TEXT, {"prompt": ["a"] * 17}, 400, "prompt", None)
+        self.refused(TEXT, {"prompt": ["a"] * 16, "n": 8}, 400, "n", None)  # more than it has room for at once
+        self.refused(CHAT, {"messages": [{"role": "user", "content": "<|im_end|>"}]}, 400, "messages", None)
+        self.refused(TEXT, "x" * (64 << 10), 400, None, "invalid_json")
+        self.refused(TEXT, "x" * ((64 << 10) + 1), 413, None, "body_too_large")
+        packed = gzip.compress(b" " * (10 << 20))
+        self.assertLess(len(packed), 64 << 10)
+        self.refused(TEXT, packed, 413, None, "body_too_large", headers={"Content-Encoding": "gzip"})
+
+    def test_paths(self):
+        self.assertEqual(self.server.json("/v1/models")["data"][0]["id"], "draft")
+        self.assertEqual(self.server.json("/v1/models/draft")["object"], "model")
+        self.assertEqual(self.server.json("/health")["status"], "ok")
+        self.assertEqual(self.server.get("/health", "HEAD"), (200, b""))
+        self.refused("/v1/nothing", "{}", 404, None, "unknown_url")
+        self.assertEqual(self.server.get("/")[0], 404)
+        self.assertEqual(self.server.get("/v1/models/other")[0], 404)
+        self.assertEqual(self.server.get("/v1/models/" + "x" * 5000)[0], 404)
+        self.assertEqual(self.server.get(TEXT)[0], 405)
+        self.assertEqual(self.server.get("/health", "DELETE")[0], 405)
+        self.assertEqual(self.server.post("/health", {})[0], 405)
+        page = self.server.get("/metrics")[1].decode()
+        for line in page.splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) \w+ .+|generate_\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.e+-]+)$')
+
+    def test_bodies_in_other_forms(self):
+        body = json.dumps({"prompt": "Once", "max_tokens": 5, "seed": 1}).encode()
+        expected = of_answer(self.server.post(TEXT, body)[1])
+        self.assertEqual(of_answer(self.server.post(TEXT, gzip.compress(body), {"Content-Encoding": "gzip"})[1]),
+                         expected)
+        connection = self.server.connect()
+        for _ in range(3):  # chunks, and one connection for several requests
+            connection.request("POST", TEXT, iter([body[:9], body[9:]]), encode_chunked=True,
+                               headers={"Transfer-Encoding": "chunked", "Accept-Encoding": "gzip"})
+            text = connection.getresponse().read()
+            self.assertEqual(of_answer(json.loads(gzip.decompress(text))), expected)
+        connection.close()
+        head = f"POST {TEXT} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        with socket.create_connection(("127.0.0.1", self.server.port)) as older:
+            older.sendall(head + body)
+            whole = b""
+            while part := older.recv(65536):
+                whole += part
+        self.assertNotIn(b"chunked", whole)
+        self.assertEqual(of_answer(json.loads(whole.split(b"\r\n\r\n", 1)[1])), expected)
+
+    def test_usage_and_logprobs(self):
+        request = {"prompt": "Once upon a time", "max_tokens": 9, "seed": 4, "logprobs": 3}
+        answer = self.server.post(TEXT, request)[1]
+        self.assertEqual(answer["usage"]["completion_tokens"], 9)
+        logprobs = answer["choices"][0]["logprobs"]
+        self.assertEqual("".join(logprobs["tokens"]), answer["choices"][0]["text"])
+        self.assertTrue(all(len(top) == 3 for top in logprobs["top_logprobs"]))
+        events = self.server.events(TEXT, {**request, "stream_options": {"include_usage": True}})
+        self.assertEqual(events[-1]["usage"], answer["usage"])
+        self.assertEqual(events[-2]["choices"][0]["logprobs"], logprobs)
+
+    def test_seeds(self):
+        body = {"prompt": "Once", "max_tokens": 12, "seed": 5}
+        texts = [self.server.post(TEXT, {**body, "seed": 5 + i})[1]["choices"][0]["text"] for i in range(3)]
+        self.assertEqual(len(set(texts)), 3)
+        together = self.server.post(TEXT, {**body, "n": 3})[1]
+        self.assertEqual([choice["text"] for choice in together["choices"]], texts)
+        del body["seed"]
+        self.assertNotEqual(of_answer(self.server.post(TEXT, body)[1]), of_answer(self.server.post(TEXT, body)[1]))
+
+    def test_a_conversation_goes_on(self):
+        # As clients do: the whole conversation each time, with the answer before in it.
+        for stream in (False, True):
+            messages = [{"role": "system", "content": "You tell stories."}]
+            counts = []
+            for turn, text in enumerate(("Hello!", "Tell me a story.", "And then?", "Thank you.")):
+                messages.append({"role": "user", "content": text})
+                body = {"model": "draft", "messages": messages, "max_tokens": 40, "seed": turn, "temperature": 0.7}
+                if stream:
+                    events = self.server.events(CHAT, {**body, "stream_options": {"include_usage": True}})
+                    content, usage = of_events(events)[0][0], events[-1]["usage"]
+                    self.assertEqual([(content, of_events(events)[0][1])], of_answer(self.server.post(CHAT, body)[1]))
+                else:
+                    answer = self.server.post(CHAT, body)[1]
+                    content, usage = answer["choices"][0]["message"]["content"], answer["usage"]
+                self.assertTrue(content)
+                messages.append({"role": "assistant", "content": content})
+                counts.append(usage["prompt_tokens"])
+            self.assertEqual(sorted(set(counts)), counts)
+
+    def test_who_leaves_is_not_generated_for(self):
+        before = self.server.metric("completion_tokens_total")
+        events = self.server.events(TEXT, LONG, leave_after=3)
+        self.assertEqual(len(events), 3)
+        self.server.wait_until_idle()
+        self.assertLess(self.server.metric("completion_tokens_total") - before, 4000)
+
+        before = self.server.metric("completion_tokens_total")
+        connection = self.server.connect()
+        connection.request("POST", TEXT, json.dumps(LONG))
+        wait_for(self.server, "running", 1)
+        connection.close()
+        self.server.wait_until_idle()
+        self.assertLess(self.server.metric("completion_tokens_total") - before, 4000)
+
+
+class Queue(unittest.TestCase):
+    def test_a_full_queue_is_told(self):
+        with Server(SERVER, SOURCE, "--parallel", "2", "--queue", "6") as server:
+            connection = server.connect()
+            connection.request("POST", TEXT, json.dumps({**LONG, "stream": True}))
+            response = connection.getresponse()
+            response.readline()
+            self.assertEqual(server.json("/health")["running"], 2)
+            other = server.connect()
+            other.request("POST", TEXT, json.dumps({"prompt": "a"}))
+            refused = other.getresponse()
+            self.assertEqual((refused.status, refused.headers["Retry-After"]), (503, "1"))
+            self.assertEqual(json.loads(refused.read())["error"]["code"], "overloaded")
+            other.close()
+            response.close()
+            connection.close()
+            server.wait_until_idle()
+            self.assertEqual(server.post(TEXT, {"prompt": "a"})[0], 200)
+
+    def test_a_pool_that_is_too_small_is_told(self):
+        # Room for one answer of this length, not for eight.
+        with Server(SERVER, SOURCE, "--paged", "1", "--kv", "fp32") as server:
+            status, answer = server.post(TEXT, {"prompt": "a b c d " * 150, "n": 8, "max_tokens": 2})
+            self.assertIn(status, (200, 503))
+            if status == 503:
+                self.assertEqual(answer["error"]["code"], "overloaded")
+            server.wait_until_idle()
+            self.assertEqual(server.post(TEXT, {"prompt": "a"})[0], 200)
+
+
+class Signals(unittest.TestCase):
+    def test_the_end_comes_soon_and_well(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            server = Server(SERVER, SOURCE, "--parallel", "8")
+            idle = socket.create_connection(("127.0.0.1", server.port))
+            begun, results = threading.Event(), []
+
+            def stream():
+                connection = server.connect()
+                connection.request("POST", TEXT, json.dumps({**LONG, "stream": True}))
+                with connection.getresponse() as response:
+                    first = response.readline()
+                    begun.set()
+                    try:
+                        results.append(first + response.read())
+                    except http.client.IncompleteRead as cut:
+                        results.append(first + cut.partial)
+                connection.close()
+
+            def whole():
+                results.append(server.post(TEXT, LONG))
+
+            clients = [threading.Thread(target=target) for target in (stream, whole, whole)]
+            clients[0].start()
+            begun.wait()
+            for client in clients[1:]:
+                client.start()
+            wait_for(server, "waiting", 16)
+            self.assertLess(server.stop(number), 10)
+            for client in clients:
+                client.join()
+            idle.close()
+            self.assertEqual(len(results), 3)
+            for result in results:
+                if isinstance(result, bytes):
+                    self.assertNotIn(b"[DONE]", result)
+                    self.assertIn(b"shutting_down", result)
+                else:
+                    self.assertEqual((result[0], result[1]["error"]["code"]), (503, "shutting_down"))
+
+    def test_command_line(self):
+        def run(*options):
+            return subprocess.run([SERVER, *options], capture_output=True, timeout=60)
+
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertEqual(run("--port", "65536").returncode, 2)
+        self.assertEqual(run("--nothing").returncode, 2)
+        done = run("-m", "/nothing.gguf")
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        with Server(SERVER, SOURCE) as server:
+            done = run("--port", str(server.port))
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(b"cannot listen", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

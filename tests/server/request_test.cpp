@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that requests in the forms of the OpenAI API become the values they stand for, and that
+// everything else is refused with the status and the field's name: wrong types, numbers beyond
+// limits, texts that are not JSON or not UTF-8, deep nesting, fields that cannot be honoured.
+#include "openai/request.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "openai/api_error.h"
+
+namespace server {
+namespace {
+
+Dialect dialect() {
+  Dialect made;
+  made.model = "story";
+  made.settings = {"temperature", "top_p", "repetition_penalty", "ignore_eos"};
+  made.max_tokens = 100;
+  return made;
+}
+
+Request completion(const std::string& body) { return parse_completion(body, dialect()); }
+Request chat(const std::string& body) { return parse_chat(body, dialect()); }
+
+/// A chat with more fields behind its one message.
+std::string chat_with(const std::string& fields) {
+  return R"({"messages":[{"role":"user","content":"Hi"}])" + fields + "}";
+}
+std::string prompt_with(const std::string& fields) { return R"({"prompt":"a")" + fields + "}"; }
+
+template <typename Parse>
+void expect_refused(Parse parse, const std::string& body, int status, const std::string& param) {
+  try {
+    parse(body);
+    ADD_FAILURE() << "taken: " << body.substr(0, 200);
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status, status) << body.substr(0, 200);
+    EXPECT_EQ(error.param, param) << body.substr(0, 200) << ": " << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    EXPECT_LT(std::string(error.what()).size(), 400U);
+  }
+}
+
+std::string setting(const Request& request, const std::string& key) {
+  for (const Setting& one : request.settings) {
+    if (one.key == key) return one.value;
+  }
+  return "none";
+}
+
+TEST(Request, CompletionHasDefaults) {
+  const Request request = completion(R"({"prompt":"Once"})");
+  EXPECT_FALSE(request.chat);
+  ASSERT_EQ(request.prompts.size(), 1U);
+  EXPECT_EQ(std::get<std::string>(request.prompts[0]), "Once");
+  EXPECT_EQ(request.n, 1);
+  EXPECT_EQ(request.choices(), 1U);
+  EXPECT_EQ(request.max_tokens, 16);
+  EXPECT_EQ(request.logprobs, -1);
+  EXPECT_FALSE(request.stream);
+  EXPECT_FALSE(request.include_usage);
+  EXPECT_FALSE(request.seed.has_value());
+  EXPECT_TRUE(request.settings.empty());
+  EXPECT_TRUE(request.stop.empty());
+}
+
+TEST(Request, CompletionTakesEveryField) {
+  const Request request = completion(
+      R"({"model":"story","prompt":["a","b\u0000c"],"n":3,"max_tokens":7,"temperature":0.25,)"
+      R"("top_p":1,"top_k":40,"min_p":0.05,"seed":-1,"stop":["x","yz"],"logprobs":2,"stream":true,)"
+      R"("stream_options":{"include_usage":true},"presence_penalty":0,"frequency_penalty":0.5,)"
+      R"("ignore_eos":true,"repetition_penalty":1.1,"logit_bias":{"5":-100,"7":1.5},"user":"me",)"
+      R"("echo":false,"suffix":null,"best_of":3})");
+  ASSERT_EQ(request.prompts.size(), 2U);
+  EXPECT_EQ(std::get<std::string>(request.prompts[1]), std::string("b\0c", 3));
+  EXPECT_EQ(request.choices(), 6U);
+  EXPECT_EQ(request.max_tokens, 7);
+  EXPECT_EQ(setting(request, "temperature"), "0.25");
+  EXPECT_EQ(setting(request, "top_p"), "1");
+  EXPECT_EQ(setting(request, "top_k"), "40");
+  EXPECT_EQ(setting(request, "min_p"), "0.05");
+  EXPECT_EQ(setting(request, "ignore_eos"), "1");
+  EXPECT_EQ(setting(request, "repetition_penalty"), "1.1");
+  EXPECT_EQ(setting(request, "frequency_penalty"), "0.5");
+  EXPECT_EQ(setting(request, "presence_penalty"), "none");  // 0 changes nothing
+  EXPECT_EQ(request.settings.size(), 7U);
+  EXPECT_EQ(request.seed, UINT64_MAX);
+  EXPECT_EQ(request.stop, (std::vector<std::string>{"x", "yz"}));
+  EXPECT_EQ(request.logprobs, 2);
+  EXPECT_TRUE(request.stream && request.include_usage);
+  const std::vector<std::pair<int32_t, float>> bias = {{5, -100.0F}, {7, 1.5F}};
+  EXPECT_EQ(request.logit_bias, bias);
+}
+
+TEST(Request, PromptsMayBeTokens) {
+  const Request one = completion(R"({"prompt":[1,2,2147483647]})");
+  ASSERT_EQ(one.prompts.size(), 1U);
+  EXPECT_EQ(std::get<1>(one.prompts[0]), (std::vector<int32_t>{1, 2, 2147483647}));
+  const Request two = completion(R"({"prompt":[[1],[2,3],"text"]})");
+  ASSERT_EQ(two.prompts.size(), 3U);
+  EXPECT_EQ(std::get<1>(two.prompts[1]), (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(std::get<0>(two.prompts[2]), "text");
+  for (const char* body : {R"({"prompt":[1,-2]})", R"({"prompt":[1,2147483648]})",
+                           R"({"prompt":[1,2.5]})", R"({"prompt":[1,"a"]})"}) {
+    expect_refused(completion, body, 400, "prompt[1]");
+  }
+  expect_refused(completion, R"({"prompt":["a",[1,null]]})", 400, "prompt[1][1]");
+  expect_refused(completion, R"({"prompt":["a",{}]})", 400, "prompt[1]");
+}
+
+TEST(Request, ChatsHaveMessages) {
+  const Request request =
+      chat(R"({"messages":[{"role":"developer","content":"Be kind."},{"role":"user","content":)"
+           R"([{"type":"text","text":"He"},{"type":"text","text":"llo"}],"name":"Ann"},)"
+           R"({"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"4",)"
+           R"("tool_call_id":"x"}],"logprobs":true,"top_logprobs":3,"max_completion_tokens":9,)"
+           R"("max_tokens":5,"response_format":{"type":"text"},"tools":[],"tool_choice":"none"})");
+  EXPECT_TRUE(request.chat);
+  ASSERT_EQ(request.messages.size(), 4U);
+  EXPECT_EQ(request.messages[0].role, "system");
+  EXPECT_EQ(request.messages[1].content, "Hello");
+  EXPECT_EQ(request.messages[2].content, "");
+  EXPECT_EQ(request.messages[3].role, "tool");
+  EXPECT_EQ(request.logprobs, 3);
+  EXPECT_EQ(request.max_tokens, 9);
+  EXPECT_EQ(request.choices(), 1U);
+  // An answer goes on for as long as the server allows.
+  EXPECT_EQ(chat(chat_with("")).max_tokens, 100);
+  EXPECT_EQ(chat(chat_with(R"(,"logprobs":true)")).logprobs, 0);
+  EXPECT_EQ(chat(chat_with(R"(,"logprobs":false,"top_logprobs":0)")).logprobs, -1);
+}
+
+TEST(Request, MessagesAreChecked) {
+  const auto with = [](const std::string& message) {
+    return R"({"messages":[{"role":"user","content":"Hi"},)" + message + "]}";
+  };
+  expect_refused(chat, "{}", 400, "messages");
+  expect_refused(chat, R"({"messages":[]})", 400, "messages");
+  expect_refused(chat, R"({"messages":"Hi"})", 400, "messages");
+  expect_refused(chat, with("5"), 400, "messages[1]");
+  expect_refused(chat, with("{}"), 400, "messages[1].role");
+  expect_refused(chat, with(R"({"role":"king","content":"a"})"), 400, "messages[1].role");
+  expect_refused(chat, with(R"({"role":7,"content":"a"})"), 400, "messages[1].role");
+  expect_refused(chat, with(R"({"role":"user"})"), 400, "messages[1].content");
+  expect_refused(chat, with(R"({"role":"user","content":5})"), 400, "messages[1].content");
+  expect_refused(chat, with(R"({"role":"user","content":["a"]})"), 400, "messages[1].content[0]");
+  expect_refused(chat, with(R"({"role":"user","content":[{"type":"image_url"}]})"), 400,
+                 "messages[1].content[0].type");
+  expect_refused(chat, with(R"({"role":"user","content":"a","mood":"good"})"), 400,
+                 "messages[1].mood");
+  expect_refused(chat, with(R"({"role":"assistant","tool_calls":[{"id":"x"}]})"), 400,
+                 "messages[1].tool_calls");
+}
+
+TEST(Request, WrongTypesAndNumbersNameTheirField) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("model":5)", "model"},
+      {R"("n":0)", "n"},
+      {R"("n":9)", "n"},
+      {R"("n":"2")", "n"},
+      {R"("n":1.5)", "n"},
+      {R"("n":18446744073709551615)", "n"},
+      {R"("n":-9223372036854775808)", "n"},
+      {R"("n":99999999999999999999999)", "n"},
+      {R"("n":true)", "n"},
+      {R"("max_tokens":0)", "max_tokens"},
+      {R"("max_tokens":101)", "max_tokens"},
+      {R"("max_tokens":[])", "max_tokens"},
+      {R"("temperature":"hot")", "temperature"},
+      {R"("top_p":{})", "top_p"},
+      {R"("top_k":[1])", "top_k"},
+      {R"("seed":1.5)", "seed"},
+      {R"("seed":"1")", "seed"},
+      {R"("stop":5)", "stop"},
+      {R"("stop":["a",5])", "stop[1]"},
+      {R"("stream":1)", "stream"},
+      {R"("stream":true,"stream_options":5)", "stream_options"},
+      {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
+      {R"("stream":true,"stream_options":{"x":1})", "stream_options.x"},
+      {R"("stream_options":{"include_usage":true})", "stream_options"},
+      {R"("logit_bias":[])", "logit_bias"},
+      {R"("logit_bias":{"a":1})", "logit_bias"},
+      {R"("logit_bias":{"-1":1})", "logit_bias"},
+      {R"("logit_bias":{"1":101})", "logit_bias.1"},
+      {R"("frequency_penalty":[])", "frequency_penalty"},
+      {R"("nonsense":1)", "nonsense"},
+  };
+  for (const auto& [fields, param] : cases) {
+    expect_refused(completion, prompt_with(std::string(",") + fields), 400, param);
+    expect_refused(chat, chat_with(std::string(",") + fields), 400, param);
+  }
+  expect_refused(completion, prompt_with(R"(,"model":"other")"), 404, "model");
+  expect_refused(completion, prompt_with(R"(,"logprobs":21)"), 400, "logprobs");
+  expect_refused(completion, prompt_with(R"(,"best_of":2)"), 400, "best_of");
+  expect_refused(completion, prompt_with(R"(,"echo":true)"), 400, "echo");
+  expect_refused(completion, prompt_with(R"(,"messages":[])"), 400, "messages");
+  expect_refused(completion, "{}", 400, "prompt");
+  expect_refused(completion, R"({"prompt":null})", 400, "prompt");
+  expect_refused(completion, R"({"prompt":[]})", 400, "prompt");
+  expect_refused(completion, R"({"prompt":5})", 400, "prompt");
+  expect_refused(chat, chat_with(R"(,"logprobs":3)"), 400, "logprobs");
+  expect_refused(chat, chat_with(R"(,"top_logprobs":3)"), 400, "top_logprobs");
+  expect_refused(chat, chat_with(R"(,"tools":[{"type":"function"}])"), 400, "tools");
+  expect_refused(chat, chat_with(R"(,"response_format":{"type":"json_object"})"), 400,
+                 "response_format");
+}
+
+TEST(Request, CountsAreLimited) {
+  std::string prompts = R"({"prompt":["a")";
+  std::string messages = R"({"messages":[{"role":"user","content":"a"})";
+  std::string stops = R"(,"stop":["a")";
+  for (int i = 1; i < 16; ++i) prompts += R"(,"a")";
+  for (int i = 1; i < 16; ++i) stops += R"(,"a")";
+  for (int i = 1; i < 1024; ++i) messages += R"(,{"role":"user","content":"a"})";
+  EXPECT_EQ(completion(prompts + "]}").prompts.size(), 16U);
+  EXPECT_EQ(completion(prompt_with(stops + "]")).stop.size(), 16U);
+  EXPECT_EQ(chat(messages + "]}").messages.size(), 1024U);
+  expect_refused(completion, prompts + R"(,"a"]})", 400, "prompt");
+  expect_refused(completion, prompt_with(stops + R"(,"a"])"), 400, "stop");
+  expect_refused(chat, messages + R"(,{"role":"user","content":"a"}]})", 400, "messages");
+}
+
+TEST(Request, TextThatIsNotJsonIsRefused) {
+  const std::string deep(100000, '[');
+  const std::string cases[] = {"",
+                               "{",
+                               "null",
+                               "[]",
+                               "\"text\"",
+                               "{\"prompt\":\"a\"} x",
+                               "{\"prompt\":\"\xFF\"}",
+                               "{\"prompt\":\"\xED\xA0\x80\"}",
+                               "{\"prompt\":\"\xF4\x90\x80\x80\"}",
+                               R"({"prompt":"\ud800"})",
+                               "{\"prompt\":\"a\nb\"}",
+                               "{\"prompt\":1e999}",
+                               "{\"prompt\":NaN}",
+                               "{'prompt':'a'}",
+                               std::string("\0", 1),
+                               deep,
+                               R"({"prompt":)" + deep,
+                               R"({"user":)" + deep + std::string(100000, ']') + "}"};
+  for (const std::string& text : cases) {
+    expect_refused(completion, text, 400, "");
+    expect_refused(chat, text, 400, "");
+  }
+}
+
+TEST(Request, NestingIsCountedToTheLimit) {
+  const auto nested = [](size_t depth) {
+    return R"({"prompt":"a","metadata":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  EXPECT_EQ(completion(nested(15)).prompts.size(), 1U);
+  expect_refused(completion, nested(17), 400, "");
+}
+
+TEST(Request, NamesOfUnknownFieldsAreCutShort) {
+  try {
+    completion(prompt_with(",\"" + std::string(5000, 'x') + "\":1"));
+    FAIL();
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.param, std::string(64, 'x') + "...");
+  }
+}
+
+}  // namespace
+}  // namespace server
