@@ -58,6 +58,10 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       "--paged", choice.paged,
       "keep them in blocks of a pool of so many MiB: MIB or MIB,POSITIONS of a block");
   command
+      .add_option("--prefix-cache", choice.prefix_cache,
+                  "with --paged: keep so many blocks for prompts that begin as an earlier one did")
+      ->check(CLI::PositiveNumber);
+  command
       .add_option("--compressed", choice.compressed,
                   "make every full chunk of so many positions one entry, their mean")
       ->check(CLI::PositiveNumber);
@@ -78,6 +82,15 @@ std::string find_file(const std::string& given, const char* bundled_name) {
   if (fs::exists(source)) return source.string();
   throw Failure("no model: GEN_MODEL is not set, and neither " + installed.string() + " nor " +
                 source.string() + " is there; give one with -m");
+}
+
+void add_context_option(CLI::App& command, ModelChoice& choice) {
+  command
+      .add_option(
+          "--context-policy", choice.context,
+          "when the context is full: stop, or shift,KEEP to go on without the oldest tokens "
+          "after the first KEEP")
+      ->capture_default_str();
 }
 
 ModelOptions make_model_options(const ModelChoice& choice) {
@@ -113,7 +126,9 @@ Options make_options(const ModelChoice& choice) {
   if (!choice.paged.empty()) {
     check(gen_options_set(options.get(), "paged_kv", choice.paged.c_str(), &error), error);
   }
+  check(gen_options_set_prefix_cache(options.get(), choice.prefix_cache, &error), error);
   check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
+  check(gen_options_set(options.get(), "context_policy", choice.context.c_str(), &error), error);
   check(gen_options_set(options.get(), "tiered_kv", choice.tiered.c_str(), &error), error);
   return options;
 }

@@ -12,20 +12,23 @@ namespace cli {
 
 /// The options that every command with a model has.
 struct ModelChoice {
-  std::string path;         // -m; empty means the bundled model
-  int32_t threads = 0;      // -t; 0 means one per usable CPU
-  bool in_place = false;    // --in-place
-  int32_t max_seq_len = 0;  // --ctx; 0 means the model's own
-  std::string kv = "fp32";  // --kv
-  std::string paged;        // --paged, as the option paged_kv
-  int32_t compressed = 0;   // --compressed
-  std::string tiered;       // --tiered; empty means that all is in memory
+  std::string path;              // -m; empty means the bundled model
+  int32_t threads = 0;           // -t; 0 means one per usable CPU
+  bool in_place = false;         // --in-place
+  int32_t max_seq_len = 0;       // --ctx; 0 means the model's own
+  std::string kv = "fp32";       // --kv
+  std::string paged;             // --paged, as the option paged_kv
+  int32_t prefix_cache = 0;      // --prefix-cache; 0 for none
+  int32_t compressed = 0;        // --compressed
+  std::string context = "stop";  // --context-policy, as the option
+  std::string tiered;            // --tiered; empty means that all is in memory
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);
 /// The same without -t.
 void add_file_options(CLI::App& command, ModelChoice& choice);
 void add_kv_option(CLI::App& command, ModelChoice& choice);
+void add_context_option(CLI::App& command, ModelChoice& choice);
 
 /// -m if given, else GEN_MODEL, else share/generate beside the program, else the source tree; a
 /// Failure names all three places if nothing is there.

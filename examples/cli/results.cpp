@@ -17,6 +17,12 @@ double decode_rate(const gen_result* result) {
   return rate(usage_of(result, "completion") - 1, timing_of(result, "decode"));
 }
 
+/// Of the part of the prompt that was computed.
+double prefill_rate(const gen_result* result) {
+  return rate(usage_of(result, "prompt") - usage_of(result, "prompt_cached"),
+              timing_of(result, "prefill"));
+}
+
 }  // namespace
 
 const char* finish_reason_name(int32_t reason) {
@@ -56,25 +62,25 @@ nlohmann::ordered_json result_json(const gen_result* result) {
   const int32_t* tokens = gen_result_tokens(result, &n);
   json["tokens"] = n > 0 ? std::vector<int32_t>(tokens, tokens + n) : std::vector<int32_t>();
   json["finish_reason"] = finish_reason_name(gen_result_finish_reason(result));
-  for (const char* key : {"prompt", "prompt_cached", "completion"}) {
+  for (const char* key : {"prompt", "prompt_cached", "completion", "dropped"}) {
     json["usage"][key] = usage_of(result, key);
   }
   for (const char* key : {"prefill", "first_token", "decode", "total"}) {
     json["timings"][key] = timing_of(result, key);
   }
-  json["timings"]["prefill_tps"] = rate(usage_of(result, "prompt"), timing_of(result, "prefill"));
+  json["timings"]["prefill_tps"] = prefill_rate(result);
   json["timings"]["decode_tps"] = decode_rate(result);
   return json;
 }
 
 std::string speed_line(const gen_result* result) {
-  char line[160];
-  std::snprintf(
-      line, sizeof line,
-      "prompt: %lld tokens, %.1f tokens per second; answer: %lld tokens, %.1f tokens per second",
-      static_cast<long long>(usage_of(result, "prompt")),
-      rate(usage_of(result, "prompt"), timing_of(result, "prefill")),
-      static_cast<long long>(usage_of(result, "completion")), decode_rate(result));
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "prompt: %lld tokens, %lld cached, %.1f tokens per second; "
+                "answer: %lld tokens, %.1f tokens per second",
+                static_cast<long long>(usage_of(result, "prompt")),
+                static_cast<long long>(usage_of(result, "prompt_cached")), prefill_rate(result),
+                static_cast<long long>(usage_of(result, "completion")), decode_rate(result));
   return line;
 }
 

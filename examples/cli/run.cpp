@@ -118,6 +118,7 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "continue a prompt");
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);
+  add_context_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
                                             "text to continue; - reads standard input");

@@ -27,15 +27,19 @@ struct Receiver {
 
 int on_token(void* user, size_t, const gen_token* token) {
   auto& receiver = *static_cast<Receiver*>(user);
-  if (!receiver.begun && token->id >= 0)
-    receiver.metrics.first_token(seconds_since(receiver.start));
-  receiver.begun = receiver.begun || token->id >= 0;
-  // The end is reported when its result is there.
-  if (token->text_len > 0) {
-    receiver.task.answer->push(
-        {receiver.task.choice, std::string(token->text, token->text_len), std::nullopt});
+  Answer& answer = *receiver.task.answer;
+  try {
+    if (token->id >= 0 && !std::exchange(receiver.begun, true)) {
+      receiver.metrics.first_token(seconds_since(receiver.start));
+    }
+    // The end is reported when its result is there.
+    if (token->text_len > 0) {
+      answer.push({receiver.task.choice, std::string(token->text, token->text_len), std::nullopt});
+    }
+  } catch (const std::exception&) {
+    return 1;  // no memory; an exception may not cross C
   }
-  return receiver.task.answer->cancelled() ? 1 : 0;
+  return answer.cancelled() ? 1 : 0;
 }
 
 int64_t usage_of(const gen_result* result, const char* key) {

@@ -121,7 +121,7 @@ class HttpServer::Impl {
                                request.path.substr(0, kLongestPath) + "'"});
     });
     http_.set_exception_handler(
-        [](const httplib::Request&, httplib::Response& response, std::exception_ptr) {
+        [](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
           set_error_and_close(response, server_error(500, "the request failed inside the server"));
         });
     http_.set_logger([this](const httplib::Request& request, const httplib::Response& response) {

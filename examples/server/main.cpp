@@ -84,7 +84,7 @@ cli::Generator make_generator(const cli::Model& model, const ServerChoice& choic
 class SignalWatch {
  public:
   explicit SignalWatch(server::HttpServer& http) {
-    thread_ = std::thread([this, &http] {
+    thread_ = std::thread([&http] {
       int number = 0;
       sigwait(&set(), &number);
       if (number == SIGUSR1) return;

@@ -14,7 +14,8 @@
  *                  in buffers of a fixed shape                                 kv_cache_tensor.h
  *                  or of many sequences in one store                           kv_cache_batch.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
- *   kv_cache_radix which blocks hold the beginning of a prompt; share          kv_cache_radix.h
+ *   kv_cache_prefix  blocks that prompts with the same beginning share; share  kv_cache_prefix.h
+ *   kv_cache_radix  which blocks hold the beginning of a prompt; share         kv_cache_radix.h
  *   kv_cache_tier_config  tiered caches: memory, then files                     kv_cache_tiered.h
  *   gen_tracer     a record of what a cache was asked to do                     trace.h
  *   gen_metrics_sink  where counts and times go                                 metrics.h
@@ -44,6 +45,7 @@
 #include "kv_cache.h"
 #include "kv_cache_batch.h"
 #include "kv_cache_pool.h"
+#include "kv_cache_prefix.h"
 #include "kv_cache_radix.h"
 #include "kv_cache_tensor.h"
 #include "memory_estimate.h"

@@ -84,8 +84,10 @@ GEN_API gen_status gen_options_set_kv_key_form(gen_options *options, const char 
  *
  * @param max_memory_mb  MiB that the pool may take; 0 (the default) for no pool.
  * @param block_size     positions in a block, 16 by default; other than multiples of 16 leave a part of each block
- *                       unused. A session whose next tokens find no free block fails with
- *                       GEN_ERROR_POOL_EXHAUSTED and stays as it was.
+ *                       unused. Where no block is free, sessions between calls give theirs up, least recently used
+ *                       first, then the calls that began last; what they held is computed anew when they go on, with
+ *                       the same results. A call for which even all blocks are too few, or that streams left open
+ *                       keep from them, fails with GEN_ERROR_POOL_EXHAUSTED and its session stays as it was.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a negative budget or a block size below 1. gen_create fails
  *         with the same if the budget is below one block.
  * Threads: one at a time per object.
@@ -141,6 +143,30 @@ GEN_API gen_status gen_options_set_tiered_kv(gen_options *options, const kv_cach
                                              gen_error *error);
 
 /**
+ * Chooses what happens when a session's context is full. "stop" (the default) ends a generation with
+ * GEN_FINISH_CONTEXT_FULL. "shift" goes on without the oldest tokens: the first `keep` stay, and of the others the
+ * older half goes, or more where a prompt needs the room; gen_result_usage "dropped" counts them, and
+ * gen_session_tokens has only what is left. A prompt that does not fit beside the kept tokens is still
+ * GEN_ERROR_CONTEXT_FULL, and gen_session_score never drops anything.
+ *
+ * What the session knows of the tokens that stay depends on the cache. With keys of "fp32" or "fp16" in plain memory,
+ * keys are turned to their new positions and values stay, so that a shift costs little, and later tokens still see
+ * through them what was dropped. Any other cache, and a model that sees positions in chunks, evaluates the tokens that
+ * stay anew, as if the session had begun with them. Either way the result is the same bit for bit for any
+ * prefill_chunk, number of threads and other sessions, and whether a prompt was appended before or given to the
+ * generating call. A call that fails takes its own tokens back, but not what it dropped.
+ *
+ * @param keep  first tokens that are never dropped, begin-of-sequence included; models lean on the very first, so it
+ *              should not be 0. 4 where an option by name leaves it out. Ignored for "stop".
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an unknown name or a negative keep. gen_create fails with the
+ *         same if the context is not at least 2 tokens longer than `keep`.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_context_policy(gen_options *options, const char *policy, int32_t keep,
+                                                  gen_error *error);
+
+/**
  * Runs prompts in chunks of at most `tokens`; results do not depend on it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [1, 512].
@@ -174,7 +200,7 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
 
 /**
  * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
- * "tiered_kv" "/var/tmp,512", "prefill_chunk" "128".
+ * "tiered_kv" "/var/tmp,512", "context_policy" "shift,4", "prefill_chunk" "128".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
  * Threads: one at a time per object.

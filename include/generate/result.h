@@ -66,7 +66,7 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
 
 /**
  * Tokens counted: "prompt" (with begin-of-sequence), "prompt_cached" (of these, not computed anew),
- * "completion".
+ * "completion", "dropped" (oldest tokens of the session that made room, see gen_options_set_context_policy).
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *value is 0.
  * Threads: any.

@@ -160,6 +160,31 @@ Status check_keeps_layers(const gen_options& options, const gen_model& model) {
           "the model keeps no keys and values: no paged_kv, compressed_kv or tiered_kv"};
 }
 
+Status set_context_policy(gen_options& options, std::string_view name, int64_t keep) {
+  if (name != "stop" && name != "shift") {
+    return gen::error(Code::kInvalidArgument, "unknown context_policy \"%.*s\": stop or shift",
+                      static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
+  }
+  if (keep < 0 || keep > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "context_policy keeps %lld tokens, outside [0, %d]",
+                      static_cast<long long>(keep), INT32_MAX);
+  }
+  options.shift_context = name == "shift";
+  options.context_keep = static_cast<int32_t>(keep);
+  return {};
+}
+
+/// "stop", "shift" or "shift,4".
+Status context_policy_from_text(gen_options& options, const char* text) {
+  const std::string_view all = text;
+  const size_t comma = all.find(',');
+  int64_t keep = gen::generate::kDefaultContextKeep;
+  if (comma != std::string_view::npos) {
+    GEN_ASSIGN(keep, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
+  }
+  return set_context_policy(options, all.substr(0, comma), keep);
+}
+
 Status set_prefill_chunk(gen_options& options, int64_t tokens) {
   if (tokens < 1 || tokens > kMaxPrefillChunk) {
     return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
@@ -225,6 +250,12 @@ const OptionRow<gen_options> kRows[] = {
      [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
     {"tiered_kv", "string", "folder,MiB of memory, or MiB; empty for none", "", tiered_kv_from_text,
      tiered_kv_text},
+    {"context_policy", "string", "stop, shift or shift,TOKENS KEPT", "stop",
+     context_policy_from_text,
+     [](const gen_options& o) {
+       return o.shift_context ? std::string("shift,") + std::to_string(o.context_keep)
+                              : std::string("stop");
+     }},
     {"prefill_chunk", "int", "1 to 512", "256", prefill_chunk_from_text,
      [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
     {"max_batch", "int", "1 to 512", "64", max_batch_from_text,
@@ -306,6 +337,15 @@ gen_status gen_options_set_tiered_kv(gen_options* options, const kv_cache_tier_c
   });
 }
 
+gen_status gen_options_set_context_policy(gen_options* options, const char* policy, int32_t keep,
+                                          gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(policy, "policy"));
+    return set_context_policy(*options, policy, keep);
+  });
+}
+
 gen_status gen_options_set_prefill_chunk(gen_options* options, int32_t tokens, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
@@ -364,6 +404,8 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     GEN_TRY(check_keeps_layers(chosen, *model));
     gen::generate::GeneratorOptions inner;
     inner.kv_dtype = chosen.kv.name();
+    inner.shift_context = chosen.shift_context;
+    inner.context_keep = chosen.context_keep;
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.max_sequences = chosen.max_batch;
     inner.max_queue = chosen.max_queue;

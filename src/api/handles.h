@@ -54,6 +54,8 @@ struct gen_options {
   int32_t prefix_blocks = 0;                           // 0: texts that begin alike share nothing
   int32_t compressed_chunk = 0;                        // 0: nothing is pooled
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
+  bool shift_context = false;
+  int32_t context_keep = gen::generate::kDefaultContextKeep;
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
   int32_t max_batch = gen::generate::kDefaultMaxSequences;
   int32_t max_queue = 0;                        // 0: no limit

@@ -11,6 +11,7 @@
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/kv_cache_handle.h"
+#include "api/pool_handle.h"
 #include "cache/paged_store.h"
 
 namespace {
@@ -19,17 +20,11 @@ using gen::Code;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using gen::api::PoolState;
 using gen::api::with_cache;
 using gen::cache::Block;
-using gen::cache::BlockPool;
 using gen::cache::PagedStore;
 using gen::cache::TensorPool;
-
-/// A pool with what its memory comes from, which must go last.
-struct PoolState {
-  std::shared_ptr<gen::Allocator> allocator;  // null: the system's
-  std::shared_ptr<TensorPool> pool;
-};
 
 gen::Result<gen::DType> element_type(const char* dtype) {
   GEN_TRY(not_null(dtype, "dtype"));
@@ -55,12 +50,6 @@ gen::Result<PagedStore*> paged(const kv_cache& cache) {
 }
 
 }  // namespace
-
-struct kv_cache_pool {
-  std::shared_ptr<PoolState> state;
-
-  [[nodiscard]] BlockPool& blocks() const { return state->pool->blocks(); }
-};
 
 gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t row_dim,
                              int32_t max_memory_mb, const char* dtype, kv_cache_pool** out,

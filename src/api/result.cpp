@@ -115,7 +115,8 @@ gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* 
     const auto& usage = result->data.result.usage;
     const std::pair<const char*, int64_t> rows[] = {{"prompt", usage.prompt},
                                                     {"prompt_cached", usage.prompt_cached},
-                                                    {"completion", usage.completion}};
+                                                    {"completion", usage.completion},
+                                                    {"dropped", usage.dropped}};
     return find_value(rows, key, value);
   });
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "cache/shift_entries.h"
 #include "cache/tile_layout.h"
 
 namespace gen::cache {
@@ -40,6 +41,7 @@ class ContiguousCache final : public KvCache {
         segments_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
     traits_.kind = layout_.format().name();
     traits_.lossy = layout_.format().lossy();
+    traits_.can_shift = can_shift_entries(layout_.format(), layout_.layers());
     traits_.bytes_per_entry = layout_.bytes_per_entry();
   }
 
@@ -83,6 +85,22 @@ class ContiguousCache final : public KvCache {
 
   Status truncate(int32_t n) override {
     length_ = std::min(length(), std::max(n, 0));
+    return {};
+  }
+
+  Status shift(int32_t first, int32_t n) override {
+    if (!traits_.can_shift) return KvCache::shift(first, n);
+    if (first < 0 || first > length() || n < 0 || n > length() - first) {
+      return error(Code::kInvalidArgument, "cannot drop %d positions from %d on of %d", n, first,
+                   length());
+    }
+    if (n == 0) return {};
+    EntryShift entries(layers(), n);
+    const int32_t held = length();
+    for (int32_t layer = 0; layer < static_cast<int32_t>(layers().size()); ++layer) {
+      entries.move(layer, layout_.view(layer, segments_.data(), held), first);
+    }
+    length_ = held - n;
     return {};
   }
 

@@ -41,6 +41,7 @@ struct CacheTraits {
   const char* kind = "";  // "fp32", "fp8/q4", …; static text
   bool can_truncate = true;
   bool can_share_blocks = false;
+  bool can_shift = false;          // shift() works
   bool lossy = false;              // stored values differ from those written
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
   size_t bytes_per_entry = 0;      // over all layers
@@ -89,6 +90,14 @@ class KvCache {
   /// Keeps the first max(n, 0) positions; does nothing when that is all of them. kUnsupported, and
   /// nothing changed, where they are no longer held.
   virtual Status truncate(int32_t n) = 0;
+  /// Drops the committed positions [first, first + n); those behind move down by n, their keys
+  /// turned to where they now are. A key is decoded, turned in double precision and encoded once
+  /// more; values stay bit for bit. kUnsupported where traits().can_shift is not set,
+  /// kInvalidArgument for positions that are not held; then nothing has changed.
+  virtual Status shift(int32_t first, int32_t n) {
+    return error(Code::kUnsupported, "a %s cache cannot drop %d positions from %d on",
+                 traits().kind, n, first);
+  }
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
   /// The most that memory().resident becomes on the way to a full cache, where that is not what a
   /// full one has.

@@ -3,6 +3,8 @@
 // keys to other positions. Forward passes rotate by rope_append (ops.h).
 #pragma once
 
+#include <vector>
+
 #include "engine/ops.h"
 
 namespace gen::engine {
@@ -11,5 +13,20 @@ namespace gen::engine {
 /// need not be whole. Cosines and sines are not multiplied by the table's magnitude: a key that is
 /// turned has been by its first rotation.
 void rope_turn(const RopeTable& table, double by, double* x) noexcept;
+
+/// The same turn of many heads: cosines and sines are computed once.
+class RopeTurn {
+ public:
+  RopeTurn(const RopeTable& table, double by);
+  void apply(double* x) const noexcept;
+
+ private:
+  struct Pair {
+    double cosine;
+    double sine;
+  };
+  bool adjacent_;
+  std::vector<Pair> pairs_;
+};
 
 }  // namespace gen::engine

@@ -81,21 +81,23 @@ Status Generation::start(const Prompt& prompt) {
     return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
   }
   logits_.resize(static_cast<size_t>(generator.model().traits().vocab_size));
-  GEN_TRY(sequence.extend(tokens));
+  GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
   if (generator.tokenizer() != nullptr) {
     decoder_.emplace(*generator.tokenizer());
     GEN_TRY(decoder_->resume(sequence.tokens()));
   }
+  const bool shifts = generator.options().shift_context;
   const int32_t room = generator.max_seq_len() - sequence.length();
-  const int32_t most = std::min(params_.effective_max_new_tokens(), room);
+  const int32_t most =
+      std::min(params_.effective_max_new_tokens(), shifts ? generator.max_seq_len() : room);
   sequence.reserve(most);
   result_.tokens.reserve(static_cast<size_t>(most));
   if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
   result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
   result_.usage.prompt = static_cast<int32_t>(tokens.size());
-  if (room == 0) pending_finish_ = FinishReason::kContextFull;
+  if (room == 0 && !shifts) pending_finish_ = FinishReason::kContextFull;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
   state_ = State::kPrefill;
@@ -172,14 +174,29 @@ Status Generation::prepare(StepRequest** request) {
   Sequence& sequence = session_->sequence_;
   if (!evaluating_) {
     Sequence::Pass pass;
-    pass.logits_from = sequence.length() - 1;
-    pass.logits = logits_.data();
+    int32_t end = sequence.length();
+    if (end == session_->generator().max_seq_len()) {
+      // The last token alone is evaluated after the shift, so that a prompt gives what it gives
+      // if it is appended before.
+      catching_up_ = sequence.shifts() && sequence.evaluated() < end - 1;
+      if (catching_up_) {
+        --end;
+      } else {
+        GEN_TRY(sequence.make_room(1));
+        session_->publish_length();
+        end = sequence.length();
+      }
+    }
+    if (!catching_up_) {
+      pass.logits_from = end - 1;
+      pass.logits = logits_.data();
+    }
     pass.cancel = &cancel_;
     if (state_ == State::kPrefill) pass.progress = &session_->progress_;
     pass.urgency = urgency_;
     pass.participant = call_->participant();
-    pass.count_from = before_.length;
-    GEN_TRY(sequence.start(sequence.length(), pass));
+    pass.count_from = sequence.moved(before_).length;
+    GEN_TRY(sequence.start(end, pass));
     evaluating_ = true;
   }
   *request = sequence.next();
@@ -228,6 +245,11 @@ Status Generation::advance(bool* event) {
   *event = sequence.done();
   if (!*event) return {};
   evaluating_ = false;
+  if (catching_up_) {
+    catching_up_ = false;
+    *event = false;
+    return {};
+  }
   if (state_ == State::kPrefill) {
     result_.timings.prefill = seconds_since(asked_);
     session_->tell_reused();
@@ -278,7 +300,8 @@ Status Generation::keep(const sampling::Choice& choice) {
     pending_finish_ = FinishReason::kStopString;
   } else if (index + 1 == params_.effective_max_new_tokens()) {
     pending_finish_ = FinishReason::kLength;
-  } else if (session_->sequence_.length() == session_->generator().max_seq_len()) {
+  } else if (session_->sequence_.length() == session_->generator().max_seq_len() &&
+             !session_->generator().options().shift_context) {
     pending_finish_ = FinishReason::kContextFull;
   }
 
@@ -333,6 +356,7 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
   result_.finish_reason = reason;
   result_.status = std::move(status);
   result_.usage.completion = static_cast<int32_t>(result_.tokens.size());
+  result_.usage.dropped = session_->sequence_.dropped() - before_.dropped;
   event_ = Event();
   event_.token = stop_token;
   event_.text = piece_;
@@ -348,7 +372,7 @@ void Generation::settle(FinishReason reason) noexcept {
   if (reason == FinishReason::kError) {
     sequence.rewind(before_);
   } else if (state_ == State::kPrefill && reason != FinishReason::kContextFull) {
-    sequence.drop_pending(before_.length);
+    sequence.drop_pending(sequence.moved(before_).length);
   }
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
   session_->publish_length();

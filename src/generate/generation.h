@@ -40,13 +40,13 @@ using EventCallback = int32_t (*)(void* user, const Event& event);
 /// One generating call on a session, from open() until it is destroyed; all that time the session
 /// is in use. Nothing is evaluated before the first next().
 /// Ends, in the order in which they are looked at: cancel, a stop token, a stop string,
-/// max_new_tokens, the context. After a cancel, a callback's stop or a stop condition the session
-/// keeps what was evaluated and sampled; after any other failure it is as before open(). Destroying
-/// an unfinished generation is a cancel.
-/// Texts are whole characters. One that an end other than a stop token cuts is left out, and comes
-/// whole with the next call that goes on from there; before a stop token it becomes U+FFFD.
-/// Who drives many generations from one thread uses want() and take() in place of next().
-/// Threads: one at a time, not necessarily the same.
+/// max_new_tokens, the context where it does not shift (Sequence::make_room). After a cancel, a
+/// callback's stop or a stop condition the session keeps what was evaluated and sampled; after any
+/// other failure it is as before open(), but for what a shift dropped. Destroying an unfinished
+/// generation is a cancel. Texts are whole characters. One that an end other than a stop token cuts
+/// is left out, and comes whole with the next call that goes on from there; before a stop token it
+/// becomes U+FFFD. Who drives many generations from one thread uses want() and take() in place of
+/// next(). Threads: one at a time, not necessarily the same.
 class Generation {
  public:
   /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty
@@ -119,9 +119,10 @@ class Generation {
   Status failure_;                  // of preparing a request, for take() to report
   SteadyClock::time_point asked_;   // when the event under way was asked for
   bool asking_ = false;
-  bool evaluating_ = false;  // the sequence has been started
-  bool queued_ = false;      // by poll()
-  Sequence::Mark before_;    // the session as open() found it
+  bool evaluating_ = false;   // the sequence has been started
+  bool catching_up_ = false;  // for all but its last token, before the context shifts
+  bool queued_ = false;       // by poll()
+  Sequence::Mark before_;     // the session as open() found it
   State state_ = State::kOpening;
   bool holds_session_ = false;
   FinishReason pending_finish_ = FinishReason::kNone;  // decided, done event still to come

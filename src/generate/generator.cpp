@@ -62,6 +62,11 @@ Result<std::shared_ptr<const Generator>> Generator::create(
     return error(Code::kInvalidArgument, "max_queue %d is negative", options.max_queue);
   }
   if (options.max_seq_len == 0) options.max_seq_len = traits.max_seq_len;
+  if (options.shift_context &&
+      (options.context_keep < 0 || options.context_keep > options.max_seq_len - 2)) {
+    return error(Code::kInvalidArgument, "context_policy keeps %d tokens, outside [0, %d]",
+                 options.context_keep, options.max_seq_len - 2);
+  }
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
   if (options.allocator == nullptr) options.allocator = &system_allocator();

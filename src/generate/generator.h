@@ -36,10 +36,14 @@ using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
 constexpr int32_t kDefaultPrefillChunk = 256;
 constexpr int32_t kDefaultMaxSequences = 64;
 
+constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tokens
+
 struct GeneratorOptions {
-  std::string kv_dtype = "fp32";                 // as in cache/cache_format.h
-  int32_t max_seq_len = 0;                       // 0: the model's; never more than that
-  int32_t prefill_chunk = 0;                     // rows per forward pass, 0: kDefaultPrefillChunk
+  std::string kv_dtype = "fp32";  // as in cache/cache_format.h
+  int32_t max_seq_len = 0;        // 0: the model's; never more than that
+  int32_t prefill_chunk = 0;      // rows per forward pass, 0: kDefaultPrefillChunk
+  bool shift_context = false;     // a full context drops its oldest tokens instead of ending
+  int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;           // calls beyond max_sequences that may wait, 0: any number
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions

@@ -49,6 +49,7 @@ struct Usage {
   int32_t prompt = 0;         // tokens of this call's prompt, BOS included
   int32_t prompt_cached = 0;  // of these, taken from a prefix cache
   int32_t completion = 0;     // tokens kept: without a stop token
+  int64_t dropped = 0;        // taken from the session because its context was full
 };
 
 /// Seconds spent inside the library; a caller's time between two pulls is not counted.

@@ -22,12 +22,15 @@ Result<Sequence> Sequence::create(const Generator& generator) {
   return Sequence(&generator, std::move(cache), std::move(state));
 }
 
-Status Sequence::extend(std::span<const int32_t> tokens) {
+Status Sequence::extend(std::span<const int32_t> tokens, bool make_room) {
   const int32_t vocab = generator_->vocab_size();
   for (const int32_t token : tokens) {
     if (token < 0 || token >= vocab) {
       return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocab);
     }
+  }
+  if (make_room && generator_->options().shift_context) {
+    GEN_TRY(this->make_room(tokens.size()));
   }
   const int32_t context = generator_->max_seq_len();
   if (tokens.size() > static_cast<size_t>(context - length())) {
@@ -174,8 +177,9 @@ bool Sequence::leave_shared_block() noexcept {
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {
-  tokens_.resize(static_cast<size_t>(std::min(mark.length, length())));
-  forget(mark.evaluated);
+  const Mark to = moved(mark);
+  tokens_.resize(static_cast<size_t>(std::min(to.length, length())));
+  forget(to.evaluated);
 }
 
 Status Sequence::truncate(int32_t n) {
@@ -184,7 +188,7 @@ Status Sequence::truncate(int32_t n) {
   if (n > 0 && !generator_->model().traits().can_truncate) {
     return error(Code::kUnsupported, "this model cannot go back from %d tokens to %d", length(), n);
   }
-  rewind({n, n});
+  rewind({n, n, dropped_});
   return {};
 }
 

@@ -33,8 +33,18 @@ class Sequence {
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return *cache_; }
 
   /// Adds pending tokens. Changes nothing on failure: kOutOfRange for a token outside the
-  /// vocabulary, kContextFull naming both numbers.
-  Status extend(std::span<const int32_t> tokens);
+  /// vocabulary, kContextFull naming both numbers. With `make_room`, make_room() comes first, and
+  /// what it drops stays dropped.
+  Status extend(std::span<const int32_t> tokens, bool make_room = false);
+  /// For a generator that shifts contexts: if `n` more tokens do not fit, drops the oldest after
+  /// the kept ones, half of them or more if it takes more. What the cache holds of those behind
+  /// moves up where it can shift, else it is pending. kContextFull, and nothing has changed, where
+  /// the kept tokens leave too little.
+  Status make_room(size_t n);
+  /// Entries behind dropped tokens stay, moved.
+  [[nodiscard]] bool shifts() const noexcept;
+  /// Tokens dropped so far.
+  [[nodiscard]] int64_t dropped() const noexcept { return dropped_; }
   /// Makes room for `more` tokens beforehand, so that push() does not allocate.
   void reserve(int32_t more);
   /// Adds one sampled token; the context must have room.
@@ -72,8 +82,11 @@ class Sequence {
   struct Mark {
     int32_t length = 0;
     int32_t evaluated = 0;
+    int64_t dropped = 0;
   };
-  [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated()}; }
+  [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated(), dropped_}; }
+  /// The same point after what was dropped since.
+  [[nodiscard]] Mark moved(const Mark& mark) const noexcept;
   /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. False
   /// where there is no pool, or nothing to give.
   bool evict() noexcept;
@@ -103,6 +116,7 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
+  void drop(int32_t first, int32_t n) noexcept;
   /// Where the tokens end whose logits nobody wants.
   [[nodiscard]] int32_t quiet_end() const noexcept {
     return pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_;
@@ -127,6 +141,7 @@ class Sequence {
   int32_t remembered_ = 0;  // blocks of these that the prefix cache was given
   int64_t trace_id_ = 0;    // names what the cache holds to tracers
   bool stale_ = false;      // the cache holds something else and must be made anew
+  int64_t dropped_ = 0;     // tokens that make_room() took away
 
   // The evaluation under way.
   Pass pass_;

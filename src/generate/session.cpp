@@ -84,7 +84,7 @@ Status Session::append(const Prompt& prompt) {
   GEN_TRY(encode(prompt, &tokens, &bos));
   if (tokens.empty()) return {};
   const Sequence::Mark before = sequence_.mark();
-  GEN_TRY(sequence_.extend(tokens));
+  GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);
   Status status;
   try {
@@ -103,7 +103,7 @@ Status Session::append(const Prompt& prompt) {
     tell_reused();
     progress_.store(1.0F, std::memory_order_relaxed);
   } else if (status.code() == Code::kCancelled) {
-    sequence_.drop_pending(before.length);
+    sequence_.drop_pending(sequence_.moved(before).length);
     cancel_.reset();
   } else {
     metrics.add(metric::errors(status.code()), 1);

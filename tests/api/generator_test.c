@@ -24,13 +24,25 @@ static int unmake(void** state) {
 static void options_check_and_describe(void** state) {
   (void)state;
   gen_options* o = NULL;
-  char text[1024];
+  char text[2048];
   size_t n = 0;
   assert_ok(gen_options_new(&o, &error), error);
   assert_fails(gen_options_set_kv_dtype(o, "fp7", &error), bad, "fp7", error);
   assert_fails(gen_options_set_kv_dtype(o, NULL, &error), bad, "name", error);
   assert_fails(gen_options_set_prefill_chunk(o, 0, &error), bad, "prefill_chunk", error);
   assert_fails(gen_options_set_prefill_chunk(o, 513, &error), bad, "512", error);
+  assert_fails(gen_options_set_context_policy(o, "slide", 4, &error), bad, "slide", error);
+  assert_fails(gen_options_set_context_policy(o, NULL, 4, &error), bad, "policy", error);
+  assert_fails(gen_options_set_context_policy(o, "shift", -1, &error), bad, "-1", error);
+  assert_fails(gen_options_set(o, "context_policy", "shift,many", &error), bad, "many", error);
+  assert_fails(gen_options_set(o, "context_policy", "", &error), bad, "context_policy", error);
+  assert_ok(gen_options_set(o, "context_policy", "shift", &error), error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"shift,4\""));
+  assert_ok(gen_options_set_context_policy(o, "shift", 9, &error), error);
+  assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"shift,9\""));
+  assert_ok(gen_options_set(o, "context_policy", "stop", &error), error);
   assert_fails(gen_options_set(o, "warp", "9", &error), bad, "warp", error);
   assert_fails(gen_options_set(o, "prefill_chunk", "x", &error), bad, "x", error);
   assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
@@ -64,6 +76,7 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_options_set_kv_dtype(NULL, "fp32", NULL), bad);
   assert_int_equal(gen_options_set_kv_types(NULL, "fp32", "q4", NULL), bad);
   assert_int_equal(gen_options_set_kv_key_form(NULL, "best", NULL), bad);
+  assert_int_equal(gen_options_set_context_policy(NULL, "stop", 0, NULL), bad);
   assert_int_equal(gen_options_set_prefill_chunk(NULL, 1, NULL), bad);
   assert_int_equal(gen_options_set(NULL, "kv_dtype", "fp32", NULL), bad);
   assert_int_equal(gen_options_describe(NULL, text, sizeof text, &n, NULL), bad);
@@ -108,6 +121,76 @@ static void pages_do_not_show(void** state) {
   assert_fails(gen_create(model, o, &g, &error), bad, "one block takes", error);
   gen_options_free(o);
   gen_sampling_free(s);
+  gen_model_free(model);
+}
+
+static int64_t used(const gen_result* result, const char* key) {
+  int64_t value = -1;
+  assert_ok(gen_result_usage(result, key, &value, &error), error);
+  return value;
+}
+
+/* What an earlier call computed is not computed again, in one-shot calls, sessions and streams, and
+ * changes no token. */
+static void prefixes_do_not_show(void** state) {
+  gen_generator* plain = *state;
+  gen_model* model = load_draft();
+  gen_options* o = NULL;
+  gen_generator* g = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_fails(gen_options_set_prefix_cache(NULL, 1, &error), bad, "options", error);
+  assert_fails(gen_options_set_prefix_cache(o, -1, &error), bad, "-1", error);
+  assert_fails(gen_options_set(o, "prefix_cache", "x", &error), bad, "x", error);
+  assert_fails(gen_options_set(o, "prefix_cache", "9999999999", &error), bad, "9999999999", error);
+  assert_ok(gen_options_set_prefix_cache(o, 100, &error), error);
+  assert_fails(gen_create(model, o, &g, &error), bad, "paged_kv", error);
+  assert_null(g);
+  assert_ok(gen_options_set_paged_kv(o, 8, 4, &error), error);
+  char described[4000];
+  assert_ok(gen_options_describe(o, described, sizeof described, &(size_t){0}, &error), error);
+  assert_non_null(strstr(described, "\"prefix_cache\""));
+  assert_non_null(strstr(described, "\"value\":\"100\""));
+  assert_ok(gen_options_set(o, "prefix_cache", "64", &error), error);
+  assert_ok(gen_create(model, o, &g, &error), error);
+  gen_options_free(o);
+
+  gen_sampling* s = NULL;
+  assert_ok(gen_sampling_new(&s, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(s, 20, &error), error);
+  assert_ok(gen_sampling_set_seed(s, 5, &error), error);
+  const char* const text = "Once upon a time there was a little girl who lived by the sea.";
+  gen_result* want = NULL;
+  gen_result* got = NULL;
+  assert_ok(gen_generate(plain, text, GEN_NUL_TERMINATED, s, &want, &error), error);
+  const int64_t prompt = used(want, "prompt");
+  assert_int_equal(used(want, "prompt_cached"), 0);
+  assert_ok(gen_generate(g, text, GEN_NUL_TERMINATED, s, &got, &error), error);
+  assert_string_equal(gen_result_text(got, NULL), gen_result_text(want, NULL));
+  assert_int_equal(used(got, "prompt_cached"), 0);
+  gen_result_free(got);
+  assert_ok(gen_generate(g, text, GEN_NUL_TERMINATED, s, &got, &error), error);
+  assert_string_equal(gen_result_text(got, NULL), gen_result_text(want, NULL));
+  assert_int_equal(used(got, "prompt"), prompt);
+  assert_int_equal(used(got, "prompt_cached"), prompt - 1); /* the last one gives the logits */
+  gen_result_free(got);
+
+  gen_session* session = NULL;
+  gen_stream* stream = NULL;
+  const gen_token* token = NULL;
+  assert_ok(gen_session_new(g, &session, &error), error);
+  assert_ok(gen_stream_open(session, text, GEN_NUL_TERMINATED, s, &stream, &error), error);
+  do {
+    assert_ok(gen_stream_next(stream, &token, &error), error);
+  } while (token != NULL);
+  assert_ok(gen_stream_result(stream, &got, &error), error);
+  assert_string_equal(gen_result_text(got, NULL), gen_result_text(want, NULL));
+  assert_int_equal(used(got, "prompt_cached"), prompt - 1);
+  gen_result_free(got);
+  gen_stream_close(stream);
+  gen_session_free(session);
+  gen_result_free(want);
+  gen_sampling_free(s);
+  gen_free(g);
   gen_model_free(model);
 }
 
@@ -573,6 +656,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_check_and_describe),
       cmocka_unit_test(pages_do_not_show),
+      cmocka_unit_test(prefixes_do_not_show),
       cmocka_unit_test(chunks_are_pooled),
       cmocka_unit_test(caches_of_a_generator),
       cmocka_unit_test(nulls),

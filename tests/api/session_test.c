@@ -344,6 +344,54 @@ static void handles_may_be_freed_in_any_order(void** state) {
   gen_sampling_free(sampling);
 }
 
+/* With a context of 48: it ends there, or goes on without the oldest tokens. */
+static void a_full_context_stops_or_shifts(void** state) {
+  (void)state;
+  gen_model_options* small = NULL;
+  assert_ok(gen_model_options_new(&small, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(small, 48, &error), error);
+  gen_model* model = NULL;
+  assert_ok(gen_model_load(DRAFT_MODEL, small, &model, &error), error);
+  gen_model_options_free(small);
+  gen_sampling* sampling = greedy(150);
+  assert_ok(gen_sampling_set_ignore_eos(sampling, 1, &error), error);
+  static const char* const kinds[] = {"fp32", "q4"}; /* keys that can be turned, and others */
+  for (size_t kind = 0; kind < 2; ++kind) {
+    for (int shift = 0; shift < 2; ++shift) {
+      gen_options* options = NULL;
+      assert_ok(gen_options_new(&options, &error), error);
+      assert_ok(gen_options_set_kv_dtype(options, kinds[kind], &error), error);
+      if (shift) assert_ok(gen_options_set_context_policy(options, "shift", 8, &error), error);
+      gen_generator* g = NULL;
+      assert_ok(gen_create(model, options, &g, &error), error);
+      gen_session* s = open_session(g);
+      gen_result* result = NULL;
+      assert_ok(gen_session_generate(s, "Once upon a time", GEN_NUL_TERMINATED, sampling, &result,
+                                     &error),
+                error);
+      int64_t completion = 0, dropped = 0, prompt = 0;
+      assert_ok(gen_result_usage(result, "completion", &completion, &error), error);
+      assert_ok(gen_result_usage(result, "dropped", &dropped, &error), error);
+      assert_ok(gen_result_usage(result, "prompt", &prompt, &error), error);
+      assert_int_equal(gen_result_finish_reason(result),
+                       shift ? GEN_FINISH_LENGTH : GEN_FINISH_CONTEXT_FULL);
+      assert_int_equal(completion, shift ? 150 : 48 - prompt);
+      assert_int_equal(gen_session_length(s), prompt + completion - dropped);
+      if (shift) assert_in_range(gen_session_length(s), 8 + 20, 48);
+      if (!shift) assert_int_equal(dropped, 0);
+      gen_result_free(result);
+      gen_session_free(s);
+      gen_free(g);
+      assert_ok(gen_options_set_context_policy(options, "shift", 47, &error), error);
+      assert_fails(gen_create(model, options, &g, &error), GEN_ERROR_INVALID_ARGUMENT, "keeps 47",
+                   error);
+      gen_options_free(options);
+    }
+  }
+  gen_sampling_free(sampling);
+  gen_model_free(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(turns_continue),
@@ -356,6 +404,7 @@ int main(void) {
       cmocka_unit_test(threads_give_what_they_give_alone),
       cmocka_unit_test(the_cache_is_lent_for_reading),
       cmocka_unit_test(handles_may_be_freed_in_any_order),
+      cmocka_unit_test(a_full_context_stops_or_shifts),
   };
   return cmocka_run_group_tests(tests, make, unmake);
 }

@@ -120,6 +120,19 @@ class Forms(unittest.TestCase):
         top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
         self.assertEqual(top[-1][0][0], done["tokens"][0])
 
+    def test_a_prefix_cache_does_not_show(self):
+        line = ["run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json"]
+        plain = answer(*line)
+        kept = answer(*line, "--paged", "8,4", "--prefix-cache", "100")
+        self.assertEqual(kept["tokens"], plain["tokens"])
+        self.assertEqual(kept["usage"]["prompt_cached"], 0)
+        talk = generate("chat", "-m", DRAFT, "-n", "8", "--temp", "0", "--paged", "8,4", "--prefix-cache", "100",
+                        stdin=b"Hello there.\n/reset\nHello there.\n")
+        self.assertEqual(talk.returncode, 0)
+        half = len(talk.stdout) // 2
+        self.assertGreater(half, 1)
+        self.assertEqual(talk.stdout[:half], talk.stdout[half:])
+
     def test_run_streams_the_same_text(self):
         whole = answer("run", "-m", DRAFT, "-p", "The dog", "-n", "30", "--seed", "3", "--json")
         streamed = generate("run", "-m", DRAFT, "-p", "-", "-n", "30", "--seed", "3", stdin=b"The dog")
@@ -264,6 +277,7 @@ class Errors(unittest.TestCase):
 
     def test_bad_command_lines(self):
         self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
+        self.refused("prefix_cache", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100")
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One row, one result, for everything at once: conversations on many threads, driven in every form,
 // forked, saved, cut and taken up again, in steps of any composition, over pools that are too
-// small, with neighbours that fail and are cancelled. Each must say what it says alone, token by
-// token and bit by bit. GEN_TRIALS sets the number of worlds that are drawn. Meant for the thread
-// sanitizer.
+// small, with the beginnings of others found in a prefix cache, with neighbours that fail and are
+// cancelled. Each must say what it says alone, token by token and bit by bit. GEN_TRIALS sets the
+// number of worlds that are drawn. Meant for the thread sanitizer.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "cache/paged_cache.h"
+#include "cache/prefix_cache.h"
 #include "generate/batch_run.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
@@ -94,7 +95,7 @@ struct Said {
 class World {
  public:
   World(const std::string& dtype, int32_t threads, int32_t max_sequences, int32_t chunk,
-        int32_t pool_blocks, int32_t block_size)
+        int32_t pool_blocks, int32_t block_size, int32_t prefix_blocks)
       : tiny_(test::TinyModel(spec()), {.threads = threads}) {
     GeneratorOptions options;
     options.kv_dtype = dtype;
@@ -105,6 +106,10 @@ class World {
       options.cache_factory = [pool = pool_](std::span<const cache::LayerShape>, int32_t capacity) {
         return cache::make_paged_cache(pool, capacity);
       };
+      if (prefix_blocks > 0) {
+        std::shared_ptr<cache::BlockPool> blocks(pool_, &pool_->blocks());
+        options.prefix_cache = cache::PrefixCache::create(blocks, prefix_blocks).value();
+      }
     }
     std::vector<std::string> pieces;
     for (int32_t i = 0; i < kVocab - 2; ++i) {
@@ -153,7 +158,7 @@ class World {
 
 /// What all conversations say alone.
 std::vector<std::vector<Said>> alone(const std::string& dtype) {
-  const World world(dtype, 1, 1, 512, 0, 0);
+  const World world(dtype, 1, 1, 512, 0, 0, 0);
   std::vector<std::vector<Said>> all;
   for (uint64_t seed = 0; seed < kTalks; ++seed) {
     const auto session = world.session();
@@ -342,12 +347,14 @@ TEST(Stress, EverybodySaysWhatTheySayAlone) {
     // From a little more than one conversation takes to room for all; or no pool.
     const int32_t blocks =
         draw(random, 0, 3) == 0 ? 0 : kContext / block_size + draw(random, 1, 10);
+    const int32_t prefixes = draw(random, 0, 1) * draw(random, 1, 30);
     const int32_t sequences = draw(random, 1, 8);
     const int32_t chunk = draw(random, 1, 40);
     SCOPED_TRACE(dtype + ", " + std::to_string(sequences) + " at once, chunks of " +
                  std::to_string(chunk) + ", " + std::to_string(blocks) + " blocks of " +
-                 std::to_string(block_size) + ", world " + std::to_string(trial));
-    const World world(dtype, draw(random, 1, 2), sequences, chunk, blocks, block_size);
+                 std::to_string(block_size) + ", prefixes in " + std::to_string(prefixes) +
+                 ", world " + std::to_string(trial));
+    const World world(dtype, draw(random, 1, 2), sequences, chunk, blocks, block_size, prefixes);
     std::atomic<bool> over{false};
     std::thread trouble([&, seed = random()] { make_trouble(world, over, Random(seed)); });
     std::vector<std::thread> threads;

@@ -66,7 +66,16 @@ class FakeCache final : public cache::KvCache {
               entries_.end(), -1);
     return {};
   }
+  Status shift(int32_t first, int32_t n) override {
+    if (!traits_.can_shift) return KvCache::shift(first, n);
+    const auto at = entries_.begin() + first;
+    entries_.erase(at, at + n);
+    length_ -= n;
+    ++shifts;
+    return {};
+  }
   cache::MemoryUse memory() const noexcept override { return {}; }
+  cache::CacheTraits& mutable_traits() noexcept { return traits_; }
 
   /// The model's side: entries of a plan are written before they are committed.
   void write(int32_t entry, int32_t token) {
@@ -81,6 +90,7 @@ class FakeCache final : public cache::KvCache {
   std::span<const int32_t> committed() const { return entries(length_); }
 
   int32_t plans_until_failure = -1;  // -1: never
+  int32_t shifts = 0;
 
  private:
   cache::CacheTraits traits_;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_cache_prefix.h of the C API.
+#include <generate/kv_cache_prefix.h>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "api/boundary.h"
+#include "api/pool_handle.h"
+#include "cache/prefix_cache.h"
+
+struct kv_cache_prefix {
+  std::shared_ptr<gen::cache::PrefixCache> impl;
+};
+
+namespace {
+
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::cache::Block;
+using gen::cache::PrefixCache;
+
+}  // namespace
+
+gen_status kv_cache_prefix_new(int32_t capacity, const kv_cache_pool* pool, kv_cache_prefix** out,
+                               gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    GEN_TRY(not_null(out, "out"));
+    auto handle = std::make_unique<kv_cache_prefix>();
+    // Shares the whole state, so that the allocator lives as long as the blocks.
+    std::shared_ptr<gen::cache::BlockPool> blocks(pool->state, &pool->blocks());
+    GEN_ASSIGN(handle->impl, PrefixCache::create(std::move(blocks), capacity));
+    *out = handle.release();
+    return {};
+  });
+}
+
+void kv_cache_prefix_free(kv_cache_prefix* prefix) { delete prefix; }
+
+gen_status kv_cache_prefix_insert(const kv_cache_prefix* prefix, uint64_t domain,
+                                  const int32_t* tokens, size_t n_tokens,
+                                  kv_cache_block* const* blocks, size_t n_blocks,
+                                  gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(prefix, "prefix"));
+    if (n_tokens > 0) GEN_TRY(not_null(tokens, "tokens"));
+    if (n_blocks > 0) GEN_TRY(not_null(blocks, "blocks"));
+    std::vector<Block*> own(n_blocks);
+    for (size_t i = 0; i < n_blocks; ++i) own[i] = reinterpret_cast<Block*>(blocks[i]);
+    return prefix->impl->insert(domain, std::span(tokens, n_tokens), own);
+  });
+}
+
+gen_status kv_cache_prefix_match(const kv_cache_prefix* prefix, uint64_t domain,
+                                 const int32_t* tokens, size_t n_tokens, kv_cache_block** blocks,
+                                 size_t capacity, size_t* n_blocks, size_t* matched,
+                                 gen_error* error) {
+  if (n_blocks != nullptr) *n_blocks = 0;
+  if (matched != nullptr) *matched = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(prefix, "prefix"));
+    GEN_TRY(not_null(n_blocks, "n_blocks"));
+    GEN_TRY(not_null(matched, "matched"));
+    if (n_tokens > 0) GEN_TRY(not_null(tokens, "tokens"));
+    gen::cache::PrefixHit hit = prefix->impl->match(domain, std::span(tokens, n_tokens));
+    const auto found = hit.blocks();
+    *n_blocks = found.size();
+    if (blocks != nullptr && found.size() > capacity) {
+      return gen::error(gen::Code::kOutOfRange, "%zu blocks do not fit a buffer of %zu",
+                        found.size(), capacity);
+    }
+    *matched = hit.tokens();
+    if (blocks == nullptr) return {};
+    std::transform(found.begin(), found.end(), blocks,
+                   [](Block* block) { return reinterpret_cast<kv_cache_block*>(block); });
+    hit.taken();
+    return {};
+  });
+}
+
+int32_t kv_cache_prefix_size(const kv_cache_prefix* prefix) {
+  return prefix != nullptr ? prefix->impl->size() : 0;
+}

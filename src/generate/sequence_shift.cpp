@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a sequence goes on when its context is full: the oldest tokens after the kept ones go. See
+// sequence.h.
+#include <algorithm>
+
+#include "generate/generator.h"
+#include "generate/sequence.h"
+
+namespace gen::generate {
+
+bool Sequence::shifts() const noexcept {
+  return generator_->options().shift_context && state_ == nullptr && cache_->traits().can_shift;
+}
+
+Status Sequence::make_room(size_t n) {
+  const int32_t context = generator_->max_seq_len();
+  if (n <= static_cast<size_t>(context - length())) return {};
+  const int32_t keep = std::min(generator_->options().context_keep, length());
+  if (n > static_cast<size_t>(context - keep)) {
+    return error(Code::kContextFull, "prompt of %zu tokens after %d kept exceeds context of %d", n,
+                 keep, context);
+  }
+  const int32_t needed = length() - (context - static_cast<int32_t>(n));
+  drop(keep, std::max(needed, (length() - keep) / 2));
+  return {};
+}
+
+void Sequence::drop(int32_t first, int32_t n) noexcept {
+  bool moves = false;
+  if (evaluated_ > first + n && !stale_ && shifts()) {
+    try {
+      moves = cache_->shift(first, n).ok();
+    } catch (...) {  // no memory to work with: evaluated anew
+    }
+  }
+  if (moves) {
+    evaluated_ -= n;
+  } else {
+    forget(first);
+  }
+  const auto at = tokens_.begin() + first;
+  tokens_.erase(at, at + n);
+  dropped_ += n;
+  trace_id_ = generator_->new_trace_id();  // positions mean other tokens now
+}
+
+// What was dropped began behind the kept tokens each time.
+Sequence::Mark Sequence::moved(const Mark& mark) const noexcept {
+  const int64_t n = dropped_ - mark.dropped;
+  const int32_t keep = generator_->options().context_keep;
+  const auto where = [&](int32_t at) {
+    return static_cast<int32_t>(std::max<int64_t>(std::min(at, keep), at - n));
+  };
+  return {where(mark.length), where(mark.evaluated), dropped_};
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that after a shift of a plain cache each key is what its new position asks for, as near as
+// its type rounds, that values and what stands before are what they were bit for bit, and that
+// caches which cannot do it say so. Angles are computed here, in double precision.
+#include "cache/shift_entries.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "cache/registry.h"
+#include "engine/kv/codec.h"
+
+namespace gen::cache {
+namespace {
+
+using engine::RopeKind;
+using engine::RopeTable;
+
+const std::vector<float> kFrequencies{1.0F, 0.37F, 0.05F, 0.0061F};
+
+struct World {
+  World() {
+    adjacent = {RopeKind::kAdjacent, 8, kFrequencies.data(), 1.0F};
+    halves = {RopeKind::kHalves, 6, kFrequencies.data(), 1.3F};
+    layers = {
+        {2, 8, 5, 0, RopeKind::kAdjacent, 8, 0, &adjacent},
+        {3, 16, 16, 12, RopeKind::kHalves, 6, 0, &halves},
+        {1, 5, 7, 0, RopeKind::kNone, 0, 0, nullptr},
+        {1, 8, 32, 0, RopeKind::kAdjacent, 8, 0, &adjacent},
+    };
+  }
+  RopeTable adjacent;
+  RopeTable halves;
+  std::vector<LayerShape> layers;
+};
+
+double element(int32_t layer, int32_t token, int32_t head, int32_t i, bool value) {
+  const auto stream = static_cast<uint64_t>(((layer * 8 + head) * 64 + i) * 2 + (value ? 1 : 0));
+  return 2.0 * uniform_double(3, stream, static_cast<uint64_t>(token)) - 1.0;
+}
+
+// The key of a token as rotary embedding leaves it at a position.
+std::vector<double> key_of(const LayerShape& shape, int32_t layer, int32_t token, int32_t head,
+                           int32_t position) {
+  std::vector<double> x;
+  for (int32_t i = 0; i < shape.k_dim; ++i) x.push_back(element(layer, token, head, i, false));
+  if (shape.rope == RopeKind::kNone) return x;
+  const int32_t pairs = shape.rope_dims / 2;
+  for (int32_t i = 0; i < pairs; ++i) {
+    const bool adjacent = shape.rope == RopeKind::kAdjacent;
+    double& a = x[static_cast<size_t>(adjacent ? 2 * i : i)];
+    double& b = x[static_cast<size_t>(adjacent ? 2 * i + 1 : i + pairs)];
+    const double angle = position * static_cast<double>(kFrequencies[static_cast<size_t>(i)]);
+    const double turned = a * std::cos(angle) - b * std::sin(angle);
+    b = a * std::sin(angle) + b * std::cos(angle);
+    a = turned;
+  }
+  return x;
+}
+
+// Appends one entry to all layers: a token at the next position.
+void append(KvCache& cache, int32_t token) {
+  const CachePlan plan = cache.plan(1).value();
+  for (size_t l = 0; l < cache.layers().size(); ++l) {
+    const auto layer = static_cast<int32_t>(l);
+    const LayerShape& shape = cache.layers()[l];
+    const engine::KvView view = cache.view(layer, plan).value();
+    std::vector<float> k;
+    std::vector<float> v;
+    for (int32_t head = 0; head < shape.kv_heads; ++head) {
+      for (const double x : key_of(shape, layer, token, head, plan.start)) {
+        k.push_back(static_cast<float>(x));
+      }
+      for (int32_t i = 0; i < shape.v_dim; ++i) {
+        v.push_back(static_cast<float>(element(layer, token, head, i, true)));
+      }
+    }
+    engine::kv_put(view.k, plan.start, shape.kv_heads, k.data());
+    engine::kv_put(view.v, plan.start, shape.kv_heads, v.data());
+  }
+  cache.commit(plan);
+}
+
+std::vector<float> read(KvCache& cache, int32_t layer, int32_t entry, bool values) {
+  const CachePlan held = cache.plan(0).value();
+  const engine::KvView view = cache.view(layer, held).value();
+  const engine::KvSide& side = values ? view.v : view.k;
+  const auto dim = static_cast<size_t>(side.head_dim);
+  std::vector<float> row(dim * static_cast<size_t>(view.kv_heads));
+  for (int32_t head = 0; head < view.kv_heads; ++head) {
+    engine::kv_get(side, entry, head, row.data() + static_cast<size_t>(head) * dim);
+  }
+  return row;
+}
+
+// What a cache holds at an entry must be what `token` gives there. `rounding` is that of one
+// storing of a key, relative; a pair has a length of at most sqrt(2).
+void expect_entry(KvCache& cache, int32_t entry, int32_t token, double rounding, double values) {
+  for (size_t l = 0; l < cache.layers().size(); ++l) {
+    const auto layer = static_cast<int32_t>(l);
+    const LayerShape& shape = cache.layers()[l];
+    const std::vector<float> k = read(cache, layer, entry, false);
+    const std::vector<float> v = read(cache, layer, entry, true);
+    size_t at = 0;
+    for (int32_t head = 0; head < shape.kv_heads; ++head) {
+      for (const double x : key_of(shape, layer, token, head, entry)) {
+        ASSERT_NEAR(static_cast<double>(k[at++]), x, rounding) << layer << " " << entry;
+      }
+    }
+    at = 0;
+    for (int32_t head = 0; head < shape.kv_heads; ++head) {
+      for (int32_t i = 0; i < shape.v_dim; ++i) {
+        ASSERT_NEAR(static_cast<double>(v[at++]), element(layer, token, head, i, true), values);
+      }
+    }
+  }
+}
+
+struct Kind {
+  const char* name;
+  double rounding;  // of a key that was stored, turned and stored again
+  double values;
+};
+
+class ShiftEntries : public ::testing::TestWithParam<Kind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ShiftEntries,
+                         ::testing::Values(Kind{"fp32", 3e-7, 1e-7}, Kind{"fp16", 1.5e-3, 5e-4},
+                                           Kind{"fp32/q4", 3e-7, 0.2},
+                                           Kind{"fp16/fp32", 1.5e-3, 1e-7}),
+                         [](const auto& row) {
+                           std::string name = row.param.name;
+                           for (char& c : name) c = c == '/' ? '_' : c;
+                           return name;
+                         });
+
+TEST_P(ShiftEntries, KeysAreThoseOfTheirNewPositions) {
+  const World world;
+  for (const std::array<int32_t, 3>& one : std::vector<std::array<int32_t, 3>>{
+           {40, 4, 18}, {40, 0, 1}, {40, 39, 1}, {40, 0, 40}, {700, 5, 340}, {700, 0, 17}}) {
+    const auto [length, first, n] = one;
+    auto cache = make_cache(GetParam().name, world.layers, 720, system_allocator()).value();
+    EXPECT_TRUE(cache->traits().can_shift);
+    for (int32_t token = 0; token < length; ++token) append(*cache, token);
+    std::vector<std::vector<float>> before;  // keys and values of what stays, values of the rest
+    for (int32_t layer = 0; layer < 4; ++layer) {
+      for (int32_t entry = 0; entry < length; ++entry) {
+        if (entry < first) before.push_back(read(*cache, layer, entry, false));
+        if (entry < first || entry >= first + n) before.push_back(read(*cache, layer, entry, true));
+      }
+    }
+    ASSERT_TRUE(cache->shift(first, n).ok());
+    ASSERT_EQ(cache->length(), length - n);
+    size_t at = 0;
+    for (int32_t layer = 0; layer < 4; ++layer) {
+      for (int32_t entry = 0; entry < length - n; ++entry) {
+        if (entry < first) {
+          ASSERT_EQ(read(*cache, layer, entry, false), before[at++]);
+        }
+        ASSERT_EQ(read(*cache, layer, entry, true), before[at++]) << layer << " " << entry;
+      }
+    }
+    for (int32_t token = 1000; token < 1020; ++token) append(*cache, token);  // and goes on
+    for (int32_t entry = 0; entry < cache->length(); ++entry) {
+      const int32_t token = entry < first        ? entry
+                            : entry < length - n ? entry + n
+                                                 : 1000 + entry - (length - n);
+      expect_entry(*cache, entry, token, GetParam().rounding, GetParam().values);
+    }
+  }
+}
+
+TEST(ShiftCache, RefusesWhatIsNotHeldAndChangesNothing) {
+  const World world;
+  auto cache = make_cache("fp32", world.layers, 32, system_allocator()).value();
+  for (int32_t token = 0; token < 10; ++token) append(*cache, token);
+  for (const auto& [first, n] : std::vector<std::array<int32_t, 2>>{
+           {-1, 1}, {0, -1}, {0, 11}, {10, 1}, {11, 0}, {5, INT32_MAX}, {INT32_MAX, INT32_MAX}}) {
+    EXPECT_EQ(cache->shift(first, n).code(), Code::kInvalidArgument) << first << " " << n;
+  }
+  EXPECT_TRUE(cache->shift(10, 0).ok());
+  EXPECT_EQ(cache->length(), 10);
+  for (int32_t entry = 0; entry < 10; ++entry) expect_entry(*cache, entry, entry, 1e-6, 1e-7);
+}
+
+TEST(ShiftCache, KnowsWhoCannot) {
+  World world;
+  const auto can = [&](const char* kind) {
+    return make_cache(kind, world.layers, 32, system_allocator()).value()->traits().can_shift;
+  };
+  EXPECT_TRUE(can("fp16"));
+  EXPECT_FALSE(can("fp8"));
+  EXPECT_FALSE(can("q4/fp32"));
+  world.layers.resize(2);  // heads that can be turned
+  world.layers[0].k_dim = 16;
+  EXPECT_FALSE(can("fp32:hadamard"));
+  EXPECT_TRUE(can("fp32"));
+  auto cache = make_cache("fp8", world.layers, 32, system_allocator()).value();
+  const Status status = cache->shift(0, 1);
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_STREQ(status.message(), "a fp8 cache cannot drop 1 positions from 0 on");
+  world.layers[1].chunk = 8;
+  EXPECT_FALSE(can("fp32"));
+  world.layers[1].chunk = 0;
+  world.layers[1].rope_table = nullptr;
+  EXPECT_FALSE(can("fp32"));
+}
+
+}  // namespace
+}  // namespace gen::cache
