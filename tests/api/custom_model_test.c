@@ -555,6 +555,66 @@ static void a_model_around_a_model(void** state) {
   gen_model_free(inner);
 }
 
+/* Eight requests in common steps; two of them meet a token that the model fails at. */
+static gen_status fail_at_poison(void* user, const gen_forward_batch* batch, float* logits,
+                                 float* features, gen_error* said) {
+  for (int32_t row = 0; row < batch->n_rows; ++row) {
+    if (batch->tokens[row] == TOY_VOCAB - 1) return GEN_ERROR_DEVICE;
+  }
+  return toy_forward(user, batch, logits, features, said);
+}
+
+static void batches(void** state) {
+  (void)state;
+  enum { REQUESTS = 8 };
+  for (int kind = 0; kind < KINDS; ++kind) {
+    struct toy toy = {.at = -1};
+    gen_forward table = table_of(&toy, kind);
+    table.forward = fail_at_poison;
+    gen_generator* generator = toy_generator(&table, NULL);
+    gen_request* requests[REQUESTS];
+    gen_result* results[REQUESTS];
+    int32_t tokens[REQUESTS][TOY_CONTEXT];
+    for (int32_t i = 0; i < REQUESTS; ++i) {
+      gen_sampling* sampling = greedy(9 + i);
+      /* What it says must not be what it fails at. */
+      for (int32_t salt = 0, poisoned = 1; poisoned; ++salt) {
+        for (int32_t at = 0; at < 3 + 4 * i; ++at)
+          tokens[i][at] = (at * 5 + i + salt) % (TOY_VOCAB - 1);
+        toy_expect(tokens[i], 3 + 4 * i, 9 + i, toy.stateless);
+        poisoned = 0;
+        for (int32_t at = 0; at < 12 + 5 * i; ++at) poisoned |= tokens[i][at] == TOY_VOCAB - 1;
+      }
+      if (i == 2 || i == 5) tokens[i][2] = TOY_VOCAB - 1;
+      assert_ok(gen_request_new(&requests[i], &error), error);
+      assert_ok(gen_request_set_sampling(requests[i], sampling, &error), error);
+      assert_ok(gen_request_set_prompt_tokens(requests[i], tokens[i], (size_t)(3 + 4 * i), &error),
+                error);
+      gen_sampling_free(sampling);
+    }
+    assert_ok(gen_batch_generate(generator, (const gen_request* const*)requests, REQUESTS, results,
+                                 &error),
+              error);
+    for (int32_t i = 0; i < REQUESTS; ++i) {
+      size_t n = 0;
+      const int32_t* said = gen_result_tokens(results[i], &n);
+      if (i == 2 || i == 5) {
+        assert_int_equal(gen_result_finish_reason(results[i]), GEN_FINISH_ERROR);
+        assert_int_equal(gen_result_error(results[i])->code, GEN_ERROR_DEVICE);
+      } else {
+        assert_int_equal(n, 9 + i);
+        assert_memory_equal(said, tokens[i] + 3 + 4 * i, n * sizeof *said);
+      }
+      gen_result_free(results[i]);
+      gen_request_free(requests[i]);
+    }
+    if (kind == ONE_WAY) assert_int_equal(toy.most_sequences, 1);
+    if (kind != ONE_WAY) assert_true(toy.most_sequences > 2);
+    gen_free(generator);
+    assert_balanced(&toy);
+  }
+}
+
 /* A forward function that generates with its own generator is told so, and not left waiting for
  * itself. */
 struct snake {
@@ -837,6 +897,7 @@ int main(void) {
       cmocka_unit_test(texts_need_a_tokenizer),
       cmocka_unit_test(texts_come_and_go_with_one),
       cmocka_unit_test(a_model_around_a_model),
+      cmocka_unit_test(batches),
       cmocka_unit_test(it_cannot_wait_for_itself),
       cmocka_unit_test(what_it_says_of_itself),
       cmocka_unit_test(bad_tables),
