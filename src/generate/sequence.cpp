@@ -101,6 +101,7 @@ StepRequest* Sequence::next() {
 Status Sequence::take() {
   if (request_.evicted) {
     evaluated_ = begin_ = remembered_ = 0;
+    genuine_ = true;
     evicted_ = true;  // what is found again has been counted, or computed
   }
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
@@ -140,6 +141,7 @@ void Sequence::reuse(int32_t end) noexcept {
     const auto found = static_cast<int32_t>(hit.tokens());
     if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return;
     hit.taken();
+    genuine_ = true;
     if (!evicted_) reused_ += found - std::clamp(pass_.count_from, evaluated_, found);
     evaluated_ = found;
     remembered_ = found / prefixes->pool().block_size();
@@ -150,7 +152,7 @@ void Sequence::reuse(int32_t end) noexcept {
 
 void Sequence::remember() noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr) return;
+  if (prefixes == nullptr || state_ != nullptr || !genuine_) return;
   const int32_t size = prefixes->pool().block_size();
   const int32_t full = evaluated_ / size;
   const auto count = static_cast<size_t>(full);
@@ -208,6 +210,7 @@ void Sequence::forget(int32_t n) noexcept {
   }
   stale_ = !cut;
   evaluated_ = cut ? std::min(n, cache_->length()) : 0;
+  genuine_ = genuine_ || evaluated_ == 0;
   remembered_ = 0;
 }
 

@@ -139,6 +139,7 @@ class Sequence {
   std::vector<int32_t> tokens_;
   int32_t evaluated_ = 0;   // tokens_[0, evaluated_) are what the cache holds
   int32_t remembered_ = 0;  // blocks of these that the prefix cache was given
+  bool genuine_ = true;     // evaluating the tokens would give what it holds: not moved, not loaded
   int64_t trace_id_ = 0;    // names what the cache holds to tracers
   bool stale_ = false;      // the cache holds something else and must be made anew
   int64_t dropped_ = 0;     // tokens that make_room() took away

@@ -35,6 +35,7 @@ void Sequence::drop(int32_t first, int32_t n) noexcept {
   }
   if (moves) {
     evaluated_ -= n;
+    genuine_ = false;
   } else {
     forget(first);
   }

@@ -87,6 +87,7 @@ Result<Sequence> Sequence::fork() const {
   copy.tokens_ = tokens_;
   copy.evaluated_ = evaluated_;
   copy.remembered_ = remembered_;
+  copy.genuine_ = genuine_;
   return copy;
 }
 
@@ -149,6 +150,7 @@ Status Sequence::restore(cache::StateReader& from) {
   tokens_ = std::move(tokens);
   evaluated_ = evaluated;
   remembered_ = 0;
+  genuine_ = evaluated == 0;  // anything may be in a file
   return {};
 }
 

@@ -131,6 +131,40 @@ TEST(PrefixReuse, ForksCutsAndStatesAfterAHit) {
   EXPECT_TRUE(say(*restored, {1, 2, 3}, 6) == say(plain, join(held, {1, 2, 3}), 6));
 }
 
+// A session whose context has shifted holds what no evaluation of its tokens gives; saved and
+// loaded where others share, it keeps that to itself.
+TEST(PrefixReuse, WhatWasMovedOrLoadedIsNotShared) {
+  PrefixWorld shifting({.capacity = 0});
+  shifting.options.cache_factory = nullptr;
+  shifting.options.shift_context = true;
+  const auto session = shifting.session();
+  say(*session, text_of(20, 120), 20);
+  const Tokens held = session->tokens().value();
+  ASSERT_LT(held.size(), 120U);
+  std::vector<std::byte> state;
+  ASSERT_TRUE(session
+                  ->save([&](const cache::StateContents& contents) -> Status {
+                    GEN_ASSIGN(const size_t size, cache::state_size(contents));
+                    state.resize(size);
+                    return cache::save_state(cache::StateKind::kSession, contents, state);
+                  })
+                  .ok());
+  PrefixWorld world;
+  PrefixWorld plain({.capacity = 0});
+  const auto loaded = world.session();
+  ASSERT_TRUE(loaded->load(state).ok());
+  EXPECT_EQ(say(*loaded, {1, 2, 3}, 20).cached, 0);
+  const auto fork = loaded->fork().value();
+  say(*fork, {4}, 3);
+  EXPECT_EQ(world.options.prefix_cache->size(), 0);
+  EXPECT_TRUE(say(world, held, 5) == say(plain, held, 5));
+  // What it computes anew, or takes from others, is as good as anybody's.
+  ASSERT_TRUE(loaded->reset().ok());
+  EXPECT_GT(say(*loaded, join(held, {1}), 2).cached, 0);
+  say(*loaded, text_of(21, 30), 2);
+  EXPECT_GT(world.options.prefix_cache->size(), static_cast<int32_t>(held.size() / 16));
+}
+
 TEST(PrefixReuse, ScoresAreTheSame) {
   const Tokens all = text_of(7, 50);
   PrefixWorld world;
