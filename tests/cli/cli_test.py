@@ -133,6 +133,16 @@ class Forms(unittest.TestCase):
         self.assertGreater(half, 1)
         self.assertEqual(talk.stdout[:half], talk.stdout[half:])
 
+    def test_a_full_context_stops_or_shifts(self):
+        common = ("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "90", "--ignore-eos", "--ctx", "40", "--json")
+        stopped = answer(*common)
+        self.assertEqual(stopped["finish_reason"], "context_full")
+        shifted = answer(*common, "--context-policy", "shift,8")
+        self.assertEqual(shifted["finish_reason"], "length")
+        self.assertGreater(shifted["usage"]["dropped"], 40)
+        n = len(stopped["tokens"])
+        self.assertEqual(shifted["tokens"][:n], stopped["tokens"])
+
     def test_run_streams_the_same_text(self):
         whole = answer("run", "-m", DRAFT, "-p", "The dog", "-n", "30", "--seed", "3", "--json")
         streamed = generate("run", "-m", DRAFT, "-p", "-", "-n", "30", "--seed", "3", stdin=b"The dog")
@@ -280,6 +290,7 @@ class Errors(unittest.TestCase):
         self.refused("prefix_cache", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100")
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
+        self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide")
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
         self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")

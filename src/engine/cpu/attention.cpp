@@ -56,9 +56,9 @@ class Carver {
   explicit Carver(std::byte* memory) noexcept : memory_(memory) {}
   template <typename T>
   T* take(int64_t count) noexcept {
-    auto* piece = reinterpret_cast<T*>(memory_ + used_);
+    auto* piece = memory_ != nullptr ? reinterpret_cast<T*>(memory_ + used_) : nullptr;
     used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return memory_ != nullptr ? piece : nullptr;
+    return piece;
   }
   [[nodiscard]] size_t used() const noexcept { return used_; }
 
