@@ -9,7 +9,8 @@
 namespace gen::generate {
 
 bool Sequence::shifts() const noexcept {
-  return generator_->options().shift_context && state_ == nullptr && cache_->traits().can_shift;
+  return generator_->options().shift_context && generator_->model().traits().can_shift &&
+         state_ == nullptr && cache_->traits().can_shift;
 }
 
 Status Sequence::make_room(size_t n) {

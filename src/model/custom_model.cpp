@@ -124,6 +124,7 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
                  "%d layers of %d heads over %d key and value heads of %d elements", layers.count,
                  traits.num_heads, traits.num_kv_heads, traits.head_dim);
   }
+  traits.can_shift = layers.count == 0;
   traits.can_truncate = !states.used || states.truncate;
   if (!traits.can_truncate) traits.max_batch_sequences = 1;
   return std::shared_ptr<const CustomModel>(

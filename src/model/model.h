@@ -28,6 +28,7 @@ struct ModelTraits {
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
+  bool can_shift = true;  // caches know how keys tell positions
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
   /// whether a saved session is this model's.
   uint64_t fingerprint = 0;

@@ -24,6 +24,7 @@ enum fault { GOOD, LEAVES_OUT, TWICE, NO_LAYER, NO_NUMBER, NULLS, FAILS_HALFWAY 
 struct noise {
   enum fault fault;
   gen_status seen; /* what gen_forward_attention said of it */
+  int32_t context; /* 0: CONTEXT */
 };
 
 /* In [-1, 1). */
@@ -161,6 +162,8 @@ static gen_model_config* make_config(void) {
 static gen_model* make_model(struct noise* toy) {
   const gen_forward table = {.struct_size = sizeof table, .user = toy, .forward = forward};
   gen_model_config* config = make_config();
+  if (toy->context > 0)
+    assert_ok(gen_model_config_set_max_seq_len(config, toy->context, &error), error);
   gen_model* model = NULL;
   assert_ok(gen_model_new_custom(&table, config, NULL, &model, &error), error);
   gen_model_config_free(config);
@@ -310,6 +313,38 @@ static void sessions_are_cut_forked_and_saved(void** state) {
   }
 }
 
+/* Keys have their old positions in them, so what moves up in a full context is run again. */
+static void full_contexts_are_run_again(void** state) {
+  (void)state;
+  enum { ROOM = 40, KEPT = 4, MORE = 45 };
+  struct noise toy = {.context = ROOM};
+  int32_t tokens[ROOM];
+  int32_t said[MORE];
+  double logits[VOCAB];
+  const char* const settings[] = {"context_policy", "shift,4", NULL};
+  gen_generator* generator = make_generator(&toy, settings);
+  int32_t n = 20;
+  make_prompt(tokens, n);
+  gen_session* session = begin(generator, tokens, n);
+  assert_ok(say(session, MORE, said, NULL), error);
+  for (int i = 0; i < MORE; ++i) {
+    if (n == ROOM) { /* half of what is not kept goes */
+      const int32_t gone = (ROOM - KEPT) / 2;
+      memmove(tokens + KEPT, tokens + KEPT + gone, (size_t)(n - KEPT - gone) * sizeof *tokens);
+      n -= gone;
+    }
+    reference(tokens, n, logits);
+    tokens[n] = 0;
+    for (int32_t token = 1; token < VOCAB; ++token) {
+      if (logits[token] > logits[tokens[n]]) tokens[n] = token;
+    }
+    assert_int_equal(said[i], tokens[n]);
+    ++n;
+  }
+  gen_session_free(session);
+  gen_free(generator);
+}
+
 static void faults_leave_no_trace(void** state) {
   (void)state;
   const struct {
@@ -382,6 +417,7 @@ int main(void) {
       cmocka_unit_test(results_do_not_depend_on_how),
       cmocka_unit_test(sessions_are_cut_forked_and_saved),
       cmocka_unit_test(faults_leave_no_trace),
+      cmocka_unit_test(full_contexts_are_run_again),
       cmocka_unit_test(layers_need_heads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
