@@ -39,6 +39,7 @@ struct ServerChoice {
 void add_options(CLI::App& app, ServerChoice& choice) {
   cli::add_model_options(app, choice.model);
   cli::add_kv_option(app, choice.model);
+  cli::add_context_option(app, choice.model);
   app.add_option("--host", choice.host, "address to listen at")->capture_default_str();
   app.add_option("--port", choice.port, "port; 0 takes a free one")
       ->check(CLI::Range(0, 65535))

@@ -119,6 +119,17 @@ class Limits(unittest.TestCase):
         self.assertEqual(events[-1]["usage"], answer["usage"])
         self.assertEqual(events[-2]["choices"][0]["logprobs"], logprobs)
 
+    def test_settings_reach_the_library(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 60, "temperature": 0}
+        plain = of_answer(self.server.post(TEXT, body)[1])
+        for name, neutral, other in (("frequency_penalty", 0, 2), ("presence_penalty", 0.0, 2), ("typical_p", 1, None),
+                                     ("repetition_penalty", 1.0, 5), ("logit_bias", {}, {"300": 100})):
+            self.assertEqual(of_answer(self.server.post(TEXT, {**body, name: neutral})[1]), plain, name)
+            if other is not None:
+                self.assertNotEqual(of_answer(self.server.post(TEXT, {**body, name: other})[1]), plain, name)
+        self.refused(TEXT, {**body, "frequency_penalty": 101}, 400, "frequency_penalty", None)
+        self.refused(TEXT, {**body, "typical_p": 0}, 400, "typical_p", None)
+
     def test_seeds(self):
         body = {"prompt": "Once", "max_tokens": 12, "seed": 5}
         texts = [self.server.post(TEXT, {**body, "seed": 5 + i})[1]["choices"][0]["text"] for i in range(3)]
@@ -162,6 +173,21 @@ class Limits(unittest.TestCase):
         connection.close()
         self.server.wait_until_idle()
         self.assertLess(self.server.metric("completion_tokens_total") - before, 4000)
+
+
+class Caches(unittest.TestCase):
+    def test_prompts_that_begin_alike_are_not_computed_anew(self):
+        body = {"prompt": "A fox and a hen lived by a mill. " * 8, "max_tokens": 20, "seed": 1, "n": 2}
+        with Server(SERVER, SOURCE) as server:
+            plain = server.post(TEXT, body)[1]
+            self.assertEqual(plain["usage"]["prompt_tokens_details"], {"cached_tokens": 0})
+        with Server(SERVER, SOURCE, "--paged", "16,16", "--prefix-cache", "256") as server:
+            server.post(TEXT, {**body, "max_tokens": 1})
+            again = server.post(TEXT, body)[1]
+            self.assertEqual(of_answer(again), of_answer(plain))
+            tokens, cached = again["usage"]["prompt_tokens"], again["usage"]["prompt_tokens_details"]["cached_tokens"]
+            self.assertTrue(tokens - 17 <= cached < tokens, (tokens, cached))
+            self.assertGreaterEqual(server.metric("prompt_cached_tokens_total"), cached)
 
 
 class Queue(unittest.TestCase):
