@@ -6,7 +6,6 @@
 #   cmake/install_packages.sh build          to build the library and the program
 #   cmake/install_packages.sh server         to build the example server too
 #   cmake/install_packages.sh build test     and the tests
-#   cmake/install_packages.sh build test all and what tests/run.sh --all needs
 #   cmake/install_packages.sh arm64          a cross compiler for 64-bit ARM, libraries, and qemu (Debian only)
 set -eu
 
@@ -16,8 +15,7 @@ for group in "$@"; do
     build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libsentencepiece-dev libpcre2-dev \
 libcli11-dev nlohmann-json3-dev" ;;
     server) packages="$packages libcpp-httplib-dev" ;;
-    test) packages="$packages libgtest-dev libcmocka-dev python3 binutils" ;;
-    all) packages="$packages clang-14 libclang-rt-14-dev" ;;
+    test) packages="$packages libgtest-dev libcmocka-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
     arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
 libcmocka-dev:arm64" ;;
     *) echo "install_packages.sh: unknown group '$group'" >&2; exit 2 ;;
@@ -62,13 +60,12 @@ probe() {
         if command -v pkg-config >/dev/null; then
           pkg-config --exists gtest || echo "GoogleTest with its headers"
           pkg-config --exists cmocka || echo "cmocka with its headers"
-        fi ;;
+        fi
+        command -v clang++-14 >/dev/null || echo "clang 14 (clang++-14) with its sanitizer runtime" ;;
       arm64)
         command -v aarch64-linux-gnu-g++ >/dev/null || echo "a cross compiler (aarch64-linux-gnu-g++)"
         command -v qemu-aarch64-static >/dev/null || echo "qemu-aarch64-static"
         [ -e /usr/lib/aarch64-linux-gnu/libgtest.a ] || echo "libraries of 64-bit ARM in /usr/lib/aarch64-linux-gnu" ;;
-      all)
-        command -v clang++-14 >/dev/null || echo "clang 14 (clang++-14) with its sanitizer runtime" ;;
     esac
   done
 }

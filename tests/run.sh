@@ -67,10 +67,8 @@ fuzz() {
   done
 }
 
-groups=(build test)
-if [ $all = 1 ]; then groups+=(all); fi
 echo "== packages"
-cmake/install_packages.sh "${groups[@]}"
+cmake/install_packages.sh build test
 cmake/install_packages.sh server || echo "no cpp-httplib: generate-server and its test are left out"
 
 step "release: build" build check
