@@ -89,6 +89,8 @@ if [ $all = 1 ]; then
   else
     echo "no cross compiler for 64-bit ARM: skipped"
   fi
+  step "thread sanitizer: many sessions, long" without_address_randomisation env GEN_TRIALS=1000 \
+    build/tsan/tests/generate/generate_stress_test
   step "long tests" ctest --preset long -L '^long$'
   step "fuzzing: build" build fuzz
   step "fuzzing" fuzz
