@@ -27,11 +27,11 @@ namespace HWY_NAMESPACE {
 
 /// A tile of which only `count` entries from `lane` on belong to the run.
 template <typename Reader, size_t kQ>
-HWY_INLINE void dot_part(const float* const* q, int64_t dims, const std::byte* tile, int32_t lane,
-                         int32_t count, float* scores) {
+HWY_INLINE void dot_part(const float* const* q, int64_t dims, const std::byte* tile,
+                         const std::byte* shared, int32_t lane, int32_t count, float* scores) {
   constexpr auto kStep = static_cast<size_t>(kLanes);
   float sums[kQ * kStep];
-  Reader::template dot_tiles<kQ, 1>(q, dims, tile, 0, 0, sums, kStep);
+  Reader::template dot_tiles<kQ, 1>(q, dims, tile, shared, 0, {tile, 0}, sums, kStep);
   for (size_t j = 0; j < kQ; ++j) {
     std::memcpy(scores + j * kAttentionChunk, sums + j * kStep + lane,
                 static_cast<size_t>(count) * sizeof(float));
@@ -44,24 +44,31 @@ HWY_INLINE void dot_run(const float* const* q, int64_t dims, const KvRun& run, s
   constexpr size_t kT = Reader::template kTilesAtOnce<kQ>;
   constexpr auto kAll = static_cast<int32_t>(kT) * kKvTile;
   const std::byte* tile = run.tile;
+  const std::byte* shared = run.shared;
   float* to = scores + run.slot;
   int32_t left = run.count;
   if (run.lane > 0) {
     const int32_t count = left < kKvTile - run.lane ? left : kKvTile - run.lane;
-    dot_part<Reader, kQ>(q, dims, tile, run.lane, count, to);
+    dot_part<Reader, kQ>(q, dims, tile, shared, run.lane, count, to);
     tile += stride;
+    shared += run.shared_stride;
     to += count;
     left -= count;
   }
   for (; left >= kAll; left -= kAll, tile += kT * stride, to += kAll) {
-    Reader::template dot_tiles<kQ, kT>(q, dims, tile, stride, run.ahead, to, kAttentionChunk);
+    Reader::template dot_tiles<kQ, kT>(q, dims, tile, shared, stride,
+                                       ahead_of(run, stride, tile - run.tile), to, kAttentionChunk);
+    shared += kT * run.shared_stride;
   }
   if constexpr (kT > 1) {
     for (; left >= kKvTile; left -= kKvTile, tile += stride, to += kKvTile) {
-      Reader::template dot_tiles<kQ, 1>(q, dims, tile, stride, run.ahead, to, kAttentionChunk);
+      Reader::template dot_tiles<kQ, 1>(q, dims, tile, shared, stride,
+                                        ahead_of(run, stride, tile - run.tile), to,
+                                        kAttentionChunk);
+      shared += run.shared_stride;
     }
   }
-  if (left > 0) dot_part<Reader, kQ>(q, dims, tile, 0, left, to);
+  if (left > 0) dot_part<Reader, kQ>(q, dims, tile, shared, 0, left, to);
 }
 
 template <typename Reader>
@@ -214,14 +221,15 @@ using Floats = PlainReader<float>;
 using Halves = PlainReader<uint16_t>;
 using Fp8 = ScaledReader<Fp8Codes>;
 using Q4 = ScaledReader<Q4Codes>;
+using Q3 = Q3Reader;
 using UnpackedFp8 = ScaledReader<UnpackedLevels<0>>;
 using UnpackedQ4 = ScaledReader<UnpackedLevels<kQ4Group>>;
 
 constexpr AttentionKernels kAttention = {
     .tile_queries = kTileQueries,
     .direct_queries = kTileQueries,
-    .dots = {dots<Floats>, dots<Halves>, dots<Fp8>, dots<Q4>, nullptr},
-    .weighted = {weighted<Floats>, weighted<Halves>, weighted<Fp8>, weighted<Q4>, nullptr},
+    .dots = {dots<Floats>, dots<Halves>, dots<Fp8>, dots<Q4>, dots<Q3>},
+    .weighted = {weighted<Floats>, weighted<Halves>, weighted<Fp8>, weighted<Q4>, weighted<Q3>},
     .unpack = {{},
                {},
                {unpack_fp8, unpack_fp8},

@@ -38,6 +38,9 @@ constexpr int64_t kMostSplitQueries = 256;
 /// Tiles that are unpacked at a time: enough for the kernels' tiles, few enough that they stay in
 /// the first-level cache.
 constexpr int32_t kUnpackTiles = 4;
+/// Queries of a band, which fit the second-level cache beside two chunks, and heads that make
+/// stretches of memory long enough.
+constexpr int64_t kBandQueries = 64;
 /// Multiply-adds below which the pool is not woken.
 constexpr int64_t kSerialWork = 100000;
 
@@ -102,7 +105,10 @@ class Attention {
   void run_items() noexcept;
   void run_split() noexcept;
 
+  /// Item by item, or where positions are implied chunk by chunk over all `n` items, the heads of
+  /// the same rows.
   void whole_item(const Item& item, Workspace& space) const noexcept;
+  void whole_band(const Item* items, int32_t n, Workspace& space) const noexcept;
   /// Scores, softmax and weighted sums of one chunk for all queries of the item.
   void chunk_part(const Item& item, const RowWalk& walk, Workspace& space, SoftmaxPart* parts,
                   float* part_sums) const noexcept;
@@ -130,6 +136,8 @@ class Attention {
   int32_t block_rows_ = 1;
   int64_t n_items_ = 0;
   int64_t item_queries_ = 1;  // most queries of an item
+  int32_t band_ = 1;          // items, heads of the same rows, that are worked on together
+  bool heads_first_ = false;  // items of the same rows follow one another
   bool split_ = false;
   Item* items_ = nullptr;
   Workspace* spaces_ = nullptr;
@@ -175,16 +183,28 @@ void Attention::choose_blocks() noexcept {
   item_queries_ = int64_t{block_rows_} * group_;
   split_ = plain && threads > 1 && n_items_ < int64_t{4} * threads &&
            rows * args_.n_heads <= kMostSplitQueries;
+  if (split_) {
+    heads_first_ = true;
+    return;
+  }
+  // Heads of the same rows lie side by side in memory; as many together as leave each thread
+  // enough bands. Several blocks of rows go one after another through a head instead.
+  for (int32_t heads = 2; most_rows <= block_rows_ && heads * item_queries_ <= kBandQueries;
+       ++heads) {
+    if (args_.n_kv_heads % heads == 0 && n_items_ / heads >= int64_t{2} * threads) band_ = heads;
+  }
+  heads_first_ = band_ > 1;
 }
 
 void Attention::list_items() noexcept {
   Item* next = items_;
   for (const SequenceRows& sequence : args_.sequences) {
     const int32_t block = implied_positions(sequence) ? block_rows_ : 1;
-    for (int32_t g = 0; g < args_.n_kv_heads; ++g) {
-      for (int32_t row = 0; row < sequence.n_rows; row += block) {
-        *next++ = {&sequence, row, std::min(block, sequence.n_rows - row), g};
-      }
+    const int32_t blocks = (sequence.n_rows + block - 1) / block;
+    for (int32_t i = 0; i < blocks * args_.n_kv_heads; ++i) {
+      const int32_t row = (heads_first_ ? i / args_.n_kv_heads : i % blocks) * block;
+      const int32_t head = heads_first_ ? i % args_.n_kv_heads : i / blocks;
+      *next++ = {&sequence, row, std::min(block, sequence.n_rows - row), head};
     }
   }
 }
@@ -230,8 +250,7 @@ void Attention::readable(const KvSide& side, const KvRun& run, int32_t n_queries
   }
   const int64_t tile_floats = unpacked_tile_floats(side.head_dim);
   for (int32_t done = 0; done < run.count;) {
-    const KvRun left =
-        clip(run, {run.slot + done, run.slot + run.count}, side.tile_stride, side.shared_stride);
+    const KvRun left = clip(run, {run.slot + done, run.slot + run.count}, side.tile_stride);
     const int32_t count = std::min(left.count, kUnpackTiles * kKvTile - left.lane);
     const auto tiles = static_cast<size_t>((left.lane + count + kKvTile - 1) / kKvTile);
     for (size_t t = 0; t < tiles; ++t) {
@@ -240,8 +259,8 @@ void Attention::readable(const KvSide& side, const KvRun& run, int32_t n_queries
              left.shared != nullptr ? left.shared + t * side.shared_stride : nullptr, side.head_dim,
              unpacked + static_cast<int64_t>(t) * tile_floats);
     }
-    const KvRun piece = {
-        reinterpret_cast<const std::byte*>(unpacked), nullptr, left.lane, left.slot, count, 0};
+    const KvRun piece = {reinterpret_cast<const std::byte*>(unpacked), nullptr, left.lane,
+                         left.slot, count};
     use(kernels_.unpacked_dots[format], kernels_.unpacked_weighted[format], piece,
         static_cast<size_t>(tile_floats) * sizeof(float));
     done += count;
@@ -338,56 +357,118 @@ void Attention::whole_item(const Item& item, Workspace& space) const noexcept {
   }
 }
 
+void Attention::whole_band(const Item* items, int32_t n, Workspace& space) const noexcept {
+  const Item& first = items[0];
+  const int32_t n_queries = first.rows * group_;
+  for (int32_t j = 0; j < n * n_queries; ++j) {
+    space.states[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
+  }
+  RowWalk walk = walk_of(first);
+  const int64_t units = walk.n_chunks() * n;
+  const auto chunk_of = [&](int64_t unit, AttentionChunk* chunk) {
+    walk.turn_to(items[unit % n].kv_head);
+    walk.chunk(unit / n, chunk);
+  };
+  chunk_of(0, space.chunk);
+  for (int64_t unit = 0; unit < units; ++unit, std::swap(space.chunk, space.next_chunk)) {
+    if (unit + 1 < units) {
+      chunk_of(unit + 1, space.next_chunk);
+      look_ahead(space.chunk, *space.next_chunk);
+    }
+    const auto at = static_cast<int32_t>(unit % n);
+    gather_queries(items[at], space.queries);
+    chunk_part(items[at], walk, space, space.parts, space.part_sums);
+    for (int32_t j = 0; j < n_queries; ++j) {
+      const int64_t state = int64_t{at} * n_queries + j;
+      kernels_.merge(&space.states[state], space.sums + state * v_stride_, space.parts[j],
+                     space.part_sums + j * v_stride_, args_.v_dim);
+    }
+  }
+  for (int32_t j = 0; j < n * n_queries; ++j) {
+    kernels_.finish(space.states[j], space.sums + j * v_stride_,
+                    out_row(items[j / n_queries], j % n_queries), args_.v_dim);
+  }
+}
+
 void Attention::run_items() noexcept {
-  if (context_.pool.size() == 1 || n_items_ == 1 || multiply_adds() < kSerialWork) {
-    for (int64_t i = 0; i < n_items_; ++i) whole_item(items_[i], spaces_[0]);
+  const int64_t n_bands = n_items_ / band_;
+  const auto whole = [&](int64_t band, Workspace& space) {
+    const Item& first = items_[band * band_];
+    if (implied_positions(*first.sequence)) {
+      whole_band(&first, band_, space);
+    } else {
+      for (int32_t i = 0; i < band_; ++i) whole_item((&first)[i], space);
+    }
+  };
+  if (context_.pool.size() == 1 || n_bands == 1 || multiply_adds() < kSerialWork) {
+    for (int64_t i = 0; i < n_bands; ++i) whole(i, spaces_[0]);
     return;
   }
   std::atomic<int64_t> taken{0};
   context_.pool.run([&](int32_t thread) {
     for (;;) {
-      const int64_t i = n_items_ - 1 - taken.fetch_add(1, std::memory_order_relaxed);
+      const int64_t i = n_bands - 1 - taken.fetch_add(1, std::memory_order_relaxed);
       if (i < 0) return;
-      whole_item(items_[i], spaces_[thread]);
+      whole(i, spaces_[thread]);
     }
   });
 }
 
 void Attention::run_split() noexcept {
+  const int32_t heads = args_.n_kv_heads;
   int64_t rounds = 0;
-  for (int64_t i = 0; i < n_items_; ++i) {
-    const RowWalk walk = walk_of(items_[i]);
-    rounds = std::max(rounds, (walk.n_chunks() + kRoundChunks - 1) / kRoundChunks);
+  int64_t turns = 0;
+  for (int64_t i = 0; i < n_items_; i += heads) {
+    const int64_t chunks = walk_of(items_[i]).n_chunks();
+    rounds = std::max(rounds, (chunks + kRoundChunks - 1) / kRoundChunks);
+    turns += chunks;
   }
   const int64_t n_states = n_items_ * item_queries_;
   for (int64_t i = 0; i < n_states; ++i) {
     item_states_[i] = {-std::numeric_limits<float>::infinity(), 0.0F};
   }
+  // Heads of a chunk lie side by side, so a thread takes all of them in turn where that leaves
+  // enough turns for everybody.
+  const int32_t together = turns >= int64_t{4} * context_.pool.size() ? heads : 1;
+  struct Unit {
+    int64_t item;
+    int64_t chunk;  // of the round
+    int32_t left;   // heads that follow
+  };
   for (int64_t round = 0; round < rounds; ++round) {
     std::atomic<int64_t> taken{0};
-    // A thread takes its next chunk before it works on one, so that it can ask for it meanwhile.
-    const auto take = [&](AttentionChunk* chunk) {
+    // A thread knows its next chunk before it works on one, so that it can ask for it meanwhile.
+    const auto take = [&](Unit* unit, AttentionChunk* chunk) {
       for (;;) {
-        const int64_t unit = taken.fetch_add(1, std::memory_order_relaxed);
-        if (unit >= n_items_ * kRoundChunks) return int64_t{-1};
-        const RowWalk walk = walk_of(items_[unit / kRoundChunks]);
-        const int64_t index = round * kRoundChunks + unit % kRoundChunks;
-        if (index >= walk.n_chunks()) continue;
-        walk.chunk(index, chunk);
-        return unit;
+        if (unit->left > 0) {
+          ++unit->item;
+          --unit->left;
+        } else {
+          const int64_t n = taken.fetch_add(together, std::memory_order_relaxed);
+          if (n >= n_items_ * kRoundChunks) return false;
+          const int64_t rest = n / heads;
+          *unit = {rest / kRoundChunks * heads + n % heads, rest % kRoundChunks, together - 1};
+        }
+        const RowWalk walk = walk_of(items_[unit->item]);
+        const int64_t index = round * kRoundChunks + unit->chunk;
+        if (index < walk.n_chunks()) {
+          walk.chunk(index, chunk);
+          return true;
+        }
+        unit->left = 0;
       }
     };
     context_.pool.run([&](int32_t thread) {
       Workspace& space = spaces_[thread];
-      for (int64_t unit = take(space.chunk); unit >= 0;) {
-        const int64_t next = take(space.next_chunk);
-        if (next >= 0) look_ahead(space.chunk, *space.next_chunk);
-        const Item& item = items_[unit / kRoundChunks];
+      Unit unit = {};
+      for (bool more = take(&unit, space.chunk); more;) {
+        const Item& item = items_[unit.item];
+        const int64_t part = (unit.item * kRoundChunks + unit.chunk) * item_queries_;
+        more = take(&unit, space.next_chunk);
+        if (more) look_ahead(space.chunk, *space.next_chunk);
         gather_queries(item, space.queries);
-        chunk_part(item, walk_of(item), space, round_parts_ + unit * item_queries_,
-                   round_sums_ + unit * item_queries_ * v_stride_);
+        chunk_part(item, walk_of(item), space, round_parts_ + part, round_sums_ + part * v_stride_);
         std::swap(space.chunk, space.next_chunk);
-        unit = next;
       }
     });
     context_.pool.run([&](int32_t thread) {
@@ -435,8 +516,8 @@ Status Attention::run() {
       space.scores = carver.take<float>(item_queries_ * kAttentionChunk);
       space.part_sums = carver.take<float>(item_queries_ * v_stride_);
       space.parts = carver.take<SoftmaxPart>(item_queries_);
-      space.sums = carver.take<float>(item_queries_ * v_stride_);
-      space.states = carver.take<SoftmaxPart>(item_queries_);
+      space.sums = carver.take<float>(band_ * item_queries_ * v_stride_);
+      space.states = carver.take<SoftmaxPart>(band_ * item_queries_);
       if (spaces_ != nullptr) spaces_[thread] = space;
     }
     if (split_) {

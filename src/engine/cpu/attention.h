@@ -29,7 +29,9 @@ struct KvRun {
   int32_t count;
   /// Bytes from here to what this thread reads next, or 0: asked for on the way, since what a chunk
   /// costs to compute is about what the next one costs to read.
-  ptrdiff_t ahead;
+  ptrdiff_t ahead = 0;
+  size_t shared_stride = 0;    // bytes from what heads share of a tile to that of the next
+  ptrdiff_t shared_ahead = 0;  // as `ahead`
 };
 
 /// How raw dot products become scores.

@@ -6,6 +6,7 @@
 //   ScaledReader  levels with a scale for each group of a head's elements: sums are taken over
 //                 levels and scaled group by group; a weight is multiplied with the scale before it
 //                 meets levels. Levels are codes, or floats that kv_unpack-inl.h made of them.
+//   Q3Reader      codes that pick centroids
 // Elements and entries are added up ascending, nothing is summed across lanes.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_READ_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,6 +19,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 
 #include "engine/cpu/attention.h"
 #include "engine/cpu/kv_unpack-inl.h"
@@ -54,10 +57,40 @@ constexpr size_t kTileColumns = 1;
 /// What is needed soon goes to the second-level cache: requests from there do not wait for the few
 /// lines that the first level can have under way.
 constexpr int kFetchLevel = 2;
+/// It is asked for in so many stretches side by side, a line of each in turn: the processor's own
+/// prefetching follows a place until its page ends, and starts again slowly.
+constexpr int64_t kStretches = 4;
+constexpr size_t kFetchBytes = 64 * kStretches;
 
+/// Where the next lines lie.
+struct Ahead {
+  const std::byte* at;  // in the first stretch
+  int64_t apart;        // bytes from one stretch to the next
+};
+
+/// Where to go on after `done` bytes of the run have been worked on.
+HWY_INLINE Ahead ahead_of(const KvRun& run, size_t stride, int64_t done) {
+  const int64_t all = (run.count + kKvTile - 1) / kKvTile * static_cast<int64_t>(stride);
+  return {run.tile + run.ahead + done / kStretches, all / kStretches};
+}
+
+/// A line of each stretch.
+HWY_INLINE void fetch_lines(Ahead* next) {
+  GEN_UNROLL
+  for (int64_t s = 0; s < kStretches; ++s) {
+    __builtin_prefetch(next->at + s * next->apart, 0, kFetchLevel);
+  }
+  next->at += 64;
+}
+
+/// The share of step i, counting from 0, if every step works on kBytes.
 template <size_t kBytes>
-HWY_INLINE void fetch(const std::byte* from) {
-  for (size_t at = 0; at < kBytes; at += 64) __builtin_prefetch(from + at, 0, kFetchLevel);
+HWY_INLINE void fetch_share(Ahead* next, int64_t i) {
+  if constexpr (kBytes >= kFetchBytes) {
+    for (size_t n = 0; n < kBytes / kFetchBytes; ++n) fetch_lines(next);
+  } else {
+    if (i % static_cast<int64_t>(kFetchBytes / kBytes) == 0) fetch_lines(next);
+  }
 }
 
 template <typename E>
@@ -68,7 +101,7 @@ struct PlainReader {
   /// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
   template <size_t kQ, size_t kT>
   static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
-                                   size_t stride, ptrdiff_t ahead, float* scores,
+                                   const std::byte*, size_t stride, Ahead next, float* scores,
                                    size_t score_stride) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
     Lanes16 acc[kQ][kT];
@@ -80,11 +113,8 @@ struct PlainReader {
     const std::byte* keys[kT];
     GEN_UNROLL
     for (size_t t = 0; t < kT; ++t) keys[t] = tile + t * stride;
-    // In the order of addresses, whatever the order of use: the processor follows one place a page.
-    const std::byte* next = tile + ahead;
     for (int64_t d = 0; d < dims; ++d) {
-      fetch<kT * kStep * sizeof(E)>(next);
-      next += kT * kStep * sizeof(E);
+      fetch_share<kT * kStep * sizeof(E)>(&next, d);
       Lanes16 key[kT];
       GEN_UNROLL
       for (size_t t = 0; t < kT; ++t) {
@@ -119,10 +149,9 @@ struct PlainReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
     // Each pass over the values asks for its share of the next ones, in the order of addresses.
-    const std::byte* next = run.tile + run.ahead + column * run.count * int64_t{sizeof(E)};
+    Ahead next = ahead_of(run, stride, column * run.count * int64_t{sizeof(E)});
     each_value(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
-      fetch<kColumns * kStep * sizeof(E)>(next);
-      next += kColumns * kStep * sizeof(E);
+      fetch_share<kColumns * kStep * sizeof(E)>(&next, i);
       const E* value = reinterpret_cast<const E*>(at) + column;
       Lanes16 v[kColumns];
       GEN_UNROLL
@@ -279,14 +308,15 @@ struct ScaledReader {
   /// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
   template <size_t kQ, size_t kT>
   static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
-                                   size_t stride, ptrdiff_t ahead, float* scores,
+                                   const std::byte*, size_t stride, Ahead next, float* scores,
                                    size_t score_stride) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
     const int64_t group = Levels::group(dims);
-    const std::byte* next = tile + ahead;
-    for (int64_t at = 0; at < static_cast<int64_t>(kT) * Levels::head(dims); at += 64) {
-      fetch_coded<1>(next);
-      next += 64;
+    if constexpr (Levels::kKeyBytes != 0) {
+      for (int64_t at = 0; at < static_cast<int64_t>(kT) * Levels::head(dims);
+           at += int64_t{kFetchBytes}) {
+        fetch_lines(&next);
+      }
     }
     for (int64_t g = 0, d = 0; d < dims; ++g) {
       Lanes16 acc[kQ][kT];
@@ -307,8 +337,9 @@ struct ScaledReader {
       Lanes16 first[kT];
       Lanes16 second[kT];
       for (; d + 1 < end; d += 2) {
-        fetch_coded<2 * kT* static_cast<size_t>(Levels::kKeyBytes)>(next);
-        next += 2 * kT * static_cast<size_t>(Levels::kKeyBytes);
+        if constexpr (Levels::kKeyBytes != 0) {
+          fetch_share<2 * kT* static_cast<size_t>(Levels::kKeyBytes)>(&next, d / 2);
+        }
         GEN_UNROLL
         for (size_t t = 0; t < kT; ++t) {
           Levels::key_pair(tile + t * stride + Levels::head(dims), d, &first[t], &second[t]);
@@ -352,13 +383,16 @@ struct ScaledReader {
     // Of the next values this pass asks for its share, in the order of addresses.
     const auto share =
         static_cast<int64_t>(stride) * static_cast<int64_t>(kColumns) * kLanes / dims;
-    const std::byte* next = run.tile + run.ahead + column * run.count * Levels::kKeyBytes / kLanes;
+    Ahead next = ahead_of(run, stride, column / kLanes * run.count * Levels::kKeyBytes);
+    int64_t asked = 0;
+    int64_t due = 0;
     each_tile(p, kQ, run, stride,
               [&](const std::byte* tile, int32_t lane, int32_t count, const float* const* weight)
                   HWY_ATTR {
                     if constexpr (Levels::kKeyBytes != 0) {
-                      for (int64_t at = 0; at < share; at += 64) fetch_coded<1>(next + at);
-                      next += share;
+                      for (due += share; asked < due; asked += int64_t{kFetchBytes}) {
+                        fetch_lines(&next);
+                      }
                     }
                     float scaled[kGroups][kQ][kStep];
                     GEN_UNROLL
@@ -372,12 +406,19 @@ struct ScaledReader {
                     const std::byte* codes = tile + Levels::head(dims);
                     for (int32_t i = lane; i < lane + count; ++i) {
                       GEN_UNROLL
-                      for (size_t c = 0; c < kColumns; ++c) {
-                        const Lanes16 v =
-                            Levels::value(codes, i, dims, first_column + static_cast<int64_t>(c));
+                      for (size_t c = 0; c < kColumns; c += 2) {
+                        const int64_t from = first_column + static_cast<int64_t>(c);
+                        Lanes16 v[2];
+                        if constexpr (kColumns > 1) {
+                          Levels::value_pair(codes, i, dims, from, &v[0], &v[1]);
+                        } else {
+                          v[0] = Levels::value(codes, i, dims, from);
+                        }
                         GEN_UNROLL
                         for (size_t j = 0; j < kQ; ++j) {
-                          acc[j][c] = fma(splat(scaled[c / 2][j][i]), v, acc[j][c]);
+                          const Lanes16 w = splat(scaled[c / 2][j][i]);
+                          acc[j][c] = fma(w, v[0], acc[j][c]);
+                          if constexpr (kColumns > 1) acc[j][c + 1] = fma(w, v[1], acc[j][c + 1]);
                         }
                       }
                     }
@@ -409,11 +450,6 @@ struct ScaledReader {
   }
 
  private:
-  template <size_t kBytes>
-  static HWY_INLINE void fetch_coded(const std::byte* from) {
-    if constexpr (Levels::kKeyBytes != 0) fetch<kBytes>(from);
-  }
-
   /// Calls step(tile, lane, count, weights) for the tiles of a run: weights[j][i] is that of entry
   /// i of the tile for query j, anything outside of [lane, lane + count).
   template <typename Step>
@@ -434,6 +470,142 @@ struct ScaledReader {
       }
       step(tile, lane, here, weight);
       i += here;
+    }
+  }
+};
+
+/// q3: a code picks one of eight centroids of its entry. For keys a lane is an entry, which has its
+/// own eight, so bits choose between registers; elements of a value are looked up in one.
+struct Q3Reader {
+  template <size_t kQ>
+  static constexpr size_t kTilesAtOnce = 1;
+
+  template <size_t kQ, size_t kT>
+  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
+                                   const std::byte* shared, size_t, Ahead next, float* scores,
+                                   size_t score_stride) {
+    static_assert(kT == 1);
+    for (int64_t lane = 0; lane < kLanes; lane += kNativeLanes) {
+      Native acc[kQ];
+      GEN_UNROLL
+      for (size_t j = 0; j < kQ; ++j) acc[j] = splat_native(0.0F);
+      for (int64_t first = 0; first < dims; first += kQ3Group) {
+        const auto* group =
+            reinterpret_cast<const uint16_t*>(shared + first / kQ3Group * kQ3GroupBytes);
+        Native centroids[kQ3Centroids];
+        GEN_UNROLL
+        for (int64_t i = 0; i < kQ3Centroids; ++i) {
+          centroids[i] = load_native(group + i * kLanes + lane);
+        }
+        const int64_t end = std::min<int64_t>(dims, first + kQ3Group);
+        for (int64_t d = first; d < end; d += 8) {
+          if (lane == 0) fetch_share<kOctetBytes>(&next, d / 8);
+          const uint8_t* from = bytes_at(tile) + d / 8 * 3 * kLanes + lane;
+          const Octet codes = load_octet(from);
+          const auto n = static_cast<size_t>(end - d);
+          if (n >= 8) {
+            add_elements<kQ>(q, d, codes, centroids, 8, acc, std::make_index_sequence<8>());
+          } else {
+            add_elements<kQ>(q, d, codes, centroids, n, acc, std::make_index_sequence<8>());
+          }
+        }
+      }
+      GEN_UNROLL
+      for (size_t j = 0; j < kQ; ++j) store(acc[j], scores + j * score_stride + lane);
+    }
+  }
+
+  template <size_t kQ, size_t kColumns>
+  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
+                                       int64_t dims, float* const* out, int64_t column) {
+    constexpr auto kStep = static_cast<size_t>(kLanes);
+    Lanes16 acc[kQ][kColumns];
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
+    }
+    const float* weight[kQ];
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
+    each_entry(run, stride, dims, column, static_cast<int64_t>(kColumns),
+               [&](Q3Table table, const std::byte* codes, int32_t i) HWY_ATTR {
+                 Lanes16 v[kColumns];
+                 GEN_UNROLL
+                 for (size_t c = 0; c < kColumns; ++c) v[c] = pick_elements(table, codes + 6 * c);
+                 GEN_UNROLL
+                 for (size_t j = 0; j < kQ; ++j) {
+                   const Lanes16 w = splat(weight[j][i]);
+                   GEN_UNROLL
+                   for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
+                 }
+               });
+    GEN_UNROLL
+    for (size_t j = 0; j < kQ; ++j) {
+      GEN_UNROLL
+      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
+    }
+  }
+
+  /// The last dims % 16 columns of one query.
+  static HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run,
+                                       size_t stride, int64_t dims, float* out, int64_t column) {
+    const int64_t bytes = (count + 7) / 8 * 3;
+    Lanes16 acc = load_first(out + column, count);
+    each_entry(run, stride, dims, column, 1,
+               [&](Q3Table table, const std::byte* codes, int32_t i) HWY_ATTR {
+                 std::byte padded[6] = {};
+                 std::memcpy(padded, codes, static_cast<size_t>(bytes));
+                 acc = fma(splat(p[run.slot + i]), pick_elements(table, padded), acc);
+               });
+    store_first(acc, out + column, count);
+  }
+
+ private:
+  static constexpr size_t kOctetBytes = 64;  // 48, and some for centroids
+
+  template <size_t kQ, size_t... kI>
+  static HWY_INLINE void add_elements(const float* const* q, int64_t d, const Octet& codes,
+                                      const Native* centroids, size_t n, Native* acc,
+                                      std::index_sequence<kI...>) {
+    const auto add_one = [&](size_t i, Native key) HWY_ATTR {
+      GEN_UNROLL
+      for (size_t j = 0; j < kQ; ++j) {
+        acc[j] = fma(splat_native(q[j][d + static_cast<int64_t>(i)]), key, acc[j]);
+      }
+    };
+    ((kI < n ? add_one(kI, pick_centroid<static_cast<int>(kI)>(codes, centroids)) : void()), ...);
+  }
+
+  /// Calls step(table, codes, i) for the entries of a run in ascending order, i counting from 0;
+  /// the table and the codes are those of the columns.
+  template <typename Step>
+  static HWY_INLINE void each_entry(const KvRun& run, size_t stride, int64_t dims, int64_t column,
+                                    int64_t columns, Step step) {
+    const int64_t row = (dims + 7) / 8 * 3;
+    const int64_t share = static_cast<int64_t>(stride) * columns * kLanes / dims;
+    Ahead next = ahead_of(run, stride, column * 3 / 8 * run.count);
+    int64_t asked = 0;
+    int64_t due = 0;
+    const std::byte* tile = run.tile;
+    const std::byte* shared = run.shared + column / kQ3Group * kQ3GroupBytes;
+    int32_t lane = run.lane;
+    for (int32_t i = 0; i < run.count; tile += stride, shared += run.shared_stride, lane = 0) {
+      for (due += share; asked < due; asked += int64_t{kFetchBytes}) fetch_lines(&next);
+      if (column % kQ3Group == 0) fetch_shared(shared, run);
+      float tables[kUnpackTile * kQ3Centroids];
+      turn_centroids(shared, tables);
+      const int32_t here = std::min(run.count - i, kKvTile - lane);
+      const std::byte* codes = tile + lane * row + column / 8 * 3;
+      for (const int32_t end = i + here; i < end; ++i, ++lane, codes += row) {
+        step(q3_table(tables + lane * kQ3Centroids), codes, i);
+      }
+    }
+  }
+
+  static HWY_INLINE void fetch_shared(const std::byte* shared, const KvRun& run) {
+    for (int64_t at = 0; at < kQ3GroupBytes; at += 64) {
+      __builtin_prefetch(shared + run.shared_ahead + at, 0, kFetchLevel);
     }
   }
 };

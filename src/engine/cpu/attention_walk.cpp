@@ -45,7 +45,7 @@ void append_runs(const KvSide& side, int32_t head, int64_t entry, int32_t slot, 
          last->shared + static_cast<size_t>(lane / kKvTile) * side.shared_stride == shared)) {
       last->count += here;
     } else {
-      runs[(*n_runs)++] = {tile, shared, place.lane, slot, here, 0};
+      runs[(*n_runs)++] = {tile, shared, place.lane, slot, here, 0, side.shared_stride};
     }
     entry += here;
     slot += here;
@@ -67,8 +67,12 @@ void look_ahead(AttentionChunk* chunk, const AttentionChunk& next) noexcept {
       next.n_value_runs != 1) {
     return;
   }
-  chunk->key_runs[0].ahead = next.key_runs[0].tile - chunk->key_runs[0].tile;
-  chunk->value_runs[0].ahead = next.value_runs[0].tile - chunk->value_runs[0].tile;
+  const auto look = [](KvRun* run, const KvRun& at) {
+    run->ahead = at.tile - run->tile;
+    if (run->shared != nullptr) run->shared_ahead = at.shared - run->shared;
+  };
+  look(&chunk->key_runs[0], next.key_runs[0]);
+  look(&chunk->value_runs[0], next.value_runs[0]);
 }
 
 bool implied_positions(const SequenceRows& sequence) noexcept {

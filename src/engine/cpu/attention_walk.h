@@ -31,20 +31,20 @@ struct AttentionChunk {
   bool has_gaps;     // slots of `used` without an entry
 };
 
-/// The part of a run that lies in `range`; may be empty. Strides are from tile to tile.
-inline KvRun clip(const KvRun& run, SlotRange range, size_t stride,
-                  size_t shared_stride = 0) noexcept {
+/// The part of a run that lies in `range`; may be empty. `stride` is from tile to tile.
+inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
   const int32_t begin = std::max(run.slot, range.begin);
   const int32_t end = std::min(run.slot + run.count, range.end);
   if (begin >= end) return {};
   const int32_t lane = run.lane + begin - run.slot;
   const auto tile = static_cast<size_t>(lane / kKvTile);
-  return {run.tile + tile * stride,
-          run.shared != nullptr ? run.shared + tile * shared_stride : nullptr,
-          lane % kKvTile,
-          begin,
-          end - begin,
-          run.ahead};
+  KvRun part = run;
+  part.tile += tile * stride;
+  if (run.shared != nullptr) part.shared += tile * run.shared_stride;
+  part.lane = lane % kKvTile;
+  part.slot = begin;
+  part.count = end - begin;
+  return part;
 }
 
 /// Tells the chunk's kernels to ask for `next`, if both lie in one piece.
@@ -60,6 +60,8 @@ class RowWalk {
   /// Rows [row, row + rows) of the sequence, for one kv head.
   RowWalk(const SequenceRows& sequence, int32_t row, int32_t rows, int32_t kv_head) noexcept;
 
+  /// The same rows seen through another kv head; chunks from now on are its.
+  void turn_to(int32_t kv_head) noexcept { kv_head_ = kv_head; }
   /// The next chunk in ascending order, or false.
   bool next(AttentionChunk* chunk) noexcept;
   /// With implied positions: how many chunks there are, and the i-th of them.
@@ -78,7 +80,7 @@ class RowWalk {
   const SequenceRows& sequence_;
   const KvView& view_;
   const bool implied_;
-  const int32_t kv_head_;
+  int32_t kv_head_;
   const int64_t first_position_;
   const int64_t own_entry_;   // of the block's first row
   const int64_t last_entry_;  // of its last row

@@ -191,14 +191,44 @@ constexpr int32_t kQ3Group = 256;
 constexpr int64_t kQ3Centroids = 8;
 constexpr int64_t kQ3GroupBytes = kQ3Centroids * kUnpackTile * int64_t{sizeof(uint16_t)};
 
-template <int kFirstBit>
-HWY_INLINE Native pick_centroid(Codes x, const Native* c) {
-  const Native c01 = if_bit<kFirstBit>(x, c[1], c[0]);
-  const Native c23 = if_bit<kFirstBit>(x, c[3], c[2]);
-  const Native c45 = if_bit<kFirstBit>(x, c[5], c[4]);
-  const Native c67 = if_bit<kFirstBit>(x, c[7], c[6]);
-  return if_bit<kFirstBit + 2>(x, if_bit<kFirstBit + 1>(x, c67, c45),
-                               if_bit<kFirstBit + 1>(x, c23, c01));
+/// The codes of eight elements of a few keys: byte k at from + 16 k.
+#if HWY_TARGET == HWY_AVX3
+// Bits are tested where they lie, which saves widening the bytes.
+struct Octet {
+  __m128i bytes[3];
+};
+HWY_INLINE Octet load_octet(const uint8_t* from) {
+  const auto* bytes = reinterpret_cast<const __m128i*>(from);
+  return {{_mm_loadu_si128(bytes), _mm_loadu_si128(bytes + 1), _mm_loadu_si128(bytes + 2)}};
+}
+template <int kBit>
+HWY_INLINE Native if_octet_bit(const Octet& x, Native yes, Native no) {
+  const __mmask16 bit =
+      _mm_test_epi8_mask(x.bytes[kBit / 8], _mm_set1_epi8(static_cast<char>(1 << (kBit % 8))));
+  return Native{_mm512_mask_blend_ps(bit, no.raw, yes.raw)};
+}
+#else
+using Octet = Codes;
+HWY_INLINE Octet load_octet(const uint8_t* from) {
+  return join_codes(load_codes(from), load_codes(from + kUnpackTile),
+                    load_codes(from + 2 * kUnpackTile));
+}
+template <int kBit>
+HWY_INLINE Native if_octet_bit(Octet x, Native yes, Native no) {
+  return if_bit<kBit>(x, yes, no);
+}
+#endif
+
+/// Element i of an octet.
+template <int kI>
+HWY_INLINE Native pick_centroid(const Octet& x, const Native* c) {
+  constexpr int kBit = 3 * kI;
+  const Native c01 = if_octet_bit<kBit>(x, c[1], c[0]);
+  const Native c23 = if_octet_bit<kBit>(x, c[3], c[2]);
+  const Native c45 = if_octet_bit<kBit>(x, c[5], c[4]);
+  const Native c67 = if_octet_bit<kBit>(x, c[7], c[6]);
+  return if_octet_bit<kBit + 2>(x, if_octet_bit<kBit + 1>(x, c67, c45),
+                                if_octet_bit<kBit + 1>(x, c23, c01));
 }
 
 inline void unpack_q3_keys(const std::byte* tile, const std::byte* shared, int32_t dims,
@@ -213,20 +243,72 @@ inline void unpack_q3_keys(const std::byte* tile, const std::byte* shared, int32
       }
       for (int64_t d = first; d < end; d += 8) {
         const uint8_t* from = codes + d / 8 * 3 * kUnpackTile + lane;
-        const Codes x = join_codes(load_codes(from), load_codes(from + kUnpackTile),
-                                   load_codes(from + 2 * kUnpackTile));
+        const Octet x = load_octet(from);
         float* to = out + d * kUnpackTile + lane;
         const int64_t n = end - d;
         store(pick_centroid<0>(x, c), to);
-        if (n > 1) store(pick_centroid<3>(x, c), to + kUnpackTile);
-        if (n > 2) store(pick_centroid<6>(x, c), to + 2 * kUnpackTile);
-        if (n > 3) store(pick_centroid<9>(x, c), to + 3 * kUnpackTile);
-        if (n > 4) store(pick_centroid<12>(x, c), to + 4 * kUnpackTile);
-        if (n > 5) store(pick_centroid<15>(x, c), to + 5 * kUnpackTile);
-        if (n > 6) store(pick_centroid<18>(x, c), to + 6 * kUnpackTile);
-        if (n > 7) store(pick_centroid<21>(x, c), to + 7 * kUnpackTile);
+        if (n > 1) store(pick_centroid<1>(x, c), to + kUnpackTile);
+        if (n > 2) store(pick_centroid<2>(x, c), to + 2 * kUnpackTile);
+        if (n > 3) store(pick_centroid<3>(x, c), to + 3 * kUnpackTile);
+        if (n > 4) store(pick_centroid<4>(x, c), to + 4 * kUnpackTile);
+        if (n > 5) store(pick_centroid<5>(x, c), to + 5 * kUnpackTile);
+        if (n > 6) store(pick_centroid<6>(x, c), to + 6 * kUnpackTile);
+        if (n > 7) store(pick_centroid<7>(x, c), to + 7 * kUnpackTile);
       }
     }
+  }
+}
+
+// The centroids of one entry, from which codes pick sixteen elements at once.
+#if HWY_TARGET == HWY_AVX3
+using Q3Table = __m512;  // twice, since a lookup looks at four bits of an index
+HWY_INLINE Q3Table q3_table(const float* centroids) {
+  return _mm512_broadcast_f32x8(_mm256_loadu_ps(centroids));
+}
+#elif HWY_TARGET == HWY_AVX2
+using Q3Table = __m256;
+HWY_INLINE Q3Table q3_table(const float* centroids) { return _mm256_loadu_ps(centroids); }
+#else
+using Q3Table = const float*;
+HWY_INLINE Q3Table q3_table(const float* centroids) { return centroids; }
+#endif
+
+/// Sixteen elements from six bytes. A lookup sees the bits of the next code, too, and ignores them;
+/// the second four bytes begin at the third, so that nothing behind the six is read.
+HWY_INLINE Lanes16 pick_elements(Q3Table table, const std::byte* codes) {
+  uint32_t first;
+  uint32_t second;
+  std::memcpy(&first, codes, sizeof(first));
+  std::memcpy(&second, codes + 2, sizeof(second));
+#if HWY_TARGET == HWY_AVX3
+  const __m512i shifts =
+      _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 8, 11, 14, 17, 20, 23, 26, 29);
+  const __m512i bits =
+      _mm512_mask_blend_epi32(0xFF00, _mm512_set1_epi32(static_cast<int32_t>(first)),
+                              _mm512_set1_epi32(static_cast<int32_t>(second)));
+  return Lanes16{_mm512_permutexvar_ps(_mm512_srlv_epi32(bits, shifts), table)};
+#elif HWY_TARGET == HWY_AVX2
+  const __m256i low = _mm256_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21);
+  const __m256i high = _mm256_setr_epi32(8, 11, 14, 17, 20, 23, 26, 29);
+  const __m256i a = _mm256_srlv_epi32(_mm256_set1_epi32(static_cast<int32_t>(first)), low);
+  const __m256i b = _mm256_srlv_epi32(_mm256_set1_epi32(static_cast<int32_t>(second)), high);
+  return {Native{_mm256_permutevar8x32_ps(table, a)}, Native{_mm256_permutevar8x32_ps(table, b)}};
+#else
+  float elements[kLanes];
+  for (uint32_t i = 0; i < 8; ++i) elements[i] = table[(first >> (3 * i)) & 7];
+  for (uint32_t i = 0; i < 8; ++i) elements[i + 8] = table[(second >> (3 * i + 8)) & 7];
+  return load(elements);
+#endif
+}
+
+/// A tile's centroids, [centroid][entry], as [entry][centroid].
+HWY_INLINE void turn_centroids(const std::byte* group, float* by_entry) {
+  float rows[kQ3Centroids][kUnpackTile];
+  for (int64_t c = 0; c < kQ3Centroids; ++c) {
+    widen16(group + c * kUnpackTile * int64_t{sizeof(uint16_t)}, rows[c]);
+  }
+  for (int64_t i = 0; i < kUnpackTile; ++i) {
+    for (int64_t c = 0; c < kQ3Centroids; ++c) by_entry[i * kQ3Centroids + c] = rows[c][i];
   }
 }
 
