@@ -165,9 +165,11 @@ void Scheduler::gather(Lock* lock) {
 void Scheduler::drop_ended() noexcept {
   const SteadyClock::time_point now = SteadyClock::now();
   const auto ended = [&](StepRequest* request) {
-    request->status = check_wanted(*request, now);
-    request->done = !request->status.ok();
-    return request->done;
+    Status status = check_wanted(*request, now);
+    if (status.ok()) return false;  // what a starved one lacks stays noted
+    request->status = std::move(status);
+    request->done = true;
+    return true;
   };
   waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), ended), waiting_.end());
 }

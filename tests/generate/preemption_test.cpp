@@ -185,5 +185,28 @@ TEST(Preemption, OpenStreamsKeepTheirs) {
   EXPECT_EQ(first->result().tokens, alone(11, 25));
 }
 
+// A request that has to wait for blocks says so in the end, also where another one of higher
+// priority is tried before it.
+TEST(Preemption, WaitingBehindAPriorityEnds) {
+  const Pooled world(40, 1);
+  auto holder = std::move(world.session()->open(text(prompt_of(11)), params_of(11, 25))).value();
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(holder->next().ok());
+  std::vector<std::thread> threads;
+  for (const int32_t priority : {0, 5}) {
+    threads.emplace_back([&world, priority] {
+      Urgency urgency;
+      urgency.priority = priority;
+      auto generation =
+          Generation::open(world.session(), text(std::string(20, 'b')), params_of(1, 25), urgency);
+      ASSERT_TRUE(generation.ok());
+      ASSERT_TRUE(generation.value()->next().ok());
+      EXPECT_EQ(generation.value()->result().status.code(), Code::kPoolExhausted);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  while (!holder->ended()) ASSERT_TRUE(holder->next().ok());
+  EXPECT_EQ(holder->result().tokens, alone(11, 25));
+}
+
 }  // namespace
 }  // namespace gen::generate
