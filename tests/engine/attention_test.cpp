@@ -387,6 +387,24 @@ TEST_P(AttentionTest, ThreadsDoNotShow) {
   }
 }
 
+// How many heads a thread takes through a chunk depends on threads and heads.
+TEST_P(AttentionTest, HeadsWorkedOnTogetherDoNotShow) {
+  for (const KvFormat format : kFormats) {
+    for (int32_t entries : {300, 2500}) {
+      if (test::kSanitized && entries > 300) continue;  // the same code, slowly
+      Case c({16, 8, 24, 40, format}, entries, 1);
+      c.first_position = 5;
+      const std::vector<float> want = c.run(GetParam(), 1);
+      expect_near_reference(c, want);
+      for (int32_t threads : {2, 3, 4}) {
+        EXPECT_TRUE(same_bits(c.run(GetParam(), threads), want)) << threads;
+      }
+      c.window = 290;
+      expect_near_reference(c, c.run(GetParam(), 1));
+    }
+  }
+}
+
 TEST_P(AttentionTest, BlockTablesDoNotShow) {
   for (int32_t block_size : {1, 7, 16, 100, 256, 1000}) {
     if (test::kSanitized && (block_size == 1 || block_size == 100)) continue;

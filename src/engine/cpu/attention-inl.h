@@ -17,6 +17,7 @@
 #include <limits>
 
 #include "engine/cpu/attention.h"
+#include "engine/cpu/attention_q3-inl.h"
 #include "engine/cpu/attention_read-inl.h"
 #include "engine/cpu/kv_unpack-inl.h"
 #include "engine/cpu/math-inl.h"

@@ -2,8 +2,10 @@
 // run_attention. Work is cut into items of (block of rows of one sequence, kv head); all query
 // heads that share the kv head take part, so its keys and values are read once for them. An item
 // walks its chunks in order: dot products, softmax of the chunk, weighted sum of values, merge into
-// the running softmax. With few items (one row, long context) threads take single chunks instead
-// and a second pass merges the parts in chunk order, which gives the same bits.
+// the running softmax. Heads of the same rows lie side by side in memory, so where there are enough
+// items a thread walks several of them chunk by chunk. With few items (one row, long context)
+// threads take single chunks instead and a second pass merges the parts in chunk order. All of this
+// gives the same bits.
 // Read next: attention_walk.h (which entries a row sees), attention-inl.h (the kernels).
 #include "engine/cpu/attention.h"
 
@@ -38,8 +40,8 @@ constexpr int64_t kMostSplitQueries = 256;
 /// Tiles that are unpacked at a time: enough for the kernels' tiles, few enough that they stay in
 /// the first-level cache.
 constexpr int32_t kUnpackTiles = 4;
-/// Queries of a band, which fit the second-level cache beside two chunks, and heads that make
-/// stretches of memory long enough.
+/// Most queries of a band, heads whose chunks a thread takes in turn: their sums stay in the
+/// second-level cache beside two chunks.
 constexpr int64_t kBandQueries = 64;
 /// Multiply-adds below which the pool is not woken.
 constexpr int64_t kSerialWork = 100000;

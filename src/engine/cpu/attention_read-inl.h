@@ -6,7 +6,7 @@
 //   ScaledReader  levels with a scale for each group of a head's elements: sums are taken over
 //                 levels and scaled group by group; a weight is multiplied with the scale before it
 //                 meets levels. Levels are codes, or floats that kv_unpack-inl.h made of them.
-//   Q3Reader      codes that pick centroids
+//   Q3Reader      codes that pick centroids, attention_q3-inl.h
 // Elements and entries are added up ascending, nothing is summed across lanes.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_READ_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,8 +19,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <utility>
 
 #include "engine/cpu/attention.h"
 #include "engine/cpu/kv_unpack-inl.h"
@@ -470,142 +468,6 @@ struct ScaledReader {
       }
       step(tile, lane, here, weight);
       i += here;
-    }
-  }
-};
-
-/// q3: a code picks one of eight centroids of its entry. For keys a lane is an entry, which has its
-/// own eight, so bits choose between registers; elements of a value are looked up in one.
-struct Q3Reader {
-  template <size_t kQ>
-  static constexpr size_t kTilesAtOnce = 1;
-
-  template <size_t kQ, size_t kT>
-  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
-                                   const std::byte* shared, size_t, Ahead next, float* scores,
-                                   size_t score_stride) {
-    static_assert(kT == 1);
-    for (int64_t lane = 0; lane < kLanes; lane += kNativeLanes) {
-      Native acc[kQ];
-      GEN_UNROLL
-      for (size_t j = 0; j < kQ; ++j) acc[j] = splat_native(0.0F);
-      for (int64_t first = 0; first < dims; first += kQ3Group) {
-        const auto* group =
-            reinterpret_cast<const uint16_t*>(shared + first / kQ3Group * kQ3GroupBytes);
-        Native centroids[kQ3Centroids];
-        GEN_UNROLL
-        for (int64_t i = 0; i < kQ3Centroids; ++i) {
-          centroids[i] = load_native(group + i * kLanes + lane);
-        }
-        const int64_t end = std::min<int64_t>(dims, first + kQ3Group);
-        for (int64_t d = first; d < end; d += 8) {
-          if (lane == 0) fetch_share<kOctetBytes>(&next, d / 8);
-          const uint8_t* from = bytes_at(tile) + d / 8 * 3 * kLanes + lane;
-          const Octet codes = load_octet(from);
-          const auto n = static_cast<size_t>(end - d);
-          if (n >= 8) {
-            add_elements<kQ>(q, d, codes, centroids, 8, acc, std::make_index_sequence<8>());
-          } else {
-            add_elements<kQ>(q, d, codes, centroids, n, acc, std::make_index_sequence<8>());
-          }
-        }
-      }
-      GEN_UNROLL
-      for (size_t j = 0; j < kQ; ++j) store(acc[j], scores + j * score_stride + lane);
-    }
-  }
-
-  template <size_t kQ, size_t kColumns>
-  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
-                                       int64_t dims, float* const* out, int64_t column) {
-    constexpr auto kStep = static_cast<size_t>(kLanes);
-    Lanes16 acc[kQ][kColumns];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
-    }
-    const float* weight[kQ];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
-    each_entry(run, stride, dims, column, static_cast<int64_t>(kColumns),
-               [&](Q3Table table, const std::byte* codes, int32_t i) HWY_ATTR {
-                 Lanes16 v[kColumns];
-                 GEN_UNROLL
-                 for (size_t c = 0; c < kColumns; ++c) v[c] = pick_elements(table, codes + 6 * c);
-                 GEN_UNROLL
-                 for (size_t j = 0; j < kQ; ++j) {
-                   const Lanes16 w = splat(weight[j][i]);
-                   GEN_UNROLL
-                   for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
-                 }
-               });
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
-    }
-  }
-
-  /// The last dims % 16 columns of one query.
-  static HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run,
-                                       size_t stride, int64_t dims, float* out, int64_t column) {
-    const int64_t bytes = (count + 7) / 8 * 3;
-    Lanes16 acc = load_first(out + column, count);
-    each_entry(run, stride, dims, column, 1,
-               [&](Q3Table table, const std::byte* codes, int32_t i) HWY_ATTR {
-                 std::byte padded[6] = {};
-                 std::memcpy(padded, codes, static_cast<size_t>(bytes));
-                 acc = fma(splat(p[run.slot + i]), pick_elements(table, padded), acc);
-               });
-    store_first(acc, out + column, count);
-  }
-
- private:
-  static constexpr size_t kOctetBytes = 64;  // 48, and some for centroids
-
-  template <size_t kQ, size_t... kI>
-  static HWY_INLINE void add_elements(const float* const* q, int64_t d, const Octet& codes,
-                                      const Native* centroids, size_t n, Native* acc,
-                                      std::index_sequence<kI...>) {
-    const auto add_one = [&](size_t i, Native key) HWY_ATTR {
-      GEN_UNROLL
-      for (size_t j = 0; j < kQ; ++j) {
-        acc[j] = fma(splat_native(q[j][d + static_cast<int64_t>(i)]), key, acc[j]);
-      }
-    };
-    ((kI < n ? add_one(kI, pick_centroid<static_cast<int>(kI)>(codes, centroids)) : void()), ...);
-  }
-
-  /// Calls step(table, codes, i) for the entries of a run in ascending order, i counting from 0;
-  /// the table and the codes are those of the columns.
-  template <typename Step>
-  static HWY_INLINE void each_entry(const KvRun& run, size_t stride, int64_t dims, int64_t column,
-                                    int64_t columns, Step step) {
-    const int64_t row = (dims + 7) / 8 * 3;
-    const int64_t share = static_cast<int64_t>(stride) * columns * kLanes / dims;
-    Ahead next = ahead_of(run, stride, column * 3 / 8 * run.count);
-    int64_t asked = 0;
-    int64_t due = 0;
-    const std::byte* tile = run.tile;
-    const std::byte* shared = run.shared + column / kQ3Group * kQ3GroupBytes;
-    int32_t lane = run.lane;
-    for (int32_t i = 0; i < run.count; tile += stride, shared += run.shared_stride, lane = 0) {
-      for (due += share; asked < due; asked += int64_t{kFetchBytes}) fetch_lines(&next);
-      if (column % kQ3Group == 0) fetch_shared(shared, run);
-      float tables[kUnpackTile * kQ3Centroids];
-      turn_centroids(shared, tables);
-      const int32_t here = std::min(run.count - i, kKvTile - lane);
-      const std::byte* codes = tile + lane * row + column / 8 * 3;
-      for (const int32_t end = i + here; i < end; ++i, ++lane, codes += row) {
-        step(q3_table(tables + lane * kQ3Centroids), codes, i);
-      }
-    }
-  }
-
-  static HWY_INLINE void fetch_shared(const std::byte* shared, const KvRun& run) {
-    for (int64_t at = 0; at < kQ3GroupBytes; at += 64) {
-      __builtin_prefetch(shared + run.shared_ahead + at, 0, kFetchLevel);
     }
   }
 };
