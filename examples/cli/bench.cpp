@@ -253,7 +253,7 @@ void add_bench(CLI::App& app) {
   CLI::Option* sessions =
       command
           ->add_option("--sessions", options->sessions.counts,
-                       "instead: that many sessions at once, each in its thread, one or several")
+                       "instead: that many sessions at once, each in its thread, then as one batch")
           ->delimiter(',')
           ->check(CLI::Range(1, 1024));
   command

@@ -38,22 +38,37 @@ int note_time(void* user, const gen_token* token) {
   return 0;
 }
 
+std::vector<int32_t> prompt_of(const Job& job, int32_t vocab) {
+  std::mt19937 random(static_cast<uint32_t>(job.id));
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < job.prompt; ++i) {
+    tokens.push_back(3 + static_cast<int32_t>(random() % static_cast<uint32_t>(vocab - 3)));
+  }
+  return tokens;
+}
+
+Sampling sampling_of(const Job& job) {
+  gen_error error;
+  auto sampling = make<Sampling>(gen_sampling_new);
+  check(gen_sampling_set_temperature(sampling.get(), 0, &error), error);
+  check(gen_sampling_set_ignore_eos(sampling.get(), 1, &error), error);
+  check(gen_sampling_set_max_new_tokens(sampling.get(), job.tokens, &error), error);
+  return sampling;
+}
+
+void begin(Job* job) {
+  job->came.clear();
+  job->came.reserve(static_cast<size_t>(job->tokens));
+  job->begun = Clock::now();
+}
+
 void run_job(gen_generator* generator, int32_t vocab, Job* job) {
   try {
     gen_error error;
     auto session = make<Session>(gen_session_new, generator);
-    auto sampling = make<Sampling>(gen_sampling_new);
-    check(gen_sampling_set_temperature(sampling.get(), 0, &error), error);
-    check(gen_sampling_set_ignore_eos(sampling.get(), 1, &error), error);
-    check(gen_sampling_set_max_new_tokens(sampling.get(), job->tokens, &error), error);
-    std::mt19937 random(static_cast<uint32_t>(job->id));
-    std::vector<int32_t> tokens;
-    for (int32_t i = 0; i < job->prompt; ++i) {
-      tokens.push_back(3 + static_cast<int32_t>(random() % static_cast<uint32_t>(vocab - 3)));
-    }
-    job->came.clear();
-    job->came.reserve(static_cast<size_t>(job->tokens));
-    job->begun = Clock::now();
+    const Sampling sampling = sampling_of(*job);
+    const std::vector<int32_t> tokens = prompt_of(*job, vocab);
+    begin(job);
     check(gen_session_append_tokens(session.get(), tokens.data(), tokens.size(), &error), error);
     gen_result* raw = nullptr;
     const gen_status status = gen_session_generate_stream(session.get(), "", 0, sampling.get(),
@@ -63,6 +78,38 @@ void run_job(gen_generator* generator, int32_t vocab, Job* job) {
   } catch (const std::exception& failure) {
     job->failure = failure.what();
   }
+}
+
+int note_time_of(void* user, size_t index, const gen_token* token) {
+  return note_time(&(*static_cast<std::vector<Job>*>(user))[index], token);
+}
+
+/// Seconds of one call with all jobs as its requests.
+double run_batch(gen_generator* generator, int32_t vocab, std::vector<Job>* jobs) {
+  gen_error error;
+  std::vector<Request> requests;
+  std::vector<const gen_request*> handles;
+  for (Job& job : *jobs) {
+    requests.push_back(make<Request>(gen_request_new));
+    handles.push_back(requests.back().get());
+    const std::vector<int32_t> tokens = prompt_of(job, vocab);
+    check(
+        gen_request_set_prompt_tokens(requests.back().get(), tokens.data(), tokens.size(), &error),
+        error);
+    check(gen_request_set_sampling(requests.back().get(), sampling_of(job).get(), &error), error);
+  }
+  std::vector<gen_result*> results(jobs->size());
+  const auto start = Clock::now();
+  for (Job& job : *jobs) begin(&job);
+  check(gen_batch_generate_stream(generator, handles.data(), handles.size(), note_time_of, jobs,
+                                  results.data(), &error),
+        error);
+  const double seconds = seconds_between(start, Clock::now());
+  for (gen_result* raw : results) {
+    const Result result(raw);
+    if (const gen_error* failure = gen_result_error(raw)) throw Failure(failure->message);
+  }
+  return seconds;
 }
 
 /// Seconds until all have ended; together, or one after another in this thread.
@@ -199,6 +246,10 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
     const double seconds = run_jobs(generator.get(), vocab, &jobs, true);
     const Figures together = figures_of(jobs, counted, seconds);
     print(bench, "together", count, together, together.rate() / base.rate());
+    if (bench.mixed || bench.long_prompt > 0) continue;
+    const double called = run_batch(generator.get(), vocab, &jobs);
+    const Figures batch = figures_of(jobs, counted, called);
+    print(bench, "one call", count, batch, batch.rate() / base.rate());
   }
 }
 

@@ -44,6 +44,7 @@ using Generator = Handle<gen_generator, gen_free>;
 using Session = Handle<gen_session, gen_session_free>;
 using Sampling = Handle<gen_sampling, gen_sampling_free>;
 using Result = Handle<gen_result, gen_result_free>;
+using Request = Handle<gen_request, gen_request_free>;
 using Tracer = Handle<gen_tracer, gen_tracer_free>;
 using Cache = Handle<kv_cache, kv_cache_free>;
 

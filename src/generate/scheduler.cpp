@@ -101,7 +101,7 @@ void Scheduler::submit(StepRequest* request) {
     participant->absence_ = SteadyClock::now() - participant->left_;
   }
   expect_no_more(participant);
-  if (relieving_) arrivals_.notify_one();
+  note_change();
 }
 
 void Scheduler::wait_any(std::span<StepRequest* const> requests) {
@@ -212,7 +212,7 @@ void Scheduler::lead(Lock* lock, bool patient) {
 
   lock->lock();
   end_step(end - begin);
-  if (!progress_) relieve(lock, patient);
+  if (!progress_) relieve(lock, patient, begin);
   led_ = false;
   changed_.notify_all();
 }
@@ -250,26 +250,29 @@ void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point e
 }
 
 // Nothing could run. If that is because the pool has no block for anybody, it is up to calls that
-// are between two steps: they come back soon, or the oldest request fails.
-void Scheduler::relieve(Lock* lock, bool patient) {
+// are between two steps: they come back soon, or the oldest request fails. The step that found
+// nothing began at `tried`; who came back since may have blocks to give.
+void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried) {
   const auto older = [](const StepRequest* a, const StepRequest* b) {
     return seniority(*a) < seniority(*b);
   };
   const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), older);
   if (oldest == waiting_.end()) return;
   StepRequest* const request = *oldest;
-  if (!request->starved) {  // its turn next
-    std::stable_partition(waiting_.begin(), waiting_.end(),
-                          [](const StepRequest* one) { return !one->starved; });
+  const bool tried_it =
+      std::any_of(plan_.parts.begin(), plan_.parts.end(),
+                  [request](const StepPlan::Part& part) { return part.request == request; });
+  if (!tried_it) {  // first in the next step, before every priority: it may take from all others
+    request->passed_over = kMostPassedOver;
+    std::rotate(waiting_.begin(), oldest, oldest + 1);
     return;
   }
   const auto queued = static_cast<size_t>(
       std::count_if(waiting_.begin(), waiting_.end(),
                     [](const StepRequest* one) { return one->participant != nullptr; }));
-  const SteadyClock::time_point now = SteadyClock::now();
-  const bool quiet = now - std::max(request->starved_since, changed_at_) >= kLeastStarving;
+  const bool quiet = tried - std::max(request->starved_since, changed_at_) >= kLeastStarving;
   const bool hopeless = queued == participants_ && quiet;
-  if (!hopeless && now - request->starved_since < kMostStarving) {
+  if (!hopeless && tried - request->starved_since < kMostStarving) {
     relieving_ = true;
     if (patient) arrivals_.wait_for(*lock, kMostPatience);
     relieving_ = false;

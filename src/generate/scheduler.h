@@ -110,7 +110,7 @@ class Scheduler {
   void gather(Lock* lock);
   void drop_ended() noexcept;
   void end_step(SteadyClock::duration took) noexcept;
-  void relieve(Lock* lock, bool patient);
+  void relieve(Lock* lock, bool patient, SteadyClock::time_point tried);
   void note_change() noexcept;
   void expect_no_more(const Participant* participant) noexcept;
   void refuse(std::span<StepRequest* const> requests) noexcept;
@@ -137,7 +137,7 @@ class Scheduler {
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;
   bool relieving_ = false;              // the leader waits for anybody to come
-  SteadyClock::time_point changed_at_;  // when a participant or an idle session last went
+  SteadyClock::time_point changed_at_;  // when a call last came back, or one or a session went
   std::thread::id leader_;              // while led_
   size_t participants_ = 0;
   uint64_t seniorities_ = 0;

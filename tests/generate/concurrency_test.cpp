@@ -158,6 +158,33 @@ TEST(Concurrency, CancellingDisturbsNobody) {
   }
 }
 
+// While one session's callback does not return, another one says all it has to say; the first one
+// then says what it says alone.
+TEST(Concurrency, ASlowCallbackHoldsUpNobody) {
+  const auto generator = make_generator(8);
+  const Tokens alone = talk(*std::move(generator->new_session()).value(), 3);
+  const auto slow = std::move(generator->new_session()).value();
+  std::atomic<bool> entered{false};
+  std::atomic<bool> open{false};
+  const std::array<std::atomic<bool>*, 2> doors{&entered, &open};
+  const auto linger = [](void* user, const Event&) -> int32_t {
+    const auto& [in, out] = *static_cast<const std::array<std::atomic<bool>*, 2>*>(user);
+    *in = true;
+    while (!*out) std::this_thread::yield();
+    return 0;
+  };
+  std::thread thread([&] {
+    std::optional<GenResult> result;
+    void* const user = const_cast<std::array<std::atomic<bool>*, 2>*>(&doors);
+    EXPECT_TRUE(
+        slow->generate({.text = "aaa", .tokens = {}}, params_of(5), linger, user, &result).ok());
+  });
+  while (!entered) std::this_thread::yield();
+  EXPECT_EQ(talk(*std::move(generator->new_session()).value(), 3), alone);
+  open = true;
+  thread.join();
+}
+
 // Handles are dropped in every order while streams are open.
 TEST(Concurrency, DroppingHandlesWhileOthersWork) {
   std::vector<std::thread> threads;

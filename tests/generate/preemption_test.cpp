@@ -110,6 +110,24 @@ TEST(Preemption, ThreadsThatDoNotFitTakeTurns) {
   }
 }
 
+// While a prompt is taken in, over many steps, others wait whose turn it is not: who takes from
+// whom goes by age, not by who was last in the queue.
+TEST(Preemption, LongPromptsThatDoNotFitTakeTurns) {
+  const Tokens expected =
+      say(*Pooled(10000).session(), std::string(40, 'b'), params_of(1, 2)).tokens;
+  const Pooled world(64);
+  for (int round = 0; round < 30; ++round) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        EXPECT_EQ(say(*world.session(), std::string(40, 'b'), params_of(1, 2)).tokens, expected);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(*world.pool, 64);
+}
+
 // The least recently used goes first, and only as many as must.
 TEST(Preemption, IdleSessionsGiveWay) {
   const Pooled world(100);
