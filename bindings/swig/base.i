@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// <generate/base.h>: handles that many headers use, version, threads, cancelling.
+%gen_handle(gen_thread_pool)
+%gen_handle(gen_cancel)
+%gen_handle(gen_model)
+%gen_handle(gen_model_options)
+%gen_handle(gen_model_config)
+%gen_handle(gen_tokenizer)
+%gen_handle(gen_chat)
+%gen_handle(gen_options)
+%gen_handle(gen_generator)
+%gen_handle(gen_session)
+%gen_handle(gen_stream)
+%gen_handle(gen_result)
+%gen_handle(gen_sampling)
+%gen_handle(kv_cache)
+%gen_handle(kv_cache_tier_config)
+%gen_table(gen_allocator)
+%gen_function(gen_log_callback)
+%include <generate/base.h>

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the generated layers have beside the public headers: borrowed memory as plain numbers and copies, since no managed
+ * language can follow a pointer. Compiled into the wrapper of each language, never seen by its users.
+ */
+#ifndef GENERATE_BINDINGS_SUPPORT_H
+#define GENERATE_BINDINGS_SUPPORT_H
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <generate/experimental.h>
+#include <generate/generate.h>
+
+/* Fields of an event of gen_binding_stream_next. */
+enum {
+  GEN_BINDING_EVENT_STATE = 0, /* GEN_STREAM_… */
+  GEN_BINDING_EVENT_ID = 1,
+  GEN_BINDING_EVENT_DONE = 2,
+  GEN_BINDING_EVENT_FINISH_REASON = 3,
+  GEN_BINDING_EVENT_INDEX = 4,
+  GEN_BINDING_EVENT_LOGPROB = 5,  /* the bits of the float */
+  GEN_BINDING_EVENT_TEXT = 6,     /* address, until the stream's next call */
+  GEN_BINDING_EVENT_TEXT_LEN = 7, /* bytes */
+  GEN_BINDING_EVENT_FIELDS = 8
+};
+
+static void gen_binding_event(const gen_token *token, int32_t state, int64_t *event, void *text,
+                              size_t text_capacity) {
+  memset(event, 0, GEN_BINDING_EVENT_FIELDS * sizeof *event);
+  event[GEN_BINDING_EVENT_STATE] = state;
+  if (token == NULL) return;
+  int32_t logprob;
+  memcpy(&logprob, &token->logprob, sizeof logprob);
+  event[GEN_BINDING_EVENT_ID] = token->id;
+  event[GEN_BINDING_EVENT_DONE] = token->done;
+  event[GEN_BINDING_EVENT_FINISH_REASON] = token->finish_reason;
+  event[GEN_BINDING_EVENT_INDEX] = token->index;
+  event[GEN_BINDING_EVENT_LOGPROB] = logprob;
+  event[GEN_BINDING_EVENT_TEXT] = (int64_t)(intptr_t)token->text;
+  event[GEN_BINDING_EVENT_TEXT_LEN] = (int64_t)token->text_len;
+  if (token->text_len <= text_capacity && token->text_len > 0) {
+    memcpy(text, token->text, token->text_len);
+  }
+}
+
+/*
+ * gen_stream_next with the piece as numbers, and its text, too, where it fits into text_capacity bytes; a longer one is
+ * fetched with gen_binding_copy.
+ */
+static gen_status gen_binding_stream_next(gen_stream *stream, int64_t *event, void *text,
+                                          size_t text_capacity, gen_error *error) {
+  const gen_token *token = NULL;
+  const gen_status status = gen_stream_next(stream, &token, error);
+  if (status == GEN_OK) {
+    gen_binding_event(token, token != NULL ? GEN_STREAM_TOKEN : GEN_STREAM_END, event, text, text_capacity);
+  }
+  return status;
+}
+
+/* The same of gen_stream_poll. */
+static gen_status gen_binding_stream_poll(gen_stream *stream, int64_t *event, void *text,
+                                          size_t text_capacity, gen_error *error) {
+  const gen_token *token = NULL;
+  int32_t state = GEN_STREAM_PENDING;
+  const gen_status status = gen_stream_poll(stream, &token, &state, error);
+  if (status == GEN_OK) gen_binding_event(token, state, event, text, text_capacity);
+  return status;
+}
+
+/* Copies n bytes of borrowed memory. */
+static void gen_binding_copy(int64_t address, size_t n, void *out) {
+  if (n > 0) memcpy(out, (const void *)(intptr_t)address, n);
+}
+
+/* Why a result failed; GEN_OK and "" if it did not. */
+static int32_t gen_binding_result_code(const gen_result *result) {
+  const gen_error *error = gen_result_error(result);
+  return error != NULL ? error->code : GEN_OK;
+}
+static const char *gen_binding_result_message(const gen_result *result) {
+  const gen_error *error = gen_result_error(result);
+  return error != NULL ? error->message : "";
+}
+
+/* Fields of a layer shown in place. */
+enum {
+  GEN_BINDING_SPAN_TYPE = 0, /* KV_CACHE_TYPE_… */
+  GEN_BINDING_SPAN_K = 1,    /* addresses */
+  GEN_BINDING_SPAN_V = 2,
+  GEN_BINDING_SPAN_BATCH = 3,
+  GEN_BINDING_SPAN_SEQ = 4,
+  GEN_BINDING_SPAN_K_DIM = 5,
+  GEN_BINDING_SPAN_V_DIM = 6,
+  GEN_BINDING_SPAN_K_BATCH_STRIDE = 7, /* strides in bytes */
+  GEN_BINDING_SPAN_K_SEQ_STRIDE = 8,
+  GEN_BINDING_SPAN_V_BATCH_STRIDE = 9,
+  GEN_BINDING_SPAN_V_SEQ_STRIDE = 10,
+  GEN_BINDING_SPAN_FIELDS = 11
+};
+
+static gen_status gen_binding_span(gen_status status, const kv_cache_span *span, int64_t *fields) {
+  if (status != GEN_OK) return status;
+  fields[GEN_BINDING_SPAN_TYPE] = span->type;
+  fields[GEN_BINDING_SPAN_K] = (int64_t)(intptr_t)span->k;
+  fields[GEN_BINDING_SPAN_V] = (int64_t)(intptr_t)span->v;
+  fields[GEN_BINDING_SPAN_BATCH] = span->batch;
+  fields[GEN_BINDING_SPAN_SEQ] = span->seq;
+  fields[GEN_BINDING_SPAN_K_DIM] = span->k_dim;
+  fields[GEN_BINDING_SPAN_V_DIM] = span->v_dim;
+  fields[GEN_BINDING_SPAN_K_BATCH_STRIDE] = (int64_t)span->k_batch_stride;
+  fields[GEN_BINDING_SPAN_K_SEQ_STRIDE] = (int64_t)span->k_seq_stride;
+  fields[GEN_BINDING_SPAN_V_BATCH_STRIDE] = (int64_t)span->v_batch_stride;
+  fields[GEN_BINDING_SPAN_V_SEQ_STRIDE] = (int64_t)span->v_seq_stride;
+  return GEN_OK;
+}
+
+static gen_status gen_binding_view(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error) {
+  kv_cache_span span;
+  memset(&span, 0, sizeof span);
+  span.struct_size = sizeof span;
+  return gen_binding_span(kv_cache_view(cache, layer, &span, error), &span, fields);
+}
+
+static gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, int64_t *fields,
+                                          gen_error *error) {
+  kv_cache_span span;
+  memset(&span, 0, sizeof span);
+  span.struct_size = sizeof span;
+  return gen_binding_span(kv_cache_full_buffer(cache, layer, &span, error), &span, fields);
+}
+
+static gen_status gen_binding_failed(gen_error *error, gen_status status, const char *format, const char *what) {
+  error->code = status;
+  snprintf(error->message, sizeof error->message, format, what);
+  return status;
+}
+
+/*
+ * The address of a symbol in another library: of a gen_forward, gen_metrics_sink, gen_allocator or function in C that is to
+ * be passed on. The library stays open.
+ */
+static gen_status gen_binding_symbol(const char *library, const char *name, int64_t *address, gen_error *error) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) return gen_binding_failed(error, GEN_ERROR_IO, "%s", dlerror());
+  void *found = dlsym(handle, name);
+  if (found == NULL) return gen_binding_failed(error, GEN_ERROR_INVALID_ARGUMENT, "%s", dlerror());
+  *address = (int64_t)(intptr_t)found;
+  return GEN_OK;
+}
+
+/* GEN_OK if the library that was found has the binary interface that this wrapper was compiled for. */
+static gen_status gen_binding_check(gen_error *error) {
+  if (gen_abi_version() == GEN_ABI_VERSION) return GEN_OK;
+  return gen_binding_failed(error, GEN_ERROR_UNSUPPORTED,
+                            "the binding does not fit libgenerate %s: it has another binary interface",
+                            gen_version());
+}
+
+#endif /* GENERATE_BINDINGS_SUPPORT_H */

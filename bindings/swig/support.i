@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// support.h: what borrowed memory looks like in other languages.
+%{
+#include "support.h"
+%}
+gen_status gen_binding_stream_next(gen_stream *stream, int64_t *event, void *text, size_t text_capacity, gen_error *error);
+gen_status gen_binding_stream_poll(gen_stream *stream, int64_t *event, void *text, size_t text_capacity, gen_error *error);
+void gen_binding_copy(int64_t address, size_t n, void *out);
+int32_t gen_binding_result_code(const gen_result *result);
+const char *gen_binding_result_message(const gen_result *result);
+gen_status gen_binding_view(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
+gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
+gen_status gen_binding_symbol(const char *library, const char *name, int64_t *address, gen_error *error);
+gen_status gen_binding_check(gen_error *error);

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// <generate/tokenizer.h>: text to tokens and back, conversations.
+%include <generate/tokenizer.h>
