@@ -23,6 +23,13 @@ func failure(bytes []byte) error {
 }
 %}
 
+// Slices hold numbers only. With a type for what they hold, cgo does not look for Go pointers in whatever object a slice is
+// a part of, which takes time and refuses parts of structs.
+%insert(cgo_comment_typedefs) %{
+typedef struct { char* array; intgo len; intgo cap; } numbers_slice;
+#define _goslice_ numbers_slice
+%}
+
 %{
 #include <generate/error.h>
 
@@ -88,6 +95,7 @@ static _goslice_ fail(gen_status status, gen_error *error) {
 %define %gen_array(TYPE, GOTYPE)
 %typemap(gotype) TYPE "[]GOTYPE"
 %typemap(in) TYPE "$1 = ($1_ltype)$input.array;"
+%typemap(freearg) TYPE ""
 %enddef
 %gen_array(int32_t *, int32)
 %gen_array(const int32_t *, int32)
