@@ -60,11 +60,8 @@ func (o *object) end() {
 }
 
 // Close gives the object up. Calls that are running on it end first, and later ones fail with ErrClosed. Everything made
-// from it goes on working: the order in which objects are closed does not matter. Closing again, or nil, does nothing.
+// from it goes on working: the order in which objects are closed does not matter. Closing again does nothing.
 func (o *object) Close() error {
-	if o == nil {
-		return nil
-	}
 	for {
 		n := o.users.Load()
 		if n&closedBit != 0 || o.address == 0 {

@@ -17,7 +17,7 @@ type Token struct {
 	Text         string // whole characters; may be empty
 	Logprob      float32
 	Index        int  // number of tokens drawn before this one
-	Done         bool // the last piece of a generation, which comes whatever ends it but an error
+	Done         bool // the last piece of a generation, which always comes
 	FinishReason FinishReason
 }
 

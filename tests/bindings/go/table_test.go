@@ -210,8 +210,12 @@ func TestTableStatuses(t *testing.T) {
 		check("generate", r, err)
 		stream, err := g.Stream(ctx, "a", greedy)
 		ok(t, err)
-		if stream.Next() {
-			t.Error("a failing stream gave a piece")
+		reason := generate.FinishError
+		if want.Code == generate.CodeCancelled {
+			reason = generate.FinishCancelled
+		}
+		if !stream.Next() || !stream.Token().Done || stream.Token().FinishReason != reason || stream.Next() {
+			t.Error("a failing stream has one piece, that it is done")
 		}
 		check("stream", stream.Result(), stream.Err())
 		s := session(t, g)
