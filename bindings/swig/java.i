@@ -32,7 +32,7 @@ static void gen_java_throw(JNIEnv *env, int32_t code, const char *message) {
   if (text == NULL) return;
   (*env)->SetByteArrayRegion(env, text, 0, n, (const jbyte *)message);
   jobject exception = (*env)->CallStaticObjectMethod(env, type, make, code, text);
-  if (exception != NULL) (*env)->Throw(env, (jthrowable)exception);
+  if (!(*env)->ExceptionCheck(env)) (*env)->Throw(env, (jthrowable)exception);
 }
 
 /* A copy with a NUL behind it; NULL with an exception if there is no memory. */

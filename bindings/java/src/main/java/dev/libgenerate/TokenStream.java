@@ -113,19 +113,21 @@ public final class TokenStream extends Handle implements Iterator<Token>, Iterab
         Native.gen_binding_stream_poll(stream, event, text, text.length);
       }
     } catch (GenerateException e) {
-      if (e.status() == Status.BUSY) throw e;  // nothing has begun
+      List<Result> partial = partial(stream);
+      if (e.status() == Status.BUSY && partial.isEmpty()) throw e;  // nothing has begun
       ended = true;
       finishReason = e.status() == Status.CANCELLED ? FinishReason.CANCELLED : FinishReason.ERROR;
-      throw e.with(partial(stream));
+      throw e.with(partial);
     } finally {
       call.leave();
     }
     if (event[STATE] == PENDING) return null;
-    if (event[STATE] == END || event[DONE] != 0) {
-      ended = true;
-      if (event[DONE] != 0) finishReason = FinishReason.of(event[REASON]);
-      if (event[STATE] == END || event[TEXT_LENGTH] == 0) return null;
-    }
+    if (event[DONE] != 0) finishReason = FinishReason.of(event[REASON]);
+    // After the last event of one that was stopped or failed comes the reason, as a failure.
+    boolean failure = finishReason == FinishReason.ERROR || finishReason == FinishReason.CANCELLED;
+    ended = event[STATE] == END || event[DONE] != 0 && !failure;
+    if (event[DONE] != 0 && event[TEXT_LENGTH] == 0 && !ended) return pull(wait, stream);
+    if (event[STATE] == END || event[DONE] != 0 && event[TEXT_LENGTH] == 0) return null;
     return new Token((int) event[ID], piece(), Float.intBitsToFloat((int) event[LOGPROB]), (int) event[INDEX]);
   }
 
