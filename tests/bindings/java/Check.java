@@ -20,6 +20,12 @@ final class Check {
 
   static final Path MODEL = Path.of(System.getProperty("story"));
   static final Path TEST_MODELS = Path.of(System.getProperty("models"));
+
+  /** Loaded when it is first asked for. */
+  private static final class Vocabulary {
+    static final Tokenizer TOKENIZER = Tokenizer.load(MODEL);
+  }
+
   private static int failures;
 
   private Check() {}
@@ -75,7 +81,7 @@ final class Check {
 
   /** A generator over such a model, whose own handle is given up. */
   static Generator generator(String name) {
-    try (Tokenizer tokenizer = Tokenizer.load(MODEL); Model model = custom(name, tokenizer)) {
+    try (Model model = custom(name, Vocabulary.TOKENIZER)) {
       return Generator.of(model);
     }
   }
