@@ -7,6 +7,7 @@ endforeach()
 
 file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/generate/*.h)
 set_source_files_properties(${public_headers} PROPERTIES LANGUAGE C)
+list(APPEND public_headers ${PROJECT_SOURCE_DIR}/include/generate/generate.hpp)
 
 set(exports ${PROJECT_SOURCE_DIR}/src/api/exports.map)
 add_library(generate SHARED ${objects})

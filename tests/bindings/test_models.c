@@ -3,6 +3,7 @@
  * Models in C for the tests of bindings: each is a gen_forward that a language finds by name in this library and passes on.
  * All take the vocabulary of the bundled model, in which byte b is token 5 + b.
  */
+#define _POSIX_C_SOURCE 199309L /* nanosleep */
 #include <stdint.h>
 #include <string.h>
 #include <time.h>

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C API as C++17 classes: handles that free themselves, failures as exceptions, pieces in a range-for. Header only; a
+// program that uses it links the same library. Every class gives its handle with get(), for what has no method here.
+//
+//   gen::Model model("model.gguf");
+//   gen::Generator generator(model);
+//   gen::Session session(generator);
+//   for (const gen::Token& token : session.stream("Once upon a time", gen::Sampling().temperature(0.8)))
+//     std::cout << token.text << std::flush;
+//
+// Threads: as the handles in generate.h. Moved-from objects hold nothing: NULL, which functions refuse as an argument.
+#ifndef GENERATE_GENERATE_HPP
+#define GENERATE_GENERATE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "generate.h"
+
+namespace gen {
+
+/// A call failed: a GEN_ERROR_… and a line that names the thing and the limit.
+class Error : public std::runtime_error {
+ public:
+  Error(gen_status code, const char *message, std::shared_ptr<const gen_result> partial = nullptr)
+      : std::runtime_error(message), code_(code), partial_(std::move(partial)) {}
+  gen_status code() const noexcept { return code_; }
+  const char *name() const noexcept { return gen_status_name(code_); }
+  /// What a generation had made until it failed or was cancelled; NULL for other calls. Lives as long as the error.
+  const gen_result *partial() const noexcept { return partial_.get(); }
+
+ private:
+  gen_status code_;
+  std::shared_ptr<const gen_result> partial_;
+};
+
+namespace detail {
+
+template <auto Free>
+struct Deleter {
+  template <class T>
+  void operator()(T *handle) const noexcept {
+    Free(handle);
+  }
+};
+
+template <class Function, class... Args>
+void call(Function function, Args... args) {
+  gen_error error;
+  if (const gen_status status = function(args..., &error)) throw Error(status, error.message);
+}
+
+/// An empty view may have no address, which the library takes for a mistake.
+inline const char *data(std::string_view text) noexcept { return text.data() != nullptr ? text.data() : ""; }
+
+/// What a function(args…, T **out, gen_error *) makes.
+template <class T, class Function, class... Args>
+T *made(Function function, Args... args) {
+  T *out = nullptr;
+  call(function, args..., &out);
+  return out;
+}
+
+/// What a function(args…, buf, capacity, n, gen_error *) writes.
+template <class Buffer, class Function, class... Args>
+Buffer filled(Function function, Args... args) {
+  Buffer buffer;
+  size_t n = 0;
+  call(function, args..., nullptr, size_t{0}, &n);
+  do {  // what is asked for may grow meanwhile
+    const size_t room = n + (std::is_same_v<Buffer, std::string> ? 1 : 0);
+    buffer.resize(room);
+    gen_error error;
+    const gen_status status = function(args..., buffer.data(), room, &n, &error);
+    if (status == GEN_OK) break;
+    if (status != GEN_ERROR_OUT_OF_RANGE || n < room) throw Error(status, error.message);
+  } while (true);
+  buffer.resize(n);
+  return buffer;
+}
+
+/// Owns a handle. Moves, does not copy.
+template <class T, auto Free>
+class Handle {
+ public:
+  explicit Handle(T *owned = nullptr) noexcept : owned_(owned) {}
+  T *get() const noexcept { return owned_.get(); }
+
+ protected:
+  std::unique_ptr<T, Deleter<Free>> owned_;
+};
+
+}  // namespace detail
+
+/// A flag that stops the calls whose sampling has it, from any thread. Must outlive those calls.
+class Cancel : public detail::Handle<gen_cancel, gen_cancel_free> {
+ public:
+  Cancel() : Handle(detail::made<gen_cancel>(gen_cancel_new)) {}
+  void fire() noexcept { gen_cancel_fire(get()); }
+  void reset() noexcept { gen_cancel_reset(get()); }
+};
+
+/// Text to tokens and back.
+class TokenizerView {
+ public:
+  explicit TokenizerView(const gen_tokenizer *tokenizer) noexcept : tokenizer_(tokenizer) {}
+  const gen_tokenizer *get() const noexcept { return tokenizer_; }
+  /// `flags`: GEN_ENCODE_….
+  std::vector<int32_t> encode(std::string_view text, uint32_t flags = 0) const {
+    return detail::filled<std::vector<int32_t>>(gen_tokenizer_encode, get(), detail::data(text), text.size(), flags);
+  }
+  std::string decode(const std::vector<int32_t> &ids) const {
+    return detail::filled<std::string>(gen_tokenizer_decode, get(), ids.data(), ids.size());
+  }
+  std::string piece(int32_t id) const { return detail::filled<std::string>(gen_tokenizer_piece, get(), id); }
+  int32_t vocab_size() const noexcept { return gen_tokenizer_vocab_size(get()); }
+  /// `kind`: GEN_SPECIAL_…; -1 where the vocabulary has none.
+  int32_t special(int32_t kind) const noexcept { return gen_tokenizer_special(get(), kind); }
+
+ private:
+  const gen_tokenizer *tokenizer_;
+};
+
+/// A tokenizer of its own, without a model.
+class Tokenizer : public detail::Handle<gen_tokenizer, gen_tokenizer_free> {
+ public:
+  explicit Tokenizer(const std::string &path)
+      : Handle(detail::made<gen_tokenizer>(gen_tokenizer_load, path.c_str())) {}
+  TokenizerView view() const noexcept { return TokenizerView(get()); }
+};
+
+/// How to load a model. set() takes what gen_model_options_describe tells of.
+class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_free> {
+ public:
+  ModelOptions() : Handle(detail::made<gen_model_options>(gen_model_options_new)) {}
+  ModelOptions &set(const std::string &key, const std::string &value) {
+    detail::call(gen_model_options_set, get(), key.c_str(), value.c_str());
+    return *this;
+  }
+  ModelOptions &threads(int32_t threads) {
+    detail::call(gen_model_options_set_threads, get(), threads);
+    return *this;
+  }
+  ModelOptions &max_seq_len(int32_t tokens) {
+    detail::call(gen_model_options_set_max_seq_len, get(), tokens);
+    return *this;
+  }
+  std::string describe() const { return detail::filled<std::string>(gen_model_options_describe, get()); }
+};
+
+/// Messages to be laid out by a model's template.
+class Chat : public detail::Handle<gen_chat, gen_chat_free> {
+ public:
+  Chat() : Handle(detail::made<gen_chat>(gen_chat_new)) {}
+  Chat &add(const std::string &role, std::string_view text) {
+    detail::call(gen_chat_add, get(), role.c_str(), detail::data(text), text.size());
+    return *this;
+  }
+};
+
+/// A loaded model, or one of the caller's own.
+class Model : public detail::Handle<gen_model, gen_model_free> {
+ public:
+  explicit Model(const std::string &path) : Handle(load(path, nullptr)) {}
+  Model(const std::string &path, const ModelOptions &options) : Handle(load(path, options.get())) {}
+  /// See gen_model_new_custom.
+  Model(const gen_forward &forward, const gen_model_config *config, const TokenizerView &tokenizer)
+      : Handle(detail::made<gen_model>(gen_model_new_custom, &forward, config, tokenizer.get())) {}
+  TokenizerView tokenizer() const noexcept { return TokenizerView(gen_model_tokenizer(get())); }
+  const gen_model_config *config() const noexcept { return gen_model_get_config(get()); }
+  std::string describe() const { return detail::filled<std::string>(gen_model_describe, get()); }
+  std::string metadata(const std::string &key) const {
+    return detail::filled<std::string>(gen_model_metadata_value, get(), key.c_str());
+  }
+  /// A prompt in the model's own form.
+  std::string format(const Chat &chat, bool add_generation_prompt = true) const {
+    return detail::filled<std::string>(gen_chat_format, get(), chat.get(), add_generation_prompt ? 1 : 0);
+  }
+
+ private:
+  static gen_model *load(const std::string &path, const gen_model_options *options) {
+    return detail::made<gen_model>(gen_model_load, path.c_str(), options);
+  }
+};
+
+/// How tokens are chosen; setters return the object, so that they chain.
+class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
+ public:
+  Sampling() : Handle(detail::made<gen_sampling>(gen_sampling_new)) {}
+  Sampling &temperature(double value) { return apply(gen_sampling_set_temperature, value); }
+  Sampling &top_k(int32_t value) { return apply(gen_sampling_set_top_k, value); }
+  Sampling &top_p(double value) { return apply(gen_sampling_set_top_p, value); }
+  Sampling &min_p(double value) { return apply(gen_sampling_set_min_p, value); }
+  Sampling &typical_p(double value) { return apply(gen_sampling_set_typical_p, value); }
+  Sampling &repetition_penalty(double value) { return apply(gen_sampling_set_repetition_penalty, value); }
+  Sampling &frequency_penalty(double value) { return apply(gen_sampling_set_frequency_penalty, value); }
+  Sampling &presence_penalty(double value) { return apply(gen_sampling_set_presence_penalty, value); }
+  Sampling &max_new_tokens(int32_t value) { return apply(gen_sampling_set_max_new_tokens, value); }
+  Sampling &seed(uint64_t value) { return apply(gen_sampling_set_seed, value); }
+  Sampling &logprobs(int32_t count) { return apply(gen_sampling_set_logprobs, count); }
+  Sampling &logit_bias(int32_t token, float bias) { return apply(gen_sampling_set_logit_bias, token, bias); }
+  Sampling &ignore_eos(bool ignore = true) { return apply(gen_sampling_set_ignore_eos, ignore ? 1 : 0); }
+  Sampling &stop(std::string_view text) {
+    return apply(gen_sampling_add_stop_string, detail::data(text), text.size());
+  }
+  Sampling &stop_token(int32_t token) { return apply(gen_sampling_add_stop_token, token); }
+  Sampling &cancel(Cancel &cancel) { return apply(gen_sampling_set_cancel, cancel.get()); }
+  /// Any setting by name; describe() tells of them all.
+  Sampling &set(const std::string &key, const std::string &value) {
+    return apply(gen_sampling_set, key.c_str(), value.c_str());
+  }
+  std::string describe() const { return detail::filled<std::string>(gen_sampling_describe, get()); }
+
+ private:
+  template <class Setter, class... Args>
+  Sampling &apply(Setter setter, Args... args) {
+    detail::call(setter, get(), args...);
+    return *this;
+  }
+};
+
+/// What a generation gave. Its views live as long as it does.
+class Result : public detail::Handle<gen_result, gen_result_free> {
+ public:
+  using Handle::Handle;
+  std::string_view text() const noexcept {
+    size_t n = 0;
+    const char *text = gen_result_text(get(), &n);
+    return {text != nullptr ? text : "", n};
+  }
+  std::vector<int32_t> tokens() const { return copied(gen_result_tokens); }
+  std::vector<float> logprobs() const { return copied(gen_result_logprobs); }
+  int32_t finish_reason() const noexcept { return gen_result_finish_reason(get()); }
+  /// `key`: "prompt", "prompt_cached", "completion", …
+  int64_t usage(const std::string &key) const {
+    int64_t value = 0;
+    detail::call(gen_result_usage, get(), key.c_str(), &value);
+    return value;
+  }
+  double seconds(const std::string &key) const {
+    double value = 0;
+    detail::call(gen_result_timings, get(), key.c_str(), &value);
+    return value;
+  }
+  /// Why it failed, or NULL.
+  const gen_error *error() const noexcept { return gen_result_error(get()); }
+
+ private:
+  template <class T>
+  std::vector<T> copied(const T *(*getter)(const gen_result *, size_t *)) const {
+    size_t n = 0;
+    const T *values = getter(get(), &n);
+    return n == 0 ? std::vector<T>() : std::vector<T>(values, values + n);
+  }
+};
+
+/// One piece. `text` is whole characters, and is there until the next piece.
+struct Token {
+  int32_t id;
+  std::string_view text;
+  float logprob;
+  bool done;
+  int32_t finish_reason;
+  int32_t index;
+};
+
+namespace detail {
+
+inline Token view_of(const gen_token &token) noexcept {
+  return {token.id,        {token.text != nullptr ? token.text : "", token.text_len}, token.logprob, token.done != 0,
+          token.finish_reason, token.index};
+}
+
+/// A function(args…, gen_result **, gen_error *) that generates.
+template <class Function, class... Args>
+Result generated(Function function, Args... args) {
+  gen_error error;
+  gen_result *made = nullptr;
+  const gen_status status = function(args..., &made, &error);
+  if (status == GEN_OK || gen_result_finish_reason(made) == GEN_FINISH_CALLBACK) return Result(made);
+  throw Error(status, error.message, std::shared_ptr<gen_result>(made, gen_result_free));
+}
+
+/// Calls `Take(token)`, which says whether to go on; what it throws comes out of the generating call.
+template <class Take>
+struct Callback {
+  Take &take;
+  std::exception_ptr thrown;
+  static int run(void *user, const gen_token *token) noexcept {
+    auto &self = *static_cast<Callback *>(user);
+    try {
+      if constexpr (std::is_void_v<std::invoke_result_t<Take &, const Token &>>) {
+        self.take(view_of(*token));
+        return 0;
+      } else {
+        return self.take(view_of(*token)) ? 0 : 1;
+      }
+    } catch (...) {
+      self.thrown = std::current_exception();
+      return 1;
+    }
+  }
+};
+
+}  // namespace detail
+
+/// What a generator keeps and how: caches, batches. set() takes what describe() tells of.
+class Options : public detail::Handle<gen_options, gen_options_free> {
+ public:
+  Options() : Handle(detail::made<gen_options>(gen_options_new)) {}
+  Options &kv_dtype(const std::string &name) { return apply(gen_options_set_kv_dtype, name.c_str()); }
+  Options &paged_kv(int32_t max_memory_mb, int32_t block_size = 16) {
+    return apply(gen_options_set_paged_kv, max_memory_mb, block_size);
+  }
+  Options &prefix_cache(int32_t blocks) { return apply(gen_options_set_prefix_cache, blocks); }
+  Options &prefill_chunk(int32_t tokens) { return apply(gen_options_set_prefill_chunk, tokens); }
+  Options &max_batch(int32_t sequences) { return apply(gen_options_set_max_batch, sequences); }
+  Options &max_queue(int32_t calls) { return apply(gen_options_set_max_queue, calls); }
+  Options &context_policy(const std::string &policy, int32_t keep = 0) {
+    return apply(gen_options_set_context_policy, policy.c_str(), keep);
+  }
+  Options &metrics(const gen_metrics_sink *sink) { return apply(gen_options_set_metrics, sink); }
+  Options &set(const std::string &key, const std::string &value) {
+    return apply(gen_options_set, key.c_str(), value.c_str());
+  }
+  std::string describe() const { return detail::filled<std::string>(gen_options_describe, get()); }
+
+ private:
+  template <class Setter, class... Args>
+  Options &apply(Setter setter, Args... args) {
+    detail::call(setter, get(), args...);
+    return *this;
+  }
+};
+
+/// One of many generations of a batch.
+class Request : public detail::Handle<gen_request, gen_request_free> {
+ public:
+  explicit Request(std::string_view prompt) : Handle(detail::made<gen_request>(gen_request_new)) {
+    detail::call(gen_request_set_prompt, get(), detail::data(prompt), prompt.size());
+  }
+  Request(std::string_view prompt, const Sampling &sampling) : Request(prompt) {
+    detail::call(gen_request_set_sampling, get(), sampling.get());
+  }
+  Request &priority(int32_t priority) {
+    detail::call(gen_request_set_priority, get(), priority);
+    return *this;
+  }
+  Request &deadline_ms(int64_t milliseconds) {
+    detail::call(gen_request_set_deadline_ms, get(), milliseconds);
+    return *this;
+  }
+};
+
+/// A model with a scheduler: what sessions come from.
+class Generator : public detail::Handle<gen_generator, gen_free> {
+ public:
+  explicit Generator(const Model &model) : Handle(detail::made<gen_generator>(gen_create, model.get(), nullptr)) {}
+  Generator(const Model &model, const Options &options)
+      : Handle(detail::made<gen_generator>(gen_create, model.get(), options.get())) {}
+
+  Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) const {
+    return detail::generated(gen_generate, get(), detail::data(prompt), prompt.size(), sampling.get());
+  }
+  /// `take(const Token &)` is called for each piece on this thread; false stops, and what it throws comes out of here.
+  template <class Take>
+  Result generate(std::string_view prompt, const Sampling &sampling, Take &&take) const {
+    detail::Callback<Take> callback{take, nullptr};
+    Result result = detail::generated(gen_generate_stream, get(), detail::data(prompt), prompt.size(), sampling.get(),
+                                      &callback.run, static_cast<void *>(&callback));
+    if (callback.thrown) std::rethrow_exception(callback.thrown);
+    return result;
+  }
+  /// All together; each result has its own error().
+  std::vector<Result> generate(const std::vector<Request> &requests) const {
+    std::vector<const gen_request *> handles;
+    for (const Request &request : requests) handles.push_back(request.get());
+    std::vector<Result> results;
+    results.reserve(requests.size());
+    std::vector<gen_result *> made(requests.size());
+    detail::call(gen_batch_generate, get(), handles.data(), handles.size(), made.data());
+    for (gen_result *result : made) results.emplace_back(result);
+    return results;
+  }
+};
+
+/// One generation pulled piece by piece; a range of one pass. The session must stay, and stay alone, until it is gone.
+class Stream : public detail::Handle<gen_stream, gen_stream_close> {
+ public:
+  using Handle::Handle;
+
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Token;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Token *;
+    using reference = const Token &;
+    iterator() = default;
+    explicit iterator(Stream *stream) : stream_(stream) { ++*this; }
+    const Token &operator*() const noexcept { return token_; }
+    const Token *operator->() const noexcept { return &token_; }
+    iterator &operator++() {
+      if (!stream_->next(&token_)) stream_ = nullptr;
+      return *this;
+    }
+    bool operator==(const iterator &other) const noexcept { return stream_ == other.stream_; }
+    bool operator!=(const iterator &other) const noexcept { return stream_ != other.stream_; }
+
+   private:
+    Stream *stream_ = nullptr;
+    Token token_{};
+  };
+
+  iterator begin() { return iterator(this); }
+  iterator end() noexcept { return iterator(); }
+  /// False at the end. Throws what ends the generation early; result() then has what there is.
+  bool next(Token *token) {
+    const gen_token *piece = nullptr;
+    detail::call(gen_stream_next, get(), &piece);
+    if (piece == nullptr) return false;
+    *token = detail::view_of(*piece);
+    return true;
+  }
+  /// At the end only.
+  Result result() const { return Result(detail::made<gen_result>(gen_stream_result, get())); }
+};
+
+/// One growing sequence with its cache.
+class Session : public detail::Handle<gen_session, gen_session_free> {
+ public:
+  explicit Session(const Generator &generator) : Handle(detail::made<gen_session>(gen_session_new, generator.get())) {}
+
+  Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) {
+    return detail::generated(gen_session_generate, get(), detail::data(prompt), prompt.size(), sampling.get());
+  }
+  template <class Take>
+  Result generate(std::string_view prompt, const Sampling &sampling, Take &&take) {
+    detail::Callback<Take> callback{take, nullptr};
+    Result result = detail::generated(gen_session_generate_stream, get(), detail::data(prompt), prompt.size(), sampling.get(),
+                                      &callback.run, static_cast<void *>(&callback));
+    if (callback.thrown) std::rethrow_exception(callback.thrown);
+    return result;
+  }
+  Stream stream(std::string_view prompt, const Sampling &sampling = Sampling()) {
+    return Stream(
+        detail::made<gen_stream>(gen_stream_open, get(), detail::data(prompt), prompt.size(), sampling.get()));
+  }
+  void append(std::string_view text) { detail::call(gen_session_append, get(), detail::data(text), text.size()); }
+  void append(const std::vector<int32_t> &tokens) {
+    detail::call(gen_session_append_tokens, get(), tokens.data(), tokens.size());
+  }
+  /// Log-probabilities of a text's tokens as a continuation; the session is unchanged.
+  std::vector<float> score(std::string_view text) {
+    return detail::filled<std::vector<float>>(gen_session_score, get(), detail::data(text), text.size());
+  }
+  std::vector<int32_t> tokens() const { return detail::filled<std::vector<int32_t>>(gen_session_tokens, get()); }
+  int32_t length() const noexcept { return gen_session_length(get()); }
+  void truncate(int32_t n) { detail::call(gen_session_truncate, get(), n); }
+  void reset() { detail::call(gen_session_reset, get()); }
+  Session fork() const { return Session(detail::made<gen_session>(gen_session_fork, get())); }
+  /// Any thread.
+  void cancel() noexcept { gen_session_cancel(get()); }
+  double progress() const noexcept { return gen_session_progress(get()); }
+  void save(const std::string &path) const { detail::call(gen_session_save, get(), path.c_str()); }
+  void load(const std::string &path) { detail::call(gen_session_load, get(), path.c_str()); }
+  std::vector<std::byte> save() const {
+    return detail::filled<std::vector<std::byte>>(gen_session_save_buffer, get());
+  }
+  void load(const std::vector<std::byte> &state) {
+    detail::call(gen_session_load_buffer, get(), state.data(), state.size());
+  }
+
+ private:
+  explicit Session(gen_session *owned) : Handle(owned) {}
+};
+
+/// Keys and values for direct use: takes what a kv_cache_…_new function made.
+class Cache : public detail::Handle<kv_cache, kv_cache_free> {
+ public:
+  /// Calls a maker with all but its last two arguments: Cache::make(kv_cache_fp16_new, layers, max_seq_len).
+  template <class Maker, class... Args>
+  static Cache make(Maker maker, Args... args) {
+    return Cache(detail::made<kv_cache>(maker, args...));
+  }
+  explicit Cache(kv_cache *owned) noexcept : Handle(owned) {}
+
+  /// k, v: [batch, seq, dim].
+  void update(int32_t layer, const float *k, const float *v, int32_t batch, int32_t seq, int32_t dim) {
+    detail::call(kv_cache_update, get(), layer, k, v, batch, seq, dim);
+  }
+  kv_cache_span view(int32_t layer) const {
+    kv_cache_span span{};
+    span.struct_size = sizeof span;
+    detail::call(kv_cache_view, get(), layer, &span);
+    return span;
+  }
+  int32_t seq_len() const noexcept { return kv_cache_seq_len(get()); }
+  void truncate(int32_t n) { detail::call(kv_cache_truncate, get(), n); }
+  void reset() { detail::call(kv_cache_reset, get()); }
+  Cache clone() const { return make(kv_cache_clone, get()); }
+};
+
+}  // namespace gen
+
+#endif  // GENERATE_GENERATE_HPP

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the table of expected results that the tests of all bindings read, by running each case
+// through the C API (by way of generate.hpp). tests/bindings/scenarios.json is its output; a test
+// compares the two.
+//   make_table <story.gguf>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <generate/generate.hpp>
+#include <nlohmann/json.hpp>
+
+// As test_models.c defines them, and languages find them by name.
+#define FAILING(each)                                                                       \
+  each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10) each(11) \
+      each(12) each(13) each(14) each(15) each(16) each(17) each(18) each(77)
+#define DECLARE(number) extern const gen_forward test_model_fails_##number;
+#define ENTRY(number) {"test_model_fails_" #number, &test_model_fails_##number},
+extern "C" {
+extern const gen_forward test_model_script;
+FAILING(DECLARE)
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+template <class Options>
+Options made(const Settings& settings) {
+  Options options;
+  for (const auto& [key, value] : settings) options.set(key, value);
+  return options;
+}
+
+Json object(const Settings& settings) {
+  Json out = Json::object();
+  for (const auto& [key, value] : settings) out[key] = value;
+  return out;
+}
+
+struct Text {
+  std::string name;
+  std::string prompt;
+  Settings sampling;
+  Settings options;
+};
+
+const std::vector<Text>& texts() {
+  static const std::vector<Text> kTexts = {
+      {"greedy", "Once upon a time", {{"temperature", "0"}, {"max_new_tokens", "40"}}, {}},
+      {"sampled",
+       "Once upon a time",
+       {{"temperature", "0.8"},
+        {"top_k", "40"},
+        {"top_p", "0.95"},
+        {"seed", "7"},
+        {"max_new_tokens", "60"}},
+       {}},
+      {"a seed above 2^63",
+       "The dog",
+       {{"temperature", "1"}, {"seed", "18446744073709551557"}, {"max_new_tokens", "40"}},
+       {}},
+      {"to the end of the story",
+       "Lily and Tom",
+       {{"temperature", "0.7"}, {"seed", "3"}, {"max_new_tokens", "900"}},
+       {}},
+      {"a stop string",
+       "Once upon a time",
+       {{"temperature", "0"}, {"max_new_tokens", "200"}, {"stop_string", "village"}},
+       {}},
+      {"characters of one to four bytes",
+       "Zo\xC3\xAB saw \xE4\xB8\x96\xE7\x95\x8C and \xF0\x9F\x8E\x89. \xF0\x9F\x98\x80 She said",
+       {{"temperature", "0"}, {"max_new_tokens", "30"}},
+       {}},
+      {"penalties and a bias",
+       "A cat",
+       {{"temperature", "0.9"},
+        {"seed", "11"},
+        {"repetition_penalty", "1.2"},
+        {"frequency_penalty", "0.3"},
+        {"presence_penalty", "0.2"},
+        {"min_p", "0.05"},
+        {"max_new_tokens", "50"}},
+       {}},
+      {"a cache of fp16",
+       "Once upon a time",
+       {{"temperature", "0"}, {"max_new_tokens", "40"}},
+       {{"kv_dtype", "fp16"}}},
+      {"a cache of 4 bits in blocks",
+       "Once upon a time",
+       {{"temperature", "0"}, {"max_new_tokens", "40"}},
+       {{"kv_dtype", "q4"}, {"paged_kv", "16"}}},
+  };
+  return kTexts;
+}
+
+const char* finish_name(int32_t reason) {
+  static const char* const kNames[] = {"none",
+                                       "stop_token",
+                                       "stop_string",
+                                       "length",
+                                       "context_full",
+                                       "grammar_complete",
+                                       "grammar_dead_end",
+                                       "cancelled",
+                                       "callback",
+                                       "error"};
+  return kNames[reason];
+}
+
+Json of_result(const gen::Result& result) {
+  return {{"tokens", result.tokens()},
+          {"text", std::string(result.text())},
+          {"finish_reason", finish_name(result.finish_reason())},
+          {"prompt_tokens", result.usage("prompt")},
+          {"completion_tokens", result.usage("completion")}};
+}
+
+Json text_cases(const gen::Model& model) {
+  Json out = Json::array();
+  for (const Text& text : texts()) {
+    const gen::Generator generator(model, made<gen::Options>(text.options));
+    Json one = {{"name", text.name},
+                {"prompt", text.prompt},
+                {"sampling", object(text.sampling)},
+                {"options", object(text.options)}};
+    one.update(of_result(generator.generate(text.prompt, made<gen::Sampling>(text.sampling))));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json tokenizer_cases(const gen::Model& model) {
+  Json out = Json::array();
+  const std::string all = texts()[5].prompt;
+  for (const std::string& text :
+       {std::string("Once upon a time"), all, std::string("a\0b", 3), std::string()}) {
+    for (const uint32_t flags : {0U, uint32_t{GEN_ENCODE_ADD_BOS}}) {
+      const auto ids = model.tokenizer().encode(text, flags);
+      out.push_back({{"text", text},
+                     {"add_bos", flags != 0},
+                     {"ids", ids},
+                     {"decoded", model.tokenizer().decode(ids)}});
+    }
+  }
+  return out;
+}
+
+Json pieces_of(gen::Session& session, const std::string& prompt, const Settings& settings) {
+  Json pieces = Json::array();
+  for (const gen::Token& token : session.stream(prompt, made<gen::Sampling>(settings))) {
+    pieces.push_back({{"id", token.id}, {"text", std::string(token.text)}, {"done", token.done}});
+  }
+  return pieces;
+}
+
+// The sizes that every custom model of the tests has.
+struct Config {
+  Config() {
+    gen_error error;
+    if (gen_model_config_new(&config, &error) != GEN_OK ||
+        gen_model_config_set_vocab_size(config, 4096, &error) != GEN_OK ||
+        gen_model_config_set_max_seq_len(config, 1 << 20, &error) != GEN_OK) {
+      throw gen::Error(error.code, error.message);
+    }
+  }
+  Config(const Config&) = delete;
+  Config& operator=(const Config&) = delete;
+  ~Config() { gen_model_config_free(config); }
+  gen_model_config* config = nullptr;
+};
+
+Json stream_cases(const gen::Model& model) {
+  Json out = Json::array();
+  const Settings greedy = {{"temperature", "0"}, {"max_new_tokens", "50"}, {"ignore_eos", "1"}};
+  const Config config;
+  const gen::Model script(test_model_script, config.config, model.tokenizer());
+  for (const auto& [name, used] :
+       {std::pair("test_model_script", &script), std::pair("", &model)}) {
+    const gen::Generator generator(*used);
+    gen::Session session(generator);
+    out.push_back({{"model", name},
+                   {"prompt", "a"},
+                   {"sampling", object(greedy)},
+                   {"pieces", pieces_of(session, "a", greedy)}});
+  }
+  return out;
+}
+
+Json session_steps(const gen::Model& model) {
+  const gen::Generator generator(model);
+  gen::Session session(generator);
+  const Settings greedy = {{"temperature", "0"}, {"max_new_tokens", "12"}};
+  Json steps = Json::array();
+  const auto note = [&](Json step) {
+    step["length"] = session.length();
+    step["held"] = session.tokens();
+    steps.push_back(std::move(step));
+  };
+  const auto generate = [&](const std::string& prompt) {
+    Json step = {{"do", "generate"}, {"prompt", prompt}};
+    step["text"] = std::string(session.generate(prompt, made<gen::Sampling>(greedy)).text());
+    note(std::move(step));
+  };
+  session.append("Once upon a time");
+  note({{"do", "append"}, {"prompt", "Once upon a time"}});
+  generate("");
+  generate(" Then a dog came.");
+  session.truncate(9);
+  note({{"do", "truncate"}, {"n", 9}});
+  generate(" and");
+  const std::vector<std::byte> state = session.save();
+  session.reset();
+  note({{"do", "reset"}});
+  session.load(state);
+  note({{"do", "load what was saved before the reset"}});
+  generate("");
+  return {{"sampling", object(greedy)}, {"steps", std::move(steps)}};
+}
+
+Json statuses(const gen::Model& model) {
+  const std::vector<std::pair<const char*, const gen_forward*>> failing = {FAILING(ENTRY)};
+  Json out = Json::array();
+  const Config config;
+  for (const auto& [name, forward] : failing) {
+    const gen::Model failed(*forward, config.config, model.tokenizer());
+    const gen::Generator generator(failed);
+    try {
+      generator.generate("a");
+      out.push_back({{"model", name}});
+    } catch (const gen::Error& error) {
+      out.push_back({{"model", name},
+                     {"code", error.code()},
+                     {"name", error.name()},
+                     {"message", error.what()}});
+    }
+  }
+  return out;
+}
+
+Json chat(const gen::Model& model) {
+  gen::Chat chat;
+  chat.add("system", "You tell stories.").add("user", "A story about \xF0\x9F\x90\xB6!");
+  return {{"messages",
+           {{{"role", "system"}, {"text", "You tell stories."}},
+            {{"role", "user"}, {"text", "A story about \xF0\x9F\x90\xB6!"}}}},
+          {"formatted", model.format(chat)}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  try {
+    const gen::Model model(argv[1]);
+    const Json table = {{"how",
+                         "made by tests/bindings/make_table.cpp through the C API; custom models "
+                         "are in tests/bindings/test_models.c, of "
+                         "4096 tokens and max_seq_len 1048576, with the bundled model's tokenizer"},
+                        {"texts", text_cases(model)},
+                        {"tokenizer", tokenizer_cases(model)},
+                        {"streams", stream_cases(model)},
+                        {"session", session_steps(model)},
+                        {"statuses", statuses(model)},
+                        {"chat", chat(model)}};
+    std::puts(table.dump(1).c_str());
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 1;
+  }
+}
