@@ -207,3 +207,17 @@ static void gen_binding_failure_free(void *failure) {
 %enddef
 
 void gen_binding_failure_free(void *failure);
+
+// The numbers of support.h.
+enum {
+  GEN_BINDING_EVENT_STATE = 0,
+  GEN_BINDING_EVENT_ID = 1,
+  GEN_BINDING_EVENT_DONE = 2,
+  GEN_BINDING_EVENT_FINISH_REASON = 3,
+  GEN_BINDING_EVENT_INDEX = 4,
+  GEN_BINDING_EVENT_LOGPROB = 5,
+  GEN_BINDING_EVENT_TEXT = 6,
+  GEN_BINDING_EVENT_TEXT_LEN = 7,
+  GEN_BINDING_EVENT_FIELDS = 8,
+  GEN_BINDING_SPAN_FIELDS = 11
+};
