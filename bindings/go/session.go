@@ -10,7 +10,7 @@ import (
 )
 
 // Session is one growing sequence, a conversation for example. One goroutine at a time: a second one gets ErrBusy. Length,
-// Progress and Close are for any goroutine at any time; Close cancels what runs.
+// Progress and Close are for any goroutine at any time; Close cancels what runs, an open stream too.
 type Session struct {
 	object
 	gate gate

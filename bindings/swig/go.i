@@ -136,11 +136,11 @@ static _goslice_ fail(gen_status status, gen_error *error) {
 %gen_address(T)
 %enddef
 
-// Texts.
+// Texts. One with a NUL in it cannot be said in C, and is NULL: never another text than was given.
 %typemap(gotype) const char * "string"
 %typemap(in) const char * %{
   $1 = NULL;
-  if ($input.p != NULL) {
+  if ($input.n == 0 || memchr($input.p, 0, (size_t)$input.n) == NULL) {
     $1 = ($1_ltype)malloc((size_t)$input.n + 1);
     if ($1 != NULL) {
       memcpy($1, $input.p, (size_t)$input.n);

@@ -123,7 +123,7 @@ func TestModels(t *testing.T) {
 		t.Error(err)
 	}
 
-	for path, code := range map[string]error{"/no/such/file": generate.ErrIO, source("README.md"): generate.ErrFormat} {
+	for path, code := range map[string]error{storyPath() + "\x00": generate.ErrInvalidArgument, "": generate.ErrIO, "/no/such/file": generate.ErrIO, source("README.md"): generate.ErrFormat} {
 		_, err := generate.LoadModel(path)
 		if !errors.Is(err, code) || !strings.HasPrefix(err.Error(), "generate: ") {
 			t.Error(err)
@@ -304,6 +304,9 @@ func TestEstimatesAndQuantizing(t *testing.T) {
 		t.Error(err)
 	}
 	if err := generate.QuantizeProgress("/no/such/file", out, "F32", 0, 0); !errors.Is(err, generate.ErrIO) {
+		t.Error(err)
+	}
+	if _, err := generate.NewTieredCache(generate.WithColdDir("a\x00b")); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
 	if value, err := generate.MeasurePeaks(1, "none"); !errors.Is(err, generate.ErrInvalidArgument) {
