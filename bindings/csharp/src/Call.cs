@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// One generating call: its own cancel flag, which a CancellationToken fires, and its own native sampling.
+using System;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace LibGenerate
+{
+    /// <summary>A flag that stops the calls that use it.</summary>
+    internal sealed class CancelFlag : IDisposable
+    {
+        static readonly Free free = NativePINVOKE.gen_cancel_free;
+        static readonly Action<object> fire = state => ((CancelFlag)state).Fire();
+
+        internal readonly Handle Handle;
+        internal readonly CancellationToken Token;
+        CancellationTokenRegistration registration;
+
+        /// <summary>A flag that the token fires. A token that has fired already ends it here.</summary>
+        internal CancelFlag(CancellationToken token)
+        {
+            Token = token;
+            ThrowIfFired(token);
+            IntPtr flag;
+            Native.gen_cancel_new(out flag);
+            Handle = new Handle("Cancel", flag, free);
+            registration = token.Register(fire, this);
+        }
+
+        internal static void ThrowIfFired(CancellationToken token)
+        {
+            if (token.IsCancellationRequested)
+            {
+                throw new GenerationCanceledException("cancelled before it began", (Result)null, token);
+            }
+        }
+
+        internal void Fire()
+        {
+            try
+            {
+                Native.gen_cancel_fire(Handle);
+            }
+            catch (ObjectDisposedException)
+            {
+            }
+        }
+
+        /// <summary>The token no longer reaches the flag.</summary>
+        internal void Unregister()
+        {
+            registration.Dispose();
+        }
+
+        public void Dispose()
+        {
+            Unregister();
+            Handle.Dispose();
+        }
+    }
+
+    internal delegate void Generating(Handle sampling, out IntPtr result);
+
+    internal static class Call
+    {
+        /// <summary>Runs a call that gives a result; a failure has what there was by then.</summary>
+        internal static Result Run(Sampling sampling, CancellationToken token, Generating generate)
+        {
+            IntPtr result = IntPtr.Zero;
+            using (CancelFlag cancel = token.CanBeCanceled ? new CancelFlag(token) : null)
+            using (Handle native = Sampling.Make(sampling, cancel == null ? null : cancel.Handle))
+            {
+                try
+                {
+                    generate(native, out result);
+                }
+                catch (GenerationCanceledException e)
+                {
+                    throw Canceled(e, Result.Take(result), token);
+                }
+                catch (GenerateException e)
+                {
+                    e.Result = Result.Take(result);
+                    throw;
+                }
+            }
+            return Result.Take(result);
+        }
+
+        internal static GenerationCanceledException Canceled(GenerationCanceledException e, Result result,
+                                                             CancellationToken token)
+        {
+            return new GenerationCanceledException(e.Message, result,
+                                                   token.IsCancellationRequested ? token : CancellationToken.None);
+        }
+    }
+
+    internal static class Background
+    {
+        // A thread for each: generating blocks for long, and would take the thread pool's few away from all others.
+        internal static Task<T> Run<T>(Func<T> work, CancellationToken token)
+        {
+            return Task.Factory.StartNew(work, token,
+                                         TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach,
+                                         TaskScheduler.Default);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generators: a model with cache settings and a scheduler, from which sessions come; generating once, and in batches.
+using System;
+using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace LibGenerate
+{
+    /// <summary>A model with cache settings. Any number of threads use one; their calls share forward passes.</summary>
+    public sealed class Generator : NativeObject
+    {
+        static readonly Free free = NativePINVOKE.gen_free;
+
+        /// <summary>A generator, which keeps of the model what it needs.</summary>
+        public Generator(Model model, GeneratorOptions options = null)
+            : base(Make(model, options))
+        {
+            MaxBatch = options?.MaxBatch ?? 64;
+        }
+
+        internal int MaxBatch { get; }
+
+        static Handle Make(Model model, GeneratorOptions options)
+        {
+            if (model == null) throw new ArgumentNullException("model");
+            // A collector is kept by the generator, and until then by this.
+            using (new Use(Of(options?.Metrics)))
+            using (Handle native = options?.ToNative())
+            {
+                IntPtr generator;
+                Native.gen_create(model.Handle, native, out generator);
+                return new Handle("Generator", generator, free);
+            }
+        }
+
+        /// <summary>An empty session.</summary>
+        public Session NewSession()
+        {
+            return new Session(this);
+        }
+
+        /// <summary>
+        /// Continues a prompt. A token that fires ends it within a token, also inside a long prompt, with a
+        /// GenerationCanceledException that has what there was by then.
+        /// </summary>
+        public Result Generate(string prompt, Sampling sampling = null,
+                               CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (prompt == null) throw new ArgumentNullException("prompt");
+            byte[] text = Utf8.Bytes(prompt);
+            return Call.Run(sampling, cancellationToken, (Handle native, out IntPtr result) =>
+                Native.gen_generate(Handle, text, Utf8.Length(text), native, out result));
+        }
+
+        /// <summary>The same on a thread of its own.</summary>
+        public Task<Result> GenerateAsync(string prompt, Sampling sampling = null,
+                                          CancellationToken cancellationToken = default(CancellationToken))
+        {
+            return Background.Run(() => Generate(prompt, sampling, cancellationToken), cancellationToken);
+        }
+
+        /// <summary>Continues a prompt piece by piece, in a session of its own.</summary>
+        public TokenStream Stream(string prompt, Sampling sampling = null,
+                                  CancellationToken cancellationToken = default(CancellationToken))
+        {
+            var session = new Session(this);
+            try
+            {
+                return session.Stream(prompt, sampling, cancellationToken);
+            }
+            finally
+            {
+                // The stream keeps what it needs of it. Not Dispose, which would cancel.
+                session.Handle.Dispose();
+            }
+        }
+
+        /// <summary>Gives each piece to `onToken`, which is called on a thread of the call's own.</summary>
+        public Task<Result> StreamAsync(string prompt, Action<Token> onToken, Sampling sampling = null,
+                                        CancellationToken cancellationToken = default(CancellationToken))
+        {
+            return Background.Run(() =>
+            {
+                using (TokenStream stream = Stream(prompt, sampling, cancellationToken)) return stream.Drain(onToken);
+            }, cancellationToken);
+        }
+
+        /// <summary>
+        /// Runs all requests together. There is a result for each, also for one that failed: its Status tells. A token that
+        /// fires ends all with a GenerationCanceledException that has the results.
+        /// </summary>
+        public IReadOnlyList<Result> Generate(IEnumerable<Request> requests,
+                                              CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (requests == null) throw new ArgumentNullException("requests");
+            var natives = new List<Handle>();
+            using (CancelFlag cancel = cancellationToken.CanBeCanceled ? new CancelFlag(cancellationToken) : null)
+            {
+                try
+                {
+                    foreach (Request request in requests) natives.Add(request.ToNative(cancel == null ? null : cancel.Handle));
+                    var addresses = new IntPtr[natives.Count];
+                    using (var used = new UseAll(natives))
+                    {
+                        Native.gen_batch_generate(Handle, used.Addresses, natives.Count, addresses);
+                    }
+                    var results = new Result[addresses.Length];
+                    for (int i = 0; i < results.Length; ++i) results[i] = Result.Take(addresses[i]);
+                    if (cancellationToken.IsCancellationRequested &&
+                        Array.Exists(results, result => result.Status == Status.Cancelled))
+                    {
+                        throw new GenerationCanceledException("the batch was cancelled", results, cancellationToken);
+                    }
+                    return results;
+                }
+                finally
+                {
+                    foreach (Handle native in natives) native.Dispose();
+                }
+            }
+        }
+
+        /// <summary>The same on a thread of its own.</summary>
+        public Task<IReadOnlyList<Result>> GenerateAsync(IEnumerable<Request> requests,
+                                                         CancellationToken cancellationToken = default(CancellationToken))
+        {
+            return Background.Run(() => Generate(requests, cancellationToken), cancellationToken);
+        }
+
+        /// <summary>
+        /// The pieces of all requests as they come, from one thread that drives them together: at most
+        /// GeneratorOptions.MaxBatch run at once. Each request ends with a piece that is done, or with one that has an Error.
+        /// Priorities do not count here.
+        /// </summary>
+        public IEnumerable<BatchToken> Stream(IEnumerable<Request> requests,
+                                              CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (requests == null) throw new ArgumentNullException("requests");
+            return BatchStream.Run(this, new List<Request>(requests), cancellationToken);
+        }
+
+        /// <summary>An empty cache of the kind that sessions have, for Model.Forward.</summary>
+        public KvCache NewCache(int maxSequenceLength = 0)
+        {
+            IntPtr cache;
+            Native.kv_cache_generator_new(Handle, maxSequenceLength, out cache);
+            return new KvCache(cache);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models: loaded from a file or from memory, or a function in C.
+using System;
+using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace LibGenerate
+{
+    /// <summary>Memory of a model in bytes.</summary>
+    public enum ModelMemory
+    {
+        /// <summary>Weights as laid out for the backend.</summary>
+        Weights,
+        /// <summary>Scratch of finished and running steps.</summary>
+        Workspace,
+        /// <summary>File pages it still refers to.</summary>
+        Mapped,
+        /// <summary>Size of its files.</summary>
+        File,
+        /// <summary>Weights read for one token.</summary>
+        Stream
+    }
+
+    /// <summary>Weights and tokenizer, ready to run. Any number of generators, sessions and threads share one.</summary>
+    public sealed class Model : NativeObject
+    {
+        static readonly Free free = NativePINVOKE.gen_model_free;
+        readonly Handle config;
+
+        Model(IntPtr model)
+            : base(new Handle("Model", model, free))
+        {
+            config = new Handle("Model", Native.gen_model_get_config(Handle), Handle);
+            IntPtr tokenizer = Native.gen_model_tokenizer(Handle);
+            if (tokenizer != IntPtr.Zero) Tokenizer = new Tokenizer(tokenizer, Handle);
+        }
+
+        /// <summary>Loads a GGUF file; the first part of a split one brings the others.</summary>
+        public static Model Load(string path, ModelOptions options = null)
+        {
+            if (path == null) throw new ArgumentNullException("path");
+            using (Handle native = options?.ToNative())
+            {
+                IntPtr model;
+                Native.gen_model_load(Utf8.Terminated(path, "path"), native, out model);
+                return new Model(model);
+            }
+        }
+
+        /// <summary>Loads a GGUF file that is in memory. The bytes are needed only during the call.</summary>
+        public static Model Load(byte[] file, ModelOptions options = null)
+        {
+            if (file == null) throw new ArgumentNullException("file");
+            using (Handle native = options?.ToNative())
+            {
+                IntPtr model;
+                Native.gen_model_load_memory(file, file.Length, native, out model);
+                return new Model(model);
+            }
+        }
+
+        /// <summary>Loads on a thread of its own. The task of a token that fires ends as cancelled; the load does not.</summary>
+        public static Task<Model> LoadAsync(string path, ModelOptions options = null,
+                                            CancellationToken cancellationToken = default(CancellationToken))
+        {
+            return Background.Run(() => Load(path, options), cancellationToken);
+        }
+
+        /// <summary>A model of a function in C, a gen_forward, in the place of a file. The tokenizer may be null.</summary>
+        public static Model Custom(NativeSymbol forward, CustomModelConfig config, Tokenizer tokenizer = null)
+        {
+            if (config == null) throw new ArgumentNullException("config");
+            using (Handle native = config.ToNative())
+            {
+                IntPtr model;
+                Native.gen_model_new_custom(forward.Address, native, Of(tokenizer), out model);
+                return new Model(model);
+            }
+        }
+
+        /// <summary>Writes a GGUF file with the weights of another as "Q4_K_M", "Q8_0", "F16" …</summary>
+        public static void Quantize(string input, string output, string type,
+                                    NativeSymbol progress = default(NativeSymbol), IntPtr user = default(IntPtr))
+        {
+            Native.gen_model_quantize(Utf8.Terminated(input, "input"), Utf8.Terminated(output, "output"),
+                                      Utf8.Terminated(type, "type"), progress.Address, user);
+        }
+
+        /// <summary>The model's tokenizer, which is disposed of with the model; null for a custom model without one.</summary>
+        public Tokenizer Tokenizer { get; }
+
+        /// <summary>Tokens of the vocabulary.</summary>
+        public int VocabularySize
+        {
+            get { return Native.gen_model_config_vocab_size(config); }
+        }
+
+        /// <summary>Most tokens of a sequence, prompt included.</summary>
+        public int MaxSequenceLength
+        {
+            get { return Native.gen_model_config_max_seq_len(config); }
+        }
+
+        /// <summary>End-of-sequence token, or -1.</summary>
+        public int EndToken
+        {
+            get { return Native.gen_model_config_eos(config); }
+        }
+
+        /// <summary>Begin-of-sequence token, or -1.</summary>
+        public int BeginToken
+        {
+            get { return Native.gen_model_config_bos(config); }
+        }
+
+        /// <summary>Number of layers.</summary>
+        public int Layers
+        {
+            get { return Native.gen_model_config_num_layers(config); }
+        }
+
+        /// <summary>Query heads of a layer.</summary>
+        public int Heads
+        {
+            get { return Native.gen_model_config_num_heads(config); }
+        }
+
+        /// <summary>Key and value heads of a layer.</summary>
+        public int KvHeads
+        {
+            get { return Native.gen_model_config_num_kv_heads(config); }
+        }
+
+        /// <summary>Elements of a head.</summary>
+        public int HeadSize
+        {
+            get { return Native.gen_model_config_head_dim(config); }
+        }
+
+        /// <summary>Width of the hidden state.</summary>
+        public int HiddenSize
+        {
+            get { return Native.gen_model_config_hidden(config); }
+        }
+
+        /// <summary>Sizes as JSON, as CustomModelConfig.Describe has them.</summary>
+        public string DescribeConfig()
+        {
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_model_config_describe(config, buf, capacity, out n));
+        }
+
+        /// <summary>What the model is, as JSON.</summary>
+        public string Describe()
+        {
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_model_describe(Handle, buf, capacity, out n));
+        }
+
+        /// <summary>Keys of the file's metadata.</summary>
+        public IReadOnlyList<string> MetadataKeys
+        {
+            get
+            {
+                // The texts are the model's: it must not go between the calls.
+                using (new Use(Handle))
+                {
+                    var keys = new string[Native.gen_model_metadata_count(Handle)];
+                    for (int i = 0; i < keys.Length; ++i) keys[i] = Utf8.Text(Native.gen_model_metadata_key(Handle, i));
+                    return keys;
+                }
+            }
+        }
+
+        /// <summary>A value of the file's metadata as text; long arrays are shortened.</summary>
+        public string Metadata(string key)
+        {
+            byte[] name = Utf8.Terminated(key, "key");
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_model_metadata_value(Handle, name, buf, capacity, out n));
+        }
+
+        /// <summary>Bytes of the model's memory.</summary>
+        public long Memory(ModelMemory part)
+        {
+            long bytes;
+            Native.gen_model_memory(Handle, Utf8.Bytes(part.ToString().ToLowerInvariant()), out bytes);
+            return bytes;
+        }
+
+        /// <summary>Lays a conversation out in the model's form. Encode it with EncodeFlags.ParseSpecial.</summary>
+        public string Format(Chat chat, bool addGenerationPrompt = true)
+        {
+            if (chat == null) throw new ArgumentNullException("chat");
+            using (Handle native = chat.ToNative())
+            {
+                return Sized.Text((byte[] buf, long capacity, out long n) =>
+                    Native.gen_chat_format(Handle, native, addGenerationPrompt ? 1 : 0, buf, capacity, out n));
+            }
+        }
+
+        /// <summary>Runs the model over tokens that follow what the cache holds: logits of the last one.</summary>
+        public float[] Forward(int[] tokens, KvCache cache)
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            var logits = new float[VocabularySize];
+            Forward(tokens, cache, logits);
+            return logits;
+        }
+
+        /// <summary>The same into an array of the caller's.</summary>
+        public void Forward(int[] tokens, KvCache cache, float[] logits)
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            if (logits == null) throw new ArgumentNullException("logits");
+            Native.gen_model_forward(Handle, tokens, tokens.Length, Of(cache), logits, logits.Length);
+        }
+    }
+
+    /// <summary>What loading a file and filling one session would take, in bytes. Nothing is loaded for it.</summary>
+    public sealed class MemoryEstimate
+    {
+        static readonly Free free = NativePINVOKE.gen_memory_estimate_free;
+
+        /// <summary>Weights of the loaded model.</summary>
+        public long Weights { get; }
+        /// <summary>Scratch of its forward passes.</summary>
+        public long Workspace { get; }
+        /// <summary>Keys and values of one session with a full context.</summary>
+        public long Cache { get; }
+        /// <summary>The most at any time, loading included.</summary>
+        public long Peak { get; }
+        /// <summary>Pages of the file that the model goes on reading.</summary>
+        public long Mapped { get; }
+        /// <summary>Size of the file.</summary>
+        public long File { get; }
+
+        /// <summary>Estimates for a GGUF file, of which only header and tokenizer are read.</summary>
+        public MemoryEstimate(string path, ModelOptions modelOptions = null, GeneratorOptions options = null)
+        {
+            IntPtr address;
+            using (Handle loading = modelOptions?.ToNative())
+            using (Handle generating = options?.ToNative())
+            {
+                Native.gen_estimate_memory(Utf8.Terminated(path, "path"), loading, generating, out address);
+            }
+            using (var estimate = new Handle("MemoryEstimate", address, free))
+            {
+                Weights = Get(estimate, "weights");
+                Workspace = Get(estimate, "workspace");
+                Cache = Get(estimate, "cache");
+                Peak = Get(estimate, "peak");
+                Mapped = Get(estimate, "mapped");
+                File = Get(estimate, "file");
+            }
+        }
+
+        static long Get(Handle estimate, string key)
+        {
+            long bytes;
+            Native.gen_memory_estimate_get(estimate, Utf8.Bytes(key), out bytes);
+            return bytes;
+        }
+    }
+}

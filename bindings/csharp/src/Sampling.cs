@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// How tokens are chosen.
+using System;
+using System.Collections.Generic;
+
+namespace LibGenerate
+{
+    /// <summary>
+    /// How the next token is chosen. A plain object: each call reads it when it begins. What is left null is as the library
+    /// has it: temperature 1, nothing cut, no penalty, seed 0, 256 tokens.
+    /// </summary>
+    public sealed class Sampling : Settings
+    {
+        static readonly Free free = NativePINVOKE.gen_sampling_free;
+
+        /// <summary>Defaults.</summary>
+        public Sampling()
+        {
+        }
+
+        /// <summary>A copy.</summary>
+        public Sampling(Sampling other)
+            : base(other)
+        {
+            Temperature = other.Temperature;
+            TopK = other.TopK;
+            TypicalP = other.TypicalP;
+            TopP = other.TopP;
+            MinP = other.MinP;
+            RepetitionPenalty = other.RepetitionPenalty;
+            CompoundPenalty = other.CompoundPenalty;
+            FrequencyPenalty = other.FrequencyPenalty;
+            PresencePenalty = other.PresencePenalty;
+            PenalizePrompt = other.PenalizePrompt;
+            PenaltyWindow = other.PenaltyWindow;
+            MaxNewTokens = other.MaxNewTokens;
+            Seed = other.Seed;
+            LogProbabilities = other.LogProbabilities;
+            IgnoreEnd = other.IgnoreEnd;
+            StopTokens = new List<int>(other.StopTokens);
+            StopStrings = new List<string>(other.StopStrings);
+            LogitBias = new Dictionary<int, float>(other.LogitBias);
+        }
+
+        /// <summary>The most probable token each time, for at most that many tokens.</summary>
+        public static Sampling Greedy(int maxNewTokens)
+        {
+            return new Sampling { Temperature = 0, MaxNewTokens = maxNewTokens };
+        }
+
+        /// <summary>Divides logits; 0 takes the most probable token.</summary>
+        public double? Temperature { get; set; }
+        /// <summary>Keeps the k largest logits.</summary>
+        public int? TopK { get; set; }
+        /// <summary>Locally typical sampling.</summary>
+        public double? TypicalP { get; set; }
+        /// <summary>Keeps the fewest most probable tokens that reach p.</summary>
+        public double? TopP { get; set; }
+        /// <summary>Keeps tokens at least p times as probable as the most probable one.</summary>
+        public double? MinP { get; set; }
+        /// <summary>Divides logits of tokens generated before.</summary>
+        public double? RepetitionPenalty { get; set; }
+        /// <summary>The repetition penalty acts once for each occurrence.</summary>
+        public bool? CompoundPenalty { get; set; }
+        /// <summary>Subtracted for each occurrence.</summary>
+        public double? FrequencyPenalty { get; set; }
+        /// <summary>Subtracted once.</summary>
+        public double? PresencePenalty { get; set; }
+        /// <summary>All tokens of the session count for penalties.</summary>
+        public bool? PenalizePrompt { get; set; }
+        /// <summary>Tokens that count for penalties.</summary>
+        public int? PenaltyWindow { get; set; }
+        /// <summary>Tokens after which generating ends.</summary>
+        public int? MaxNewTokens { get; set; }
+        /// <summary>Equal logits and an equal seed give equal text.</summary>
+        public ulong? Seed { get; set; }
+        /// <summary>Records log-probabilities: 0 for chosen tokens, above that of so many most probable ones too.</summary>
+        public int? LogProbabilities { get; set; }
+        /// <summary>The model's end tokens no longer end a generation.</summary>
+        public bool? IgnoreEnd { get; set; }
+        /// <summary>Tokens that end a generation.</summary>
+        public List<int> StopTokens { get; } = new List<int>();
+        /// <summary>Texts that end a generation.</summary>
+        public List<string> StopStrings { get; } = new List<string>();
+        /// <summary>Added to logits before everything else; negative infinity forbids a token.</summary>
+        public Dictionary<int, float> LogitBias { get; } = new Dictionary<int, float>();
+
+        /// <summary>Sets one by name, as Describe has them.</summary>
+        public Sampling Set(string key, string value)
+        {
+            Add(key, value);
+            return this;
+        }
+
+        /// <summary>All settings as JSON.</summary>
+        public string Describe()
+        {
+            using (Handle native = ToNative(null))
+            {
+                return Sized.Text((byte[] buf, long capacity, out long n) =>
+                    Native.gen_sampling_describe(native, buf, capacity, out n));
+            }
+        }
+
+        /// <summary>The native form of `sampling` or of defaults; null if that is nothing at all.</summary>
+        internal static Handle Make(Sampling sampling, Handle cancel)
+        {
+            if (sampling == null && cancel == null) return null;
+            return (sampling ?? new Sampling()).ToNative(cancel);
+        }
+
+        Handle ToNative(Handle cancel)
+        {
+            IntPtr sampling;
+            Native.gen_sampling_new(out sampling);
+            return Apply("Sampling", sampling, free, native =>
+            {
+                if (Temperature != null) Native.gen_sampling_set_temperature(native, Temperature.Value);
+                if (TopK != null) Native.gen_sampling_set_top_k(native, TopK.Value);
+                if (TypicalP != null) Native.gen_sampling_set_typical_p(native, TypicalP.Value);
+                if (TopP != null) Native.gen_sampling_set_top_p(native, TopP.Value);
+                if (MinP != null) Native.gen_sampling_set_min_p(native, MinP.Value);
+                if (RepetitionPenalty != null) Native.gen_sampling_set_repetition_penalty(native, RepetitionPenalty.Value);
+                if (CompoundPenalty != null) Native.gen_sampling_set_compound_penalty(native, CompoundPenalty.Value ? 1 : 0);
+                if (FrequencyPenalty != null) Native.gen_sampling_set_frequency_penalty(native, FrequencyPenalty.Value);
+                if (PresencePenalty != null) Native.gen_sampling_set_presence_penalty(native, PresencePenalty.Value);
+                if (PenalizePrompt != null) Native.gen_sampling_set_penalize_prompt(native, PenalizePrompt.Value ? 1 : 0);
+                if (PenaltyWindow != null) Native.gen_sampling_set_penalty_window(native, PenaltyWindow.Value);
+                if (MaxNewTokens != null) Native.gen_sampling_set_max_new_tokens(native, MaxNewTokens.Value);
+                if (Seed != null) Native.gen_sampling_set_seed(native, Seed.Value);
+                if (LogProbabilities != null) Native.gen_sampling_set_logprobs(native, LogProbabilities.Value);
+                if (IgnoreEnd != null) Native.gen_sampling_set_ignore_eos(native, IgnoreEnd.Value ? 1 : 0);
+                foreach (int token in StopTokens) Native.gen_sampling_add_stop_token(native, token);
+                foreach (string text in StopStrings)
+                {
+                    byte[] bytes = Utf8.Bytes(text);
+                    Native.gen_sampling_add_stop_string(native, bytes, Utf8.Length(bytes));
+                }
+                foreach (KeyValuePair<int, float> bias in LogitBias)
+                {
+                    Native.gen_sampling_set_logit_bias(native, bias.Key, bias.Value);
+                }
+                ApplyNamed(native, Native.gen_sampling_set);
+                if (cancel != null) Native.gen_sampling_set_cancel(native, cancel);
+            });
+        }
+    }
+}

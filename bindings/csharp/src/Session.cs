@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: one growing sequence each.
+using System;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace LibGenerate
+{
+    /// <summary>
+    /// One conversation: tokens, cache, position. One thread at a time, a second one gets Status.Busy; Length, Progress,
+    /// Cancel and Dispose are free of that.
+    /// </summary>
+    public sealed class Session : NativeObject
+    {
+        static readonly Free free = NativePINVOKE.gen_session_free;
+
+        /// <summary>An empty session of a generator, of which it keeps what it needs.</summary>
+        public Session(Generator generator)
+            : this(Make(generator))
+        {
+        }
+
+        Session(IntPtr session)
+            : base(new Handle("Session", session, free))
+        {
+            Cache = new KvCache(Native.gen_session_cache(Handle), Handle);
+        }
+
+        static IntPtr Make(Generator generator)
+        {
+            if (generator == null) throw new ArgumentNullException("generator");
+            IntPtr session;
+            Native.gen_session_new(generator.Handle, out session);
+            return session;
+        }
+
+        /// <summary>Adds a prompt, which may be empty in a session that is not, and generates.</summary>
+        public Result Generate(string prompt, Sampling sampling = null,
+                               CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (prompt == null) throw new ArgumentNullException("prompt");
+            byte[] text = Utf8.Bytes(prompt);
+            return Call.Run(sampling, cancellationToken, (Handle native, out IntPtr result) =>
+                Native.gen_session_generate(Handle, text, Utf8.Length(text), native, out result));
+        }
+
+        /// <summary>The same on a thread of its own.</summary>
+        public Task<Result> GenerateAsync(string prompt, Sampling sampling = null,
+                                          CancellationToken cancellationToken = default(CancellationToken))
+        {
+            return Background.Run(() => Generate(prompt, sampling, cancellationToken), cancellationToken);
+        }
+
+        /// <summary>Adds a prompt and generates piece by piece. The session is in use until the stream is disposed of.</summary>
+        public TokenStream Stream(string prompt, Sampling sampling = null,
+                                  CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (prompt == null) throw new ArgumentNullException("prompt");
+            return TokenStream.Open(this, prompt, sampling, cancellationToken);
+        }
+
+        /// <summary>Gives each piece to `onToken`, which is called on a thread of the call's own.</summary>
+        public Task<Result> StreamAsync(string prompt, Action<Token> onToken, Sampling sampling = null,
+                                        CancellationToken cancellationToken = default(CancellationToken))
+        {
+            return Background.Run(() =>
+            {
+                using (TokenStream stream = Stream(prompt, sampling, cancellationToken)) return stream.Drain(onToken);
+            }, cancellationToken);
+        }
+
+        /// <summary>Adds text without generating.</summary>
+        public void Append(string text)
+        {
+            if (text == null) throw new ArgumentNullException("text");
+            byte[] bytes = Utf8.Bytes(text);
+            Native.gen_session_append(Handle, bytes, Utf8.Length(bytes));
+        }
+
+        /// <summary>Adds tokens as they are.</summary>
+        public void Append(int[] tokens)
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            if (tokens.Length > 0) Native.gen_session_append_tokens(Handle, tokens, tokens.Length);
+        }
+
+        /// <summary>Log-probabilities of a text's tokens as a continuation. The session is unchanged.</summary>
+        public float[] Score(string text)
+        {
+            if (text == null) throw new ArgumentNullException("text");
+            byte[] bytes = Utf8.Bytes(text);
+            return Sized.Array((float[] values, long capacity, out long n) =>
+                Native.gen_session_score(Handle, bytes, Utf8.Length(bytes), values, capacity, out n));
+        }
+
+        /// <summary>The tokens that the session holds.</summary>
+        public int[] Tokens
+        {
+            get
+            {
+                return Sized.Array((int[] ids, long capacity, out long n) =>
+                    Native.gen_session_tokens(Handle, ids, capacity, out n));
+            }
+        }
+
+        /// <summary>Number of tokens held.</summary>
+        public int Length
+        {
+            get { return Native.gen_session_length(Handle); }
+        }
+
+        /// <summary>Share of the current prompt that has been run, 0 to 1.</summary>
+        public double Progress
+        {
+            get { return Native.gen_session_progress(Handle); }
+        }
+
+        /// <summary>The session's cache, for reading. It is closed with the session.</summary>
+        public KvCache Cache { get; }
+
+        /// <summary>Keeps the first n tokens.</summary>
+        public void Truncate(int n)
+        {
+            Native.gen_session_truncate(Handle, n);
+        }
+
+        /// <summary>Empties the session and clears a pending Cancel.</summary>
+        public void Reset()
+        {
+            Native.gen_session_reset(Handle);
+        }
+
+        /// <summary>A session of its own that goes on from the same tokens.</summary>
+        public Session Fork()
+        {
+            IntPtr session;
+            Native.gen_session_fork(Handle, out session);
+            return new Session(session);
+        }
+
+        /// <summary>Saves tokens and cache to a file.</summary>
+        public void Save(string path)
+        {
+            Native.gen_session_save(Handle, Utf8.Terminated(path, "path"));
+        }
+
+        /// <summary>The same to memory.</summary>
+        public byte[] Save()
+        {
+            return Sized.Array((byte[] buf, long capacity, out long n) =>
+                Native.gen_session_save_buffer(Handle, buf, capacity, out n));
+        }
+
+        /// <summary>Goes on, in an empty session, from a saved one.</summary>
+        public void Load(string path)
+        {
+            Native.gen_session_load(Handle, Utf8.Terminated(path, "path"));
+        }
+
+        /// <summary>The same from memory.</summary>
+        public void Load(byte[] state)
+        {
+            if (state == null) throw new ArgumentNullException("state");
+            Native.gen_session_load_buffer(Handle, state, state.Length);
+        }
+
+        /// <summary>
+        /// Stops the running call or, if there is none, the next generating one. What a CancellationToken stops is its own
+        /// call and no other; prefer that.
+        /// </summary>
+        public void Cancel()
+        {
+            Native.gen_session_cancel(Handle);
+        }
+
+        /// <summary>Gives the session up. What runs on it is cancelled, and ends within a token.</summary>
+        public override void Dispose()
+        {
+            try
+            {
+                Native.gen_session_cancel(Handle);
+            }
+            catch (ObjectDisposedException)
+            {
+            }
+            base.Dispose();
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of recurrent layers.
+using System;
+
+namespace LibGenerate
+{
+    /// <summary>The state of recurrent layers of one sequence, or of several in step. One thread at a time.</summary>
+    public sealed class SsmState : NativeObject
+    {
+        static readonly Free free = NativePINVOKE.gen_ssm_state_free;
+
+        /// <summary>Zeros: [batch, innerSize, stateSize] for each layer.</summary>
+        public SsmState(int layers, int innerSize, int stateSize, int batch = 1)
+            : base(Make(layers, innerSize, stateSize, batch))
+        {
+        }
+
+        static Handle Make(int layers, int innerSize, int stateSize, int batch)
+        {
+            IntPtr state;
+            if (batch == 1)
+            {
+                Native.gen_ssm_state_new(layers, innerSize, stateSize, out state);
+            }
+            else
+            {
+                Native.gen_ssm_state_new_batch(layers, batch, innerSize, stateSize, out state);
+            }
+            return new Handle("SsmState", state, free);
+        }
+
+        /// <summary>Batch, inner size and state size of a layer.</summary>
+        public int[] Shape(int layer)
+        {
+            var shape = new int[3];
+            Native.gen_ssm_state_get_layer(Handle, layer, null, 0, shape);
+            return shape;
+        }
+
+        /// <summary>A copy of a layer's state.</summary>
+        public float[] GetLayer(int layer)
+        {
+            var shape = new int[3];
+            Native.gen_ssm_state_get_layer(Handle, layer, null, 0, shape);
+            var values = new float[KvCache.Size(shape)];
+            Native.gen_ssm_state_get_layer(Handle, layer, values, values.Length, shape);
+            return values;
+        }
+
+        /// <summary>Replaces a layer's state.</summary>
+        public void SetLayer(int layer, float[] values)
+        {
+            if (values == null) throw new ArgumentNullException("values");
+            int[] shape = Shape(layer);
+            if (values.Length != KvCache.Size(shape)) throw new ArgumentException("of another size than the layer", "values");
+            Native.gen_ssm_state_set_layer(Handle, layer, values, shape[0], shape[1], shape[2]);
+        }
+
+        /// <summary>Keeps a copy of all layers: its number. The last 16 are kept.</summary>
+        public long Snapshot()
+        {
+            long snapshot;
+            Native.gen_ssm_state_snapshot(Handle, out snapshot);
+            return snapshot;
+        }
+
+        /// <summary>Makes the state that of a snapshot.</summary>
+        public void Restore(long snapshot)
+        {
+            Native.gen_ssm_state_restore(Handle, snapshot);
+        }
+
+        /// <summary>Zeros again.</summary>
+        public void Reset()
+        {
+            Native.gen_ssm_state_reset(Handle);
+        }
+
+        /// <summary>Bytes of the state.</summary>
+        public long MemoryBytes
+        {
+            get { return Native.gen_ssm_state_memory_bytes(Handle); }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to tokens and back, and conversations.
+using System;
+using System.Collections.Generic;
+
+namespace LibGenerate
+{
+    /// <summary>How text becomes tokens.</summary>
+    [Flags]
+    public enum EncodeFlags
+    {
+        /// <summary>As it is.</summary>
+        None = 0,
+        /// <summary>Begin-of-sequence first, if the vocabulary wants one.</summary>
+        AddBegin = Native.GEN_ENCODE_ADD_BOS,
+        /// <summary>Texts of special tokens become those tokens.</summary>
+        ParseSpecial = Native.GEN_ENCODE_PARSE_SPECIAL
+    }
+
+    /// <summary>Kinds of special tokens.</summary>
+    public enum SpecialToken
+    {
+        /// <summary>Begin of sequence.</summary>
+        Begin = Native.GEN_SPECIAL_BOS,
+        /// <summary>End of sequence.</summary>
+        End = Native.GEN_SPECIAL_EOS,
+        /// <summary>Unknown.</summary>
+        Unknown = Native.GEN_SPECIAL_UNK,
+        /// <summary>Padding.</summary>
+        Padding = Native.GEN_SPECIAL_PAD,
+        /// <summary>Separator.</summary>
+        Separator = Native.GEN_SPECIAL_SEP,
+        /// <summary>End of turn.</summary>
+        EndOfTurn = Native.GEN_SPECIAL_EOT
+    }
+
+    /// <summary>Text to tokens and back. Any number of threads share one.</summary>
+    public sealed class Tokenizer : NativeObject
+    {
+        static readonly Free free = NativePINVOKE.gen_tokenizer_free;
+
+        /// <summary>That of a GGUF file or a SentencePiece model file.</summary>
+        public Tokenizer(string path)
+            : base(Load(path))
+        {
+        }
+
+        internal Tokenizer(IntPtr tokenizer, Handle model)
+            : base(new Handle("Tokenizer", tokenizer, model))
+        {
+        }
+
+        static Handle Load(string path)
+        {
+            if (path == null) throw new ArgumentNullException("path");
+            IntPtr tokenizer;
+            Native.gen_tokenizer_load(Utf8.Terminated(path, "path"), out tokenizer);
+            return new Handle("Tokenizer", tokenizer, free);
+        }
+
+        /// <summary>Text to token ids.</summary>
+        public int[] Encode(string text, EncodeFlags flags = EncodeFlags.None)
+        {
+            if (text == null) throw new ArgumentNullException("text");
+            byte[] bytes = Utf8.Bytes(text);
+            return Sized.Array((int[] ids, long capacity, out long n) =>
+                Native.gen_tokenizer_encode(Handle, bytes, Utf8.Length(bytes), (uint)flags, ids, capacity, out n));
+        }
+
+        /// <summary>Token ids to text. Control tokens give none.</summary>
+        public string Decode(int[] ids)
+        {
+            if (ids == null) throw new ArgumentNullException("ids");
+            if (ids.Length == 0) return "";
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_tokenizer_decode(Handle, ids, ids.Length, buf, capacity, out n));
+        }
+
+        /// <summary>The bytes that a token stands for, which need not be whole characters.</summary>
+        public byte[] Piece(int id)
+        {
+            long length = 0;
+            byte[] bytes = Sized.Array((byte[] buf, long capacity, out long n) =>
+            {
+                Native.gen_tokenizer_piece(Handle, id, buf, capacity, out length);
+                n = length + 1;
+            });
+            Array.Resize(ref bytes, (int)length);
+            return bytes;
+        }
+
+        /// <summary>Number of tokens.</summary>
+        public int VocabularySize
+        {
+            get { return Native.gen_tokenizer_vocab_size(Handle); }
+        }
+
+        /// <summary>Id of a special token, or -1.</summary>
+        public int Special(SpecialToken kind)
+        {
+            return Native.gen_tokenizer_special(Handle, (int)kind);
+        }
+    }
+
+    /// <summary>A conversation, for Model.Format. A plain list of messages.</summary>
+    public sealed class Chat
+    {
+        static readonly Free free = NativePINVOKE.gen_chat_free;
+        readonly List<KeyValuePair<string, string>> messages = new List<KeyValuePair<string, string>>();
+
+        /// <summary>Adds a message: "system", "user", "assistant" or whatever the model's form knows.</summary>
+        public Chat Add(string role, string text)
+        {
+            if (role == null) throw new ArgumentNullException("role");
+            if (text == null) throw new ArgumentNullException("text");
+            messages.Add(new KeyValuePair<string, string>(role, text));
+            return this;
+        }
+
+        /// <summary>Role and text of the messages.</summary>
+        public IReadOnlyList<KeyValuePair<string, string>> Messages
+        {
+            get { return messages; }
+        }
+
+        internal Handle ToNative()
+        {
+            IntPtr address;
+            Native.gen_chat_new(out address);
+            var chat = new Handle("Chat", address, free);
+            try
+            {
+                foreach (KeyValuePair<string, string> message in messages)
+                {
+                    byte[] text = Utf8.Bytes(message.Value);
+                    Native.gen_chat_add(chat, Utf8.Terminated(message.Key, "role"), text, Utf8.Length(text));
+                }
+                return chat;
+            }
+            catch
+            {
+                chat.Dispose();
+                throw;
+            }
+        }
+    }
+}
