@@ -24,20 +24,28 @@ program() {
 program "inside the jar" "$jar"
 program "by java.library.path" "$classes" -Djava.library.path="$native"
 GENERATE_LIBRARY=$native program "by the folder in GENERATE_LIBRARY" "$classes"
-GENERATE_LIBRARY=$native/libgenerate_java.so program "by the file in GENERATE_LIBRARY" "$classes"
+GENERATE_LIBRARY=$native/libgenerate.so.0 program "beside the file in GENERATE_LIBRARY" "$classes"
+GENERATE_LIBRARY=$work program "inside the jar, with a GENERATE_LIBRARY for others" "$jar"
 
 # A copy somewhere else finds what it needs beside itself.
 mkdir "$work/elsewhere"
 cp "$native"/* "$work/elsewhere"
 GENERATE_LIBRARY=$work/elsewhere program "moved elsewhere" "$classes"
 rm "$work/elsewhere/libgenerate.so.0"
-if GENERATE_LIBRARY=$work/elsewhere "$java" -Djava.library.path="$work" -cp "$classes:$tests" -Dstory="$story" \
-  -Dmodels="$models" Cost 5 >"$work/out" 2>&1; then
-  echo "FAILED: it was loaded without libgenerate.so.0"
-  exit 1
-fi
-for part in "libgenerate was not found" "GENERATE_LIBRARY: $work/elsewhere" "libgenerate.so.0" "the jar has no native/" \
-  "java.library.path"; do
-  grep -q "$part" "$work/out" || { echo "FAILED: no \"$part\" in the message"; cat "$work/out"; exit 1; }
-done
-echo "ok: a failure says what was tried"
+
+# fails NAME GENERATE_LIBRARY PARTS…: it is not loaded, and the message has all parts.
+fails() {
+  name=$1 value=$2
+  shift 2
+  if GENERATE_LIBRARY=$value "$java" -Djava.library.path="$work" -cp "$classes:$tests" -Dstory="$story" \
+    -Dmodels="$models" Cost 5 >"$work/out" 2>&1; then
+    echo "FAILED: $name"
+    exit 1
+  fi
+  for part; do
+    grep -q "$part" "$work/out" || { echo "FAILED: no \"$part\" in the message"; cat "$work/out"; exit 1; }
+  done
+  echo "ok: $name is told"
+}
+fails "a library without what it needs" "$work/elsewhere" "GENERATE_LIBRARY: $work/elsewhere" "libgenerate.so.0"
+fails "what was tried" "$work" "GENERATE_LIBRARY: there is no $work/lib" "the jar has no native/" "java.library.path"
