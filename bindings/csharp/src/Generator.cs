@@ -10,8 +10,6 @@ namespace LibGenerate
     /// <summary>A model with cache settings. Any number of threads use one; their calls share forward passes.</summary>
     public sealed class Generator : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_free;
-
         /// <summary>A generator, which keeps of the model what it needs.</summary>
         public Generator(Model model, GeneratorOptions options = null)
             : base(Make(model, options))
@@ -23,6 +21,7 @@ namespace LibGenerate
 
         static Handle Make(Model model, GeneratorOptions options)
         {
+            Loader.Ensure();
             if (model == null) throw new ArgumentNullException("model");
             // A collector is kept by the generator, and until then by this.
             using (new Use(Of(options?.Metrics)))
@@ -30,7 +29,7 @@ namespace LibGenerate
             {
                 IntPtr generator;
                 Native.gen_create(model.Handle, native, out generator);
-                return new Handle("Generator", generator, free);
+                return new Handle(HandleKind.Generator, generator);
             }
         }
 

@@ -45,13 +45,14 @@ namespace LibGenerate
         bool half;
 
         KvBatchCache(IntPtr cache)
-            : base(cache, "KvBatchCache")
+            : base(cache)
         {
         }
 
         /// <summary>Tokens see all earlier positions of their sequence.</summary>
         public static KvBatchCache Causal()
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_causal_new(out cache);
             return new KvBatchCache(cache);
@@ -60,6 +61,7 @@ namespace LibGenerate
         /// <summary>Tokens see `window` earlier positions and themselves.</summary>
         public static KvBatchCache SlidingWindow(int window)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_swa_new(window, out cache);
             return new KvBatchCache(cache);
@@ -68,6 +70,7 @@ namespace LibGenerate
         /// <summary>The same, with positions up to `memory` back kept.</summary>
         public static KvBatchCache SlidingWindow(int window, int memory)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_swa_mem_new(window, memory, out cache);
             return new KvBatchCache(cache);
@@ -76,6 +79,7 @@ namespace LibGenerate
         /// <summary>Tokens see earlier positions of the same chunk only.</summary>
         public static KvBatchCache Chunked(int chunk)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_chunked_new(chunk, out cache);
             return new KvBatchCache(cache);
@@ -84,6 +88,7 @@ namespace LibGenerate
         /// <summary>For what an encoder made of other input.</summary>
         public static KvBatchCache Encoder()
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_encoder_new(out cache);
             return new KvBatchCache(cache);
@@ -93,6 +98,7 @@ namespace LibGenerate
         public static KvBatchCache Wrapper(params KvBatchCache[] caches)
         {
             if (caches == null) throw new ArgumentNullException("caches");
+            Loader.Ensure();
             IntPtr cache;
             using (var held = new UseAll(Array.ConvertAll(caches, Of)))
             {

@@ -11,8 +11,6 @@ namespace LibGenerate
     /// </summary>
     public sealed class Sampling : Settings
     {
-        static readonly Free free = NativePINVOKE.gen_sampling_free;
-
         /// <summary>Defaults.</summary>
         public Sampling()
         {
@@ -111,9 +109,10 @@ namespace LibGenerate
 
         Handle ToNative(Handle cancel)
         {
+            Loader.Ensure();
             IntPtr sampling;
             Native.gen_sampling_new(out sampling);
-            return Apply("Sampling", sampling, free, native =>
+            return Apply(HandleKind.Sampling, sampling, native =>
             {
                 if (Temperature != null) Native.gen_sampling_set_temperature(native, Temperature.Value);
                 if (TopK != null) Native.gen_sampling_set_top_k(native, TopK.Value);

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Finds and loads libgenerate_java.so, and with it what lies beside it. In this order: the environment variable
- * GENERATE_LIBRARY (the file, or its folder), the copy inside the jar, java.library.path.
+ * Finds and loads libgenerate_java.so, and with it what lies beside it. In this order: beside what the environment variable
+ * GENERATE_LIBRARY names (a folder, or a file in it, as libgenerate.so.0), the copy inside the jar, java.library.path.
  */
 final class NativeLibrary {
   private static final String WRAPPER = "libgenerate_java.so";
@@ -40,9 +40,14 @@ final class NativeLibrary {
       tried.add("GENERATE_LIBRARY is not set");
       return false;
     }
-    Path file = Path.of(value).toAbsolutePath();
-    if (Files.isDirectory(file)) file = file.resolve(WRAPPER);
-    return loaded("GENERATE_LIBRARY", file, tried);
+    Path given = Path.of(value).toAbsolutePath();
+    Path file = Files.isDirectory(given) ? given.resolve(WRAPPER) : given.resolveSibling(WRAPPER);
+    if (!Files.exists(file)) {
+      tried.add("GENERATE_LIBRARY: there is no " + file);
+      return false;
+    }
+    if (loaded("GENERATE_LIBRARY", file, tried)) return true;
+    throw new UnsatisfiedLinkError("libgenerate cannot be loaded: " + String.join("; ", tried));
   }
 
   /**
