@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -186,7 +187,26 @@ func TestContextEndsALongPrompt(t *testing.T) {
 		t.Errorf("%d tokens of the prompt were run", n)
 	}
 	ok(t, s.Reset())
+	over, seen := make(chan struct{}), make(chan float64, 1)
+	go func() {
+		most := 0.0
+		for {
+			select {
+			case <-over:
+				seen <- most
+				return
+			case <-time.After(time.Millisecond):
+				if p := s.Progress(); p < 1 {
+					most = math.Max(most, p)
+				}
+			}
+		}
+	}()
 	err = s.Append(canceller(t), prompt)
+	close(over)
+	if most := <-seen; most == 0 || most > 0.5 {
+		t.Errorf("progress %v", most)
+	}
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, generate.ErrCancelled) {
 		t.Fatal(err)
 	}
