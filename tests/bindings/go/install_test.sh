@@ -25,3 +25,9 @@ case $out in
   ", a gentle young boy named Sam"*"stopped: "*) ;;
   *) echo "the installed module told: $out" >&2; exit 1 ;;
 esac
+
+# And the first program of its README.
+sed -n '/^```go$/,/^```$/{/^```/!p;/^```$/q}' "$PREFIX/$SHARE/generate/go/README.md" >main.go
+"$1" build -o first .
+cp "$PREFIX/$SHARE/generate/story.gguf" .
+[ "$(./first | wc -c)" -gt 200 ]

@@ -132,6 +132,10 @@ func TestModels(t *testing.T) {
 	if _, err := generate.LoadModel(storyPath(), generate.WithThreads(0)); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
+	// A function in C as progress callback: what it returns is not 0, which cancels.
+	if _, err := generate.LoadModel(storyPath(), generate.WithLoadProgress(must(generate.NativeSymbol("libc.so.6", "getpid")), 0)); !errors.Is(err, generate.ErrCancelled) {
+		t.Error(err)
+	}
 	if _, err := generate.LoadModelBytes(nil); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}

@@ -131,6 +131,9 @@ func TestMemoryStaysFlat(t *testing.T) {
 		}
 	}
 	for i := 0; i < 5000; i++ {
+		if i%500 == 0 {
+			resident()
+		}
 		round()
 	}
 	var curve []int
