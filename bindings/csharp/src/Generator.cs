@@ -94,11 +94,11 @@ namespace LibGenerate
         {
             if (requests == null) throw new ArgumentNullException("requests");
             var natives = new List<Handle>();
-            using (CancelFlag cancel = cancellationToken.CanBeCanceled ? new CancelFlag(cancellationToken) : null)
+            using (var cancel = new CancelFlag(cancellationToken))
             {
                 try
                 {
-                    foreach (Request request in requests) natives.Add(request.ToNative(cancel == null ? null : cancel.Handle));
+                    foreach (Request request in requests) natives.Add(request.ToNative(cancel.Handle));
                     var addresses = new IntPtr[natives.Count];
                     using (var used = new UseAll(natives))
                     {

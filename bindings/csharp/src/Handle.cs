@@ -55,6 +55,7 @@ namespace LibGenerate
                 this.kept = kept;
             }
             SetHandle(address);
+            AtExit.Add(kind, address);
         }
 
         /// <summary>A part of another object: closed with it, never freed by itself.</summary>
@@ -73,6 +74,7 @@ namespace LibGenerate
 
         protected override bool ReleaseHandle()
         {
+            AtExit.Remove(Kind, handle);
             Free();
             if (kept != null) kept.DangerousRelease();
             return true;
