@@ -182,6 +182,24 @@ static class Handles
         }
     }
 
+    [Test]
+    static void NoGarbageButTheText()
+    {
+        using (Model model = Given.Custom("test_model_nothing"))
+        using (var generator = new Generator(model))
+        using (TokenStream stream = generator.Stream("a", Given.Endless()))
+        {
+            Token token;
+            for (int i = 0; i < 1000; ++i) stream.Next(out token);
+            const int n = 20000;
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            for (int i = 0; i < n; ++i) stream.Next(out token);
+            double each = (double)(GC.GetAllocatedBytesForCurrentThread() - before) / n;
+            // A text of one character takes 24 bytes, 32 where objects are so aligned.
+            Check.That(each > 20 && each < 33, "bytes for each token: " + each);
+        }
+    }
+
     static long Resident()
     {
         foreach (string line in File.ReadLines("/proc/self/status"))
