@@ -39,10 +39,11 @@ namespace LibGenerate
         {
             try
             {
-                Native.gen_cancel_fire(Handle);
+                if (!Handle.Closed) Native.gen_cancel_fire(Handle);
             }
             catch (ObjectDisposedException)
             {
+                // another thread was faster
             }
         }
 

@@ -143,6 +143,31 @@ static class Handles
     }
 
     [Test]
+    static void ClosedAtOnceForLaterCalls()
+    {
+        using (Model model = Given.Custom("test_model_slow"))
+        {
+            var generator = new Generator(model);
+            var begun = new ManualResetEventSlim();
+            Result result = null;
+            var thread = new Thread(() =>
+            {
+                begun.Set();
+                result = generator.Generate("a", new Sampling(Given.Endless()) { MaxNewTokens = 100 });
+            });
+            thread.Start();
+            begun.Wait();
+            Thread.Sleep(30);
+            generator.Dispose();
+            // The call still holds the native generator.
+            Check.Throws<ObjectDisposedException>(() => generator.NewSession(), "a later call");
+            Check.That(result == null, "the call runs");
+            thread.Join();
+            Check.Equal(100, result.Tokens.Count, "a call that had begun");
+        }
+    }
+
+    [Test]
     static void SixtyFourSessions()
     {
         using (var generator = new Generator(Given.Story))
