@@ -56,7 +56,7 @@ namespace LibGenerate
                 }
                 using (Handle sampling = LibGenerate.Sampling.Make(Sampling, cancel))
                 {
-                    if (sampling != null) Native.gen_request_set_sampling(request, sampling);
+                    Native.gen_request_set_sampling(request, sampling);
                 }
                 if (Priority != 0) Native.gen_request_set_priority(request, Priority);
                 if (Deadline > TimeSpan.Zero)

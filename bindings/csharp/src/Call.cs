@@ -39,10 +39,11 @@ namespace LibGenerate
         {
             try
             {
-                Native.gen_cancel_fire(Handle);
+                if (!Handle.Closed) Native.gen_cancel_fire(Handle);
             }
             catch (ObjectDisposedException)
             {
+                // another thread was faster
             }
         }
 
@@ -67,8 +68,8 @@ namespace LibGenerate
         internal static Result Run(Sampling sampling, CancellationToken token, Generating generate)
         {
             IntPtr result = IntPtr.Zero;
-            using (CancelFlag cancel = token.CanBeCanceled ? new CancelFlag(token) : null)
-            using (Handle native = Sampling.Make(sampling, cancel == null ? null : cancel.Handle))
+            using (var cancel = new CancelFlag(token))
+            using (Handle native = Sampling.Make(sampling, cancel.Handle))
             {
                 try
                 {

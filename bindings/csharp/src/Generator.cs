@@ -94,11 +94,15 @@ namespace LibGenerate
         {
             if (requests == null) throw new ArgumentNullException("requests");
             var natives = new List<Handle>();
-            using (CancelFlag cancel = cancellationToken.CanBeCanceled ? new CancelFlag(cancellationToken) : null)
+            using (var cancel = new CancelFlag(cancellationToken))
             {
                 try
                 {
-                    foreach (Request request in requests) natives.Add(request.ToNative(cancel == null ? null : cancel.Handle));
+                    foreach (Request request in requests)
+                    {
+                        if (request == null) throw new ArgumentException("a request is null", "requests");
+                        natives.Add(request.ToNative(cancel.Handle));
+                    }
                     var addresses = new IntPtr[natives.Count];
                     using (var used = new UseAll(natives))
                     {
@@ -136,7 +140,9 @@ namespace LibGenerate
                                               CancellationToken cancellationToken = default(CancellationToken))
         {
             if (requests == null) throw new ArgumentNullException("requests");
-            return BatchStream.Run(this, new List<Request>(requests), cancellationToken);
+            var all = new List<Request>(requests);
+            if (all.Contains(null)) throw new ArgumentException("a request is null", "requests");
+            return BatchStream.Run(this, all, cancellationToken);
         }
 
         /// <summary>An empty cache of the kind that sessions have, for Model.Forward.</summary>

@@ -42,6 +42,7 @@ namespace LibGenerate
         internal readonly HandleKind Kind;
         internal readonly Handle Owner;
         readonly Handle kept;
+        volatile bool closed;
 
         /// <summary>An object of its own. It holds `kept` for as long as it lives itself.</summary>
         internal Handle(HandleKind kind, IntPtr address, Handle kept = null)
@@ -55,6 +56,7 @@ namespace LibGenerate
                 this.kept = kept;
             }
             SetHandle(address);
+            AtExit.Add(kind, address);
         }
 
         /// <summary>A part of another object: closed with it, never freed by itself.</summary>
@@ -71,8 +73,21 @@ namespace LibGenerate
             get { return handle == IntPtr.Zero; }
         }
 
+        /// <summary>Whether Dispose was called; SafeHandle's own IsClosed waits for calls that still run.</summary>
+        internal bool Closed
+        {
+            get { return closed || (Owner != null && Owner.closed); }
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+            closed = true;
+            base.Dispose(disposing);
+        }
+
         protected override bool ReleaseHandle()
         {
+            AtExit.Remove(Kind, handle);
             Free();
             if (kept != null) kept.DangerousRelease();
             return true;
@@ -131,7 +146,7 @@ namespace LibGenerate
             bool added = false;
             try
             {
-                if (!handle.IsClosed) counted.DangerousAddRef(ref added);
+                if (!handle.Closed) counted.DangerousAddRef(ref added);
             }
             catch (ObjectDisposedException)
             {
@@ -195,7 +210,7 @@ namespace LibGenerate
         /// <summary>Whether Dispose has been called.</summary>
         public bool IsDisposed
         {
-            get { return Handle.IsClosed || (Handle.Owner != null && Handle.Owner.IsClosed); }
+            get { return Handle.Closed; }
         }
 
         /// <summary>Gives the native object up.</summary>

@@ -42,7 +42,10 @@ namespace LibGenerate
         /// <summary>As the end of a range of positions: all from its begin on.</summary>
         public const int ToTheEnd = int.MaxValue;
 
-        bool half;
+        // Whether masks are binary16, as far as the cache was told; of a wrapper its caches, and which one is chosen.
+        bool? half;
+        KvBatchCache[] parts;
+        int part;
 
         KvBatchCache(IntPtr cache)
             : base(cache)
@@ -104,7 +107,7 @@ namespace LibGenerate
             {
                 Native.kv_cache_wrapper_new(held.Addresses, caches.Length, out cache);
             }
-            return new KvBatchCache(cache) { half = Array.Exists(caches, c => c != null && c.half) };
+            return new KvBatchCache(cache) { parts = (KvBatchCache[])caches.Clone() };
         }
 
         /// <summary>How GetMasked hands things out: padding, permuted values, "fp32" or "fp16" masks. Before Init.</summary>
@@ -142,6 +145,7 @@ namespace LibGenerate
         public void SetLayerType(int type)
         {
             Native.kv_cache_set_layer_type(Handle, type);
+            part = type;
         }
 
         /// <summary>Begins a pass: positions and sequences of its tokens.</summary>
@@ -152,6 +156,7 @@ namespace LibGenerate
             if (positions.Length != sequences.Length) throw new ArgumentException("there is one sequence for each position");
             Native.kv_cache_start_forward(Handle, positions, sequences, positions.Length, reserve ? 1 : 0, multimodal,
                                           multimodal == null ? 0 : multimodal.Length);
+            part = 0;
         }
 
         /// <summary>Stores this pass's keys [n, keyHeads, keySize] and values in the chosen layer.</summary>
@@ -172,15 +177,34 @@ namespace LibGenerate
             var keys = new float[KvCache.Size(keyShape)];
             var values = new float[KvCache.Size(valueShape)];
             long size = KvCache.Size(maskShape);
-            float[] mask = half ? null : new float[size];
-            ushort[] halfMask = half ? new ushort[size] : null;
+            // There is room for float32 in any case.
+            var mask = new float[size];
+            ushort[] halfMask = null;
             fixed (float* wide = mask)
-            fixed (ushort* narrow = halfMask)
             {
-                Native.kv_cache_get_masked(Handle, keys, keys.Length, values, values.Length,
-                                           half ? (IntPtr)narrow : (IntPtr)wide, size, keyShape, valueShape, maskShape);
+                Native.kv_cache_get_masked(Handle, keys, keys.Length, values, values.Length, (IntPtr)wide, size, keyShape,
+                                           valueShape, maskShape);
+                if (HasHalfMasks())
+                {
+                    halfMask = new ushort[size];
+                    for (int i = 0; i < halfMask.Length; ++i) halfMask[i] = ((ushort*)wide)[i];
+                    mask = null;
+                }
             }
             return new KvMasked(keys, values, mask, halfMask, keyShape, valueShape, maskShape);
+        }
+
+        // A wrapper tells those of its caches that were not told themselves.
+        bool HasHalfMasks()
+        {
+            KvBatchCache chosen = this;
+            bool? told = half;
+            while (chosen.parts != null)
+            {
+                chosen = chosen.parts[chosen.part];
+                told = chosen.half ?? told;
+            }
+            return told ?? false;
         }
 
         /// <summary>Lets tokens of this pass see later positions too.</summary>

@@ -219,11 +219,15 @@ namespace LibGenerate
         public IReadOnlyList<KvBlock> Match(ulong domain, int[] tokens, out int matched)
         {
             if (tokens == null) throw new ArgumentNullException("tokens");
-            var addresses = new IntPtr[tokens.Length / pool.BlockSize + 1];
-            long n, found;
-            Native.kv_cache_prefix_match(Handle, domain, tokens, tokens.Length, addresses, addresses.Length, out n, out found);
-            matched = (int)found;
-            return KvBlock.Take(addresses, n, pool);
+            using (new Use(pool.Handle))
+            {
+                var addresses = new IntPtr[tokens.Length / pool.BlockSize + 1];
+                long n, found;
+                Native.kv_cache_prefix_match(Handle, domain, tokens, tokens.Length, addresses, addresses.Length, out n,
+                                             out found);
+                matched = (int)found;
+                return KvBlock.Take(addresses, n, pool);
+            }
         }
 
         /// <summary>Blocks that are kept.</summary>

@@ -100,10 +100,9 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>The native form of `sampling` or of defaults; null if that is nothing at all.</summary>
+        /// <summary>The native form of `sampling`, or of defaults for null.</summary>
         internal static Handle Make(Sampling sampling, Handle cancel)
         {
-            if (sampling == null && cancel == null) return null;
             return (sampling ?? new Sampling()).ToNative(cancel);
         }
 

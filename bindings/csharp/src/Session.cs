@@ -177,10 +177,11 @@ namespace LibGenerate
         {
             try
             {
-                Native.gen_session_cancel(Handle);
+                if (!IsDisposed) Native.gen_session_cancel(Handle);
             }
             catch (ObjectDisposedException)
             {
+                // another thread was faster
             }
             base.Dispose();
         }

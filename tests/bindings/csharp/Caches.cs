@@ -210,13 +210,17 @@ static class Caches
         using (KvBatchCache second = KvBatchCache.SlidingWindow(2, 4))
         using (KvBatchCache encoder = KvBatchCache.Encoder())
         {
-            first.SetConfig(0, false, "fp16");
+            second.SetConfig(0, false, "fp16");
             using (KvBatchCache wrapper = KvBatchCache.Wrapper(first, second, encoder))
             {
                 wrapper.Init("fp16", 2, 8, 4);
                 wrapper.StartForward(new[] { 0 }, new[] { 0 });
                 wrapper.SetLayerType(1);
                 wrapper.Put(new float[] { 1, 2 }, 1, 2, new float[] { 1, 2 }, 1, 2, 1);
+                Check.Same(new ushort[] { 0 }, wrapper.GetMasked().HalfMask, "binary16 of the second");
+                wrapper.SetLayerType(0);
+                wrapper.Put(new float[] { 1, 2 }, 1, 2, new float[] { 1, 2 }, 1, 2, 1);
+                Check.Same(new float[] { 0 }, wrapper.GetMasked().Mask, "float32 of the first");
                 Check.That(!wrapper.HasEncoded(0), "no items");
             }
             Check.Fails(Status.State, () => first.SetLayer(0), "passed into a wrapper");

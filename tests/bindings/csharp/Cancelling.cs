@@ -168,13 +168,13 @@ static class Cancelling
         WithSlow(generator =>
         {
             var requests = new List<Request> { new Request("a", Sampling.Greedy(2)), new Request("b", Given.Endless()) };
-            using (var source = new CancellationTokenSource(200))
+            using (var source = new CancellationTokenSource(400))
             {
                 GenerationCanceledException e = Soon(() => generator.Generate(requests, source.Token));
                 Check.Equal(Status.Ok, e.Results[0].Status, "one that had ended");
                 Check.Equal(Status.Cancelled, e.Results[1].Status, "one that had not");
             }
-            using (var source = new CancellationTokenSource(200))
+            using (var source = new CancellationTokenSource(400))
             {
                 Soon(() => generator.Stream(requests, source.Token).Count());
             }

@@ -143,6 +143,31 @@ static class Handles
     }
 
     [Test]
+    static void ClosedAtOnceForLaterCalls()
+    {
+        using (Model model = Given.Custom("test_model_slow"))
+        {
+            var generator = new Generator(model);
+            var begun = new ManualResetEventSlim();
+            Result result = null;
+            var thread = new Thread(() =>
+            {
+                begun.Set();
+                result = generator.Generate("a", new Sampling(Given.Endless()) { MaxNewTokens = 100 });
+            });
+            thread.Start();
+            begun.Wait();
+            Thread.Sleep(30);
+            generator.Dispose();
+            // The call still holds the native generator.
+            Check.Throws<ObjectDisposedException>(() => generator.NewSession(), "a later call");
+            Check.That(result == null, "the call runs");
+            thread.Join();
+            Check.Equal(100, result.Tokens.Count, "a call that had begun");
+        }
+    }
+
+    [Test]
     static void SixtyFourSessions()
     {
         using (var generator = new Generator(Given.Story))
@@ -179,6 +204,24 @@ static class Handles
             stream.Next(out token);
             Check.Fails(Status.Busy, () => session.Append("a"), "a session with a stream");
             Check.That(session.Length > 0 && session.Progress == 1, "what is free of that");
+        }
+    }
+
+    [Test]
+    static void NoGarbageButTheText()
+    {
+        using (Model model = Given.Custom("test_model_nothing"))
+        using (var generator = new Generator(model))
+        using (TokenStream stream = generator.Stream("a", Given.Endless()))
+        {
+            Token token;
+            for (int i = 0; i < 1000; ++i) stream.Next(out token);
+            const int n = 20000;
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            for (int i = 0; i < n; ++i) stream.Next(out token);
+            double each = (double)(GC.GetAllocatedBytesForCurrentThread() - before) / n;
+            // A text of one character takes 24 bytes, 32 where objects are so aligned.
+            Check.That(each > 20 && each < 33, "bytes for each token: " + each);
         }
     }
 

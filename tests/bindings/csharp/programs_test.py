@@ -88,7 +88,7 @@ def package(args, folder):
     (folder / "maps.cs").write_text(
         "class Maps { static void Main() { System.Console.WriteLine(LibGenerate.Library.Version);"
         ' System.Console.Write(System.IO.File.ReadAllText("/proc/self/maps")); } }')
-    subprocess.run(["mcs", "-r:" + str(folder / "lib/netstandard2.0/LibGenerate.dll"), "-out:" + str(folder / "maps.exe"),
+    subprocess.run([args.mcs, "-r:" + str(folder / "lib/netstandard2.0/LibGenerate.dll"), "-out:" + str(folder / "maps.exe"),
                     str(folder / "maps.cs")], check=True)
     process = run(args, [folder / "maps.exe"])
     for name in ("libgenerate_csharp", "libgenerate.so", "libsentencepiece", "libpcre2-8"):
@@ -121,6 +121,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("left_open", "places", "package", "examples"))
     parser.add_argument("--mono", required=True)
+    parser.add_argument("--mcs", required=True)
     for name in ("programs", "source", "assembly-folder", "library", "test-models", "package"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     args = parser.parse_args()

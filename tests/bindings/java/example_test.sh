@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each example runs from its source, has at most 60 lines, and does what it says: example_test.sh JAVA JAR EXAMPLES STORY
+# Each example runs from its source, has at most 60 lines, and does what it says; so does the program of the README:
+#   example_test.sh JAVA JAR EXAMPLES STORY README
 set -eu
-java=$1 jar=$2 examples=$3 story=$4
+java=$1 jar=$2 examples=$3 story=$4 readme=$5
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 for file in "$examples"/*.java; do
   lines=$(wc -l <"$file")
   [ "$lines" -le 60 ] || { echo "FAILED: $file has $lines lines"; exit 1; }
@@ -21,5 +24,8 @@ run Streaming '^\[LENGTH\]' </dev/null
 run Streaming '^cancelled, after some text: true' </dev/null
 run Streaming '^interrupted: true' </dev/null
 run Batch '^A girl: the same again' "The cat" "A girl" </dev/null
-printf 'A story about a dog, please.\nAnd then?\n' >chat_input.txt
-run ChatLoop 'dog' <chat_input.txt
+printf 'A story about a dog, please.\nAnd then?\n' >"$work/input"
+run ChatLoop 'dog' <"$work/input"
+sed -n '/^```java$/,/^```$/p' "$readme" | sed -n '2,/^```$/p' | grep -v '^```' >"$work/Story.java"
+examples=$work
+run Story 'there was' </dev/null

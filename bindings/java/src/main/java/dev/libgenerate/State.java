@@ -10,6 +10,7 @@ import java.util.function.LongConsumer;
  */
 final class State implements Runnable {
   private static final int CLOSED = Integer.MIN_VALUE;
+  private static final AtomicInteger OPEN = new AtomicInteger();
 
   private final AtomicInteger word = new AtomicInteger();
   private final String what;
@@ -20,6 +21,12 @@ final class State implements Runnable {
     this.what = what;
     this.address = address;
     this.free = free;
+    OPEN.incrementAndGet();
+  }
+
+  /** Native objects that have been made and not yet freed. */
+  static int open() {
+    return OPEN.get();
   }
 
   boolean tryEnter() {
@@ -59,6 +66,7 @@ final class State implements Runnable {
   private void release() {
     long last = address;
     address = 0;
+    OPEN.decrementAndGet();
     if (last != 0) free.accept(last);
   }
 
