@@ -207,24 +207,22 @@ func cancellable(ctx context.Context, run func(cancel uintptr) error) error {
 	return run(cancel[0])
 }
 
-// watch calls fire when the context ends, until the function it returns is called. That one waits for the watcher and
-// tells whether it fired.
-func watch(ctx context.Context, fire func()) (end func() bool) {
+// watch calls fire when the context ends, until the function it returns is called, which waits for the watcher.
+func watch(ctx context.Context, fire func()) (end func()) {
 	if ctx.Done() == nil {
-		return func() bool { return false }
+		return func() {}
 	}
-	over, fired := make(chan struct{}), make(chan bool, 1)
+	over, gone := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(gone)
 		select {
 		case <-ctx.Done():
 			fire()
-			fired <- true
 		case <-over:
-			fired <- false
 		}
 	}()
-	return func() bool {
+	return func() {
 		close(over)
-		return <-fired
+		<-gone
 	}
 }

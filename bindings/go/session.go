@@ -4,7 +4,7 @@ package generate
 
 import (
 	"context"
-	"errors"
+	"sync"
 
 	"libgenerate.dev/generate/internal/native"
 )
@@ -13,7 +13,8 @@ import (
 // Progress and Close are for any goroutine at any time; Close cancels what runs, an open stream too.
 type Session struct {
 	object
-	gate gate
+	gate    gate
+	running sync.Mutex // held by a call that has set the session's flag
 }
 
 // NewSession makes an empty session.
@@ -72,7 +73,7 @@ func (s *Session) Score(ctx context.Context, text string) (logprobs []float32, e
 // forget gives up the handle of a session that a stream keeps alive. Close would cancel the stream.
 func (s *Session) forget() { s.end() }
 
-// run is for calls without settings of their own, which only the session's own flag cancels.
+// run is for calls without settings of their own, which a flag of the session cancels while it is set.
 func (s *Session) run(ctx context.Context, call func() error) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -82,31 +83,21 @@ func (s *Session) run(ctx context.Context, call func() error) error {
 		return err
 	}
 	defer s.gate.leave()
-	end := watch(ctx, func() { native.GenSessionCancel(s.address) })
-	err := call()
-	if end() && !errors.Is(err, ErrCancelled) {
-		s.forgetCancel()
-	}
-	return cancelled(ctx, err)
-}
-
-// forgetCancel takes back a cancel that came after its call had ended, and would stop the next one. A generation that is
-// cancelled before it begins meets it instead; an empty session cannot have one, and is emptied.
-func (s *Session) forgetCancel() {
-	if native.GenSessionLength(s.address) == 0 {
-		_ = native.GenSessionReset(s.address)
-		return
-	}
-	var cancel, out [1]uintptr
-	if native.GenCancelNew(cancel[:]) != nil {
-		return
-	}
-	defer native.GenCancelFree(cancel[0])
-	native.GenCancelFire(cancel[0])
-	_ = build([]SamplingOption{withCancel(cancel[0])}, native.GenSamplingNew, native.GenSamplingFree, func(sampling uintptr) error {
-		return native.GenSessionGenerate(s.address, "", sampling, out[:])
-	})
-	native.GenResultFree(out[0])
+	return cancelled(ctx, cancellable(ctx, func(cancel uintptr) error {
+		if cancel == 0 {
+			return call()
+		}
+		if !s.running.TryLock() { // the session's flag is that of one call
+			return &Error{Code: CodeBusy, Message: "the session is in use"}
+		}
+		defer s.running.Unlock()
+		if err := native.GenSessionSetCancel(s.address, cancel); err != nil {
+			return err
+		}
+		err := call()
+		_ = native.GenSessionSetCancel(s.address, 0)
+		return err
+	}))
 }
 
 // Tokens are those that the session holds.
