@@ -111,68 +111,6 @@ func LoadModelBytes(data []byte, options ...ModelOption) (*Model, error) {
 	})
 }
 
-// ModelConfig is the sizes of a model. Begin with NewModelConfig for one of your own.
-type ModelConfig struct {
-	VocabSize  int
-	MaxSeqLen  int // most tokens that a sequence can hold
-	EOS        int // end of sequence, -1 for none
-	BOS        int // begin of sequence, -1 for none
-	NumLayers  int
-	NumHeads   int
-	NumKVHeads int
-	HeadDim    int
-	Hidden     int
-
-	// Only for models of one's own.
-	KVLayers int    // in how many layers the function uses gen_forward_attention
-	Name     string // "" is "custom"
-}
-
-// NewModelConfig is a configuration with the two sizes that must be set, no EOS and no BOS.
-func NewModelConfig(vocabSize, maxSeqLen int) ModelConfig {
-	return ModelConfig{VocabSize: vocabSize, MaxSeqLen: maxSeqLen, EOS: -1, BOS: -1}
-}
-
-func (c *ModelConfig) set(config uintptr) error {
-	for _, field := range []struct {
-		value int
-		set   func(uintptr, int32) error
-	}{
-		{c.VocabSize, native.GenModelConfigSetVocabSize}, {c.MaxSeqLen, native.GenModelConfigSetMaxSeqLen},
-		{c.EOS, native.GenModelConfigSetEos}, {c.BOS, native.GenModelConfigSetBos},
-		{c.NumLayers, native.GenModelConfigSetNumLayers}, {c.NumHeads, native.GenModelConfigSetNumHeads},
-		{c.NumKVHeads, native.GenModelConfigSetNumKvHeads}, {c.HeadDim, native.GenModelConfigSetHeadDim},
-		{c.Hidden, native.GenModelConfigSetHidden}, {c.KVLayers, native.GenModelConfigSetKvLayers},
-	} {
-		if err := field.set(config, i32(field.value)); err != nil {
-			return err
-		}
-	}
-	if c.Name == "" {
-		return nil
-	}
-	return native.GenModelConfigSetName(config, c.Name)
-}
-
-// ConfigSetting sets a field of a model's configuration by its name.
-type ConfigSetting struct{ Key, Value string }
-
-// NewCustomModel makes a model of a gen_forward in C. Without a tokenizer prompts are tokens.
-func NewCustomModel(forward Symbol, config ModelConfig, tokenizer *Tokenizer, settings ...ConfigSetting) (*Model, error) {
-	setters := []func(uintptr) error{config.set}
-	for _, s := range settings {
-		s := s
-		setters = append(setters, func(c uintptr) error { return native.GenModelConfigSet(c, s.Key, s.Value) })
-	}
-	return newModel(func(out []uintptr) error {
-		return build(setters, native.GenModelConfigNew, native.GenModelConfigFree, func(c uintptr) error {
-			return tokenizer.pointer().optional(func(t uintptr) error {
-				return native.GenModelNewCustom(uintptr(forward), c, t, out)
-			})
-		})
-	})
-}
-
 // Config tells the model's sizes; those of a closed model are 0.
 func (m *Model) Config() ModelConfig {
 	return get(&m.object, func(address uintptr) ModelConfig {
@@ -268,43 +206,4 @@ func Quantize(in, out, kind string) error { return QuantizeProgress(in, out, kin
 // QuantizeProgress is Quantize with a gen_progress_callback in C.
 func QuantizeProgress(in, out, kind string, callback, user Symbol) error {
 	return native.GenModelQuantize(in, out, kind, uintptr(callback), uintptr(user))
-}
-
-// MemoryEstimate is what a model, a generator and one session take, in bytes.
-type MemoryEstimate struct {
-	Weights   int64
-	Workspace int64 // scratch of forward passes
-	Cache     int64 // keys and values of one session with a full context
-	Peak      int64 // the most at any time, loading included
-	Mapped    int64 // pages of the file that the model goes on reading
-	File      int64
-}
-
-// EstimateMemory tells what loading a file with these options and filling one session would take, without doing so.
-func EstimateMemory(path string, model []ModelOption, generator []GeneratorOption) (MemoryEstimate, error) {
-	var e MemoryEstimate
-	var out [1]uintptr
-	err := build(model, native.GenModelOptionsNew, native.GenModelOptionsFree, func(m uintptr) error {
-		return build(generator, native.GenOptionsNew, native.GenOptionsFree, func(g uintptr) error {
-			return native.GenEstimateMemory(path, m, g, out[:])
-		})
-	})
-	if err != nil {
-		return e, err
-	}
-	defer native.GenMemoryEstimateFree(out[0])
-	for _, field := range []struct {
-		key   string
-		value *int64
-	}{
-		{"weights", &e.Weights}, {"workspace", &e.Workspace}, {"cache", &e.Cache}, {"peak", &e.Peak},
-		{"mapped", &e.Mapped}, {"file", &e.File},
-	} {
-		var bytes [1]int
-		if err := native.GenMemoryEstimateGet(out[0], field.key, bytes[:]); err != nil {
-			return e, err
-		}
-		*field.value = int64(bytes[0])
-	}
-	return e, nil
 }

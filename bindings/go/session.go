@@ -10,7 +10,7 @@ import (
 )
 
 // Session is one growing sequence, a conversation for example. One goroutine at a time: a second one gets ErrBusy. Length,
-// Progress and Close are for any goroutine at any time; Close cancels what runs.
+// Progress and Close are for any goroutine at any time; Close cancels what runs, an open stream too.
 type Session struct {
 	object
 	gate gate
@@ -90,11 +90,20 @@ func (s *Session) run(ctx context.Context, call func() error) error {
 	return cancelled(ctx, err)
 }
 
-// forgetCancel takes back a cancel that came after its call had ended, and would stop the next one: a generation of
-// nothing meets it instead.
+// forgetCancel takes back a cancel that came after its call had ended, and would stop the next one. A generation that is
+// cancelled before it begins meets it instead; an empty session cannot have one, and is emptied.
 func (s *Session) forgetCancel() {
-	var out [1]uintptr
-	_ = build([]SamplingOption{WithMaxTokens(1)}, native.GenSamplingNew, native.GenSamplingFree, func(sampling uintptr) error {
+	if native.GenSessionLength(s.address) == 0 {
+		_ = native.GenSessionReset(s.address)
+		return
+	}
+	var cancel, out [1]uintptr
+	if native.GenCancelNew(cancel[:]) != nil {
+		return
+	}
+	defer native.GenCancelFree(cancel[0])
+	native.GenCancelFire(cancel[0])
+	_ = build([]SamplingOption{withCancel(cancel[0])}, native.GenSamplingNew, native.GenSamplingFree, func(sampling uintptr) error {
 		return native.GenSessionGenerate(s.address, "", sampling, out[:])
 	})
 	native.GenResultFree(out[0])

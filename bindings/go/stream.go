@@ -125,14 +125,29 @@ func (s *Stream) Next() bool {
 		return s.closed()
 	}
 	defer s.leave()
+	entered := s.wait()
+	err := native.GenBindingStreamNext(s.address, s.event[:], s.text[:], len(s.text))
+	if entered {
+		s.gate.leave()
+	}
+	return s.took(err) == StreamToken
+}
+
+// wait enters the gate, or tells that there is no need: a call that was cancelled meanwhile ends at once.
+func (s *Stream) wait() bool {
 	select {
 	case s.gate <- struct{}{}:
+		return true
 	default:
-		s.gate <- struct{}{}
 	}
-	err := native.GenBindingStreamNext(s.address, s.event[:], s.text[:], len(s.text))
-	s.gate.leave()
-	return s.took(err) == StreamToken
+	select {
+	case s.gate <- struct{}{}:
+		return true
+	case <-s.ctx.Done():
+		native.GenCancelFire(s.cancel)
+	case <-s.over:
+	}
+	return false
 }
 
 // Poll is Next for one goroutine that drives many streams: it never waits for another thread. The first call says that

@@ -6,6 +6,7 @@
 %pragma(csharp) moduleclassmodifiers="internal static unsafe class"
 %pragma(csharp) imclassclassmodifiers="internal static unsafe class"
 %csconst(1);
+#define %NOINLINE outattributes="[global::System.Runtime.CompilerServices.MethodImpl(global::System.Runtime.CompilerServices.MethodImplOptions.NoInlining)]"
 %ignore GEN_NUL_TERMINATED;
 %ignore KV_CACHE_TO_THE_END;
 
@@ -31,22 +32,20 @@ static void gen_binding_failure_free(void *failure) {
 }
 %}
 
-// ---- Results. Each call first sees to it that the native library is there.
+// ---- Results. Methods are not inlined: see Loader in bindings/csharp/src/Loader.cs.
 
-%typemap(cstype) void "void"
+%typemap(cstype, %NOINLINE) void "void"
 %typemap(csout) void {
-    Loader.Ensure();
     $imcall;
   }
 
 %typemap(ctype, out="void *") gen_status "int32_t"
 %typemap(imtype, out="global::System.IntPtr") gen_status "int"
-%typemap(cstype, out="void") gen_status "int"
+%typemap(cstype, out="void", %NOINLINE) gen_status "int"
 %typemap(in) gen_status "$1 = $input;"
 %typemap(csin) gen_status "$csinput"
 %typemap(out) gen_status "$result = NULL;"
 %typemap(csout) gen_status {
-    Loader.Ensure();
     GenerateException.Check($imcall);
   }
 %typemap(in, numinputs=0) gen_error *error (gen_error failure) "$1 = &failure;"
@@ -57,16 +56,16 @@ static void gen_binding_failure_free(void *failure) {
 %define %gen_number(CTYPE, BOUNDARY, CSTYPE)
 %typemap(ctype) CTYPE "BOUNDARY"
 %typemap(imtype) CTYPE "CSTYPE"
-%typemap(cstype) CTYPE "CSTYPE"
+%typemap(cstype, %NOINLINE) CTYPE "CSTYPE"
 %typemap(in) CTYPE "$1 = (CTYPE)$input;"
 %typemap(csin) CTYPE "$csinput"
 %typemap(out) CTYPE "$result = (BOUNDARY)$1;"
 %typemap(csout) CTYPE {
-    Loader.Ensure();
     return $imcall;
   }
 %enddef
 %gen_number(int, int, int)
+%typemap(cstype) int "int"  // constants; no function returns one
 %gen_number(int32_t, int32_t, int)
 %gen_number(uint32_t, uint32_t, uint)
 %gen_number(int64_t, int64_t, long)
@@ -127,12 +126,11 @@ static void gen_binding_failure_free(void *failure) {
 %define %gen_address(PATTERN, CTYPE)
 %typemap(ctype) PATTERN "void *"
 %typemap(imtype) PATTERN "global::System.IntPtr"
-%typemap(cstype) PATTERN "global::System.IntPtr"
+%typemap(cstype, %NOINLINE) PATTERN "global::System.IntPtr"
 %typemap(in) PATTERN "$1 = ($1_ltype)$input;"
 %typemap(csin) PATTERN "$csinput"
 %typemap(out) PATTERN "$result = (void *)$1;"
 %typemap(csout) PATTERN {
-    Loader.Ensure();
     return $imcall;
   }
 %enddef
@@ -143,10 +141,9 @@ static void gen_binding_failure_free(void *failure) {
 %define %gen_borrowed(PATTERN, CSTYPE)
 %typemap(ctype, out="const void *") PATTERN "PATTERN"
 %typemap(imtype, out="global::System.IntPtr") PATTERN "CSTYPE *"
-%typemap(cstype, out="global::System.IntPtr") PATTERN "CSTYPE[]"
+%typemap(cstype, out="global::System.IntPtr", %NOINLINE) PATTERN "CSTYPE[]"
 %typemap(out) PATTERN "$result = $1;"
 %typemap(csout) PATTERN {
-    Loader.Ensure();
     return $imcall;
   }
 %enddef
@@ -179,13 +176,12 @@ static void gen_binding_failure_free(void *failure) {
 %define %gen_handle(T)
 %typemap(ctype, out="const void *") T *, const T * "T *"
 %typemap(imtype) T *, const T * "global::System.IntPtr"
-%typemap(cstype, out="global::System.IntPtr") T *, const T * "Handle"
+%typemap(cstype, out="global::System.IntPtr", %NOINLINE) T *, const T * "Handle"
 %typemap(in) T *, const T * "$1 = ($1_ltype)$input;"
 %typemap(csin, pre="    using (var held_$csinput = new Use($csinput)) {", terminator="    }") T *, const T *
   "held_$csinput.Address"
 %typemap(out) T *, const T * "$result = $1;"
 %typemap(csout) T *, const T * {
-    Loader.Ensure();
     return $imcall;
   }
 %gen_address_out(T **out, T **)

@@ -10,8 +10,6 @@ namespace LibGenerate
     /// <summary>A prompt and how to continue it, for Generator.Generate and Generator.Stream.</summary>
     public sealed class Request
     {
-        static readonly Free free = NativePINVOKE.gen_request_free;
-
         /// <summary>Continues text.</summary>
         public Request(string prompt, Sampling sampling = null)
         {
@@ -41,9 +39,10 @@ namespace LibGenerate
 
         internal Handle ToNative(Handle cancel)
         {
+            Loader.Ensure();
             IntPtr address;
             Native.gen_request_new(out address);
-            var request = new Handle("Request", address, free);
+            var request = new Handle(HandleKind.Request, address);
             try
             {
                 if (Tokens != null)
@@ -57,7 +56,7 @@ namespace LibGenerate
                 }
                 using (Handle sampling = LibGenerate.Sampling.Make(Sampling, cancel))
                 {
-                    if (sampling != null) Native.gen_request_set_sampling(request, sampling);
+                    Native.gen_request_set_sampling(request, sampling);
                 }
                 if (Priority != 0) Native.gen_request_set_priority(request, Priority);
                 if (Deadline > TimeSpan.Zero)

@@ -9,7 +9,6 @@ namespace LibGenerate
     /// <summary>A flag that stops the calls that use it.</summary>
     internal sealed class CancelFlag : IDisposable
     {
-        static readonly Free free = NativePINVOKE.gen_cancel_free;
         static readonly Action<object> fire = state => ((CancelFlag)state).Fire();
 
         internal readonly Handle Handle;
@@ -20,10 +19,11 @@ namespace LibGenerate
         internal CancelFlag(CancellationToken token)
         {
             Token = token;
+            Loader.Ensure();
             ThrowIfFired(token);
             IntPtr flag;
             Native.gen_cancel_new(out flag);
-            Handle = new Handle("Cancel", flag, free);
+            Handle = new Handle(HandleKind.Cancel, flag);
             registration = token.Register(fire, this);
         }
 
@@ -39,10 +39,11 @@ namespace LibGenerate
         {
             try
             {
-                Native.gen_cancel_fire(Handle);
+                if (!Handle.Closed) Native.gen_cancel_fire(Handle);
             }
             catch (ObjectDisposedException)
             {
+                // another thread was faster
             }
         }
 
@@ -67,8 +68,8 @@ namespace LibGenerate
         internal static Result Run(Sampling sampling, CancellationToken token, Generating generate)
         {
             IntPtr result = IntPtr.Zero;
-            using (CancelFlag cancel = token.CanBeCanceled ? new CancelFlag(token) : null)
-            using (Handle native = Sampling.Make(sampling, cancel == null ? null : cancel.Handle))
+            using (var cancel = new CancelFlag(token))
+            using (Handle native = Sampling.Make(sampling, cancel.Handle))
             {
                 try
                 {

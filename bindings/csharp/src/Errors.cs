@@ -75,7 +75,11 @@ namespace LibGenerate
             var status = (Status)(*(int*)failure);
             string message = Utf8.Text(failure + sizeof(int));
             NativePINVOKE.gen_binding_failure_free(failure);
-            if (status == Status.Cancelled) return new GenerationCanceledException(message, (Result)null, CancellationToken.None);
+            if (status == Status.Cancelled)
+            {
+                AtExit.Park();
+                return new GenerationCanceledException(message, (Result)null, CancellationToken.None);
+            }
             return new GenerateException(status, message);
         }
     }

@@ -10,8 +10,6 @@ namespace LibGenerate
     /// <summary>A model with cache settings. Any number of threads use one; their calls share forward passes.</summary>
     public sealed class Generator : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_free;
-
         /// <summary>A generator, which keeps of the model what it needs.</summary>
         public Generator(Model model, GeneratorOptions options = null)
             : base(Make(model, options))
@@ -23,6 +21,7 @@ namespace LibGenerate
 
         static Handle Make(Model model, GeneratorOptions options)
         {
+            Loader.Ensure();
             if (model == null) throw new ArgumentNullException("model");
             // A collector is kept by the generator, and until then by this.
             using (new Use(Of(options?.Metrics)))
@@ -30,7 +29,7 @@ namespace LibGenerate
             {
                 IntPtr generator;
                 Native.gen_create(model.Handle, native, out generator);
-                return new Handle("Generator", generator, free);
+                return new Handle(HandleKind.Generator, generator);
             }
         }
 
@@ -95,11 +94,15 @@ namespace LibGenerate
         {
             if (requests == null) throw new ArgumentNullException("requests");
             var natives = new List<Handle>();
-            using (CancelFlag cancel = cancellationToken.CanBeCanceled ? new CancelFlag(cancellationToken) : null)
+            using (var cancel = new CancelFlag(cancellationToken))
             {
                 try
                 {
-                    foreach (Request request in requests) natives.Add(request.ToNative(cancel == null ? null : cancel.Handle));
+                    foreach (Request request in requests)
+                    {
+                        if (request == null) throw new ArgumentException("a request is null", "requests");
+                        natives.Add(request.ToNative(cancel.Handle));
+                    }
                     var addresses = new IntPtr[natives.Count];
                     using (var used = new UseAll(natives))
                     {
@@ -137,7 +140,9 @@ namespace LibGenerate
                                               CancellationToken cancellationToken = default(CancellationToken))
         {
             if (requests == null) throw new ArgumentNullException("requests");
-            return BatchStream.Run(this, new List<Request>(requests), cancellationToken);
+            var all = new List<Request>(requests);
+            if (all.Contains(null)) throw new ArgumentException("a request is null", "requests");
+            return BatchStream.Run(this, all, cancellationToken);
         }
 
         /// <summary>An empty cache of the kind that sessions have, for Model.Forward.</summary>

@@ -6,22 +6,49 @@ using System.Runtime.InteropServices;
 
 namespace LibGenerate
 {
-    internal delegate void Free(IntPtr address);
+    /// <summary>What a handle is of; the name is what ObjectDisposedException tells.</summary>
+    internal enum HandleKind
+    {
+        Request,
+        Cancel,
+        Generator,
+        KvCache,
+        KvPool,
+        PrefixCache,
+        WorkerPool,
+        Model,
+        MemoryEstimate,
+        MetricsCollector,
+        Tracer,
+        Profile,
+        RadixTree,
+        Sampling,
+        Session,
+        ModelOptions,
+        GeneratorOptions,
+        TierConfig,
+        CustomModelConfig,
+        SsmState,
+        Result,
+        TokenStream,
+        Tokenizer,
+        Chat,
+        KvBlock
+    }
 
     /// <summary>One native object: an owned one, or one that is part of another and lives as long.</summary>
     internal sealed class Handle : SafeHandle
     {
-        internal readonly string What;
+        internal readonly HandleKind Kind;
         internal readonly Handle Owner;
-        readonly Free free;
         readonly Handle kept;
+        volatile bool closed;
 
         /// <summary>An object of its own. It holds `kept` for as long as it lives itself.</summary>
-        internal Handle(string what, IntPtr address, Free free, Handle kept = null)
+        internal Handle(HandleKind kind, IntPtr address, Handle kept = null)
             : base(IntPtr.Zero, true)
         {
-            What = what;
-            this.free = free;
+            Kind = kind;
             if (kept != null)
             {
                 bool added = false;
@@ -29,13 +56,14 @@ namespace LibGenerate
                 this.kept = kept;
             }
             SetHandle(address);
+            AtExit.Add(kind, address);
         }
 
         /// <summary>A part of another object: closed with it, never freed by itself.</summary>
-        internal Handle(string what, IntPtr address, Handle owner)
+        internal Handle(Handle owner, HandleKind kind, IntPtr address)
             : base(IntPtr.Zero, false)
         {
-            What = what;
+            Kind = kind;
             Owner = owner;
             SetHandle(address);
         }
@@ -45,11 +73,60 @@ namespace LibGenerate
             get { return handle == IntPtr.Zero; }
         }
 
+        /// <summary>Whether Dispose was called; SafeHandle's own IsClosed waits for calls that still run.</summary>
+        internal bool Closed
+        {
+            get { return closed || (Owner != null && Owner.closed); }
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+            closed = true;
+            base.Dispose(disposing);
+        }
+
         protected override bool ReleaseHandle()
         {
-            free(handle);
+            AtExit.Remove(Kind, handle);
+            Free();
             if (kept != null) kept.DangerousRelease();
             return true;
+        }
+
+        void Free()
+        {
+            switch (Kind)
+            {
+                case HandleKind.Request: NativePINVOKE.gen_request_free(handle); break;
+                case HandleKind.Cancel: NativePINVOKE.gen_cancel_free(handle); break;
+                case HandleKind.Generator: NativePINVOKE.gen_free(handle); break;
+                case HandleKind.KvCache: NativePINVOKE.kv_cache_free(handle); break;
+                case HandleKind.KvPool: NativePINVOKE.kv_cache_pool_free(handle); break;
+                case HandleKind.PrefixCache: NativePINVOKE.kv_cache_prefix_free(handle); break;
+                case HandleKind.WorkerPool: NativePINVOKE.gen_thread_pool_free(handle); break;
+                case HandleKind.Model: NativePINVOKE.gen_model_free(handle); break;
+                case HandleKind.MemoryEstimate: NativePINVOKE.gen_memory_estimate_free(handle); break;
+                case HandleKind.MetricsCollector: NativePINVOKE.gen_metrics_memory_free(handle); break;
+                case HandleKind.Tracer: NativePINVOKE.gen_tracer_free(handle); break;
+                case HandleKind.Profile: NativePINVOKE.gen_profile_free(handle); break;
+                case HandleKind.RadixTree: NativePINVOKE.kv_cache_radix_free(handle); break;
+                case HandleKind.Sampling: NativePINVOKE.gen_sampling_free(handle); break;
+                case HandleKind.Session: NativePINVOKE.gen_session_free(handle); break;
+                case HandleKind.ModelOptions: NativePINVOKE.gen_model_options_free(handle); break;
+                case HandleKind.GeneratorOptions: NativePINVOKE.gen_options_free(handle); break;
+                case HandleKind.TierConfig: NativePINVOKE.kv_cache_tier_config_free(handle); break;
+                case HandleKind.CustomModelConfig: NativePINVOKE.gen_model_config_free(handle); break;
+                case HandleKind.SsmState: NativePINVOKE.gen_ssm_state_free(handle); break;
+                case HandleKind.Result: NativePINVOKE.gen_result_free(handle); break;
+                case HandleKind.TokenStream: NativePINVOKE.gen_stream_close(handle); break;
+                case HandleKind.Tokenizer: NativePINVOKE.gen_tokenizer_free(handle); break;
+                case HandleKind.Chat: NativePINVOKE.gen_chat_free(handle); break;
+                case HandleKind.KvBlock:
+                    // The pool is kept until after this, also where its own handle has been closed.
+                    IntPtr failure = NativePINVOKE.kv_cache_pool_free_block(kept.handle, handle);
+                    if (failure != IntPtr.Zero) NativePINVOKE.gen_binding_failure_free(failure);
+                    break;
+            }
         }
     }
 
@@ -69,12 +146,12 @@ namespace LibGenerate
             bool added = false;
             try
             {
-                if (!handle.IsClosed) counted.DangerousAddRef(ref added);
+                if (!handle.Closed) counted.DangerousAddRef(ref added);
             }
             catch (ObjectDisposedException)
             {
             }
-            if (!added) throw new ObjectDisposedException(handle.What);
+            if (!added) throw new ObjectDisposedException(handle.Kind.ToString());
             held = counted;
             Address = handle.DangerousGetHandle();
         }
@@ -133,7 +210,7 @@ namespace LibGenerate
         /// <summary>Whether Dispose has been called.</summary>
         public bool IsDisposed
         {
-            get { return Handle.IsClosed || (Handle.Owner != null && Handle.Owner.IsClosed); }
+            get { return Handle.Closed; }
         }
 
         /// <summary>Gives the native object up.</summary>

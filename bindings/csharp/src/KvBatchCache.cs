@@ -42,16 +42,20 @@ namespace LibGenerate
         /// <summary>As the end of a range of positions: all from its begin on.</summary>
         public const int ToTheEnd = int.MaxValue;
 
-        bool half;
+        // Whether masks are binary16, as far as the cache was told; of a wrapper its caches, and which one is chosen.
+        bool? half;
+        KvBatchCache[] parts;
+        int part;
 
         KvBatchCache(IntPtr cache)
-            : base(cache, "KvBatchCache")
+            : base(cache)
         {
         }
 
         /// <summary>Tokens see all earlier positions of their sequence.</summary>
         public static KvBatchCache Causal()
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_causal_new(out cache);
             return new KvBatchCache(cache);
@@ -60,6 +64,7 @@ namespace LibGenerate
         /// <summary>Tokens see `window` earlier positions and themselves.</summary>
         public static KvBatchCache SlidingWindow(int window)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_swa_new(window, out cache);
             return new KvBatchCache(cache);
@@ -68,6 +73,7 @@ namespace LibGenerate
         /// <summary>The same, with positions up to `memory` back kept.</summary>
         public static KvBatchCache SlidingWindow(int window, int memory)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_swa_mem_new(window, memory, out cache);
             return new KvBatchCache(cache);
@@ -76,6 +82,7 @@ namespace LibGenerate
         /// <summary>Tokens see earlier positions of the same chunk only.</summary>
         public static KvBatchCache Chunked(int chunk)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_chunked_new(chunk, out cache);
             return new KvBatchCache(cache);
@@ -84,6 +91,7 @@ namespace LibGenerate
         /// <summary>For what an encoder made of other input.</summary>
         public static KvBatchCache Encoder()
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_encoder_new(out cache);
             return new KvBatchCache(cache);
@@ -93,12 +101,13 @@ namespace LibGenerate
         public static KvBatchCache Wrapper(params KvBatchCache[] caches)
         {
             if (caches == null) throw new ArgumentNullException("caches");
+            Loader.Ensure();
             IntPtr cache;
             using (var held = new UseAll(Array.ConvertAll(caches, Of)))
             {
                 Native.kv_cache_wrapper_new(held.Addresses, caches.Length, out cache);
             }
-            return new KvBatchCache(cache) { half = Array.Exists(caches, c => c != null && c.half) };
+            return new KvBatchCache(cache) { parts = (KvBatchCache[])caches.Clone() };
         }
 
         /// <summary>How GetMasked hands things out: padding, permuted values, "fp32" or "fp16" masks. Before Init.</summary>
@@ -136,6 +145,7 @@ namespace LibGenerate
         public void SetLayerType(int type)
         {
             Native.kv_cache_set_layer_type(Handle, type);
+            part = type;
         }
 
         /// <summary>Begins a pass: positions and sequences of its tokens.</summary>
@@ -146,6 +156,7 @@ namespace LibGenerate
             if (positions.Length != sequences.Length) throw new ArgumentException("there is one sequence for each position");
             Native.kv_cache_start_forward(Handle, positions, sequences, positions.Length, reserve ? 1 : 0, multimodal,
                                           multimodal == null ? 0 : multimodal.Length);
+            part = 0;
         }
 
         /// <summary>Stores this pass's keys [n, keyHeads, keySize] and values in the chosen layer.</summary>
@@ -166,15 +177,34 @@ namespace LibGenerate
             var keys = new float[KvCache.Size(keyShape)];
             var values = new float[KvCache.Size(valueShape)];
             long size = KvCache.Size(maskShape);
-            float[] mask = half ? null : new float[size];
-            ushort[] halfMask = half ? new ushort[size] : null;
+            // There is room for float32 in any case.
+            var mask = new float[size];
+            ushort[] halfMask = null;
             fixed (float* wide = mask)
-            fixed (ushort* narrow = halfMask)
             {
-                Native.kv_cache_get_masked(Handle, keys, keys.Length, values, values.Length,
-                                           half ? (IntPtr)narrow : (IntPtr)wide, size, keyShape, valueShape, maskShape);
+                Native.kv_cache_get_masked(Handle, keys, keys.Length, values, values.Length, (IntPtr)wide, size, keyShape,
+                                           valueShape, maskShape);
+                if (HasHalfMasks())
+                {
+                    halfMask = new ushort[size];
+                    for (int i = 0; i < halfMask.Length; ++i) halfMask[i] = ((ushort*)wide)[i];
+                    mask = null;
+                }
             }
             return new KvMasked(keys, values, mask, halfMask, keyShape, valueShape, maskShape);
+        }
+
+        // A wrapper tells those of its caches that were not told themselves.
+        bool HasHalfMasks()
+        {
+            KvBatchCache chosen = this;
+            bool? told = half;
+            while (chosen.parts != null)
+            {
+                chosen = chosen.parts[chosen.part];
+                told = chosen.half ?? told;
+            }
+            return told ?? false;
         }
 
         /// <summary>Lets tokens of this pass see later positions too.</summary>

@@ -107,15 +107,13 @@ namespace LibGenerate
     /// <summary>What caches of one and of many sequences have in common. One thread at a time.</summary>
     public abstract class KvStore : NativeObject
     {
-        static readonly Free free = NativePINVOKE.kv_cache_free;
-
-        internal KvStore(IntPtr cache, string what)
-            : base(new Handle(what, cache, free))
+        internal KvStore(IntPtr cache)
+            : base(new Handle(HandleKind.KvCache, cache))
         {
         }
 
-        internal KvStore(IntPtr cache, string what, Handle owner)
-            : base(new Handle(what, cache, owner))
+        internal KvStore(IntPtr cache, Handle owner)
+            : base(new Handle(owner, HandleKind.KvCache, cache))
         {
         }
 
@@ -158,17 +156,18 @@ namespace LibGenerate
         internal delegate void Maker(int layers, int maxSequenceLength, out IntPtr cache);
 
         internal KvCache(IntPtr cache)
-            : base(cache, "KvCache")
+            : base(cache)
         {
         }
 
         internal KvCache(IntPtr cache, Handle owner)
-            : base(cache, "KvCache", owner)
+            : base(cache, owner)
         {
         }
 
         static KvCache Make(Maker make, int layers, int maxSequenceLength)
         {
+            Loader.Ensure();
             IntPtr cache;
             make(layers, maxSequenceLength, out cache);
             return new KvCache(cache);

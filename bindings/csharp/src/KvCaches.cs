@@ -15,6 +15,7 @@ namespace LibGenerate
 
         static IntPtr Make(int layers, int heads, int dim, int chunkSize)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_compressed_new(layers, heads, dim, chunkSize, out cache);
             return cache;
@@ -38,6 +39,7 @@ namespace LibGenerate
 
         static IntPtr Make(Model model, int layers, int maxSequenceLength, string type)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_tensor_new(Of(model), layers, maxSequenceLength, Utf8.Terminated(type, "type"), out cache);
             return cache;
@@ -103,6 +105,7 @@ namespace LibGenerate
 
         static IntPtr Make(TierConfig config, bool open)
         {
+            Loader.Ensure();
             if (config == null) throw new ArgumentNullException("config");
             IntPtr cache;
             using (Handle native = config.ToNative())

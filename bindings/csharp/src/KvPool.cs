@@ -8,8 +8,6 @@ namespace LibGenerate
     /// <summary>Blocks for paged caches. Any number of threads share one; caches keep what they use.</summary>
     public sealed class KvPool : NativeObject
     {
-        static readonly Free free = NativePINVOKE.kv_cache_pool_free;
-
         /// <summary>A pool of at most `memory` MiB, of "fp32" or "fp16".</summary>
         public KvPool(int layers, int blockSize, int rowSize, int memory, string type = "fp32")
             : base(Make(layers, blockSize, rowSize, memory, type))
@@ -18,9 +16,10 @@ namespace LibGenerate
 
         static Handle Make(int layers, int blockSize, int rowSize, int memory, string type)
         {
+            Loader.Ensure();
             IntPtr pool;
             Native.kv_cache_pool_new(layers, blockSize, rowSize, memory, Utf8.Terminated(type, "type"), out pool);
-            return new Handle("KvPool", pool, free);
+            return new Handle(HandleKind.KvPool, pool);
         }
 
         /// <summary>Takes memory from a gen_allocator, before the first block is taken.</summary>
@@ -72,15 +71,8 @@ namespace LibGenerate
     public sealed class KvBlock : NativeObject
     {
         internal KvBlock(IntPtr block, Handle pool)
-            : base(new Handle("KvBlock", block, address => Free(pool, address), pool))
+            : base(new Handle(HandleKind.KvBlock, block, pool))
         {
-        }
-
-        // The handle keeps the pool until after this, also where the pool's own has been closed.
-        static void Free(Handle pool, IntPtr block)
-        {
-            IntPtr failure = NativePINVOKE.kv_cache_pool_free_block(pool.DangerousGetHandle(), block);
-            if (failure != IntPtr.Zero) NativePINVOKE.gen_binding_failure_free(failure);
         }
 
         /// <summary>Address of the keys [layers, block size, row size]. Whoever alone holds the block may write.</summary>
@@ -137,6 +129,7 @@ namespace LibGenerate
 
         static IntPtr Make(KvPool pool, int layers)
         {
+            Loader.Ensure();
             IntPtr cache;
             Native.kv_cache_paged_new(Of(pool), layers, out cache);
             return cache;
@@ -153,7 +146,7 @@ namespace LibGenerate
             {
                 foreach (IntPtr address in addresses)
                 {
-                    using (var borrowed = new Handle("KvBlock", address, pool.Handle))
+                    using (var borrowed = new Handle(pool.Handle, HandleKind.KvBlock, address))
                     {
                         Native.kv_cache_pool_retain_block(pool.Handle, borrowed);
                     }
@@ -195,7 +188,6 @@ namespace LibGenerate
     /// <summary>Keys and values of beginnings of texts, kept for whoever begins alike. Any number of threads share one.</summary>
     public sealed class PrefixCache : NativeObject
     {
-        static readonly Free free = NativePINVOKE.kv_cache_prefix_free;
         readonly KvPool pool;
 
         /// <summary>Keeps at most `capacity` blocks of a pool.</summary>
@@ -207,9 +199,10 @@ namespace LibGenerate
 
         static Handle Make(int capacity, KvPool pool)
         {
+            Loader.Ensure();
             IntPtr prefix;
             Native.kv_cache_prefix_new(capacity, Of(pool), out prefix);
-            return new Handle("PrefixCache", prefix, free);
+            return new Handle(HandleKind.PrefixCache, prefix);
         }
 
         /// <summary>Keeps the blocks that hold a sequence, by references of its own.</summary>
@@ -226,11 +219,15 @@ namespace LibGenerate
         public IReadOnlyList<KvBlock> Match(ulong domain, int[] tokens, out int matched)
         {
             if (tokens == null) throw new ArgumentNullException("tokens");
-            var addresses = new IntPtr[tokens.Length / pool.BlockSize + 1];
-            long n, found;
-            Native.kv_cache_prefix_match(Handle, domain, tokens, tokens.Length, addresses, addresses.Length, out n, out found);
-            matched = (int)found;
-            return KvBlock.Take(addresses, n, pool);
+            using (new Use(pool.Handle))
+            {
+                var addresses = new IntPtr[tokens.Length / pool.BlockSize + 1];
+                long n, found;
+                Native.kv_cache_prefix_match(Handle, domain, tokens, tokens.Length, addresses, addresses.Length, out n,
+                                             out found);
+                matched = (int)found;
+                return KvBlock.Take(addresses, n, pool);
+            }
         }
 
         /// <summary>Blocks that are kept.</summary>

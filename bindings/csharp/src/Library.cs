@@ -11,31 +11,51 @@ namespace LibGenerate
         /// <summary>Its version, "MAJOR.MINOR.PATCH".</summary>
         public static string Version
         {
-            get { return Utf8.Text(Native.gen_version()); }
+            get
+            {
+                Loader.Ensure();
+                return Utf8.Text(Native.gen_version());
+            }
         }
 
         /// <summary>The version of its binary interface.</summary>
         public static int AbiVersion
         {
-            get { return Native.gen_abi_version(); }
+            get
+            {
+                Loader.Ensure();
+                return Native.gen_abi_version();
+            }
         }
 
         /// <summary>One line of JSON: version, compiler, CPU level, backends, formats, architectures, cache kinds.</summary>
         public static string BuildInfo
         {
-            get { return Sized.Text(Native.gen_build_info); }
+            get
+            {
+                Loader.Ensure();
+                return Sized.Text(Native.gen_build_info);
+            }
         }
 
         /// <summary>Cache kinds as JSON.</summary>
         public static string CacheKinds
         {
-            get { return Sized.Text(Native.gen_kv_kind_describe); }
+            get
+            {
+                Loader.Ensure();
+                return Sized.Text(Native.gen_kv_kind_describe);
+            }
         }
 
         /// <summary>All metrics as JSON.</summary>
         public static string MetricsDescription
         {
-            get { return Sized.Text(Native.gen_metrics_describe); }
+            get
+            {
+                Loader.Ensure();
+                return Sized.Text(Native.gen_metrics_describe);
+            }
         }
 
         /// <summary>Names of the backends that this build knows.</summary>
@@ -43,6 +63,7 @@ namespace LibGenerate
         {
             get
             {
+                Loader.Ensure();
                 var names = new string[Native.gen_backend_count()];
                 for (int i = 0; i < names.Length; ++i) names[i] = Utf8.Text(Native.gen_backend_name(i));
                 return names;
@@ -52,6 +73,7 @@ namespace LibGenerate
         /// <summary>Whether a backend can be used here; if not, `reason` says why.</summary>
         public static bool IsBackendAvailable(string name, out string reason)
         {
+            Loader.Ensure();
             reason = null;
             try
             {
@@ -68,12 +90,14 @@ namespace LibGenerate
         /// <summary>Number of devices of a backend.</summary>
         public static int DeviceCount(string backend)
         {
+            Loader.Ensure();
             return Native.gen_device_count(Utf8.Terminated(backend, "backend"));
         }
 
         /// <summary>One line of JSON about a device.</summary>
         public static string DescribeDevice(string backend, int device)
         {
+            Loader.Ensure();
             byte[] name = Utf8.Terminated(backend, "backend");
             return Sized.Text((byte[] buf, long capacity, out long n) =>
                 Native.gen_device_describe(name, device, buf, capacity, out n));
@@ -82,18 +106,21 @@ namespace LibGenerate
         /// <summary>The name of a status in C, "GEN_ERROR_FORMAT".</summary>
         public static string NameOf(Status status)
         {
+            Loader.Ensure();
             return Utf8.Text(Native.gen_status_name((int)status));
         }
 
         /// <summary>Where log lines go: a gen_log_callback in C, or default for silence. It may be called on any thread.</summary>
         public static void SetLog(NativeSymbol callback, IntPtr user = default(IntPtr))
         {
+            Loader.Ensure();
             Native.gen_log_set_callback(callback.Address, user);
         }
 
         /// <summary>The highest level that is logged; Off at the start.</summary>
         public static void SetLogLevel(LogLevel level)
         {
+            Loader.Ensure();
             Native.gen_log_set_level((int)level);
         }
 
@@ -103,6 +130,7 @@ namespace LibGenerate
         public static int[] PadLeft(IReadOnlyList<int[]> sequences, int pad, out int width)
         {
             if (sequences == null) throw new ArgumentNullException("sequences");
+            Loader.Ensure();
             var lengths = new long[sequences.Count];
             var tokens = new List<int>();
             for (int i = 0; i < lengths.Length; ++i)
@@ -154,6 +182,7 @@ namespace LibGenerate
         /// <summary>A symbol of a shared library, which stays open.</summary>
         public NativeSymbol(string library, string name)
         {
+            Loader.Ensure();
             long address;
             Native.gen_binding_symbol(Utf8.Terminated(library, "library"), Utf8.Terminated(name, "name"), out address);
             Address = new IntPtr(address);
@@ -169,8 +198,6 @@ namespace LibGenerate
     /// <summary>Threads that several models share. They sleep while idle.</summary>
     public sealed class WorkerPool : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_thread_pool_free;
-
         /// <summary>A pool of `threads` threads, the calling one included; 0 for one per CPU. They may be pinned to CPUs.</summary>
         public WorkerPool(int threads = 0, int[] cpus = null)
             : base(Make(threads, cpus))
@@ -179,9 +206,10 @@ namespace LibGenerate
 
         static Handle Make(int threads, int[] cpus)
         {
+            Loader.Ensure();
             IntPtr pool;
             Native.gen_thread_pool_new(threads, cpus, cpus == null ? 0 : cpus.Length, out pool);
-            return new Handle("WorkerPool", pool, free);
+            return new Handle(HandleKind.WorkerPool, pool);
         }
     }
 }

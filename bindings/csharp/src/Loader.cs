@@ -3,11 +3,16 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Text;
 
 namespace LibGenerate
 {
+    /// <summary>
+    /// What may be the first call into the library calls Ensure before it. Generated methods are not inlined, so that mono,
+    /// which looks for the library of a call when it compiles the method around it, does not look too early.
+    /// </summary>
     internal static partial class Loader
     {
         internal const string Variable = "LIBGENERATE_NATIVE";
@@ -37,10 +42,9 @@ namespace LibGenerate
                     if (Open(path, tried)) break;
                 }
                 BeforeFirstCall();
-                IntPtr failure;
                 try
                 {
-                    failure = NativePINVOKE.gen_binding_check();
+                    FirstCall();
                 }
                 catch (DllNotFoundException e)
                 {
@@ -49,9 +53,15 @@ namespace LibGenerate
                         ", where the system looks: " + e.Message + "\nThe environment variable " + Variable +
                         " may name its folder.");
                 }
-                GenerateException.Check(failure);
                 loaded = true;
             }
+        }
+
+        // A method of its own, as all of Native are: mono looks for the library when it compiles one.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static void FirstCall()
+        {
+            Native.gen_binding_check();
         }
 
         // On .NET: the library that was opened is that of the assembly, whatever else the runtime would find.

@@ -25,13 +25,12 @@ namespace LibGenerate
     /// <summary>Weights and tokenizer, ready to run. Any number of generators, sessions and threads share one.</summary>
     public sealed class Model : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_model_free;
         readonly Handle config;
 
         Model(IntPtr model)
-            : base(new Handle("Model", model, free))
+            : base(new Handle(HandleKind.Model, model))
         {
-            config = new Handle("Model", Native.gen_model_get_config(Handle), Handle);
+            config = new Handle(Handle, HandleKind.Model, Native.gen_model_get_config(Handle));
             IntPtr tokenizer = Native.gen_model_tokenizer(Handle);
             if (tokenizer != IntPtr.Zero) Tokenizer = new Tokenizer(tokenizer, Handle);
         }
@@ -39,6 +38,7 @@ namespace LibGenerate
         /// <summary>Loads a GGUF file; the first part of a split one brings the others.</summary>
         public static Model Load(string path, ModelOptions options = null)
         {
+            Loader.Ensure();
             if (path == null) throw new ArgumentNullException("path");
             using (Handle native = options?.ToNative())
             {
@@ -51,6 +51,7 @@ namespace LibGenerate
         /// <summary>Loads a GGUF file that is in memory. The bytes are needed only during the call.</summary>
         public static Model Load(byte[] file, ModelOptions options = null)
         {
+            Loader.Ensure();
             if (file == null) throw new ArgumentNullException("file");
             using (Handle native = options?.ToNative())
             {
@@ -83,6 +84,7 @@ namespace LibGenerate
         public static void Quantize(string input, string output, string type,
                                     NativeSymbol progress = default(NativeSymbol), IntPtr user = default(IntPtr))
         {
+            Loader.Ensure();
             Native.gen_model_quantize(Utf8.Terminated(input, "input"), Utf8.Terminated(output, "output"),
                                       Utf8.Terminated(type, "type"), progress.Address, user);
         }
@@ -221,8 +223,6 @@ namespace LibGenerate
     /// <summary>What loading a file and filling one session would take, in bytes. Nothing is loaded for it.</summary>
     public sealed class MemoryEstimate
     {
-        static readonly Free free = NativePINVOKE.gen_memory_estimate_free;
-
         /// <summary>Weights of the loaded model.</summary>
         public long Weights { get; }
         /// <summary>Scratch of its forward passes.</summary>
@@ -239,13 +239,14 @@ namespace LibGenerate
         /// <summary>Estimates for a GGUF file, of which only header and tokenizer are read.</summary>
         public MemoryEstimate(string path, ModelOptions modelOptions = null, GeneratorOptions options = null)
         {
+            Loader.Ensure();
             IntPtr address;
             using (Handle loading = modelOptions?.ToNative())
             using (Handle generating = options?.ToNative())
             {
                 Native.gen_estimate_memory(Utf8.Terminated(path, "path"), loading, generating, out address);
             }
-            using (var estimate = new Handle("MemoryEstimate", address, free))
+            using (var estimate = new Handle(HandleKind.MemoryEstimate, address))
             {
                 Weights = Get(estimate, "weights");
                 Workspace = Get(estimate, "workspace");

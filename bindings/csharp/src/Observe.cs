@@ -7,8 +7,6 @@ namespace LibGenerate
     /// <summary>A collector of metrics in memory. Any number of threads share one.</summary>
     public sealed class MetricsCollector : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_metrics_memory_free;
-
         /// <summary>An empty one, for GeneratorOptions.Metrics.</summary>
         public MetricsCollector()
             : base(Make())
@@ -17,9 +15,10 @@ namespace LibGenerate
 
         static Handle Make()
         {
+            Loader.Ensure();
             IntPtr memory;
             Native.gen_metrics_memory_new(out memory);
-            return new Handle("MetricsCollector", memory, free);
+            return new Handle(HandleKind.MetricsCollector, memory);
         }
 
         internal void Attach(Handle options)
@@ -44,8 +43,6 @@ namespace LibGenerate
     /// <summary>A record of operations. One thread at a time, together with the caches and generations that write to it.</summary>
     public sealed class Tracer : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_tracer_free;
-
         /// <summary>An empty one.</summary>
         public Tracer()
             : base(Make())
@@ -54,9 +51,10 @@ namespace LibGenerate
 
         static Handle Make()
         {
+            Loader.Ensure();
             IntPtr tracer;
             Native.gen_tracer_new(out tracer);
-            return new Handle("Tracer", tracer, free);
+            return new Handle(HandleKind.Tracer, tracer);
         }
 
         /// <summary>Operations recorded so far.</summary>
@@ -133,6 +131,7 @@ namespace LibGenerate
         /// <summary>What this machine can do: "read_bandwidth", "fma_f32", "dot_i8", "dot_bf16", a second.</summary>
         public static double MeasurePeak(int threads, string what)
         {
+            Loader.Ensure();
             double value;
             Native.gen_measure_peaks(threads, Utf8.Terminated(what, "what"), out value);
             return value;
@@ -142,8 +141,6 @@ namespace LibGenerate
     /// <summary>Time, bytes and operations of each instruction of a model's forward passes.</summary>
     public sealed class Profile : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_profile_free;
-
         /// <summary>An empty one, for Experimental.ForwardBatch.</summary>
         public Profile()
             : base(Make())
@@ -152,9 +149,10 @@ namespace LibGenerate
 
         static Handle Make()
         {
+            Loader.Ensure();
             IntPtr profile;
             Native.gen_profile_new(out profile);
-            return new Handle("Profile", profile, free);
+            return new Handle(HandleKind.Profile, profile);
         }
 
         /// <summary>Number of instructions seen.</summary>

@@ -7,7 +7,6 @@ namespace LibGenerate
     /// <summary>An index for programs that keep blocks of keys and values themselves. Any number of threads share one.</summary>
     public sealed class RadixTree : NativeObject
     {
-        static readonly Free free = NativePINVOKE.kv_cache_radix_free;
         readonly int blockSize;
 
         /// <summary>An empty one.</summary>
@@ -19,9 +18,10 @@ namespace LibGenerate
 
         static Handle Make(int blockSize, int maxBlocks)
         {
+            Loader.Ensure();
             IntPtr radix;
             Native.kv_cache_radix_new(blockSize, maxBlocks, out radix);
-            return new Handle("RadixTree", radix, free);
+            return new Handle(HandleKind.RadixTree, radix);
         }
 
         /// <summary>Adds the blocks of a sequence; the ids of those that are there now.</summary>

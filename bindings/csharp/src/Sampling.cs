@@ -11,8 +11,6 @@ namespace LibGenerate
     /// </summary>
     public sealed class Sampling : Settings
     {
-        static readonly Free free = NativePINVOKE.gen_sampling_free;
-
         /// <summary>Defaults.</summary>
         public Sampling()
         {
@@ -102,18 +100,18 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>The native form of `sampling` or of defaults; null if that is nothing at all.</summary>
+        /// <summary>The native form of `sampling`, or of defaults for null.</summary>
         internal static Handle Make(Sampling sampling, Handle cancel)
         {
-            if (sampling == null && cancel == null) return null;
             return (sampling ?? new Sampling()).ToNative(cancel);
         }
 
         Handle ToNative(Handle cancel)
         {
+            Loader.Ensure();
             IntPtr sampling;
             Native.gen_sampling_new(out sampling);
-            return Apply("Sampling", sampling, free, native =>
+            return Apply(HandleKind.Sampling, sampling, native =>
             {
                 if (Temperature != null) Native.gen_sampling_set_temperature(native, Temperature.Value);
                 if (TopK != null) Native.gen_sampling_set_top_k(native, TopK.Value);

@@ -12,8 +12,6 @@ namespace LibGenerate
     /// </summary>
     public sealed class Session : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_session_free;
-
         /// <summary>An empty session of a generator, of which it keeps what it needs.</summary>
         public Session(Generator generator)
             : this(Make(generator))
@@ -21,13 +19,14 @@ namespace LibGenerate
         }
 
         Session(IntPtr session)
-            : base(new Handle("Session", session, free))
+            : base(new Handle(HandleKind.Session, session))
         {
             Cache = new KvCache(Native.gen_session_cache(Handle), Handle);
         }
 
         static IntPtr Make(Generator generator)
         {
+            Loader.Ensure();
             if (generator == null) throw new ArgumentNullException("generator");
             IntPtr session;
             Native.gen_session_new(generator.Handle, out session);
@@ -178,10 +177,11 @@ namespace LibGenerate
         {
             try
             {
-                Native.gen_session_cancel(Handle);
+                if (!IsDisposed) Native.gen_session_cancel(Handle);
             }
             catch (ObjectDisposedException)
             {
+                // another thread was faster
             }
             base.Dispose();
         }

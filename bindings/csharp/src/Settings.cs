@@ -37,9 +37,9 @@ namespace LibGenerate
         }
 
         // The native form, to be disposed of; on failure there is none.
-        internal Handle Apply(string what, IntPtr address, Free free, Action<Handle> apply)
+        internal static Handle Apply(HandleKind kind, IntPtr address, Action<Handle> apply)
         {
-            var handle = new Handle(what, address, free);
+            var handle = new Handle(kind, address);
             try
             {
                 apply(handle);
@@ -56,8 +56,6 @@ namespace LibGenerate
     /// <summary>How to load a model. What is left null is as the library has it.</summary>
     public sealed class ModelOptions : Settings
     {
-        static readonly Free free = NativePINVOKE.gen_model_options_free;
-
         /// <summary>The backend; "cpu" if null.</summary>
         public string Backend { get; set; }
         /// <summary>The backend's device.</summary>
@@ -98,9 +96,10 @@ namespace LibGenerate
 
         internal Handle ToNative()
         {
+            Loader.Ensure();
             IntPtr options;
             Native.gen_model_options_new(out options);
-            return Apply("ModelOptions", options, free, native =>
+            return Apply(HandleKind.ModelOptions, options, native =>
             {
                 if (Backend != null) Native.gen_model_options_set_backend(native, Utf8.Terminated(Backend, "Backend"));
                 if (Device != null) Native.gen_model_options_set_device(native, Device.Value);
@@ -122,8 +121,6 @@ namespace LibGenerate
     /// <summary>How to generate: the kind of cache, batching. What is left null is as the library has it.</summary>
     public sealed class GeneratorOptions : Settings
     {
-        static readonly Free free = NativePINVOKE.gen_options_free;
-
         /// <summary>What keys and values are kept as: "fp32", "fp16", "fp8", "q4", "q3", or "fp8/q4".</summary>
         public string KvType { get; set; }
         /// <summary>In which form keys are kept: "rotated", "hadamard" or "best".</summary>
@@ -174,9 +171,10 @@ namespace LibGenerate
 
         internal Handle ToNative()
         {
+            Loader.Ensure();
             IntPtr options;
             Native.gen_options_new(out options);
-            return Apply("GeneratorOptions", options, free, native =>
+            return Apply(HandleKind.GeneratorOptions, options, native =>
             {
                 if (KvType != null) Native.gen_options_set_kv_dtype(native, Utf8.Terminated(KvType, "KvType"));
                 if (KvKeyForm != null) Native.gen_options_set_kv_key_form(native, Utf8.Terminated(KvKeyForm, "KvKeyForm"));
@@ -205,8 +203,6 @@ namespace LibGenerate
     /// <summary>Tiered caches: memory, then files. What is left null is as the library has it.</summary>
     public sealed class TierConfig : Settings
     {
-        static readonly Free free = NativePINVOKE.kv_cache_tier_config_free;
-
         /// <summary>Number of layers.</summary>
         public int? Layers { get; set; }
         /// <summary>Most positions of a layer.</summary>
@@ -253,9 +249,10 @@ namespace LibGenerate
 
         internal Handle ToNative()
         {
+            Loader.Ensure();
             IntPtr config;
             Native.kv_cache_tier_config_new(out config);
-            return Apply("TierConfig", config, free, native =>
+            return Apply(HandleKind.TierConfig, config, native =>
             {
                 if (Layers != null) Native.kv_cache_tier_config_set_num_layers(native, Layers.Value);
                 if (MaxSequenceLength != null) Native.kv_cache_tier_config_set_max_seq_len(native, MaxSequenceLength.Value);
@@ -284,8 +281,6 @@ namespace LibGenerate
     /// <summary>Sizes of a model of one's own. What is left null is as the library has it.</summary>
     public sealed class CustomModelConfig : Settings
     {
-        static readonly Free free = NativePINVOKE.gen_model_config_free;
-
         /// <summary>Tokens of the vocabulary. Must be set.</summary>
         public int? VocabularySize { get; set; }
         /// <summary>Most tokens of a sequence. Must be set.</summary>
@@ -328,9 +323,10 @@ namespace LibGenerate
 
         internal Handle ToNative()
         {
+            Loader.Ensure();
             IntPtr config;
             Native.gen_model_config_new(out config);
-            return Apply("CustomModelConfig", config, free, native =>
+            return Apply(HandleKind.CustomModelConfig, config, native =>
             {
                 if (VocabularySize != null) Native.gen_model_config_set_vocab_size(native, VocabularySize.Value);
                 if (MaxSequenceLength != null) Native.gen_model_config_set_max_seq_len(native, MaxSequenceLength.Value);

@@ -7,8 +7,6 @@ namespace LibGenerate
     /// <summary>The state of recurrent layers of one sequence, or of several in step. One thread at a time.</summary>
     public sealed class SsmState : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_ssm_state_free;
-
         /// <summary>Zeros: [batch, innerSize, stateSize] for each layer.</summary>
         public SsmState(int layers, int innerSize, int stateSize, int batch = 1)
             : base(Make(layers, innerSize, stateSize, batch))
@@ -17,6 +15,7 @@ namespace LibGenerate
 
         static Handle Make(int layers, int innerSize, int stateSize, int batch)
         {
+            Loader.Ensure();
             IntPtr state;
             if (batch == 1)
             {
@@ -26,7 +25,7 @@ namespace LibGenerate
             {
                 Native.gen_ssm_state_new_batch(layers, batch, innerSize, stateSize, out state);
             }
-            return new Handle("SsmState", state, free);
+            return new Handle(HandleKind.SsmState, state);
         }
 
         /// <summary>Batch, inner size and state size of a layer.</summary>

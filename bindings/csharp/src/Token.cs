@@ -81,7 +81,6 @@ namespace LibGenerate
     /// <summary>What a generation gave. Holds nothing native.</summary>
     public sealed class Result
     {
-        static readonly Free free = NativePINVOKE.gen_result_free;
         static readonly byte[] prompt = Utf8.Bytes("prompt");
         static readonly byte[] cached = Utf8.Bytes("prompt_cached");
         static readonly byte[] completion = Utf8.Bytes("completion");
@@ -135,7 +134,7 @@ namespace LibGenerate
         internal static Result Take(IntPtr address)
         {
             if (address == IntPtr.Zero) return null;
-            using (var result = new Handle("Result", address, free)) return new Result(result);
+            using (var result = new Handle(HandleKind.Result, address)) return new Result(result);
         }
 
         Result(Handle result)

@@ -24,8 +24,6 @@ namespace LibGenerate
     /// </summary>
     public sealed partial class TokenStream : NativeObject, IEnumerable<Token>
     {
-        static readonly Free free = NativePINVOKE.gen_stream_close;
-
         readonly CancelFlag cancel;
         readonly long[] fields = new long[Native.GEN_BINDING_EVENT_FIELDS];
         readonly byte[] text = new byte[256];
@@ -51,7 +49,7 @@ namespace LibGenerate
                     IntPtr stream;
                     Native.gen_stream_open(session.Handle, bytes, Utf8.Length(bytes), native, out stream);
                     // The flag stays until the stream is closed, whoever does that.
-                    return new TokenStream(new Handle("TokenStream", stream, free, cancel.Handle), cancel);
+                    return new TokenStream(new Handle(HandleKind.TokenStream, stream, cancel.Handle), cancel);
                 }
             }
             catch

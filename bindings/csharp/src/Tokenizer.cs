@@ -37,8 +37,6 @@ namespace LibGenerate
     /// <summary>Text to tokens and back. Any number of threads share one.</summary>
     public sealed class Tokenizer : NativeObject
     {
-        static readonly Free free = NativePINVOKE.gen_tokenizer_free;
-
         /// <summary>That of a GGUF file or a SentencePiece model file.</summary>
         public Tokenizer(string path)
             : base(Load(path))
@@ -46,16 +44,17 @@ namespace LibGenerate
         }
 
         internal Tokenizer(IntPtr tokenizer, Handle model)
-            : base(new Handle("Tokenizer", tokenizer, model))
+            : base(new Handle(model, HandleKind.Tokenizer, tokenizer))
         {
         }
 
         static Handle Load(string path)
         {
+            Loader.Ensure();
             if (path == null) throw new ArgumentNullException("path");
             IntPtr tokenizer;
             Native.gen_tokenizer_load(Utf8.Terminated(path, "path"), out tokenizer);
-            return new Handle("Tokenizer", tokenizer, free);
+            return new Handle(HandleKind.Tokenizer, tokenizer);
         }
 
         /// <summary>Text to token ids.</summary>
@@ -105,7 +104,6 @@ namespace LibGenerate
     /// <summary>A conversation, for Model.Format. A plain list of messages.</summary>
     public sealed class Chat
     {
-        static readonly Free free = NativePINVOKE.gen_chat_free;
         readonly List<KeyValuePair<string, string>> messages = new List<KeyValuePair<string, string>>();
 
         /// <summary>Adds a message: "system", "user", "assistant" or whatever the model's form knows.</summary>
@@ -125,9 +123,10 @@ namespace LibGenerate
 
         internal Handle ToNative()
         {
+            Loader.Ensure();
             IntPtr address;
             Native.gen_chat_new(out address);
-            var chat = new Handle("Chat", address, free);
+            var chat = new Handle(HandleKind.Chat, address);
             try
             {
                 foreach (KeyValuePair<string, string> message in messages)

@@ -72,6 +72,9 @@ func TestCachesOfOneSequence(t *testing.T) {
 				equal(t, "positions", cache.SeqLen(), 2)
 				return
 			}
+			if c.kind != "paged" && c.kind != "tracing" {
+				ok(t, cache.SetAllocator(0))
+			}
 			for layer := 0; layer < 2; layer++ {
 				ok(t, cache.Update(layer, k, v, batch, seq, dim))
 			}
@@ -104,10 +107,13 @@ func TestCachesOfOneSequence(t *testing.T) {
 				equal(t, "clone", clone.SeqLen(), 1)
 				equal(t, "and the cloned", cache.SeqLen(), seq)
 			}
-			ok(t, cache.Save(t.TempDir()+"/cache"))
-			ok(t, cache.Reset())
-			equal(t, "emptied", cache.SeqLen(), 0)
-			ok(t, cache.LoadBytes(state))
+			path := t.TempDir() + "/cache"
+			ok(t, cache.Save(path))
+			for _, load := range []func() error{func() error { return cache.Load(path) }, func() error { return cache.LoadBytes(state) }} {
+				ok(t, cache.Reset())
+				equal(t, "emptied", cache.SeqLen(), 0)
+				ok(t, load())
+			}
 			again := make([]float32, len(gotK))
 			kShape, _, err = cache.GetInto(1, again, nil)
 			ok(t, err)
@@ -199,6 +205,7 @@ func TestCompressedEntries(t *testing.T) {
 func TestPoolsAndPrefixes(t *testing.T) {
 	pool := must(generate.NewPool(1, 2, 4, 1, "fp32"))
 	defer pool.Close()
+	ok(t, pool.SetAllocator(0))
 	cache := must(pool.NewCache(1))
 	defer cache.Close()
 	rows := random(5 * 4)
@@ -312,7 +319,11 @@ func TestBatchCaches(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer c.cache.Close()
+			ok(t, c.cache.SetAllocator(0))
 			ok(t, c.cache.SetConfig(1, false, "fp32"))
+			if err := c.cache.SetShift(0, 0); !errors.Is(err, generate.ErrInvalidArgument) {
+				t.Error(err)
+			}
 			ok(t, c.cache.Init("fp32", 2, 8, 8))
 			ok(t, c.cache.SetQuota(0))
 			ok(t, c.cache.StartForward(positions, sequences, false))

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,7 +187,26 @@ func TestContextEndsALongPrompt(t *testing.T) {
 		t.Errorf("%d tokens of the prompt were run", n)
 	}
 	ok(t, s.Reset())
+	over, seen := make(chan struct{}), make(chan float64, 1)
+	go func() {
+		most := 0.0
+		for {
+			select {
+			case <-over:
+				seen <- most
+				return
+			case <-time.After(time.Millisecond):
+				if p := s.Progress(); p < 1 {
+					most = math.Max(most, p)
+				}
+			}
+		}
+	}()
 	err = s.Append(canceller(t), prompt)
+	close(over)
+	if most := <-seen; most == 0 || most > 0.5 {
+		t.Errorf("progress %v", most)
+	}
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, generate.ErrCancelled) {
 		t.Fatal(err)
 	}
@@ -204,23 +226,110 @@ func TestContextEndsALongPrompt(t *testing.T) {
 // A context that ends just when a call without a flag of its own does must not end the next call.
 func TestLateCancelIsForgotten(t *testing.T) {
 	s := session(t, custom(t, "test_model_nothing"))
-	for i := 0; i < 300; i++ {
+	late := 0
+	for i := 0; i < 3000; i++ {
 		c, cancel := context.WithCancel(ctx)
 		go cancel()
-		if err := s.Append(c, "a"); err != nil && !errors.Is(err, context.Canceled) {
+		var err error
+		if empty := i%2 == 0; empty {
+			ok(t, s.Reset())
+			_, err = s.Score(c, "aa")
+		} else {
+			err = s.Append(c, "a")
+		}
+		if cancel(); err == nil {
+			late++
+		} else if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		cancel()
 		before := s.Length()
 		r, err := s.Generate(ctx, "a", greedy, generate.WithMaxTokens(2))
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
 		equal(t, "tokens", len(r.Tokens), 2)
-		if s.Length() < before+3 {
+		if n := s.Length() - before; n < 3 || n > 4 {
 			t.Fatalf("%d tokens, after %d", s.Length(), before)
 		}
-		ok(t, s.Truncate(1))
+	}
+	if late == 0 {
+		t.Error("no call ended before its context")
+	}
+}
+
+// Long calls of others fill the gate; who waits there is still ended by a context, or by Close.
+func TestContextEndsWhoWaits(t *testing.T) {
+	g := custom(t, "test_model_slow")
+	others, release := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for i := 0; i < 256; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			g.Generate(others, "a", endless)
+		}()
+	}
+	defer all.Wait()
+	defer release()
+	time.Sleep(100 * time.Millisecond)
+	begin := time.Now()
+	if _, err := g.Generate(canceller(t), "a", endless); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	stream := must(g.Stream(canceller(t), "a", endless))
+	for stream.Next() {
+	}
+	if !errors.Is(stream.Err(), context.Canceled) {
+		t.Error(stream.Err())
+	}
+	stream = must(g.Stream(ctx, "a", endless))
+	time.AfterFunc(50*time.Millisecond, func() { stream.Close() })
+	for stream.Next() {
+	}
+	if err := stream.Err(); !errors.Is(err, generate.ErrCancelled) && !errors.Is(err, generate.ErrClosed) {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > soon {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestContextEndsALoad(t *testing.T) {
+	stopped := 0
+	for i := 0; i < 20; i++ {
+		c, cancel := context.WithTimeout(ctx, time.Duration(i)*200*time.Microsecond)
+		m, err := generate.LoadModelContext(c, storyPath(), nil)
+		cancel()
+		if err == nil {
+			m.Close()
+		} else if stopped++; !errors.Is(err, generate.ErrCancelled) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+	if stopped == 0 {
+		t.Error("nothing was stopped")
+	}
+	share := 0.0
+	tell := func(s float64) {
+		if s < share || s > 1 {
+			t.Error(s, "after", share)
+		}
+		share = s
+	}
+	m := must(generate.LoadModelContext(ctx, storyPath(), tell, generate.WithCheckTensors(true)))
+	m.Close()
+	equal(t, "share", share, 1)
+	share = 0
+	ok(t, generate.QuantizeContext(ctx, storyPath(), t.TempDir()+"/q4", "Q4_K_M", tell))
+	equal(t, "share", share, 1)
+	c, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	out := t.TempDir() + "/none"
+	if err := generate.QuantizeContext(c, storyPath(), out, "Q4_K_M", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a file was left")
 	}
 }
 

@@ -123,13 +123,17 @@ func TestModels(t *testing.T) {
 		t.Error(err)
 	}
 
-	for path, code := range map[string]error{"/no/such/file": generate.ErrIO, source("README.md"): generate.ErrFormat} {
+	for path, code := range map[string]error{storyPath() + "\x00": generate.ErrInvalidArgument, "": generate.ErrIO, "/no/such/file": generate.ErrIO, source("README.md"): generate.ErrFormat} {
 		_, err := generate.LoadModel(path)
 		if !errors.Is(err, code) || !strings.HasPrefix(err.Error(), "generate: ") {
 			t.Error(err)
 		}
 	}
 	if _, err := generate.LoadModel(storyPath(), generate.WithThreads(0)); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	// A function in C as progress callback: what it returns is not 0, which cancels.
+	if _, err := generate.LoadModel(storyPath(), generate.WithLoadProgress(must(generate.NativeSymbol("libc.so.6", "getpid")), 0)); !errors.Is(err, generate.ErrCancelled) {
 		t.Error(err)
 	}
 	if _, err := generate.LoadModelBytes(nil); !errors.Is(err, generate.ErrInvalidArgument) {
@@ -304,6 +308,9 @@ func TestEstimatesAndQuantizing(t *testing.T) {
 		t.Error(err)
 	}
 	if err := generate.QuantizeProgress("/no/such/file", out, "F32", 0, 0); !errors.Is(err, generate.ErrIO) {
+		t.Error(err)
+	}
+	if _, err := generate.NewTieredCache(generate.WithColdDir("a\x00b")); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
 	if value, err := generate.MeasurePeaks(1, "none"); !errors.Is(err, generate.ErrInvalidArgument) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -98,6 +99,18 @@ func TestOrderDoesNotMatter(t *testing.T) {
 
 func TestManyCloseAtOnce(t *testing.T) {
 	g := custom(t, "test_model_slow")
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+				runtime.GC()
+			}
+		}
+	}()
 	for round := 0; round < 20; round++ {
 		s := must(g.NewSession())
 		stream := must(g.Stream(ctx, "a", endless))

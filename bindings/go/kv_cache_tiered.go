@@ -2,7 +2,11 @@
 
 package generate
 
-import "libgenerate.dev/generate/internal/native"
+import (
+	"strings"
+
+	"libgenerate.dev/generate/internal/native"
+)
 
 // Tier is where a layer of a tiered cache is.
 type Tier int32
@@ -26,7 +30,12 @@ func tierNumber(set func(uintptr, int32) error, n int) TierOption {
 }
 
 func tierText(set func(uintptr, string) error, text string) TierOption {
-	return func(c uintptr) error { return set(c, text) }
+	return func(c uintptr) error {
+		if strings.Contains(text, "\x00") {
+			return invalid("%q has a NUL in it", text)
+		}
+		return set(c, text)
+	}
 }
 
 // WithTierLayers sets the number of layers.

@@ -87,19 +87,3 @@ func NewThreadPool(threads int, cpus ...int) (*ThreadPool, error) {
 	}
 	return p, nil
 }
-
-// PadLeft lays sequences out as rows of equal width, each at the right end of its row with pad before it.
-func PadLeft(sequences [][]int32, pad int32) (rows []int32, width int, err error) {
-	var all []int32
-	lengths := make([]int, len(sequences))
-	for i, s := range sequences {
-		all, lengths[i] = append(all, s...), len(s)
-		if len(s) > width {
-			width = len(s)
-		}
-	}
-	rows = make([]int32, len(sequences)*width)
-	var n [1]int
-	err = native.GenPadLeft(all, lengths, len(lengths), pad, rows, len(rows), n[:])
-	return rows, n[0], err
-}

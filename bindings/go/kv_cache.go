@@ -65,16 +65,6 @@ func NewCompressedCache(layers, heads, dim, chunkSize int) (*Cache, error) {
 	})
 }
 
-// NewTensorCache makes an empty cache whose layers are buffers of a fixed shape, where the model computes; nil for the
-// host. Type is "fp32" or "fp16".
-func NewTensorCache(model *Model, layers, maxSeqLen int, kind string) (*Cache, error) {
-	return newCache(func(out []uintptr) error {
-		return model.pointer().optional(func(m uintptr) error {
-			return native.KvCacheTensorNew(m, i32(layers), i32(maxSeqLen), kind, out)
-		})
-	})
-}
-
 // NewCache makes an empty cache of the kind that sessions of the generator have; 0 for as many positions as theirs.
 func (g *Generator) NewCache(maxSeqLen int) (*Cache, error) {
 	return newCache(func(out []uintptr) error {
@@ -202,11 +192,6 @@ func (c *Cache) View(layer int, use func(view *LayerView) error) error {
 	return c.view(native.GenBindingView, layer, use)
 }
 
-// FullBuffer is View of all the memory of a tensor cache's layer, with Seq as its most positions.
-func (c *Cache) FullBuffer(layer int, use func(view *LayerView) error) error {
-	return c.view(native.GenBindingFullBuffer, layer, use)
-}
-
 func (c *Cache) view(get func(uintptr, int32, []int64) error, layer int, use func(view *LayerView) error) error {
 	return c.with(func(a uintptr) error {
 		var f [11]int64 // GEN_BINDING_SPAN_… of support.h
@@ -323,12 +308,3 @@ func (c *Cache) CompressedEntry(layer, entry int) (first, positions int, err err
 	err = c.with(func(a uintptr) error { return native.KvCacheCompressedEntry(a, i32(layer), i32(entry), f[:], p[:]) })
 	return int(f[0]), int(p[0]), err
 }
-
-// SeqLenDeviceAddress is where a device finds the number of positions; 0 without a device.
-func (c *Cache) SeqLenDeviceAddress() uintptr { return get(&c.object, native.KvCacheSeqLenDevicePtr) }
-
-// CounterDeviceAddress is where a device finds the position that is written next; 0 without a device.
-func (c *Cache) CounterDeviceAddress() uintptr { return get(&c.object, native.KvCacheCounterDevicePtr) }
-
-// SyncCounter takes the lengths from the device.
-func (c *Cache) SyncCounter() error { return c.with(native.KvCacheSyncCounter) }

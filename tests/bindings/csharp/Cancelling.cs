@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cancelling: by a token from another thread, from within the loop, inside a long prompt, by disposing.
+using System;
+using System.Collections.Generic;
+using System.Diagnostics;
+using System.Linq;
+using System.Threading;
+using System.Threading.Tasks;
+using LibGenerate;
+
+static class Cancelling
+{
+    static T WithSlow<T>(Func<Generator, T> test)
+    {
+        using (Model model = Given.Custom("test_model_slow"))
+        using (var generator = new Generator(model)) return test(generator);
+    }
+
+    static void WithSlow(Action<Generator> test)
+    {
+        WithSlow(generator =>
+        {
+            test(generator);
+            return 0;
+        });
+    }
+
+    static GenerationCanceledException Soon(Action action)
+    {
+        var clock = Stopwatch.StartNew();
+        var e = Check.Throws<GenerationCanceledException>(action, "a cancelled call");
+        Check.That(clock.ElapsedMilliseconds < 5000, "it took " + clock.ElapsedMilliseconds + " ms");
+        return e;
+    }
+
+    [Test]
+    static void FromAnotherThread()
+    {
+        WithSlow(generator =>
+        {
+            using (var source = new CancellationTokenSource(100))
+            {
+                GenerationCanceledException e = Soon(() => generator.Generate("a", Given.Endless(), source.Token));
+                Check.Equal(source.Token, e.CancellationToken, "whose token");
+                Check.Equal(Status.Cancelled, e.Status, "status");
+                Check.Equal(FinishReason.Cancelled, e.Result.FinishReason, "partial result");
+                Check.That(e.Result.Tokens.Count > 0 && e.Result.Text.All(c => c == 'a'), "partial text " + e.Result.Text);
+            }
+        });
+    }
+
+    [Test]
+    static void ASessionGoesOnAfterwards()
+    {
+        WithSlow(generator =>
+        {
+            using (Session session = generator.NewSession())
+            {
+                using (var source = new CancellationTokenSource(60))
+                {
+                    Soon(() => session.Generate("a", Given.Endless(), source.Token));
+                }
+                int length = session.Length;
+                Check.That(length > 1, "what was generated stays");
+                // Nothing is left of the cancel.
+                Check.Equal("aaa", session.Generate("", new Sampling(Given.Endless()) { MaxNewTokens = 3 }).Text, "next call");
+            }
+        });
+    }
+
+    [Test]
+    static void InsideALongPrompt()
+    {
+        using (Model model = Given.Custom("test_model_slow"))
+        using (var generator = new Generator(model, new GeneratorOptions { PrefillChunk = 1 }))
+        using (Session session = generator.NewSession())
+        using (var source = new CancellationTokenSource(100))
+        {
+            // 20 seconds of prompt.
+            GenerationCanceledException e = Soon(() => session.Generate(new string('x', 4000), Given.Endless(), source.Token));
+            Check.Equal(source.Token, e.CancellationToken, "whose token");
+            Check.That(e.Result == null || e.Result.Tokens.Count == 0, "nothing was generated");
+        }
+    }
+
+    [Test]
+    static void FromWithinTheLoop()
+    {
+        WithSlow(generator =>
+        {
+            using (var source = new CancellationTokenSource())
+            using (Session session = generator.NewSession())
+            {
+                int pieces = 0;
+                TokenStream stream = session.Stream("a", Given.Endless(), source.Token);
+                GenerationCanceledException e = Soon(() =>
+                {
+                    foreach (Token token in stream)
+                    {
+                        if (!token.Done && ++pieces == 4) source.Cancel();
+                    }
+                });
+                Check.Equal(4, pieces, "pieces");
+                Check.Equal("aaaa", e.Result.Text, "partial result");
+                Check.Equal("aaaa", stream.Result.Text, "the stream's result");
+                // Leaving the loop is enough.
+                foreach (Token token in session.Stream("", Given.Endless()))
+                {
+                    if (++pieces == 8) break;
+                }
+                Check.Equal(8, pieces, "pieces");
+                Check.Equal("aa", session.Generate("", new Sampling(Given.Endless()) { MaxNewTokens = 2 }).Text, "afterwards");
+            }
+        });
+    }
+
+    [Test]
+    static void AStreamFromAnotherThread()
+    {
+        WithSlow(generator =>
+        {
+            using (TokenStream stream = generator.Stream("a", Given.Endless()))
+            {
+                new Thread(() =>
+                {
+                    Thread.Sleep(60);
+                    stream.Cancel();
+                }).Start();
+                GenerationCanceledException e = Soon(() => stream.Count());
+                Check.Equal(CancellationToken.None, e.CancellationToken, "no token fired");
+            }
+        });
+    }
+
+    [Test]
+    static void BeforeItBegins()
+    {
+        WithSlow(generator =>
+        {
+            var fired = new CancellationToken(true);
+            Soon(() => generator.Generate("a", null, fired));
+            Soon(() => generator.Stream("a", null, fired));
+            Soon(() => generator.Generate(new[] { new Request("a") }, fired));
+            Check.That(generator.GenerateAsync("a", null, fired).ContinueWith(task => task.IsCanceled).Result, "task");
+        });
+    }
+
+    [Test]
+    static void Tasks()
+    {
+        WithSlow(generator =>
+        {
+            var source = new CancellationTokenSource(80);
+            Task<Result> task = generator.GenerateAsync("a", Given.Endless(), source.Token);
+            task.ContinueWith(ended => { }).Wait();
+            Check.That(task.IsCanceled, "the task is cancelled, not failed: " + task.Status);
+            int pieces = 0;
+            Result result = generator.StreamAsync("a", token => ++pieces, Sampling.Greedy(5)).Result;
+            Check.Equal(6, pieces, "pieces, the last one included");
+            Check.Equal("aaaaa", result.Text, "text");
+            Check.Equal(5, generator.GenerateAsync(new[] { new Request("a", Sampling.Greedy(5)) }).Result[0].Tokens.Count, "batch");
+        });
+    }
+
+    [Test]
+    static void Batches()
+    {
+        WithSlow(generator =>
+        {
+            var requests = new List<Request> { new Request("a", Sampling.Greedy(2)), new Request("b", Given.Endless()) };
+            using (var source = new CancellationTokenSource(400))
+            {
+                GenerationCanceledException e = Soon(() => generator.Generate(requests, source.Token));
+                Check.Equal(Status.Ok, e.Results[0].Status, "one that had ended");
+                Check.Equal(Status.Cancelled, e.Results[1].Status, "one that had not");
+            }
+            using (var source = new CancellationTokenSource(400))
+            {
+                Soon(() => generator.Stream(requests, source.Token).Count());
+            }
+            requests[1].Deadline = TimeSpan.FromMilliseconds(100);
+            Check.Equal(Status.Cancelled, generator.Generate(requests)[1].Status, "deadline");
+            BatchToken last = generator.Stream(requests).Last();
+            Check.That(last.Request == 1 && last.Error is GenerationCanceledException && last.Result.Tokens.Count > 0,
+                       "deadline of a stream");
+        });
+    }
+
+    [Test]
+    static void DisposingOfASessionEndsItsCall()
+    {
+        WithSlow(generator =>
+        {
+            Session session = generator.NewSession();
+            new Thread(() =>
+            {
+                Thread.Sleep(60);
+                session.Dispose();
+            }).Start();
+            Check.That(Soon(() => session.Generate("a", Given.Endless())).Result.Tokens.Count > 0, "partial result");
+            Check.Throws<ObjectDisposedException>(() => session.Generate("a"), "afterwards");
+        });
+    }
+
+    [Test]
+    static void DisposingOfAStreamEndsItsCall()
+    {
+        WithSlow(generator =>
+        {
+            TokenStream stream = generator.Stream("a", Given.Endless());
+            new Thread(() =>
+            {
+                Thread.Sleep(60);
+                stream.Dispose();
+            }).Start();
+            Token none;
+            try
+            {
+                while (stream.Next(out none)) continue;
+                throw new Failed("the stream came to its end");
+            }
+            catch (GenerationCanceledException)
+            {
+                // in the call
+            }
+            catch (ObjectDisposedException)
+            {
+                // between two calls
+            }
+            Check.Throws<ObjectDisposedException>(() => stream.Next(out none), "afterwards");
+        });
+    }
+}
