@@ -16,7 +16,7 @@
 // that run together. Contexts end what generates within one token, also within a long prompt.
 //
 // What has a Close must be closed: there are no finalisers. The order does not matter, nor does closing again, or while
-// another goroutine is inside a call. Open tells what was forgotten.
+// another goroutine is inside a call. OpenObjects tells what was forgotten.
 //
 // All failures are an *Error, with a code and one line: errors.Is(err, generate.ErrContextFull).
 package generate

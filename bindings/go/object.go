@@ -10,7 +10,7 @@ import (
 
 // object is what every type with a Close has in it: a handle of the C library with the number of calls that are using it.
 // Close forbids further calls, and the memory goes when the last of those that run has ended; so it may be called at any
-// time, from any goroutine, and again. There is no finaliser: what is never closed stays, and Open counts it.
+// time, from any goroutine, and again. There is no finaliser: what is never closed stays, and OpenObjects counts it.
 type object struct {
 	users   atomic.Int64 // calls that run, and the closed bit
 	address uintptr
@@ -145,8 +145,8 @@ var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "str
 
 var open [kinds]atomic.Int64
 
-// Open counts the objects that were made and have not been closed, by kind: what a test may want to be empty at its end.
-func Open() map[string]int {
+// OpenObjects counts the objects that were made and have not been closed, by kind: what a test may want to be empty at its end.
+func OpenObjects() map[string]int {
 	counts := map[string]int{}
 	for k := range open {
 		if n := open[k].Load(); n != 0 {

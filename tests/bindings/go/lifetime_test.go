@@ -152,7 +152,7 @@ func TestManyCloseAtOnce(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"session", "stream"} {
-		equal(t, kind+"s left", generate.Open()[kind], 0)
+		equal(t, kind+"s left", generate.OpenObjects()[kind], 0)
 	}
 }
 

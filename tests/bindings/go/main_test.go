@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	story.Close()
-	if left := generate.Open(); len(left) > 0 && code == 0 {
+	if left := generate.OpenObjects(); len(left) > 0 && code == 0 {
 		fmt.Fprintln(os.Stderr, "left open:", left)
 		code = 1
 	}
