@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the rest of the surface: what the library tells of itself, options and their refusals, models, metrics, tracing of
 // generators, log-probabilities, estimates.
+import com.sun.management.ThreadMXBean;
 import dev.libgenerate.Cancel;
 import dev.libgenerate.Chat;
 import dev.libgenerate.Experimental;
@@ -25,6 +26,7 @@ import dev.libgenerate.Token;
 import dev.libgenerate.TokenStream;
 import dev.libgenerate.Tokenizer;
 import dev.libgenerate.Tracer;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -46,6 +48,7 @@ final class LibraryTest {
     Check.test("results", LibraryTest::results);
     Check.test("sessions", LibraryTest::sessions);
     Check.test("streams polled by one thread", LibraryTest::poll);
+    Check.test("a token leaves nothing but itself to the collector", LibraryTest::garbage);
     Check.test("metrics and tracers of generators", LibraryTest::metrics);
     Check.test("estimates and quantising", LibraryTest::files);
     Check.finish();
@@ -250,6 +253,20 @@ final class LibraryTest {
         Check.equal(null, stream.poll(), "the end stays");
         stream.close();
       }
+    }
+  }
+
+  private static void garbage() {
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long self = Thread.currentThread().getId();
+    try (Generator generator = Check.generator("test_model_nothing");
+        TokenStream stream = generator.stream("a", Check.greedy(3000))) {
+      for (int i = 0; i < 500; ++i) stream.next();
+      long before = threads.getThreadAllocatedBytes(self);
+      for (int i = 0; i < 2000; ++i) stream.next();
+      double each = (threads.getThreadAllocatedBytes(self) - before) / 2000.0;
+      System.out.printf("       %.0f bytes a token%n", each);
+      Check.that(each < 100, "a record of 32 bytes and a string of 48, not " + each);
     }
   }
 

@@ -51,7 +51,7 @@ final class LifetimeTest {
   private static void afterClose() throws Exception {
     Generator generator = Generator.of(model);
     Session session = generator.newSession();
-    TokenStream stream = generator.stream("a", null);
+    TokenStream stream = generator.stream("a");
     KvCache cache = KvCache.fp32(1, 16);
     Tokenizer tokenizer = Tokenizer.load(Check.MODEL);
     BlockPool pool = BlockPool.of(1, 16, 8, 1, "fp32");
@@ -74,7 +74,7 @@ final class LifetimeTest {
     Check.fails(Status.STATE, stream::result);
     Check.fails(Status.STATE, generator::newSession);
     Check.fails(Status.STATE, () -> generator.generate("a"));
-    Check.fails(Status.STATE, () -> generator.stream("a", null));
+    Check.fails(Status.STATE, () -> generator.stream("a"));
     Check.fails(Status.STATE, cache::length);
     Check.fails(Status.STATE, () -> model.forward(new int[] {1}, cache));
     Check.fails(Status.STATE, () -> tokenizer.encode("a"));

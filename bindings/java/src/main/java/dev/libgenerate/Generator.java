@@ -57,6 +57,11 @@ public final class Generator extends Handle {
     return Call.async(executor, cancel -> generate(prompt, sampling, cancel));
   }
 
+  /** Continues a prompt piece by piece with the default sampling. */
+  public TokenStream stream(String prompt) {
+    return stream(prompt, null, null);
+  }
+
   /** Continues a prompt piece by piece, on a session of its own. */
   public TokenStream stream(String prompt, Sampling sampling) {
     return stream(prompt, sampling, null);

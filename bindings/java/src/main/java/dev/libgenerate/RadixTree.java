@@ -3,7 +3,9 @@ package dev.libgenerate;
 
 import java.util.Arrays;
 
-/** An index from token sequences to block ids, for programs that keep blocks themselves. Any number of threads may use one. */
+/**
+ * An index from token sequences to block ids, for programs that keep blocks themselves. Any number of threads may use one.
+ */
 public final class RadixTree extends Handle {
   /** The beginning that was found: its tokens' number, and the ids of its blocks. */
   public record Match(int tokens, int[] ids) {}

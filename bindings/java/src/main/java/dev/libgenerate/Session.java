@@ -49,6 +49,11 @@ public final class Session extends Handle {
     return Call.async(executor, cancel -> generate(prompt, sampling, cancel));
   }
 
+  /** Adds a prompt and generates piece by piece with the default sampling. */
+  public TokenStream stream(String prompt) {
+    return stream(prompt, null, null);
+  }
+
   /** Adds a prompt and generates piece by piece. While the stream is open other calls are {@link Status#BUSY}. */
   public TokenStream stream(String prompt, Sampling sampling) {
     return stream(prompt, sampling, null);
