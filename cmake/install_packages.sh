@@ -6,6 +6,7 @@
 #   cmake/install_packages.sh build          to build the library and the program
 #   cmake/install_packages.sh server         to build the example server too
 #   cmake/install_packages.sh build test     and the tests
+#   cmake/install_packages.sh bindings       SWIG, Go, Java and C# for the bindings, and abidiff
 #   cmake/install_packages.sh arm64          a cross compiler for 64-bit ARM, libraries, and qemu (Debian only)
 set -eu
 
@@ -16,6 +17,8 @@ for group in "$@"; do
 libcli11-dev nlohmann-json3-dev" ;;
     server) packages="$packages libcpp-httplib-dev" ;;
     test) packages="$packages libgtest-dev libcmocka-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
+    bindings) packages="$packages swig golang-go default-jdk-headless mono-mcs mono-runtime \
+libmono-system-core4.0-cil abigail-tools dpkg-dev" ;;
     arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
 libcmocka-dev:arm64" ;;
     *) echo "install_packages.sh: unknown group '$group'" >&2; exit 2 ;;
@@ -62,6 +65,12 @@ probe() {
           pkg-config --exists cmocka || echo "cmocka with its headers"
         fi
         command -v clang++-14 >/dev/null || echo "clang 14 (clang++-14) with its sanitizer runtime" ;;
+      bindings)
+        command -v swig >/dev/null || echo "SWIG 4.1 or newer"
+        command -v go >/dev/null || echo "Go 1.19 or newer"
+        command -v javac >/dev/null && command -v jar >/dev/null || echo "a JDK, 17 or newer"
+        command -v mcs >/dev/null && command -v mono >/dev/null || echo "Mono with its compiler mcs"
+        command -v abidiff >/dev/null || echo "abidiff (libabigail)" ;;
       arm64)
         command -v aarch64-linux-gnu-g++ >/dev/null || echo "a cross compiler (aarch64-linux-gnu-g++)"
         command -v qemu-aarch64-static >/dev/null || echo "qemu-aarch64-static"

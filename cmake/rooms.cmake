@@ -1,9 +1,13 @@
 # A room is one object library gen_<room>; the closure (a room with all rooms below it) is what a test links.
 
-# gen_add_room(<name> SOURCES … [DEPS <rooms>…] [LIBS <targets>…])
+# gen_add_room(<name> [TOGETHER] SOURCES … [DEPS <rooms>…] [LIBS <targets>…])
+# TOGETHER: under sanitizers files are compiled several at a time, in a fraction of the time; their names must not clash.
 function(gen_add_room name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(gen_${name} OBJECT ${ARG_SOURCES})
+  if(GEN_SANITIZE AND ARG_TOGETHER)
+    set_target_properties(gen_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+  endif()
   target_link_libraries(gen_${name} PUBLIC gen_settings Threads::Threads ${ARG_LIBS})
   set(closure ${name})
   foreach(dep IN LISTS ARG_DEPS)
@@ -60,7 +64,21 @@ function(gen_add_test)
   endif()
   target_compile_options(${ARG_NAME} PRIVATE ${options})
   gen_share_gtest(${ARG_NAME} "${options}")
+  # For the thread sanitizer: tests with threads of their own.
+  foreach(source IN LISTS ARG_SOURCES)
+    file(STRINGS ${source} threads REGEX "std::j?thread|std::async|ThreadPool" LIMIT_COUNT 1)
+    if(threads)
+      list(APPEND ARG_LABELS threads)
+      break()
+    endif()
+  endforeach()
   gen_register_test(${ARG_NAME} ${ARG_ROOM} "${ARG_LABELS}" ${ARG_ARGS})
+  if(threads)
+    if(NOT TARGET tests_threads)
+      add_custom_target(tests_threads)
+    endif()
+    add_dependencies(tests_threads ${ARG_NAME})
+  endif()
 endfunction()
 
 # Adds the test with its labels, and its program to the target tests_<room>.

@@ -3,7 +3,7 @@
 # Builds and passes every test. Installs what is missing. Safe to run again: what is built stays in build/.
 #
 #   tests/run.sh         release tree with all tests but the long ones, short tests under the address and
-#                        undefined-behaviour sanitizers, base, cache and generate under the thread sanitizer
+#                        undefined-behaviour sanitizers, those with threads under the thread sanitizer
 #   tests/run.sh --all   also clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
 #                        the long tests and minutes of fuzzing
 set -euo pipefail
@@ -68,14 +68,14 @@ fuzz() {
 }
 
 echo "== packages"
-cmake/install_packages.sh build test
+cmake/install_packages.sh build test bindings
 cmake/install_packages.sh server || echo "no cpp-httplib: generate-server and its test are left out"
 
 step "release: build" build check
 step "release: tests" ctest --preset check
 step "address and undefined-behaviour sanitizers: build" build asan
 step "address and undefined-behaviour sanitizers: short tests" ctest --preset asan
-step "thread sanitizer: build base, cache, generate" build tsan
+step "thread sanitizer: build tests with threads" build tsan
 step "thread sanitizer: tests" without_address_randomisation ctest --preset tsan
 if [ $all = 1 ]; then
   step "clang 14: build" build check-clang

@@ -28,12 +28,6 @@ static gen_generator* told(struct toy* toy, const gen_metrics_sink* sink) {
   return generator;
 }
 
-static gen_session* open_session(gen_generator* generator) {
-  gen_session* session = NULL;
-  assert_ok(gen_session_new(generator, &session, &error), error);
-  return session;
-}
-
 static gen_status say(gen_session* session, int32_t n) {
   gen_sampling* sampling = greedy(n);
   gen_result* result = NULL;

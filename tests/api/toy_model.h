@@ -196,4 +196,47 @@ static inline gen_generator* toy_generator(const gen_forward* table, const gen_o
   return generator;
 }
 
+/* A state for each sequence, a state that cannot go back, none. */
+enum kind { WITH_STATE, ONE_WAY, STATELESS, KINDS };
+
+static inline gen_forward table_of(struct toy* toy, enum kind kind) {
+  toy->stateless = kind == STATELESS;
+  gen_forward table = toy_table(toy);
+  if (kind == ONE_WAY) table.state_truncate = NULL;
+  return table;
+}
+
+/* Everything that was made has gone, and nothing was against the contract. */
+static inline void assert_balanced(struct toy* toy) {
+  assert_int_equal(toy->wrong, 0);
+  assert_int_equal(toy->news + toy->clones, toy->frees);
+  assert_int_equal(toy->releases, 1);
+}
+
+static inline gen_session* open_session(gen_generator* generator) {
+  gen_error error;
+  gen_session* session = NULL;
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  return session;
+}
+
+/* Generates `more` tokens greedily; they must be what follows all that the session holds. */
+static inline void assert_goes_on(gen_session* session, const struct toy* toy, int32_t more) {
+  int32_t all[TOY_CONTEXT];
+  gen_error error;
+  size_t n = 0;
+  size_t said = 0;
+  assert_ok(gen_session_tokens(session, all, TOY_CONTEXT, &n, &error), error);
+  gen_sampling* sampling = greedy(more);
+  gen_result* result = NULL;
+  assert_ok(gen_session_generate(session, "", 0, sampling, &result, &error), error);
+  const int32_t* tokens = gen_result_tokens(result, &said);
+  toy_expect(all, (int32_t)n, more, toy->stateless);
+  assert_int_equal(said, more);
+  assert_memory_equal(tokens, all + n, said * sizeof(int32_t));
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_LENGTH);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+}
+
 #endif /* TESTS_API_TOY_MODEL_H */

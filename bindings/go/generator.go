@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+
+	"libgenerate.dev/generate/internal/native"
+)
+
+// Generator is a model with settings of the cache and a scheduler: sessions that generate at the same time share the
+// model's forward passes. Any number of goroutines may use one.
+type Generator struct {
+	object
+	gate gate
+}
+
+// gate limits how many calls of a generator are in the C library at once, each of which holds a thread of the system; the
+// goroutines of all others wait here and hold none.
+type gate chan struct{}
+
+// Calls that one generator runs at once. Its scheduler puts 64 sequences into a step unless told otherwise, so that more
+// would only wait inside.
+const maxCalls = 256
+
+func (g gate) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return notBegun(ctx)
+	}
+	select {
+	case g <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return notBegun(ctx)
+	}
+}
+
+func (g gate) leave() { <-g }
+
+// GeneratorOption says how to generate: kind of cache, batching.
+type GeneratorOption func(options uintptr) error
+
+// WithKVType chooses what keys and values are stored as: "fp32", "fp16", "fp8", "q4" or "q3".
+func WithKVType(name string) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetKvDtype(o, name) }
+}
+
+// WithKVTypes chooses for keys and values apart.
+func WithKVTypes(keys, values string) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetKvTypes(o, keys, values) }
+}
+
+// WithKVKeyForm chooses the form in which keys are stored: "rotated", "hadamard" or "best".
+func WithKVKeyForm(name string) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetKvKeyForm(o, name) }
+}
+
+// WithPagedKV keeps keys and values of all sessions in blocks of one pool of so many MiB.
+func WithPagedKV(maxMemoryMB, blockSize int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetPagedKv(o, i32(maxMemoryMB), i32(blockSize)) }
+}
+
+// WithPrefixCache keeps so many blocks of the pool for prompts that begin alike. It needs WithPagedKV.
+func WithPrefixCache(blocks int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetPrefixCache(o, i32(blocks)) }
+}
+
+// WithCompressedKV makes one entry of each full chunk of positions.
+func WithCompressedKV(chunk int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetCompressedKv(o, i32(chunk)) }
+}
+
+// WithTieredKV keeps the newest keys and values of a session in memory and the rest in a file.
+func WithTieredKV(options ...TierOption) GeneratorOption {
+	return func(o uintptr) error {
+		return buildTiers(options, func(config uintptr) error { return native.GenOptionsSetTieredKv(o, config) })
+	}
+}
+
+// WithContextPolicy chooses what happens when a context is full: "stop", or "shift" with the first keep tokens kept.
+func WithContextPolicy(policy string, keep int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetContextPolicy(o, policy, i32(keep)) }
+}
+
+// WithPrefillChunk runs prompts in chunks of so many tokens.
+func WithPrefillChunk(tokens int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetPrefillChunk(o, i32(tokens)) }
+}
+
+// WithMaxBatch runs at most so many sessions in one forward pass; 64 is the default.
+func WithMaxBatch(sequences int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetMaxBatch(o, i32(sequences)) }
+}
+
+// WithMaxQueue refuses calls with ErrBusy when so many wait beyond the batch; 0 is no limit.
+func WithMaxQueue(calls int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetMaxQueue(o, i32(calls)) }
+}
+
+// WithMetrics counts and measures in a collector.
+func WithMetrics(metrics *Metrics) GeneratorOption {
+	return func(o uintptr) error {
+		return metrics.pointer().optional(func(m uintptr) error {
+			return native.GenOptionsSetMetrics(o, native.GenMetricsMemorySink(m))
+		})
+	}
+}
+
+// WithMetricsSink tells metrics to a gen_metrics_sink in C.
+func WithMetricsSink(table Symbol) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetMetrics(o, uintptr(table)) }
+}
+
+// WithTracer records every forward pass.
+func WithTracer(tracer *Tracer) GeneratorOption {
+	return func(o uintptr) error {
+		return tracer.pointer().optional(func(t uintptr) error { return native.GenOptionsSetTracer(o, t) })
+	}
+}
+
+// WithGeneratorSetting sets an option by its name, see DescribeGeneratorOptions.
+func WithGeneratorSetting(key, value string) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSet(o, key, value) }
+}
+
+// DescribeGeneratorOptions lists all options as JSON, with the values that these give.
+func DescribeGeneratorOptions(options ...GeneratorOption) (description string, err error) {
+	err = build(described(options), native.GenOptionsNew, native.GenOptionsFree, func(o uintptr) (err error) {
+		description, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenOptionsDescribe(o, buffer, capacity, n)
+		})
+		return err
+	})
+	return description, err
+}
+
+// DescribeKVKinds lists the kinds of cache as JSON.
+func DescribeKVKinds() (string, error) { return text(native.GenKvKindDescribe) }
+
+// NewGenerator makes a generator, which keeps what it needs of the model alive.
+func (m *Model) NewGenerator(options ...GeneratorOption) (*Generator, error) {
+	g := &Generator{gate: make(gate, maxCalls)}
+	err := m.with(func(model uintptr) error {
+		return g.take(kindGenerator, native.GenFree, func(out []uintptr) error {
+			return build(options, native.GenOptionsNew, native.GenOptionsFree, func(o uintptr) error {
+				return native.GenCreate(model, o, out)
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Generate continues a prompt. The context ends it within one token. Where generation had begun when it failed or was
+// cancelled, there is a result beside the error, with what there was by then.
+func (g *Generator) Generate(ctx context.Context, prompt string, options ...SamplingOption) (*Result, error) {
+	if err := g.enter(); err != nil {
+		return nil, err
+	}
+	defer g.leave()
+	return g.gate.generate(ctx, options, func(sampling uintptr, out []uintptr) error {
+		return native.GenGenerate(g.address, prompt, sampling, out)
+	})
+}
+
+// generate runs a call that has a result.
+func (g gate) generate(ctx context.Context, options []SamplingOption, run func(sampling uintptr, out []uintptr) error) (*Result, error) {
+	if err := g.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer g.leave()
+	var out [1]uintptr
+	err := cancellable(ctx, func(cancel uintptr) error {
+		if cancel != 0 {
+			options = append(options[:len(options):len(options)], withCancel(cancel))
+		}
+		return build(options, native.GenSamplingNew, native.GenSamplingFree, func(sampling uintptr) error {
+			return run(sampling, out[:])
+		})
+	})
+	err = cancelled(ctx, err)
+	result := takeResult(out[0])
+	if result != nil {
+		result.Err = err
+	}
+	return result, err
+}
+
+// cancellable runs a call with a flag that is raised when the context ends; 0 for a context that never does.
+func cancellable(ctx context.Context, run func(cancel uintptr) error) error {
+	if ctx.Done() == nil {
+		return run(0)
+	}
+	var cancel [1]uintptr
+	if err := native.GenCancelNew(cancel[:]); err != nil {
+		return err
+	}
+	defer native.GenCancelFree(cancel[0])
+	defer watch(ctx, func() { native.GenCancelFire(cancel[0]) })()
+	return run(cancel[0])
+}
+
+// watch calls fire when the context ends, until the function it returns is called. That one waits for the watcher and
+// tells whether it fired.
+func watch(ctx context.Context, fire func()) (end func() bool) {
+	if ctx.Done() == nil {
+		return func() bool { return false }
+	}
+	over, fired := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		select {
+		case <-ctx.Done():
+			fire()
+			fired <- true
+		case <-over:
+			fired <- false
+		}
+	}()
+	return func() bool {
+		close(over)
+		return <-fired
+	}
+}

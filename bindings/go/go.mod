@@ -1,0 +1,3 @@
+module libgenerate.dev/generate
+
+go 1.19

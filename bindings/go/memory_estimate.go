@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import "libgenerate.dev/generate/internal/native"
+
+// MemoryEstimate is what a model, a generator and one session take, in bytes.
+type MemoryEstimate struct {
+	Weights   int64
+	Workspace int64 // scratch of forward passes
+	Cache     int64 // keys and values of one session with a full context
+	Peak      int64 // the most at any time, loading included
+	Mapped    int64 // pages of the file that the model goes on reading
+	File      int64
+}
+
+// EstimateMemory tells what loading a file with these options and filling one session would take, without doing so.
+func EstimateMemory(path string, model []ModelOption, generator []GeneratorOption) (MemoryEstimate, error) {
+	var e MemoryEstimate
+	var out [1]uintptr
+	err := build(model, native.GenModelOptionsNew, native.GenModelOptionsFree, func(m uintptr) error {
+		return build(generator, native.GenOptionsNew, native.GenOptionsFree, func(g uintptr) error {
+			return native.GenEstimateMemory(path, m, g, out[:])
+		})
+	})
+	if err != nil {
+		return e, err
+	}
+	defer native.GenMemoryEstimateFree(out[0])
+	for _, field := range []struct {
+		key   string
+		value *int64
+	}{
+		{"weights", &e.Weights}, {"workspace", &e.Workspace}, {"cache", &e.Cache}, {"peak", &e.Peak},
+		{"mapped", &e.Mapped}, {"file", &e.File},
+	} {
+		var bytes [1]int
+		if err := native.GenMemoryEstimateGet(out[0], field.key, bytes[:]); err != nil {
+			return e, err
+		}
+		*field.value = int64(bytes[0])
+	}
+	return e, nil
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"time"
+
+	"libgenerate.dev/generate/internal/native"
+)
+
+// LoadModelContext is LoadModel that the context ends. Progress, which may be nil, is told the share of the work that is
+// done, now and then, on a goroutine of its own that is gone when LoadModelContext returns.
+func LoadModelContext(ctx context.Context, path string, progress func(share float64), options ...ModelOption) (model *Model, err error) {
+	err = watched(ctx, progress, func(callback, user Symbol) (err error) {
+		model, err = LoadModel(path, append(options[:len(options):len(options)], WithLoadProgress(callback, user))...)
+		return err
+	})
+	return model, err
+}
+
+// QuantizeContext is Quantize that the context ends, with progress as LoadModelContext tells it.
+func QuantizeContext(ctx context.Context, in, out, kind string, progress func(share float64)) error {
+	return watched(ctx, progress, func(callback, user Symbol) error { return QuantizeProgress(in, out, kind, callback, user) })
+}
+
+// watched runs a call with a progress callback in C, which tells and asks a few numbers in C; a goroutine looks at these.
+func watched(ctx context.Context, progress func(share float64), call func(callback, user Symbol) error) error {
+	if ctx.Err() != nil {
+		return notBegun(ctx)
+	}
+	state := native.GenGoProgressNew()
+	if state == 0 {
+		return &Error{Code: CodeOutOfMemory, Message: "out of memory"}
+	}
+	defer native.GenGoProgressFree(state)
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticks := time.NewTicker(20 * time.Millisecond)
+		defer ticks.Stop()
+		ended, told := ctx.Done(), 0.0
+		for {
+			select {
+			case <-ended:
+				native.GenGoProgressStop(state)
+				ended = nil
+			case <-ticks.C:
+				if share := native.GenGoProgressShare(state); progress != nil && share > told {
+					told = share
+					progress(share)
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
+	err := call(Symbol(native.GenGoProgressFunction()), Symbol(state))
+	close(over)
+	<-done
+	if err == nil && progress != nil {
+		progress(1)
+	}
+	return cancelled(ctx, err)
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"time"
+	"unsafe"
+
+	"libgenerate.dev/generate/internal/native"
+)
+
+// FinishReason says why a generation ended. Numbers are those of the C library and never change.
+type FinishReason int32
+
+// Reasons.
+const (
+	FinishNone            FinishReason = 0
+	FinishStopToken       FinishReason = 1
+	FinishStopString      FinishReason = 2
+	FinishLength          FinishReason = 3
+	FinishContextFull     FinishReason = 4
+	FinishGrammarComplete FinishReason = 5
+	FinishGrammarDeadEnd  FinishReason = 6
+	FinishCancelled       FinishReason = 7
+	FinishCallback        FinishReason = 8
+	FinishError           FinishReason = 9
+)
+
+func (r FinishReason) String() string {
+	names := [...]string{"none", "stop_token", "stop_string", "length", "context_full", "grammar_complete",
+		"grammar_dead_end", "cancelled", "callback", "error"}
+	if r < 0 || int(r) >= len(names) {
+		return "unknown"
+	}
+	return names[r]
+}
+
+// Result is what a generation gave, also one that was cancelled or failed half way. It is a plain value.
+type Result struct {
+	Text         string // whole characters, without the prompt, stop token and stop string
+	Tokens       []int32
+	Logprobs     []float32      // of Tokens, with WithLogprobs
+	TopLogprobs  [][]TopLogprob // at each step, with WithLogprobs above 0
+	FinishReason FinishReason
+	Usage        Usage
+	Timings      Timings
+	Err          error // what ended it, if that was an error
+}
+
+// TopLogprob is one of the most probable tokens at a step.
+type TopLogprob struct {
+	Token   int32
+	Logprob float32
+}
+
+// Usage is numbers of tokens.
+type Usage struct {
+	Prompt       int // with begin-of-sequence
+	PromptCached int // of these, not computed anew
+	Completion   int
+	Dropped      int // oldest tokens of the session that made room
+}
+
+// Timings is how long a generation took.
+type Timings struct {
+	Prefill, FirstToken, Decode, Total time.Duration
+}
+
+// borrowed copies n elements of memory that the library lends.
+func borrowed[T any](address uintptr, n int) []T {
+	if address == 0 || n == 0 {
+		return nil
+	}
+	copied := make([]T, n)
+	bytes := n * int(unsafe.Sizeof(copied[0]))
+	native.GenBindingCopy(int64(address), bytes, unsafe.Slice((*byte)(unsafe.Pointer(&copied[0])), bytes))
+	return copied
+}
+
+// takeResult makes a Go value of a gen_result and frees that; nil for 0.
+func takeResult(address uintptr) *Result {
+	if address == 0 {
+		return nil
+	}
+	defer native.GenResultFree(address)
+	r := &Result{FinishReason: FinishReason(native.GenResultFinishReason(address))}
+	var n [1]int
+	bytes := native.GenResultText(address, n[:])
+	r.Text = string(borrowed[byte](bytes, n[0]))
+	tokens := native.GenResultTokens(address, n[:])
+	r.Tokens = borrowed[int32](tokens, n[0])
+	logprobs := native.GenResultLogprobs(address, n[:])
+	if r.Logprobs = borrowed[float32](logprobs, n[0]); r.Logprobs != nil {
+		r.topLogprobs(address)
+	}
+	for _, field := range [...]struct {
+		key   string
+		value *int
+	}{
+		{"prompt", &r.Usage.Prompt}, {"prompt_cached", &r.Usage.PromptCached}, {"completion", &r.Usage.Completion},
+		{"dropped", &r.Usage.Dropped},
+	} {
+		var value [1]int64
+		if native.GenResultUsage(address, field.key, value[:]) == nil {
+			*field.value = int(value[0])
+		}
+	}
+	for _, field := range [...]struct {
+		key   string
+		value *time.Duration
+	}{
+		{"prefill", &r.Timings.Prefill}, {"first_token", &r.Timings.FirstToken}, {"decode", &r.Timings.Decode},
+		{"total", &r.Timings.Total},
+	} {
+		var seconds [1]float64
+		if native.GenResultTimings(address, field.key, seconds[:]) == nil {
+			*field.value = time.Duration(seconds[0] * float64(time.Second))
+		}
+	}
+	if code := native.GenBindingResultCode(address); code != 0 {
+		r.Err = &Error{Code: Code(code), Message: native.GenBindingResultMessage(address)}
+	}
+	return r
+}
+
+func (r *Result) topLogprobs(address uintptr) {
+	var ids, logprobs [1]uintptr
+	for step := range r.Tokens {
+		n := native.GenResultTopLogprobs(address, step, ids[:], logprobs[:])
+		if n == 0 {
+			return
+		}
+		top := make([]TopLogprob, n)
+		tokens, values := borrowed[int32](ids[0], n), borrowed[float32](logprobs[0], n)
+		for i := range top {
+			top[i] = TopLogprob{tokens[i], values[i]}
+		}
+		r.TopLogprobs = append(r.TopLogprobs, top)
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import "libgenerate.dev/generate/internal/native"
+
+// SSMState is the state of recurrent layers, of one sequence or several in step. One goroutine at a time.
+type SSMState struct{ object }
+
+// NewSSMState makes a state of zeros for batch sequences: [batch, dInner, dState] in each layer.
+func NewSSMState(layers, batch, dInner, dState int) (*SSMState, error) {
+	s := new(SSMState)
+	if err := s.take(kindSsmState, native.GenSsmStateFree, func(out []uintptr) error {
+		if batch == 1 {
+			return native.GenSsmStateNew(i32(layers), i32(dInner), i32(dState), out)
+		}
+		return native.GenSsmStateNewBatch(i32(layers), i32(batch), i32(dInner), i32(dState), out)
+	}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Layer copies the state of a layer.
+func (s *SSMState) Layer(layer int) (h []float32, of Shape, err error) {
+	err = s.with(func(a uintptr) error {
+		var numbers [3]int32
+		if err := native.GenSsmStateGetLayer(a, i32(layer), nil, 0, numbers[:]); err != nil {
+			return err
+		}
+		of = shape(numbers)
+		h = make([]float32, of.size())
+		return native.GenSsmStateGetLayer(a, i32(layer), h, len(h), numbers[:])
+	})
+	return h, of, err
+}
+
+// SetLayer replaces the state of a layer: h is [batch, dInner, dState].
+func (s *SSMState) SetLayer(layer int, h []float32, batch, dInner, dState int) error {
+	if want, ok := product(batch, dInner, dState); ok && len(h) < want {
+		return invalid("a state of %d x %d x %d takes %d elements, not %d", batch, dInner, dState, want, len(h))
+	}
+	return s.with(func(a uintptr) error {
+		return native.GenSsmStateSetLayer(a, i32(layer), h, i32(batch), i32(dInner), i32(dState))
+	})
+}
+
+// Snapshot keeps a copy of all layers and returns its number; the last 16 are kept.
+func (s *SSMState) Snapshot() (int64, error) {
+	var number [1]int64
+	err := s.with(func(a uintptr) error { return native.GenSsmStateSnapshot(a, number[:]) })
+	return number[0], err
+}
+
+// Restore makes the state that of a snapshot.
+func (s *SSMState) Restore(snapshot int64) error {
+	return s.with(func(a uintptr) error { return native.GenSsmStateRestore(a, snapshot) })
+}
+
+// Reset sets all layers to zeros.
+func (s *SSMState) Reset() error { return s.with(native.GenSsmStateReset) }
+
+// MemoryBytes is what the state takes; each snapshot takes as much.
+func (s *SSMState) MemoryBytes() int64 { return get(&s.object, native.GenSsmStateMemoryBytes) }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import "libgenerate.dev/generate/internal/native"
+
+// Tokenizer turns text into tokens and back. Any number of goroutines may use one.
+type Tokenizer struct{ object }
+
+func (t *Tokenizer) pointer() *object {
+	if t == nil {
+		return nil
+	}
+	return &t.object
+}
+
+// LoadTokenizer loads the tokenizer of a GGUF file or a SentencePiece model file.
+func LoadTokenizer(path string) (*Tokenizer, error) {
+	t := new(Tokenizer)
+	if err := t.take(kindTokenizer, native.GenTokenizerFree, func(out []uintptr) error {
+		return native.GenTokenizerLoad(path, out)
+	}); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// EncodeFlags say how text is encoded.
+type EncodeFlags uint32
+
+// Flags of Encode.
+const (
+	AddBOS       EncodeFlags = 1 // put the begin-of-sequence token first, if the vocabulary wants one
+	ParseSpecial EncodeFlags = 2 // turn texts of special tokens into those tokens
+)
+
+// Special is a kind of token that is no text.
+type Special int32
+
+// Special tokens.
+const (
+	BOS Special = 0
+	EOS Special = 1
+	UNK Special = 2
+	PAD Special = 3
+	SEP Special = 4
+	EOT Special = 5 // end of turn
+)
+
+// Encode turns text into tokens.
+func (t *Tokenizer) Encode(text string, flags EncodeFlags) (tokens []int32, err error) {
+	err = t.with(func(address uintptr) (err error) {
+		tokens, err = sized(0, func(buffer []int32, capacity int, n []int) error {
+			return native.GenTokenizerEncode(address, text, uint32(flags), buffer, capacity, n)
+		})
+		return err
+	})
+	return tokens, err
+}
+
+// Decode turns tokens into text.
+func (t *Tokenizer) Decode(tokens []int32) (decoded string, err error) {
+	if tokens == nil {
+		tokens = []int32{}
+	}
+	err = t.with(func(address uintptr) (err error) {
+		decoded, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenTokenizerDecode(address, tokens, len(tokens), buffer, capacity, n)
+		})
+		return err
+	})
+	return decoded, err
+}
+
+// Piece is the bytes that one token stands for, which need not be whole characters.
+func (t *Tokenizer) Piece(token int32) (piece []byte, err error) {
+	err = t.with(func(address uintptr) (err error) {
+		piece, err = sized(1, func(buffer []byte, capacity int, n []int) error {
+			return native.GenTokenizerPiece(address, token, buffer, capacity, n)
+		})
+		return err
+	})
+	return piece, err
+}
+
+// VocabSize is the number of tokens.
+func (t *Tokenizer) VocabSize() int {
+	return int(get(&t.object, native.GenTokenizerVocabSize))
+}
+
+// Special is the id of a special token, -1 if there is none.
+func (t *Tokenizer) Special(kind Special) int32 {
+	id := int32(-1)
+	_ = t.with(func(address uintptr) error { id = native.GenTokenizerSpecial(address, int32(kind)); return nil })
+	return id
+}
+
+// Message is one of a conversation: the role is "system", "user", "assistant" or whatever the model knows.
+type Message struct{ Role, Text string }
+
+// FormatChat lays a conversation out in the model's own form; with reply it ends with the opening of an assistant's turn.
+// Encode it with ParseSpecial.
+func (m *Model) FormatChat(messages []Message, reply bool) (formatted string, err error) {
+	adders := make([]func(uintptr) error, len(messages), len(messages)+1)
+	for i, message := range messages {
+		message := message
+		adders[i] = func(chat uintptr) error { return native.GenChatAdd(chat, message.Role, message.Text) }
+	}
+	err = m.with(func(model uintptr) error {
+		return build(append(adders, nil), native.GenChatNew, native.GenChatFree, func(chat uintptr) (err error) {
+			formatted, err = text(func(buffer []byte, capacity int, n []int) error {
+				return native.GenChatFormat(model, chat, flag(reply), buffer, capacity, n)
+			})
+			return err
+		})
+	})
+	return formatted, err
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+
+/**
+ * A model with cache settings and a scheduler: what sessions come from. Calls from many threads run side by side and share
+ * forward passes. An interrupt of the thread inside a call stops that call soon.
+ */
+public final class Generator extends Handle {
+  private Generator(long address) {
+    super("generator", address, Native::gen_free);
+  }
+
+  /** Makes a generator with the default options. */
+  public static Generator of(Model model) {
+    return of(model, null);
+  }
+
+  /** Makes a generator, which keeps the model alive. */
+  public static Generator of(Model model, GeneratorOptions options) {
+    return new Generator(Settings.use(options, o -> makeWith(model, (m, out) -> Native.gen_create(m, o, out))));
+  }
+
+  /** Makes an empty session. */
+  public Session newSession() {
+    return ask(g -> new Session(make(out -> Native.gen_session_new(g, out))));
+  }
+
+  /** Continues a prompt with the default sampling. */
+  public Result generate(String prompt) {
+    return generate(prompt, null, null);
+  }
+
+  /** Continues a prompt. */
+  public Result generate(String prompt, Sampling sampling) {
+    return generate(prompt, sampling, null);
+  }
+
+  /**
+   * Continues a prompt.
+   *
+   * @param sampling null for the defaults
+   * @param cancel stops the call; null for none
+   * @throws GenerateException with the partial result if generation had begun
+   */
+  public Result generate(String prompt, Sampling sampling, Cancel cancel) {
+    byte[] text = Text.bytes(prompt);
+    return ask(g -> Call.generate(sampling,
+        (settings, out) -> Native.gen_generate(g, text, text.length, settings, out), cancel));
+  }
+
+  /** The same on an executor. Cancelling the future stops the generation. */
+  public CompletableFuture<Result> generateAsync(String prompt, Sampling sampling, Executor executor) {
+    return Call.async(executor, cancel -> generate(prompt, sampling, cancel));
+  }
+
+  /** Continues a prompt piece by piece, on a session of its own. */
+  public TokenStream stream(String prompt, Sampling sampling) {
+    return stream(prompt, sampling, null);
+  }
+
+  /** The same, with what stops it. */
+  public TokenStream stream(String prompt, Sampling sampling, Cancel cancel) {
+    byte[] text = Text.bytes(prompt);
+    return ask(g -> {
+      long session = make(out -> Native.gen_session_new(g, out));
+      try {
+        return TokenStream.open(session, text, sampling, cancel);  // which keeps it alive
+      } finally {
+        Native.gen_session_free(session);
+      }
+    });
+  }
+
+  /** Runs all requests together. */
+  public List<Result> generate(List<Request> requests) {
+    return generate(requests, null);
+  }
+
+  /**
+   * Runs all requests together, in common steps. Each result is what {@link #generate(String, Sampling)} gives for the
+   * request alone; that of a request that failed or passed its deadline has an {@link Result#error}.
+   *
+   * @param cancel stops all of them; null for none
+   * @throws GenerateCancelledException with all results if the call was cancelled before every request had ended
+   */
+  public List<Result> generate(List<Request> requests, Cancel cancel) {
+    return ask(g -> Request.run(g, List.copyOf(requests), cancel));
+  }
+
+  /** The same on an executor. Cancelling the future stops all of them. */
+  public CompletableFuture<List<Result>> generateAsync(List<Request> requests, Executor executor) {
+    return Call.async(executor, cancel -> generate(requests, cancel));
+  }
+
+  /** Runs all requests together and gives their pieces as they come. Priorities do not count here. */
+  public BatchStream stream(List<Request> requests) {
+    return new BatchStream(this, List.copyOf(requests));
+  }
+
+  /** An empty cache of the kind that sessions have, for {@link Model#forward}; 0 positions for as many as a session's. */
+  public KvCache newCache(int maxSequenceLength) {
+    return ask(g -> new KvCache(make(out -> Native.kv_cache_generator_new(g, maxSequenceLength, out))));
+  }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.function.LongToIntFunction;
+
+/** Weights and tokenizer, ready to run. Immutable: any number of generators, sessions and threads use one. */
+public final class Model extends Handle {
+  private Model(long address) {
+    super("model", address, Native::gen_model_free);
+  }
+
+  /** Loads a GGUF file with the default options. */
+  public static Model load(Path path) {
+    return load(path, null);
+  }
+
+  /** Loads a GGUF file; the first part of a split one brings the others. An interrupt stops the load. */
+  public static Model load(Path path, ModelOptions options) {
+    return loading(options, (o, out) -> Native.gen_model_load(Text.name(path), o, out));
+  }
+
+  /** Loads a GGUF file that is already in memory. */
+  public static Model load(byte[] file, ModelOptions options) {
+    return loading(options, (o, out) -> Native.gen_model_load_memory(file, file.length, o, out));
+  }
+
+  private static Model loading(ModelOptions options, MakerWith body) {
+    ModelOptions how = options != null ? options : ModelOptions.defaults();
+    return new Model(how.use(o -> Progress.run(how.hasProgress() ? 0 : o, () -> make(out -> body.make(o, out)))));
+  }
+
+  /**
+   * Makes a model of a function in C.
+   *
+   * @param forward a gen_forward table, whose functions must work as long as anything made from the model
+   * @param tokenizer for texts, or null: then prompts are tokens
+   */
+  public static Model custom(NativeSymbol forward, ModelConfig config, Tokenizer tokenizer) {
+    return new Model(config.use(c -> makeWith(tokenizer,
+        (t, out) -> Native.gen_model_new_custom(forward.address(), c, t, out))));
+  }
+
+  /** Writes a GGUF file with the weights of another in another type, as "Q8_0" or "Q4_K_M". An interrupt stops it. */
+  public static void quantize(Path in, Path out, String type) {
+    Progress.quantize(Text.name(in), Text.name(out), Text.name(type));
+  }
+
+  private int config(LongToIntFunction getter) {
+    return number(m -> getter.applyAsInt(Native.gen_model_get_config(m)));
+  }
+
+  /** Number of tokens of the vocabulary. */
+  public int vocabSize() {
+    return config(Native::gen_model_config_vocab_size);
+  }
+
+  /** Most tokens a sequence can hold, prompt included. */
+  public int maxSequenceLength() {
+    return config(Native::gen_model_config_max_seq_len);
+  }
+
+  /** End-of-sequence token, or -1. */
+  public int eos() {
+    return config(Native::gen_model_config_eos);
+  }
+
+  /** Begin-of-sequence token, or -1. */
+  public int bos() {
+    return config(Native::gen_model_config_bos);
+  }
+
+  /** Number of layers. */
+  public int numLayers() {
+    return config(Native::gen_model_config_num_layers);
+  }
+
+  /** Query heads of an attention layer. */
+  public int numHeads() {
+    return config(Native::gen_model_config_num_heads);
+  }
+
+  /** Key and value heads of an attention layer. */
+  public int numKvHeads() {
+    return config(Native::gen_model_config_num_kv_heads);
+  }
+
+  /** Elements of a head. */
+  public int headDim() {
+    return config(Native::gen_model_config_head_dim);
+  }
+
+  /** Width of the hidden state. */
+  public int hidden() {
+    return config(Native::gen_model_config_hidden);
+  }
+
+  /** The sizes as JSON. */
+  public String describeConfig() {
+    return ask(m -> Text.ask((buf, capacity, n) ->
+        Native.gen_model_config_describe(Native.gen_model_get_config(m), buf, capacity, n)));
+  }
+
+  /** Metadata of the file as text, in its order; long arrays are shortened. */
+  public Map<String, String> metadata() {
+    return ask(m -> {
+      Map<String, String> all = new LinkedHashMap<>();
+      long count = Native.gen_model_metadata_count(m);
+      for (long i = 0; i < count; ++i) {
+        byte[] key = Native.gen_model_metadata_key(m, i);
+        all.put(Text.of(key),
+            Text.ask((buf, capacity, n) -> Native.gen_model_metadata_value(m, key, buf, capacity, n)));
+      }
+      return all;
+    });
+  }
+
+  /** One metadata value as text. */
+  public String metadata(String key) {
+    byte[] name = Text.name(key);
+    return ask(m -> Text.ask((buf, capacity, n) -> Native.gen_model_metadata_value(m, name, buf, capacity, n)));
+  }
+
+  /** What the model is, as one JSON object. */
+  public String describe() {
+    return ask(m -> Text.ask((buf, capacity, n) -> Native.gen_model_describe(m, buf, capacity, n)));
+  }
+
+  /** Memory in bytes: "weights", "workspace", "mapped", "file" or "stream". */
+  public long memory(String key) {
+    byte[] name = Text.name(key);
+    return ask(m -> {
+      long[] bytes = new long[1];
+      Native.gen_model_memory(m, name, bytes);
+      return bytes[0];
+    });
+  }
+
+  /** The model's tokenizer, which ends with the model; null for a custom model without one. */
+  public Tokenizer tokenizer() {
+    return ask(m -> {
+      long tokenizer = Native.gen_model_tokenizer(m);
+      return tokenizer != 0 ? new Tokenizer(this, tokenizer) : null;
+    });
+  }
+
+  /** Lays a conversation out in the model's form; to be encoded with special tokens parsed. */
+  public String format(Chat chat, boolean addGenerationPrompt) {
+    return ask(m -> chat.format(m, addGenerationPrompt));
+  }
+
+  /** Runs the model over tokens that follow what the cache holds. Gives the logits of the last one. */
+  public float[] forward(int[] tokens, KvCache cache) {
+    float[] logits = new float[vocabSize()];
+    run(m -> cache.run(c -> Native.gen_model_forward(m, tokens, tokens.length, c, logits, logits.length)));
+    return logits;
+  }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** What a generation gave, also one that was stopped or failed half way. Immutable, and nothing to close. */
+public final class Result {
+  /** A token and how probable it was. */
+  public record Candidate(int id, float logprob) {}
+
+  private final String text;
+  private final int[] tokens;
+  private final float[] logprobs;
+  private final List<List<Candidate>> top;
+  private final FinishReason finishReason;
+  private final GenerateException error;
+  private final long[] usage;
+  private final double[] timings;
+
+  /** Copies a native result, and frees it. */
+  static Result take(long address) {
+    try {
+      return new Result(address);
+    } finally {
+      Native.gen_result_free(address);
+    }
+  }
+
+  private Result(long address) {
+    long[] n = new long[1];
+    text = new String(copy(Native.gen_result_text(address, n), n[0]), StandardCharsets.UTF_8);
+    tokens = ints(Native.gen_result_tokens(address, n), n[0]);
+    logprobs = floats(Native.gen_result_logprobs(address, n), n[0]);
+    top = new ArrayList<>();
+    for (int step = 0; step < logprobs.length; ++step) {
+      long[] ids = new long[1];
+      long[] values = new long[1];
+      long count = Native.gen_result_top_logprobs(address, step, ids, values);
+      if (count == 0) break;
+      int[] id = ints(ids[0], count);
+      float[] value = floats(values[0], count);
+      List<Candidate> candidates = new ArrayList<>(id.length);
+      for (int i = 0; i < id.length; ++i) candidates.add(new Candidate(id[i], value[i]));
+      top.add(List.copyOf(candidates));
+    }
+    finishReason = FinishReason.of(Native.gen_result_finish_reason(address));
+    int code = Native.gen_binding_result_code(address);
+    error = code == 0 ? null
+        : GenerateException.of(code, Native.gen_binding_result_message(address)).with(List.of(this));
+    usage = new long[] {usage(address, "prompt"), usage(address, "prompt_cached"), usage(address, "completion"),
+        usage(address, "dropped")};
+    timings = new double[] {seconds(address, "prefill"), seconds(address, "first_token"), seconds(address, "decode"),
+        seconds(address, "total")};
+  }
+
+  private static long usage(long address, String key) {
+    long[] value = new long[1];
+    Native.gen_result_usage(address, Text.name(key), value);
+    return value[0];
+  }
+
+  private static double seconds(long address, String key) {
+    double[] value = new double[1];
+    Native.gen_result_timings(address, Text.name(key), value);
+    return value[0];
+  }
+
+  private static byte[] copy(long address, long n) {
+    byte[] bytes = new byte[Math.toIntExact(n)];
+    Native.gen_binding_copy(address, n, bytes);
+    return bytes;
+  }
+
+  private static int[] ints(long address, long n) {
+    int[] values = new int[Math.toIntExact(n)];
+    ByteBuffer.wrap(copy(address, n * Integer.BYTES)).order(ByteOrder.nativeOrder()).asIntBuffer().get(values);
+    return values;
+  }
+
+  private static float[] floats(long address, long n) {
+    float[] values = new float[Math.toIntExact(n)];
+    ByteBuffer.wrap(copy(address, n * Float.BYTES)).order(ByteOrder.nativeOrder()).asFloatBuffer().get(values);
+    return values;
+  }
+
+  /** The generated text, without prompt, stop token and stop string. */
+  public String text() {
+    return text;
+  }
+
+  /** The tokens drawn, without a stop token. */
+  public int[] tokens() {
+    return tokens.clone();
+  }
+
+  /** Log-probabilities of the tokens drawn; empty unless {@link Sampling#logprobs} asked for them. */
+  public float[] logprobs() {
+    return logprobs.clone();
+  }
+
+  /** The most probable tokens at each step, most probable first; empty unless {@link Sampling#logprobs} asked for some. */
+  public List<List<Candidate>> topLogprobs() {
+    return List.copyOf(top);
+  }
+
+  /** Why the generation ended. */
+  public FinishReason finishReason() {
+    return finishReason;
+  }
+
+  /** What ended it, if it was a failure or a cancel; of requests in a batch, which throw nothing. */
+  public Optional<GenerateException> error() {
+    return Optional.ofNullable(error);
+  }
+
+  /** Tokens of the prompt, begin-of-sequence included. */
+  public long promptTokens() {
+    return usage[0];
+  }
+
+  /** Of these, tokens that were not computed anew. */
+  public long cachedPromptTokens() {
+    return usage[1];
+  }
+
+  /** Tokens generated. */
+  public long completionTokens() {
+    return usage[2];
+  }
+
+  /** Oldest tokens of the session that made room, see {@link GeneratorOptions#contextPolicy}. */
+  public long droppedTokens() {
+    return usage[3];
+  }
+
+  /** Time for the prompt. */
+  public Duration prefillTime() {
+    return duration(timings[0]);
+  }
+
+  /** Time from the call to the first token. */
+  public Duration firstTokenTime() {
+    return duration(timings[1]);
+  }
+
+  /** Time for the tokens after the first. */
+  public Duration decodeTime() {
+    return duration(timings[2]);
+  }
+
+  /** Time of the whole call. */
+  public Duration totalTime() {
+    return duration(timings[3]);
+  }
+
+  private static Duration duration(double seconds) {
+    return Duration.ofNanos(Math.round(seconds * 1e9));
+  }
+
+  @Override
+  public String toString() {
+    return text;
+  }
+}

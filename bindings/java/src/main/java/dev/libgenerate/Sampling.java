@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+import java.util.List;
+import java.util.function.LongConsumer;
+
+/**
+ * How tokens are chosen: immutable, each method gives new settings, as in
+ * {@code Sampling.defaults().temperature(0.8).topP(0.95).seed(7)}. The defaults: temperature 1, nothing cut, no penalty,
+ * seed 0, 256 tokens. The same settings and seed give the same text on every machine.
+ */
+public final class Sampling extends Settings<Sampling> {
+  private static final Sampling DEFAULTS = new Sampling(List.of());
+
+  private Sampling(List<Setter> setters) {
+    super(setters);
+  }
+
+  /** The defaults of the library. */
+  public static Sampling defaults() {
+    return DEFAULTS;
+  }
+
+  /** The most probable token at each step. */
+  public static Sampling greedy() {
+    return DEFAULTS.temperature(0);
+  }
+
+  static Sampling orDefaults(Sampling sampling) {
+    return sampling != null ? sampling : DEFAULTS;
+  }
+
+  /** Divides logits by this; 0 takes the most probable token. */
+  public Sampling temperature(double temperature) {
+    return add(s -> Native.gen_sampling_set_temperature(s, temperature));
+  }
+
+  /** Keeps the {@code k} largest logits; 0 keeps all. */
+  public Sampling topK(int k) {
+    return add(s -> Native.gen_sampling_set_top_k(s, k));
+  }
+
+  /** Keeps the fewest most probable tokens whose probabilities reach {@code p}; 1 keeps all. */
+  public Sampling topP(double p) {
+    return add(s -> Native.gen_sampling_set_top_p(s, p));
+  }
+
+  /** Keeps tokens at least {@code p} times as probable as the most probable one; 0 keeps all. */
+  public Sampling minP(double p) {
+    return add(s -> Native.gen_sampling_set_min_p(s, p));
+  }
+
+  /** Keeps the tokens whose surprise is nearest to the expected one; 1 keeps all. */
+  public Sampling typicalP(double p) {
+    return add(s -> Native.gen_sampling_set_typical_p(s, p));
+  }
+
+  /** Divides positive and multiplies negative logits of tokens generated before; 1 is off. */
+  public Sampling repetitionPenalty(double penalty) {
+    return add(s -> Native.gen_sampling_set_repetition_penalty(s, penalty));
+  }
+
+  /** The repetition penalty acts once for each occurrence of a token. */
+  public Sampling compoundPenalty(boolean compound) {
+    return add(s -> Native.gen_sampling_set_compound_penalty(s, compound ? 1 : 0));
+  }
+
+  /** Subtracted from the logit of a token for each time it was generated before; 0 is off. */
+  public Sampling frequencyPenalty(double penalty) {
+    return add(s -> Native.gen_sampling_set_frequency_penalty(s, penalty));
+  }
+
+  /** Subtracted once from the logit of each token that was generated before; 0 is off. */
+  public Sampling presencePenalty(double penalty) {
+    return add(s -> Native.gen_sampling_set_presence_penalty(s, penalty));
+  }
+
+  /** All tokens of the session count for the penalties, the prompt included. */
+  public Sampling penalizePrompt(boolean penalize) {
+    return add(s -> Native.gen_sampling_set_penalize_prompt(s, penalize ? 1 : 0));
+  }
+
+  /** Only the last {@code tokens} count for the penalties; 0 means all. */
+  public Sampling penaltyWindow(int tokens) {
+    return add(s -> Native.gen_sampling_set_penalty_window(s, tokens));
+  }
+
+  /** Ends a generation after that many tokens. */
+  public Sampling maxNewTokens(int tokens) {
+    return add(s -> Native.gen_sampling_set_max_new_tokens(s, tokens));
+  }
+
+  /** The seed, of which all 64 bits count. */
+  public Sampling seed(long seed) {
+    return add(s -> Native.gen_sampling_set_seed(s, seed));
+  }
+
+  /** Records log-probabilities of the tokens drawn and of the {@code count} most probable ones; -1 records none. */
+  public Sampling logprobs(int count) {
+    return add(s -> Native.gen_sampling_set_logprobs(s, count));
+  }
+
+  /** Added to the logit of a token before everything else; negative infinity forbids it. */
+  public Sampling logitBias(int token, float bias) {
+    return add(s -> Native.gen_sampling_set_logit_bias(s, token, bias));
+  }
+
+  /** The model's own end tokens no longer end a generation. */
+  public Sampling ignoreEos(boolean ignore) {
+    return add(s -> Native.gen_sampling_set_ignore_eos(s, ignore ? 1 : 0));
+  }
+
+  /** Ends a generation when the token is drawn; it is not part of the text. */
+  public Sampling stopToken(int token) {
+    return add(s -> Native.gen_sampling_add_stop_token(s, token));
+  }
+
+  /** Ends a generation when the text holds this; no character of it is returned or streamed. */
+  public Sampling stopString(String text) {
+    byte[] bytes = Text.bytes(text);
+    return add(s -> Native.gen_sampling_add_stop_string(s, bytes, bytes.length));
+  }
+
+  @Override
+  Sampling with(List<Setter> all) {
+    return new Sampling(all);
+  }
+
+  @Override
+  void make(long[] out) {
+    Native.gen_sampling_new(out);
+  }
+
+  @Override
+  LongConsumer free() {
+    return Native::gen_sampling_free;
+  }
+
+  @Override
+  void describe(long address, byte[] buf, long capacity, long[] n) {
+    Native.gen_sampling_describe(address, buf, capacity, n);
+  }
+
+  @Override
+  void set(long address, byte[] key, byte[] value) {
+    Native.gen_sampling_set(address, key, value);
+  }
+}

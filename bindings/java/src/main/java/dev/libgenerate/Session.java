@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.function.LongConsumer;
+
+/**
+ * One growing sequence with its cache: calls go on from what it holds. One call at a time, a second one is
+ * {@link Status#BUSY}; sessions run side by side. An interrupt of the thread inside a call stops it soon, also in the
+ * middle of a long prompt, and so does {@link #cancel} or {@link #close} from another thread.
+ */
+public final class Session extends Handle {
+  /** What runs on this session; fired for good when it is closed. */
+  private final Cancel running = new Cancel();
+
+  Session(long address) {
+    super("session", address, Native::gen_session_free);
+  }
+
+  /** Adds a prompt and generates with the default sampling. */
+  public Result generate(String prompt) {
+    return generate(prompt, null, null);
+  }
+
+  /** Adds a prompt and generates. */
+  public Result generate(String prompt, Sampling sampling) {
+    return generate(prompt, sampling, null);
+  }
+
+  /**
+   * Adds a prompt and generates.
+   *
+   * @param prompt may be empty when the session is not
+   * @param sampling null for the defaults
+   * @param cancel stops the call; null for none
+   * @throws GenerateException with the partial result if generation had begun. After a cancel the session keeps what was
+   *     generated; after any other failure it holds what it held before.
+   */
+  public Result generate(String prompt, Sampling sampling, Cancel cancel) {
+    byte[] text = Text.bytes(prompt);
+    return ask(s -> Call.generate(sampling,
+        (settings, out) -> Native.gen_session_generate(s, text, text.length, settings, out), running, cancel));
+  }
+
+  /** The same on an executor. Cancelling the future stops the generation. */
+  public CompletableFuture<Result> generateAsync(String prompt, Sampling sampling, Executor executor) {
+    return Call.async(executor, cancel -> generate(prompt, sampling, cancel));
+  }
+
+  /** Adds a prompt and generates piece by piece. While the stream is open other calls are {@link Status#BUSY}. */
+  public TokenStream stream(String prompt, Sampling sampling) {
+    return stream(prompt, sampling, null);
+  }
+
+  /** The same, with what stops it. */
+  public TokenStream stream(String prompt, Sampling sampling, Cancel cancel) {
+    byte[] text = Text.bytes(prompt);
+    return ask(s -> TokenStream.open(s, text, sampling, running, cancel));
+  }
+
+  /** Adds text without generating. */
+  public void append(String text) {
+    byte[] bytes = Text.bytes(text);
+    evaluate(s -> Native.gen_session_append(s, bytes, bytes.length));
+  }
+
+  /** Adds tokens as they are, without begin-of-sequence. */
+  public void appendTokens(int... tokens) {
+    evaluate(s -> Native.gen_session_append_tokens(s, tokens, tokens.length));
+  }
+
+  /** Log-probabilities of a text's tokens, as a continuation of what the session holds, which is unchanged. */
+  public float[] score(String text) {
+    byte[] bytes = Text.bytes(text);
+    float[][] scores = new float[1][];
+    evaluate(s -> {
+      long[] n = new long[1];
+      Native.gen_session_score(s, bytes, bytes.length, null, 0, n);
+      scores[0] = new float[Math.toIntExact(n[0])];
+      Native.gen_session_score(s, bytes, bytes.length, scores[0], n[0], n);
+    });
+    return scores[0];
+  }
+
+  private void evaluate(LongConsumer body) {
+    run(s -> {
+      try (Evaluation call = new Evaluation(s, running)) {
+        call.enter();
+        try {
+          body.accept(s);
+        } catch (GenerateCancelledException e) {
+          call.taken();
+          throw e;
+        } finally {
+          call.leave();
+        }
+      }
+    });
+  }
+
+  /** The tokens that the session holds. */
+  public int[] tokens() {
+    return ask(s -> {
+      long[] n = new long[1];
+      Native.gen_session_tokens(s, null, 0, n);
+      int[] ids = new int[Math.toIntExact(n[0])];
+      if (ids.length > 0) Native.gen_session_tokens(s, ids, ids.length, n);
+      return ids;
+    });
+  }
+
+  /** Number of tokens the session holds. Also while a call runs. */
+  public int length() {
+    return number(Native::gen_session_length);
+  }
+
+  /** Keeps the first {@code n} tokens. */
+  public void truncate(int n) {
+    run(s -> Native.gen_session_truncate(s, n));
+  }
+
+  /** Empties the session; memory is kept for reuse. */
+  public void reset() {
+    run(Native::gen_session_reset);
+  }
+
+  /** Another session that goes on from the same tokens. */
+  public Session fork() {
+    return ask(s -> new Session(make(out -> Native.gen_session_fork(s, out))));
+  }
+
+  /** Saves tokens and cache to a file, which appears whole or not at all. */
+  public void save(Path path) {
+    run(s -> Native.gen_session_save(s, Text.name(path)));
+  }
+
+  /** Saves tokens and cache to memory. */
+  public byte[] save() {
+    return ask(s -> Text.askBytes((buf, capacity, n) -> Native.gen_session_save_buffer(s, buf, capacity, n)));
+  }
+
+  /** Goes on from a saved session; this one must be empty. */
+  public void load(Path path) {
+    run(s -> Native.gen_session_load(s, Text.name(path)));
+  }
+
+  /** The same from memory. */
+  public void load(byte[] state) {
+    run(s -> Native.gen_session_load_buffer(s, state, state.length));
+  }
+
+  /** Stops the call or stream that runs on this session, if one does. From any thread. */
+  public void cancel() {
+    running.fireRunning();
+  }
+
+  /** Share of the current prompt that has been run, 0 to 1. Also while a call runs. */
+  public double progress() {
+    return ask(Native::gen_session_progress);
+  }
+
+  /** The session's cache, for reading; it ends with the session. */
+  public KvCache cache() {
+    return ask(s -> new KvCache(this, Native.gen_session_cache(s)));
+  }
+
+  /** Ends the session, and soon what runs on it. */
+  @Override
+  public void close() {
+    super.close();
+    running.fire();
+  }
+
+  /** An append or a score: only the session's own cancel stops these, which would otherwise wait for the next call. */
+  private static final class Evaluation extends Call {
+    private final long session;
+    private boolean inside;
+    private boolean pending;
+
+    Evaluation(long session, Cancel running) {
+      super(running);
+      this.session = session;
+      this.inside = true;
+      attach();
+    }
+
+    @Override
+    synchronized void fire() {
+      if (!inside) return;
+      pending = true;
+      Native.gen_session_cancel(session);
+    }
+
+    /** The call has been cancelled by it. */
+    synchronized void taken() {
+      pending = false;
+    }
+
+    @Override
+    void leave() {
+      super.leave();
+      synchronized (this) {
+        inside = false;
+      }
+      if (pending) withdraw();
+    }
+
+    /** It came too late: scoring takes it and leaves the session as it is. */
+    private void withdraw() {
+      try {
+        if (Native.gen_session_length(session) == 0) {
+          Native.gen_session_reset(session);
+        } else {
+          byte[] text = {'a'};
+          Native.gen_session_score(session, text, 1, new float[16], 16, new long[1]);
+        }
+      } catch (GenerateException e) {
+        pending = false;
+      }
+    }
+  }
+}

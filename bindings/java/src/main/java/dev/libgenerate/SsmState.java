@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+/** The state of recurrent layers, [batch, dInner, dState] of float32 for each. One thread at a time. */
+public final class SsmState extends Handle {
+  /** A state of zeros for one sequence. */
+  public SsmState(int layers, int dInner, int dState) {
+    this(layers, 1, dInner, dState);
+  }
+
+  /** A state of zeros for sequences that advance together. */
+  public SsmState(int layers, int batch, int dInner, int dState) {
+    super("state", make(out -> Native.gen_ssm_state_new_batch(layers, batch, dInner, dState, out)),
+        Native::gen_ssm_state_free);
+  }
+
+  /** A copy of the state of a layer. */
+  public KvCache.Tensor layer(int layer) {
+    return ask(s -> {
+      int[] shape = new int[3];
+      Native.gen_ssm_state_get_layer(s, layer, null, 0, shape);
+      float[] h = Shapes.array(shape);
+      Native.gen_ssm_state_get_layer(s, layer, h, h.length, shape);
+      return Shapes.tensor(h, shape);
+    });
+  }
+
+  /** Replaces the state of a layer. */
+  public void setLayer(int layer, float[] h, int batch, int dInner, int dState) {
+    Shapes.check(h, "numbers", batch, dInner, dState);
+    run(s -> Native.gen_ssm_state_set_layer(s, layer, h, batch, dInner, dState));
+  }
+
+  /** Keeps a copy of all layers and gives its number; the last 16 are kept. */
+  public long snapshot() {
+    return ask(s -> {
+      long[] number = new long[1];
+      Native.gen_ssm_state_snapshot(s, number);
+      return number[0];
+    });
+  }
+
+  /** Makes the state that of a snapshot. */
+  public void restore(long snapshot) {
+    run(s -> Native.gen_ssm_state_restore(s, snapshot));
+  }
+
+  /** Sets all layers to zeros. */
+  public void reset() {
+    run(Native::gen_ssm_state_reset);
+  }
+
+  /** Bytes of the state. */
+  public long memoryBytes() {
+    return ask(Native::gen_ssm_state_memory_bytes);
+  }
+}

@@ -1,0 +1,28 @@
+# cpack -G DEB: one Debian package with the library, its headers and the program.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME libgenerate)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "text generation library for GGUF models, with headers and the generate program")
+set(CPACK_PACKAGE_DESCRIPTION "Loads GGUF models and makes text: tokenizing, decoding on the CPU, caches of every kind,
+batches, streams, behind a C API. C programs use it by pkg-config, others by dlopen.")
+set(CPACK_PACKAGE_CONTACT "libgenerate's developers <developers@libgenerate.invalid>")
+set(CPACK_PACKAGE_FILE_NAME libgenerate_${PROJECT_VERSION}_${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+# What the library needs is read from it where the tool for that is there, else named.
+find_program(GEN_SHLIBDEPS dpkg-shlibdeps)
+if(GEN_SHLIBDEPS)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
+else()
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6, libstdc++6, libsentencepiece0, libpcre2-8-0")
+endif()
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY =)
+set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR}/package)
+# Bindings have packages of their own languages.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};${PROJECT_NAME};Unspecified;/")
+include(CPack)

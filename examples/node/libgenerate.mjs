@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// libgenerate from Node by way of koffi (npm install koffi), with nothing but the C header: enough of it to load a model,
+// stream, cancel and run batches. The library is found by GENERATE_LIBRARY or as libgenerate.so.0.
+//
+// Pieces are awaited: the model runs on koffi's threads, so the event loop goes on and a cancel can come from it.
+import koffi from "koffi";
+
+const lib = koffi.load(process.env.GENERATE_LIBRARY ?? "libgenerate.so.0");
+
+const GenError = koffi.struct("gen_error", { code: "int32_t", message: koffi.array("char", 1020) });
+const GenToken = koffi.struct("gen_token", {
+  struct_size: "uint32_t", id: "int32_t", text: "void *", text_len: "size_t", logprob: "float", done: "int32_t",
+  finish_reason: "int32_t", index: "int32_t",
+});
+
+const FINISH = ["none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
+  "cancelled", "callback", "error"];
+
+/** A call failed: `code` is its status, `result` what a generation had made until then. */
+export class GenerateError extends Error {
+  constructor({ code, message }, result) {
+    super(message);
+    this.code = code;
+    this.result = result;
+  }
+}
+
+/** A function that returns a status and takes a gen_error last, as one that throws; `.later` gives a promise. */
+function fallible(name, args) {
+  const native = lib.func(`int32_t ${name}(${args}, _Out_ gen_error *error)`);
+  const call = (...values) => {
+    const error = {};
+    if (native(...values, error)) throw new GenerateError(error);
+  };
+  call.later = (...values) => new Promise((resolve, reject) => {
+    const error = {};
+    native.async(...values, error, (broken, status) => {
+      if (broken || status) reject(broken ?? new GenerateError(error));
+      else resolve();
+    });
+  });
+  return call;
+}
+
+const c = {
+  modelLoad: fallible("gen_model_load", "const char *path, void *options, _Out_ void **out"),
+  modelFree: lib.func("void gen_model_free(void *model)"),
+  optionsNew: fallible("gen_options_new", "_Out_ void **out"),
+  optionsSet: fallible("gen_options_set", "void *options, const char *key, const char *value"),
+  optionsFree: lib.func("void gen_options_free(void *options)"),
+  create: fallible("gen_create", "void *model, void *options, _Out_ void **out"),
+  free: lib.func("void gen_free(void *generator)"),
+  sessionNew: fallible("gen_session_new", "void *generator, _Out_ void **out"),
+  sessionFree: lib.func("void gen_session_free(void *session)"),
+  samplingNew: fallible("gen_sampling_new", "_Out_ void **out"),
+  samplingSet: fallible("gen_sampling_set", "void *sampling, const char *key, const char *value"),
+  samplingSetCancel: fallible("gen_sampling_set_cancel", "void *sampling, void *cancel"),
+  samplingFree: lib.func("void gen_sampling_free(void *sampling)"),
+  cancelNew: fallible("gen_cancel_new", "_Out_ void **out"),
+  cancelFire: lib.func("void gen_cancel_fire(void *cancel)"),
+  cancelFree: lib.func("void gen_cancel_free(void *cancel)"),
+  streamOpen: fallible("gen_stream_open",
+    "void *session, const uint8_t *prompt, size_t len, void *sampling, _Out_ void **out"),
+  streamNext: fallible("gen_stream_next", "void *stream, _Out_ gen_token **token"),
+  streamResult: fallible("gen_stream_result", "void *stream, _Out_ void **out"),
+  streamClose: lib.func("void gen_stream_close(void *stream)"),
+  requestNew: fallible("gen_request_new", "_Out_ void **out"),
+  requestSetPrompt: fallible("gen_request_set_prompt", "void *request, const uint8_t *prompt, size_t len"),
+  requestSetSampling: fallible("gen_request_set_sampling", "void *request, void *sampling"),
+  requestFree: lib.func("void gen_request_free(void *request)"),
+  batchGenerate: fallible("gen_batch_generate", "void *generator, void **requests, size_t count, void **results"),
+  resultText: lib.func("void *gen_result_text(void *result, _Out_ size_t *n)"),
+  resultTokens: lib.func("void *gen_result_tokens(void *result, _Out_ size_t *n)"),
+  resultReason: lib.func("int32_t gen_result_finish_reason(void *result)"),
+  resultError: lib.func("gen_error *gen_result_error(void *result)"),
+  resultFree: lib.func("void gen_result_free(void *result)"),
+};
+
+function make(call, ...args) {
+  const out = [null];
+  call(...args, out);
+  return out[0];
+}
+
+const bytesAt = (pointer, n) => (n > 0 ? Buffer.from(koffi.decode(pointer, koffi.array("uint8_t", Number(n)))) : Buffer.alloc(0));
+
+/** What a gen_result holds, as an object; the handle is freed. */
+function taken(handle) {
+  const n = [0];
+  const text = bytesAt(c.resultText(handle, n), n[0]).toString();
+  const ids = c.resultTokens(handle, n);
+  const tokens = n[0] > 0 ? [...koffi.decode(ids, koffi.array("int32_t", Number(n[0])))] : [];
+  const failure = c.resultError(handle);
+  const result = {
+    text, tokens, finishReason: FINISH[c.resultReason(handle)],
+    error: failure ? new GenerateError(koffi.decode(failure, GenError)) : null,
+  };
+  c.resultFree(handle);
+  return result;
+}
+
+class Handle {
+  constructor(handle, free) {
+    this.handle = handle;
+    this.free = free;
+  }
+  close() {
+    const handle = this.handle;
+    this.handle = null;
+    if (handle) this.free(handle);
+  }
+}
+
+function samplingOf({ cancel, ...settings }) {
+  const sampling = new Handle(make(c.samplingNew), c.samplingFree);
+  try {
+    for (const [key, value] of Object.entries(settings)) c.samplingSet(sampling.handle, key, String(value));
+    if (cancel) c.samplingSetCancel(sampling.handle, cancel.handle);
+    return sampling;
+  } catch (failure) {
+    sampling.close();
+    throw failure;
+  }
+}
+
+export class Cancel extends Handle {
+  constructor() { super(make(c.cancelNew), c.cancelFree); }
+  fire() { c.cancelFire(this.handle); }
+}
+
+export class Model extends Handle {
+  constructor(path) { super(make(c.modelLoad, path, null), c.modelFree); }
+}
+
+export class Generator extends Handle {
+  constructor(model, settings = {}) {
+    const options = new Handle(make(c.optionsNew), c.optionsFree);
+    try {
+      for (const [key, value] of Object.entries(settings)) c.optionsSet(options.handle, key, String(value));
+      super(make(c.create, model.handle, options.handle), c.free);
+    } finally {
+      options.close();
+    }
+  }
+
+  /** All prompts together: a promise of a result for each, with its own error. */
+  async batch(prompts, settings = {}) {
+    const sampling = samplingOf(settings);
+    const requests = [];
+    try {
+      for (const prompt of prompts) {
+        requests.push(make(c.requestNew));
+        const bytes = Buffer.from(prompt);
+        c.requestSetPrompt(requests.at(-1), bytes, bytes.length);
+        c.requestSetSampling(requests.at(-1), sampling.handle);
+      }
+      const results = koffi.alloc("void *", prompts.length);
+      try {
+        await c.batchGenerate.later(this.handle, requests, prompts.length, results);
+        return [...koffi.decode(results, koffi.array("void *", prompts.length))].map(taken);
+      } finally {
+        koffi.free(results);
+      }
+    } finally {
+      requests.forEach(c.requestFree);
+      sampling.close();
+    }
+  }
+}
+
+export class Session extends Handle {
+  constructor(generator) { super(make(c.sessionNew, generator.handle), c.sessionFree); }
+
+  /** Tokens as they come, for `for await`; leaving the loop ends it. */
+  async *stream(prompt, settings = {}) {
+    const sampling = samplingOf(settings);
+    const bytes = Buffer.from(prompt);
+    let stream;
+    try {
+      stream = new Handle(make(c.streamOpen, this.handle, bytes, bytes.length, sampling.handle), c.streamClose);
+      for (;;) {
+        const out = [null];
+        try {
+          await c.streamNext.later(stream.handle, out);
+        } catch (failure) {
+          if (failure instanceof GenerateError) failure.result = taken(make(c.streamResult, stream.handle));
+          throw failure;
+        }
+        if (!out[0]) return;
+        const token = koffi.decode(out[0], GenToken);
+        yield {
+          id: token.id, text: bytesAt(token.text, token.text_len).toString(), logprob: token.logprob,
+          done: token.done !== 0, finishReason: FINISH[token.finish_reason],
+        };
+      }
+    } finally {
+      stream?.close();
+      sampling.close();
+    }
+  }
+}

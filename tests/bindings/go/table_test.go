@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"libgenerate.dev/generate"
+)
+
+func TestTableTexts(t *testing.T) {
+	for _, want := range table.Texts {
+		t.Run(want.Name, func(t *testing.T) {
+			var options []generate.GeneratorOption
+			for key, value := range want.Options {
+				options = append(options, generate.WithGeneratorSetting(key, value))
+			}
+			g := generator(t, options...)
+			check := func(how string, r *generate.Result, err error) {
+				t.Helper()
+				ok(t, err)
+				equals(t, how+" tokens", r.Tokens, want.Tokens)
+				equal(t, how+" text", r.Text, want.Text)
+				equal(t, how+" reason", r.FinishReason.String(), want.FinishReason)
+				equal(t, how+" prompt", r.Usage.Prompt, want.PromptTokens)
+				equal(t, how+" completion", r.Usage.Completion, want.CompletionTokens)
+			}
+			r, err := g.Generate(ctx, want.Prompt, settings(want.Sampling)...)
+			check("generate", r, err)
+
+			stream, err := g.Stream(ctx, want.Prompt, settings(want.Sampling)...)
+			ok(t, err)
+			var text strings.Builder
+			n, err := stream.WriteTo(&text)
+			check("stream", stream.Result(), err)
+			equal(t, "written", text.String(), want.Text)
+			equal(t, "bytes written", n, int64(len(want.Text)))
+
+			results, err := g.Batch(ctx, []generate.Request{{Prompt: want.Prompt, Sampling: settings(want.Sampling)},
+				{Prompt: "The", Sampling: []generate.SamplingOption{greedy, generate.WithMaxTokens(3)}}})
+			ok(t, err)
+			check("batch", results[0], results[0].Err)
+		})
+	}
+}
+
+func TestTableTokenizer(t *testing.T) {
+	loaded, err := generate.LoadTokenizer(storyPath())
+	ok(t, err)
+	defer loaded.Close()
+	for _, tokenizer := range []*generate.Tokenizer{story.Tokenizer(), loaded} {
+		for _, want := range table.Tokenizer {
+			var flags generate.EncodeFlags
+			if want.AddBOS {
+				flags = generate.AddBOS
+			}
+			ids, err := tokenizer.Encode(want.Text, flags)
+			ok(t, err)
+			equals(t, want.Text, ids, want.IDs)
+			text, err := tokenizer.Decode(ids)
+			ok(t, err)
+			equal(t, "decoded", text, want.Decoded)
+			var pieces []byte
+			for _, id := range ids {
+				piece, err := tokenizer.Piece(id)
+				ok(t, err)
+				if id >= 5 {
+					pieces = append(pieces, piece...)
+				}
+			}
+			if !strings.HasSuffix(string(pieces), want.Decoded) {
+				t.Errorf("the pieces of %q are %q", want.Text, pieces)
+			}
+		}
+		equal(t, "vocabulary", tokenizer.VocabSize(), 4096)
+		equal(t, "bos", tokenizer.Special(generate.BOS), 1)
+		equal(t, "no such kind", tokenizer.Special(99), -1)
+	}
+}
+
+func TestTableStreams(t *testing.T) {
+	for _, want := range table.Streams {
+		var g *generate.Generator
+		if want.Model == "" {
+			g = generator(t)
+		} else {
+			g = custom(t, want.Model)
+		}
+		s := session(t, g)
+		check := func(i int, got generate.Token) {
+			t.Helper()
+			if i >= len(want.Pieces) {
+				t.Fatalf("%d pieces, want %d", i+1, len(want.Pieces))
+			}
+			equal(t, "id", got.ID, want.Pieces[i].ID)
+			equal(t, "text", got.Text, want.Pieces[i].Text)
+			equal(t, "done", got.Done, want.Pieces[i].Done)
+			if !utf8.ValidString(got.Text) {
+				t.Errorf("%q is no text", got.Text)
+			}
+		}
+
+		stream, err := s.Stream(ctx, want.Prompt, settings(want.Sampling)...)
+		ok(t, err)
+		n := 0
+		for ; stream.Next(); n++ {
+			check(n, stream.Token())
+		}
+		ok(t, stream.Err())
+		equal(t, "pieces", n, len(want.Pieces))
+		if stream.Next() || stream.Err() != nil {
+			t.Error("a stream went on after its end")
+		}
+
+		// As a channel, and on the same session: one that came to its end holds nothing.
+		ok(t, s.Reset())
+		stream, err = s.Stream(ctx, want.Prompt, settings(want.Sampling)...)
+		ok(t, err)
+		n = 0
+		for token := range stream.Tokens() {
+			check(n, token)
+			n++
+		}
+		ok(t, stream.Err())
+		equal(t, "pieces of the channel", n, len(want.Pieces))
+		equal(t, "whole", len(stream.Result().Tokens), len(want.Pieces)-1)
+
+		// Polled, together with another.
+		batch, err := g.BatchStream(ctx, []generate.Request{{Prompt: "b", Sampling: settings(want.Sampling)},
+			{Prompt: want.Prompt, Sampling: settings(want.Sampling)}})
+		ok(t, err)
+		var at [2]int
+		for batch.Next() {
+			if batch.Index() == 1 {
+				check(at[1], batch.Token())
+			}
+			at[batch.Index()]++
+		}
+		equal(t, "pieces of the batch", at[1], len(want.Pieces))
+		for _, r := range batch.Results() {
+			ok(t, r.Err)
+		}
+		ok(t, batch.Close())
+	}
+}
+
+func TestTableSession(t *testing.T) {
+	g := generator(t)
+	s := session(t, g)
+	var state []byte
+	path := t.TempDir() + "/state"
+	for i, step := range table.Session.Steps {
+		switch step.Do {
+		case "append":
+			ok(t, s.Append(ctx, step.Prompt))
+		case "generate":
+			r, err := s.Generate(ctx, step.Prompt, settings(table.Session.Sampling)...)
+			ok(t, err)
+			equal(t, "text", r.Text, step.Text)
+		case "truncate":
+			ok(t, s.Truncate(step.N))
+		case "reset":
+			var err error
+			state, err = s.SaveBytes()
+			ok(t, err)
+			ok(t, s.Save(path))
+			ok(t, s.Reset())
+		case "load what was saved before the reset":
+			ok(t, s.LoadBytes(state))
+			file := session(t, g)
+			ok(t, file.Load(path))
+			held, err := file.Tokens()
+			ok(t, err)
+			equals(t, "held by the file", held, step.Held)
+		default:
+			t.Fatalf("step %d: what is %q?", i, step.Do)
+		}
+		equal(t, "length", s.Length(), step.Length)
+		held, err := s.Tokens()
+		ok(t, err)
+		equals(t, "held", held, step.Held)
+	}
+}
+
+func TestTableStatuses(t *testing.T) {
+	for _, want := range table.Statuses {
+		g := custom(t, want.Model)
+		check := func(how string, r *generate.Result, err error) {
+			t.Helper()
+			var e *generate.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%s of %s: %v", how, want.Model, err)
+			}
+			equal(t, how+" code", e.Code, want.Code)
+			equal(t, how+" name", e.Code.String(), want.Name)
+			equal(t, how+" message", e.Message, want.Message)
+			equal(t, "Error()", e.Error(), "generate: "+want.Message)
+			for code, sentinel := range sentinels {
+				equal(t, how+" is "+code.String(), errors.Is(err, sentinel), code == want.Code)
+			}
+			if r != nil {
+				equal(t, how+" result has the error", r.Err == err, true)
+			}
+		}
+		r, err := g.Generate(ctx, "a", greedy)
+		check("generate", r, err)
+		stream, err := g.Stream(ctx, "a", greedy)
+		ok(t, err)
+		reason := generate.FinishError
+		if want.Code == generate.CodeCancelled {
+			reason = generate.FinishCancelled
+		}
+		if !stream.Next() || !stream.Token().Done || stream.Token().FinishReason != reason || stream.Next() {
+			t.Error("a failing stream has one piece, that it is done")
+		}
+		check("stream", stream.Result(), stream.Err())
+		s := session(t, g)
+		check("append", nil, s.Append(ctx, "a"))
+		results, err := g.Batch(ctx, []generate.Request{{Prompt: "a"}})
+		ok(t, err)
+		check("batch", nil, results[0].Err)
+	}
+}
+
+var sentinels = map[generate.Code]error{
+	generate.CodeInvalidArgument: generate.ErrInvalidArgument, generate.CodeOutOfMemory: generate.ErrOutOfMemory,
+	generate.CodeIO: generate.ErrIO, generate.CodeFormat: generate.ErrFormat, generate.CodeUnsupported: generate.ErrUnsupported,
+	generate.CodeCacheFull: generate.ErrCacheFull, generate.CodePoolExhausted: generate.ErrPoolExhausted,
+	generate.CodeOutOfRange: generate.ErrOutOfRange, generate.CodeSequence: generate.ErrSequence,
+	generate.CodeBusy: generate.ErrBusy, generate.CodeCancelled: generate.ErrCancelled, generate.CodeGrammar: generate.ErrGrammar,
+	generate.CodeDevice: generate.ErrDevice, generate.CodeContextFull: generate.ErrContextFull,
+	generate.CodeState: generate.ErrState, generate.CodeModel: generate.ErrModel, generate.CodeTokenizer: generate.ErrTokenizer,
+	generate.CodeInternal: generate.ErrInternal,
+}
+
+func TestTableChat(t *testing.T) {
+	formatted, err := story.FormatChat(table.Chat.Messages, true)
+	ok(t, err)
+	equal(t, "formatted", formatted, table.Chat.Formatted)
+	without, err := story.FormatChat(table.Chat.Messages, false)
+	ok(t, err)
+	if !strings.HasPrefix(formatted, without) || len(without) == len(formatted) {
+		t.Errorf("without an opening: %q", without)
+	}
+	_, err = story.FormatChat([]generate.Message{{Role: "user", Text: "<|im_start|>"}}, true)
+	if !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+}
+
+func TestTableHasEverything(t *testing.T) {
+	if len(table.Texts) < 9 || len(table.Streams) < 2 || len(table.Statuses) < 19 || len(table.Session.Steps) < 8 ||
+		len(table.Tokenizer) < 8 || len(table.Chat.Messages) < 2 {
+		t.Error("the table lacks something")
+	}
+	if _, err := os.Stat(storyPath()); err != nil {
+		t.Error(err)
+	}
+}

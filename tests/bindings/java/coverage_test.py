@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each function of the low layer is used by the classes on it, or is in the list below: coverage_test.py NATIVE_JAVA SOURCES"""
+import pathlib
+import re
+import sys
+
+# What Java has in another form, and what only C can call.
+NOT_NEEDED = {
+    "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream",  # streams are pulled
+    "gen_result_user_code",  # of their callbacks
+    "gen_forward_attention", "gen_forward_cancelled",  # inside of a forward function in C
+    "gen_cancel_reset",  # each call has a flag of its own
+    "gen_status_name",  # Status
+    "gen_ssm_state_new",  # gen_ssm_state_new_batch
+    "gen_binding_check",  # NativeJNI calls it
+}
+
+low = pathlib.Path(sys.argv[1]).read_text()
+high = "\n".join(f.read_text() for f in pathlib.Path(sys.argv[2]).rglob("*.java"))
+functions = set(re.findall(r"public static [\w\[\]]+ ((?:gen|kv_cache)_\w+)\(", low))
+used = set(re.findall(r"\bNative(?:::|\.)(\w+)", high))
+missing = sorted(functions - used - NOT_NEEDED)
+stale = sorted(NOT_NEEDED - functions | NOT_NEEDED & used)
+for name in missing:
+    print(f"{name} is not reached from Java")
+for name in stale:
+    print(f"{name} is in the list for nothing")
+print(f"{len(functions)} functions")
+sys.exit(bool(missing or stale or len(functions) < 300))

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scenarios of tests/bindings/scenarios.json that examples/node covers, and cancelling from the event loop. Run in a folder
+// that has koffi and a copy of examples/node: scenarios_test.mjs SOURCE_DIR
+import assert from "node:assert/strict";
+import fs from "node:fs";
+
+import { Cancel, GenerateError, Generator, Model, Session } from "./libgenerate.mjs";
+
+const root = process.argv[2];
+const table = JSON.parse(fs.readFileSync(`${root}/tests/bindings/scenarios.json`, "utf8"));
+const model = new Model(`${root}/examples/demo_model/story.gguf`);
+
+for (const one of table.texts) {
+  const generator = new Generator(model, one.options);
+  const [result] = await generator.batch([one.prompt], one.sampling);
+  assert.deepEqual([result.text, result.tokens, result.finishReason, result.error],
+    [one.text, one.tokens, one.finish_reason, null], one.name);
+  generator.close();
+}
+
+const generator = new Generator(model);
+const session = new Session(generator);
+const story = table.streams.find((one) => one.model === "");
+const pieces = [];
+for await (const { id, text, done } of session.stream(story.prompt, story.sampling)) pieces.push({ id, text, done });
+assert.deepEqual(pieces, story.pieces);
+session.close();
+
+const sampled = table.texts[1];
+await Promise.all(Array.from({ length: 64 }, async () => {
+  const own = new Session(generator);
+  const tokens = [];
+  for await (const token of own.stream(sampled.prompt, sampled.sampling)) tokens.push(token.id);
+  assert.deepEqual(tokens.filter((id) => id >= 0).slice(0, sampled.tokens.length), sampled.tokens);
+  own.close();
+}));
+
+const cancel = new Cancel();
+const long = new Session(generator);
+setTimeout(() => cancel.fire(), 50);
+await assert.rejects(async () => {
+  for await (const _ of long.stream("a", { cancel, ignore_eos: 1, max_new_tokens: 900 }));
+}, (failure) => failure instanceof GenerateError && failure.code === -11 && failure.result.tokens.length < 900);
+cancel.close();
+assert.throws(() => new Model("/no/such/file"), (failure) => failure.code === -3 && failure.message.includes("/no/such"));
+// Everything else is left open.

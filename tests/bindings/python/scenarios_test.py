@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The scenarios of tests/bindings/scenarios.json through examples/python/libgenerate.py, and what Python adds: cancelling from
+a thread, threads side by side, objects that are dropped, an exit with everything open.
+
+usage: scenarios_test.py SOURCE_DIR TEST_MODELS    (GENERATE_LIBRARY is the library)
+"""
+import ctypes
+import gc
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(ROOT / "examples" / "python"))
+import libgenerate  # noqa: E402
+from libgenerate import Cancel, Error, Generator, Model, Session  # noqa: E402
+
+TABLE = json.loads((ROOT / "tests/bindings/scenarios.json").read_text(encoding="utf-8"))
+STORY = ROOT / "examples/demo_model/story.gguf"
+MODELS = ctypes.CDLL(sys.argv[2])
+
+
+def custom(name, story):
+    if not name:
+        return story
+    forward = ctypes.addressof(ctypes.c_char.in_dll(MODELS, name))
+    return Model.custom(forward, story, vocab_size=4096, max_seq_len=1 << 20)
+
+
+def resident():
+    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1])
+
+
+class Scenarios(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = Model(STORY)
+        cls.generator = Generator(cls.model)
+
+    def test_texts(self):
+        for case in TABLE["texts"]:
+            with self.subTest(case["name"]), Generator(self.model, **case["options"]) as generator:
+                with Session(generator) as session:
+                    result = session.generate(case["prompt"], **case["sampling"])
+                self.assertEqual((result.text, result.tokens, result.finish_reason, result.error),
+                                 (case["text"], case["tokens"], case["finish_reason"], None))
+                again, = generator.batch([case["prompt"]], **case["sampling"])
+                self.assertEqual(again, result)
+
+    def test_pieces(self):
+        for case in TABLE["streams"]:
+            with Generator(custom(case["model"], self.model)) as generator, Session(generator) as session:
+                pieces = [{"id": t.id, "text": t.text, "done": t.done}
+                          for t in session.stream(case["prompt"], **case["sampling"])]
+                self.assertEqual(pieces, case["pieces"])
+
+    def test_statuses(self):
+        for case in TABLE["statuses"]:
+            with Generator(custom(case["model"], self.model)) as generator, Session(generator) as session:
+                with self.assertRaises(Error) as failed:
+                    session.generate("a")
+                self.assertEqual((failed.exception.code, str(failed.exception)), (case["code"], case["message"]))
+
+    def test_cancel_from_a_thread(self):
+        with Generator(custom("test_model_slow", self.model)) as generator, Session(generator) as session:
+            with Cancel() as cancel:
+                timer = threading.Timer(0.05, cancel.fire)
+                timer.start()
+                with self.assertRaises(Error) as failed:
+                    session.generate("a", cancel, temperature=0, max_new_tokens=100000)
+                timer.join()
+            self.assertEqual((failed.exception.code, failed.exception.result.finish_reason), (-11, "cancelled"))
+            self.assertLess(len(failed.exception.result.tokens), 100)
+            self.assertEqual(len(session.generate("b", max_new_tokens=3).tokens), 3)
+
+    def test_a_loop_that_is_left(self):
+        with Session(self.generator) as session:
+            for i, _ in enumerate(session.stream("Once", temperature=0, max_new_tokens=50)):
+                if i == 2:
+                    break
+            gc.collect()
+            self.assertEqual(len(session.generate("", temperature=0, max_new_tokens=3).tokens), 3)
+
+    def test_sixty_four_at_once(self):
+        case, wrong = TABLE["texts"][1], []
+
+        def say():
+            with Session(self.generator) as session:
+                if session.generate(case["prompt"], **case["sampling"]).tokens != case["tokens"]:
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=say) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_dropped_objects_are_freed(self):
+        def drop(count):
+            for _ in range(count):
+                Session(self.generator)
+            gc.collect()
+
+        drop(1000)
+        before = resident()
+        drop(10000)
+        self.assertLess(resident(), before * 1.02)
+
+    def test_closed(self):
+        session = Session(self.generator)
+        closers = [threading.Thread(target=session.close) for _ in range(8)]
+        for closer in closers:
+            closer.start()
+        for closer in closers:
+            closer.join()
+        session.close()
+        with self.assertRaises(Error) as failed:
+            session.generate("a")
+        self.assertEqual(failed.exception.code, -1)
+
+    def test_an_exit_with_everything_open(self):
+        program = (f"import sys; sys.path.insert(0, {str(ROOT / 'examples/python')!r})\n"
+                   "from libgenerate import *\n"
+                   f"model = Model({str(STORY)!r}); generator = Generator(model); session = Session(generator)\n"
+                   "stream = session.stream('Once'); next(stream)\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+
+
+if __name__ == "__main__":
+    assert libgenerate
+    unittest.main(argv=sys.argv[:1])
