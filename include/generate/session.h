@@ -225,6 +225,18 @@ GEN_API gen_status gen_session_load_buffer(gen_session *session, const void *dat
 GEN_API void gen_session_cancel(gen_session *session);
 
 /**
+ * A flag that stops gen_session_append, _append_tokens and _score of this session while it is fired. Unlike
+ * gen_session_cancel it cannot reach a later call by mistake: set one before a call and none after it. Calls that generate have
+ * one in their sampling, gen_sampling_set_cancel.
+ *
+ * @param cancel  shared, may be freed before the session; NULL (the default) for none.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for a NULL session; GEN_ERROR_BUSY.
+ * Threads: one at a time per session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_session_set_cancel(gen_session *session, gen_cancel *cancel, gen_error *error);
+
+/**
  * Share of the current prompt that has been run, 0 to 1; 1 when no prompt is being run; 0 for NULL.
  *
  * Threads: any, also while the session is in use.

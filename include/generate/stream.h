@@ -30,7 +30,8 @@ GEN_API gen_status gen_stream_open(gen_session *session, const char *prompt, siz
 
 /**
  * Runs the model until the next piece is there. After the pieces comes the done event (finish reason set, text
- * may be empty), then GEN_OK with NULL for ever.
+ * may be empty), then GEN_OK with NULL for ever. Where a generation that has begun fails or is cancelled, the done event
+ * comes, too, and the calls after it return the failure.
  *
  * @param token  receives a piece borrowed until the stream's next call, or NULL.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; the failures of gen_session_generate,

@@ -185,6 +185,13 @@ gen_status gen_session_load_buffer(gen_session* session, const void* data, size_
   });
 }
 
+gen_status gen_session_set_cancel(gen_session* session, gen_cancel* cancel, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(session, "session"));
+    return session->impl->set_cancel(cancel != nullptr ? cancel->flag : nullptr);
+  });
+}
+
 void gen_session_cancel(gen_session* session) {
   if (session != nullptr) session->impl->cancel();
 }

@@ -86,10 +86,11 @@ Status Session::append(const Prompt& prompt) {
   const Sequence::Mark before = sequence_.mark();
   GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);
+  const CancelFlag cancel(&cancel_, given_cancel_.get());
   Status status;
   try {
     Sequence::Pass pass;
-    pass.cancel = &cancel_;
+    pass.cancel = &cancel;
     pass.participant = &participant;
     pass.progress = &progress_;
     status = sequence_.evaluate(sequence_.length() - 1, pass);
@@ -151,11 +152,12 @@ Status Session::score_tail(int32_t first, Participant* participant, std::vector<
       static_cast<int32_t>(std::clamp<size_t>(kScoreBytes / (row_size * sizeof(float)), 1,
                                               static_cast<size_t>(generator_->prefill_chunk())));
   std::vector<float> logits(static_cast<size_t>(window) * row_size);
+  const CancelFlag cancel(&cancel_, given_cancel_.get());
   for (int32_t from = std::max(first - 1, 0); from < length - 1; from += window) {
     Sequence::Pass pass;
     pass.logits_from = from;
     pass.logits = logits.data();
-    pass.cancel = &cancel_;
+    pass.cancel = &cancel;
     pass.participant = participant;
     const int32_t end = std::min(from + window, length - 1);
     GEN_TRY(sequence_.evaluate(end, pass));
@@ -175,6 +177,13 @@ Status Session::truncate(int32_t n) {
   GEN_TRY(guard.entered("session"));
   GEN_TRY(sequence_.truncate(n));
   publish_length();
+  return {};
+}
+
+Status Session::set_cancel(std::shared_ptr<const CancelFlag> cancel) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  given_cancel_ = std::move(cancel);
   return {};
 }
 

@@ -67,6 +67,9 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Result<std::vector<int32_t>> tokens() const;
 
   [[nodiscard]] int32_t length() const noexcept { return length_.load(std::memory_order_relaxed); }
+  /// A flag that stops append() and score() beside cancel(), and never what comes after; null for
+  /// none. kBusy while a call runs.
+  Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
   /// Sticky until a generating call consumes it or reset() clears it. A signal handler may call it.
   void cancel() noexcept { cancel_.fire(); }
   /// Share of the current or last prompt that is evaluated, 0 to 1.
@@ -97,6 +100,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Sequence sequence_;
   mutable InUseFlag in_use_;
   CancelFlag cancel_;
+  std::shared_ptr<const CancelFlag> given_cancel_;  // of set_cancel(); may be null
   std::atomic<int32_t> length_{0};
   std::atomic<float> progress_{0.0F};
   std::atomic<int64_t> last_used_{kNothing};

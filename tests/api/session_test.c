@@ -219,6 +219,42 @@ static void entering_twice_is_busy(void** state) {
   gen_session_free(s);
 }
 
+/* A flag of the caller's ends what takes no sampling, and only while it is set. */
+static void appends_and_scores_have_a_cancel_too(void** state) {
+  gen_session* s = open_session(*state);
+  gen_cancel* cancel = NULL;
+  float scores[8];
+  size_t n = 0;
+  assert_ok(gen_cancel_new(&cancel, &error), error);
+  assert_ok(gen_session_append(s, "Once upon a time", 16, &error), error);
+  const int32_t length = gen_session_length(s);
+  assert_ok(gen_session_set_cancel(s, cancel, &error), error);
+  assert_ok(gen_session_append(s, " a dog", 6, &error), error);
+  assert_ok(gen_session_truncate(s, length, &error), error);
+  gen_cancel_fire(cancel);
+  assert_fails(gen_session_append(s, " came and went", 14, &error), GEN_ERROR_CANCELLED,
+               "cancelled", error);
+  assert_fails(gen_session_score(s, " came", 5, scores, 8, &n, &error), GEN_ERROR_CANCELLED,
+               "cancelled", error);
+  gen_sampling* sampling = greedy(3);
+  gen_result* result = NULL;
+  assert_ok(gen_session_generate(s, "", 0, sampling, &result, &error), error); /* has its own */
+  gen_result_free(result);
+  gen_stream* stream = NULL;
+  assert_ok(gen_stream_open(s, "", 0, sampling, &stream, &error), error);
+  assert_fails(gen_session_set_cancel(s, NULL, &error), GEN_ERROR_BUSY, "session", error);
+  gen_stream_close(stream);
+  assert_ok(gen_session_set_cancel(s, NULL, &error), error);
+  assert_ok(gen_session_append(s, " came and went", 14, &error), error);
+  assert_ok(gen_session_set_cancel(s, cancel, &error), error);
+  gen_cancel_reset(cancel);
+  gen_cancel_free(cancel); /* the session keeps what it needs */
+  assert_ok(gen_session_append(s, " again", 6, &error), error);
+  assert_int_equal(gen_session_set_cancel(NULL, NULL, NULL), bad);
+  gen_sampling_free(sampling);
+  gen_session_free(s);
+}
+
 static gen_session* signalled;
 
 static void on_alarm(int signal_number) {
@@ -400,6 +436,7 @@ int main(void) {
       cmocka_unit_test(score_is_the_log_probability),
       cmocka_unit_test(null_objects),
       cmocka_unit_test(entering_twice_is_busy),
+      cmocka_unit_test(appends_and_scores_have_a_cancel_too),
       cmocka_unit_test(a_signal_handler_may_cancel),
       cmocka_unit_test(threads_give_what_they_give_alone),
       cmocka_unit_test(the_cache_is_lent_for_reading),

@@ -765,6 +765,7 @@ GEN_API gen_status gen_session_load(gen_session *session, const char *path, gen_
 GEN_API gen_status gen_session_load_buffer(gen_session *session, const void *data, size_t size,
                                            gen_error *error);
 GEN_API void gen_session_cancel(gen_session *session);
+GEN_API gen_status gen_session_set_cancel(gen_session *session, gen_cancel *cancel, gen_error *error);
 GEN_API double gen_session_progress(const gen_session *session);
 GEN_API const kv_cache *gen_session_cache(const gen_session *session);
 GEN_API void gen_session_free(gen_session *session);
