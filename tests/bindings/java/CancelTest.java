@@ -193,6 +193,10 @@ final class CancelTest {
     Check.equal(5, quick.generate("a", Check.greedy(5), new Cancel()).tokens().length, "tokens of another call");
     try (Session session = quick.newSession()) {
       Check.fails(Status.CANCELLED, () -> session.generate("a", Check.greedy(5), cancel));
+      Check.fails(Status.CANCELLED, () -> session.append("abc", cancel));
+      Check.fails(Status.CANCELLED, () -> session.appendTokens(new int[] {70, 71, 72}, cancel));
+      Check.fails(Status.CANCELLED, () -> session.score("abc", cancel));
+      session.append("a");
       Check.equal(5, session.generate("a", Check.greedy(5)).tokens().length, "tokens of the next call");
     }
     other.join();

@@ -10,7 +10,7 @@ NOT_NEEDED = {
     "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream",  # streams are pulled
     "gen_result_user_code",  # of their callbacks
     "gen_forward_attention", "gen_forward_cancelled",  # inside of a forward function in C
-    "gen_cancel_reset",  # each call has a flag of its own
+    "gen_cancel_reset", "gen_session_cancel",  # each call has a flag of its own
     "gen_status_name",  # Status
     "gen_ssm_state_new",  # gen_ssm_state_new_batch
     "gen_binding_check",  # NativeJNI calls it

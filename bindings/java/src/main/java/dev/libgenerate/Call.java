@@ -38,7 +38,7 @@ abstract class Call implements AutoCloseable {
     interrupt.enter();
   }
 
-  void leave() {
+  final void leave() {
     interrupt.leave();
   }
 

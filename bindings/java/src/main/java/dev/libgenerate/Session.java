@@ -67,20 +67,35 @@ public final class Session extends Handle {
 
   /** Adds text without generating. */
   public void append(String text) {
+    append(text, null);
+  }
+
+  /** The same, with what stops it: the tokens run so far stay. */
+  public void append(String text, Cancel cancel) {
     byte[] bytes = Text.bytes(text);
-    evaluate(s -> Native.gen_session_append(s, bytes, bytes.length));
+    evaluate(cancel, s -> Native.gen_session_append(s, bytes, bytes.length));
   }
 
   /** Adds tokens as they are, without begin-of-sequence. */
   public void appendTokens(int... tokens) {
-    evaluate(s -> Native.gen_session_append_tokens(s, tokens, tokens.length));
+    appendTokens(tokens, null);
+  }
+
+  /** The same, with what stops it: the tokens run so far stay. */
+  public void appendTokens(int[] tokens, Cancel cancel) {
+    evaluate(cancel, s -> Native.gen_session_append_tokens(s, tokens, tokens.length));
   }
 
   /** Log-probabilities of a text's tokens, as a continuation of what the session holds, which is unchanged. */
   public float[] score(String text) {
+    return score(text, null);
+  }
+
+  /** The same, with what stops it. */
+  public float[] score(String text, Cancel cancel) {
     byte[] bytes = Text.bytes(text);
     float[][] scores = new float[1][];
-    evaluate(s -> {
+    evaluate(cancel, s -> {
       long[] n = new long[1];
       Native.gen_session_score(s, bytes, bytes.length, null, 0, n);
       scores[0] = new float[Math.toIntExact(n[0])];
@@ -89,15 +104,14 @@ public final class Session extends Handle {
     return scores[0];
   }
 
-  private void evaluate(LongConsumer body) {
+  /** Each of these calls sets a flag of its own, so that none has to take it back. */
+  private void evaluate(Cancel cancel, LongConsumer body) {
     run(s -> {
-      try (Evaluation call = new Evaluation(s, running)) {
+      try (Call.Flagged call = new Call.Flagged(running, cancel)) {
+        Native.gen_session_set_cancel(s, call.address());
         call.enter();
         try {
           body.accept(s);
-        } catch (GenerateCancelledException e) {
-          call.taken();
-          throw e;
         } finally {
           call.leave();
         }
@@ -176,54 +190,5 @@ public final class Session extends Handle {
   public void close() {
     super.close();
     running.fire();
-  }
-
-  /** An append or a score: only the session's own cancel stops these, which would otherwise wait for the next call. */
-  private static final class Evaluation extends Call {
-    private final long session;
-    private boolean inside;
-    private boolean pending;
-
-    Evaluation(long session, Cancel running) {
-      super(running);
-      this.session = session;
-      this.inside = true;
-      attach();
-    }
-
-    @Override
-    synchronized void fire() {
-      if (!inside) return;
-      pending = true;
-      Native.gen_session_cancel(session);
-    }
-
-    /** The call has been cancelled by it. */
-    synchronized void taken() {
-      pending = false;
-    }
-
-    @Override
-    void leave() {
-      super.leave();
-      synchronized (this) {
-        inside = false;
-      }
-      if (pending) withdraw();
-    }
-
-    /** It came too late: scoring takes it and leaves the session as it is. */
-    private void withdraw() {
-      try {
-        if (Native.gen_session_length(session) == 0) {
-          Native.gen_session_reset(session);
-        } else {
-          byte[] text = {'a'};
-          Native.gen_session_score(session, text, 1, new float[16], 16, new long[1]);
-        }
-      } catch (GenerateException e) {
-        pending = false;
-      }
-    }
   }
 }
