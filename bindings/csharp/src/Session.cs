@@ -68,28 +68,71 @@ namespace LibGenerate
             }, cancellationToken);
         }
 
-        /// <summary>Adds text without generating.</summary>
-        public void Append(string text)
+        /// <summary>Adds text without generating. After a cancel the tokens run so far stay.</summary>
+        public void Append(string text, CancellationToken cancellationToken = default(CancellationToken))
         {
             if (text == null) throw new ArgumentNullException("text");
             byte[] bytes = Utf8.Bytes(text);
-            Native.gen_session_append(Handle, bytes, Utf8.Length(bytes));
+            Cancellable(cancellationToken, () => Native.gen_session_append(Handle, bytes, Utf8.Length(bytes)));
         }
 
         /// <summary>Adds tokens as they are.</summary>
-        public void Append(int[] tokens)
+        public void Append(int[] tokens, CancellationToken cancellationToken = default(CancellationToken))
         {
             if (tokens == null) throw new ArgumentNullException("tokens");
-            if (tokens.Length > 0) Native.gen_session_append_tokens(Handle, tokens, tokens.Length);
+            // No tokens are no array for C.
+            int[] some = tokens.Length > 0 ? tokens : new int[1];
+            Cancellable(cancellationToken, () => Native.gen_session_append_tokens(Handle, some, tokens.Length));
         }
 
         /// <summary>Log-probabilities of a text's tokens as a continuation. The session is unchanged.</summary>
-        public float[] Score(string text)
+        public float[] Score(string text, CancellationToken cancellationToken = default(CancellationToken))
         {
             if (text == null) throw new ArgumentNullException("text");
             byte[] bytes = Utf8.Bytes(text);
-            return Sized.Array((float[] values, long capacity, out long n) =>
-                Native.gen_session_score(Handle, bytes, Utf8.Length(bytes), values, capacity, out n));
+            float[] scores = null;
+            Cancellable(cancellationToken, () => scores = Sized.Array((float[] values, long capacity, out long n) =>
+                Native.gen_session_score(Handle, bytes, Utf8.Length(bytes), values, capacity, out n)));
+            return scores;
+        }
+
+        // A call that has no sampling: its flag is the session's meanwhile.
+        void Cancellable(CancellationToken token, Action call)
+        {
+            if (!token.CanBeCanceled)
+            {
+                call();
+                return;
+            }
+            using (var cancel = new CancelFlag(token))
+            {
+                Native.gen_session_set_cancel(Handle, cancel.Handle);
+                try
+                {
+                    call();
+                }
+                catch (GenerationCanceledException e)
+                {
+                    throw Call.Canceled(e, null, token);
+                }
+                finally
+                {
+                    cancel.Unregister();
+                    Native.gen_cancel_reset(cancel.Handle);
+                    try
+                    {
+                        if (!IsDisposed) Native.gen_session_set_cancel(Handle, null);
+                    }
+                    catch (GenerateException)
+                    {
+                        // In use by another thread: what it still has is a flag that nobody fires.
+                    }
+                    catch (ObjectDisposedException)
+                    {
+                        // closed meanwhile
+                    }
+                }
+            }
         }
 
         /// <summary>The tokens that the session holds.</summary>

@@ -405,7 +405,7 @@ static class Caches
             "gen_forward_attention", "gen_forward_cancelled",  // for functions in C
             "gen_result_user_code",  // of a callback
             "gen_options_set_kv_types",  // KvType = "fp8/q4"
-            "gen_cancel_reset", "gen_binding_copy"  // a flag is of one call; Marshal copies
+            "gen_binding_copy"  // Marshal copies
         };
         foreach (MethodInfo method in low.GetMethods(BindingFlags.Static | BindingFlags.Public | BindingFlags.DeclaredOnly))
         {

@@ -95,6 +95,34 @@ static class Cancelling
     }
 
     [Test]
+    static void AppendingAndScoring()
+    {
+        using (Model model = Given.Custom("test_model_slow"))
+        using (var generator = new Generator(model, new GeneratorOptions { PrefillChunk = 1 }))
+        using (Session session = generator.NewSession())
+        {
+            string text = new string('x', 4000);
+            using (var source = new CancellationTokenSource(300))
+            {
+                Check.Equal(source.Token, Soon(() => session.Append(text, source.Token)).CancellationToken, "whose token");
+            }
+            int length = session.Length;
+            Check.That(length > 1 && length < 4000, "what was run stays");
+            using (var source = new CancellationTokenSource(50)) Soon(() => session.Score(text, source.Token));
+            using (var source = new CancellationTokenSource(50))
+            {
+                Soon(() => session.Append(Given.Story.Tokenizer.Encode(text), source.Token));
+            }
+            // Nothing is left of it.
+            length = session.Length;
+            session.Append("xx");
+            session.Append(new int[0]);
+            Check.That(session.Length > length, "the next call");
+            Check.That(session.Score("xx", new CancellationTokenSource().Token).Length > 0, "a token that does not fire");
+        }
+    }
+
+    [Test]
     static void FromWithinTheLoop()
     {
         WithSlow(generator =>
