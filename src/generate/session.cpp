@@ -83,6 +83,8 @@ Status Session::append(const Prompt& prompt) {
   bool bos = false;
   GEN_TRY(encode(prompt, &tokens, &bos));
   if (tokens.empty()) return {};
+  // Asked here, too: a single token is not evaluated before it is needed.
+  if (given_cancel_ != nullptr && given_cancel_->raised()) return {Code::kCancelled, "cancelled"};
   const Sequence::Mark before = sequence_.mark();
   GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);

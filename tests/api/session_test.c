@@ -234,6 +234,14 @@ static void appends_and_scores_have_a_cancel_too(void** state) {
   gen_cancel_fire(cancel);
   assert_fails(gen_session_append(s, " came and went", 14, &error), GEN_ERROR_CANCELLED,
                "cancelled", error);
+  /* Nothing of a single token is run before it is needed. */
+  gen_session* empty = open_session(*state);
+  const int32_t one[] = {7};
+  assert_ok(gen_session_set_cancel(empty, cancel, &error), error);
+  assert_fails(gen_session_append_tokens(empty, one, 1, &error), GEN_ERROR_CANCELLED, "cancelled",
+               error);
+  assert_int_equal(gen_session_length(empty), 0);
+  gen_session_free(empty);
   assert_fails(gen_session_score(s, " came", 5, scores, 8, &n, &error), GEN_ERROR_CANCELLED,
                "cancelled", error);
   gen_sampling* sampling = greedy(3);
