@@ -29,11 +29,11 @@ func watched(ctx context.Context, progress func(share float64), call func(callba
 	if ctx.Err() != nil {
 		return notBegun(ctx)
 	}
-	state := native.GenGoProgressNew()
+	state := native.GenBindingProgressNew()
 	if state == 0 {
 		return &Error{Code: CodeOutOfMemory, Message: "out of memory"}
 	}
-	defer native.GenGoProgressFree(state)
+	defer native.GenBindingProgressFree(state)
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -43,10 +43,10 @@ func watched(ctx context.Context, progress func(share float64), call func(callba
 		for {
 			select {
 			case <-ended:
-				native.GenGoProgressStop(state)
+				native.GenBindingProgressStop(state)
 				ended = nil
 			case <-ticks.C:
-				if share := native.GenGoProgressShare(state); progress != nil && share > told {
+				if share := native.GenBindingProgressShare(state); progress != nil && share > told {
 					told = share
 					progress(share)
 				}
@@ -55,7 +55,7 @@ func watched(ctx context.Context, progress func(share float64), call func(callba
 			}
 		}
 	}()
-	err := call(Symbol(native.GenGoProgressFunction()), Symbol(state))
+	err := call(Symbol(native.GenBindingProgressFunction()), Symbol(state))
 	close(over)
 	<-done
 	if err == nil && progress != nil {

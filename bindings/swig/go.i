@@ -168,35 +168,3 @@ static _goslice_ fail(gen_status status, gen_error *error) {
 %gen_address(const int32_t *kv_cache_counter_device_ptr)
 %gen_address(void *kv_cache_block_k)
 %gen_address(void *kv_cache_block_v)
-
-// Progress of long calls without calling Go: what a gen_progress_callback was told last, and what it is to answer.
-%gen_handle(gen_go_progress)
-%{
-typedef struct gen_go_progress {
-  double share;
-  int32_t stop;
-} gen_go_progress;
-
-static int gen_go_progress_callback(void *user, double share) {
-  gen_go_progress *progress = user;
-  __atomic_store(&progress->share, &share, __ATOMIC_RELAXED);
-  return __atomic_load_n(&progress->stop, __ATOMIC_RELAXED);
-}
-
-static gen_go_progress *gen_go_progress_new(void) { return calloc(1, sizeof(gen_go_progress)); }
-static void gen_go_progress_free(gen_go_progress *progress) { free(progress); }
-static void *gen_go_progress_function(void) { return (void *)gen_go_progress_callback; }
-static void gen_go_progress_stop(gen_go_progress *progress) {
-  __atomic_store_n(&progress->stop, 1, __ATOMIC_RELAXED);
-}
-static double gen_go_progress_share(const gen_go_progress *progress) {
-  double share;
-  __atomic_load(&progress->share, &share, __ATOMIC_RELAXED);
-  return share;
-}
-%}
-gen_go_progress *gen_go_progress_new(void);
-void gen_go_progress_free(gen_go_progress *progress);
-void *gen_go_progress_function(void);
-void gen_go_progress_stop(gen_go_progress *progress);
-double gen_go_progress_share(const gen_go_progress *progress);

@@ -158,31 +158,9 @@ typedef long long int64_t;
 %gen_table(gen_forward_batch)
 
 // What Java alone needs.
-%{
-#include <stdatomic.h>
-
-static int gen_java_on_progress(void *user, double share) {
-  (void)share;
-  return user != NULL && atomic_load((atomic_int *)user);
-}
-%}
 %inline %{
 /* Writes n bytes to memory that is the caller's by a contract of the library, as a block of a pool. */
 static void gen_java_store(int64_t address, const void *data, size_t n) {
   if (n > 0) memcpy((void *)(intptr_t)address, data, n);
-}
-
-/* A progress callback that cancels once the flag that is its user has been fired, and such flags; 0 without memory. */
-static int64_t gen_java_progress(void) {
-  return (int64_t)(intptr_t)&gen_java_on_progress;
-}
-static int64_t gen_java_flag_new(void) {
-  return (int64_t)(intptr_t)calloc(1, sizeof(atomic_int));
-}
-static void gen_java_flag_fire(int64_t flag) {
-  if (flag != 0) atomic_store((atomic_int *)(intptr_t)flag, 1);
-}
-static void gen_java_flag_free(int64_t flag) {
-  free((void *)(intptr_t)flag);
 }
 %}

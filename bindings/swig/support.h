@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <generate/experimental.h>
@@ -129,6 +130,44 @@ static gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, 
   memset(&span, 0, sizeof span);
   span.struct_size = sizeof span;
   return gen_binding_span(kv_cache_full_buffer(cache, layer, &span, error), &span, fields);
+}
+
+/*
+ * Progress without calling a managed language: what a gen_progress_callback was told last, and what it is to answer. The
+ * callback is gen_binding_progress_function, its user what _new gives (0 without memory). All but _free from any thread.
+ */
+typedef struct gen_binding_progress {
+  double share;
+  int32_t stop;
+} gen_binding_progress;
+
+static int gen_binding_progress_callback(void *user, double share) {
+  gen_binding_progress *progress = (gen_binding_progress *)user;
+  if (progress == NULL) return 0;
+  __atomic_store(&progress->share, &share, __ATOMIC_RELAXED);
+  return __atomic_load_n(&progress->stop, __ATOMIC_RELAXED);
+}
+
+static int64_t gen_binding_progress_function(void) { return (int64_t)(intptr_t)&gen_binding_progress_callback; }
+
+static int64_t gen_binding_progress_new(void) {
+  return (int64_t)(intptr_t)calloc(1, sizeof(gen_binding_progress));
+}
+
+static void gen_binding_progress_free(int64_t progress) { free((void *)(intptr_t)progress); }
+
+/* Cancels the call when its callback is next asked. */
+static void gen_binding_progress_stop(int64_t progress) {
+  if (progress == 0) return;
+  __atomic_store_n(&((gen_binding_progress *)(intptr_t)progress)->stop, 1, __ATOMIC_RELAXED);
+}
+
+/* 0 to 1. */
+static double gen_binding_progress_share(int64_t progress) {
+  double share = 0;
+  if (progress == 0) return share;
+  __atomic_load(&((gen_binding_progress *)(intptr_t)progress)->share, &share, __ATOMIC_RELAXED);
+  return share;
 }
 
 static gen_status gen_binding_failed(gen_error *error, gen_status status, const char *format, const char *what) {

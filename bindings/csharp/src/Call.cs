@@ -60,6 +60,69 @@ namespace LibGenerate
         }
     }
 
+    /// <summary>What a load or a quantisation is stopped with, by a callback in C that looks at it.</summary>
+    internal sealed class ProgressFlag : IDisposable
+    {
+        readonly long state;
+        readonly CancellationToken token;
+        readonly CancellationTokenRegistration registration;
+
+        /// <summary>A flag that the token fires. A token that has fired already ends it here.</summary>
+        internal ProgressFlag(CancellationToken token)
+        {
+            Loader.Ensure();
+            CancelFlag.ThrowIfFired(token);
+            this.token = token;
+            state = Native.gen_binding_progress_new();
+            if (state == 0) throw new OutOfMemoryException();
+            registration = token.Register(() => Native.gen_binding_progress_stop(state));
+        }
+
+        internal static IntPtr Callback
+        {
+            get { return (IntPtr)Native.gen_binding_progress_function(); }
+        }
+
+        internal IntPtr User
+        {
+            get { return (IntPtr)state; }
+        }
+
+        /// <summary>Runs the call; `progress`, which may be null, is told now and then, and 1 at the end.</summary>
+        internal void Run(Action call, IProgress<double> progress)
+        {
+            var clock = progress == null ? null : new Timer(_ => progress.Report(Native.gen_binding_progress_share(state)), null, 20, 20);
+            try
+            {
+                call();
+            }
+            catch (GenerationCanceledException e)
+            {
+                throw Call.Canceled(e, null, token);
+            }
+            finally
+            {
+                Stop(clock);
+            }
+            progress?.Report(1);
+        }
+
+        static void Stop(Timer clock)
+        {
+            if (clock == null) return;
+            using (var stopped = new ManualResetEvent(false))
+            {
+                if (clock.Dispose(stopped)) stopped.WaitOne();
+            }
+        }
+
+        public void Dispose()
+        {
+            registration.Dispose();  // waits for a token that is firing
+            Native.gen_binding_progress_free(state);
+        }
+    }
+
     internal delegate void Generating(Handle sampling, out IntPtr result);
 
     internal static class Call

@@ -35,15 +35,24 @@ namespace LibGenerate
             if (tokenizer != IntPtr.Zero) Tokenizer = new Tokenizer(tokenizer, Handle);
         }
 
-        /// <summary>Loads a GGUF file; the first part of a split one brings the others.</summary>
-        public static Model Load(string path, ModelOptions options = null)
+        /// <summary>
+        /// Loads a GGUF file; the first part of a split one brings the others. The token stops it, but where the options
+        /// have a Progress of their own. `progress` is told the share that is done, on a thread of the pool.
+        /// </summary>
+        public static Model Load(string path, ModelOptions options = null,
+                                 CancellationToken cancellationToken = default(CancellationToken),
+                                 IProgress<double> progress = null)
         {
-            Loader.Ensure();
             if (path == null) throw new ArgumentNullException("path");
-            using (Handle native = options?.ToNative())
+            using (var flag = new ProgressFlag(cancellationToken))
+            using (Handle native = (options ?? new ModelOptions()).ToNative())
             {
-                IntPtr model;
-                Native.gen_model_load(Utf8.Terminated(path, "path"), native, out model);
+                if (options == null || options.Progress.Address == IntPtr.Zero)
+                {
+                    Native.gen_model_options_set_progress(native, ProgressFlag.Callback, flag.User);
+                }
+                IntPtr model = IntPtr.Zero;
+                flag.Run(() => Native.gen_model_load(Utf8.Terminated(path, "path"), native, out model), progress);
                 return new Model(model);
             }
         }
@@ -61,11 +70,12 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>Loads on a thread of its own. The task of a token that fires ends as cancelled; the load does not.</summary>
+        /// <summary>Loads on a thread of its own, until the token stops it.</summary>
         public static Task<Model> LoadAsync(string path, ModelOptions options = null,
-                                            CancellationToken cancellationToken = default(CancellationToken))
+                                            CancellationToken cancellationToken = default(CancellationToken),
+                                            IProgress<double> progress = null)
         {
-            return Background.Run(() => Load(path, options), cancellationToken);
+            return Background.Run(() => Load(path, options, cancellationToken, progress), cancellationToken);
         }
 
         /// <summary>A model of a function in C, a gen_forward, in the place of a file. The tokenizer may be null.</summary>
@@ -82,7 +92,17 @@ namespace LibGenerate
 
         /// <summary>Writes a GGUF file with the weights of another as "Q4_K_M", "Q8_0", "F16" …</summary>
         public static void Quantize(string input, string output, string type,
-                                    NativeSymbol progress = default(NativeSymbol), IntPtr user = default(IntPtr))
+                                    CancellationToken cancellationToken = default(CancellationToken),
+                                    IProgress<double> progress = null)
+        {
+            using (var flag = new ProgressFlag(cancellationToken))
+            {
+                flag.Run(() => Quantize(input, output, type, new NativeSymbol(ProgressFlag.Callback), flag.User), progress);
+            }
+        }
+
+        /// <summary>The same with a gen_progress_callback in C.</summary>
+        public static void Quantize(string input, string output, string type, NativeSymbol progress, IntPtr user)
         {
             Loader.Ensure();
             Native.gen_model_quantize(Utf8.Terminated(input, "input"), Utf8.Terminated(output, "output"),

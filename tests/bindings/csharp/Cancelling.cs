@@ -3,6 +3,7 @@
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
+using System.IO;
 using System.Linq;
 using System.Threading;
 using System.Threading.Tasks;
@@ -57,6 +58,75 @@ static class Cancelling
                 Check.That(e.Result.Tokens.Count > 0 && e.Result.Text.All(c => c == 'a'), "partial text " + e.Result.Text);
             }
         });
+    }
+
+    // How long these take is not known, so they are tried until the token fires while one runs.
+    [Test]
+    static void LoadsAndQuantisations()
+    {
+        string quantized = Path.GetTempFileName();
+        var work = new Dictionary<string, Action<CancellationToken>>
+        {
+            { "load", token => Model.Load(Given.StoryPath, new ModelOptions { MapFile = false }, token).Dispose() },
+            { "load on a task", token => Model.LoadAsync(Given.StoryPath, null, token).GetAwaiter().GetResult().Dispose() },
+            { "quantise", token => Model.Quantize(Given.StoryPath, quantized, "Q4_K_M", token) }
+        };
+        foreach (var one in work)
+        {
+            bool within = false;
+            for (int delay = 0; delay < 400 && !within; ++delay)
+            {
+                using (var source = new CancellationTokenSource())
+                {
+                    new Thread(() =>
+                    {
+                        Thread.SpinWait(delay * 2000);
+                        source.Cancel();
+                    }).Start();
+                    try
+                    {
+                        one.Value(source.Token);
+                    }
+                    catch (OperationCanceledException e)
+                    {
+                        var canceled = e as GenerationCanceledException;
+                        within = canceled != null && !canceled.Message.Contains("before it began");
+                        if (within) Check.Equal(source.Token, canceled.CancellationToken, "whose token");
+                    }
+                    source.Token.WaitHandle.WaitOne();
+                }
+            }
+            Check.That(within, one.Key + " was never cancelled");
+        }
+        File.Delete(quantized);
+    }
+
+    sealed class Told : IProgress<double>
+    {
+        internal readonly List<double> Shares = new List<double>();
+
+        public void Report(double share)
+        {
+            lock (Shares) Shares.Add(share);
+        }
+    }
+
+    [Test]
+    static void ProgressIsTold()
+    {
+        string quantized = Path.GetTempFileName();
+        var told = new Told();
+        Model.Quantize(Given.StoryPath, quantized, "Q6_K", CancellationToken.None, told);
+        var alsoTold = new Told();
+        Model.Load(quantized, null, CancellationToken.None, alsoTold).Dispose();
+        File.Delete(quantized);
+        foreach (Told one in new[] { told, alsoTold })
+        {
+            Check.Equal(1.0, one.Shares.Last(), "the end");
+            Check.That(one.Shares.All(s => s >= 0 && s <= 1), "shares");
+            Check.That(one.Shares.SequenceEqual(one.Shares.OrderBy(s => s)), "never back");
+        }
+        Check.That(told.Shares.Count > 2, "on the way: " + told.Shares.Count);
     }
 
     [Test]

@@ -5,12 +5,12 @@ import java.util.function.LongSupplier;
 
 /** A load or quantisation that an interrupt stops: its progress callback, in C, looks at a flag. */
 final class Progress extends Call {
-  private final State flag = new State("flag", Native.gen_java_flag_new(), Native::gen_java_flag_free);
+  private final State flag = new State("flag", Native.gen_binding_progress_new(), Native::gen_binding_progress_free);
 
   @Override
   void fire() {
     if (!flag.tryEnter()) return;
-    Native.gen_java_flag_fire(flag.address());
+    Native.gen_binding_progress_stop(flag.address());
     flag.exit();
   }
 
@@ -24,7 +24,7 @@ final class Progress extends Call {
   static long run(long options, LongSupplier body) {
     if (options == 0) return body.getAsLong();
     try (Progress progress = new Progress()) {
-      Native.gen_model_options_set_progress(options, Native.gen_java_progress(), progress.flag.address());
+      Native.gen_model_options_set_progress(options, Native.gen_binding_progress_function(), progress.flag.address());
       progress.enter();
       try {
         return body.getAsLong();
@@ -38,7 +38,7 @@ final class Progress extends Call {
     try (Progress progress = new Progress()) {
       progress.enter();
       try {
-        Native.gen_model_quantize(in, out, type, Native.gen_java_progress(), progress.flag.address());
+        Native.gen_model_quantize(in, out, type, Native.gen_binding_progress_function(), progress.flag.address());
       } finally {
         progress.leave();
       }
