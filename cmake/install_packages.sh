@@ -18,7 +18,7 @@ libcli11-dev nlohmann-json3-dev" ;;
     server) packages="$packages libcpp-httplib-dev" ;;
     test) packages="$packages libgtest-dev libcmocka-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
     bindings) packages="$packages swig golang-go default-jdk-headless mono-mcs mono-runtime \
-libmono-system-core4.0-cil abigail-tools dpkg-dev" ;;
+libmono-system-core4.0-cil abigail-tools dpkg-dev file" ;;
     arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
 libcmocka-dev:arm64" ;;
     *) echo "install_packages.sh: unknown group '$group'" >&2; exit 2 ;;
