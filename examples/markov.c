@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Markov chain over the words of a text, as a model of one's own: its function tells how often
- * each word followed another; the loop, sampling and stopping are the library's.   markov TEXT
- * FIRST-WORD [SEED] */
+/* A Markov chain over the words of a text, as a model of one's own: its function tells how often each word
+ * followed another; the loop, sampling and stopping are the library's.   markov TEXT FIRST-WORD [SEED] */
 #include <generate/generate.h>
-
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORDS = 16384, LETTERS = 24 };
@@ -21,10 +18,8 @@ static int32_t id_of(const char* word) {
   return id;
 }
 
-static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
-                          float* features, gen_error* error) {
-  const struct chain* c = user;
-  (void)features, (void)error;
+static gen_status forward(void* user, const gen_forward_batch* batch, float* logits, float* f, gen_error* e) {
+  const struct chain* c = ((void)f, (void)e, user);
   for (int32_t row = 0; row < batch->n_rows; ++row) {
     if (!batch->wants_logits[row]) continue;
     for (int32_t id = 0; id < c->vocab_size; ++id) logits[id] = 0;
@@ -43,34 +38,23 @@ int main(int argc, char** argv) {
     const int32_t id = chain.text[chain.length++] = id_of(chain.words[chain.vocab_size]);
     chain.vocab_size += id == chain.vocab_size;
   }
-  fclose(file);
   const gen_forward table = {.struct_size = sizeof table, .user = &chain, .forward = forward};
   const int32_t first = id_of(argv[2]);
-  gen_model_config* config = NULL;
-  gen_model* model = NULL;
-  gen_generator* generator = NULL;
-  gen_session* session = NULL;
-  gen_sampling* sampling = NULL;
+  gen_model_config* config; gen_model* model;
+  gen_generator* generator; gen_session* session;
+  gen_sampling* sampling;
   gen_result* result = NULL;
   gen_error error;
-  const int failed = gen_model_config_new(&config, &error) || gen_sampling_new(&sampling, &error) ||
-                     gen_model_config_set_vocab_size(config, chain.vocab_size, &error) ||
-                     gen_model_config_set_max_seq_len(config, 50, &error) ||
-                     gen_sampling_set(sampling, "seed", argc > 3 ? argv[3] : "1", &error) ||
-                     gen_model_new_custom(&table, config, NULL, &model, &error) ||
-                     gen_create(model, NULL, &generator, &error) ||
-                     gen_session_new(generator, &session, &error) ||
-                     gen_session_append_tokens(session, &first, 1, &error) ||
-                     gen_session_generate(session, "", 0, sampling, &result, &error);
-  size_t n = 0;
+  if (gen_model_config_new(&config, &error) || gen_sampling_new(&sampling, &error) ||
+      gen_model_config_set_vocab_size(config, chain.vocab_size, &error) ||
+      gen_model_config_set_max_seq_len(config, 50, &error) ||
+      gen_sampling_set(sampling, "seed", argc > 3 ? argv[3] : "1", &error) ||
+      gen_model_new_custom(&table, config, NULL, &model, &error) || gen_create(model, NULL, &generator, &error) ||
+      gen_session_new(generator, &session, &error) || gen_session_append_tokens(session, &first, 1, &error) ||
+      gen_session_generate(session, "", 0, sampling, &result, &error))
+    return fprintf(stderr, "%s\n", error.message), 1;
+  size_t n;
   const int32_t* said = gen_result_tokens(result, &n);
-  if (failed) fprintf(stderr, "%s\n", error.message);
   for (size_t i = 0; i < n; ++i) printf("%s%c", chain.words[said[i]], i + 1 < n ? ' ' : '\n');
-  gen_result_free(result);
-  gen_sampling_free(sampling);
-  gen_session_free(session);
-  gen_free(generator);
-  gen_model_free(model);
-  gen_model_config_free(config);
-  return failed;
+  return 0; /* with all of it open: nothing has to be freed when a process ends */
 }
