@@ -15,7 +15,7 @@
 namespace gen::engine::cpu {
 struct MathKernels {  // sixteen elements each
   void (*exp16)(const float* x, float* y);
-  void (*exp_weight16)(const float* x, float* y);
+  void (*exp2_weight16)(const float* x, float* y);
   void (*tanh16)(const float* x, float* y);
   void (*silu16)(const float* x, float* y);
   float (*sum16)(const float* x);
@@ -31,7 +31,9 @@ namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
 inline void test_exp(const float* x, float* y) { store(exp(load(x)), y); }
-inline void test_exp_weight(const float* x, float* y) { store(exp_weight(load(x)), y); }
+inline void test_exp2_weight(const float* x, float* y) {
+  store(exp2_weight(load(x)), y);
+}
 inline void test_tanh(const float* x, float* y) { store(tanh(load(x)), y); }
 inline void test_silu(const float* x, float* y) { store(silu(load(x)), y); }
 inline float test_sum(const float* x) { return sum_lanes(load(x)); }
@@ -39,7 +41,7 @@ inline float test_max(const float* x) { return max_lanes(load(x)); }
 inline void test_from_half(const uint16_t* x, float* y) { store(load(x), y); }
 inline void test_to_half(const float* x, uint16_t* y) { store(load(x), y); }
 
-constexpr MathKernels kMath = {test_exp, test_exp_weight, test_tanh,      test_silu,
+constexpr MathKernels kMath = {test_exp, test_exp2_weight, test_tanh,      test_silu,
                                test_sum, test_max,        test_from_half, test_to_half};
 
 }  // namespace HWY_NAMESPACE

@@ -14,7 +14,11 @@
 #define GEN_ENGINE_CPU_ATTENTION_INL_H_
 #endif
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "engine/cpu/attention.h"
 #include "engine/cpu/attention_q3-inl.h"
@@ -26,9 +30,42 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
+/// Calls use(kQ as a type, first) for the blocks in which n_q queries are worked on.
+template <typename Use>
+HWY_INLINE void each_block(int32_t n_q, Use use) {
+  const int64_t n = n_q;
+  int64_t j = 0;
+  for (; j + int64_t{kTileQueries} <= n; j += int64_t{kTileQueries}) {
+    use(std::integral_constant<size_t, kTileQueries>(), j);
+  }
+#if HWY_TARGET == HWY_AVX3
+  if (n - j >= 4) {
+    use(std::integral_constant<size_t, 4>(), j);
+    j += 4;
+  }
+  if (n - j >= 2) {
+    use(std::integral_constant<size_t, 2>(), j);
+    j += 2;
+  }
+#endif
+  for (; j < n; ++j) use(std::integral_constant<size_t, 1>(), j);
+}
+
+/// Element d of all queries of a block, then element d + 1: one address for all of them.
+inline void pack(const float* const* q, int32_t n_q, int32_t dims, float* packed) {
+  each_block(n_q, [&](auto block, int64_t first) HWY_ATTR {
+    constexpr size_t kQ = decltype(block)::value;
+    float* to = packed + first * dims;
+    for (size_t j = 0; j < kQ; ++j) {
+      const float* query = q[first + static_cast<int64_t>(j)];
+      for (int64_t d = 0; d < dims; ++d) to[d * int64_t{kQ} + static_cast<int64_t>(j)] = query[d];
+    }
+  });
+}
+
 /// A tile of which only `count` entries from `lane` on belong to the run.
 template <typename Reader, size_t kQ>
-HWY_INLINE void dot_part(const float* const* q, int64_t dims, const std::byte* tile,
+HWY_INLINE void dot_part(const float* q, int64_t dims, const std::byte* tile,
                          const std::byte* shared, int32_t lane, int32_t count, float* scores) {
   constexpr auto kStep = static_cast<size_t>(kLanes);
   float sums[kQ * kStep];
@@ -40,7 +77,7 @@ HWY_INLINE void dot_part(const float* const* q, int64_t dims, const std::byte* t
 }
 
 template <typename Reader, size_t kQ>
-HWY_INLINE void dot_run(const float* const* q, int64_t dims, const KvRun& run, size_t stride,
+HWY_INLINE void dot_run(const float* q, int64_t dims, const KvRun& run, size_t stride,
                         float* scores) {
   constexpr size_t kT = Reader::template kTilesAtOnce<kQ>;
   constexpr auto kAll = static_cast<int32_t>(kT) * kKvTile;
@@ -73,135 +110,206 @@ HWY_INLINE void dot_run(const float* const* q, int64_t dims, const KvRun& run, s
 }
 
 template <typename Reader>
-inline void dots(const float* const* q, int32_t n_q, int32_t dims, const KvRun& run, size_t stride,
+inline void dots(const float* packed, int32_t n_q, int32_t dims, const KvRun& run, size_t stride,
                  float* scores) {
-  const auto n = static_cast<size_t>(n_q);
-  size_t j = 0;
-  const auto rows = [&](size_t at) { return scores + at * kAttentionChunk; };
-  for (; j + kTileQueries <= n; j += kTileQueries) {
-    dot_run<Reader, kTileQueries>(q + j, dims, run, stride, rows(j));
-  }
-#if HWY_TARGET == HWY_AVX3
-  if (n - j >= 4) {
-    dot_run<Reader, 4>(q + j, dims, run, stride, rows(j));
-    j += 4;
-  }
-  if (n - j >= 2) {
-    dot_run<Reader, 2>(q + j, dims, run, stride, rows(j));
-    j += 2;
-  }
-#endif
-  for (; j < n; ++j) dot_run<Reader, 1>(q + j, dims, run, stride, rows(j));
+  each_block(n_q, [&](auto block, int64_t first) HWY_ATTR {
+    dot_run<Reader, decltype(block)::value>(packed + first * dims, dims, run, stride,
+                                            scores + first * kAttentionChunk);
+  });
 }
 
-/// scale * score, capped, plus the weight of the slot.
-HWY_INLINE Lanes16 ruled_score(Lanes16 x, const ScoreRule& rule, int32_t slot) {
-  x = mul(x, splat(rule.scale));
-  if (rule.soft_cap != 0.0F) {
+/// Scores of sixteen slots in powers of two: raw scores times log2(e) times the scale, or capped,
+/// plus the weights of the slots. Without weights it is what weights of 0 would give.
+struct RuledScores {
+  explicit HWY_INLINE RuledScores(const ScoreRule& score_rule)
+      : rule(score_rule),
+        factor(score_rule.soft_cap == 0.0F ? score_rule.scale * kLog2E : score_rule.scale) {}
+
+  /// Less `shift`.
+  HWY_INLINE Lanes16 at(const float* scores, int32_t slot, Lanes16 shift) const {
+    const Lanes16 x = load(scores + slot);
+    const Lanes16 down = sub(weight(slot), shift);
+    if (rule.soft_cap == 0.0F) return fma(x, splat(factor), down);
     const Lanes16 cap = splat(rule.soft_cap);
-    x = mul(cap, tanh(div(x, cap)));
+    return fma(tanh(div(mul(x, splat(factor)), cap)), splat(rule.soft_cap * kLog2E), down);
   }
-  return rule.weights != nullptr ? add(x, load(rule.weights + slot)) : x;
-}
+  HWY_INLINE Lanes16 weight(int32_t slot) const {
+    if (rule.weights == nullptr) return splat(0.0F);
+    return mul(load(rule.weights + slot), splat(kLog2E));
+  }
+  /// Scores grow with raw ones, so the largest of them tell the largest score.
+  [[nodiscard]] HWY_INLINE bool monotonic() const {
+    return rule.weights == nullptr && rule.soft_cap == 0.0F && factor >= 0.0F;
+  }
 
-inline SoftmaxPart softmax(float* scores, int32_t begin, int32_t end, const ScoreRule& rule) {
+  static constexpr float kLog2E = 1.44269504F;
+  const ScoreRule& rule;
+  const float factor;
+};
+
+/// The largest score of [begin, end), whose groups of 16 lie in [first, last).
+HWY_INLINE float largest_score(const float* scores, SlotRange seen, const RuledScores& rule) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   constexpr int32_t kStep = static_cast<int32_t>(kLanes);
-  const int32_t first = begin / kStep * kStep;
-  const int32_t last = (end + kStep - 1) / kStep * kStep;
-  // What lies beside [begin, end) may be anything; it is overwritten below.
+  const bool raw = rule.monotonic();
+  const Lanes16 zero = splat(0.0F);
   Lanes16 maxima = splat(kMinusInfinity);
-  for (int32_t i = first; i < last; i += kStep) {
-    const Lanes16 x = ruled_score(load(scores + i), rule, i);
-    store(x, scores + i);
-    if (i < begin || i + kStep > end) continue;
-    maxima = max(maxima, x);
+  const int32_t inner = (seen.begin + kStep - 1) / kStep * kStep;
+  const auto part = [&](int32_t from, int32_t to) HWY_ATTR {
+    float padded[kLanes];
+    const int32_t group = from / kStep * kStep;
+    store(raw ? load(scores + group) : rule.at(scores, group, zero), padded);
+    for (int32_t i = group; i < from; ++i) padded[i - group] = kMinusInfinity;
+    for (int32_t i = to; i < group + kStep; ++i) padded[i - group] = kMinusInfinity;
+    maxima = max(maxima, load(padded));
+  };
+  if (seen.begin < inner) part(seen.begin, std::min(inner, seen.end));
+  int32_t i = inner;
+  if (raw) {
+    for (; i + kStep <= seen.end; i += kStep) maxima = max(maxima, load(scores + i));
+  } else {
+    for (; i + kStep <= seen.end; i += kStep) maxima = max(maxima, rule.at(scores, i, zero));
   }
-  for (int32_t i = first; i < begin; ++i) scores[i] = kMinusInfinity;
-  for (int32_t i = end; i < last; ++i) scores[i] = kMinusInfinity;
-  if (first < begin) maxima = max(maxima, load(scores + first));
-  if (end < last) maxima = max(maxima, load(scores + last - kStep));
+  if (i < seen.end) part(i, seen.end);
   const float largest = max_lanes(maxima);
+  return raw ? largest * rule.factor : largest;
+}
+
+HWY_INLINE SoftmaxPart softmax_row(float* scores, SlotRange seen, float largest,
+                                   const RuledScores& rule) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+  constexpr int32_t kStep = static_cast<int32_t>(kLanes);
   // Without a largest score all are -infinity, or NaN, which the maximum may have passed over.
   const Lanes16 shift = splat(largest == kMinusInfinity ? 0.0F : largest);
   Lanes16 sum = splat(0.0F);
-  for (int32_t i = first; i < last; i += kStep) {
-    const Lanes16 p = exp_weight(sub(load(scores + i), shift));
+  const auto step = [&](int32_t i) HWY_ATTR {
+    const Lanes16 p = exp2_weight(rule.at(scores, i, shift));
     sum = add(sum, p);
     store(p, scores + i);
-  }
+  };
+  const auto part = [&](int32_t from, int32_t to) HWY_ATTR {
+    float p[kLanes];
+    const int32_t group = from / kStep * kStep;
+    store(exp2_weight(rule.at(scores, group, shift)), p);
+    for (int32_t i = group; i < from; ++i) p[i - group] = 0.0F;
+    for (int32_t i = to; i < group + kStep; ++i) p[i - group] = 0.0F;
+    sum = add(sum, load(p));
+    store(load(p), scores + group);
+  };
+  const int32_t inner = (seen.begin + kStep - 1) / kStep * kStep;
+  if (seen.begin < inner) part(seen.begin, std::min(inner, seen.end));
+  int32_t i = inner;
+  for (; i + kStep <= seen.end; i += kStep) step(i);
+  if (i < seen.end) part(i, seen.end);
   const float total = sum_lanes(sum);
   return {largest == kMinusInfinity && total != 0.0F ? total : largest, total};
 }
 
+/// Largest scores of a few rows first: what a row waits for is then long there.
+inline void softmax(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& score_rule,
+                    SoftmaxPart* parts) {
+  constexpr int32_t kRows = 8;
+  const RuledScores rule(score_rule);
+  for (int32_t first = 0; first < n_q; first += kRows) {
+    const int32_t end = std::min(n_q, first + kRows);
+    float largest[kRows];
+    for (int32_t j = first; j < end; ++j) {
+      if (seen[j].begin >= seen[j].end) continue;
+      largest[j - first] = largest_score(scores + j * kAttentionChunk, seen[j], rule);
+    }
+    for (int32_t j = first; j < end; ++j) {
+      if (seen[j].begin >= seen[j].end) {
+        parts[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
+        continue;
+      }
+      parts[j] = softmax_row(scores + j * kAttentionChunk, seen[j], largest[j - first], rule);
+    }
+  }
+}
+
 template <typename Reader, size_t kQ>
-HWY_INLINE void weighted_rows(const float* const* p, int64_t dims, const KvRun& run, size_t stride,
-                              float* const* out) {
+HWY_INLINE void weighted_rows(const float* p, int64_t dims, const KvRun& run, size_t stride,
+                              float* out, int64_t out_stride) {
   constexpr int64_t kWidth = kTileColumns<kQ> * kLanes;
   int64_t column = 0;
   for (; column + kWidth <= dims; column += kWidth) {
-    Reader::template weighted_tile<kQ, kTileColumns<kQ>>(p, run, stride, dims, out, column);
+    Reader::template weighted_tile<kQ, kTileColumns<kQ>>(p, run, stride, dims, out, out_stride,
+                                                         column);
   }
   if constexpr (kTileColumns < kQ >> 4) {
     for (; column + 4 * kLanes <= dims; column += 4 * kLanes) {
-      Reader::template weighted_tile<kQ, 4>(p, run, stride, dims, out, column);
+      Reader::template weighted_tile<kQ, 4>(p, run, stride, dims, out, out_stride, column);
     }
   }
   for (; column + kLanes <= dims; column += kLanes) {
-    Reader::template weighted_tile<kQ, 1>(p, run, stride, dims, out, column);
+    Reader::template weighted_tile<kQ, 1>(p, run, stride, dims, out, out_stride, column);
   }
   if (column < dims) {
-    for (size_t j = 0; j < kQ; ++j) {
-      Reader::weighted_rest(p[j], dims - column, run, stride, dims, out[j], column);
+    for (int64_t j = 0; j < int64_t{kQ}; ++j) {
+      Reader::weighted_rest(p + j * kAttentionChunk, dims - column, run, stride, dims,
+                            out + j * out_stride, column);
     }
   }
 }
 
 template <typename Reader>
-inline void weighted(const float* const* p, int32_t n_q, int32_t dims, const KvRun& run,
-                     size_t stride, float* const* out) {
-  const auto n = static_cast<size_t>(n_q);
-  size_t j = 0;
-  for (; j + kTileQueries <= n; j += kTileQueries) {
-    weighted_rows<Reader, kTileQueries>(p + j, dims, run, stride, out + j);
-  }
-#if HWY_TARGET == HWY_AVX3
-  if (n - j >= 4) {
-    weighted_rows<Reader, 4>(p + j, dims, run, stride, out + j);
-    j += 4;
-  }
-  if (n - j >= 2) {
-    weighted_rows<Reader, 2>(p + j, dims, run, stride, out + j);
-    j += 2;
-  }
-#endif
-  for (; j < n; ++j) weighted_rows<Reader, 1>(p + j, dims, run, stride, out + j);
+inline void weighted(const float* p, int32_t n_q, int32_t dims, const KvRun& run, size_t stride,
+                     float* out, int64_t out_stride) {
+  each_block(n_q, [&](auto block, int64_t first) HWY_ATTR {
+    weighted_rows<Reader, decltype(block)::value>(p + first * kAttentionChunk, dims, run, stride,
+                                                  out + first * out_stride, out_stride);
+  });
 }
 
-inline void merge(SoftmaxPart* state, float* sums, const SoftmaxPart& part, const float* part_sums,
-                  int32_t dims) {
+/// The factors of up to kLanes / 2 parts are found together, then each column passes over all of
+/// them. sums = sums * old factor + part * its factor, part by part, however many come at once.
+inline void merge(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int64_t apart,
+                  const float* part_sums, int64_t sums_apart, int32_t n, int32_t dims) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  if (part.max == kMinusInfinity) return;
-  if (state->max == kMinusInfinity) {
-    *state = part;
-    std::memcpy(sums, part_sums, static_cast<size_t>(dims) * sizeof(float));
-    return;
-  }
-  const float largest = state->max > part.max ? state->max : part.max;
-  float factors[kLanes] = {state->max - largest, part.max - largest};
-  store(exp(load(factors)), factors);
-  const Lanes16 old_factor = splat(factors[0]);
-  const Lanes16 new_factor = splat(factors[1]);
-  state->max = largest;
-  state->sum = std::fma(part.sum, factors[1], state->sum * factors[0]);
-  int32_t i = 0;
-  for (; i + kLanes <= dims; i += static_cast<int32_t>(kLanes)) {
-    store(fma(load(part_sums + i), new_factor, mul(load(sums + i), old_factor)), sums + i);
-  }
-  if (i < dims) {
-    const int64_t rest = dims - i;
-    const Lanes16 old = mul(load_first(sums + i, rest), old_factor);
-    store_first(fma(load_first(part_sums + i, rest), new_factor, old), sums + i, rest);
+  constexpr int32_t kTogether = static_cast<int32_t>(kLanes) / 2;
+  for (int32_t first = 0; first < n; first += kTogether) {
+    const int32_t end = std::min(n, first + kTogether);
+    const bool fresh = state->max == kMinusInfinity;
+    float factors[kLanes] = {};  // of the running sums, then of the parts
+    const float* from[kTogether];
+    int32_t used = 0;
+    for (int32_t i = first; i < end; ++i) {
+      const SoftmaxPart& part = parts[i * apart];
+      if (part.max == kMinusInfinity) continue;
+      const float largest = state->max > part.max ? state->max : part.max;
+      factors[used] = state->max - largest;
+      factors[kTogether + used] = part.max - largest;
+      state->max = largest;
+      from[used++] = part_sums + i * sums_apart;
+    }
+    if (used == 0) continue;
+    store(exp2_weight(load(factors)), factors);
+    float total = fresh ? 0.0F : state->sum;
+    for (int32_t i = first, at = 0; i < end; ++i) {
+      const SoftmaxPart& part = parts[i * apart];
+      if (part.max == kMinusInfinity) continue;
+      total = std::fma(total, factors[at], part.sum * factors[kTogether + at]);
+      ++at;
+    }
+    state->sum = total;
+    const auto merged = [&](Lanes16 acc, auto load_part) HWY_ATTR {
+      for (int32_t at = 0; at < used; ++at) {
+        acc = fma(acc, splat(factors[at]), mul(load_part(from[at]), splat(factors[kTogether + at])));
+      }
+      return acc;
+    };
+    int32_t i = 0;
+    for (; i + kLanes <= dims; i += static_cast<int32_t>(kLanes)) {
+      store(merged(fresh ? splat(0.0F) : load(sums + i),
+                   [&](const float* part) HWY_ATTR { return load(part + i); }),
+            sums + i);
+    }
+    if (i < dims) {
+      const int64_t rest = dims - i;
+      store_first(merged(fresh ? splat(0.0F) : load_first(sums + i, rest),
+                         [&](const float* part) HWY_ATTR { return load_first(part + i, rest); }),
+                  sums + i, rest);
+    }
   }
 }
 
@@ -229,6 +337,7 @@ using UnpackedQ4 = ScaledReader<UnpackedLevels<kQ4Group>>;
 constexpr AttentionKernels kAttention = {
     .tile_queries = kTileQueries,
     .direct_queries = kTileQueries,
+    .pack = pack,
     .dots = {dots<Floats>, dots<Halves>, dots<Fp8>, dots<Q4>, dots<Q3>},
     .weighted = {weighted<Floats>, weighted<Halves>, weighted<Fp8>, weighted<Q4>, weighted<Q3>},
     .unpack = {{},

@@ -4,8 +4,8 @@
 // walks its chunks in order: dot products, softmax of the chunk, weighted sum of values, merge into
 // the running softmax. Heads of the same rows lie side by side in memory, so where there are enough
 // items a thread walks several of them chunk by chunk. With few items (one row, long context)
-// threads take single chunks instead and a second pass merges the parts in chunk order. All of this
-// gives the same bits.
+// threads take single chunks instead and whoever finishes an item merges its parts in chunk order.
+// All of this gives the same bits.
 // Read next: attention_walk.h (which entries a row sees), attention-inl.h (the kernels).
 #include "engine/cpu/attention.h"
 
@@ -34,8 +34,10 @@ namespace {
 /// Queries of an item: enough to reuse a chunk from the first-level cache, few enough that their
 /// scores and sums stay in the second.
 constexpr int32_t kBlockQueries = 32;
-/// Chunks a round of split work holds parts for; with kMostSplitQueries it bounds the scratch.
-constexpr int32_t kRoundChunks = 32;
+/// Sums that a round of split work holds, in floats: it bounds the scratch. A round has at least
+/// kLeastRoundChunks chunks.
+constexpr int64_t kRoundFloats = int64_t{1} << 18;
+constexpr int64_t kLeastRoundChunks = 16;
 constexpr int64_t kMostSplitQueries = 256;
 /// Tiles that are unpacked at a time: enough for the kernels' tiles, few enough that they stay in
 /// the first-level cache.
@@ -78,6 +80,8 @@ struct Workspace {
   AttentionChunk* next_chunk;
   float* unpacked;        // kUnpackTiles tiles
   const float** queries;  // [queries]
+  float* packed;          // [band, queries, k_dim]
+  SlotRange* seen;        // [queries] of a chunk
   float* scores;          // [queries, kAttentionChunk]
   float* part_sums;       // [queries, padded v_dim]
   SoftmaxPart* parts;     // [queries]
@@ -112,17 +116,38 @@ class Attention {
   void whole_item(const Item& item, Workspace& space) const noexcept;
   void whole_band(const Item* items, int32_t n, Workspace& space) const noexcept;
   /// Scores, softmax and weighted sums of one chunk for all queries of the item.
-  void chunk_part(const Item& item, const RowWalk& walk, Workspace& space, SoftmaxPart* parts,
-                  float* part_sums) const noexcept;
-  void weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
-                     float* part_sums) const noexcept;
+  void chunk_part(const Item& item, const RowWalk& walk, const float* packed, Workspace& space,
+                  SoftmaxPart* parts, float* part_sums) const noexcept;
+  void weighted_sums(const Item& item, const Workspace& space, float* part_sums) const noexcept;
   /// Calls use(dots, weighted, run, stride), the kernels and what they can read of a run: the run
   /// itself, or pieces of it unpacked one after another.
   template <typename Use>
   void readable(const KvSide& side, const KvRun& run, int32_t n_queries, float* unpacked,
                 Use use) const noexcept;
   [[nodiscard]] int64_t unpacked_floats() const noexcept;
-  void gather_queries(const Item& item, const float** queries) const noexcept;
+  void pack_queries(const Item& item, const float** queries, float* packed) const noexcept;
+  /// Split work: chunks of a round, for heads [first, n_kv_heads) of the same rows.
+  struct Turns {
+    int64_t round;
+    int64_t all;
+    int64_t whole;  // so many are taken with all their heads, the others head by head
+  };
+  struct Unit {
+    int64_t item;
+    int64_t chunk;  // of the round
+    int32_t left;   // heads that follow
+  };
+  [[nodiscard]] Turns turns_of(int64_t round) const noexcept;
+  /// The thread's next unit, or false.
+  bool take(const Turns& turns, std::atomic<int64_t>& taken, Unit* unit) const noexcept;
+  void merge_round(int64_t item_index, int64_t round) const noexcept;
+  [[nodiscard]] int64_t round_chunks(int64_t item_index, int64_t round) const noexcept {
+    const int64_t left = walk_of(items_[item_index]).n_chunks() - round * round_chunks_;
+    return std::clamp<int64_t>(left, 0, round_chunks_);
+  }
+  [[nodiscard]] float* item_packed(int64_t item_index) const noexcept {
+    return items_packed_ + item_index * item_queries_ * args_.k_dim;
+  }
   static RowWalk walk_of(const Item& item) noexcept {
     return {*item.sequence, item.row, item.rows, item.kv_head};
   }
@@ -144,6 +169,9 @@ class Attention {
   Item* items_ = nullptr;
   Workspace* spaces_ = nullptr;
   MatrixView out_;
+  int64_t round_chunks_ = 0;
+  float* items_packed_ = nullptr;   // [items, queries, k_dim]
+  int32_t* chunks_left_ = nullptr;  // [items] of the round
   // Split work: per item, chunk of the round and query.
   SoftmaxPart* round_parts_ = nullptr;
   float* round_sums_ = nullptr;
@@ -187,6 +215,7 @@ void Attention::choose_blocks() noexcept {
            rows * args_.n_heads <= kMostSplitQueries;
   if (split_) {
     heads_first_ = true;
+    round_chunks_ = std::max(kLeastRoundChunks, kRoundFloats / (n_items_ * item_queries_ * v_stride_));
     return;
   }
   // Heads of the same rows lie side by side in memory; as many together as leave each thread
@@ -211,7 +240,8 @@ void Attention::list_items() noexcept {
   }
 }
 
-void Attention::gather_queries(const Item& item, const float** queries) const noexcept {
+void Attention::pack_queries(const Item& item, const float** queries,
+                             float* packed) const noexcept {
   for (int32_t r = 0; r < item.rows; ++r) {
     const int64_t row = int64_t{item.sequence->first_row} + item.row + r;
     const float* q = args_.q.data + row * args_.q.stride;
@@ -219,6 +249,7 @@ void Attention::gather_queries(const Item& item, const float** queries) const no
       queries[r * group_ + h] = q + (int64_t{item.kv_head} * group_ + h) * args_.k_dim;
     }
   }
+  kernels_.pack(queries, item.rows * group_, args_.k_dim, packed);
 }
 
 float* Attention::out_row(const Item& item, int32_t query) const noexcept {
@@ -269,8 +300,8 @@ void Attention::readable(const KvSide& side, const KvRun& run, int32_t n_queries
   }
 }
 
-void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& space,
-                           SoftmaxPart* parts, float* part_sums) const noexcept {
+void Attention::chunk_part(const Item& item, const RowWalk& walk, const float* packed,
+                           Workspace& space, SoftmaxPart* parts, float* part_sums) const noexcept {
   const KvView& view = item.sequence->view;
   const AttentionChunk& chunk = *space.chunk;
   const int32_t n_queries = item.rows * group_;
@@ -280,67 +311,61 @@ void Attention::chunk_part(const Item& item, const RowWalk& walk, Workspace& spa
   for (int32_t i = 0; i < chunk.n_key_runs; ++i) {
     readable(view.k, chunk.key_runs[i], n_queries, space.unpacked,
              [&](auto dots, auto, const KvRun& run, size_t stride) {
-               dots(space.queries, n_queries, args_.k_dim, run, stride, space.scores);
+               dots(packed, n_queries, args_.k_dim, run, stride, space.scores);
              });
   }
-  const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
-  for (int32_t j = 0; j < n_queries; ++j) {
-    const SlotRange seen = walk.slots(chunk, j / group_);
-    parts[j] = seen.begin < seen.end ? kernels_.softmax(space.scores + j * kAttentionChunk,
-                                                        seen.begin, seen.end, rule)
-                                     : SoftmaxPart{-std::numeric_limits<float>::infinity(), 0.0F};
+  for (int32_t r = 0; r < item.rows; ++r) {
+    std::fill_n(space.seen + r * group_, group_, walk.slots(chunk, r));
   }
-  weighted_sums(item, walk, space, part_sums);
+  const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
+  kernels_.softmax(space.scores, space.seen, n_queries, rule, parts);
+  weighted_sums(item, space, part_sums);
 }
 
-void Attention::weighted_sums(const Item& item, const RowWalk& walk, const Workspace& space,
+void Attention::weighted_sums(const Item& item, const Workspace& space,
                               float* part_sums) const noexcept {
   const KvView& view = item.sequence->view;
   const AttentionChunk& chunk = *space.chunk;
   const int32_t n_queries = item.rows * group_;
   std::memset(part_sums, 0, static_cast<size_t>(n_queries * v_stride_) * sizeof(float));
-  constexpr int32_t kMostTile = 8;
-  const float* p[kMostTile];
-  float* out[kMostTile];
-  const int32_t tile = std::min(kernels_.tile_queries, kMostTile);
-  const auto tile_sums = [&](auto weighted, const KvRun& whole, size_t stride, int32_t j) {
-    const auto over = [&](int32_t first, int32_t n, SlotRange range) {
+  const auto tile_sums = [&](auto weighted, const KvRun& whole, size_t stride, int32_t j,
+                             int32_t n) {
+    const auto over = [&](int32_t first, int32_t rows, SlotRange range) {
       const KvRun run = clip(whole, range, stride);
       if (run.count == 0) return;
-      weighted(p + first, n, args_.v_dim, run, stride, out + first);
+      weighted(space.scores + first * kAttentionChunk, rows, args_.v_dim, run, stride,
+               part_sums + first * v_stride_, v_stride_);
     };
-    const int32_t n = std::min(tile, n_queries - j);
     SlotRange shared = {0, kAttentionChunk};
-    for (int32_t i = 0; i < n; ++i) {
-      p[i] = space.scores + (j + i) * kAttentionChunk;
-      out[i] = part_sums + (j + i) * v_stride_;
-      const SlotRange seen = walk.slots(chunk, (j + i) / group_);
-      shared = {std::max(shared.begin, seen.begin), std::min(shared.end, seen.end)};
+    for (int32_t i = j; i < j + n; ++i) {
+      shared = {std::max(shared.begin, space.seen[i].begin),
+                std::min(shared.end, space.seen[i].end)};
     }
     if (shared.begin >= shared.end) shared = {kAttentionChunk, kAttentionChunk};
     // A query never touches an entry it does not see, whatever lies there; so where the rows of a
     // tile differ, each goes alone, before and after the slots they share.
-    for (int32_t i = 0; i < n; ++i) {
-      const SlotRange seen = walk.slots(chunk, (j + i) / group_);
-      over(i, 1, {seen.begin, std::min(seen.end, shared.begin)});
+    for (int32_t i = j; i < j + n; ++i) {
+      over(i, 1, {space.seen[i].begin, std::min(space.seen[i].end, shared.begin)});
     }
-    over(0, n, shared);
-    for (int32_t i = 0; i < n; ++i) {
-      const SlotRange seen = walk.slots(chunk, (j + i) / group_);
-      over(i, 1, {std::max(seen.begin, shared.end), seen.end});
+    over(j, n, shared);
+    for (int32_t i = j; i < j + n; ++i) {
+      over(i, 1, {std::max(space.seen[i].begin, shared.end), space.seen[i].end});
     }
   };
+  const int32_t tile = kernels_.tile_queries;
   for (int32_t i = 0; i < chunk.n_value_runs; ++i) {
     readable(view.v, chunk.value_runs[i], n_queries, space.unpacked,
              [&](auto, auto weighted, const KvRun& run, size_t stride) {
-               for (int32_t j = 0; j < n_queries; j += tile) tile_sums(weighted, run, stride, j);
+               for (int32_t j = 0; j < n_queries; j += tile) {
+                 tile_sums(weighted, run, stride, j, std::min(tile, n_queries - j));
+               }
              });
   }
 }
 
 void Attention::whole_item(const Item& item, Workspace& space) const noexcept {
   const int32_t n_queries = item.rows * group_;
-  gather_queries(item, space.queries);
+  pack_queries(item, space.queries, space.packed);
   for (int32_t j = 0; j < n_queries; ++j) {
     space.states[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
   }
@@ -348,10 +373,10 @@ void Attention::whole_item(const Item& item, Workspace& space) const noexcept {
   for (bool more = walk.next(space.chunk); more; std::swap(space.chunk, space.next_chunk)) {
     more = walk.next(space.next_chunk);
     if (more) look_ahead(space.chunk, *space.next_chunk);
-    chunk_part(item, walk, space, space.parts, space.part_sums);
+    chunk_part(item, walk, space.packed, space, space.parts, space.part_sums);
     for (int32_t j = 0; j < n_queries; ++j) {
-      kernels_.merge(&space.states[j], space.sums + j * v_stride_, space.parts[j],
-                     space.part_sums + j * v_stride_, args_.v_dim);
+      kernels_.merge(&space.states[j], space.sums + j * v_stride_, space.parts + j, 0,
+                     space.part_sums + j * v_stride_, 0, 1, args_.v_dim);
     }
   }
   for (int32_t j = 0; j < n_queries; ++j) {
@@ -364,6 +389,10 @@ void Attention::whole_band(const Item* items, int32_t n, Workspace& space) const
   const int32_t n_queries = first.rows * group_;
   for (int32_t j = 0; j < n * n_queries; ++j) {
     space.states[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
+  }
+  const int64_t packed_floats = int64_t{n_queries} * args_.k_dim;
+  for (int32_t i = 0; i < n; ++i) {
+    pack_queries(items[i], space.queries, space.packed + i * packed_floats);
   }
   RowWalk walk = walk_of(first);
   const int64_t units = walk.n_chunks() * n;
@@ -378,12 +407,12 @@ void Attention::whole_band(const Item* items, int32_t n, Workspace& space) const
       look_ahead(space.chunk, *space.next_chunk);
     }
     const auto at = static_cast<int32_t>(unit % n);
-    gather_queries(items[at], space.queries);
-    chunk_part(items[at], walk, space, space.parts, space.part_sums);
+    chunk_part(items[at], walk, space.packed + at * packed_floats, space, space.parts,
+               space.part_sums);
     for (int32_t j = 0; j < n_queries; ++j) {
       const int64_t state = int64_t{at} * n_queries + j;
-      kernels_.merge(&space.states[state], space.sums + state * v_stride_, space.parts[j],
-                     space.part_sums + j * v_stride_, args_.v_dim);
+      kernels_.merge(&space.states[state], space.sums + state * v_stride_, space.parts + j, 0,
+                     space.part_sums + j * v_stride_, 0, 1, args_.v_dim);
     }
   }
   for (int32_t j = 0; j < n * n_queries; ++j) {
@@ -416,82 +445,85 @@ void Attention::run_items() noexcept {
   });
 }
 
-void Attention::run_split() noexcept {
+Attention::Turns Attention::turns_of(int64_t round) const noexcept {
+  Turns turns = {round, 0, 0};
+  for (int64_t i = 0; i < n_items_; i += args_.n_kv_heads) turns.all += round_chunks(i, round);
+  // Heads of a chunk lie side by side, so a thread takes all of them in turn, but for the last
+  // chunks, so that threads finish together.
+  const int64_t last = int64_t{2} * context_.pool.size();
+  turns.whole = turns.all < 2 * last ? 0 : turns.all - last;
+  return turns;
+}
+
+bool Attention::take(const Turns& turns, std::atomic<int64_t>& taken, Unit* unit) const noexcept {
   const int32_t heads = args_.n_kv_heads;
-  int64_t rounds = 0;
-  int64_t turns = 0;
-  for (int64_t i = 0; i < n_items_; i += heads) {
-    const int64_t chunks = walk_of(items_[i]).n_chunks();
-    rounds = std::max(rounds, (chunks + kRoundChunks - 1) / kRoundChunks);
-    turns += chunks;
+  if (unit->left > 0) {
+    ++unit->item;
+    --unit->left;
+    return true;
   }
-  const int64_t n_states = n_items_ * item_queries_;
-  for (int64_t i = 0; i < n_states; ++i) {
+  const int64_t ticket = taken.fetch_add(1, std::memory_order_relaxed);
+  const int64_t single = ticket - turns.whole;
+  int64_t turn = single < 0 ? ticket : turns.whole + single / heads;
+  if (turn >= turns.all) return false;
+  for (int64_t first = 0;; first += heads) {
+    const int64_t chunks = round_chunks(first, turns.round);
+    if (turn < chunks) {
+      *unit = {first + (single < 0 ? 0 : single % heads), turn, single < 0 ? heads - 1 : 0};
+      return true;
+    }
+    turn -= chunks;
+  }
+}
+
+void Attention::merge_round(int64_t item_index, int64_t round) const noexcept {
+  const Item& item = items_[item_index];
+  const bool last = (round + 1) * round_chunks_ >= walk_of(item).n_chunks();
+  for (int32_t j = 0; j < item.rows * group_; ++j) {
+    const int64_t state = item_index * item_queries_ + j;
+    const int64_t part = item_index * round_chunks_ * item_queries_ + j;
+    float* sums = item_sums_ + state * v_stride_;
+    kernels_.merge(&item_states_[state], sums, round_parts_ + part, item_queries_,
+                   round_sums_ + part * v_stride_, item_queries_ * v_stride_,
+                   static_cast<int32_t>(round_chunks(item_index, round)), args_.v_dim);
+    if (last) kernels_.finish(item_states_[state], sums, out_row(item, j), args_.v_dim);
+  }
+}
+
+void Attention::run_split() noexcept {
+  for (int64_t i = 0; i < n_items_; ++i) {
+    pack_queries(items_[i], spaces_[0].queries, item_packed(i));
+  }
+  for (int64_t i = 0; i < n_items_ * item_queries_; ++i) {
     item_states_[i] = {-std::numeric_limits<float>::infinity(), 0.0F};
   }
-  // Heads of a chunk lie side by side, so a thread takes all of them in turn where that leaves
-  // enough turns for everybody.
-  const int32_t together = turns >= int64_t{4} * context_.pool.size() ? heads : 1;
-  struct Unit {
-    int64_t item;
-    int64_t chunk;  // of the round
-    int32_t left;   // heads that follow
-  };
-  for (int64_t round = 0; round < rounds; ++round) {
+  for (int64_t round = 0;; ++round) {
+    const Turns turns = turns_of(round);
+    if (turns.all == 0) return;
+    for (int64_t i = 0; i < n_items_; ++i) {
+      chunks_left_[i] = static_cast<int32_t>(round_chunks(i, round));
+    }
     std::atomic<int64_t> taken{0};
-    // A thread knows its next chunk before it works on one, so that it can ask for it meanwhile.
-    const auto take = [&](Unit* unit, AttentionChunk* chunk) {
-      for (;;) {
-        if (unit->left > 0) {
-          ++unit->item;
-          --unit->left;
-        } else {
-          const int64_t n = taken.fetch_add(together, std::memory_order_relaxed);
-          if (n >= n_items_ * kRoundChunks) return false;
-          const int64_t rest = n / heads;
-          *unit = {rest / kRoundChunks * heads + n % heads, rest % kRoundChunks, together - 1};
-        }
-        const RowWalk walk = walk_of(items_[unit->item]);
-        const int64_t index = round * kRoundChunks + unit->chunk;
-        if (index < walk.n_chunks()) {
-          walk.chunk(index, chunk);
-          return true;
-        }
-        unit->left = 0;
-      }
-    };
     context_.pool.run([&](int32_t thread) {
       Workspace& space = spaces_[thread];
       Unit unit = {};
-      for (bool more = take(&unit, space.chunk); more;) {
-        const Item& item = items_[unit.item];
-        const int64_t part = (unit.item * kRoundChunks + unit.chunk) * item_queries_;
-        more = take(&unit, space.next_chunk);
+      // A thread knows its next chunk before it works on one, so that it can ask for it meanwhile.
+      const auto next = [&](AttentionChunk* chunk) {
+        if (!take(turns, taken, &unit)) return false;
+        walk_of(items_[unit.item]).chunk(round * round_chunks_ + unit.chunk, chunk);
+        return true;
+      };
+      for (bool more = next(space.chunk); more; std::swap(space.chunk, space.next_chunk)) {
+        const Unit now = unit;
+        const Item& item = items_[now.item];
+        const int64_t part = (now.item * round_chunks_ + now.chunk) * item_queries_;
+        more = next(space.next_chunk);
         if (more) look_ahead(space.chunk, *space.next_chunk);
-        gather_queries(item, space.queries);
-        chunk_part(item, walk_of(item), space, round_parts_ + part, round_sums_ + part * v_stride_);
-        std::swap(space.chunk, space.next_chunk);
-      }
-    });
-    context_.pool.run([&](int32_t thread) {
-      const IndexRange mine = split_range(n_states, 1, context_.pool.size(), thread);
-      for (int64_t state = mine.begin; state < mine.end; ++state) {
-        const int64_t i = state / item_queries_;
-        const auto query = static_cast<int32_t>(state % item_queries_);
-        const Item& item = items_[i];
-        if (query >= item.rows * group_) continue;
-        const RowWalk walk = walk_of(item);
-        float* sums = item_sums_ + state * v_stride_;
-        const int64_t first = round * kRoundChunks;
-        const int64_t last = std::min(walk.n_chunks(), first + kRoundChunks);
-        for (int64_t chunk = first; chunk < last; ++chunk) {
-          const int64_t part = (i * kRoundChunks + chunk - first) * item_queries_ + query;
-          kernels_.merge(&item_states_[state], sums, round_parts_[part],
-                         round_sums_ + part * v_stride_, args_.v_dim);
-        }
-        if (round + 1 == rounds) {
-          kernels_.finish(item_states_[state], sums, out_row(item, query), args_.v_dim);
-        }
+        chunk_part(item, walk_of(item), item_packed(now.item), space, round_parts_ + part,
+                   round_sums_ + part * v_stride_);
+        // Whoever finishes an item's last chunk sees what the others wrote.
+        const std::atomic_ref<int32_t> left(chunks_left_[now.item]);
+        if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) merge_round(now.item, round);
       }
     });
   }
@@ -515,6 +547,8 @@ Status Attention::run() {
       space.next_chunk = carver.take<AttentionChunk>(1);
       space.unpacked = carver.take<float>(unpacked_floats());
       space.queries = carver.take<const float*>(item_queries_);
+      space.packed = carver.take<float>(band_ * item_queries_ * args_.k_dim);
+      space.seen = carver.take<SlotRange>(item_queries_);
       space.scores = carver.take<float>(item_queries_ * kAttentionChunk);
       space.part_sums = carver.take<float>(item_queries_ * v_stride_);
       space.parts = carver.take<SoftmaxPart>(item_queries_);
@@ -523,7 +557,9 @@ Status Attention::run() {
       if (spaces_ != nullptr) spaces_[thread] = space;
     }
     if (split_) {
-      const int64_t parts = n_items_ * kRoundChunks * item_queries_;
+      const int64_t parts = n_items_ * round_chunks_ * item_queries_;
+      items_packed_ = carver.take<float>(n_items_ * item_queries_ * args_.k_dim);
+      chunks_left_ = carver.take<int32_t>(n_items_);
       round_parts_ = carver.take<SoftmaxPart>(parts);
       round_sums_ = carver.take<float>(parts * v_stride_);
       item_states_ = carver.take<SoftmaxPart>(n_items_ * item_queries_);

@@ -34,6 +34,12 @@ struct KvRun {
   ptrdiff_t shared_ahead = 0;  // as `ahead`
 };
 
+/// Slots [begin, end) of a chunk.
+struct SlotRange {
+  int32_t begin;
+  int32_t end;
+};
+
 /// How raw dot products become scores.
 struct ScoreRule {
   float scale;
@@ -41,40 +47,47 @@ struct ScoreRule {
   const float* weights;  // [kAttentionChunk] added last, or null
 };
 
+/// Scores in powers of two: log2(e) times those of the rule.
 struct SoftmaxPart {
   float max;  // -infinity if every score was
-  float sum;  // of exp(score - max)
+  float sum;  // of 2^(score - max)
 };
 
-/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats. Dot
-/// products read whole tiles of keys; what lies in lanes beside the run may be anything.
+/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats and follow
+/// one another. Dot products read whole tiles of keys; what lies in lanes beside the run may be
+/// anything.
 struct AttentionKernels {
   /// Queries that share one pass over the values best.
   int32_t tile_queries;
   /// Up to as many queries a format with codes is read in place; more share what `unpack` makes of
   /// a few tiles, which stay in the first-level cache. The result is the same.
   int32_t direct_queries;
-  /// scores[j][run.slot + i] = q[j] . key i, for n_q queries; indexed by KvFormat, null for formats
-  /// that are always unpacked.
-  void (*dots[kKvFormats])(const float* const* q, int32_t n_q, int32_t dims, const KvRun& run,
+  /// Lays queries side by side in the way that `dots` wants, n_q * dims floats.
+  void (*pack)(const float* const* q, int32_t n_q, int32_t dims, float* packed);
+  /// scores[j][run.slot + i] = q[j] . key i, for n_q packed queries; indexed by KvFormat, null for
+  /// formats that are always unpacked.
+  void (*dots[kKvFormats])(const float* packed, int32_t n_q, int32_t dims, const KvRun& run,
                            size_t stride, float* scores);
-  /// out[j][:] += sum_i p[j][run.slot + i] * value i, i ascending, for n_q <= tile_queries.
-  void (*weighted[kKvFormats])(const float* const* p, int32_t n_q, int32_t dims, const KvRun& run,
-                               size_t stride, float* const* out);
+  /// out[j][:] += sum_i p[j][run.slot + i] * value i, i ascending, for n_q rows of scores; rows of
+  /// `out` are out_stride floats apart.
+  void (*weighted[kKvFormats])(const float* p, int32_t n_q, int32_t dims, const KvRun& run,
+                               size_t stride, float* out, int64_t out_stride);
   /// By format and KvOrder: a tile of one head as unpacked_tile_floats() floats, which the two
   /// below read; null for formats without codes.
   void (*unpack[kKvFormats][2])(const std::byte* tile, const std::byte* shared, int32_t dims,
                                 float* out);
-  void (*unpacked_dots[kKvFormats])(const float* const* q, int32_t n_q, int32_t dims,
+  void (*unpacked_dots[kKvFormats])(const float* packed, int32_t n_q, int32_t dims,
                                     const KvRun& run, size_t stride, float* scores);
-  void (*unpacked_weighted[kKvFormats])(const float* const* p, int32_t n_q, int32_t dims,
-                                        const KvRun& run, size_t stride, float* const* out);
-  /// Turns scores[begin, end) of one query into exp(score - max); slots beside them within their
+  void (*unpacked_weighted[kKvFormats])(const float* p, int32_t n_q, int32_t dims, const KvRun& run,
+                                        size_t stride, float* out, int64_t out_stride);
+  /// Turns scores[j][seen[j]] into 2^(score - max), for n_q rows; slots beside them within their
   /// groups of 16 become 0.
-  SoftmaxPart (*softmax)(float* scores, int32_t begin, int32_t end, const ScoreRule& rule);
-  /// Adds a later chunk's part to a running softmax. `state`->max starts at -infinity.
-  void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart& part, const float* part_sums,
-                int32_t dims);
+  void (*softmax)(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
+                  SoftmaxPart* parts);
+  /// Adds n later chunks, in their order, to a running softmax. Part i lies at parts[i * apart], its
+  /// sums at part_sums + i * sums_apart. `state`->max starts at -infinity, with sums of anything.
+  void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int64_t apart,
+                const float* part_sums, int64_t sums_apart, int32_t n, int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.
   void (*finish)(const SoftmaxPart& state, const float* sums, float* out, int32_t dims);
 };

@@ -28,7 +28,7 @@ struct Q3Reader {
   static constexpr size_t kTilesAtOnce = 1;
 
   template <size_t kQ, size_t kT>
-  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
+  static HWY_INLINE void dot_tiles(const float* q, int64_t dims, const std::byte* tile,
                                    const std::byte* shared, size_t, Ahead next, float* scores,
                                    size_t score_stride) {
     static_assert(kT == 1);
@@ -63,18 +63,17 @@ struct Q3Reader {
   }
 
   template <size_t kQ, size_t kColumns>
-  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
-                                       int64_t dims, float* const* out, int64_t column) {
+  static HWY_INLINE void weighted_tile(const float* p, const KvRun& run, size_t stride,
+                                       int64_t dims, float* out, int64_t out_stride,
+                                       int64_t column) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
     Lanes16 acc[kQ][kColumns];
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
     }
-    const float* weight[kQ];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
+    const float* weights = p + run.slot;
     each_entry(run, stride, dims, column, static_cast<int64_t>(kColumns),
                [&](Q3Table table, const std::byte* codes, int32_t i) HWY_ATTR {
                  Lanes16 v[kColumns];
@@ -82,7 +81,7 @@ struct Q3Reader {
                  for (size_t c = 0; c < kColumns; ++c) v[c] = pick_elements(table, codes + 6 * c);
                  GEN_UNROLL
                  for (size_t j = 0; j < kQ; ++j) {
-                   const Lanes16 w = splat(weight[j][i]);
+                   const Lanes16 w = splat(weights[j * size_t{kAttentionChunk} + static_cast<size_t>(i)]);
                    GEN_UNROLL
                    for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
                  }
@@ -90,7 +89,7 @@ struct Q3Reader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
     }
   }
 
@@ -112,13 +111,14 @@ struct Q3Reader {
   static constexpr size_t kOctetBytes = 64;  // 48, and some for centroids
 
   template <size_t kQ, size_t... kI>
-  static HWY_INLINE void add_elements(const float* const* q, int64_t d, const Octet& codes,
+  static HWY_INLINE void add_elements(const float* q, int64_t d, const Octet& codes,
                                       const Native* centroids, size_t n, Native* acc,
                                       std::index_sequence<kI...>) {
     const auto add_one = [&](size_t i, Native key) HWY_ATTR {
+      const float* at = q + (static_cast<size_t>(d) + i) * kQ;
       GEN_UNROLL
       for (size_t j = 0; j < kQ; ++j) {
-        acc[j] = fma(splat_native(q[j][d + static_cast<int64_t>(i)]), key, acc[j]);
+        acc[j] = fma(splat_native(at[j]), key, acc[j]);
       }
     };
     ((kI < n ? add_one(kI, pick_centroid<static_cast<int>(kI)>(codes, centroids)) : void()), ...);

@@ -91,6 +91,10 @@ HWY_INLINE void fetch_share(Ahead* next, int64_t i) {
   }
 }
 
+HWY_INLINE float* row_of(float* out, size_t row, int64_t stride) {
+  return out + static_cast<int64_t>(row) * stride;
+}
+
 template <typename E>
 struct PlainReader {
   template <size_t kQ>
@@ -98,7 +102,7 @@ struct PlainReader {
 
   /// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
   template <size_t kQ, size_t kT>
-  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
+  static HWY_INLINE void dot_tiles(const float* q, int64_t dims, const std::byte* tile,
                                    const std::byte*, size_t stride, Ahead next, float* scores,
                                    size_t score_stride) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
@@ -121,7 +125,7 @@ struct PlainReader {
       }
       GEN_UNROLL
       for (size_t j = 0; j < kQ; ++j) {
-        const Lanes16 query = splat(q[j][d]);
+        const Lanes16 query = splat(q[d * int64_t{kQ} + static_cast<int64_t>(j)]);
         GEN_UNROLL
         for (size_t t = 0; t < kT; ++t) acc[j][t] = fma(query, key[t], acc[j][t]);
       }
@@ -134,18 +138,17 @@ struct PlainReader {
   }
 
   template <size_t kQ, size_t kColumns>
-  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
-                                       int64_t dims, float* const* out, int64_t column) {
+  static HWY_INLINE void weighted_tile(const float* p, const KvRun& run, size_t stride,
+                                       int64_t dims, float* out, int64_t out_stride,
+                                       int64_t column) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
     Lanes16 acc[kQ][kColumns];
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
     }
-    const float* weight[kQ];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) weight[j] = p[j] + run.slot;
+    const float* weights = p + run.slot;
     // Each pass over the values asks for its share of the next ones, in the order of addresses.
     Ahead next = ahead_of(run, stride, column * run.count * int64_t{sizeof(E)});
     each_value(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
@@ -158,7 +161,7 @@ struct PlainReader {
       }
       GEN_UNROLL
       for (size_t j = 0; j < kQ; ++j) {
-        const Lanes16 w = splat(weight[j][i]);
+        const Lanes16 w = splat(weights[j * size_t{kAttentionChunk} + static_cast<size_t>(i)]);
         GEN_UNROLL
         for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
       }
@@ -166,7 +169,7 @@ struct PlainReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
     }
   }
 
@@ -305,7 +308,7 @@ struct ScaledReader {
 
   /// Scores of kT tiles of keys for kQ queries: score_stride floats from one query's to the next's.
   template <size_t kQ, size_t kT>
-  static HWY_INLINE void dot_tiles(const float* const* q, int64_t dims, const std::byte* tile,
+  static HWY_INLINE void dot_tiles(const float* q, int64_t dims, const std::byte* tile,
                                    const std::byte*, size_t stride, Ahead next, float* scores,
                                    size_t score_stride) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
@@ -327,7 +330,7 @@ struct ScaledReader {
       const auto element = [&](const Lanes16* key, int64_t at) HWY_ATTR {
         GEN_UNROLL
         for (size_t j = 0; j < kQ; ++j) {
-          const Lanes16 query = splat(q[j][at]);
+          const Lanes16 query = splat(q[at * int64_t{kQ} + static_cast<int64_t>(j)]);
           GEN_UNROLL
           for (size_t t = 0; t < kT; ++t) acc[j][t] = fma(query, key[t], acc[j][t]);
         }
@@ -366,8 +369,9 @@ struct ScaledReader {
 
   /// out[j][columns] += weight * value over the run, kColumns * 16 columns from `column` on.
   template <size_t kQ, size_t kColumns>
-  static HWY_INLINE void weighted_tile(const float* const* p, const KvRun& run, size_t stride,
-                                       int64_t dims, float* const* out, int64_t column) {
+  static HWY_INLINE void weighted_tile(const float* p, const KvRun& run, size_t stride,
+                                       int64_t dims, float* out, int64_t out_stride,
+                                       int64_t column) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
     constexpr size_t kGroups = (kColumns + 1) / 2;
     const int64_t first_column = column / kLanes;
@@ -376,7 +380,7 @@ struct ScaledReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(out[j] + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
     }
     // Of the next values this pass asks for its share, in the order of addresses.
     const auto share =
@@ -384,8 +388,8 @@ struct ScaledReader {
     Ahead next = ahead_of(run, stride, column / kLanes * run.count * Levels::kKeyBytes);
     int64_t asked = 0;
     int64_t due = 0;
-    each_tile(p, kQ, run, stride,
-              [&](const std::byte* tile, int32_t lane, int32_t count, const float* const* weight)
+    each_tile<kQ>(p, run, stride,
+              [&](const std::byte* tile, int32_t lane, int32_t count, const float* weights, size_t apart)
                   HWY_ATTR {
                     if constexpr (Levels::kKeyBytes != 0) {
                       for (due += share; asked < due; asked += int64_t{kFetchBytes}) {
@@ -399,7 +403,7 @@ struct ScaledReader {
                       const Lanes16 scale = Levels::scales(tile, of);
                       GEN_UNROLL
                       for (size_t j = 0; j < kQ; ++j)
-                        store(mul(load(weight[j]), scale), scaled[g][j]);
+                        store(mul(load(weights + j * apart), scale), scaled[g][j]);
                     }
                     const std::byte* codes = tile + Levels::head(dims);
                     for (int32_t i = lane; i < lane + count; ++i) {
@@ -424,7 +428,7 @@ struct ScaledReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], out[j] + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
     }
   }
 
@@ -432,12 +436,12 @@ struct ScaledReader {
   static HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run,
                                        size_t stride, int64_t dims, float* out, int64_t column) {
     Lanes16 acc = load_first(out + column, count);
-    each_tile(&p, 1, run, stride,
-              [&](const std::byte* tile, int32_t lane, int32_t entries, const float* const* weight)
+    each_tile<1>(p, run, stride,
+              [&](const std::byte* tile, int32_t lane, int32_t entries, const float* weights, size_t)
                   HWY_ATTR {
                     float scaled[kLanes];
                     const Lanes16 scale = Levels::scales(tile, column / Levels::group(dims));
-                    store(mul(load(weight[0]), scale), scaled);
+                    store(mul(load(weights), scale), scaled);
                     for (int32_t i = lane; i < lane + entries; ++i) {
                       const Lanes16 v = Levels::value_first(tile + Levels::head(dims), i, dims,
                                                             column / kLanes, count);
@@ -448,25 +452,24 @@ struct ScaledReader {
   }
 
  private:
-  /// Calls step(tile, lane, count, weights) for the tiles of a run: weights[j][i] is that of entry
-  /// i of the tile for query j, anything outside of [lane, lane + count).
-  template <typename Step>
-  static HWY_INLINE void each_tile(const float* const* p, size_t n_q, const KvRun& run,
-                                   size_t stride, Step step) {
+  /// Calls step(tile, lane, count, weights, apart) for the tiles of a run: weights[j * apart + i] is
+  /// that of entry i of the tile for query j, anything outside of [lane, lane + count).
+  template <size_t kQ, typename Step>
+  static HWY_INLINE void each_tile(const float* p, const KvRun& run, size_t stride, Step step) {
     const std::byte* tile = run.tile;
     int32_t lane = run.lane;
     for (int32_t i = 0; i < run.count; tile += stride, lane = 0) {
       const int32_t here = std::min(run.count - i, kKvTile - lane);
-      const float* weight[kTileQueries];
-      float padded[kTileQueries][kLanes];
-      for (size_t j = 0; j < n_q; ++j) {
-        weight[j] = p[j] + run.slot + i;
-        if (here == kKvTile) continue;
-        std::fill_n(padded[j], kLanes, 0.0F);
-        std::copy_n(weight[j], here, padded[j] + lane);
-        weight[j] = padded[j];
+      const float* weights = p + run.slot + i;
+      if (here == kKvTile) {
+        step(tile, lane, here, weights, size_t{kAttentionChunk});
+      } else {
+        float padded[kQ * kLanes] = {};
+        for (size_t j = 0; j < kQ; ++j) {
+          std::copy_n(weights + j * size_t{kAttentionChunk}, here, padded + j * kLanes + lane);
+        }
+        step(tile, lane, here, padded, size_t{kLanes});
       }
-      step(tile, lane, here, weight);
       i += here;
     }
   }

@@ -14,11 +14,6 @@
 
 namespace gen::engine::cpu {
 
-struct SlotRange {
-  int32_t begin;
-  int32_t end;
-};
-
 struct AttentionChunk {
   KvRun key_runs[kAttentionChunk];
   KvRun value_runs[kAttentionChunk];

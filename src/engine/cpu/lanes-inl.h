@@ -64,6 +64,8 @@ HWY_INLINE Native copy_sign(Native magnitude, Native sign) {
 }
 /// a < b ? yes : no, lane by lane.
 HWY_INLINE Native if_less(Native a, Native b, Native yes, Native no) { return a < b ? yes : no; }
+/// a < b ? 0 : x
+HWY_INLINE Native zero_if_less(Native a, Native b, Native x) { return a < b ? 0.0F : x; }
 /// 2^(k >> 1) and 2^(k - (k >> 1)) for the integer k held as kRoundMagic + k.
 HWY_INLINE void exp2_halves(Native shifted, Native* first, Native* second) {
   const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRoundMagic);
@@ -118,6 +120,10 @@ HWY_INLINE Native copy_sign(Native magnitude, Native sign) { return hn::CopySign
 /// a < b ? yes : no, lane by lane.
 HWY_INLINE Native if_less(Native a, Native b, Native yes, Native no) {
   return hn::IfThenElse(hn::Lt(a, b), yes, no);
+}
+/// a < b ? 0 : x
+HWY_INLINE Native zero_if_less(Native a, Native b, Native x) {
+  return hn::IfThenZeroElse(hn::Lt(a, b), x);
 }
 /// 2^(k >> 1) and 2^(k - (k >> 1)) for the integer k held as kRoundMagic + k.
 HWY_INLINE void exp2_halves(Native shifted, Native* first, Native* second) {
@@ -251,6 +257,10 @@ HWY_INLINE Pair<T> copy_sign(Pair<T> magnitude, Pair<T> sign) {
 template <typename T>
 HWY_INLINE Pair<T> if_less(Pair<T> a, Pair<T> b, Pair<T> yes, Pair<T> no) {
   return {if_less(a.lo, b.lo, yes.lo, no.lo), if_less(a.hi, b.hi, yes.hi, no.hi)};
+}
+template <typename T>
+HWY_INLINE Pair<T> zero_if_less(Pair<T> a, Pair<T> b, Pair<T> x) {
+  return {zero_if_less(a.lo, b.lo, x.lo), zero_if_less(a.hi, b.hi, x.hi)};
 }
 template <typename T>
 HWY_INLINE void exp2_halves(Pair<T> shifted, Pair<T>* first, Pair<T>* second) {
