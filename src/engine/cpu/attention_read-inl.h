@@ -112,16 +112,12 @@ struct PlainReader {
       GEN_UNROLL
       for (size_t t = 0; t < kT; ++t) acc[j][t] = splat(0.0F);
     }
-    const std::byte* keys[kT];
-    GEN_UNROLL
-    for (size_t t = 0; t < kT; ++t) keys[t] = tile + t * stride;
-    for (int64_t d = 0; d < dims; ++d) {
-      fetch_share<kT * kStep * sizeof(E)>(&next, d);
+    const std::byte* keys = tile;
+    const auto element = [&](int64_t d) HWY_ATTR {
       Lanes16 key[kT];
       GEN_UNROLL
       for (size_t t = 0; t < kT; ++t) {
-        key[t] = load(reinterpret_cast<const E*>(keys[t]));
-        keys[t] += kStep * sizeof(E);
+        key[t] = load(reinterpret_cast<const E*>(keys + t * stride) + d * kLanes);
       }
       GEN_UNROLL
       for (size_t j = 0; j < kQ; ++j) {
@@ -129,7 +125,19 @@ struct PlainReader {
         GEN_UNROLL
         for (size_t t = 0; t < kT; ++t) acc[j][t] = fma(query, key[t], acc[j][t]);
       }
+    };
+    // As many elements at once as read what is asked for at once.
+    constexpr auto kBlock =
+        static_cast<int64_t>(std::max<size_t>(1, kFetchBytes / (kT * kStep * sizeof(E))));
+    int64_t d = 0;
+    for (; d + kBlock <= dims; d += kBlock) {
+      fetch_share<kT * kStep * sizeof(E) * static_cast<size_t>(kBlock)>(&next, 0);
+      GEN_UNROLL
+      for (int64_t i = 0; i < kBlock; ++i) element(i);
+      keys += kBlock * kLanes * int64_t{sizeof(E)};
+      q += kBlock * int64_t{kQ};
     }
+    for (int64_t i = 0; d + i < dims; ++i) element(i);
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
@@ -151,20 +159,31 @@ struct PlainReader {
     const float* weights = p + run.slot;
     // Each pass over the values asks for its share of the next ones, in the order of addresses.
     Ahead next = ahead_of(run, stride, column * run.count * int64_t{sizeof(E)});
-    each_value(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
-      fetch_share<kColumns * kStep * sizeof(E)>(&next, i);
+    const size_t row = static_cast<size_t>(dims) * sizeof(E);
+    const auto one = [&](const std::byte* at, const float* weight) HWY_ATTR {
       const E* value = reinterpret_cast<const E*>(at) + column;
       Lanes16 v[kColumns];
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) {
-        v[c] = load(value + c * kStep);
-      }
+      for (size_t c = 0; c < kColumns; ++c) v[c] = load(value + c * kStep);
       GEN_UNROLL
       for (size_t j = 0; j < kQ; ++j) {
-        const Lanes16 w = splat(weights[j * size_t{kAttentionChunk} + static_cast<size_t>(i)]);
+        const Lanes16 w = splat(weight[j * size_t{kAttentionChunk}]);
         GEN_UNROLL
         for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
       }
+    };
+    // As many entries at once as read what is asked for at once.
+    constexpr size_t kBlock = std::max<size_t>(1, kFetchBytes / (kColumns * kStep * sizeof(E)));
+    each_tile(run, stride, dims, [&](const std::byte* value, size_t count) HWY_ATTR {
+      size_t i = 0;
+      for (; i + kBlock <= count; i += kBlock) {
+        fetch_share<kColumns * kStep * sizeof(E) * kBlock>(&next, 0);
+        GEN_UNROLL
+        for (size_t n = 0; n < kBlock; ++n) one(value + n * row, weights + n);
+        value += kBlock * row;
+        weights += kBlock;
+      }
+      for (; i < count; ++i, value += row) one(value, weights++);
     });
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
@@ -177,26 +196,29 @@ struct PlainReader {
   static HWY_INLINE void weighted_rest(const float* p, int64_t count, const KvRun& run,
                                        size_t stride, int64_t dims, float* out, int64_t column) {
     Lanes16 acc = load_first(out + column, count);
-    each_value(run, stride, dims, [&](const std::byte* at, int32_t i) HWY_ATTR {
-      const E* value = reinterpret_cast<const E*>(at) + column;
-      acc = fma(splat(p[run.slot + i]), load_first(value, count), acc);
+    const size_t row = static_cast<size_t>(dims) * sizeof(E);
+    const float* weight = p + run.slot;
+    each_tile(run, stride, dims, [&](const std::byte* at, size_t n) HWY_ATTR {
+      for (size_t i = 0; i < n; ++i, at += row) {
+        const E* value = reinterpret_cast<const E*>(at) + column;
+        acc = fma(splat(*weight++), load_first(value, count), acc);
+      }
     });
     store_first(acc, out + column, count);
   }
 
  private:
-  /// Calls step(value, i) for the entries of a run in ascending order, i counting from 0; `value`
-  /// is the entry's first byte.
+  /// Calls step(value, count) for the pieces of a run in ascending order: `count` values from there
+  /// on, one after another.
   template <typename Step>
-  static HWY_INLINE void each_value(const KvRun& run, size_t stride, int64_t dims, Step step) {
+  static HWY_INLINE void each_tile(const KvRun& run, size_t stride, int64_t dims, Step step) {
     const size_t row = static_cast<size_t>(dims) * sizeof(E);
     const std::byte* tile = run.tile;
     int32_t lane = run.lane;
-    for (int32_t i = 0; i < run.count; tile += stride, lane = 0) {
-      const int32_t left = run.count - i;
+    for (int32_t left = run.count; left > 0; tile += stride, lane = 0) {
       const int32_t here = left < kKvTile - lane ? left : kKvTile - lane;
-      const std::byte* value = tile + static_cast<size_t>(lane) * row;
-      for (const int32_t end = i + here; i < end; ++i, value += row) step(value, i);
+      step(tile + static_cast<size_t>(lane) * row, static_cast<size_t>(here));
+      left -= here;
     }
   }
 };
