@@ -116,16 +116,18 @@ Status keep_in_memory(const gen_model& model, gen_options* options, size_t* tier
   return {};
 }
 
-/// One session, filled with `context` tokens, 0 for all that it takes.
+/// One session, filled with `context` tokens, 0 for all that it takes; the last one comes alone,
+/// since a single row splits its attention in another way than a prompt.
 Status fill(const gen_generator& generator, const CountingReserve& memory, int32_t context,
             gen_memory_estimate* estimate) {
   GEN_ASSIGN(const auto session, generator.impl->new_session());
   if (context == 0) context = generator.impl->max_seq_len();
-  const std::vector<int32_t> tokens(static_cast<size_t>(context) - 1, 0);
+  const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - 2)), 0);
   gen::generate::Prompt prompt;
   prompt.tokens = tokens;
   gen::sampling::SamplingParams params;
   params.max_new_tokens = 2;
+  params.ignore_eos = true;  // without logits any token is chosen
   std::optional<gen::generate::GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
   estimate->cache = session->cache().memory().resident;

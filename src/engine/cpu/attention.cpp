@@ -36,7 +36,7 @@ namespace {
 constexpr int32_t kBlockQueries = 32;
 /// Sums that a round of split work holds, in floats: it bounds the scratch. A round has at least
 /// kLeastRoundChunks chunks.
-constexpr int64_t kRoundFloats = int64_t{1} << 18;
+constexpr int64_t kRoundFloats = int64_t{1} << 17;
 constexpr int64_t kLeastRoundChunks = 16;
 constexpr int64_t kMostSplitQueries = 256;
 /// Tiles that are unpacked at a time: enough for the kernels' tiles, few enough that they stay in
@@ -134,8 +134,9 @@ class Attention {
   };
   struct Unit {
     int64_t item;
-    int64_t chunk;  // of the round
-    int32_t left;   // heads that follow
+    int64_t chunk;       // of the round
+    int32_t left;        // heads that follow
+    int64_t first_item;  // of those that were taken together
   };
   [[nodiscard]] Turns turns_of(int64_t round) const noexcept;
   /// The thread's next unit, or false.
@@ -469,7 +470,8 @@ bool Attention::take(const Turns& turns, std::atomic<int64_t>& taken, Unit* unit
   for (int64_t first = 0;; first += heads) {
     const int64_t chunks = round_chunks(first, turns.round);
     if (turn < chunks) {
-      *unit = {first + (single < 0 ? 0 : single % heads), turn, single < 0 ? heads - 1 : 0};
+      const int64_t item = first + (single < 0 ? 0 : single % heads);
+      *unit = {item, turn, single < 0 ? heads - 1 : 0, item};
       return true;
     }
     turn -= chunks;
@@ -521,9 +523,13 @@ void Attention::run_split() noexcept {
         if (more) look_ahead(space.chunk, *space.next_chunk);
         chunk_part(item, walk_of(item), item_packed(now.item), space, round_parts_ + part,
                    round_sums_ + part * v_stride_);
-        // Whoever finishes an item's last chunk sees what the others wrote.
-        const std::atomic_ref<int32_t> left(chunks_left_[now.item]);
-        if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) merge_round(now.item, round);
+        if (now.left > 0) continue;
+        // Whoever finishes an item's last chunk sees what the others wrote. Once for all heads,
+        // since a thread waits here for what it has under way.
+        for (int64_t i = now.first_item; i <= now.item; ++i) {
+          const std::atomic_ref<int32_t> left(chunks_left_[i]);
+          if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) merge_round(i, round);
+        }
       }
     });
   }

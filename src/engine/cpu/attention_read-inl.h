@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/cpu/attention.h"
 #include "engine/cpu/kv_unpack-inl.h"
@@ -174,7 +175,7 @@ struct PlainReader {
     };
     // As many entries at once as read what is asked for at once.
     constexpr size_t kBlock = std::max<size_t>(1, kFetchBytes / (kColumns * kStep * sizeof(E)));
-    each_tile(run, stride, dims, [&](const std::byte* value, size_t count) HWY_ATTR {
+    each_tile(run, stride, dims, [&](const std::byte* value, auto count) HWY_ATTR {
       size_t i = 0;
       for (; i + kBlock <= count; i += kBlock) {
         fetch_share<kColumns * kStep * sizeof(E) * kBlock>(&next, 0);
@@ -198,7 +199,7 @@ struct PlainReader {
     Lanes16 acc = load_first(out + column, count);
     const size_t row = static_cast<size_t>(dims) * sizeof(E);
     const float* weight = p + run.slot;
-    each_tile(run, stride, dims, [&](const std::byte* at, size_t n) HWY_ATTR {
+    each_tile(run, stride, dims, [&](const std::byte* at, auto n) HWY_ATTR {
       for (size_t i = 0; i < n; ++i, at += row) {
         const E* value = reinterpret_cast<const E*>(at) + column;
         acc = fma(splat(*weight++), load_first(value, count), acc);
@@ -217,7 +218,12 @@ struct PlainReader {
     int32_t lane = run.lane;
     for (int32_t left = run.count; left > 0; tile += stride, lane = 0) {
       const int32_t here = left < kKvTile - lane ? left : kKvTile - lane;
-      step(tile + static_cast<size_t>(lane) * row, static_cast<size_t>(here));
+      const std::byte* value = tile + static_cast<size_t>(lane) * row;
+      if (here == kKvTile) {
+        step(value, std::integral_constant<size_t, kKvTile>());
+      } else {
+        step(value, static_cast<size_t>(here));
+      }
       left -= here;
     }
   }
