@@ -80,7 +80,6 @@ template <typename Reader, size_t kQ>
 HWY_INLINE void dot_run(const float* q, int64_t dims, const KvRun& run, size_t stride,
                         float* scores) {
   constexpr size_t kT = Reader::template kTilesAtOnce<kQ>;
-  constexpr auto kAll = static_cast<int32_t>(kT) * kKvTile;
   const std::byte* tile = run.tile;
   const std::byte* shared = run.shared;
   float* to = scores + run.slot;
@@ -93,19 +92,26 @@ HWY_INLINE void dot_run(const float* q, int64_t dims, const KvRun& run, size_t s
     to += count;
     left -= count;
   }
-  for (; left >= kAll; left -= kAll, tile += kT * stride, to += kAll) {
-    Reader::template dot_tiles<kQ, kT>(q, dims, tile, shared, stride,
-                                       ahead_of(run, stride, tile - run.tile), to, kAttentionChunk);
-    shared += kT * run.shared_stride;
-  }
-  if constexpr (kT > 1) {
-    for (; left >= kKvTile; left -= kKvTile, tile += stride, to += kKvTile) {
-      Reader::template dot_tiles<kQ, 1>(q, dims, tile, shared, stride,
-                                        ahead_of(run, stride, tile - run.tile), to,
-                                        kAttentionChunk);
-      shared += run.shared_stride;
+  const auto tiles = [&](auto at_once, int32_t keep) HWY_ATTR {
+    constexpr size_t kTiles = decltype(at_once)::value;
+    constexpr auto kEntries = static_cast<int32_t>(kTiles) * kKvTile;
+    for (; left >= kEntries && left != keep; left -= kEntries) {
+      Reader::template dot_tiles<kQ, kTiles>(q, dims, tile, shared, stride,
+                                             ahead_of(run, stride, tile - run.tile), to,
+                                             kAttentionChunk);
+      tile += kTiles * stride;
+      shared += kTiles * run.shared_stride;
+      to += kEntries;
     }
+  };
+  if constexpr (kT == 3) {
+    // Sixteen tiles are four times three and twice two, rather than one alone at the end.
+    tiles(std::integral_constant<size_t, 3>(), 4 * kKvTile);
+    tiles(std::integral_constant<size_t, 2>(), 0);
+  } else {
+    tiles(std::integral_constant<size_t, kT>(), 0);
   }
+  if constexpr (kT > 1) tiles(std::integral_constant<size_t, 1>(), 0);
   if (left > 0) dot_part<Reader, kQ>(q, dims, tile, shared, 0, left, to);
 }
 
