@@ -31,9 +31,7 @@ namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
 inline void test_exp(const float* x, float* y) { store(exp(load(x)), y); }
-inline void test_exp2_weight(const float* x, float* y) {
-  store(exp2_weight(load(x)), y);
-}
+inline void test_exp2_weight(const float* x, float* y) { store(exp2_weight(load(x)), y); }
 inline void test_tanh(const float* x, float* y) { store(tanh(load(x)), y); }
 inline void test_silu(const float* x, float* y) { store(silu(load(x)), y); }
 inline float test_sum(const float* x) { return sum_lanes(load(x)); }
@@ -42,7 +40,7 @@ inline void test_from_half(const uint16_t* x, float* y) { store(load(x), y); }
 inline void test_to_half(const float* x, uint16_t* y) { store(load(x), y); }
 
 constexpr MathKernels kMath = {test_exp, test_exp2_weight, test_tanh,      test_silu,
-                               test_sum, test_max,        test_from_half, test_to_half};
+                               test_sum, test_max,         test_from_half, test_to_half};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

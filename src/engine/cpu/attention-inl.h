@@ -300,7 +300,8 @@ inline void merge(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int
     state->sum = total;
     const auto merged = [&](Lanes16 acc, auto load_part) HWY_ATTR {
       for (int32_t at = 0; at < used; ++at) {
-        acc = fma(acc, splat(factors[at]), mul(load_part(from[at]), splat(factors[kTogether + at])));
+        acc =
+            fma(acc, splat(factors[at]), mul(load_part(from[at]), splat(factors[kTogether + at])));
       }
       return acc;
     };

@@ -53,9 +53,9 @@ struct SoftmaxPart {
   float sum;  // of 2^(score - max)
 };
 
-/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats and follow
-/// one another. Dot products read whole tiles of keys; what lies in lanes beside the run may be
-/// anything.
+/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats and
+/// follow one another. Dot products read whole tiles of keys; what lies in lanes beside the run may
+/// be anything.
 struct AttentionKernels {
   /// Queries that share one pass over the values best.
   int32_t tile_queries;
@@ -84,8 +84,9 @@ struct AttentionKernels {
   /// groups of 16 become 0.
   void (*softmax)(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
                   SoftmaxPart* parts);
-  /// Adds n later chunks, in their order, to a running softmax. Part i lies at parts[i * apart], its
-  /// sums at part_sums + i * sums_apart. `state`->max starts at -infinity, with sums of anything.
+  /// Adds n later chunks, in their order, to a running softmax. Part i lies at parts[i * apart],
+  /// its sums at part_sums + i * sums_apart. `state`->max starts at -infinity, with sums of
+  /// anything.
   void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int64_t apart,
                 const float* part_sums, int64_t sums_apart, int32_t n, int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.

@@ -71,7 +71,8 @@ struct Q3Reader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c)
+        acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
     }
     const float* weights = p + run.slot;
     each_entry(run, stride, dims, column, static_cast<int64_t>(kColumns),
@@ -81,7 +82,8 @@ struct Q3Reader {
                  for (size_t c = 0; c < kColumns; ++c) v[c] = pick_elements(table, codes + 6 * c);
                  GEN_UNROLL
                  for (size_t j = 0; j < kQ; ++j) {
-                   const Lanes16 w = splat(weights[j * size_t{kAttentionChunk} + static_cast<size_t>(i)]);
+                   const Lanes16 w =
+                       splat(weights[j * size_t{kAttentionChunk} + static_cast<size_t>(i)]);
                    GEN_UNROLL
                    for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
                  }
@@ -89,7 +91,8 @@ struct Q3Reader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c)
+        store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
     }
   }
 

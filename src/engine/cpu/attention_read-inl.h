@@ -160,7 +160,8 @@ struct PlainReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c)
+        acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
     }
     const float* weights = p + run.slot;
     // Each pass over the values asks for its share of the next ones, in the order of addresses.
@@ -193,7 +194,8 @@ struct PlainReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c)
+        store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
     }
   }
 
@@ -409,7 +411,8 @@ struct ScaledReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c)
+        acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
     }
     // Of the next values this pass asks for its share, in the order of addresses.
     const auto share =
@@ -418,8 +421,8 @@ struct ScaledReader {
     int64_t asked = 0;
     int64_t due = 0;
     each_tile<kQ>(p, run, stride,
-              [&](const std::byte* tile, int32_t lane, int32_t count, const float* weights, size_t apart)
-                  HWY_ATTR {
+                  [&](const std::byte* tile, int32_t lane, int32_t count, const float* weights,
+                      size_t apart) HWY_ATTR {
                     if constexpr (Levels::kKeyBytes != 0) {
                       for (due += share; asked < due; asked += int64_t{kFetchBytes}) {
                         fetch_lines(&next);
@@ -457,7 +460,8 @@ struct ScaledReader {
     GEN_UNROLL
     for (size_t j = 0; j < kQ; ++j) {
       GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
+      for (size_t c = 0; c < kColumns; ++c)
+        store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
     }
   }
 
@@ -466,23 +470,23 @@ struct ScaledReader {
                                        size_t stride, int64_t dims, float* out, int64_t column) {
     Lanes16 acc = load_first(out + column, count);
     each_tile<1>(p, run, stride,
-              [&](const std::byte* tile, int32_t lane, int32_t entries, const float* weights, size_t)
-                  HWY_ATTR {
-                    float scaled[kLanes];
-                    const Lanes16 scale = Levels::scales(tile, column / Levels::group(dims));
-                    store(mul(load(weights), scale), scaled);
-                    for (int32_t i = lane; i < lane + entries; ++i) {
-                      const Lanes16 v = Levels::value_first(tile + Levels::head(dims), i, dims,
-                                                            column / kLanes, count);
-                      acc = fma(splat(scaled[i]), v, acc);
-                    }
-                  });
+                 [&](const std::byte* tile, int32_t lane, int32_t entries, const float* weights,
+                     size_t) HWY_ATTR {
+                   float scaled[kLanes];
+                   const Lanes16 scale = Levels::scales(tile, column / Levels::group(dims));
+                   store(mul(load(weights), scale), scaled);
+                   for (int32_t i = lane; i < lane + entries; ++i) {
+                     const Lanes16 v = Levels::value_first(tile + Levels::head(dims), i, dims,
+                                                           column / kLanes, count);
+                     acc = fma(splat(scaled[i]), v, acc);
+                   }
+                 });
     store_first(acc, out + column, count);
   }
 
  private:
-  /// Calls step(tile, lane, count, weights, apart) for the tiles of a run: weights[j * apart + i] is
-  /// that of entry i of the tile for query j, anything outside of [lane, lane + count).
+  /// Calls step(tile, lane, count, weights, apart) for the tiles of a run: weights[j * apart + i]
+  /// is that of entry i of the tile for query j, anything outside of [lane, lane + count).
   template <size_t kQ, typename Step>
   static HWY_INLINE void each_tile(const float* p, const KvRun& run, size_t stride, Step step) {
     const std::byte* tile = run.tile;

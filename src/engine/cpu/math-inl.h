@@ -48,8 +48,8 @@ HWY_INLINE V exp(V x) {
 }
 
 /// 2^x for x <= 0, error below 2.5 ulp, 1 at 0, 0 below -125, NaN stays NaN: the weights of a
-/// softmax, where what is smaller than 1e-37 of the largest adds nothing. 2^x = 2^k (1 + r P(r)) with
-/// k the nearest integer and r = x - k.
+/// softmax, where what is smaller than 1e-37 of the largest adds nothing. 2^x = 2^k (1 + r P(r))
+/// with k the nearest integer and r = x - k.
 template <typename V>
 HWY_INLINE V exp2_weight(V x) {
   using L = LanesOf<V>;
