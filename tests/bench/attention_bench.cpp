@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of attention over every cache kind: one decode step (or --rows of a prefill) over --layers
-// layers that hold --depth entries each, beside what the cache's bytes cost at the measured read
-// bandwidth and what the multiplications cost at the measured peak of fused multiply-add. Medians
-// of
-// --runs after a warm-up.
+// layers that hold --depth entries each, beside two floors: a pass that only reads as many bytes as
+// the cache has, timed after each step, and what the multiplications cost at the measured peak of
+// fused multiply-add. Medians of --runs after a warm-up.
 //   attention_bench [--depth 1024,8192] [--heads 32] [--kv-heads 4] [--dim 64] [--rows 1]
 //                   [--layers 22] [--threads 2] [--runs 9] [--kind fp16] [--level avx512]
 // Many layers, so that a step finds nothing in the caches that the step before has read.
@@ -33,11 +32,6 @@ struct Options {
   int32_t runs = 9;
   std::string kind;
   CpuLevel level = detect_cpu_level();
-};
-
-struct Peaks {
-  double bytes = 0;  // a second
-  double flops = 0;
 };
 
 double now() {
@@ -136,8 +130,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-bool bench(const Options& options, const Peaks& peaks, const cache::CacheKind& kind,
-           int32_t depth) {
+bool bench(const Options& options, double peak_flops, ThreadPool& pool,
+           const cache::CacheKind& kind, int32_t depth) {
   CpuBench context(options.level, options.threads);
   const cache::LayerShape shape = {
       options.kv_heads, options.dim, options.dim, 0, RopeKind::kNone, 0};
@@ -149,21 +143,26 @@ bool bench(const Options& options, const Peaks& peaks, const cache::CacheKind& k
   }
   Step step(options, depth, *context, **cache);
   if (!step.fill()) return false;
+  const double seen = depth + (options.rows + 1) / 2.0;
+  const double bytes = static_cast<double>((*cache)->traits().bytes_per_entry) * seen;
+  auto pass = ReadPass::create(static_cast<size_t>(bytes), pool, system_allocator());
+  if (!pass.ok()) return false;
   std::vector<double> append;
   std::vector<double> attend;
+  std::vector<double> read;
   for (int32_t run = 0; run <= options.runs; ++run) {
     double append_seconds = 0;
     double attend_seconds = 0;
     if (!step.run(&append_seconds, &attend_seconds)) return false;
+    const double read_seconds = pass->run(pool);
     if (run == 0) continue;
+    read.push_back(read_seconds);
     append.push_back(append_seconds);
     attend.push_back(attend_seconds);
   }
-  const double seen = depth + (options.rows + 1) / 2.0;
-  const double bytes = static_cast<double>((*cache)->traits().bytes_per_entry) * seen;
   const double flops = 4.0 * seen * options.rows * options.heads * options.dim * options.layers;
-  const double byte_floor = bytes / peaks.bytes;
-  const double flop_floor = flops / peaks.flops;
+  const double byte_floor = median(read);
+  const double flop_floor = flops / peak_flops;
   const double time = median(attend);
   std::printf("%-6s %6d %5d  %9.3f %9.3f  %9.3f %9.3f  %6.2f\n", kind.name, depth, options.rows,
               median(append) * 1e3, time * 1e3, byte_floor * 1e3, flop_floor * 1e3,
@@ -224,19 +223,17 @@ int run(int argc, char** argv) {
   if (!parse(argc, argv, &options)) return 2;
   auto pool = ThreadPool::create(options.threads);
   if (!pool.ok()) return 1;
-  auto bandwidth = measure_read_bandwidth(**pool, system_allocator());
-  const Peaks peaks = {bandwidth.ok() ? *bandwidth : 0.0, measure_fma_f32(**pool, options.level)};
-  std::printf(
-      "%d heads on %d of %d, %d layers, %d threads, %s: read %.1f GB/s, float32 %.0f GFLOP/s\n",
-      options.heads, options.kv_heads, options.dim, options.layers, options.threads,
-      cpu_level_name(options.level), peaks.bytes * 1e-9, peaks.flops * 1e-9);
+  const double flops = measure_fma_f32(**pool, options.level);
+  std::printf("%d heads on %d of %d, %d layers, %d threads, %s: float32 %.0f GFLOP/s\n",
+              options.heads, options.kv_heads, options.dim, options.layers, options.threads,
+              cpu_level_name(options.level), flops * 1e-9);
   std::printf("%-6s %6s %5s  %9s %9s  %9s %9s  %6s\n", "kind", "depth", "rows", "append ms",
               "attend ms", "bytes ms", "flops ms", "ratio");
   bool good = true;
   for (const int32_t depth : options.depths) {
     for (const cache::CacheKind& kind : cache::cache_kinds()) {
       if (!options.kind.empty() && options.kind != kind.name) continue;
-      good = bench(options, peaks, kind, depth) && good;
+      good = bench(options, flops, **pool, kind, depth) && good;
     }
   }
   return good ? 0 : 1;

@@ -16,6 +16,7 @@ namespace gen::engine::cpu {
 namespace {
 
 constexpr int kRuns = 5;
+constexpr size_t kPiece = 4096;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -187,26 +188,39 @@ Sum pick_sum() {
   return sum_plain;
 }
 
+/// The share of a thread, whole pieces.
+IndexRange piece(const Buffer& buffer, int32_t threads, int32_t index) {
+  return split_range(static_cast<int64_t>(buffer.size()), int64_t{kPiece}, threads, index);
+}
+
 }  // namespace
+
+Result<ReadPass> ReadPass::create(size_t bytes, ThreadPool& pool, Allocator& allocator) {
+  const size_t size = std::max<size_t>(bytes / kPiece * kPiece, kPiece);
+  GEN_ASSIGN(Buffer buffer, Buffer::allocate_large(allocator, size));
+  pool.run([&](int32_t index) {
+    const IndexRange range = piece(buffer, pool.size(), index);
+    std::memset(buffer.data() + range.begin, 1, static_cast<size_t>(range.end - range.begin));
+  });
+  return ReadPass(std::move(buffer));
+}
+
+double ReadPass::run(ThreadPool& pool) const {
+  const Sum sum = pick_sum();
+  const auto start = std::chrono::steady_clock::now();
+  pool.run([&](int32_t index) {
+    const IndexRange range = piece(buffer_, pool.size(), index);
+    keep(sum(buffer_.data() + range.begin, static_cast<size_t>(range.end - range.begin)));
+  });
+  return seconds_since(start);
+}
 
 Result<double> measure_read_bandwidth(ThreadPool& pool, Allocator& allocator) {
   constexpr size_t kBytes = size_t{256} << 20;
-  GEN_ASSIGN(Buffer buffer, Buffer::allocate_large(allocator, kBytes));
-  const Sum sum = pick_sum();
-  pool.run([&](int32_t index) {
-    const IndexRange range = split_range(static_cast<int64_t>(kBytes), 4096, pool.size(), index);
-    std::memset(buffer.data() + range.begin, 1, static_cast<size_t>(range.end - range.begin));
-  });
-  double best = 0;
-  for (int run = 0; run < kRuns; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    pool.run([&](int32_t index) {
-      const IndexRange range = split_range(static_cast<int64_t>(kBytes), 4096, pool.size(), index);
-      keep(sum(buffer.data() + range.begin, static_cast<size_t>(range.end - range.begin)));
-    });
-    best = std::max(best, static_cast<double>(kBytes) / seconds_since(start));
-  }
-  return best;
+  GEN_ASSIGN(const ReadPass pass, ReadPass::create(kBytes, pool, allocator));
+  double best = pass.run(pool);
+  for (int run = 1; run < kRuns; ++run) best = std::min(best, pass.run(pool));
+  return static_cast<double>(kBytes) / best;
 }
 
 double measure_fma_f32(ThreadPool& pool, CpuLevel level) {

@@ -3,6 +3,9 @@
 // against.
 #pragma once
 
+#include <cstddef>
+#include <utility>
+
 #include "base/allocator.h"
 #include "base/cpu.h"
 #include "base/status.h"
@@ -13,6 +16,20 @@ namespace gen::engine::cpu {
 /// Bytes per second that all threads of the pool read from memory, the best of several passes over
 /// a buffer far larger than the caches.
 Result<double> measure_read_bandwidth(ThreadPool& pool, Allocator& allocator);
+
+/// Passes over a buffer of its own: what reading as many bytes as a piece of work reads costs at
+/// the same time. The bandwidth depends on how many they are, as long as the outermost cache holds
+/// a part of them.
+class ReadPass {
+ public:
+  static Result<ReadPass> create(size_t bytes, ThreadPool& pool, Allocator& allocator);
+  /// Seconds of one pass of all threads.
+  [[nodiscard]] double run(ThreadPool& pool) const;
+
+ private:
+  explicit ReadPass(Buffer buffer) noexcept : buffer_(std::move(buffer)) {}
+  Buffer buffer_;
+};
 
 /// Float32 operations per second (a fused multiply-add counts two) at `level`, all threads, from
 /// registers.
