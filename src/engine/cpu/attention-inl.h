@@ -320,6 +320,49 @@ inline void merge(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int
   }
 }
 
+/// merge() with n = 1, the factors of several queries found together.
+inline void merge_rows(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
+                       const float* part_sums, int64_t stride, int32_t n_q, int32_t dims) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+  constexpr int32_t kTogether = static_cast<int32_t>(kLanes) / 2;
+  for (int32_t first = 0; first < n_q; first += kTogether) {
+    const int32_t end = std::min(n_q, first + kTogether);
+    float factors[kLanes] = {};  // of the running sums, then of the parts
+    float largest[kTogether];
+    for (int32_t j = first; j < end; ++j) {
+      const int32_t at = j - first;
+      const SoftmaxPart& state = states[j];
+      largest[at] = state.max > parts[j].max ? state.max : parts[j].max;
+      if (parts[j].max == kMinusInfinity) continue;
+      factors[at] = state.max - largest[at];
+      factors[kTogether + at] = parts[j].max - largest[at];
+    }
+    store(exp2_weight(load(factors)), factors);
+    for (int32_t j = first; j < end; ++j) {
+      if (parts[j].max == kMinusInfinity) continue;
+      const int32_t at = j - first;
+      const bool fresh = states[j].max == kMinusInfinity;
+      const float old = fresh ? 0.0F : states[j].sum;
+      states[j] = {largest[at], std::fma(old, factors[at], parts[j].sum * factors[kTogether + at])};
+      const Lanes16 old_factor = splat(factors[at]);
+      const Lanes16 new_factor = splat(factors[kTogether + at]);
+      float* to = sums + j * stride;
+      const float* from = part_sums + j * stride;
+      const auto merged = [&](Lanes16 acc, Lanes16 part)
+                              HWY_ATTR { return fma(acc, old_factor, mul(part, new_factor)); };
+      int32_t i = 0;
+      for (; i + kLanes <= dims; i += static_cast<int32_t>(kLanes)) {
+        store(merged(fresh ? splat(0.0F) : load(to + i), load(from + i)), to + i);
+      }
+      if (i < dims) {
+        const int64_t rest = dims - i;
+        const Lanes16 acc = fresh ? splat(0.0F) : load_first(to + i, rest);
+        store_first(merged(acc, load_first(from + i, rest)), to + i, rest);
+      }
+    }
+  }
+}
+
 inline void finish(const SoftmaxPart& state, const float* sums, float* out, int32_t dims) {
   if (state.max == -std::numeric_limits<float>::infinity()) {
     std::memset(out, 0, static_cast<size_t>(dims) * sizeof(float));
@@ -357,6 +400,7 @@ constexpr AttentionKernels kAttention = {
                           weighted<Floats>},
     .softmax = softmax,
     .merge = merge,
+    .merge_rows = merge_rows,
     .finish = finish};
 
 }  // namespace HWY_NAMESPACE

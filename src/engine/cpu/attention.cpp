@@ -59,8 +59,6 @@ class Attention {
   /// the same rows.
   void whole_item(const AttentionItem& item, Workspace& space) const noexcept;
   void whole_band(const AttentionItem* items, int32_t n, Workspace& space) const noexcept;
-  /// Merges the part of each of the item's queries into the states from `first` on.
-  void merge_part(int32_t n_queries, int64_t first, Workspace& space) const noexcept;
   [[nodiscard]] int64_t multiply_adds() const noexcept;
 
   CpuContext& context_;
@@ -139,14 +137,6 @@ void Attention::list_items() noexcept {
   }
 }
 
-void Attention::merge_part(int32_t n_queries, int64_t first, Workspace& space) const noexcept {
-  const int64_t stride = work_.v_stride();
-  for (int32_t j = 0; j < n_queries; ++j) {
-    work_.kernels().merge(&space.states[first + j], space.sums + (first + j) * stride,
-                          space.parts + j, 0, space.part_sums + j * stride, 0, 1, args_.v_dim);
-  }
-}
-
 void Attention::whole_item(const AttentionItem& item, Workspace& space) const noexcept {
   const int32_t n_queries = work_.queries(item);
   ChunkSpace& chunks = space.chunks;
@@ -157,7 +147,8 @@ void Attention::whole_item(const AttentionItem& item, Workspace& space) const no
     more = walk.next(chunks.next_chunk);
     if (more) look_ahead(chunks.chunk, *chunks.next_chunk);
     work_.part(item, walk, space.packed, chunks, space.parts, space.part_sums);
-    merge_part(n_queries, 0, space);
+    work_.kernels().merge_rows(space.states, space.sums, space.parts, space.part_sums,
+                               work_.v_stride(), n_queries, args_.v_dim);
   }
   for (int32_t j = 0; j < n_queries; ++j) {
     work_.kernels().finish(space.states[j], space.sums + j * work_.v_stride(),
@@ -189,7 +180,9 @@ void Attention::whole_band(const AttentionItem* items, int32_t n, Workspace& spa
     const int64_t at = unit % n;
     work_.part(items[at], walk, space.packed + at * packed_floats, chunks, space.parts,
                space.part_sums);
-    merge_part(n_queries, at * n_queries, space);
+    work_.kernels().merge_rows(space.states + at * n_queries,
+                               space.sums + at * n_queries * work_.v_stride(), space.parts,
+                               space.part_sums, work_.v_stride(), n_queries, args_.v_dim);
   }
   for (int32_t j = 0; j < n * n_queries; ++j) {
     work_.kernels().finish(space.states[j], space.sums + j * work_.v_stride(),

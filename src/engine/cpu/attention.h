@@ -89,6 +89,9 @@ struct AttentionKernels {
   /// anything.
   void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int64_t apart,
                 const float* part_sums, int64_t sums_apart, int32_t n, int32_t dims);
+  /// The same with one part for each of n_q queries; rows of sums are `stride` floats apart.
+  void (*merge_rows)(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
+                     const float* part_sums, int64_t stride, int32_t n_q, int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.
   void (*finish)(const SoftmaxPart& state, const float* sums, float* out, int32_t dims);
 };

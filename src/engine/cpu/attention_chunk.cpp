@@ -127,6 +127,7 @@ void ChunkAttention::weighted_sums(const AttentionItem& item, const ChunkSpace& 
   const auto tile_sums = [&](auto weighted, const KvRun& whole, size_t stride, int32_t j,
                              int32_t n) {
     const auto over = [&](int32_t first, int32_t rows, SlotRange range) {
+      if (range.begin >= range.end) return;
       const KvRun run = clip(whole, range, stride);
       if (run.count == 0) return;
       weighted(space.scores + first * kAttentionChunk, rows, args_.v_dim, run, stride,
