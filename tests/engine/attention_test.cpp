@@ -263,6 +263,16 @@ TEST_P(AttentionTest, WindowsCapsAndWeights) {
   expect_near_reference(weighted, weighted.run(GetParam()));
 }
 
+// What a score is compared with is itself scaled: here raw scores are thousands.
+TEST_P(AttentionTest, LargeRawScoresOfASmallScale) {
+  for (const float scale : {0.0003F, -0.0003F}) {
+    Case c({}, 300, 3);
+    for (float& x : c.q) x *= 4000.0F;
+    c.scale = scale;
+    expect_near_reference(c, c.run(GetParam()));
+  }
+}
+
 TEST_P(AttentionTest, ListedPositions) {
   Case c({4, 2, 16, 16}, 200, 3);
   c.positions.resize(200);
@@ -373,7 +383,7 @@ TEST_P(AttentionTest, OneRowOneResult) {
 
 TEST_P(AttentionTest, ThreadsDoNotShow) {
   for (int32_t rows : {1, 2, 7, 33}) {
-    for (int32_t entries : {64, 1000, 9000}) {  // 9000 takes several rounds of split chunks
+    for (int32_t entries : {64, 1000, 9000}) {
       if (test::kSanitized && entries > 1000 && rows > 1) continue;  // the same code, slowly
       Case c({4, 1, 32, 32, KvFormat::kF16}, entries, rows);
       const std::vector<float> want = c.run(GetParam(), 1);
@@ -384,6 +394,15 @@ TEST_P(AttentionTest, ThreadsDoNotShow) {
       c.window = 700;
       EXPECT_TRUE(same_bits(c.run(GetParam(), 4), c.run(GetParam(), 1)));
     }
+  }
+}
+
+// Sums of so many queries take rounds of 16 chunks: one round that is full, and one more chunk.
+TEST_P(AttentionTest, RoundsDoNotShow) {
+  for (int32_t entries : {16 * kAttentionChunk, 16 * kAttentionChunk + 1, 33 * kAttentionChunk}) {
+    if (test::kSanitized && entries > 17 * kAttentionChunk) continue;
+    const Case c({32, 4, 8, 256, KvFormat::kF16}, entries, 1);
+    EXPECT_TRUE(same_bits(c.run(GetParam(), 2), c.run(GetParam(), 1))) << entries;
   }
 }
 
