@@ -79,7 +79,9 @@ TEST_P(AttentionBitsTest, ThreadsDoNotShow) {
 // Sums of so many queries take rounds of 16 chunks: one round that is full, and one more chunk.
 TEST_P(AttentionBitsTest, RoundsDoNotShow) {
   for (int32_t entries : {16 * kAttentionChunk, 16 * kAttentionChunk + 1, 33 * kAttentionChunk}) {
-    if (test::kSanitized && entries > 17 * kAttentionChunk) continue;
+    if (test::kSanitized && (entries % kAttentionChunk == 0 || GetParam() == CpuLevel::kScalar)) {
+      continue;  // the same code, slowly
+    }
     const Case c({32, 4, 8, 256, KvFormat::kF16}, entries, 1);
     EXPECT_TRUE(same_bits(c.run(GetParam(), 2), c.run(GetParam(), 1))) << entries;
   }
