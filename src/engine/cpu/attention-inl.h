@@ -124,98 +124,102 @@ inline void dots(const float* packed, int32_t n_q, int32_t dims, const KvRun& ru
   });
 }
 
-/// Scores of sixteen slots in powers of two: raw scores times log2(e) times the scale, or capped,
-/// plus the weights of the slots. Without weights it is what weights of 0 would give.
-struct RuledScores {
-  explicit HWY_INLINE RuledScores(const ScoreRule& score_rule)
-      : rule(score_rule),
-        factor(score_rule.soft_cap == 0.0F ? score_rule.scale * kLog2E : score_rule.scale) {}
+constexpr float kLog2E = 1.44269504F;
 
+/// Scores of sixteen slots in powers of two: raw scores times log2(e) times a scale that is not
+/// negative. They grow with raw ones, so the largest raw score tells the largest.
+struct ScaledScores {
+  static constexpr bool kLargestIsRaw = true;
+  const float factor;
+
+  explicit HWY_INLINE ScaledScores(const ScoreRule& rule) : factor(rule.scale * kLog2E) {}
   /// Less `shift`.
   HWY_INLINE Lanes16 at(const float* scores, int32_t slot, Lanes16 shift) const {
-    const Lanes16 x = load(scores + slot);
-    const Lanes16 down = sub(weight(slot), shift);
-    if (rule.soft_cap == 0.0F) return fma(x, splat(factor), down);
-    const Lanes16 cap = splat(rule.soft_cap);
-    return fma(tanh(div(mul(x, splat(factor)), cap)), splat(rule.soft_cap * kLog2E), down);
+    return fma(load(scores + slot), splat(factor), sub(splat(0.0F), shift));
   }
-  HWY_INLINE Lanes16 weight(int32_t slot) const {
-    if (rule.weights == nullptr) return splat(0.0F);
-    return mul(load(rule.weights + slot), splat(kLog2E));
-  }
-  /// Scores grow with raw ones, so the largest of them tell the largest score.
-  [[nodiscard]] HWY_INLINE bool monotonic() const {
-    return rule.weights == nullptr && rule.soft_cap == 0.0F && factor >= 0.0F;
-  }
-
-  static constexpr float kLog2E = 1.44269504F;
-  const ScoreRule& rule;
-  const float factor;
 };
 
-/// The largest score of [begin, end), whose groups of 16 lie in [first, last).
-HWY_INLINE float largest_score(const float* scores, SlotRange seen, const RuledScores& rule) {
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  constexpr int32_t kStep = static_cast<int32_t>(kLanes);
-  const bool raw = rule.monotonic();
-  const Lanes16 zero = splat(0.0F);
-  Lanes16 maxima = splat(kMinusInfinity);
-  const int32_t inner = (seen.begin + kStep - 1) / kStep * kStep;
-  const auto part = [&](int32_t from, int32_t to) HWY_ATTR {
-    float padded[kLanes];
-    const int32_t group = from / kStep * kStep;
-    store(raw ? load(scores + group) : rule.at(scores, group, zero), padded);
-    for (int32_t i = group; i < from; ++i) padded[i - group] = kMinusInfinity;
-    for (int32_t i = to; i < group + kStep; ++i) padded[i - group] = kMinusInfinity;
-    maxima = max(maxima, load(padded));
-  };
-  if (seen.begin < inner) part(seen.begin, std::min(inner, seen.end));
-  int32_t i = inner;
-  if (raw) {
-    for (; i + kStep <= seen.end; i += kStep) maxima = max(maxima, load(scores + i));
-  } else {
-    for (; i + kStep <= seen.end; i += kStep) maxima = max(maxima, rule.at(scores, i, zero));
+/// Any rule: capped, and plus the weights of the slots. Without either it gives the same.
+struct RuledScores {
+  static constexpr bool kLargestIsRaw = false;
+  const float factor;
+  const float cap;  // 0 is off
+  const float* const weights;
+
+  explicit HWY_INLINE RuledScores(const ScoreRule& rule)
+      : factor(rule.soft_cap == 0.0F ? rule.scale * kLog2E : rule.scale),
+        cap(rule.soft_cap),
+        weights(rule.weights) {}
+  HWY_INLINE Lanes16 at(const float* scores, int32_t slot, Lanes16 shift) const {
+    const Lanes16 x = load(scores + slot);
+    const Lanes16 weight =
+        weights == nullptr ? splat(0.0F) : mul(load(weights + slot), splat(kLog2E));
+    const Lanes16 down = sub(weight, shift);
+    if (cap == 0.0F) return fma(x, splat(factor), down);
+    const Lanes16 capped = tanh(div(mul(x, splat(factor)), splat(cap)));
+    return fma(capped, splat(cap * kLog2E), down);
   }
-  if (i < seen.end) part(i, seen.end);
-  const float largest = max_lanes(maxima);
-  return raw ? largest * rule.factor : largest;
+};
+
+/// For the groups of sixteen slots that [begin, end) touches: whole(slot) where all of a group is
+/// in it, part(slot, from, to) where only [from, to) is.
+template <typename Whole, typename Part>
+HWY_INLINE void each_group(SlotRange seen, Whole whole, Part part) {
+  constexpr int32_t kStep = static_cast<int32_t>(kLanes);
+  int32_t i = (seen.begin + kStep - 1) / kStep * kStep;
+  if (seen.begin < i) part(i - kStep, seen.begin, std::min(i, seen.end));
+  for (; i + kStep <= seen.end; i += kStep) whole(i);
+  if (i < seen.end) part(i, i, seen.end);
 }
 
-HWY_INLINE SoftmaxPart softmax_row(float* scores, SlotRange seen, float largest,
-                                   const RuledScores& rule) {
+/// x where a slot of the group is in [from, to), `otherwise` beside it.
+HWY_INLINE Lanes16 only(Lanes16 x, int32_t group, int32_t from, int32_t to, float otherwise) {
+  float lanes[kLanes];
+  store(x, lanes);
+  for (int32_t i = 0; i < static_cast<int32_t>(kLanes); ++i) {
+    if (group + i < from || group + i >= to) lanes[i] = otherwise;
+  }
+  return load(lanes);
+}
+
+template <typename Rule>
+HWY_INLINE float largest_score(const float* scores, SlotRange seen, const Rule& rule) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  constexpr int32_t kStep = static_cast<int32_t>(kLanes);
+  const auto score = [&](int32_t i) HWY_ATTR {
+    return Rule::kLargestIsRaw ? load(scores + i) : rule.at(scores, i, splat(0.0F));
+  };
+  Lanes16 maxima = splat(kMinusInfinity);
+  each_group(
+      seen, [&](int32_t i) HWY_ATTR { maxima = max(maxima, score(i)); },
+      [&](int32_t i, int32_t from, int32_t to)
+          HWY_ATTR { maxima = max(maxima, only(score(i), i, from, to, kMinusInfinity)); });
+  const float largest = max_lanes(maxima);
+  return Rule::kLargestIsRaw ? largest * rule.factor : largest;
+}
+
+template <typename Rule>
+HWY_INLINE SoftmaxPart softmax_row(float* scores, SlotRange seen, float largest, const Rule& rule) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   // Without a largest score all are -infinity, or NaN, which the maximum may have passed over.
   const Lanes16 shift = splat(largest == kMinusInfinity ? 0.0F : largest);
   Lanes16 sum = splat(0.0F);
-  const auto step = [&](int32_t i) HWY_ATTR {
-    const Lanes16 p = exp2_weight(rule.at(scores, i, shift));
+  const auto keep = [&](int32_t i, Lanes16 p) HWY_ATTR {
     sum = add(sum, p);
     store(p, scores + i);
   };
-  const auto part = [&](int32_t from, int32_t to) HWY_ATTR {
-    float p[kLanes];
-    const int32_t group = from / kStep * kStep;
-    store(exp2_weight(rule.at(scores, group, shift)), p);
-    for (int32_t i = group; i < from; ++i) p[i - group] = 0.0F;
-    for (int32_t i = to; i < group + kStep; ++i) p[i - group] = 0.0F;
-    sum = add(sum, load(p));
-    store(load(p), scores + group);
-  };
-  const int32_t inner = (seen.begin + kStep - 1) / kStep * kStep;
-  if (seen.begin < inner) part(seen.begin, std::min(inner, seen.end));
-  int32_t i = inner;
-  for (; i + kStep <= seen.end; i += kStep) step(i);
-  if (i < seen.end) part(i, seen.end);
+  each_group(
+      seen, [&](int32_t i) HWY_ATTR { keep(i, exp2_weight(rule.at(scores, i, shift))); },
+      [&](int32_t i, int32_t from, int32_t to)
+          HWY_ATTR { keep(i, only(exp2_weight(rule.at(scores, i, shift)), i, from, to, 0.0F)); });
   const float total = sum_lanes(sum);
   return {largest == kMinusInfinity && total != 0.0F ? total : largest, total};
 }
 
 /// Largest scores of a few rows first: what a row waits for is then long there.
-inline void softmax(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& score_rule,
-                    SoftmaxPart* parts) {
+template <typename Rule>
+HWY_INLINE void softmax_rows(float* scores, const SlotRange* seen, int32_t n_q, const Rule& rule,
+                             SoftmaxPart* parts) {
   constexpr int32_t kRows = 8;
-  const RuledScores rule(score_rule);
   for (int32_t first = 0; first < n_q; first += kRows) {
     const int32_t end = std::min(n_q, first + kRows);
     float largest[kRows];
@@ -226,10 +230,19 @@ inline void softmax(float* scores, const SlotRange* seen, int32_t n_q, const Sco
     for (int32_t j = first; j < end; ++j) {
       if (seen[j].begin >= seen[j].end) {
         parts[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
-        continue;
+      } else {
+        parts[j] = softmax_row(scores + j * kAttentionChunk, seen[j], largest[j - first], rule);
       }
-      parts[j] = softmax_row(scores + j * kAttentionChunk, seen[j], largest[j - first], rule);
     }
+  }
+}
+
+inline void softmax(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
+                    SoftmaxPart* parts) {
+  if (rule.soft_cap == 0.0F && rule.weights == nullptr && rule.scale >= 0.0F) {
+    softmax_rows(scores, seen, n_q, ScaledScores(rule), parts);
+  } else {
+    softmax_rows(scores, seen, n_q, RuledScores(rule), parts);
   }
 }
 
