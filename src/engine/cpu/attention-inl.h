@@ -280,62 +280,9 @@ inline void weighted(const float* p, int32_t n_q, int32_t dims, const KvRun& run
   });
 }
 
-/// The factors of up to kLanes / 2 parts are found together, then each column passes over all of
-/// them. sums = sums * old factor + part * its factor, part by part, however many come at once.
-inline void merge(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int64_t apart,
-                  const float* part_sums, int64_t sums_apart, int32_t n, int32_t dims) {
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  constexpr int32_t kTogether = static_cast<int32_t>(kLanes) / 2;
-  for (int32_t first = 0; first < n; first += kTogether) {
-    const int32_t end = std::min(n, first + kTogether);
-    const bool fresh = state->max == kMinusInfinity;
-    float factors[kLanes] = {};  // of the running sums, then of the parts
-    const float* from[kTogether];
-    int32_t used = 0;
-    for (int32_t i = first; i < end; ++i) {
-      const SoftmaxPart& part = parts[i * apart];
-      if (part.max == kMinusInfinity) continue;
-      const float largest = state->max > part.max ? state->max : part.max;
-      factors[used] = state->max - largest;
-      factors[kTogether + used] = part.max - largest;
-      state->max = largest;
-      from[used++] = part_sums + i * sums_apart;
-    }
-    if (used == 0) continue;
-    store(exp2_weight(load(factors)), factors);
-    float total = fresh ? 0.0F : state->sum;
-    for (int32_t i = first, at = 0; i < end; ++i) {
-      const SoftmaxPart& part = parts[i * apart];
-      if (part.max == kMinusInfinity) continue;
-      total = std::fma(total, factors[at], part.sum * factors[kTogether + at]);
-      ++at;
-    }
-    state->sum = total;
-    const auto merged = [&](Lanes16 acc, auto load_part) HWY_ATTR {
-      for (int32_t at = 0; at < used; ++at) {
-        acc =
-            fma(acc, splat(factors[at]), mul(load_part(from[at]), splat(factors[kTogether + at])));
-      }
-      return acc;
-    };
-    int32_t i = 0;
-    for (; i + kLanes <= dims; i += static_cast<int32_t>(kLanes)) {
-      store(merged(fresh ? splat(0.0F) : load(sums + i),
-                   [&](const float* part) HWY_ATTR { return load(part + i); }),
-            sums + i);
-    }
-    if (i < dims) {
-      const int64_t rest = dims - i;
-      store_first(merged(fresh ? splat(0.0F) : load_first(sums + i, rest),
-                         [&](const float* part) HWY_ATTR { return load_first(part + i, rest); }),
-                  sums + i, rest);
-    }
-  }
-}
-
-/// merge() with n = 1, the factors of several queries found together.
-inline void merge_rows(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
-                       const float* part_sums, int64_t stride, int32_t n_q, int32_t dims) {
+/// The factors of several queries are found together.
+inline void merge(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
+                  const float* part_sums, int64_t stride, int32_t n_q, int32_t dims) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   constexpr int32_t kTogether = static_cast<int32_t>(kLanes) / 2;
   for (int32_t first = 0; first < n_q; first += kTogether) {
@@ -413,7 +360,6 @@ constexpr AttentionKernels kAttention = {
                           weighted<Floats>},
     .softmax = softmax,
     .merge = merge,
-    .merge_rows = merge_rows,
     .finish = finish};
 
 }  // namespace HWY_NAMESPACE

@@ -147,8 +147,8 @@ void Attention::whole_item(const AttentionItem& item, Workspace& space) const no
     more = walk.next(chunks.next_chunk);
     if (more) look_ahead(chunks.chunk, *chunks.next_chunk);
     work_.part(item, walk, space.packed, chunks, space.parts, space.part_sums);
-    work_.kernels().merge_rows(space.states, space.sums, space.parts, space.part_sums,
-                               work_.v_stride(), n_queries, args_.v_dim);
+    work_.kernels().merge(space.states, space.sums, space.parts, space.part_sums, work_.v_stride(),
+                          n_queries, args_.v_dim);
   }
   for (int32_t j = 0; j < n_queries; ++j) {
     work_.kernels().finish(space.states[j], space.sums + j * work_.v_stride(),
@@ -180,9 +180,9 @@ void Attention::whole_band(const AttentionItem* items, int32_t n, Workspace& spa
     const int64_t at = unit % n;
     work_.part(items[at], walk, space.packed + at * packed_floats, chunks, space.parts,
                space.part_sums);
-    work_.kernels().merge_rows(space.states + at * n_queries,
-                               space.sums + at * n_queries * work_.v_stride(), space.parts,
-                               space.part_sums, work_.v_stride(), n_queries, args_.v_dim);
+    work_.kernels().merge(space.states + at * n_queries,
+                          space.sums + at * n_queries * work_.v_stride(), space.parts,
+                          space.part_sums, work_.v_stride(), n_queries, args_.v_dim);
   }
   for (int32_t j = 0; j < n * n_queries; ++j) {
     work_.kernels().finish(space.states[j], space.sums + j * work_.v_stride(),

@@ -84,14 +84,10 @@ struct AttentionKernels {
   /// groups of 16 become 0.
   void (*softmax)(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
                   SoftmaxPart* parts);
-  /// Adds n later chunks, in their order, to a running softmax. Part i lies at parts[i * apart],
-  /// its sums at part_sums + i * sums_apart. `state`->max starts at -infinity, with sums of
-  /// anything.
-  void (*merge)(SoftmaxPart* state, float* sums, const SoftmaxPart* parts, int64_t apart,
-                const float* part_sums, int64_t sums_apart, int32_t n, int32_t dims);
-  /// The same with one part for each of n_q queries; rows of sums are `stride` floats apart.
-  void (*merge_rows)(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
-                     const float* part_sums, int64_t stride, int32_t n_q, int32_t dims);
+  /// Adds a later chunk's parts to the running softmax of n_q queries; rows of sums are `stride`
+  /// floats apart. A state's max starts at -infinity, with sums of anything.
+  void (*merge)(SoftmaxPart* states, float* sums, const SoftmaxPart* parts, const float* part_sums,
+                int64_t stride, int32_t n_q, int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.
   void (*finish)(const SoftmaxPart& state, const float* sums, float* out, int32_t dims);
 };

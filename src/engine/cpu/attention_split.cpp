@@ -66,15 +66,16 @@ bool SplitAttention::take(const Turns& turns, std::atomic<int64_t>& taken,
 void SplitAttention::merge_round(int64_t item_index, int64_t round) const noexcept {
   const AttentionItem& item = items_[static_cast<size_t>(item_index)];
   const int64_t stride = work_.v_stride();
-  const bool last = (round + 1) * round_chunks_ >= ChunkAttention::walk_of(item).n_chunks();
+  SoftmaxPart* states = states_ + item_index * item_queries_;
+  float* sums = sums_ + item_index * item_queries_ * stride;
+  for (int64_t chunk = 0; chunk < round_chunks(item_index, round); ++chunk) {
+    const int64_t part = (item_index * round_chunks_ + chunk) * item_queries_;
+    work_.kernels().merge(states, sums, parts_ + part, part_sums_ + part * stride, stride,
+                          work_.queries(item), work_.v_dim());
+  }
+  if ((round + 1) * round_chunks_ < ChunkAttention::walk_of(item).n_chunks()) return;
   for (int32_t j = 0; j < work_.queries(item); ++j) {
-    const int64_t state = item_index * item_queries_ + j;
-    const int64_t part = item_index * round_chunks_ * item_queries_ + j;
-    float* sums = sums_ + state * stride;
-    work_.kernels().merge(&states_[state], sums, parts_ + part, item_queries_,
-                          part_sums_ + part * stride, item_queries_ * stride,
-                          static_cast<int32_t>(round_chunks(item_index, round)), work_.v_dim());
-    if (last) work_.kernels().finish(states_[state], sums, work_.out_row(item, j), work_.v_dim());
+    work_.kernels().finish(states[j], sums + j * stride, work_.out_row(item, j), work_.v_dim());
   }
 }
 
