@@ -33,7 +33,10 @@ GEN_API gen_status gen_model_forward_batch(const gen_model *model, const int32_t
                                            size_t n_rows, kv_cache *const *caches, size_t n_caches,
                                            float *logits, size_t capacity, gen_error *error);
 
-/** Time, bytes and operations of each instruction of a model's forward passes. */
+/**
+ * Time, bytes and operations of each instruction of a model's forward passes. Of a model of one's own these are
+ * gen_forward_attention's, "rope_append" and "attention" of each layer, and "forward", the function without them.
+ */
 typedef struct gen_profile gen_profile;
 
 /**

@@ -12,6 +12,17 @@
  * A traced generation (gen_options_set_tracer) records each instruction of each forward pass by its name, "rms_norm",
  * "linear" with the attribute weight, and so on, with the tensors it read and made, [1, rows, columns], and around
  * rope_append and attention the appends to and the reads of each session's cache, [kv heads, positions, elements].
+ *
+ * Of a model of one's own (custom_model.h) it records what can be known. gen_forward_attention writes rope_append,
+ * attention and the appends and reads of the sessions' caches as above; each call of the forward function that succeeds
+ * follows what it asked for as one operation:
+ *
+ *   forward          inputs: the tokens of its rows, [1, rows, 1], and what attention gave for each layer;
+ *                    output: the logits, [1, rows that want them, vocab_size], none where nobody wants any
+ *
+ * What the function computes by itself is not seen: the queries, keys and values that it gives to attention are tensors
+ * that no operation made, and states are in no record. Caches of its own are recorded as traced caches are, in their
+ * place, if kv_cache_tracing_new made them with the same tracer.
  */
 #ifndef GENERATE_TRACE_H
 #define GENERATE_TRACE_H

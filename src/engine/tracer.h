@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <span>
 
+#include "base/status.h"
+
 namespace gen::engine {
 
 /// A value of a plan that an instruction reads or writes.
 struct TraceValue {
   int32_t value = -1;  // its number in the plan; instructions write a number once a pass, but for
-                       // values that are changed in place and selected ones, once a chunk
+                       // values that are changed in place and selected ones, once a chunk;
+                       // -1 for what comes from outside and is another one each time
   int64_t rows = 0;
   int64_t cols = 0;
 };
@@ -55,6 +58,27 @@ class Tracer {
   virtual void done() noexcept {}
   /// It has failed, and with it the run.
   virtual void failed() noexcept {}
+
+  // Models that are a function of the caller's have no plan. What the function asks of the library
+  // is recorded above as it happens, between these two:
+  /// The function is called.
+  virtual void enter() noexcept {}
+  /// It has succeeded; after a failure the next call is enter().
+  virtual void leave(const TraceEvent&) noexcept {}
 };
+
+/// Does the work of the instruction recorded last, and tells how it ended.
+template <typename Work>
+Status run_traced(Tracer& tracer, Work&& work) {
+  Status status;
+  try {
+    status = work();
+  } catch (...) {
+    tracer.failed();
+    throw;
+  }
+  status.ok() ? tracer.done() : tracer.failed();
+  return status;
+}
 
 }  // namespace gen::engine

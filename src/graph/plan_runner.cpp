@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kv/codec.h"
 #include "graph/execution_plan.h"
+#include "graph/trace_attention.h"
 
 namespace gen::graph {
 namespace {
@@ -184,7 +184,9 @@ class PlanRunner {
       event.bytes = static_cast<int64_t>(product.weight->stream_bytes());
       event.products = event.rows * product.products;
     }
-    if (instruction.op == Op::kAttention) count_attention(instruction.attention, &event);
+    if (instruction.op == Op::kAttention) {
+      count_attention(instruction.attention, work_.sequences_, &event);
+    }
     TracedValues inputs;
     for (const Operand* x :
          {&instruction.x, &instruction.x2, &instruction.x3, &instruction.angles}) {
@@ -197,7 +199,7 @@ class PlanRunner {
     event.inputs = inputs.all();
     event.outputs = outputs.all();
     if (instruction.op == Op::kRopeAppend || instruction.op == Op::kAttention) {
-      list_caches(instruction.attention);
+      list_caches(instruction.attention, batch_.sequences, &traced_caches_);
       event.caches = traced_caches_;
     }
     batch_.tracer->record(event);
@@ -218,62 +220,16 @@ class PlanRunner {
     size_t n = 0;
   };
 
-  void list_caches(const AttentionSpec& spec) {
-    traced_caches_.clear();
-    for (const BatchSequence& sequence : batch_.sequences) {
-      engine::TraceCache traced;
-      traced.sequence = sequence.trace_id;
-      traced.entries = sequence.plan.start;
-      traced.rows = sequence.n_rows;
-      traced.kv_heads = spec.n_kv_heads;
-      traced.k_dim = spec.k_dim;
-      traced.v_dim = spec.v_dim;
-      traced_caches_.push_back(traced);
-    }
-  }
-
-  /// Rows see themselves and what came before them, within the window; trees see less.
-  void count_attention(const AttentionSpec& spec, engine::TraceEvent* event) const {
-    for (const engine::SequenceRows& rows : work_.sequences_) {
-      int64_t window = rows.view.window > 0 ? rows.view.window : plan_.max_seq_len_;
-      if (rows.view.chunk > 0) window = std::min<int64_t>(window, rows.view.chunk);
-      int64_t seen = 0;
-      for (int64_t i = 0; i < rows.n_rows; ++i) {
-        seen += std::min(rows.first_entry + i + 1, window);
-      }
-      event->products += seen * spec.n_heads * (spec.k_dim + spec.v_dim);
-      // The first row looks back furthest, the last one is the newest: all between are read once.
-      const int64_t entries = rows.n_rows + std::min<int64_t>(rows.first_entry, window - 1);
-      event->bytes +=
-          entries * rows.view.kv_heads * (head_bytes(rows.view.k) + head_bytes(rows.view.v));
-    }
-  }
-  static int64_t head_bytes(const engine::KvSide& side) {
-    const size_t tile =
-        engine::kv_codec(side.format).tile_bytes(side.order, static_cast<size_t>(side.head_dim));
-    return static_cast<int64_t>(tile) / engine::kKvTile;
-  }
-
   Status step(const Instruction& instruction) {
     if (batch_.cancel != nullptr && batch_.cancel->raised()) {
       return error(Code::kCancelled, "cancelled");
     }
     if (batch_.tracer == nullptr) return execute(instruction);
     trace(instruction);
-    try {
-      Status status = execute(instruction);
-      // A device has only been told so far; a clock should see it work.
-      if (status.ok()) status = engine_.finish(stream_);
-      if (!status.ok()) {
-        batch_.tracer->failed();
-        return status;
-      }
-    } catch (...) {
-      batch_.tracer->failed();
-      throw;
-    }
-    batch_.tracer->done();
-    return {};
+    return engine::run_traced(*batch_.tracer, [&]() -> Status {
+      GEN_TRY(execute(instruction));
+      return engine_.finish(stream_);  // a device has only been told so far; a clock should see it
+    });
   }
 
   Status execute(const Instruction& instruction) {

@@ -29,11 +29,19 @@ void PlanTrace::record(const TraceEvent& event) noexcept {
   }
 }
 
-int64_t& PlanTrace::tensor(const TraceValue& value) {
+int64_t PlanTrace::tensor(const TraceValue& value) {
+  const auto index = static_cast<size_t>(value.value);
+  const bool made = value.value >= 0 && index < tensors_.size() && tensors_[index] != 0;
+  return made ? tensors_[index] : make(value);
+}
+
+int64_t PlanTrace::make(const TraceValue& value) {
+  const int64_t made = log_->add_tensor(shape_of(value));
+  if (value.value < 0) return made;
   const auto index = static_cast<size_t>(value.value);
   if (index >= tensors_.size()) tensors_.resize(index + 1);
-  if (tensors_[index] == 0) tensors_[index] = log_->add_tensor(shape_of(value));
-  return tensors_[index];
+  tensors_[index] = made;
+  return made;
 }
 
 PlanTrace::Sides& PlanTrace::sides(const TraceCache& cache, int32_t layer, int32_t length) {
@@ -61,11 +69,7 @@ void PlanTrace::add(const TraceEvent& event) {
       op.inputs.push_back(add_read("KVCacheGetV", event.layer, held.v));
     }
   }
-  for (const TraceValue& value : event.outputs) {
-    const int64_t made = log_->add_tensor(shape_of(value));
-    tensor(value) = made;
-    op.outputs.push_back(made);
-  }
+  for (const TraceValue& value : event.outputs) op.outputs.push_back(make(value));
   int64_t k_rows = 0;
   int64_t v_rows = 0;
   if (appends && !event.caches.empty()) {

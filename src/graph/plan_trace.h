@@ -25,15 +25,19 @@ namespace gen::graph {
 ///   KVCacheGetK, KVCacheGetV  precede an attention for each sequence: the side; output: what is
 ///                read
 ///   attention    inputs: q, and what was read
-/// An instruction that failed is not recorded. What a sequence held before it was traced, or after
-/// it was cut, is a tensor that no operation made. Where memory is missing the record says so.
-/// Threads: one run at a time.
+/// A call of the caller's own function is one, too, after what the function asked for:
+///   forward      inputs: its rows, [1, rows, 1], and what attention gave it; output: logits
+/// What the function gives to attention are tensors that no operation made. An instruction that
+/// failed is not recorded. What a sequence held before it was traced, or after it was cut, is a
+/// tensor that no operation made. Where memory is missing the record says so. Threads: one run at a
+/// time.
 class PlanTrace final : public engine::Tracer {
  public:
   explicit PlanTrace(std::shared_ptr<cache::TraceLog> log) : log_(std::move(log)) {}
 
   void record(const engine::TraceEvent& event) noexcept override;
   void failed() noexcept override { log_->keep_ops(before_); }
+  void leave(const engine::TraceEvent& event) noexcept override { record(event); }
 
  private:
   /// The tensors that a layer's keys and values were when it was `length` long; 0 for none.
@@ -50,7 +54,8 @@ class PlanTrace final : public engine::Tracer {
   /// What a layer of a sequence holds now, which is `length` entries.
   Sides& sides(const engine::TraceCache& cache, int32_t layer, int32_t length);
   /// The tensor that a value is; a new one if it was not made before.
-  int64_t& tensor(const engine::TraceValue& value);
+  int64_t tensor(const engine::TraceValue& value);
+  int64_t make(const engine::TraceValue& value);
 
   std::shared_ptr<cache::TraceLog> log_;
   std::vector<int64_t> tensors_;                        // by the value's number

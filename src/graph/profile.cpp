@@ -5,6 +5,11 @@
 #include <new>
 
 namespace gen::graph {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+}  // namespace
 
 void Profile::record(const engine::TraceEvent& event) noexcept {
   running_ = event;
@@ -25,13 +30,26 @@ void Profile::record(const engine::TraceEvent& event) noexcept {
   begin_ = Clock::now();
 }
 
-void Profile::done() noexcept {
-  const auto end = Clock::now();
+void Profile::done() noexcept { add(Seconds(Clock::now() - begin_).count()); }
+
+void Profile::enter() noexcept {
+  within_ = 0;
+  entered_ = Clock::now();
+}
+
+void Profile::leave(const engine::TraceEvent& event) noexcept {
+  const double own = Seconds(Clock::now() - entered_).count() - within_;
+  record(event);
+  add(own);
+}
+
+void Profile::add(double seconds) noexcept {
+  within_ += seconds;
   if (running_.index < 0) return;
   ProfileEntry& entry = entries_[static_cast<size_t>(running_.index)];
   entry.calls += 1;
   entry.rows += running_.rows;
-  entry.seconds += std::chrono::duration<double>(end - begin_).count();
+  entry.seconds += seconds;
   entry.bytes += static_cast<double>(running_.bytes);
   entry.products += static_cast<double>(running_.products);
 }

@@ -28,6 +28,9 @@ class Profile final : public engine::Tracer {
  public:
   void record(const engine::TraceEvent& event) noexcept override;
   void done() noexcept override;
+  /// A caller's own function is an entry, too: what it takes without the instructions within it.
+  void enter() noexcept override;
+  void leave(const engine::TraceEvent& event) noexcept override;
 
   [[nodiscard]] std::span<const ProfileEntry> entries() const noexcept { return entries_; }
   /// Memory for an entry was missing: what has been measured is not all.
@@ -36,9 +39,13 @@ class Profile final : public engine::Tracer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void add(double seconds) noexcept;
+
   std::vector<ProfileEntry> entries_;
   engine::TraceEvent running_;
   Clock::time_point begin_;
+  Clock::time_point entered_;
+  double within_ = 0;  // seconds of instructions since then
   bool incomplete_ = false;
 };
 

@@ -2,7 +2,18 @@
 // See custom_attention.h.
 #include "model/custom_attention.h"
 
+#include "model/custom_trace.h"
+
 namespace gen::model {
+
+template <typename Work>
+Status CustomAttention::step(Work&& work) {
+  if (batch_.tracer == nullptr) return work();
+  return engine::run_traced(*batch_.tracer, [&]() -> Status {
+    GEN_TRY(work());
+    return engine_.finish(*stream_);
+  });
+}
 
 Status CustomAttention::run(int32_t layer, const float* q, const float* k, const float* v,
                             float scale, float* out) {
@@ -40,7 +51,8 @@ Status CustomAttention::run(int32_t layer, const float* q, const float* k, const
   append.k_dim = spec_.k_dim;
   append.v_dim = spec_.v_dim;
   append.sequences = rows_;
-  GEN_TRY(engine_.rope_append(*stream_, append));
+  if (batch_.tracer != nullptr) trace_append(batch_, spec_, layer);
+  GEN_TRY(step([&] { return engine_.rope_append(*stream_, append); }));
 
   engine::AttentionArgs attention;
   attention.q = {queries_.data(), t, q_cols, q_cols};
@@ -51,7 +63,8 @@ Status CustomAttention::run(int32_t layer, const float* q, const float* k, const
   attention.v_dim = spec_.v_dim;
   attention.scale = scale;
   attention.sequences = rows_;
-  GEN_TRY(engine_.attention(*stream_, attention));
+  if (batch_.tracer != nullptr) trace_attention(batch_, spec_, layer, rows_);
+  GEN_TRY(step([&] { return engine_.attention(*stream_, attention); }));
   GEN_TRY(engine_.finish(*stream_));
   seen = 1;
   return {};

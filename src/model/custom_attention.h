@@ -32,6 +32,10 @@ class CustomAttention {
   [[nodiscard]] Status check_all_run() const;
 
  private:
+  /// An operation of the engine, which a tracer, if there is one, has just been told of.
+  template <typename Work>
+  Status step(Work&& work);
+
   engine::Engine& engine_;
   const graph::Batch& batch_;
   const graph::AttentionSpec& spec_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/batch_check.h"
+#include "model/custom_trace.h"
 #include "model/logits_check.h"
 
 namespace gen::model {
@@ -189,6 +190,7 @@ Status CustomModel::run(const graph::Batch& batch) const {
   std::fill_n(batch.logits, static_cast<size_t>(wanted) * vocab,
               std::numeric_limits<float>::quiet_NaN());
   float* const features = batch.taps.empty() ? nullptr : batch.taps[0].out;
+  if (batch.tracer != nullptr) batch.tracer->enter();
   if (layers_.count == 0) {
     GEN_TRY(forward_->forward(batch, states, features, nullptr));
   } else {
@@ -196,7 +198,11 @@ Status CustomModel::run(const graph::Batch& batch) const {
     GEN_TRY(forward_->forward(batch, states, features, &attention));
     GEN_TRY(attention.check_all_run());
   }
-  return check_logits(batch, vocab);
+  GEN_TRY(check_logits(batch, vocab));
+  if (batch.tracer != nullptr) {
+    trace_forward(batch, attention_, layers_.count, traits_.vocab_size, traits_.hidden);
+  }
+  return {};
 }
 
 Status CustomModel::forward(const graph::Batch& batch) const {

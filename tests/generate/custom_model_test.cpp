@@ -15,6 +15,7 @@
 
 #include "generate/batch_run.h"
 #include "generate/session.h"
+#include "graph/plan_trace.h"
 #include "support/counting_new.h"
 
 namespace gen::generate {
@@ -106,8 +107,10 @@ std::shared_ptr<const CustomModel> make_model(const std::shared_ptr<Automaton>& 
 }
 
 std::shared_ptr<const Generator> make_generator(const std::shared_ptr<Automaton>& automaton,
-                                                bool goes_back = true) {
+                                                bool goes_back = true,
+                                                std::shared_ptr<engine::Tracer> tracer = nullptr) {
   GeneratorOptions options;
+  options.tracer = std::move(tracer);
   options.max_sequences = 8;
   options.prefill_chunk = 5;
   return std::move(Generator::create(make_model(automaton, goes_back), nullptr, options)).value();
@@ -296,9 +299,9 @@ Status live_through_it(const std::shared_ptr<const Generator>& generator, Tokens
   return {};
 }
 
-TEST(CustomModel, EveryAllocationFailsOnce) {
+void fail_every_allocation(const std::shared_ptr<engine::Tracer>& tracer) {
   const auto automaton = std::make_shared<Automaton>();
-  const auto generator = make_generator(automaton);
+  const auto generator = make_generator(automaton, /*goes_back=*/true, tracer);
   Tokens all = prompt_of(1);
   const Tokens more = expected(all, 2);
   all.insert(all.end(), more.begin(), more.end());
@@ -325,6 +328,19 @@ TEST(CustomModel, EveryAllocationFailsOnce) {
     EXPECT_TRUE(status.ok());
     EXPECT_GT(nth, 20U);
     break;
+  }
+}
+
+TEST(CustomModel, EveryAllocationFailsOnce) { fail_every_allocation(nullptr); }
+
+TEST(CustomModel, EveryAllocationFailsOnceWhileTraced) {
+  const auto log = std::make_shared<cache::TraceLog>();
+  fail_every_allocation(std::make_shared<graph::PlanTrace>(log));
+  EXPECT_TRUE(log->incomplete());
+  for (const cache::TracedOp& op : log->ops()) {
+    EXPECT_STREQ(op.name, "forward");
+    ASSERT_EQ(op.inputs.size(), 1U);
+    EXPECT_GE(log->shape(op.inputs[0]).seq, 1);
   }
 }
 

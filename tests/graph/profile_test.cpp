@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "graph/execution_plan.h"
 #include "support/reference_cache.h"
@@ -115,6 +117,37 @@ TEST_F(ProfileTest, WhatFailedIsNotCounted) {
   profile.done();
   EXPECT_EQ(profile.entries()[2].calls, 1);
   EXPECT_EQ(profile.entries()[0].calls, 0);
+}
+
+TEST_F(ProfileTest, ACallersFunctionIsCountedWithoutWhatItAsksFor) {
+  using Clock = std::chrono::steady_clock;
+  Profile profile;
+  engine::TraceEvent within;
+  within.index = 0;
+  within.op = "attention";
+  engine::TraceEvent whole;
+  whole.index = 1;
+  whole.op = "forward";
+  whole.rows = 3;
+  const auto begin = Clock::now();
+  for (int i = 0; i < 2; ++i) {
+    profile.enter();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    profile.record(within);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    profile.done();
+    if (i == 0) profile.leave(whole);  // the second one fails
+  }
+  const std::chrono::duration<double> wall = Clock::now() - begin;
+  ASSERT_EQ(profile.entries().size(), 2U);
+  const ProfileEntry& forward = profile.entries()[1];
+  EXPECT_EQ(forward.name, "forward");
+  EXPECT_EQ(forward.calls, 1);
+  EXPECT_EQ(forward.rows, 3);
+  EXPECT_GE(forward.seconds, 0.02);
+  EXPECT_GE(profile.entries()[0].seconds, 0.04);
+  // No moment is counted twice, and the failed call's own are not counted at all.
+  EXPECT_LE(forward.seconds + profile.entries()[0].seconds, wall.count() - 0.02);
 }
 
 }  // namespace
