@@ -19,7 +19,7 @@ import java.util.function.DoubleConsumer;
 import java.util.stream.Stream;
 
 final class ProgressTest {
-  private static final int TRIES = 500;
+  private static final int TRIES = 200;
   private static final ModelOptions READ = ModelOptions.defaults().mmap(false).checkTensors(true).threads(1);
   private static Path folder;
   private static Path out;
@@ -48,7 +48,7 @@ final class ProgressTest {
     Check.test("a load tells how far it is", () -> tells(ProgressTest::load));
     Check.test("a quantisation tells how far it is", () -> tells(ProgressTest::quantize));
     Check.test("so does a load from memory", ProgressTest::memory);
-    Check.test("an exception stops a load", () -> throwing(ProgressTest::load, () -> true));
+    Check.test("an exception comes out of a load", () -> throwing(ProgressTest::load, () -> true));
     Check.test("an exception stops a quantisation", () -> throwing(ProgressTest::quantize, ProgressTest::noFile));
     Check.test("an exception at the end", ProgressTest::throwingAtTheEnd);
     Check.test("an interrupt by whom it tells stops a load", () -> interrupted(ProgressTest::load, false));
