@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that loads and quantisations tell how far they are, on the caller's thread, and that an exception of whom they tell
-// and an interrupt stop them and leave nothing behind. How long the work takes is not known: what must happen in its middle
-// is tried until it has.
+// Proves that loads and quantisations tell how far they are, on the caller's thread, that an exception of whom they tell
+// and an interrupt stop them, and that nothing is left behind. How long the work takes is not known: what must happen in
+// its middle is tried until it has.
 import dev.libgenerate.GenerateException;
 import dev.libgenerate.LibGenerate;
 import dev.libgenerate.Model;
