@@ -14,7 +14,6 @@ NOT_NEEDED = {
     "gen_status_name",  # Status
     "gen_ssm_state_new",  # gen_ssm_state_new_batch
     "gen_binding_check",  # NativeJNI calls it
-    "gen_binding_progress_share",  # a load can be stopped, not watched
 }
 
 low = pathlib.Path(sys.argv[1]).read_text()

@@ -4,6 +4,7 @@ package dev.libgenerate;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.DoubleConsumer;
 import java.util.function.LongToIntFunction;
 
 /** Weights and tokenizer, ready to run. Immutable: any number of generators, sessions and threads use one. */
@@ -14,22 +15,59 @@ public final class Model extends Handle {
 
   /** Loads a GGUF file with the default options. */
   public static Model load(Path path) {
-    return load(path, null);
+    return load(path, null, null);
   }
 
   /** Loads a GGUF file; the first part of a split one brings the others. An interrupt stops the load. */
   public static Model load(Path path, ModelOptions options) {
-    return loading(options, (o, out) -> Native.gen_model_load(Text.name(path), o, out));
+    return load(path, options, null);
+  }
+
+  /**
+   * Loads a GGUF file.
+   *
+   * @param options null for the defaults
+   * @param progress is told, on this thread, the share that is done, now and then and rising, and 1 at the end; null for
+   *     nobody. What it throws stops the load and comes out of it. Not for options with a progress callback in C.
+   */
+  public static Model load(Path path, ModelOptions options, DoubleConsumer progress) {
+    byte[] name = Text.name(path);
+    return loading(options, progress, (o, out) -> Native.gen_model_load(name, o, out));
   }
 
   /** Loads a GGUF file that is already in memory. */
   public static Model load(byte[] file, ModelOptions options) {
-    return loading(options, (o, out) -> Native.gen_model_load_memory(file, file.length, o, out));
+    return load(file, options, null);
   }
 
-  private static Model loading(ModelOptions options, MakerWith body) {
+  /** The same, with progress as {@link #load(Path, ModelOptions, DoubleConsumer)} tells it. */
+  public static Model load(byte[] file, ModelOptions options, DoubleConsumer progress) {
+    return loading(options, progress, (o, out) -> Native.gen_model_load_memory(file, file.length, o, out));
+  }
+
+  private static Model loading(ModelOptions options, DoubleConsumer progress, MakerWith body) {
     ModelOptions how = options != null ? options : ModelOptions.defaults();
-    return new Model(how.use(o -> Progress.run(how.hasProgress() ? 0 : o, () -> make(out -> body.make(o, out)))));
+    if (progress != null && how.hasProgress()) {
+      throw new GenerateException(Status.INVALID_ARGUMENT, "the options have a progress callback in C");
+    }
+    long[] out = new long[1];
+    try {
+      how.use(o -> {
+        if (how.hasProgress()) {
+          body.make(o, out);
+        } else {
+          Progress.run(progress, (callback, user) -> {
+            Native.gen_model_options_set_progress(o, callback, user);
+            body.make(o, out);
+          });
+        }
+        return null;
+      });
+    } catch (Throwable e) {
+      Native.gen_model_free(out[0]);  // of a load that ended well before `progress` threw
+      throw e;
+    }
+    return new Model(out[0]);
   }
 
   /**
@@ -45,7 +83,18 @@ public final class Model extends Handle {
 
   /** Writes a GGUF file with the weights of another in another type, as "Q8_0" or "Q4_K_M". An interrupt stops it. */
   public static void quantize(Path in, Path out, String type) {
-    Progress.quantize(Text.name(in), Text.name(out), Text.name(type));
+    quantize(in, out, type, null);
+  }
+
+  /**
+   * The same, with progress as {@link #load(Path, ModelOptions, DoubleConsumer)} tells it. The file is there only if the
+   * work got to its end: before {@code progress} is told 1.
+   */
+  public static void quantize(Path in, Path out, String type, DoubleConsumer progress) {
+    byte[] from = Text.name(in);
+    byte[] to = Text.name(out);
+    byte[] name = Text.name(type);
+    Progress.run(progress, (callback, user) -> Native.gen_model_quantize(from, to, name, callback, user));
   }
 
   private int config(LongToIntFunction getter) {
