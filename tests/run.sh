@@ -3,7 +3,8 @@
 # Builds and passes every test. Installs what is missing. Safe to run again: what is built stays in build/.
 #
 #   tests/run.sh         release tree with all tests but the long ones, short tests under the address and
-#                        undefined-behaviour sanitizers, those with threads under the thread sanitizer
+#                        undefined-behaviour sanitizers, those with threads under the thread sanitizer; under both the
+#                        server with fewer clients' requests
 #   tests/run.sh --all   also clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
 #                        the long tests and minutes of fuzzing
 set -euo pipefail

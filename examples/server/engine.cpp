@@ -11,7 +11,7 @@ namespace server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Request = cli::Handle<gen_request, gen_request_free>;
+using LibraryRequest = cli::Handle<gen_request, gen_request_free>;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -159,7 +159,7 @@ void Engine::run(const Task& task) {
 
 End Engine::generate(const Task& task) {
   // A batch of one: unlike gen_generate it takes tokens.
-  const auto request = cli::make<Request>(gen_request_new);
+  const auto request = cli::make<LibraryRequest>(gen_request_new);
   gen_error error;
   cli::check(gen_request_set_prompt_tokens(request.get(), task.prompt->data(), task.prompt->size(),
                                            &error),

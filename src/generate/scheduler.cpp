@@ -17,7 +17,8 @@ namespace {
 constexpr SteadyClock::duration kLeastPatience = std::chrono::microseconds(50);
 constexpr SteadyClock::duration kMostPatience = std::chrono::milliseconds(5);
 // How long the oldest request waits for blocks that only calls between two steps could give back,
-// and how long where there are none: a session may be in use for a moment, or just be freed.
+// since an older one of them got on, and how long where there are none: a session may be in use for
+// a moment, or just be freed.
 constexpr SteadyClock::duration kMostStarving = std::chrono::seconds(1);
 constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
 
@@ -285,16 +286,22 @@ void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried)
 void Scheduler::end_step(SteadyClock::duration took) noexcept {
   patience_ = std::clamp(took / 4, kLeastPatience, kMostPatience);
   const SteadyClock::time_point now = SteadyClock::now();
+  uint64_t eldest = UINT64_MAX;
   for (const StepPlan::Part& part : plan_.parts) {
     StepRequest* const request = part.request;
     request->running = false;
     if (request->starved) continue;  // stays in the queue
+    if (request->taken > 0) eldest = std::min(eldest, seniority(*request));
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
     request->done = true;
     Participant* const participant = request->participant;
     if (participant == nullptr) continue;
     participant->left_ = now;
     if (participant->absence_ <= patience_) expected_.push_back(participant);
+  }
+  // An older call gives nothing up, but it gets on and ends; a younger one has been taken from.
+  for (StepRequest* request : waiting_) {
+    if (request->starved && seniority(*request) > eldest) request->starved_since = now;
   }
 }
 

@@ -66,7 +66,7 @@ struct StepRequest {
   int32_t passed_over = 0;  // steps that left it out
   bool running = false;     // in the current step
   bool starved = false;     // the pool had nothing for it in the current step; `status` says so
-  SteadyClock::time_point starved_since;  // the first time in a row
+  SteadyClock::time_point starved_since;  // the first time in a row since an older call got on
   SteadyClock::time_point submitted;      // set if somebody wants to know how long it waits
 
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }

@@ -185,6 +185,25 @@ TEST(Preemption, MoreThanThereIsFailsWithoutHarm) {
   EXPECT_EQ(say(*session, "d", params_of(2, 8)).tokens, say(*twin, "d", params_of(2, 8)).tokens);
 }
 
+// However long older calls take, who waits for their blocks has them in the end.
+TEST(Preemption, OlderCallsThatGetOnAreWaitedFor) {
+  const Pooled world(40);
+  auto first = std::move(world.session()->open(text(prompt_of(11)), params_of(11, 16))).value();
+  ASSERT_TRUE(first->next().ok());
+  Tokens said;
+  std::thread second(
+      [&] { said = say(*world.session(), std::string(20, 'b'), params_of(1, 9)).tokens; });
+  while (!first->ended()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_TRUE(first->next().ok());
+  }
+  EXPECT_EQ(first->result().tokens, alone(11, 16));
+  first.reset();
+  second.join();
+  const Pooled wide(10000);
+  EXPECT_EQ(said, say(*wide.session(), std::string(20, 'b'), params_of(1, 9)).tokens);
+}
+
 // A stream that nobody pulls keeps what it has; another one's failure comes after a moment.
 TEST(Preemption, OpenStreamsKeepTheirs) {
   const Pooled world(40);

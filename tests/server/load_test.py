@@ -18,7 +18,7 @@ from server_client import Server, of_answer, of_events
 
 SERVER, GENERATE, SOURCE = sys.argv[1:4]
 CLIENTS = 40
-ROUNDS = 20
+ROUNDS = int(os.environ.get("GEN_TRIALS", 20))  # the sanitizers make fewer
 
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
 
@@ -134,7 +134,7 @@ class Load(unittest.TestCase):
             self.assertEqual([client.failure for client in clients if client.failure], [])
             done = {key: sum(client.done[key] for client in clients) for key in clients[0].done}
             for key, count in done.items():
-                self.assertGreater(count, CLIENTS / 2, key)
+                self.assertGreater(count, CLIENTS * ROUNDS / 40, key)
 
             server.wait_until_idle()
             self.assertGreater(server.metric("disconnects_total"), 0)
@@ -144,6 +144,7 @@ class Load(unittest.TestCase):
             server.wait_until_idle()
         print(f"{CLIENTS} clients, {done}, {time.monotonic() - start:.1f} s")
 
+    @unittest.skipUnless(GENERATE, "the program is not built")
     def test_answers_are_those_of_the_program(self):
         with Server(SERVER, SOURCE) as server:
             for path, body in REQUESTS[:3]:
