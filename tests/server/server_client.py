@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 
 
@@ -14,10 +16,11 @@ class Server:
 
     def __init__(self, program, source, *options):
         model = os.path.join(source, "examples/demo_model/draft.gguf")
+        self.complaints = tempfile.TemporaryFile()  # a pipe that nobody reads would fill up with what sanitizers find
         self.process = subprocess.Popen([program, "-m", model, "--port", "0", *options], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
+                                        stderr=self.complaints)
         line = self.process.stdout.readline().decode()
-        assert line.startswith("listening at http://127.0.0.1:"), line + self.process.stderr.read().decode()
+        assert line.startswith("listening at http://127.0.0.1:"), line + self.ended()
         self.port = int(line.split(":")[2].split(",")[0])
 
     def __enter__(self):
@@ -28,16 +31,23 @@ class Server:
             self.stop()
         else:
             self.process.kill()
-            self.process.communicate()
+            sys.stderr.write(self.ended())
 
     def stop(self, number=signal.SIGTERM):
         """Sends the signal; returns the seconds it took."""
         start = time.monotonic()
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, (self.process.returncode, err)
-        assert (out, err) == (b"", b""), (out, err)
-        return time.monotonic() - start
+        said = self.ended()
+        seconds = time.monotonic() - start
+        assert (self.process.returncode, said) == (0, ""), f"exit code {self.process.returncode}\n{said}"
+        return seconds
+
+    def ended(self):
+        """Waits for its end; returns what it has printed since its first line."""
+        out, _ = self.process.communicate(timeout=60)
+        self.complaints.seek(0)
+        with self.complaints as complaints:
+            return (out + complaints.read()).decode(errors="replace")
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
