@@ -28,7 +28,7 @@ extern "C" void on_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-int on_progress(void* bar, double share) {
+int on_share(void* bar, double share) {
   static_cast<ProgressBar*>(bar)->update(share);
   return interrupted;
 }
@@ -40,7 +40,7 @@ void quantize(const Quantize& options) {
     ProgressBar bar("quantising");
     gen_error error;
     check(gen_model_quantize(options.in.c_str(), options.out.c_str(), options.type.c_str(),
-                             on_progress, &bar, &error),
+                             on_share, &bar, &error),
           error);
   }
   std::cout << options.out << ": " << std::filesystem::file_size(options.out) << " bytes\n";

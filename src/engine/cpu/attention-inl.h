@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of attention.h, compiled once per target.
-//   dots      a lane is an entry: tiles of sixteen keys by queries accumulate in registers,
-//   elements
-//             ascending, so nothing is summed across lanes.
+//   dots      a lane is an entry: tiles of sixteen keys by queries accumulate in registers over
+//             elements ascending, so nothing is summed across lanes.
 //   weighted  a lane is a column: queries by value columns accumulate in registers over entries
 //             ascending.
 // Keys and values are widened in registers; how work is cut into tiles never shows in a result.
@@ -23,6 +22,7 @@
 #include "engine/cpu/attention.h"
 #include "engine/cpu/attention_q3-inl.h"
 #include "engine/cpu/attention_read-inl.h"
+#include "engine/cpu/attention_scaled-inl.h"
 #include "engine/cpu/kv_unpack-inl.h"
 #include "engine/cpu/math-inl.h"
 

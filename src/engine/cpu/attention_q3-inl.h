@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "engine/cpu/attention_read-inl.h"
+#include "engine/cpu/kv_unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {

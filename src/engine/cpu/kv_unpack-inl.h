@@ -134,7 +134,7 @@ HWY_INLINE void widen16(const std::byte* halves, float* out) {
   store(load(reinterpret_cast<const uint16_t*>(halves)), out);
 }
 
-// fp8 and q4 become scales [groups][16] and then levels, as attention_read-inl.h multiplies them.
+// fp8 and q4 become scales [groups][16] and then levels, as attention_scaled-inl.h multiplies them.
 
 inline void unpack_fp8(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
   store(mul(load(reinterpret_cast<const float*>(tile)), splat(256.0F)), out);
