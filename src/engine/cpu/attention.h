@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of attention over one chunk of a sequence. attention.cpp decides which queries and which
 // entries meet; the bodies are in attention-inl.h. To add a cache format: a number in KvFormat, a
-// reader in attention_read-inl.h or an unpacking function, and one more pointer in the arrays
+// reader as attention_read-inl.h says or an unpacking function, and one more pointer in the arrays
 // below.
 #pragma once
 

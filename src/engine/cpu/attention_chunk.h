@@ -32,10 +32,9 @@ struct ChunkSpace {
   float* scores;          // [queries, kAttentionChunk]
 };
 
-/// Immutable; threads share it.
+/// Immutable once it knows where rows go; threads share it.
 class ChunkAttention {
  public:
-  /// `out` may be given later by set_out.
   ChunkAttention(const AttentionArgs& args, const AttentionKernels& kernels) noexcept;
 
   void set_out(MatrixView out) noexcept { out_ = out; }

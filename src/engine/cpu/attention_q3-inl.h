@@ -67,14 +67,8 @@ struct Q3Reader {
   static HWY_INLINE void weighted_tile(const float* p, const KvRun& run, size_t stride,
                                        int64_t dims, float* out, int64_t out_stride,
                                        int64_t column) {
-    constexpr auto kStep = static_cast<size_t>(kLanes);
     Lanes16 acc[kQ][kColumns];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c)
-        acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
-    }
+    load_sums(out + column, out_stride, acc);
     const float* weights = p + run.slot;
     each_entry(run, stride, dims, column, static_cast<int64_t>(kColumns),
                [&](Q3Table table, const std::byte* codes, int32_t i) HWY_ATTR {
@@ -89,12 +83,7 @@ struct Q3Reader {
                    for (size_t c = 0; c < kColumns; ++c) acc[j][c] = fma(w, v[c], acc[j][c]);
                  }
                });
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c)
-        store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
-    }
+    store_sums(acc, out + column, out_stride);
   }
 
   /// The last dims % 16 columns of one query.

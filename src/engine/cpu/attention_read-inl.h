@@ -96,8 +96,25 @@ constexpr size_t block_of(size_t bytes) {
   return steps;
 }
 
-HWY_INLINE float* row_of(float* out, size_t row, int64_t stride) {
-  return out + static_cast<int64_t>(row) * stride;
+/// Running sums of kQ queries, kColumns times sixteen columns; `out` is the first query's, at the
+/// first column.
+template <size_t kQ, size_t kColumns>
+HWY_INLINE void load_sums(const float* out, int64_t stride, Lanes16 (&acc)[kQ][kColumns]) {
+  GEN_UNROLL
+  for (size_t j = 0; j < kQ; ++j) {
+    const float* row = out + static_cast<int64_t>(j) * stride;
+    GEN_UNROLL
+    for (size_t c = 0; c < kColumns; ++c) acc[j][c] = load(row + c * size_t{kLanes});
+  }
+}
+template <size_t kQ, size_t kColumns>
+HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kColumns], float* out, int64_t stride) {
+  GEN_UNROLL
+  for (size_t j = 0; j < kQ; ++j) {
+    float* row = out + static_cast<int64_t>(j) * stride;
+    GEN_UNROLL
+    for (size_t c = 0; c < kColumns; ++c) store(acc[j][c], row + c * size_t{kLanes});
+  }
 }
 
 template <typename E>
@@ -155,12 +172,7 @@ struct PlainReader {
                                        int64_t column) {
     constexpr auto kStep = static_cast<size_t>(kLanes);
     Lanes16 acc[kQ][kColumns];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c)
-        acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
-    }
+    load_sums(out + column, out_stride, acc);
     const float* weights = p + run.slot;
     // Each pass over the values asks for its share of the next ones, in the order of addresses.
     Ahead next = ahead_of(run, stride, column * run.count * int64_t{sizeof(E)});
@@ -189,12 +201,7 @@ struct PlainReader {
       }
       for (; i < count; ++i, value += row) one(value, weights++);
     });
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c)
-        store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
-    }
+    store_sums(acc, out + column, out_stride);
   }
 
   /// The last dims % 16 columns of one query.

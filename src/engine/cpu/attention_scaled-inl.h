@@ -198,12 +198,7 @@ struct ScaledReader {
     const int64_t first_column = column / kLanes;
     const int64_t group = Levels::group(dims);
     Lanes16 acc[kQ][kColumns];
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c)
-        acc[j][c] = load(row_of(out, j, out_stride) + column + c * kStep);
-    }
+    load_sums(out + column, out_stride, acc);
     // Of the next values this pass asks for its share, in the order of addresses.
     const auto share =
         static_cast<int64_t>(stride) * static_cast<int64_t>(kColumns) * kLanes / dims;
@@ -247,12 +242,7 @@ struct ScaledReader {
                       }
                     }
                   });
-    GEN_UNROLL
-    for (size_t j = 0; j < kQ; ++j) {
-      GEN_UNROLL
-      for (size_t c = 0; c < kColumns; ++c)
-        store(acc[j][c], row_of(out, j, out_stride) + column + c * kStep);
-    }
+    store_sums(acc, out + column, out_stride);
   }
 
   /// The last dims % 16 columns of one query.

@@ -26,7 +26,7 @@ class SplitAttention {
            ChunkSpace* const* spaces) noexcept;
 
  private:
-  /// Chunks of a round over all items; those with their heads.
+  /// Chunks of a round, over all rows; each is worked on once a head.
   struct Turns {
     int64_t round;
     int64_t all;
