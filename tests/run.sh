@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds and passes every test. Installs what is missing. Safe to run again: what is built stays in build/.
 #
-#   tests/run.sh         release tree with all tests but the long ones, short tests under the address and
-#                        undefined-behaviour sanitizers, those with threads under the thread sanitizer; under both the
-#                        server with fewer clients' requests
-#   tests/run.sh --all   also clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
-#                        the long tests and minutes of fuzzing
+#   tests/run.sh          release tree with all tests but the long ones, short tests under the address and
+#                         undefined-behaviour sanitizers, those with threads under the thread sanitizer; under both the
+#                         server with fewer clients' requests
+#   tests/run.sh --quick  the release tree with all tests but the long ones
+#   tests/run.sh --all    also clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
+#                         the long tests and minutes of fuzzing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 all=0
+quick=0
 case ${1:-} in
   "") ;;
+  --quick) quick=1 ;;
   --all) all=1 ;;
-  *) echo "usage: tests/run.sh [--all]" >&2; exit 2 ;;
+  *) echo "usage: tests/run.sh [--quick | --all]" >&2; exit 2 ;;
 esac
 fuzz_seconds=${GEN_FUZZ_SECONDS:-60}
 
@@ -74,10 +77,12 @@ cmake/install_packages.sh server || echo "no cpp-httplib: generate-server and it
 
 step "release: build" build check
 step "release: tests" ctest --preset check
-step "address and undefined-behaviour sanitizers: build" build asan
-step "address and undefined-behaviour sanitizers: short tests" ctest --preset asan
-step "thread sanitizer: build tests with threads" build tsan
-step "thread sanitizer: tests" without_address_randomisation ctest --preset tsan
+if [ $quick = 0 ]; then
+  step "address and undefined-behaviour sanitizers: build" build asan
+  step "address and undefined-behaviour sanitizers: short tests" ctest --preset asan
+  step "thread sanitizer: build tests with threads" build tsan
+  step "thread sanitizer: tests" without_address_randomisation ctest --preset tsan
+fi
 if [ $all = 1 ]; then
   step "clang 14: build" build check-clang
   step "clang 14: tests" ctest --preset check-clang
