@@ -96,7 +96,7 @@ if [ $all = 1 ]; then
     echo "no cross compiler for 64-bit ARM: skipped"
   fi
   step "thread sanitizer: many sessions, long" without_address_randomisation env GEN_TRIALS=1000 \
-    build/tsan/tests/generate/generate_stress_test
+    ctest --preset tsan -R '^generate_stress_test$' --timeout 3000
   step "long tests" ctest --preset long -L '^long$'
   step "fuzzing: build" build fuzz
   step "fuzzing" fuzz
