@@ -33,6 +33,7 @@ Generation::~Generation() {
   take_back();
   if (state_ == State::kOpening) {
     session_->sequence_.rewind(before_);
+    session_->publish_length();  // what was dropped to make room stays dropped
   } else if (state_ != State::kEnded) {
     settle(FinishReason::kCancelled);
   }
@@ -258,9 +259,9 @@ Status Generation::advance(bool* event) {
   return choose();
 }
 
-// A request that nobody will account for any more.
+// Nothing runs for this call any more; what has run stays in the session.
 void Generation::take_back() noexcept {
-  if (request_ != nullptr) session_->generator().scheduler().withdraw(request_);
+  session_->sequence_.withdraw();
   request_ = nullptr;
   queued_ = false;
 }

@@ -57,10 +57,11 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
 
 Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = 0;  // done, if this fails
+  out_ = false;
   if (pass.logits != nullptr) forget(pass.logits_from);
   if (stale_) GEN_TRY(rebuild());
   pass_ = pass;
-  begin_ = evaluated_;
+  begin_ = evaluated();
   end_ = end;
   reused_ = 0;
   stepped_back_ = false;
@@ -72,7 +73,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
 StepRequest* Sequence::next() {
   // Asked again before every chunk, since another session may be ahead with the same prompt.
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
-  const int32_t at = evaluated_;
+  const int32_t at = evaluated();
   const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const bool wants = pass_.logits != nullptr;
   const int32_t quiet = wants ? std::clamp(pass_.logits_from - at, 0, rows) : rows;
@@ -95,55 +96,62 @@ StepRequest* Sequence::next() {
   request_.participant = pass_.participant;
   request_.trace_id = trace_id_;
   request_.room = end_ - at;
+  request_.status = Status();
+  request_.taken = 0;
+  request_.evicted = false;
+  out_ = true;
   return &request_;
 }
 
 Status Sequence::take() {
+  out_ = false;
   if (request_.evicted) {
-    evaluated_ = begin_ = remembered_ = 0;
+    begin_ = remembered_ = 0;
     genuine_ = true;
     evicted_ = true;  // what is found again has been counted, or computed
   }
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
   if (!request_.status.ok()) {
-    if (state_ != nullptr && state_->lost()) {
-      stale_ = true;
-      evaluated_ = 0;
-    }
+    if (state_ != nullptr && state_->lost()) stale_ = true;
     return request_.status;
   }
-  evaluated_ += request_.taken;
   remember();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
-        static_cast<float>(std::max(evaluated_ - begin_, 0)) / static_cast<float>(end_ - begin_),
+        static_cast<float>(std::max(evaluated() - begin_, 0)) / static_cast<float>(end_ - begin_),
         std::memory_order_relaxed);
   }
   return {};
 }
 
+void Sequence::withdraw() noexcept {
+  if (!out_) return;
+  generator_->scheduler().withdraw(&request_);
+  (void)take();  // how it ended concerns nobody any more
+}
+
 bool Sequence::evictable() const noexcept {
-  return evaluated_ > 0 && state_ == nullptr && cache_->traits().can_share_blocks;
+  return evaluated() > 0 && state_ == nullptr && cache_->traits().can_share_blocks;
 }
 
 bool Sequence::evict() noexcept {
   if (!evictable()) return false;
   forget(0);
-  return evaluated_ == 0 && !stale_;
+  return evaluated() == 0 && !stale_;
 }
 
 void Sequence::reuse(int32_t end) noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr || end <= evaluated_) return;
+  if (prefixes == nullptr || state_ != nullptr || end <= evaluated()) return;
   try {
     cache::PrefixHit hit =
         prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
     const auto found = static_cast<int32_t>(hit.tokens());
-    if (found <= evaluated_ || !cache_->adopt(hit.blocks(), found).ok()) return;
+    const int32_t had = evaluated();
+    if (found <= had || !cache_->adopt(hit.blocks(), found).ok()) return;
     hit.taken();
     genuine_ = true;
-    if (!evicted_) reused_ += found - std::clamp(pass_.count_from, evaluated_, found);
-    evaluated_ = found;
+    if (!evicted_) reused_ += found - std::clamp(pass_.count_from, had, found);
     remembered_ = found / prefixes->pool().block_size();
     trace_id_ = generator_->new_trace_id();
   } catch (...) {  // no memory for a list of blocks: they are computed
@@ -154,7 +162,7 @@ void Sequence::remember() noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
   if (prefixes == nullptr || state_ != nullptr || !genuine_) return;
   const int32_t size = prefixes->pool().block_size();
-  const int32_t full = evaluated_ / size;
+  const int32_t full = evaluated() / size;
   const auto count = static_cast<size_t>(full);
   if (full <= remembered_ || cache_->blocks().size() < count) return;
   try {
@@ -169,12 +177,12 @@ void Sequence::remember() noexcept {
 bool Sequence::leave_shared_block() noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
   if (prefixes == nullptr || state_ != nullptr || stepped_back_) return false;
-  const int32_t rest = evaluated_ % prefixes->pool().block_size();
+  const int32_t rest = evaluated() % prefixes->pool().block_size();
   const auto blocks = cache_->blocks();
   if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
   stepped_back_ = true;
-  forget(evaluated_ - rest);
-  reused_ = std::min(reused_, std::max(evaluated_ - pass_.count_from, 0));
+  forget(evaluated() - rest);
+  reused_ = std::min(reused_, std::max(evaluated() - pass_.count_from, 0));
   return !stale_;
 }
 
@@ -195,11 +203,11 @@ Status Sequence::truncate(int32_t n) {
 }
 
 void Sequence::drop_pending(int32_t n) noexcept {
-  tokens_.resize(static_cast<size_t>(std::min(std::max(n, evaluated_), length())));
+  tokens_.resize(static_cast<size_t>(std::min(std::max(n, evaluated()), length())));
 }
 
 void Sequence::forget(int32_t n) noexcept {
-  if (evaluated_ <= n) return;
+  if (evaluated() <= n) return;
   bool cut = false;
   try {
     // A cache that pools chunks may have had to let go more.
@@ -209,8 +217,7 @@ void Sequence::forget(int32_t n) noexcept {
     cut = false;
   }
   stale_ = !cut;
-  evaluated_ = cut ? std::min(n, cache_->length()) : 0;
-  genuine_ = genuine_ || evaluated_ == 0;
+  genuine_ = genuine_ || evaluated() == 0;
   remembered_ = 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequence: the tokens that a session holds and the cache that holds what the model made of them.
-// The cache always covers a prefix: the first evaluated() tokens are in it, the rest is pending. A
-// sampled token is pending until the next step needs it. Not synchronised; the session guards it.
+// The cache always covers a prefix: the first evaluated() tokens are in it, the rest is pending. How
+// many these are is read from the cache alone, so that nothing can disagree with it. A sampled token
+// is pending until the next step needs it. Not synchronised; the session guards it.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class Sequence {
 
   [[nodiscard]] std::span<const int32_t> tokens() const noexcept { return tokens_; }
   [[nodiscard]] int32_t length() const noexcept { return static_cast<int32_t>(tokens_.size()); }
-  [[nodiscard]] int32_t evaluated() const noexcept { return evaluated_; }
+  /// A cache that is to be made anew holds none of them.
+  [[nodiscard]] int32_t evaluated() const noexcept { return stale_ ? 0 : cache_->length(); }
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return *cache_; }
 
   /// Adds pending tokens. Changes nothing on failure: kOutOfRange for a token outside the
@@ -70,11 +72,14 @@ class Sequence {
 
   /// The same in parts, for who has other things to do meanwhile: start, then, until done(), have
   /// the scheduler run next() and account for it with take(). The sequence stays where it is and as
-  /// it is while a request is out.
+  /// it is while a request is out: from next() until take() or withdraw().
   Status start(int32_t end, const Pass& pass);
-  [[nodiscard]] bool done() const noexcept { return evaluated_ >= end_; }
+  [[nodiscard]] bool done() const noexcept { return evaluated() >= end_; }
   StepRequest* next();
   Status take();
+  /// Ends the evaluation: takes a request that is out back from the scheduler, and accounts for it
+  /// where a step has run it all the same. Nothing happens where none is out.
+  void withdraw() noexcept;
   /// Tokens of this evaluation that the prefix cache had.
   [[nodiscard]] int32_t reused() const noexcept { return reused_; }
 
@@ -137,8 +142,7 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<graph::SequenceState> state_;
   std::vector<int32_t> tokens_;
-  int32_t evaluated_ = 0;   // tokens_[0, evaluated_) are what the cache holds
-  int32_t remembered_ = 0;  // blocks of these that the prefix cache was given
+  int32_t remembered_ = 0;  // evaluated blocks that the prefix cache was given
   bool genuine_ = true;     // evaluating the tokens would give what it holds: not moved, not loaded
   int64_t trace_id_ = 0;    // names what the cache holds to tracers
   bool stale_ = false;      // the cache holds something else and must be made anew
@@ -151,7 +155,8 @@ class Sequence {
   int32_t reused_ = 0;
   bool stepped_back_ = false;   // to the beginning of a block, for lack of another
   bool evicted_ = false;        // on the way, for others
-  StepRequest request_;         // the chunk that is out
+  StepRequest request_;         // the chunk that next() gave
+  bool out_ = false;            // it has not been accounted for
   std::vector<uint8_t> wants_;  // [rows of a chunk]
 };
 

@@ -28,14 +28,13 @@ Status Sequence::make_room(size_t n) {
 
 void Sequence::drop(int32_t first, int32_t n) noexcept {
   bool moves = false;
-  if (evaluated_ > first + n && !stale_ && shifts()) {
+  if (evaluated() > first + n && !stale_ && shifts()) {
     try {
       moves = cache_->shift(first, n).ok();
     } catch (...) {  // no memory to work with: evaluated anew
     }
   }
   if (moves) {
-    evaluated_ -= n;
     genuine_ = false;
   } else {
     forget(first);

@@ -85,7 +85,6 @@ Result<Sequence> Sequence::fork() const {
   }
   Sequence copy(generator_, std::move(cache), std::move(state));
   copy.tokens_ = tokens_;
-  copy.evaluated_ = evaluated_;
   copy.remembered_ = remembered_;
   copy.genuine_ = genuine_;
   return copy;
@@ -99,11 +98,11 @@ Status Sequence::save(cache::StateWriter& to) const {
   };
   GEN_TRY(to.section(kModelSection, sizeof(mark), model));
   const auto tokens = [this](cache::StateWriter& out) {
-    GEN_TRY(out.numbers({length(), evaluated_}));
+    GEN_TRY(out.numbers({length(), evaluated()}));
     return out.write(std::as_bytes(std::span(tokens_)));
   };
   GEN_TRY(to.section(kTokenSection, (2 + tokens_.size()) * sizeof(int32_t), tokens));
-  return evaluated_ > 0 ? cache_->save(to) : Status();
+  return evaluated() > 0 ? cache_->save(to) : Status();
 }
 
 Result<std::vector<int32_t>> Sequence::read_tokens(cache::StateReader& from,
@@ -148,7 +147,6 @@ Status Sequence::restore(cache::StateReader& from) {
     GEN_TRY(from.finish());
   }
   tokens_ = std::move(tokens);
-  evaluated_ = evaluated;
   remembered_ = 0;
   genuine_ = evaluated == 0;  // anything may be in a file
   return {};

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every form of cache that sessions can have, over one small model of random weights: what tests
+// share that compare a session with a fresh one of the same form. What a call says is compared as
+// bits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/compressed_cache.h"
+#include "cache/paged_cache.h"
+#include "cache/prefix_cache.h"
+#include "cache/tiered_cache.h"
+#include "generate/session.h"
+#include "support/fake_model.h"
+#include "support/loaded_tiny.h"
+
+namespace gen::generate {
+
+using Tokens = std::vector<int32_t>;
+
+struct CacheForm {
+  enum class Layout : int32_t { kPlain, kPaged, kCompressed, kTiered };
+  const char* kind = "fp32";
+  Layout layout = Layout::kPlain;
+  int32_t block_size = 0;     // or positions of a chunk
+  int32_t prefix_blocks = 0;  // 0: no prefix cache
+  bool shift = false;         // a full context drops its oldest tokens
+
+  friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
+    constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
+    return out << form.kind << " " << kNames[static_cast<size_t>(form.layout)] << " "
+               << form.block_size << ", " << form.prefix_blocks << " prefix blocks"
+               << (form.shift ? ", shifting" : "");
+  }
+};
+
+inline std::vector<CacheForm> all_cache_forms() {
+  using Layout = CacheForm::Layout;
+  std::vector<CacheForm> forms;
+  for (const char* kind : {"fp32", "fp16", "fp8", "q4", "q3"}) {
+    forms.push_back({.kind = kind});
+    forms.push_back({.kind = kind, .layout = Layout::kPaged, .block_size = 7});
+    forms.push_back({.kind = kind, .layout = Layout::kPaged, .block_size = 8, .prefix_blocks = 40});
+    forms.push_back({.kind = kind, .layout = Layout::kTiered, .block_size = 16});
+  }
+  forms.push_back({.layout = Layout::kCompressed, .block_size = 8});
+  return forms;
+}
+
+constexpr int32_t kFormsContext = 96;
+constexpr int32_t kFormsVocab = 50;
+
+inline const model::Model& forms_model() {
+  static const test::LoadedTiny tiny{test::TinyModel([] {
+    test::TinyModelSpec made;
+    made.context = kFormsContext;
+    made.vocab = kFormsVocab;
+    return made;
+  }())};
+  return tiny.model();
+}
+
+/// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
+inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int32_t chunk = 8,
+                                                     int32_t max_sequences = 8) {
+  using Layout = CacheForm::Layout;
+  GeneratorOptions options;
+  options.kv_dtype = form.kind;
+  options.prefill_chunk = chunk;
+  options.max_sequences = max_sequences;
+  options.shift_context = form.shift;
+  const auto shapes = forms_model().layer_shapes();
+  if (form.layout == Layout::kPaged) {
+    std::shared_ptr<cache::CachePool> pool =
+        cache::CachePool::create(form.kind, shapes, form.block_size, 2, system_allocator()).value();
+    options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
+      return cache::make_paged_cache(pool, capacity);
+    };
+    if (form.prefix_blocks > 0) {
+      const std::shared_ptr<cache::BlockPool> blocks(pool, &pool->blocks());
+      options.prefix_cache = cache::PrefixCache::create(blocks, form.prefix_blocks).value();
+    }
+  } else if (form.layout == Layout::kCompressed) {
+    options.cache_factory = [form](std::span<const cache::LayerShape> layers, int32_t capacity) {
+      return cache::make_compressed_cache(layers, capacity, form.block_size, system_allocator());
+    };
+  } else if (form.layout == Layout::kTiered) {
+    options.cache_factory = [form](std::span<const cache::LayerShape> layers, int32_t capacity) {
+      cache::TieredCacheOptions tiers;
+      tiers.format = form.kind;
+      tiers.hot_blocks = 2;
+      tiers.block_size = form.block_size;
+      tiers.hot_bytes = size_t{1} << 20;
+      return cache::make_tiered_cache(tiers, layers, capacity, system_allocator());
+    };
+  }
+  std::vector<std::string> pieces;
+  for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
+    pieces.push_back(std::string(1, static_cast<char>('a' + i % 26)));
+  }
+  const std::shared_ptr<const model::Model> model(std::shared_ptr<void>(), &forms_model());
+  auto made = Generator::create(model, std::make_shared<test::FakeTokenizer>(pieces), options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(made).value();
+}
+
+inline sampling::SamplingParams params_of(int32_t n) {
+  sampling::SamplingParams params;
+  params.max_new_tokens = n;
+  params.seed = 7;
+  params.logprobs = 0;
+  params.ignore_eos = true;
+  return params;
+}
+
+/// What a call said; logprobs are compared as bits.
+struct Said {
+  Tokens tokens;
+  std::vector<float> logprobs;
+
+  friend bool operator==(const Said& a, const Said& b) {
+    return a.tokens == b.tokens && a.logprobs.size() == b.logprobs.size() &&
+           std::memcmp(a.logprobs.data(), b.logprobs.data(), 4 * a.logprobs.size()) == 0;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Said& said) {
+    return out << testing::PrintToString(said.tokens) << testing::PrintToString(said.logprobs);
+  }
+};
+
+inline Said say(Session& session, const Tokens& prompt, int32_t n) {
+  std::optional<GenResult> result;
+  const Status status =
+      session.generate({.tokens = prompt}, params_of(n), nullptr, nullptr, &result);
+  EXPECT_TRUE(status.ok()) << status.message();
+  if (!result.has_value()) return {};
+  return {std::move(result->tokens), std::move(result->logprobs)};
+}
+
+inline Tokens held(const Session& session) { return session.tokens().value(); }
+
+inline std::vector<std::byte> saved(const Session& session) {
+  std::vector<std::byte> state;
+  const Status status = session.save([&state](const cache::StateContents& contents) -> Status {
+    GEN_ASSIGN(const size_t size, cache::state_size(contents));
+    state.resize(size);
+    return cache::save_state(cache::StateKind::kSession, contents, state);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return state;
+}
+
+/// Some tokens of the model's, of a kind for each seed.
+inline Tokens text_of(uint32_t seed, size_t n) {
+  Tokens tokens(n);
+  uint32_t state = seed * 2654435761U + 1;
+  for (int32_t& token : tokens) {
+    state = state * 1664525U + 1013904223U;
+    token = 2 + static_cast<int32_t>(state >> 8) % (kFormsVocab - 2);
+  }
+  return tokens;
+}
+
+inline Tokens join(const Tokens& a, const Tokens& b) {
+  Tokens joined = a;
+  joined.insert(joined.end(), b.begin(), b.end());
+  return joined;
+}
+
+/// Sessions of the same form that share nothing with anybody: the oracle.
+class FreshSessions {
+ public:
+  /// A plain cache stands for a paged or a tiered one: they hold the same entries.
+  explicit FreshSessions(const CacheForm& form)
+      : generator_(generator_of(form.layout == CacheForm::Layout::kCompressed
+                                    ? form
+                                    : CacheForm{.kind = form.kind, .shift = form.shift},
+                                kFormsContext, 1)) {}
+  [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
+    return generate::say(*generator_->new_session().value(), prompt, n);
+  }
+
+ private:
+  std::shared_ptr<const Generator> generator_;
+};
+
+}  // namespace gen::generate
