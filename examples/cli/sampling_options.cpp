@@ -6,8 +6,10 @@ namespace cli {
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
   command.add_option("-n,--tokens", choice.max_new_tokens, "most tokens to generate")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_option("--temp", choice.temperature, "temperature; 0 takes the most probable token")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--top-k", choice.top_k, "keep the k most probable tokens; 0 keeps all")
       ->capture_default_str();

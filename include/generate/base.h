@@ -72,7 +72,7 @@ typedef struct gen_error gen_error;
 
 /** Threads shared by models. Shareable; models keep what they use alive. */
 typedef struct gen_thread_pool gen_thread_pool;
-/** A flag that stops one-shot calls from any thread. Shareable; must outlive the calls that use it. */
+/** A flag that stops calls from any thread. Shareable; settings and sessions that were given it keep it. */
 typedef struct gen_cancel gen_cancel;
 /** A loaded model. Shareable between threads, see model.h. */
 typedef struct gen_model gen_model;
@@ -222,9 +222,9 @@ GEN_API void gen_cancel_fire(gen_cancel *cancel);
 GEN_API void gen_cancel_reset(gen_cancel *cancel);
 
 /**
- * Frees the flag. Calls that use it must have returned. NULL is fine.
+ * Gives the flag up; it lives on, as it is, with the settings, sessions and calls that use it. NULL is fine.
  *
- * Threads: one.
+ * Threads: any; the handle must not be used afterwards.
  * Since:   0.1
  */
 GEN_API void gen_cancel_free(gen_cancel *cancel);

@@ -217,7 +217,7 @@ GEN_API gen_status gen_model_config_describe(const gen_model_config *config, cha
  *                   (gen_session_append_tokens, then generating with an empty prompt) and texts are empty.
  * @param out        receives the model; free it with gen_model_free.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT for NULL forward, config or out; a struct_size smaller than this version's, a
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL forward, config or out; a struct_size below that of version 0.1, a
  *         missing `forward`, or functions on states without state_new; sizes that are not set, or an eos or bos outside
  *         the vocabulary;
  *         GEN_ERROR_OUT_OF_MEMORY.

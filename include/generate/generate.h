@@ -25,6 +25,9 @@
  *           accepts NULL. What is in use by something else lives on until that is freed too, in any order.
  * Errors    fallible functions return gen_status and take, last, an optional gen_error of the caller's.
  *           After a failure out handles are NULL, numbers 0, buffers untouched, and nothing else has changed.
+ * Structs   are callback tables and views only. Each begins with struct_size: in one of yours, set it to its sizeof;
+ *           in one of the library's it tells the library's. They only grow at the end. What yours has beyond the
+ *           library's is ignored, what it lacks counts as 0; a table or view smaller than in 0.1 is refused.
  * Threads   a `const` handle or one called shareable may be used by many threads at once, any other by one
  *           at a time; a second entry is answered with GEN_ERROR_BUSY. Every function has a line on it.
  * Text      is UTF-8 with a length, or GEN_NUL_TERMINATED. Returned text is NUL-terminated; `n` does not

@@ -36,7 +36,7 @@ enum {
  * elements, after k or v. All zero where nothing is stored.
  */
 typedef struct kv_cache_span {
-  uint32_t struct_size; /**< set to sizeof(kv_cache_span) by the caller */
+  uint32_t struct_size; /**< set to sizeof(kv_cache_span) by the caller; no byte beyond it is written */
   int32_t type;         /**< KV_CACHE_TYPE_… */
   const void *k;        /**< borrowed, see kv_cache_view */
   const void *v;
@@ -191,7 +191,7 @@ GEN_API gen_status kv_cache_compressed_entry(const kv_cache *cache, int32_t laye
  *
  * @param allocator  table, copied; its functions must work until the cache and its clones are freed.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL, struct_size wrong or a function missing;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL, struct_size below that of version 0.1, or a function missing;
  *         GEN_ERROR_STATE after the first write, or for a session's cache;
  *         GEN_ERROR_BUSY if the cache is in use.
  *         On any failure the cache is unchanged.
@@ -254,7 +254,7 @@ GEN_API gen_status kv_cache_get(const kv_cache *cache, int32_t layer, float *k, 
  * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed, or an
  *              empty layer takes another shape; a row keeps its content until a truncate below it and a write.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is wrong;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is below that of version 0.1;
  *         GEN_ERROR_UNSUPPORTED if the cache cannot show strides, see KV_CACHE_CAN_VIEW, or a model wrote it;
  *         GEN_ERROR_BUSY if the cache is in use.
  *         On any failure the span is untouched.

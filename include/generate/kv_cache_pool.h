@@ -48,7 +48,7 @@ GEN_API gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t
  *
  * @param allocator  table, copied; its functions must work until the pool and its caches are freed.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL, struct_size wrong or a function missing;
+ *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL, struct_size below that of version 0.1, or a function missing;
  *         GEN_ERROR_STATE once a block has been taken.
  *         On any failure the pool is unchanged.
  * Threads: one, before the pool is shared.

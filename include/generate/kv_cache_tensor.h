@@ -44,7 +44,7 @@ GEN_API gen_status kv_cache_tensor_new(const gen_model *model, int32_t layers, i
  * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed, or an
  *              empty layer takes another shape.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is wrong;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is below that of version 0.1;
  *         GEN_ERROR_UNSUPPORTED if the cache has no such buffers, see KV_CACHE_HAS_FULL_BUFFER, or a model wrote it;
  *         GEN_ERROR_STATE for a cache of many sequences;
  *         GEN_ERROR_BUSY if the cache is in use.

@@ -170,7 +170,7 @@ GEN_API gen_status kv_cache_tier_config_set_prefetch_layers(kv_cache_tier_config
  *
  * @param allocator  table, copied; its functions must work until the caches are freed.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if config is NULL, struct_size wrong or a function missing.
+ *         GEN_ERROR_INVALID_ARGUMENT if config is NULL, struct_size below that of version 0.1, or a function missing.
  * Threads: one at a time per object.
  * Since:   0.1
  */

@@ -53,7 +53,7 @@ typedef struct gen_metrics_memory gen_metrics_memory;
  *
  * @param sink  table, copied; its functions must work as long as the generators and their sessions. NULL (the default)
  *              for nowhere.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or struct_size is smaller than this version's;
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or struct_size is below that of version 0.1;
  *         GEN_ERROR_OUT_OF_MEMORY. On failure nothing changes.
  * Threads: one at a time per object; the functions are called on any thread.
  * Cost:    without a sink nothing; with one some ten calls a step, and one or two a token.

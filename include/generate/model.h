@@ -80,7 +80,7 @@ GEN_API gen_status gen_model_options_set_thread_pool(gen_model_options *options,
  * Takes weights, workspaces and caches from the caller's allocator; NULL goes back to the system's.
  *
  * @param allocator  table, copied; its functions must work as long as the model or anything made from it.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if struct_size is wrong or a function is missing.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if struct_size is below that of version 0.1 or a function is missing.
  * Threads: one at a time per object; the functions are called on any thread.
  * Since:   0.1
  */

@@ -32,10 +32,10 @@ GEN_API gen_status gen_sampling_new(gen_sampling **out, gen_error *error);
 GEN_API void gen_sampling_free(gen_sampling *sampling);
 
 /**
- * Divides logits by `temperature`; 0 takes the most probable token (the lowest id among equals).
+ * Divides logits by `temperature`; 0 or less takes the most probable token (the lowest id among equals).
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL or the value is negative, above 1e6 or
- *         not finite. On failure nothing changes, here and in every setter below.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL or the value is above 1e6 or not finite. On
+ *         failure nothing changes, here and in every setter below.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -53,18 +53,18 @@ GEN_API gen_status gen_sampling_set_top_k(gen_sampling *sampling, int32_t k, gen
 
 /**
  * Keeps the tokens whose surprise is nearest to the expected one (locally typical sampling): the fewest
- * whose probabilities reach `p`; 1 keeps all.
+ * whose probabilities reach `p`; 0 or less, and 1 or more, keep all.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is outside (0, 1].
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is not finite.
  * Threads: one at a time per object.
  * Since:   0.1
  */
 GEN_API gen_status gen_sampling_set_typical_p(gen_sampling *sampling, double p, gen_error *error);
 
 /**
- * Keeps the fewest most probable tokens whose probabilities reach `p`; 1 keeps all.
+ * Keeps the fewest most probable tokens whose probabilities reach `p`; 0 or less, and 1 or more, keep all.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is outside (0, 1].
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if p is not finite.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -81,9 +81,9 @@ GEN_API gen_status gen_sampling_set_min_p(gen_sampling *sampling, double p, gen_
 
 /**
  * Divides positive and multiplies negative logits of tokens generated before by `penalty`, once for
- * each distinct token; 1 is off.
+ * each distinct token; 1, and 0 or less, are off.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is not in (0, 1000].
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is above 1000 or not finite.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -145,9 +145,9 @@ GEN_API gen_status gen_sampling_set_penalty_window(gen_sampling *sampling, int32
                                                    gen_error *error);
 
 /**
- * Ends a generation after `tokens` tokens.
+ * Ends a generation after `tokens` tokens; 0 or less is 256, the default.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is below 1.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -222,7 +222,7 @@ GEN_API gen_status gen_sampling_add_stop_string(gen_sampling *sampling, const ch
 /**
  * Lets `cancel` stop the calls that use these settings; NULL for none.
  *
- * @param cancel  borrowed; must outlive those calls.
+ * @param cancel  shared, may be freed before the settings and the calls.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -243,7 +243,8 @@ GEN_API gen_status gen_sampling_set(gen_sampling *sampling, const char *key, con
                                     gen_error *error);
 
 /**
- * All settings as JSON: an array of {"key","type","range","default","value"}.
+ * All settings as JSON: an array of {"key","type","range","default","value"}, most with "help", and "off" for values
+ * that do nothing.
  *
  * @param buf       [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n         receives the length without the NUL; also when the buffer is too small.

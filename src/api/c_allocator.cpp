@@ -2,6 +2,8 @@
 // The adapter from gen_allocator. See c_allocator.h.
 #include "api/c_allocator.h"
 
+#include "api/caller_struct.h"
+
 namespace gen::api {
 namespace {
 
@@ -28,14 +30,11 @@ class CAllocator final : public Allocator {
 }  // namespace
 
 Result<std::shared_ptr<Allocator>> wrap_allocator(const gen_allocator& table) {
-  if (table.struct_size != sizeof(gen_allocator)) {
-    return error(Code::kInvalidArgument, "struct_size of gen_allocator is %u, not %zu",
-                 table.struct_size, sizeof(gen_allocator));
-  }
-  if (table.allocate == nullptr || table.release == nullptr) {
+  GEN_ASSIGN(const gen_allocator ours, read_struct(table));
+  if (ours.allocate == nullptr || ours.release == nullptr) {
     return error(Code::kInvalidArgument, "gen_allocator lacks allocate or release");
   }
-  return std::shared_ptr<Allocator>(std::make_shared<CAllocator>(table));
+  return std::shared_ptr<Allocator>(std::make_shared<CAllocator>(ours));
 }
 
 }  // namespace gen::api

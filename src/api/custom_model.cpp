@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 #include "api/boundary.h"
+#include "api/caller_struct.h"
 #include "api/json_text.h"
 #include "api/model_handle.h"
 #include "base/checked.h"
@@ -27,9 +27,7 @@ namespace {
 
 class CForward final : public model::CustomForward {
  public:
-  explicit CForward(const gen_forward& table) {
-    std::memcpy(&table_, &table, std::min<size_t>(table.struct_size, sizeof table_));
-  }
+  explicit CForward(const gen_forward& table) : table_(table) {}
   CForward(const CForward&) = delete;
   CForward& operator=(const CForward&) = delete;
   ~CForward() override {
@@ -119,15 +117,11 @@ class CForward final : public model::CustomForward {
     return error(code, "the model's %s gave %s", what, gen_status_name(given));
   }
 
-  gen_forward table_{};
+  gen_forward table_;
   bool in_use_ = false;
 };
 
 Status check_table(const gen_forward& table) {
-  if (table.struct_size < sizeof(gen_forward)) {
-    return error(Code::kInvalidArgument, "struct_size of gen_forward is %u, below %zu",
-                 table.struct_size, sizeof(gen_forward));
-  }
   if (table.forward == nullptr) return {Code::kInvalidArgument, "gen_forward lacks forward"};
   const bool handles_states = table.state_clone != nullptr || table.state_truncate != nullptr ||
                               table.state_free != nullptr;
@@ -224,8 +218,9 @@ gen_status gen_model_new_custom(const gen_forward* forward, const gen_model_conf
     GEN_TRY(not_null(forward, "forward"));
     GEN_TRY(not_null(config, "config"));
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(gen::api::check_table(*forward));
-    const auto table = std::make_shared<gen::api::CForward>(*forward);
+    GEN_ASSIGN(const gen_forward ours, gen::api::read_struct(*forward));
+    GEN_TRY(gen::api::check_table(ours));
+    const auto table = std::make_shared<gen::api::CForward>(ours);
     GEN_ASSIGN(auto handle, gen::api::make_model(table, *config, tokenizer));
     table->begin_use();
     *out = handle.release();

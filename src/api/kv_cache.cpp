@@ -8,6 +8,7 @@
 
 #include "api/boundary.h"
 #include "api/c_allocator.h"
+#include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
 #include "cache/compressed_store.h"
 #include "cache/layered_store.h"
@@ -306,9 +307,9 @@ gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* sp
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(gen::api::check_span(span));
     GEN_TRY(one_sequence(c));
-    kv_cache_span filled = gen::api::span_of({});
+    kv_cache_span filled = {};
     GEN_TRY(fill_span(c, layer, &filled));
-    *span = filled;
+    gen::api::write_struct(filled, span);
     return {};
   });
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/caller_struct.h"
 #include "api/handles.h"
 #include "cache/registry.h"
 
@@ -37,16 +38,11 @@ Result<kv_cache::Store> make_store(const kv_cache& cache) {
 
 Status check_span(const kv_cache_span* span) {
   GEN_TRY(not_null(span, "span"));
-  if (span->struct_size != sizeof(kv_cache_span)) {
-    return error(Code::kInvalidArgument, "struct_size of kv_cache_span is %u, not %zu",
-                 span->struct_size, sizeof(kv_cache_span));
-  }
-  return {};
+  return check_struct(*span);
 }
 
 kv_cache_span span_of(const cache::TensorSpan& from) {
   kv_cache_span span = {};
-  span.struct_size = sizeof(kv_cache_span);
   if (from.k == nullptr) return span;
   span.type = from.type == DType::kF32 ? KV_CACHE_TYPE_F32 : KV_CACHE_TYPE_F16;
   span.k = from.k;

@@ -83,7 +83,7 @@ Result<kv_cache::Store> make_store(const kv_cache& cache);
 
 /// kInvalidArgument for a span that cannot be filled.
 Status check_span(const kv_cache_span* span);
-/// As C sees it; all zero for a miss.
+/// As C sees it, but for struct_size; all zero for a miss.
 kv_cache_span span_of(const cache::TensorSpan& from);
 
 /// A handle around a store that is there from the start.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/boundary.h"
+#include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
 #include "cache/tensor_store.h"
@@ -59,7 +60,7 @@ Status fill_full(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
   } else if (cache.store != nullptr) {
     found = cache.store->full_buffer(layer);
   }
-  *span = gen::api::span_of(found);
+  gen::api::write_struct(gen::api::span_of(found), span);
   return {};
 }
 

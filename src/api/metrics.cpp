@@ -3,11 +3,11 @@
 #include <generate/metrics.h>
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "api/boundary.h"
+#include "api/caller_struct.h"
 #include "api/handles.h"
 #include "api/json_text.h"
 #include "api/option_table.h"
@@ -21,7 +21,6 @@ struct gen_metrics_memory {
 
 namespace {
 
-using gen::Code;
 using gen::HistogramValues;
 using gen::MetricsMemory;
 using gen::Status;
@@ -32,7 +31,7 @@ namespace metric = gen::generate::metric;
 
 class CMetrics final : public gen::Metrics {
  public:
-  explicit CMetrics(const gen_metrics_sink& table) { std::memcpy(&table_, &table, sizeof table_); }
+  explicit CMetrics(const gen_metrics_sink& table) : table_(table) {}
   void add(const char* name, double value) noexcept override {
     if (table_.counter_add != nullptr) table_.counter_add(table_.user, name, value);
   }
@@ -44,7 +43,7 @@ class CMetrics final : public gen::Metrics {
   }
 
  private:
-  gen_metrics_sink table_{};
+  gen_metrics_sink table_;
 };
 
 MetricsMemory& memory_of(void* user) { return *static_cast<gen_metrics_memory*>(user)->impl; }
@@ -59,11 +58,8 @@ void memory_observe(void* user, const char* name, double value) {
   if (name != nullptr) memory_of(user).observe(name, value);
 }
 
-gen::Result<std::shared_ptr<gen::Metrics>> wrap(const gen_metrics_sink& sink) {
-  if (sink.struct_size < sizeof sink) {
-    return gen::error(Code::kInvalidArgument, "struct_size of gen_metrics_sink is %u, below %zu",
-                      sink.struct_size, sizeof sink);
-  }
+gen::Result<std::shared_ptr<gen::Metrics>> wrap(const gen_metrics_sink& given) {
+  GEN_ASSIGN(const gen_metrics_sink sink, gen::api::read_struct(given));
   // A collector of ours is kept itself, so that its handle may go.
   const bool ours = sink.user != nullptr && sink.counter_add == memory_add &&
                     sink.gauge_set == memory_set && sink.histogram_observe == memory_observe;

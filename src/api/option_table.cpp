@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing option values, independent of the process' locale. See option_table.h.
+// Parsing option values, independent of the process' locale, and their description. See
+// option_table.h.
 #include "api/option_table.h"
 
 #include <charconv>
 #include <cstring>
+
+#include "api/json_text.h"
 
 namespace gen::api {
 namespace {
@@ -42,6 +45,26 @@ std::string number_text(double value) {
   char text[40];
   const auto [end, failure] = std::to_chars(text, text + sizeof text, value);
   return failure == std::errc() ? std::string(text, end) : std::string("0");
+}
+
+std::string describe_rows(std::span<const OptionText> rows) {
+  std::string out = "[";
+  for (const OptionText& row : rows) {
+    const std::pair<const char*, const std::string&> parts[] = {
+        {"key", row.key}, {"type", row.type}, {"range", row.range},  {"default", row.initial},
+        {"off", row.off}, {"help", row.help}, {"value", row.value},
+    };
+    out += out.size() > 1 ? ",{" : "{";
+    const char* comma = "";
+    for (const auto& [name, text] : parts) {
+      const bool said = !text.empty() || (&text != &row.off && &text != &row.help);
+      if (!said) continue;
+      out.append(comma).append("\"").append(name).append("\":").append(json_quote(text));
+      comma = ",";
+    }
+    out += '}';
+  }
+  return out + "]";
 }
 
 }  // namespace gen::api

@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/boundary.h"
-#include "api/json_text.h"
 
 namespace gen::api {
 
@@ -42,16 +43,23 @@ Status set_by_name(std::span<const OptionRow<T>> rows, T& object, const char* ke
   return error(Code::kInvalidArgument, "unknown option %.200s", key);
 }
 
+/// What *_describe says of an option.
+struct OptionText {
+  std::string key, type, range, initial, value;
+  std::string off;   // values that do nothing; empty: not said
+  std::string help;  // empty: not said
+};
+
+/// As JSON.
+std::string describe_rows(std::span<const OptionText> rows);
+
 template <typename T>
 std::string describe_options(std::span<const OptionRow<T>> rows, const T& object) {
-  std::string out = "[";
+  std::vector<OptionText> texts;
   for (const OptionRow<T>& row : rows) {
-    if (out.size() > 1) out += ',';
-    out += "{\"key\":" + json_quote(row.key) + ",\"type\":" + json_quote(row.type) +
-           ",\"range\":" + json_quote(row.range) + ",\"default\":" + json_quote(row.initial) +
-           ",\"value\":" + json_quote(row.get(object)) + "}";
+    texts.push_back({row.key, row.type, row.range, row.initial, row.get(object), "", ""});
   }
-  return out + "]";
+  return describe_rows(texts);
 }
 
 }  // namespace gen::api

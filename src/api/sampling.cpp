@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling.h of the C API: typed setters check ranges, the table below gives them names.
+// sampling.h of the C API. Numbers and switches are rows of sampling::param_rows(), from which their
+// setters, their names and what describes them come.
 #include <generate/sampling.h>
 
 #include <cmath>
-#include <limits>
+#include <variant>
+#include <vector>
 
 #include "api/boundary.h"
 #include "api/handles.h"
@@ -18,74 +20,12 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::api::number_text;
 using gen::api::OptionRow;
+using gen::sampling::ParamRow;
+using P = gen::sampling::SamplingParams;
 
 constexpr size_t kMaxStopStrings = 256;
 constexpr size_t kMaxStopStringBytes = 4096;
 
-Status in_range(double value, double low, double high, const char* what) {
-  if (value >= low && value <= high) return {};
-  return gen::error(Code::kInvalidArgument, "%s %g is outside [%g, %g]", what, value, low, high);
-}
-
-Status above_zero(double value, double high, const char* what) {
-  if (value > 0 && value <= high) return {};
-  return gen::error(Code::kInvalidArgument, "%s %g is outside (0, %g]", what, value, high);
-}
-
-Status set_temperature(gen_sampling& s, double value) {
-  GEN_TRY(in_range(value, 0, 1e6, "temperature"));
-  return s.params.set_temperature(value);
-}
-Status set_top_k(gen_sampling& s, int32_t value) { return s.params.set_top_k(value); }
-Status set_typical_p(gen_sampling& s, double value) {
-  GEN_TRY(above_zero(value, 1, "typical_p"));
-  return s.params.set_typical_p(value);
-}
-Status set_top_p(gen_sampling& s, double value) {
-  GEN_TRY(above_zero(value, 1, "top_p"));
-  return s.params.set_top_p(value);
-}
-Status set_min_p(gen_sampling& s, double value) { return s.params.set_min_p(value); }
-Status set_repetition_penalty(gen_sampling& s, double value) {
-  GEN_TRY(above_zero(value, 1000, "repetition_penalty"));
-  return s.params.set_repetition_penalty(value);
-}
-Status set_compound_penalty(gen_sampling& s, bool value) {
-  s.params.compound_penalty = value;
-  return {};
-}
-Status set_frequency_penalty(gen_sampling& s, double value) {
-  return s.params.set_frequency_penalty(value);
-}
-Status set_presence_penalty(gen_sampling& s, double value) {
-  return s.params.set_presence_penalty(value);
-}
-Status set_penalize_prompt(gen_sampling& s, bool value) {
-  s.params.penalize_prompt = value;
-  return {};
-}
-Status set_penalty_window(gen_sampling& s, int32_t value) {
-  return s.params.set_penalty_window(value);
-}
-Status set_max_new_tokens(gen_sampling& s, int32_t value) {
-  if (value < 1) {
-    return gen::error(Code::kInvalidArgument, "max_new_tokens %d is below 1", value);
-  }
-  return s.params.set_max_new_tokens(value);
-}
-Status set_seed(gen_sampling& s, uint64_t value) {
-  s.params.seed = value;
-  return {};
-}
-Status set_logprobs(gen_sampling& s, int32_t value) {
-  GEN_TRY(in_range(value, -1, 100, "logprobs"));
-  return s.params.set_logprobs(value);
-}
-Status set_ignore_eos(gen_sampling& s, bool value) {
-  s.params.ignore_eos = value;
-  return {};
-}
-Status add_stop_token(gen_sampling& s, int32_t value) { return s.params.add_stop_token(value); }
 Status add_stop_string(gen_sampling& s, std::string_view text) {
   if (text.size() > kMaxStopStringBytes) {
     return gen::error(Code::kInvalidArgument, "a stop string of %zu bytes is above %zu",
@@ -99,34 +39,46 @@ Status add_stop_string(gen_sampling& s, std::string_view text) {
 
 Result<int32_t> parse_int32(const char* text) {
   GEN_ASSIGN(const int64_t value, gen::api::parse_int(text));
-  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-    return gen::error(Code::kInvalidArgument, "%s is outside 32 bits", text);
-  }
-  return static_cast<int32_t>(value);
+  if (value >= INT32_MIN && value <= INT32_MAX) return static_cast<int32_t>(value);
+  return gen::error(Code::kInvalidArgument, "%s is outside 32 bits", text);
 }
 
-template <Status (*Set)(gen_sampling&, int32_t)>
-Status from_int(gen_sampling& s, const char* text) {
-  GEN_ASSIGN(const int32_t value, parse_int32(text));
-  return Set(s, value);
-}
-template <Status (*Set)(gen_sampling&, double)>
-Status from_double(gen_sampling& s, const char* text) {
+/// The value of `text` for a field, checked by its row.
+Status set_text(gen_sampling& s, double P::*field, const char* text) {
   GEN_ASSIGN(const double value, gen::api::parse_double(text));
-  return Set(s, value);
+  return s.params.set(field, value);
 }
-template <Status (*Set)(gen_sampling&, bool)>
-Status from_bool(gen_sampling& s, const char* text) {
-  GEN_ASSIGN(const bool value, gen::api::parse_bool(text));
-  return Set(s, value);
+Status set_text(gen_sampling& s, int32_t P::*field, const char* text) {
+  GEN_ASSIGN(const int32_t value, parse_int32(text));
+  return s.params.set(field, value);
 }
-Status seed_from_text(gen_sampling& s, const char* text) {
+Status set_text(gen_sampling& s, uint64_t P::*field, const char* text) {
   GEN_ASSIGN(const uint64_t value, gen::api::parse_uint(text));
-  return set_seed(s, value);
+  return s.params.set(field, value);
 }
-Status stop_string_from_text(gen_sampling& s, const char* text) { return add_stop_string(s, text); }
+Status set_text(gen_sampling& s, bool P::*field, const char* text) {
+  GEN_ASSIGN(const bool value, gen::api::parse_bool(text));
+  return s.params.set(field, value);
+}
 
-std::string bool_text(bool value) { return value ? "1" : "0"; }
+std::string value_text(double value) { return number_text(value); }
+std::string value_text(int32_t value) { return std::to_string(value); }
+std::string value_text(uint64_t value) { return std::to_string(value); }
+std::string value_text(bool value) { return value ? "1" : "0"; }
+
+const char* type_name(const ParamRow& row) {
+  if (std::holds_alternative<double P::*>(row.field)) return "float";
+  return std::holds_alternative<bool P::*>(row.field) ? "bool" : "int";
+}
+
+/// "0 to 1", "up to 1000", "0 and up", "any number".
+std::string range_text(const ParamRow& row) {
+  const bool counts = std::holds_alternative<int32_t P::*>(row.field);
+  const bool no_least = counts ? row.least == INT32_MIN : !std::isfinite(row.least);
+  const bool no_most = counts ? row.most == INT32_MAX : !std::isfinite(row.most);
+  if (no_least) return no_most ? "any number" : "up to " + number_text(row.most);
+  return number_text(row.least) + (no_most ? " and up" : " to " + number_text(row.most));
+}
 
 std::string joined(const gen_sampling& s) {
   std::string out;
@@ -142,43 +94,41 @@ std::string joined_tokens(const gen_sampling& s) {
 }
 
 using S = gen_sampling;
-const OptionRow<S> kRows[] = {
-    {"temperature", "float", "0 to 1e6; 0 is greedy", "1", from_double<set_temperature>,
-     [](const S& s) { return number_text(s.params.temperature); }},
-    {"top_k", "int", "0 and up; 0 keeps all", "0", from_int<set_top_k>,
-     [](const S& s) { return std::to_string(s.params.top_k); }},
-    {"typical_p", "float", "above 0, to 1", "1", from_double<set_typical_p>,
-     [](const S& s) { return number_text(s.params.typical_p); }},
-    {"top_p", "float", "above 0, to 1", "1", from_double<set_top_p>,
-     [](const S& s) { return number_text(s.params.top_p); }},
-    {"min_p", "float", "0 to 1", "0", from_double<set_min_p>,
-     [](const S& s) { return number_text(s.params.min_p); }},
-    {"repetition_penalty", "float", "above 0, to 1000; 1 is off", "1",
-     from_double<set_repetition_penalty>,
-     [](const S& s) { return number_text(s.params.repetition_penalty); }},
-    {"compound_penalty", "bool", "0 or 1", "0", from_bool<set_compound_penalty>,
-     [](const S& s) { return bool_text(s.params.compound_penalty); }},
-    {"frequency_penalty", "float", "-100 to 100", "0", from_double<set_frequency_penalty>,
-     [](const S& s) { return number_text(s.params.frequency_penalty); }},
-    {"presence_penalty", "float", "-100 to 100", "0", from_double<set_presence_penalty>,
-     [](const S& s) { return number_text(s.params.presence_penalty); }},
-    {"penalize_prompt", "bool", "0 or 1", "0", from_bool<set_penalize_prompt>,
-     [](const S& s) { return bool_text(s.params.penalize_prompt); }},
-    {"penalty_window", "int", "0 and up; 0 is all", "0", from_int<set_penalty_window>,
-     [](const S& s) { return std::to_string(s.params.penalty_window); }},
-    {"max_new_tokens", "int", "1 and up", "256", from_int<set_max_new_tokens>,
-     [](const S& s) { return std::to_string(s.params.max_new_tokens); }},
-    {"seed", "int", "0 to 2^64 - 1", "0", seed_from_text,
-     [](const S& s) { return std::to_string(s.params.seed); }},
-    {"logprobs", "int", "-1 to 100; -1 records none", "-1", from_int<set_logprobs>,
-     [](const S& s) { return std::to_string(s.params.logprobs); }},
-    {"ignore_eos", "bool", "0 or 1", "0", from_bool<set_ignore_eos>,
-     [](const S& s) { return bool_text(s.params.ignore_eos); }},
-    {"stop_token", "int", "a token id; each one is added", "", from_int<add_stop_token>,
+/// What is no number of its own; the numbers are param_rows().
+const OptionRow<S> kLists[] = {
+    {"stop_token", "int", "a token id; each one is added", "",
+     [](S& s, const char* text) -> Status {
+       GEN_ASSIGN(const int32_t token, parse_int32(text));
+       return s.params.add_stop_token(token);
+     },
      joined_tokens},
     {"stop_string", "string", "UTF-8, at most 4096 bytes; each one is added", "",
-     stop_string_from_text, joined},
+     [](S& s, const char* text) -> Status { return add_stop_string(s, text); }, joined},
 };
+
+Status set_by_key(S& s, std::string_view key, const char* text) {
+  for (const ParamRow& row : gen::sampling::param_rows()) {
+    if (row.key != key) continue;
+    return std::visit([&](auto field) { return set_text(s, field, text); }, row.field);
+  }
+  return gen::api::set_by_name<S>(kLists, s, std::string(key).c_str(), text);
+}
+
+std::string described(const S& s) {
+  const P defaults;
+  std::vector<gen::api::OptionText> rows;
+  for (const ParamRow& row : gen::sampling::param_rows()) {
+    const auto text_of = [&](const P& params) {
+      return std::visit([&](auto field) { return value_text(params.*field); }, row.field);
+    };
+    rows.push_back({row.key, type_name(row), range_text(row), text_of(defaults),
+                    text_of(s.params), row.off, row.help});
+  }
+  for (const OptionRow<S>& row : kLists) {
+    rows.push_back({row.key, row.type, row.range, row.initial, row.get(s), "", ""});
+  }
+  return gen::api::describe_rows(rows);
+}
 
 /// A setter's frame: a NULL object is an argument error, anything else is `set`'s to say.
 template <typename F>
@@ -204,66 +154,66 @@ void gen_sampling_free(gen_sampling* sampling) { delete sampling; }
 
 gen_status gen_sampling_set_temperature(gen_sampling* sampling, double temperature,
                                         gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_temperature(s, temperature); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::temperature, temperature); });
 }
 
 gen_status gen_sampling_set_top_k(gen_sampling* sampling, int32_t k, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_top_k(s, k); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::top_k, k); });
 }
 
 gen_status gen_sampling_set_typical_p(gen_sampling* sampling, double p, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_typical_p(s, p); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::typical_p, p); });
 }
 
 gen_status gen_sampling_set_top_p(gen_sampling* sampling, double p, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_top_p(s, p); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::top_p, p); });
 }
 
 gen_status gen_sampling_set_min_p(gen_sampling* sampling, double p, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_min_p(s, p); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::min_p, p); });
 }
 
 gen_status gen_sampling_set_repetition_penalty(gen_sampling* sampling, double penalty,
                                                gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_repetition_penalty(s, penalty); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::repetition_penalty, penalty); });
 }
 
 gen_status gen_sampling_set_compound_penalty(gen_sampling* sampling, int32_t compound,
                                              gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_compound_penalty(s, compound != 0); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::compound_penalty, compound != 0); });
 }
 
 gen_status gen_sampling_set_frequency_penalty(gen_sampling* sampling, double penalty,
                                               gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_frequency_penalty(s, penalty); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::frequency_penalty, penalty); });
 }
 
 gen_status gen_sampling_set_presence_penalty(gen_sampling* sampling, double penalty,
                                              gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_presence_penalty(s, penalty); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::presence_penalty, penalty); });
 }
 
 gen_status gen_sampling_set_penalize_prompt(gen_sampling* sampling, int32_t penalize,
                                             gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_penalize_prompt(s, penalize != 0); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::penalize_prompt, penalize != 0); });
 }
 
 gen_status gen_sampling_set_penalty_window(gen_sampling* sampling, int32_t tokens,
                                            gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_penalty_window(s, tokens); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::penalty_window, tokens); });
 }
 
 gen_status gen_sampling_set_max_new_tokens(gen_sampling* sampling, int32_t tokens,
                                            gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_max_new_tokens(s, tokens); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::max_new_tokens, tokens); });
 }
 
 gen_status gen_sampling_set_seed(gen_sampling* sampling, uint64_t seed, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_seed(s, seed); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::seed, seed); });
 }
 
 gen_status gen_sampling_set_logprobs(gen_sampling* sampling, int32_t count, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_logprobs(s, count); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::logprobs, count); });
 }
 
 gen_status gen_sampling_set_logit_bias(gen_sampling* sampling, int32_t token, float bias,
@@ -272,11 +222,11 @@ gen_status gen_sampling_set_logit_bias(gen_sampling* sampling, int32_t token, fl
 }
 
 gen_status gen_sampling_set_ignore_eos(gen_sampling* sampling, int32_t ignore, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return set_ignore_eos(s, ignore != 0); });
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::ignore_eos, ignore != 0); });
 }
 
 gen_status gen_sampling_add_stop_token(gen_sampling* sampling, int32_t token, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return add_stop_token(s, token); });
+  return with(sampling, error, [&](S& s) { return s.params.add_stop_token(token); });
 }
 
 gen_status gen_sampling_add_stop_string(gen_sampling* sampling, const char* text, size_t len,
@@ -301,7 +251,7 @@ gen_status gen_sampling_set(gen_sampling* sampling, const char* key, const char*
   return with(sampling, error, [&](S& s) -> Status {
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
-    return gen::api::set_by_name<S>(kRows, s, key, value);
+    return set_by_key(s, key, value);
   });
 }
 
@@ -310,6 +260,6 @@ gen_status gen_sampling_describe(const gen_sampling* sampling, char* buf, size_t
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(sampling, "sampling"));
-    return gen::api::text_out(gen::api::describe_options<S>(kRows, *sampling), buf, capacity, n);
+    return gen::api::text_out(described(*sampling), buf, capacity, n);
   });
 }

@@ -1,106 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of sampling parameters. See params.h.
+// The table of sampling parameters, and their checks. See params.h.
 #include "sampling/params.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/utf8.h"
 
 namespace gen::sampling {
 namespace {
 
-Status check_finite(const char* name, double value) {
-  if (std::isfinite(value)) return {};
-  return error(Code::kInvalidArgument, "%s %g is not a finite number", name, value);
+using P = SamplingParams;
+constexpr double kAny = std::numeric_limits<double>::infinity();
+constexpr double kMostInt = std::numeric_limits<int32_t>::max();
+constexpr double kLeastInt = std::numeric_limits<int32_t>::min();
+
+constexpr ParamRow kRows[] = {
+    {"temperature", &P::temperature, -kAny, 1e6, "",
+     "divides logits; 0 or less takes the most probable token"},
+    {"top_k", &P::top_k, 0, kMostInt, "0", "keeps the k largest logits"},
+    {"typical_p", &P::typical_p, -kAny, kAny, "0 or less, 1 or more",
+     "keeps the tokens of the most typical surprise up to this probability"},
+    {"top_p", &P::top_p, -kAny, kAny, "0 or less, 1 or more",
+     "keeps the most probable tokens up to this probability"},
+    {"min_p", &P::min_p, 0, 1, "0", "keeps tokens at least this share as probable as the first"},
+    {"repetition_penalty", &P::repetition_penalty, -kAny, 1000, "0 or less, 1",
+     "divides positive and multiplies negative logits of tokens generated before"},
+    {"compound_penalty", &P::compound_penalty, 0, 1, "0",
+     "applies repetition_penalty for each occurrence"},
+    {"frequency_penalty", &P::frequency_penalty, -kMaxFlatPenalty, kMaxFlatPenalty, "0",
+     "subtracted from a token's logit for each time it was generated"},
+    {"presence_penalty", &P::presence_penalty, -kMaxFlatPenalty, kMaxFlatPenalty, "0",
+     "subtracted once from the logit of a token that was generated"},
+    {"penalize_prompt", &P::penalize_prompt, 0, 1, "0", "penalties count the prompt, too"},
+    {"penalty_window", &P::penalty_window, 0, kMostInt, "0",
+     "last tokens that count for the penalties"},
+    {"max_new_tokens", &P::max_new_tokens, kLeastInt, kMostInt, "",
+     "most tokens of a call; 0 or less is 256"},
+    {"seed", &P::seed, 0, kAny, "", "of the draws"},
+    {"logprobs", &P::logprobs, -1, kMaxLogprobs, "-1",
+     "alternatives whose log-probabilities are recorded beside the token's"},
+    {"ignore_eos", &P::ignore_eos, 0, 1, "0", "the model's end tokens do not end a generation"},
+};
+static_assert(kDefaultMaxNewTokens == 256, "the help of max_new_tokens");
+
+// Every number of SamplingParams has a row.
+const ParamRow& row_of(const ParamRow::Field& field) noexcept {
+  size_t i = 0;
+  while (kRows[i].field != field) ++i;
+  return kRows[i];
 }
 
-Status check_at_least_0(const char* name, int32_t value) {
-  if (value >= 0) return {};
-  return error(Code::kInvalidArgument, "%s %d outside [0, %d]", name, value,
+Status check(const ParamRow& row, double value) {
+  if (!std::isfinite(value)) {
+    return error(Code::kInvalidArgument, "%s %g is not a finite number", row.key, value);
+  }
+  if (value >= row.least && value <= row.most) return {};
+  if (row.least == -kAny) {
+    return error(Code::kInvalidArgument, "%s %g is above %g", row.key, value, row.most);
+  }
+  return error(Code::kInvalidArgument, "%s %.10g outside [%.10g, %.10g]", row.key, value, row.least,
+               row.most);
+}
+
+Status check_id(const char* name, int32_t token) {
+  if (token >= 0) return {};
+  return error(Code::kInvalidArgument, "%s %d outside [0, %d]", name, token,
                std::numeric_limits<int32_t>::max());
-}
-
-Status check_flat(const char* name, double value) {
-  if (value >= -kMaxFlatPenalty && value <= kMaxFlatPenalty) return {};
-  return error(Code::kInvalidArgument, "%s %g outside [%g, %g]", name, value, -kMaxFlatPenalty,
-               kMaxFlatPenalty);
 }
 
 }  // namespace
 
-Status SamplingParams::set_temperature(double value) {
-  GEN_TRY(check_finite("temperature", value));
-  temperature = value;
-  return {};
-}
+std::span<const ParamRow> param_rows() noexcept { return kRows; }
 
-Status SamplingParams::set_top_k(int32_t value) {
-  GEN_TRY(check_at_least_0("top_k", value));
-  top_k = value;
-  return {};
-}
-
-Status SamplingParams::set_typical_p(double value) {
-  GEN_TRY(check_finite("typical_p", value));
-  typical_p = value;
-  return {};
-}
-
-Status SamplingParams::set_top_p(double value) {
-  GEN_TRY(check_finite("top_p", value));
-  top_p = value;
-  return {};
-}
-
-Status SamplingParams::set_min_p(double value) {
-  if (!(value >= 0.0 && value <= 1.0)) {
-    return error(Code::kInvalidArgument, "min_p %g outside [0, 1]", value);
+template <typename T>
+Status SamplingParams::set(T SamplingParams::*field, T value) {
+  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
+    GEN_TRY(check(row_of(field), value));
   }
-  min_p = value;
+  this->*field = value;
   return {};
 }
 
-Status SamplingParams::set_repetition_penalty(double value) {
-  GEN_TRY(check_finite("repetition_penalty", value));
-  repetition_penalty = value;
-  return {};
-}
-
-Status SamplingParams::set_frequency_penalty(double value) {
-  GEN_TRY(check_flat("frequency_penalty", value));
-  frequency_penalty = value;
-  return {};
-}
-
-Status SamplingParams::set_presence_penalty(double value) {
-  GEN_TRY(check_flat("presence_penalty", value));
-  presence_penalty = value;
-  return {};
-}
-
-Status SamplingParams::set_penalty_window(int32_t value) {
-  GEN_TRY(check_at_least_0("penalty_window", value));
-  penalty_window = value;
-  return {};
-}
-
-Status SamplingParams::set_max_new_tokens(int32_t value) {
-  max_new_tokens = value;
-  return {};
-}
-
-Status SamplingParams::set_logprobs(int32_t value) {
-  if (value < -1 || value > kMaxLogprobs) {
-    return error(Code::kInvalidArgument, "logprobs %d outside [-1, %d]", value, kMaxLogprobs);
-  }
-  logprobs = value;
-  return {};
-}
+template Status SamplingParams::set(double SamplingParams::*, double);
+template Status SamplingParams::set(int32_t SamplingParams::*, int32_t);
+template Status SamplingParams::set(uint64_t SamplingParams::*, uint64_t);
+template Status SamplingParams::set(bool SamplingParams::*, bool);
 
 Status SamplingParams::set_logit_bias(int32_t token, float bias) {
-  GEN_TRY(check_at_least_0("logit_bias token", token));
+  GEN_TRY(check_id("logit_bias token", token));
   if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
     return error(Code::kInvalidArgument, "logit_bias %g is neither finite nor -inf",
                  static_cast<double>(bias));
@@ -120,7 +110,7 @@ Status SamplingParams::set_logit_bias(int32_t token, float bias) {
 }
 
 Status SamplingParams::add_stop_token(int32_t token) {
-  GEN_TRY(check_at_least_0("stop token", token));
+  GEN_TRY(check_id("stop token", token));
   if (std::find(stop_tokens.begin(), stop_tokens.end(), token) == stop_tokens.end()) {
     stop_tokens.push_back(token);
   }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request asks of sampling, as plain data. A generating call copies it on entry, so one
-// object may serve many calls. The setters check what they store; the fields may be filled by hand
-// too, out-of-range values then read as the nearest "off" value. Read next: chain.h.
+// object may serve many calls. set() checks what it stores against one table of ranges, param_rows();
+// the fields may be filled by hand too, out-of-range values then read as the nearest "off" value.
+// Read next: chain.h.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/cancel.h"
@@ -16,7 +19,7 @@
 namespace gen::sampling {
 
 constexpr int32_t kDefaultMaxNewTokens = 256;
-constexpr int32_t kMaxLogprobs = 1024;
+constexpr int32_t kMaxLogprobs = 100;
 constexpr double kMaxFlatPenalty = 100.0;  // of frequency and presence, either sign
 
 /// Added to a token's logit before anything else; -inf bans the token.
@@ -46,19 +49,10 @@ struct SamplingParams {
   std::vector<std::string> stop_strings;     // empty ones are ignored
   std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
 
-  // Each setter returns kInvalidArgument naming the value and the range, and then has changed
-  // nothing.
-  Status set_temperature(double value);         // finite
-  Status set_top_k(int32_t value);              // >= 0
-  Status set_typical_p(double value);           // finite
-  Status set_top_p(double value);               // finite
-  Status set_min_p(double value);               // [0, 1]
-  Status set_repetition_penalty(double value);  // finite
-  Status set_frequency_penalty(double value);   // [-kMaxFlatPenalty, kMaxFlatPenalty]
-  Status set_presence_penalty(double value);    // the same
-  Status set_penalty_window(int32_t value);     // >= 0
-  Status set_max_new_tokens(int32_t value);     // any
-  Status set_logprobs(int32_t value);           // [-1, kMaxLogprobs]
+  /// Sets a field that has a row in param_rows(), which says what it may be. kInvalidArgument naming
+  /// the value and the range; then nothing has changed, here and below.
+  template <typename T>
+  Status set(T SamplingParams::*field, T value);
   /// `token` >= 0, `bias` finite or -inf; replaces a former bias of the token, 0 removes it.
   Status set_logit_bias(int32_t token, float bias);
   Status add_stop_token(int32_t token);  // >= 0; twice is once
@@ -71,5 +65,20 @@ struct SamplingParams {
     return max_new_tokens > 0 ? max_new_tokens : kDefaultMaxNewTokens;
   }
 };
+
+/// A number or a switch of SamplingParams: what it is called and what it may be.
+struct ParamRow {
+  using Field = std::variant<double SamplingParams::*, int32_t SamplingParams::*,
+                             uint64_t SamplingParams::*, bool SamplingParams::*>;
+  const char* key;
+  Field field;
+  double least;      // both are allowed; infinite: any finite number of the type
+  double most;       // not used for switches and 64 bits, which may be anything
+  const char* off;   // values that do nothing, for people; empty where there is none
+  const char* help;  // one phrase
+};
+
+/// All of them, in the order of SamplingParams.
+std::span<const ParamRow> param_rows() noexcept;
 
 }  // namespace gen::sampling

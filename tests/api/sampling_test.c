@@ -31,16 +31,12 @@ static void refused_values_change_nothing(void** state) {
   gen_sampling* s = *state;
   char* before = described(s);
   const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-  assert_fails(gen_sampling_set_temperature(s, -0.1, &error), bad, "temperature", error);
   assert_fails(gen_sampling_set_temperature(s, 2e6, &error), bad, "temperature", error);
   assert_fails(gen_sampling_set_temperature(s, NAN, &error), bad, "temperature", error);
   assert_fails(gen_sampling_set_temperature(s, INFINITY, &error), bad, "temperature", error);
   assert_fails(gen_sampling_set_top_k(s, -1, &error), bad, "-1", error);
-  assert_fails(gen_sampling_set_top_p(s, 0, &error), bad, "top_p", error);
-  assert_fails(gen_sampling_set_top_p(s, 1.01, &error), bad, "top_p", error);
   assert_fails(gen_sampling_set_top_p(s, NAN, &error), bad, "top_p", error);
-  assert_fails(gen_sampling_set_typical_p(s, 0, &error), bad, "typical_p", error);
-  assert_fails(gen_sampling_set_typical_p(s, 1.01, &error), bad, "typical_p", error);
+  assert_fails(gen_sampling_set_top_p(s, -INFINITY, &error), bad, "top_p", error);
   assert_fails(gen_sampling_set_typical_p(s, NAN, &error), bad, "typical_p", error);
   assert_fails(gen_sampling_set_frequency_penalty(s, 100.5, &error), bad, "frequency", error);
   assert_fails(gen_sampling_set_frequency_penalty(s, NAN, &error), bad, "frequency", error);
@@ -48,11 +44,9 @@ static void refused_values_change_nothing(void** state) {
   assert_fails(gen_sampling_set_presence_penalty(s, INFINITY, &error), bad, "presence", error);
   assert_fails(gen_sampling_set_min_p(s, -0.1, &error), bad, "min", error);
   assert_fails(gen_sampling_set_min_p(s, 1.1, &error), bad, "min", error);
-  assert_fails(gen_sampling_set_repetition_penalty(s, 0, &error), bad, "penalty", error);
+  assert_fails(gen_sampling_set_repetition_penalty(s, NAN, &error), bad, "penalty", error);
   assert_fails(gen_sampling_set_repetition_penalty(s, 1001, &error), bad, "penalty", error);
   assert_fails(gen_sampling_set_penalty_window(s, -1, &error), bad, "-1", error);
-  assert_fails(gen_sampling_set_max_new_tokens(s, 0, &error), bad, "max_new_tokens", error);
-  assert_fails(gen_sampling_set_max_new_tokens(s, INT32_MIN, &error), bad, "max_new_tokens", error);
   assert_fails(gen_sampling_set_logprobs(s, -2, &error), bad, "logprobs", error);
   assert_fails(gen_sampling_set_logprobs(s, 101, &error), bad, "logprobs", error);
   assert_fails(gen_sampling_set_logit_bias(s, -1, 0, &error), bad, "-1", error);
@@ -70,7 +64,7 @@ static void refused_values_change_nothing(void** state) {
   assert_fails(gen_sampling_set(s, "top_k", "5 ", &error), bad, "5 ", error);
   assert_fails(gen_sampling_set(s, "top_k", "", &error), bad, "whole number", error);
   assert_fails(gen_sampling_set(s, "top_k", "99999999999", &error), bad, "99999999999", error);
-  assert_fails(gen_sampling_set(s, "temperature", "-1", &error), bad, "temperature", error);
+  assert_fails(gen_sampling_set(s, "temperature", "2e6", &error), bad, "temperature", error);
   assert_fails(gen_sampling_set(s, "seed", "-1", &error), bad, "-1", error);
   assert_fails(gen_sampling_set(s, "ignore_eos", "maybe", &error), bad, "maybe", error);
   assert_fails(gen_sampling_set(s, "compound_penalty", "2", &error), bad, "2", error);
@@ -148,6 +142,87 @@ static void every_described_key_can_be_set(void** state) {
   }
 }
 
+/* What a stage has as its off values draws what its default draws. */
+static void off_values_are_off(void** state) {
+  (void)state;
+  static const struct {
+    const char* key;
+    const char* values[5];
+  } off[] = {
+      {"top_k", {"0", "4096", "2147483647"}},
+      {"top_p", {"0", "-1", "-1e300", "1", "7.5"}},
+      {"typical_p", {"0", "-1", "-1e300", "1", "7.5"}},
+      {"min_p", {"0"}},
+      {"repetition_penalty", {"0", "-2", "-1e300", "1"}},
+      {"frequency_penalty", {"0"}},
+      {"presence_penalty", {"0"}},
+      {"penalty_window", {"0"}},
+      {"logprobs", {"-1"}},
+  };
+  gen_model* model = load_draft();
+  gen_generator* generator = NULL;
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  for (size_t i = 0; i <= sizeof off / sizeof off[0]; ++i) {
+    gen_result* wanted = NULL;
+    for (int j = 0; j < 5; ++j) {
+      gen_sampling* s = NULL;
+      gen_result* result = NULL;
+      assert_ok(gen_sampling_new(&s, &error), error);
+      assert_ok(gen_sampling_set_max_new_tokens(s, 24, &error), error);
+      assert_ok(gen_sampling_set_seed(s, 11, &error), error);
+      if (i < sizeof off / sizeof off[0]) {
+        if (off[i].values[j] == NULL) {
+          gen_sampling_free(s);
+          break;
+        }
+        if (j == 0) {
+          assert_ok(gen_generate(generator, "Once", 4, s, &wanted, &error), error);
+        }
+        assert_ok(gen_sampling_set(s, off[i].key, off[i].values[j], &error), error);
+      } else { /* these end in greedy: all of them as 0 */
+        static const double cold[5] = {0, -0.0, -0.1, -7, -1e300};
+        if (j == 0) {
+          gen_sampling* zero = greedy(24);
+          assert_ok(gen_generate(generator, "Once", 4, zero, &wanted, &error), error);
+          gen_sampling_free(zero);
+        }
+        assert_ok(gen_sampling_set_temperature(s, cold[j], &error), error);
+      }
+      assert_ok(gen_generate(generator, "Once", 4, s, &result, &error), error);
+      assert_string_equal(gen_result_text(result, NULL), gen_result_text(wanted, NULL));
+      gen_result_free(result);
+      gen_sampling_free(s);
+    }
+    gen_result_free(wanted);
+  }
+  /* 0 or less tokens are the default's 256, or as many as the context holds. */
+  static const int32_t few[] = {256, 0, -1, INT32_MIN};
+  size_t counts[4];
+  for (int i = 0; i < 4; ++i) {
+    gen_sampling* s = greedy(1);
+    gen_result* result = NULL;
+    assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+    assert_ok(gen_sampling_set_max_new_tokens(s, few[i], &error), error);
+    assert_ok(gen_generate(generator, "Once", 4, s, &result, &error), error);
+    gen_result_tokens(result, &counts[i]);
+    assert_int_equal(counts[i], 256);
+    gen_result_free(result);
+    gen_sampling_free(s);
+  }
+  gen_free(generator);
+  gen_model_free(model);
+}
+
+/* What is off is said by the description, too. */
+static void off_values_are_described(void** state) {
+  char* text = described(*state);
+  assert_non_null(strstr(text, "\"key\":\"top_p\",\"type\":\"float\",\"range\":\"any number\",\"default\":\"1\","
+                               "\"off\":\"0 or less, 1 or more\",\"help\":"));
+  assert_non_null(strstr(text, "\"range\":\"-1 to 100\",\"default\":\"-1\",\"off\":\"-1\""));
+  assert_non_null(strstr(text, "\"range\":\"up to 1000\""));
+  free(text);
+}
+
 static void too_many_stop_strings(void** state) {
   gen_sampling* s = *state;
   char text[16];
@@ -193,6 +268,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(refused_values_change_nothing, make, unmake),
       cmocka_unit_test_setup_teardown(accepted_values_are_described, make, unmake),
       cmocka_unit_test_setup_teardown(every_described_key_can_be_set, make, unmake),
+      cmocka_unit_test(off_values_are_off),
+      cmocka_unit_test_setup_teardown(off_values_are_described, make, unmake),
       cmocka_unit_test_setup_teardown(too_many_stop_strings, make, unmake),
       cmocka_unit_test(null_objects),
   };

@@ -273,7 +273,9 @@ class Errors(unittest.TestCase):
         self.refused("byte", "run", "-m", DRAFT, "-p", "-", stdin=b"ab\xff")
         self.refused("byte", "tokenize", "-m", DRAFT, stdin=b"\xc3")
         self.refused("4096", "logits", "-m", DRAFT, "--tokens", "1,4096")
-        self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "-1")
+        self.refused("--temp", "run", "-m", DRAFT, "-p", "x", "--temp", "-1")
+        self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "2e6")
+        self.refused("--tokens", "run", "-m", DRAFT, "-p", "x", "-n", "0")
         self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
 
     def test_quantize_refuses(self):

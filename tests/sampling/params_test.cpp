@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves the defaults and that every setter accepts its whole range, refuses what is outside naming
+// Proves the defaults and that every field accepts its whole range, refuses what is outside naming
 // it, and then changes nothing.
 #include "sampling/params.h"
 
@@ -7,9 +7,13 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
 namespace gen::sampling {
 namespace {
+
+using P = SamplingParams;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -41,42 +45,39 @@ TEST(Params, Defaults) {
 
 TEST(Params, RealNumbers) {
   SamplingParams params;
-  for (const double value : {-1.0, 0.0, 0.7, 1e9}) {
-    EXPECT_TRUE(params.set_temperature(value).ok());
-    EXPECT_TRUE(params.set_typical_p(value).ok());
-    EXPECT_TRUE(params.set_top_p(value).ok());
-    EXPECT_TRUE(params.set_repetition_penalty(value).ok());
-    EXPECT_EQ(params.temperature, value);
-    EXPECT_EQ(params.typical_p, value);
-    EXPECT_EQ(params.top_p, value);
-    EXPECT_EQ(params.repetition_penalty, value);
+  // Each of these switches a stage off or is an ordinary value.
+  for (const double value : {-1e9, -1.0, 0.0, 0.7, 1.0, 1000.0}) {
+    for (double P::*const field :
+         {&P::temperature, &P::typical_p, &P::top_p, &P::repetition_penalty}) {
+      EXPECT_TRUE(params.set(field, value).ok());
+      EXPECT_EQ(params.*field, value);
+    }
   }
   for (const double value : {kNan, kInf, -kInf}) {
-    EXPECT_EQ(params.set_temperature(value).code(), Code::kInvalidArgument);
-    EXPECT_EQ(params.set_typical_p(value).code(), Code::kInvalidArgument);
-    EXPECT_EQ(params.set_top_p(value).code(), Code::kInvalidArgument);
-    EXPECT_EQ(params.set_frequency_penalty(value).code(), Code::kInvalidArgument);
-    EXPECT_EQ(params.set_presence_penalty(value).code(), Code::kInvalidArgument);
-    EXPECT_EQ(params.set_min_p(value).code(), Code::kInvalidArgument);
-    EXPECT_EQ(params.set_repetition_penalty(value).code(), Code::kInvalidArgument);
+    for (const ParamRow& row : param_rows()) {
+      if (!std::holds_alternative<double P::*>(row.field)) continue;
+      EXPECT_EQ(params.set(std::get<double P::*>(row.field), value).code(), Code::kInvalidArgument);
+    }
   }
-  expect_refused(params.set_temperature(kInf), Code::kInvalidArgument,
+  expect_refused(params.set(&P::temperature, kInf), Code::kInvalidArgument,
                  "temperature inf is not a finite number");
-  EXPECT_EQ(params.temperature, 1e9);
-  EXPECT_TRUE(params.set_min_p(0.0).ok());
-  EXPECT_TRUE(params.set_min_p(1.0).ok());
-  expect_refused(params.set_min_p(1.5), Code::kInvalidArgument, "min_p 1.5 outside [0, 1]");
-  expect_refused(params.set_min_p(-0.1), Code::kInvalidArgument, "min_p -0.1 outside [0, 1]");
+  expect_refused(params.set(&P::temperature, 2e6), Code::kInvalidArgument,
+                 "temperature 2e+06 is above 1e+06");
+  expect_refused(params.set(&P::repetition_penalty, 1001.0), Code::kInvalidArgument,
+                 "repetition_penalty 1001 is above 1000");
+  EXPECT_EQ(params.temperature, 1000.0);
+  EXPECT_TRUE(params.set(&P::min_p, 0.0).ok());
+  EXPECT_TRUE(params.set(&P::min_p, 1.0).ok());
+  expect_refused(params.set(&P::min_p, 1.5), Code::kInvalidArgument, "min_p 1.5 outside [0, 1]");
+  expect_refused(params.set(&P::min_p, -0.1), Code::kInvalidArgument, "min_p -0.1 outside [0, 1]");
   EXPECT_EQ(params.min_p, 1.0);
   for (const double value : {-100.0, 0.0, 100.0}) {
-    EXPECT_TRUE(params.set_frequency_penalty(value).ok());
-    EXPECT_TRUE(params.set_presence_penalty(value).ok());
-    EXPECT_EQ(params.frequency_penalty, value);
-    EXPECT_EQ(params.presence_penalty, value);
+    EXPECT_TRUE(params.set(&P::frequency_penalty, value).ok());
+    EXPECT_TRUE(params.set(&P::presence_penalty, value).ok());
   }
-  expect_refused(params.set_frequency_penalty(-101), Code::kInvalidArgument,
+  expect_refused(params.set(&P::frequency_penalty, -101.0), Code::kInvalidArgument,
                  "frequency_penalty -101 outside [-100, 100]");
-  expect_refused(params.set_presence_penalty(100.5), Code::kInvalidArgument,
+  expect_refused(params.set(&P::presence_penalty, 100.5), Code::kInvalidArgument,
                  "presence_penalty 100.5 outside [-100, 100]");
   EXPECT_EQ(params.frequency_penalty, 100.0);
   EXPECT_EQ(params.presence_penalty, 100.0);
@@ -84,20 +85,35 @@ TEST(Params, RealNumbers) {
 
 TEST(Params, Counts) {
   SamplingParams params;
-  EXPECT_TRUE(params.set_top_k(kMaxInt).ok());
-  expect_refused(params.set_top_k(-1), Code::kInvalidArgument, "top_k -1 outside [0, 2147483647]");
+  EXPECT_TRUE(params.set(&P::top_k, kMaxInt).ok());
+  expect_refused(params.set(&P::top_k, -1), Code::kInvalidArgument,
+                 "top_k -1 outside [0, 2147483647]");
   EXPECT_EQ(params.top_k, kMaxInt);
-  EXPECT_TRUE(params.set_penalty_window(kMaxInt).ok());
-  EXPECT_EQ(params.set_penalty_window(kMinInt).code(), Code::kInvalidArgument);
-  EXPECT_TRUE(params.set_logprobs(kMaxLogprobs).ok());
-  expect_refused(params.set_logprobs(kMaxLogprobs + 1), Code::kInvalidArgument,
-                 "logprobs 1025 outside [-1, 1024]");
-  EXPECT_EQ(params.set_logprobs(-2).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(params.set(&P::penalty_window, kMaxInt).ok());
+  EXPECT_EQ(params.set(&P::penalty_window, kMinInt).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(params.set(&P::logprobs, kMaxLogprobs).ok());
+  expect_refused(params.set(&P::logprobs, kMaxLogprobs + 1), Code::kInvalidArgument,
+                 "logprobs 101 outside [-1, 100]");
+  EXPECT_EQ(params.set(&P::logprobs, -2).code(), Code::kInvalidArgument);
   EXPECT_EQ(params.logprobs, kMaxLogprobs);
-  EXPECT_TRUE(params.set_max_new_tokens(kMinInt).ok());
+  EXPECT_TRUE(params.set(&P::max_new_tokens, kMinInt).ok());
   EXPECT_EQ(params.effective_max_new_tokens(), 256);
-  EXPECT_TRUE(params.set_max_new_tokens(1).ok());
+  EXPECT_TRUE(params.set(&P::max_new_tokens, 1).ok());
   EXPECT_EQ(params.effective_max_new_tokens(), 1);
+}
+
+// A default lies in its range, and no row is there twice.
+TEST(Params, Rows) {
+  SamplingParams params;
+  std::set<std::string> keys;
+  for (const ParamRow& row : param_rows()) {
+    EXPECT_TRUE(keys.insert(row.key).second) << row.key;
+    EXPECT_STRNE(row.help, "") << row.key;
+    const Status kept =
+        std::visit([&](auto field) { return params.set(field, params.*field); }, row.field);
+    EXPECT_TRUE(kept.ok()) << kept.message();
+  }
+  EXPECT_EQ(keys.size(), 15U);
 }
 
 TEST(Params, LogitBiasIsAMap) {

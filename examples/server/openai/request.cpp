@@ -110,8 +110,13 @@ void read_setting(Fields& fields, const std::string& name, bool refusable, Reque
   const json* value = fields.find(name);
   if (value == nullptr) return;
   if (value->is_number()) {
+    const auto number = value->get<double>();
     // Zero changes nothing, so it need not be known to the library.
-    if (refusable && value->get<double>() == 0) return;
+    if (refusable && number == 0) return;
+    // Off for the library, but to clients of this API a wish for less than nothing.
+    if ((name == "temperature" && number < 0) || (name == "top_p" && number <= 0)) {
+      throw bad_request(name, "'" + name + "' " + value->dump() + " is below its range");
+    }
     request.settings.push_back({name, value->dump()});
   } else if (value->is_boolean()) {
     request.settings.push_back({name, value->get<bool>() ? "1" : "0"});
