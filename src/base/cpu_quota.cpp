@@ -4,22 +4,28 @@
 // host; levels that do not exist here are passed over. See cpu_quota.h.
 #include "base/cpu_quota.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdio>
-#include <memory>
 #include <string_view>
 
 namespace gen {
 namespace {
 
+// Without stdio, whose buffer may find no memory: then there would seem to be no quota.
 std::string read_small_file(const std::string& path) {
-  struct Close {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "re"));
-  if (!file) return {};
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
   char text[4096];
-  return std::string(text, std::fread(text, 1, sizeof text, file.get()));
+  size_t size = 0;
+  ssize_t got = 0;
+  while (size < sizeof text && (got = ::read(file, text + size, sizeof text - size)) > 0) {
+    size += static_cast<size_t>(got);
+  }
+  ::close(file);
+  return {text, size};
 }
 
 double ratio(long long quota, long long period) {

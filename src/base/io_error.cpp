@@ -51,8 +51,9 @@ const char* reason(int number) noexcept {
 
 // The path is shortened so that the reason survives in any message.
 Status io_error(const char* verb, const std::string& path, int number) noexcept {
+  const Code code = number == ENOMEM ? Code::kOutOfMemory : Code::kIo;
   if (const char* text = reason(number)) {
-    return error(Code::kIo, "cannot %s '%.600s': %s", verb, path.c_str(), text);
+    return error(code, "cannot %s '%.600s': %s", verb, path.c_str(), text);
   }
   return error(Code::kIo, "cannot %s '%.600s': system error %d", verb, path.c_str(), number);
 }

@@ -8,7 +8,7 @@
 
 namespace gen {
 
-/// kIo "cannot <verb> '<path>': <what errno `number` means>".
+/// kIo "cannot <verb> '<path>': <what errno `number` means>"; kOutOfMemory for ENOMEM.
 Status io_error(const char* verb, const std::string& path, int number) noexcept;
 
 }  // namespace gen

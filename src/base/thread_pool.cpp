@@ -19,6 +19,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "base/cpu_quota.h"
@@ -58,7 +59,7 @@ std::vector<int32_t> affinity_cpus() {
   // The kernel rejects a mask smaller than its own, so grow until it fits.
   for (int limit = 1024; limit <= 65536; limit *= 2) {
     cpu_set_t* mask = CPU_ALLOC(static_cast<size_t>(limit));
-    if (mask == nullptr) return cpus;
+    if (mask == nullptr) throw std::bad_alloc();
     const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(limit));
     const bool known = sched_getaffinity(0, bytes, mask) == 0;
     if (known) {
@@ -167,21 +168,48 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// A thread's mask, made before the thread, which is then there for certain.
+class Pin {
+ public:
+  explicit Pin(int32_t cpu) {
 #if defined(__linux__)
-void set_affinity(pthread_t thread, int32_t cpu) noexcept {
-  cpu_set_t* mask = CPU_ALLOC(static_cast<size_t>(cpu) + 1);
-  if (mask == nullptr) return;
-  const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpu) + 1);
-  CPU_ZERO_S(bytes, mask);
-  CPU_SET_S(static_cast<size_t>(cpu), bytes, mask);
-  pthread_setaffinity_np(thread, bytes, mask);
-  CPU_FREE(mask);
-}
+    if (cpu < 0) return;
+    mask_ = CPU_ALLOC(static_cast<size_t>(cpu) + 1);
+    if (mask_ == nullptr) throw std::bad_alloc();
+    bytes_ = CPU_ALLOC_SIZE(static_cast<size_t>(cpu) + 1);
+    CPU_ZERO_S(bytes_, mask_);
+    CPU_SET_S(static_cast<size_t>(cpu), bytes_, mask_);
+#else
+    static_cast<void>(cpu);
 #endif
+  }
+  ~Pin() {
+#if defined(__linux__)
+    CPU_FREE(mask_);
+#endif
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  void apply(pthread_t thread) const noexcept {
+#if defined(__linux__)
+    if (mask_ != nullptr) pthread_setaffinity_np(thread, bytes_, mask_);
+#else
+    static_cast<void>(thread);
+#endif
+  }
+
+ private:
+#if defined(__linux__)
+  cpu_set_t* mask_ = nullptr;
+  size_t bytes_ = 0;
+#endif
+};
 
 }  // namespace
 
 Status ThreadPool::Impl::start(int32_t index, std::span<const int32_t> cpus) {
+  const Pin pin(cpus.empty() ? -1 : cpus[static_cast<size_t>(index) % cpus.size()]);
   workers.push_back({this, index, {}});  // capacity was reserved, so the address stays
   Worker& worker = workers.back();
   const int failed = pthread_create(
@@ -197,11 +225,7 @@ Status ThreadPool::Impl::start(int32_t index, std::span<const int32_t> cpus) {
     return error(Code::kOutOfMemory, "cannot start thread %d of %d (error %d)", index + 1, size,
                  failed);
   }
-#if defined(__linux__)
-  if (!cpus.empty()) set_affinity(worker.thread, cpus[static_cast<size_t>(index) % cpus.size()]);
-#else
-  static_cast<void>(cpus);
-#endif
+  pin.apply(worker.thread);
   return {};
 }
 
@@ -253,16 +277,12 @@ void ThreadPool::run(void (*work)(void* context, int32_t index), void* context) 
                       [&pool] { return pool.pending.load(std::memory_order_seq_cst) == 0; });
 }
 
-int32_t usable_cpus() noexcept {
-  try {
-    int32_t cpus = std::max(1, static_cast<int32_t>(affinity_cpus().size()));
-    const double quota = cgroup_cpu_quota();
-    // A quota of 1.5 CPUs keeps two threads busy; rounding down would waste the half.
-    if (quota > 0.0 && quota < cpus) cpus = std::max(1, static_cast<int32_t>(std::ceil(quota)));
-    return cpus;
-  } catch (...) {
-    return 1;
-  }
+int32_t usable_cpus() {
+  int32_t cpus = std::max(1, static_cast<int32_t>(affinity_cpus().size()));
+  const double quota = cgroup_cpu_quota();
+  // A quota of 1.5 CPUs keeps two threads busy; rounding down would waste the half.
+  if (quota > 0.0 && quota < cpus) cpus = std::max(1, static_cast<int32_t>(std::ceil(quota)));
+  return cpus;
 }
 
 IndexRange split_range(int64_t count, int64_t grain, int32_t parts, int32_t part) noexcept {

@@ -46,8 +46,9 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-/// CPUs this process may use: the affinity mask capped by the cgroup quota; at least 1.
-int32_t usable_cpus() noexcept;
+/// CPUs this process may use: the affinity mask capped by the cgroup quota; at least 1. Throws
+/// std::bad_alloc.
+int32_t usable_cpus();
 
 /// Splits [0, count) into `parts` contiguous ranges whose borders are multiples of `grain`;
 /// returns the range of `part`. Deterministic, so a split never changes a result's order.

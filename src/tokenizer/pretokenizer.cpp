@@ -89,6 +89,7 @@ class Pretokenizer::Run {
         pcre2_match(owner_.expressions_[level].code(), reinterpret_cast<PCRE2_SPTR>(text.data()),
                     text.size(), *begin, PCRE2_NO_UTF_CHECK, data_[level].get(), context_.get());
     if (rc == PCRE2_ERROR_NOMATCH) return {};
+    if (rc == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
     if (rc < 0) {
       return error(Code::kTokenizer, "cannot split text of %zu bytes into words: %s", text.size(),
                    pcre2_message(rc).c_str());
@@ -125,15 +126,16 @@ Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
   for (const char* text : rules->expressions) {
     int code = 0;
     PCRE2_SIZE offset = 0;
-    made.expressions_.emplace_back(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text),
-                                                 PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
-                                                 &code, &offset, nullptr));
-    if (made.expressions_.back().code() == nullptr) {
+    Expression expression(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text), PCRE2_ZERO_TERMINATED,
+                                        PCRE2_UTF | PCRE2_UCP, &code, &offset, nullptr));
+    if (expression.code() == nullptr) {
+      if (code == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
       return error(Code::kInternal, "word expression at %zu: %s", offset,
                    pcre2_message(code).c_str());
     }
     // Without it (a system that forbids writable code) the interpreter does the same, slower.
-    pcre2_jit_compile(const_cast<pcre2_code*>(made.expressions_.back().code()), PCRE2_JIT_COMPLETE);
+    pcre2_jit_compile(const_cast<pcre2_code*>(expression.code()), PCRE2_JIT_COMPLETE);
+    made.expressions_.push_back(std::move(expression));
   }
   return made;
 }

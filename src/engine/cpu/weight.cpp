@@ -63,6 +63,16 @@ bool leaves_sources(std::span<const WeightSource> sources, bool repack) {
          std::all_of(sources.begin(), sources.end(), [](const auto& s) { return s.lasting; });
 }
 
+int64_t tiles_of(const WeightSource& source) noexcept { return (source.rows - 1) / kTileRows + 1; }
+
+/// False if the sum does not fit.
+bool add_tiles(const WeightSource& source, size_t* total) noexcept {
+  size_t bytes = 0;
+  return checked_mul(tile_bytes(source.type, source.cols), static_cast<size_t>(tiles_of(source)),
+                     &bytes) &&
+         checked_add(*total, bytes, total);
+}
+
 }  // namespace
 
 std::byte* TileMemory::take(size_t bytes) noexcept {
@@ -79,11 +89,11 @@ size_t CpuWeight::tile_memory_bytes(WeightRole role, std::span<const WeightSourc
       !check_shapes(role, sources).ok()) {
     return 0;
   }
-  CpuWeight weight;
-  weight.role_ = role;
-  weight.in_ = sources[0].cols;
   size_t total = 0;
-  return weight.lay_out(sources, &total).ok() ? round_up_64(total) : 0;
+  for (const WeightSource& source : sources) {
+    if (!add_tiles(source, &total)) return 0;
+  }
+  return round_up_64(total);
 }
 
 // Segments without their memory; `total` is what tiles of all of them take.
@@ -93,11 +103,9 @@ Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) 
     segment.type = source.type;
     segment.first_row = role_ == WeightRole::kGateUp ? 0 : out_;
     segment.rows = source.rows;
-    segment.n_tiles = (source.rows - 1) / kTileRows + 1;
+    segment.n_tiles = tiles_of(source);
     segment.tile_bytes = tile_bytes(source.type, source.cols);
-    size_t bytes = 0;
-    if (!checked_mul(segment.tile_bytes, static_cast<size_t>(segment.n_tiles), &bytes) ||
-        !checked_add(*total, bytes, total)) {
+    if (!add_tiles(source, total)) {
       return error(Code::kOutOfMemory, "tensor %s is too large to pack", source.name);
     }
     out_ = segment.first_row + source.rows;

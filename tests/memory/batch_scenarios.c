@@ -1,0 +1,2 @@
+#include "sweep.h"
+const scenario batch_scenarios[] = {{0}};

@@ -1,0 +1,2 @@
+#include "sweep.h"
+const scenario cache_scenarios[] = {{0}};

@@ -1,0 +1,2 @@
+#include "sweep.h"
+const scenario custom_scenarios[] = {{0}};

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See failing_memory.h. The names defined here are the program's own, so that every library of the process binds to
+ * them. They pass on to glibc, or to the address sanitizer's where that is built in, which then still checks all blocks.
+ */
+#define _GNU_SOURCE
+#include "failing_memory.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define REAL(name) __interceptor_##name
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REAL(name) __interceptor_##name
+#endif
+#endif
+#ifndef REAL
+#define REAL(name) __libc_##name
+#endif
+
+void *REAL(malloc)(size_t bytes);
+void *REAL(calloc)(size_t count, size_t bytes);
+void *REAL(realloc)(void *block, size_t bytes);
+void *REAL(memalign)(size_t align, size_t bytes);
+void REAL(free)(void *block);
+
+#define EXPORT __attribute__((visibility("default")))
+
+static atomic_int armed, later_too, all_fail;
+static atomic_long wanted, calls, failures, live;
+static atomic_long table_blocks;
+static atomic_size_t table_bytes, table_peak;
+
+void failing_arm(int sources, long nth, int later) {
+  armed = 0;
+  calls = 0;
+  failures = 0;
+  wanted = nth;
+  later_too = later;
+  armed = sources;
+}
+
+void failing_disarm(void) { armed = 0; }
+void failing_all_begin(void) { all_fail = 1; }
+void failing_all_end(void) { all_fail = 0; }
+long failing_calls(void) { return calls; }
+long failing_failures(void) { return failures; }
+long failing_live_blocks(void) { return live; }
+long failing_table_blocks(void) { return table_blocks; }
+size_t failing_table_bytes(void) { return table_bytes; }
+size_t failing_table_peak(void) { return atomic_exchange(&table_peak, table_bytes); }
+
+static int show = -1;
+
+void failing_show(int file) { show = file; }
+
+static void show_caller(void) {
+  void *frames[40];
+  const int file = show;
+  show = -1; /* what it calls may allocate */
+  backtrace_symbols_fd(frames, backtrace(frames, 40), file);
+}
+
+static int fails(enum source source) {
+  if (all_fail) return 1;
+  if (!(armed & (int)source)) return 0;
+  const long call = ++calls;
+  if (later_too ? call < wanted : call != wanted) return 0;
+  if (show >= 0) show_caller();
+  ++failures;
+  return 1;
+}
+
+static int no_memory(void) {
+  if (!fails(SOURCE_HEAP)) return 0;
+  errno = ENOMEM;
+  return 1;
+}
+
+static void *counted(void *block) {
+  if (block != NULL) ++live;
+  return block;
+}
+
+EXPORT void *malloc(size_t bytes) { return no_memory() ? NULL : counted(REAL(malloc)(bytes)); }
+
+EXPORT void *calloc(size_t count, size_t bytes) {
+  return no_memory() ? NULL : counted(REAL(calloc)(count, bytes));
+}
+
+EXPORT void *realloc(void *block, size_t bytes) {
+  if (block == NULL) return malloc(bytes);
+  if (bytes == 0) {
+    free(block);
+    return NULL;
+  }
+  return no_memory() ? NULL : REAL(realloc)(block, bytes);
+}
+
+EXPORT void *memalign(size_t align, size_t bytes) {
+  return no_memory() ? NULL : counted(REAL(memalign)(align, bytes));
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t bytes) { return memalign(align, bytes); }
+
+EXPORT int posix_memalign(void **out, size_t align, size_t bytes) {
+  void *block = memalign(align, bytes);
+  if (block == NULL) return ENOMEM;
+  *out = block;
+  return 0;
+}
+
+EXPORT void free(void *block) {
+  if (block != NULL) --live;
+  REAL(free)(block);
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument) {
+  if (fails(SOURCE_THREAD)) return EAGAIN;
+  static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+  if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+  return real(thread, attributes, start, argument);
+}
+
+EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (fails(SOURCE_MAP)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+
+static gen_status table_allocate(void *user, size_t bytes, size_t align, void **out) {
+  (void)user;
+  *out = fails(SOURCE_TABLE) ? NULL : REAL(memalign)(align < sizeof(void *) ? sizeof(void *) : align, bytes);
+  if (*out == NULL) return GEN_ERROR_OUT_OF_MEMORY;
+  ++table_blocks;
+  const size_t now = table_bytes += bytes;
+  size_t peak = table_peak;
+  while (now > peak && !atomic_compare_exchange_weak(&table_peak, &peak, now)) {
+  }
+  return GEN_OK;
+}
+
+static void table_release(void *user, void *block, size_t bytes) {
+  (void)user;
+  if (block == NULL) return;
+  --table_blocks;
+  table_bytes -= bytes;
+  REAL(free)(block);
+}
+
+const gen_allocator failing_table = {sizeof failing_table, NULL, table_allocate, table_release};

@@ -1,0 +1,2 @@
+#include "sweep.h"
+const scenario many_scenarios[] = {{0}};

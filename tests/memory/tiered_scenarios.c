@@ -1,0 +1,2 @@
+#include "sweep.h"
+const scenario tiered_scenarios[] = {{0}};
