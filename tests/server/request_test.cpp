@@ -256,6 +256,30 @@ TEST(Request, NestingIsCountedToTheLimit) {
   expect_refused(completion, nested(17), 400, "");
 }
 
+// Every object, array and field of a text takes memory many times its size, and a parser that looks
+// back at them takes time by their square.
+TEST(Request, ObjectsArraysAndFieldsAreCountedToTheLimit) {
+  const auto with = [](size_t lists) {
+    std::string body = R"({"prompt":"a","metadata":[[])";
+    for (size_t i = 1; i < lists; ++i) body += ",[]";
+    return body + "]}";
+  };
+  // The object, its two fields and the list of lists are four.
+  EXPECT_EQ(completion(with(65536 - 4)).prompts.size(), 1U);
+  expect_refused(completion, with(65536 - 3), 400, "");
+  std::string body = R"({"messages":[{})";
+  while (body.size() < (4U << 20U)) body += ",{}";
+  expect_refused(chat, body + "]}", 400, "");
+  expect_refused(chat, body, 400, "");
+}
+
+TEST(Request, NumbersAreNotCounted) {
+  std::string body = R"({"prompt":[1)";
+  while (body.size() < (1U << 20U)) body += ",1";
+  const Request request = completion(body + "]}");
+  EXPECT_EQ(std::get<std::vector<int32_t>>(request.prompts[0]).size(), (body.size() - 10) / 2);
+}
+
 TEST(Request, NamesOfUnknownFieldsAreCutShort) {
   try {
     completion(prompt_with(",\"" + std::string(5000, 'x') + "\":1"));

@@ -10,6 +10,9 @@ namespace {
 
 using nlohmann::json;
 
+/// Objects, arrays and fields of one text. Each takes about a hundred bytes, many times its text.
+constexpr size_t kMaxParts = 65536;
+
 ApiError wrong_kind(const std::string& path, const std::string& wanted, const json& value) {
   return bad_request(path, "'" + path + "' must be " + wanted + ", not " + kind_of(value));
 }
@@ -19,23 +22,64 @@ std::string shortened(const std::string& name) {
   return name.size() <= 64 ? name : name.substr(0, 64) + "...";
 }
 
+/// Refuses what is no JSON or beyond a limit.
+class Limits : public nlohmann::json_sax<json> {
+ public:
+  explicit Limits(int max_depth) : max_depth_(max_depth) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return open(); }
+  bool key(string_t&) override { return count(); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool parse_error(size_t position, const std::string&,
+                   const json::exception& problem) override {
+    if (dynamic_cast<const json::parse_error*>(&problem) == nullptr) {
+      throw bad_request({}, "the body has a number that is too large", "invalid_json");
+    }
+    throw bad_request({}, "the body is not JSON: error at byte " + std::to_string(position),
+                      "invalid_json");
+  }
+
+ private:
+  bool open() {
+    if (++depth_ > max_depth_) {
+      throw bad_request({}, "JSON nested deeper than " + std::to_string(max_depth_) + " levels");
+    }
+    return count();
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+  bool count() {
+    if (++parts_ > kMaxParts) {
+      throw bad_request({}, "JSON of more than " + std::to_string(kMaxParts) +
+                                " objects, arrays and fields");
+    }
+    return true;
+  }
+
+  const int max_depth_;
+  int depth_ = 0;
+  size_t parts_ = 0;
+};
+
 }  // namespace
 
 json parse_json(std::string_view text, int max_depth) {
-  const auto watch = [max_depth](int depth, json::parse_event_t, json&) {
-    if (depth > max_depth) {
-      throw bad_request({}, "JSON nested deeper than " + std::to_string(max_depth) + " levels");
-    }
-    return true;
-  };
-  try {
-    return json::parse(text.begin(), text.end(), watch);
-  } catch (const json::parse_error& problem) {
-    throw bad_request({}, "the body is not JSON: error at byte " + std::to_string(problem.byte),
-                      "invalid_json");
-  } catch (const json::exception&) {
-    throw bad_request({}, "the body has a number that is too large", "invalid_json");
-  }
+  // Checked before any value is made. The parser's own callback, which could do that on the way,
+  // looks through the whole of an array after each of its elements.
+  Limits limits(max_depth);
+  json::sax_parse(text.begin(), text.end(), &limits);
+  return json::parse(text.begin(), text.end());
 }
 
 std::string kind_of(const json& value) {

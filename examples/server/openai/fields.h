@@ -14,8 +14,9 @@
 
 namespace server {
 
-/// The value of a text. ApiError 400 for what is not JSON, not UTF-8, has numbers beyond double, or
-/// nests deeper than `max_depth`.
+/// The value of a text. ApiError 400 for what is not JSON, not UTF-8, has numbers beyond double,
+/// nests deeper than `max_depth`, or has more than 65536 objects, arrays and fields. Takes time
+/// proportional to the text.
 nlohmann::json parse_json(std::string_view text, int max_depth);
 
 /// The fields of one object. A field that is null counts as absent.
