@@ -35,6 +35,7 @@ class BatchRun {
 
   std::vector<GenResult> run() noexcept {
     while (begun_ < order_.size() || !live_.empty()) {
+      drop_unwanted();
       while (begun_ < order_.size() && live_.size() < live_.capacity() && begin()) {
       }
       for (Live& live : live_) {
@@ -61,6 +62,24 @@ class BatchRun {
     bool ran = false;                        // a request has, and is to be accounted for
   };
 
+  // Ends requests that are cancelled or late before they could begin. What their callbacks do may
+  // end others.
+  void drop_unwanted() noexcept {
+    bool dropped = true;
+    const auto unwanted = [&](size_t index) {
+      const BatchRequest& request = requests_[index];
+      Status status = check_wanted(request.params.cancel.get(), request.urgency.deadline, 0);
+      if (status.ok()) return false;
+      dropped = true;
+      refuse(index, FinishReason::kCancelled, std::move(status));
+      return true;
+    };
+    while (std::exchange(dropped, false)) {
+      const auto first = order_.begin() + static_cast<std::ptrdiff_t>(begun_);
+      order_.erase(std::remove_if(first, order_.end(), unwanted), order_.end());
+    }
+  }
+
   // Begins the next request; false if the generator's queue has no room for it now.
   bool begin() noexcept {
     if (!live_.empty() && !OpenCall::has_room(generator_)) return false;
@@ -83,17 +102,17 @@ class BatchRun {
     }
     if (status.code() == Code::kBusy && !live_.empty()) return false;
     ++begun_;
-    if (!status.ok()) refuse(index, std::move(status));
+    if (!status.ok()) refuse(index, FinishReason::kError, std::move(status));
     return true;
   }
 
-  void refuse(size_t index, Status status) noexcept {
+  void refuse(size_t index, FinishReason reason, Status status) noexcept {
     GenResult& result = results_[index];
-    result.finish_reason = FinishReason::kError;
+    result.finish_reason = reason;
     result.status = std::move(status);
     Event event;
     event.done = true;
-    event.finish_reason = FinishReason::kError;
+    event.finish_reason = reason;
     if (callback_ != nullptr) result.user_code = callback_(user_, index, event);
   }
 

@@ -163,14 +163,7 @@ StepRequest* Generation::want() noexcept {
 // Leaves `*request` null where nothing needs to run: the end is decided, or about to be.
 Status Generation::prepare(StepRequest** request) {
   *request = nullptr;
-  if (cancel_.raised()) {
-    return error(Code::kCancelled, "cancelled after %zu tokens", result_.tokens.size());
-  }
-  if (urgency_.deadline != SteadyClock::time_point::max() &&
-      urgency_.deadline <= SteadyClock::now()) {
-    return error(Code::kCancelled, "the deadline has passed after %zu tokens",
-                 result_.tokens.size());
-  }
+  GEN_TRY(check_wanted(&cancel_, urgency_.deadline, result_.tokens.size()));
   if (pending_finish_ != FinishReason::kNone) return {};
   Sequence& sequence = session_->sequence_;
   if (!evaluating_) {
@@ -378,6 +371,16 @@ void Generation::settle(FinishReason reason) noexcept {
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
   session_->publish_length();
   session_->generator().metrics().add(metric::finished(reason), 1);
+}
+
+Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens) {
+  if (cancel != nullptr && cancel->raised()) {
+    return error(Code::kCancelled, "cancelled after %zu tokens", tokens);
+  }
+  if (deadline != SteadyClock::time_point::max() && deadline <= SteadyClock::now()) {
+    return error(Code::kCancelled, "the deadline has passed after %zu tokens", tokens);
+  }
+  return {};
 }
 
 Status run(std::shared_ptr<Session> session, const Prompt& prompt,

@@ -132,6 +132,10 @@ class Generation {
   GenResult result_;
 };
 
+/// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null) is
+/// raised or the deadline has passed.
+Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens);
+
 /// Runs a whole call: opens, pulls, hands every event to `callback` (may be null). `*result` is
 /// filled once generation has begun, whatever the status, and left empty if open() failed.
 Status run(std::shared_ptr<Session> session, const Prompt& prompt,
