@@ -74,7 +74,8 @@ GEN_API gen_status gen_request_set_sampling(gen_request *request, const gen_samp
 
 /**
  * Where not all requests of a generator fit into a step, those of higher priority go first; a lower one still gets
- * its turn every few steps. Results do not depend on it.
+ * its turn every few steps. Where a pool has too few blocks for all, they go to higher priorities first, and a lower one
+ * waits for a bounded number of those that came later. Results do not depend on it.
  *
  * @param priority  any number; 0 is the default and what calls other than batches have.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL.

@@ -4,6 +4,7 @@
 #include "generate/scheduler.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -77,6 +78,25 @@ void Scheduler::remove(Evictable* idle) noexcept {
 
 uint64_t Scheduler::seniority(const StepRequest& request) noexcept {
   return request.participant != nullptr ? request.participant->seniority_ : UINT64_MAX;
+}
+
+// The order in which calls have blocks of a pool: who is behind gives way to who is before.
+bool Scheduler::comes_before(const StepRequest& a, const StepRequest& b) noexcept {
+  const auto rank = [](const StepRequest& request) {
+    const Participant* const call = request.participant;
+    return call != nullptr && call->passed_over_ >= kMostPassedOver
+               ? std::numeric_limits<int32_t>::max()
+               : request.urgency.priority;
+  };
+  const int32_t rank_a = rank(a);
+  const int32_t rank_b = rank(b);
+  return rank_a != rank_b ? rank_a > rank_b : seniority(a) < seniority(b);
+}
+
+// Whether `a` would be behind `b` if it went by age.
+bool Scheduler::is_urgent_newcomer(const StepRequest& a, const StepRequest& b) noexcept {
+  return b.participant != nullptr && a.urgency.priority > b.urgency.priority &&
+         seniority(a) > seniority(b);
 }
 
 Status Scheduler::run(StepRequest* request) {
@@ -198,7 +218,7 @@ void Scheduler::lead(Lock* lock, bool patient) {
   }
   std::sort(plan_.parts.begin(), plan_.parts.end(),
             [](const StepPlan::Part& a, const StepPlan::Part& b) {
-              return seniority(*a.request) < seniority(*b.request);
+              return comes_before(*a.request, *b.request);
             });
   for (StepRequest* request : waiting_) ++request->passed_over;
   for (const StepPlan::Part& part : plan_.parts) part.request->running = true;
@@ -251,21 +271,21 @@ void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point e
 }
 
 // Nothing could run. If that is because the pool has no block for anybody, it is up to calls that
-// are between two steps: they come back soon, or the oldest request fails. The step that found
+// are between two steps: they come back soon, or the first request fails. The step that found
 // nothing began at `tried`; who came back since may have blocks to give.
 void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried) {
-  const auto older = [](const StepRequest* a, const StepRequest* b) {
-    return seniority(*a) < seniority(*b);
+  const auto before = [](const StepRequest* a, const StepRequest* b) {
+    return comes_before(*a, *b);
   };
-  const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), older);
-  if (oldest == waiting_.end()) return;
-  StepRequest* const request = *oldest;
+  const auto first = std::min_element(waiting_.begin(), waiting_.end(), before);
+  if (first == waiting_.end()) return;
+  StepRequest* const request = *first;
   const bool tried_it =
       std::any_of(plan_.parts.begin(), plan_.parts.end(),
                   [request](const StepPlan::Part& part) { return part.request == request; });
-  if (!tried_it) {  // first in the next step, before every priority: it may take from all others
+  if (!tried_it) {  // certainly in the next step: it may take from all others
     request->passed_over = kMostPassedOver;
-    std::rotate(waiting_.begin(), oldest, oldest + 1);
+    std::rotate(waiting_.begin(), first, first + 1);
     return;
   }
   const auto queued = static_cast<size_t>(
@@ -280,18 +300,21 @@ void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried)
     return;
   }
   request->done = true;
-  waiting_.erase(oldest);
+  waiting_.erase(first);
 }
 
 void Scheduler::end_step(SteadyClock::duration took) noexcept {
   patience_ = std::clamp(took / 4, kLeastPatience, kMostPatience);
   const SteadyClock::time_point now = SteadyClock::now();
-  uint64_t eldest = UINT64_MAX;
+  const StepRequest* ahead = nullptr;  // the first that got on
   for (const StepPlan::Part& part : plan_.parts) {
     StepRequest* const request = part.request;
     request->running = false;
     if (request->starved) continue;  // stays in the queue
-    if (request->taken > 0) eldest = std::min(eldest, seniority(*request));
+    if (request->taken > 0) {
+      if (ahead == nullptr || comes_before(*request, *ahead)) ahead = request;
+      note_blocks_of(*request);
+    }
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
     request->done = true;
     Participant* const participant = request->participant;
@@ -299,9 +322,20 @@ void Scheduler::end_step(SteadyClock::duration took) noexcept {
     participant->left_ = now;
     if (participant->absence_ <= patience_) expected_.push_back(participant);
   }
-  // An older call gives nothing up, but it gets on and ends; a younger one has been taken from.
+  // A call that is before gives nothing up, but it gets on and ends; one behind has been taken from.
   for (StepRequest* request : waiting_) {
-    if (request->starved && seniority(*request) > eldest) request->starved_since = now;
+    if (request->starved && ahead != nullptr && comes_before(*ahead, *request)) {
+      request->starved_since = now;
+    }
+  }
+}
+
+// A call has its first blocks: those that wait for some have been passed over.
+void Scheduler::note_blocks_of(const StepRequest& request) noexcept {
+  if (request.participant == nullptr || request.participant->holds_) return;
+  request.participant->holds_ = true;
+  for (StepRequest* other : waiting_) {
+    if (other->starved && is_urgent_newcomer(request, *other)) ++other->participant->passed_over_;
   }
 }
 
@@ -422,23 +456,26 @@ bool Scheduler::evict_for(const StepRequest& request) noexcept {
     ++preempted_;
     return true;
   }
-  // Requests are reserved by seniority, so a younger one of this step has not been yet.
-  StepRequest* youngest = nullptr;
+  // Requests are reserved in this order, so one behind of this step has not been yet.
+  StepRequest* last = nullptr;
   for (StepRequest* other : waiting_) {
     if (other->evicted || other->state != nullptr || other->cache->length() == 0 ||
-        !other->cache->traits().can_share_blocks || seniority(*other) <= seniority(request)) {
+        !other->cache->traits().can_share_blocks || !comes_before(request, *other)) {
       continue;
     }
-    if (youngest == nullptr || seniority(*other) > seniority(*youngest)) youngest = other;
+    if (last == nullptr || comes_before(*last, *other)) last = other;
   }
-  if (youngest == nullptr || !youngest->cache->truncate(0).ok()) return false;
+  if (last == nullptr || !last->cache->truncate(0).ok()) return false;
   ++preempted_;
-  youngest->status = Status();
-  youngest->evicted = true;
-  youngest->starved = false;
-  if (!youngest->running) {
-    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), youngest));
-    youngest->done = true;
+  if (is_urgent_newcomer(request, *last)) ++last->participant->passed_over_;
+  if (last->participant != nullptr) last->participant->holds_ = false;
+  last->status = Status();
+  last->taken = 0;
+  last->evicted = true;
+  last->starved = false;
+  if (!last->running) {
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), last));
+    last->done = true;
   }
   return true;
 }

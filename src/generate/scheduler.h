@@ -41,14 +41,19 @@ class Participant {
   friend class Scheduler;
   Scheduler* const scheduler_;
   uint64_t seniority_ = 0;            // smaller is older
+  int32_t passed_over_ = 0;           // times that younger calls of higher priority had blocks first
+  bool holds_ = false;                // has rows in its cache
   SteadyClock::time_point left_;      // when its last step ended
   SteadyClock::duration absence_{0};  // how long it stayed away then
 };
 
 /// Where sequences share a pool of blocks and it has none left, sessions that are idle give theirs
-/// up, least recently used first, then what waits for a younger call, the youngest first; what they
-/// held is computed anew when they go on, with the same results. So the oldest call always gets on;
-/// kPoolExhausted is what it gets when even that is not enough.
+/// up, least recently used first, whatever they were used for; then what waits for a call of lower
+/// priority, and among equals for a younger one, the last of them first. What they held is computed
+/// anew when they go on, with the same results. A call that younger ones of higher priority have
+/// passed over kMostPassedOver times is from then on before every priority. So there always is a
+/// first call that gets on, and each becomes it in the end; kPoolExhausted is what it gets when even
+/// that is not enough.
 /// Threads: all functions from any number of threads, a request from one at a time.
 class Scheduler {
  public:
@@ -106,12 +111,15 @@ class Scheduler {
   using Lock = std::unique_lock<std::mutex>;
 
   static uint64_t seniority(const StepRequest& request) noexcept;
+  static bool comes_before(const StepRequest& a, const StepRequest& b) noexcept;
+  static bool is_urgent_newcomer(const StepRequest& a, const StepRequest& b) noexcept;
   void lead(Lock* lock, bool patient);
   void gather(Lock* lock);
   void drop_ended() noexcept;
   void end_step(SteadyClock::duration took) noexcept;
   void relieve(Lock* lock, bool patient, SteadyClock::time_point tried);
   void note_change() noexcept;
+  void note_blocks_of(const StepRequest& request) noexcept;
   void expect_no_more(const Participant* participant) noexcept;
   void refuse(std::span<StepRequest* const> requests) noexcept;
 

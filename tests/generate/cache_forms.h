@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every form of cache that sessions can have, over one small model of random weights: what tests
-// share that compare a session with a fresh one of the same form. What a call says is compared as
-// bits.
+// share that compare a session with a fresh one of the same form.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -18,13 +15,12 @@
 #include "cache/paged_cache.h"
 #include "cache/prefix_cache.h"
 #include "cache/tiered_cache.h"
+#include "generate/said.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::generate {
-
-using Tokens = std::vector<int32_t>;
 
 struct CacheForm {
   enum class Layout : int32_t { kPlain, kPaged, kCompressed, kTiered };
@@ -115,41 +111,9 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   return std::move(made).value();
 }
 
-inline sampling::SamplingParams params_of(int32_t n) {
-  sampling::SamplingParams params;
-  params.max_new_tokens = n;
-  params.seed = 7;
-  params.logprobs = 0;
-  params.ignore_eos = true;
-  return params;
-}
+inline Tokens tokens_of(const Session& session) { return session.tokens().value(); }
 
-/// What a call said; logprobs are compared as bits.
-struct Said {
-  Tokens tokens;
-  std::vector<float> logprobs;
-
-  friend bool operator==(const Said& a, const Said& b) {
-    return a.tokens == b.tokens && a.logprobs.size() == b.logprobs.size() &&
-           std::memcmp(a.logprobs.data(), b.logprobs.data(), 4 * a.logprobs.size()) == 0;
-  }
-  friend std::ostream& operator<<(std::ostream& out, const Said& said) {
-    return out << testing::PrintToString(said.tokens) << testing::PrintToString(said.logprobs);
-  }
-};
-
-inline Said say(Session& session, const Tokens& prompt, int32_t n) {
-  std::optional<GenResult> result;
-  const Status status =
-      session.generate({.tokens = prompt}, params_of(n), nullptr, nullptr, &result);
-  EXPECT_TRUE(status.ok()) << status.message();
-  if (!result.has_value()) return {};
-  return {std::move(result->tokens), std::move(result->logprobs)};
-}
-
-inline Tokens held(const Session& session) { return session.tokens().value(); }
-
-inline std::vector<std::byte> saved(const Session& session) {
+inline std::vector<std::byte> state_of(const Session& session) {
   std::vector<std::byte> state;
   const Status status = session.save([&state](const cache::StateContents& contents) -> Status {
     GEN_ASSIGN(const size_t size, cache::state_size(contents));
@@ -158,23 +122,6 @@ inline std::vector<std::byte> saved(const Session& session) {
   });
   EXPECT_TRUE(status.ok()) << status.message();
   return state;
-}
-
-/// Some tokens of the model's, of a kind for each seed.
-inline Tokens text_of(uint32_t seed, size_t n) {
-  Tokens tokens(n);
-  uint32_t state = seed * 2654435761U + 1;
-  for (int32_t& token : tokens) {
-    state = state * 1664525U + 1013904223U;
-    token = 2 + static_cast<int32_t>(state >> 8) % (kFormsVocab - 2);
-  }
-  return tokens;
-}
-
-inline Tokens join(const Tokens& a, const Tokens& b) {
-  Tokens joined = a;
-  joined.insert(joined.end(), b.begin(), b.end());
-  return joined;
 }
 
 /// Sessions of the same form that share nothing with anybody: the oracle.

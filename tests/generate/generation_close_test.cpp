@@ -13,7 +13,7 @@ namespace {
 const Tokens kMore = {9, 8, 7};
 
 void goes_on(Session& session, const Generator&, const FreshSessions& fresh) {
-  const Tokens tokens = held(session);
+  const Tokens tokens = tokens_of(session);
   EXPECT_EQ(say(session, kMore, 5), fresh.say(join(tokens, kMore), 5));
 }
 
@@ -24,33 +24,33 @@ void is_emptied(Session& session, const Generator&, const FreshSessions& fresh) 
 }
 
 void is_cut(Session& session, const Generator&, const FreshSessions& fresh) {
-  Tokens tokens = held(session);
+  Tokens tokens = tokens_of(session);
   tokens.resize(tokens.size() / 2);
   ASSERT_TRUE(session.truncate(static_cast<int32_t>(tokens.size())).ok());
   EXPECT_EQ(say(session, kMore, 5), fresh.say(join(tokens, kMore), 5));
 }
 
 void is_forked(Session& session, const Generator&, const FreshSessions& fresh) {
-  const Tokens tokens = held(session);
+  const Tokens tokens = tokens_of(session);
   const auto fork = session.fork().value();
   EXPECT_EQ(say(*fork, kMore, 5), fresh.say(join(tokens, kMore), 5));
   EXPECT_EQ(say(session, kMore, 5), fresh.say(join(tokens, kMore), 5));
 }
 
 void is_saved(Session& session, const Generator& generator, const FreshSessions& fresh) {
-  const Tokens tokens = held(session);
+  const Tokens tokens = tokens_of(session);
   const auto loaded = generator.new_session().value();
-  const Status status = loaded->load(saved(session));
+  const Status status = loaded->load(state_of(session));
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(held(*loaded), tokens);
+  EXPECT_EQ(tokens_of(*loaded), tokens);
   EXPECT_EQ(say(*loaded, kMore, 5), fresh.say(join(tokens, kMore), 5));
 }
 
 void is_scored(Session& session, const Generator&, const FreshSessions& fresh) {
-  const Tokens tokens = held(session);
+  const Tokens tokens = tokens_of(session);
   std::vector<float> scores;
   ASSERT_TRUE(session.score({.tokens = kMore}, &scores, nullptr).ok());
-  EXPECT_EQ(held(session), tokens);
+  EXPECT_EQ(tokens_of(session), tokens);
   ASSERT_TRUE(session.append({.tokens = kMore}).ok());
   EXPECT_EQ(say(session, {}, 5), fresh.say(join(tokens, kMore), 5));
 }
@@ -59,7 +59,7 @@ void is_scored(Session& session, const Generator&, const FreshSessions& fresh) {
 void teaches_others(Session& session, const Generator& generator, const FreshSessions& fresh) {
   const Tokens lesson = text_of(3, 24);
   ASSERT_TRUE(session.append({.tokens = lesson}).ok());
-  const Tokens tokens = held(session);
+  const Tokens tokens = tokens_of(session);
   EXPECT_EQ(say(*generator.new_session().value(), tokens, 5), fresh.say(tokens, 5));
 }
 
@@ -106,7 +106,7 @@ TEST_P(GenerationClose, AtEveryMoment) {
         neighbour.reset();
 
         // A part of the prompt, or all of it and what was given.
-        const Tokens tokens = held(*session);
+        const Tokens tokens = tokens_of(*session);
         const Tokens whole = join(prompt, given);
         ASSERT_LE(tokens.size(), whole.size());
         EXPECT_EQ(tokens, Tokens(whole.begin(), whole.begin() + std::ssize(tokens)));

@@ -245,5 +245,109 @@ TEST(Preemption, WaitingBehindAPriorityEnds) {
   EXPECT_EQ(holder->result().tokens, alone(11, 25));
 }
 
+/// A call that is driven by looking by, with what it should say.
+struct Call {
+  Call(const Pooled& world, std::string_view prompt, uint64_t seed, int32_t tokens,
+       int32_t priority)
+      : session(world.session()) {
+    Urgency urgency;
+    urgency.priority = priority;
+    generation =
+        std::move(Generation::open(session, text(prompt), params_of(seed, tokens), urgency)).value();
+    const Pooled wide(10000);
+    expected = say(*wide.session(), std::string(prompt), params_of(seed, tokens)).tokens;
+  }
+  /// One look; true when that ended it, as it should. Its session is idle then.
+  bool look() {
+    if (ended()) return false;
+    (void)generation->poll();
+    if (!generation->ended()) return false;
+    EXPECT_TRUE(generation->result().status.ok()) << generation->result().status.message();
+    EXPECT_EQ(generation->result().tokens, expected);
+    generation.reset();
+    return true;
+  }
+  [[nodiscard]] bool ended() const { return generation == nullptr; }
+  void look_until(int32_t length) {
+    while (session->length() < length) (void)look();
+  }
+  [[nodiscard]] int32_t entries() const { return session->cache().length(); }
+
+  std::shared_ptr<Session> session;
+  std::unique_ptr<Generation> generation;
+  Tokens expected;
+};
+
+// Who came later with a higher priority does not wait for the blocks of who came first.
+TEST(Preemption, AnUrgentNewcomerTakesFromAnOldCall) {
+  const Pooled world(40);
+  Call low(world, prompt_of(11), 11, 20, 0);
+  low.look_until(27);
+  Call urgent(world, std::string(20, 'b'), 1, 9, 5);
+  std::vector<const Call*> order;
+  while (order.size() < 2) {
+    for (Call* call : {&low, &urgent}) {
+      if (call->look()) order.push_back(call);
+    }
+  }
+  EXPECT_EQ(order, (std::vector<const Call*>{&urgent, &low}));
+}
+
+// Among those who give way the lowest priority comes first, then the youngest; a priority that is
+// not higher takes nothing from older calls.
+TEST(Preemption, BlocksGoByPriorityAndThenByAge) {
+  for (const int32_t priority : {2, 1, 0}) {
+    const Pooled world(60);
+    Call old_high(world, "aaaaaaaaa", 1, 30, 1);
+    Call low(world, "bbbbbbbbb", 2, 30, 0);
+    Call young_high(world, "ccccccccc", 3, 30, 1);
+    const std::vector<Call*> calls{&old_high, &low, &young_high};
+    for (Call* call : calls) call->look_until(15);
+    Call newcomer(world, std::string(20, 'd'), 4, 1, priority);
+    for (Call* call : calls) (void)call->look();  // all have something queued
+    (void)newcomer.generation->poll();
+    (void)newcomer.generation->poll();
+    EXPECT_GT(old_high.entries(), 0) << priority;
+    EXPECT_EQ(low.entries() == 0, priority > 0) << priority;
+    EXPECT_GT(young_high.entries(), 0) << priority;
+    bool open = true;
+    while (std::exchange(open, false)) {
+      for (Call* call : {&old_high, &low, &young_high, &newcomer}) {
+        (void)call->look();
+        open = open || !call->ended();
+      }
+    }
+    EXPECT_EQ(*world.pool, 60 - old_high.entries() - low.entries() - young_high.entries() -
+                               newcomer.entries());
+  }
+}
+
+// However many urgent calls there are, always two of them at once: one of low priority is passed
+// over by only so many, and then keeps what it gets until its end.
+TEST(Preemption, UrgentCallsStarveNobody) {
+  const Pooled world(64);
+  Call low(world, prompt_of(11), 11, 20, 0);
+  low.look_until(20);
+  std::vector<std::unique_ptr<Call>> urgent;
+  int begun = 0;
+  bool ended = false;
+  while (!ended && begun < 4 * kMostPassedOver) {
+    while (urgent.size() < 2) {
+      urgent.push_back(std::make_unique<Call>(world, std::string(20, 'b'), 1 + begun, 9, 5));
+      ++begun;
+      for (int i = 0; i < 8; ++i) (void)urgent.back()->look();  // the other one is half way
+    }
+    ended = low.look();
+    for (auto& call : urgent) (void)call->look();
+    std::erase_if(urgent, [](const auto& call) { return call->ended(); });
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_GE(begun, kMostPassedOver);
+  EXPECT_LE(begun, kMostPassedOver + 3);
+  for (auto& call : urgent) {
+    while (!call->ended()) (void)call->look();
+  }
+}
+
 }  // namespace
 }  // namespace gen::generate

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests share that compare what sessions say, to the bit: calls with tokens, over models of 50
+// tokens.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "generate/session.h"
+
+namespace gen::generate {
+
+using Tokens = std::vector<int32_t>;
+
+/// What a call said; logprobs are compared as bits.
+struct Said {
+  Status status;
+  Tokens tokens;
+  std::vector<float> logprobs;
+  int32_t cached = -1;
+
+  friend bool operator==(const Said& a, const Said& b) {
+    return a.tokens == b.tokens && a.logprobs.size() == b.logprobs.size() &&
+           std::memcmp(a.logprobs.data(), b.logprobs.data(), 4 * a.logprobs.size()) == 0;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Said& said) {
+    return out << said.status.message() << testing::PrintToString(said.tokens)
+               << testing::PrintToString(said.logprobs);
+  }
+};
+
+inline sampling::SamplingParams params_of(int32_t n) {
+  sampling::SamplingParams params;
+  params.max_new_tokens = n;
+  params.seed = 7;
+  params.logprobs = 0;
+  return params;
+}
+
+inline Said say(Session& session, const Tokens& prompt, int32_t n) {
+  Said said;
+  std::optional<GenResult> result;
+  said.status =
+      session.generate({.text = {}, .tokens = prompt}, params_of(n), nullptr, nullptr, &result);
+  if (!result.has_value()) return said;
+  said.tokens = result->tokens;
+  said.logprobs = result->logprobs;
+  said.cached = result->usage.prompt_cached;
+  return said;
+}
+
+/// Some tokens of the model's 50, of a kind for each seed.
+inline Tokens text_of(uint32_t seed, size_t n) {
+  Tokens tokens(n);
+  uint32_t state = seed * 2654435761U + 1;
+  for (int32_t& token : tokens) {
+    state = state * 1664525U + 1013904223U;
+    token = static_cast<int32_t>(state >> 8) % 50;
+  }
+  return tokens;
+}
+
+inline Tokens join(const Tokens& a, const Tokens& b) {
+  Tokens joined = a;
+  joined.insert(joined.end(), b.begin(), b.end());
+  return joined;
+}
+
+inline Tokens first(const Tokens& tokens, size_t n) {
+  return Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+}  // namespace gen::generate
