@@ -41,10 +41,12 @@ class HeldCaches {
     for (kv_cache* handle : held_) handle->in_use->leave();
   }
   [[nodiscard]] cache::KvCache* cache(size_t index) const { return caches_[index].get(); }
-  /// Before rows come to a cache: those that take several plans must leave no trace on failure.
+  /// Before rows come to a cache: those that take several plans must leave no trace on failure, and
+  /// where a cut would leave one they come to a copy.
   Status expect(size_t index, size_t rows) {
-    const auto limit = static_cast<size_t>(cache(index)->plan_limit());
-    return rows > limit ? caches_[index].work_on_copy() : Status();
+    const cache::KvCache& target = *cache(index);
+    const bool several = rows > static_cast<size_t>(target.plan_limit());
+    return several && !target.traits().cuts_exactly ? caches_[index].work_on_copy() : Status();
   }
   void keep() noexcept {
     for (EngineCache& cache : caches_) cache.keep();

@@ -107,6 +107,13 @@ bool BlockPool::reclaim(size_t wanted) {
   return given > 0;
 }
 
+size_t BlockPool::obtainable() {
+  const std::lock_guard lock(savers_mutex_);
+  size_t blocks = available();
+  for (const BlockSaver* saver : savers_) blocks += saver->spare();
+  return blocks;
+}
+
 void BlockPool::add_saver(BlockSaver& saver) {
   const std::lock_guard lock(savers_mutex_);
   savers_.push_back(&saver);

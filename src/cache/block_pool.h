@@ -100,6 +100,8 @@ class BlockPool {
   /// Blocks in all; free blocks; positions and bytes of a block.
   [[nodiscard]] size_t capacity() const noexcept { return count_; }
   [[nodiscard]] size_t available() const;
+  /// Free blocks, and those that savers would give up.
+  [[nodiscard]] size_t obtainable();
   [[nodiscard]] int32_t block_size() const noexcept { return block_size_; }
   [[nodiscard]] size_t block_bytes() const noexcept { return block_bytes_; }
   /// Positions of allocated blocks that are not written, as a share of all of theirs; 0 if none is

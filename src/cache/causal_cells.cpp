@@ -262,6 +262,16 @@ Status CausalCells::plan_more(int32_t slot, int32_t position, int32_t n) {
   return {};
 }
 
+int32_t CausalCells::room(int32_t slot) const noexcept {
+  // With a limited memory old entries make way for new ones: every slot and a batch have cells.
+  const bool rolls = rules_.memory != kNoLimit;
+  int32_t room = rolls ? kNoLimit : map_.free_cells().count() + map_.planned(slot);
+  if (quota_ > 0 && !(rolls && quota_ > rules_.memory)) {
+    room = std::min(room, std::max(quota_ - map_.size(slot), 0));
+  }
+  return room;
+}
+
 void CausalCells::commit_planned(int32_t slot, int32_t position) noexcept {
   map_.commit_planned(slot, position);
 }

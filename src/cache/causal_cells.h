@@ -79,6 +79,8 @@ class CausalCells {
   Status plan_more(int32_t slot, int32_t position, int32_t n);
   void commit_planned(int32_t slot, int32_t position) noexcept;
   void drop_planned(int32_t slot) noexcept { map_.drop_planned(slot); }
+  /// Entries that may come after those of a slot, over several plans, while nobody else takes any.
+  [[nodiscard]] int32_t room(int32_t slot) const noexcept;
   /// A slot must be left.
   int32_t open(int32_t id) noexcept { return map_.open(id); }
   void close(int32_t slot) noexcept;

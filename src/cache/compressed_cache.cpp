@@ -29,6 +29,8 @@ class CompressedCache final : public KvCache {
         chunk_(chunk),
         allocator_(allocator) {
     traits_.kind = "compressed";
+    traits_.layout = "compressed";
+    traits_.cuts_exactly = false;
     traits_.lossy = true;
     traits_.bytes_per_entry = entries_->traits().bytes_per_entry;
     const auto most = static_cast<size_t>(entries_->capacity());

@@ -38,10 +38,13 @@ struct LayerShape {
 
 /// What a variant can do, as data.
 struct CacheTraits {
-  const char* kind = "";  // "fp32", "fp8/q4", …; static text
+  const char* kind = "";              // "fp32", "fp8/q4", …; static text
+  const char* layout = "contiguous";  // "paged", "tiered", …, for messages; static text
   bool can_truncate = true;
-  bool can_share_blocks = false;
-  bool can_shift = false;          // shift() works
+  bool cuts_exactly = true;      // truncate(n) of more than n positions leaves n
+  bool pooled = false;           // what it lacks others may hold, and a cut gives its own to them
+  bool shares_prefixes = false;  // blocks() and adopt() work
+  bool can_shift = false;        // shift() works
   bool lossy = false;              // stored values differ from those written
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
   size_t bytes_per_entry = 0;      // over all layers
@@ -78,8 +81,12 @@ class KvCache {
   [[nodiscard]] virtual int32_t plan_limit() const noexcept {
     return std::numeric_limits<int32_t>::max();
   }
-  /// Room for `n` more entries, or kCacheFull / kOutOfMemory; nothing observable changes. plan(0)
-  /// is for reading.
+  /// Entries that may still come if nobody else takes room meanwhile, over as many plans as
+  /// plan_limit() makes of them. Any thread that may plan.
+  [[nodiscard]] virtual int32_t room() const noexcept { return capacity() - length(); }
+  /// Room for `n` more entries, or kCacheFull / kOutOfMemory, and kPoolExhausted where
+  /// traits().pooled and others hold what is missing; nothing observable changes. plan(0) is for
+  /// reading.
   [[nodiscard]] virtual Result<CachePlan> plan(int32_t n) = 0;
   /// The layer including the planned entries, valid until the next call but views of other layers;
   /// a cache that fetches layers may end it with those, too. `layer` is in [0, layers().size()).
@@ -102,23 +109,23 @@ class KvCache {
   /// The most that memory().resident becomes on the way to a full cache, where that is not what a
   /// full one has.
   [[nodiscard]] virtual size_t most_resident() const noexcept { return memory().resident; }
-  /// A sequence of its own with the same content: where traits().can_share_blocks it shares
-  /// committed blocks until one of the two writes. kUnsupported for plain caches; clone_cache()
-  /// copies any.
+  /// A sequence of its own with the same content; paged and tiered caches and lanes share what is
+  /// committed until one of the two writes. kUnsupported for plain caches; clone_cache() copies
+  /// any.
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
-    return error(Code::kUnsupported, "a contiguous cache shares no blocks");
+    return error(Code::kUnsupported, "a %s cache does not fork", traits().layout);
   }
 
   /// The blocks of a pool that hold the committed entries, in order, until the cache next changes;
-  /// none where traits().can_share_blocks is false.
+  /// none where traits().shares_prefixes is false.
   [[nodiscard]] virtual std::span<Block* const> blocks() const noexcept { return {}; }
   /// Goes on from these blocks instead of its own, which held the same as far as they went: they
   /// hold `positions` entries, more than length(), and one reference to each passes to the cache.
-  /// Changes nothing on failure: kUnsupported where no blocks are shared; kInvalidArgument for
-  /// another number of blocks than that takes, or entries without room; kState for blocks of
-  /// another pool.
+  /// Changes nothing on failure: kUnsupported where traits().shares_prefixes is false;
+  /// kInvalidArgument for another number of blocks than that takes, or entries without room; kState
+  /// for blocks of another pool.
   virtual Status adopt(std::span<Block* const> /*blocks*/, int32_t /*positions*/) {
-    return error(Code::kUnsupported, "a contiguous cache shares no blocks");
+    return error(Code::kUnsupported, "a %s cache goes on from no blocks", traits().layout);
   }
 
   /// Writes what the cache holds, cache_state.h. A cache that keeps an entry for each position and

@@ -54,6 +54,14 @@ class Lane final : public KvCache {
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return store_->limits_.capacity; }
   [[nodiscard]] int32_t plan_limit() const noexcept override { return store_->limits_.max_batch; }
+  [[nodiscard]] int32_t room() const noexcept override {
+    int32_t room = capacity() - length();
+    const std::lock_guard lock(store_->mutex_);
+    for (const LaneStore::Group& group : store_->groups_) {
+      room = std::min(room, group.cells.room(slot_));
+    }
+    return room;
+  }
 
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
@@ -155,7 +163,7 @@ LaneStore::LaneStore(const CacheFormat& format, std::span<const LayerShape> laye
     : format_(format), layers_(layers.begin(), layers.end()), limits_(limits) {
   traits_.kind = format_.name();
   traits_.lossy = format_.lossy();
-  traits_.can_share_blocks = true;
+  traits_.layout = "lane";
 }
 
 Result<std::shared_ptr<LaneStore>> LaneStore::create(std::string_view format,

@@ -22,7 +22,9 @@ class PagedCache final : public KvCache {
       : pool_(std::move(pool)), capacity_(capacity) {
     traits_.kind = pool_->layout().format().name();
     traits_.lossy = pool_->layout().format().lossy();
-    traits_.can_share_blocks = true;
+    traits_.layout = "paged";
+    traits_.pooled = true;
+    traits_.shares_prefixes = true;
     traits_.bytes_per_entry = pool_->layout().bytes_per_entry();
   }
   PagedCache(const PagedCache&) = delete;
@@ -36,6 +38,20 @@ class PagedCache final : public KvCache {
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
 
+  [[nodiscard]] int32_t room() const noexcept override {
+    size_t more = pool_->blocks().obtainable();
+    size_t own = blocks_.size() * block_size() - static_cast<size_t>(length());
+    if (copies(1)) {
+      if (more == 0) return 0;
+      --more;
+    }
+    const auto left = static_cast<size_t>(capacity_ - length());
+    // Compared as blocks, which cannot overflow.
+    if (own >= left || more >= (left - own + block_size() - 1) / block_size()) {
+      return static_cast<int32_t>(left);
+    }
+    return static_cast<int32_t>(own + more * block_size());
+  }
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
     if (n > capacity_ - length()) {
@@ -45,7 +61,7 @@ class PagedCache final : public KvCache {
     const size_t needed = blocks_of(length() + n);
     if (needed < blocks_.size()) keep_blocks(needed);
     const size_t last = static_cast<size_t>(length()) / block_size();
-    const bool copies = n > 0 && last < blocks_.size() && blocks_[last]->references() > 1;
+    const bool copies = this->copies(n);
     std::vector<Block*> fresh(needed - blocks_.size() + (copies ? 1 : 0));
     blocks_.reserve(needed);
     table_.reserve(needed);
@@ -141,6 +157,11 @@ class PagedCache final : public KvCache {
   }
 
  private:
+  /// Whether `n` more entries begin in a block that others hold, too.
+  [[nodiscard]] bool copies(int32_t n) const noexcept {
+    const size_t last = static_cast<size_t>(length()) / block_size();
+    return n > 0 && last < blocks_.size() && blocks_[last]->references() > 1;
+  }
   [[nodiscard]] size_t block_size() const noexcept {
     return static_cast<size_t>(pool_->layout().block_size());
   }

@@ -104,7 +104,7 @@ class TieredCache final : public KvCache {
       traits_.kind = shared_->layouts[0].format().name();
       traits_.lossy = shared_->layouts[0].format().lossy();
     }
-    traits_.can_share_blocks = true;
+    traits_.layout = "tiered";
     for (const TileLayout& layout : shared_->layouts) {
       traits_.bytes_per_entry += layout.bytes_per_entry();
     }
@@ -124,6 +124,10 @@ class TieredCache final : public KvCache {
     if (n > capacity() - length()) {
       return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
                    length(), capacity(), n);
+    }
+    if (n > plan_limit()) {
+      return error(Code::kInvalidArgument, "a plan for %d entries, over %d pass the budget", n,
+                   plan_limit());
     }
     if (n > 0) {
       const size_t needed = blocks_of(length() + n);
@@ -274,12 +278,12 @@ class TieredCache final : public KvCache {
   /// The last cold block, which is the sequence's last, comes back into memory.
   Status fetch() {
     GEN_ASSERT(cold_ == held_);
+    stager_.forget();  // first, for the budget
     std::vector<HotBlock> blocks(layers_.size());
     for (size_t i = 0; i < layers_.size(); ++i) {
       GEN_ASSIGN(blocks[i], allocate(i));
       GEN_TRY(layers_[i].cold.back()->read(blocks[i].data()));
     }
-    stager_.forget();
     --cold_;
     for (size_t i = 0; i < layers_.size(); ++i) {
       layers_[i].table[cold_] = blocks[i].data();

@@ -420,17 +420,24 @@ void Scheduler::reserve(std::span<const StepPlan::Part> parts) {
   }
 }
 
-// Reserves the rows of a part; what begins must find room for all it is going to need.
+// Reserves the rows of a part. What begins in a pool must find room for all it is going to need.
 Result<cache::CachePlan> Scheduler::make_room(const StepPlan::Part& part) {
   StepRequest& request = *part.request;
-  const bool begins = request.cache->length() == 0 && request.cache->traits().can_share_blocks;
-  const int32_t wanted = begins ? std::max(request.room, part.rows) : part.rows;
-  Result<cache::CachePlan> plan = request.cache->plan(wanted);
-  while (plan.status().code() == Code::kPoolExhausted && evict_for(request)) {
-    plan = request.cache->plan(wanted);
+  cache::KvCache& cache = *request.cache;
+  if (cache.length() == 0 && cache.traits().pooled) {
+    const int32_t wanted = std::min(std::max(request.room, part.rows), cache.capacity());
+    int32_t room = cache.room();
+    while (room < wanted && evict_for(request)) room = cache.room();
+    if (room < wanted) {
+      return error(Code::kPoolExhausted, "%d tokens to evaluate, the pool has room for %d", wanted,
+                   room);
+    }
   }
-  if (!plan.ok() || wanted == part.rows) return plan;
-  return request.cache->plan(part.rows);
+  Result<cache::CachePlan> plan = cache.plan(part.rows);
+  while (plan.status().code() == Code::kPoolExhausted && evict_for(request)) {
+    plan = cache.plan(part.rows);
+  }
+  return plan;
 }
 
 bool Scheduler::evict_idle() noexcept {
@@ -460,7 +467,7 @@ bool Scheduler::evict_for(const StepRequest& request) noexcept {
   StepRequest* last = nullptr;
   for (StepRequest* other : waiting_) {
     if (other->evicted || other->state != nullptr || other->cache->length() == 0 ||
-        !other->cache->traits().can_share_blocks || !comes_before(request, *other)) {
+        !other->cache->traits().pooled || !comes_before(request, *other)) {
       continue;
     }
     if (last == nullptr || comes_before(*last, *other)) last = other;

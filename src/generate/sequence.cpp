@@ -131,7 +131,7 @@ void Sequence::withdraw() noexcept {
 }
 
 bool Sequence::evictable() const noexcept {
-  return evaluated() > 0 && state_ == nullptr && cache_->traits().can_share_blocks;
+  return evaluated() > 0 && state_ == nullptr && cache_->traits().pooled;
 }
 
 bool Sequence::evict() noexcept {

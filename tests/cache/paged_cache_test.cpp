@@ -88,7 +88,7 @@ TEST(PagedCache, GrowsBlockByBlock) {
   EXPECT_EQ(pool->layout().block_bytes(), size_t{16 * 4 * (2 * 16 + 2 * 8 + 5 + 7)});
   EXPECT_EQ(all, (size_t{1} << 20) / pool->layout().block_bytes());
   auto cache = make(pool);
-  EXPECT_TRUE(cache->traits().can_share_blocks);
+  EXPECT_TRUE(cache->traits().shares_prefixes);
   EXPECT_EQ(cache->memory().resident, 0U);
   ASSERT_TRUE(append(*cache, std::vector<uint32_t>(16, 1)).ok());
   EXPECT_EQ(pool->blocks().available(), all - 1);

@@ -94,7 +94,7 @@ TEST_P(Neighbours, InTiers) {
   if (kind != "fp32" && kind != "q3") GTEST_SKIP() << "tiers move bytes, whatever they mean";
   cache::TieredCacheOptions options;
   options.format = GetParam();
-  options.block_size = 5;
+  options.block_size = 8;  // the most that a turn has
   options.hot_blocks = 1;
   expect_apart([&] {
     return cache::make_tiered_cache(options, model_.model().layer_shapes(), 128, system_allocator())

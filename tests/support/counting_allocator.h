@@ -16,7 +16,9 @@ class CountingAllocator final : public Allocator {
     *out = nullptr;
     if (calls.fetch_add(1) == fail_at) return error(Code::kOutOfMemory, "no %zu bytes", bytes);
     GEN_TRY(system_allocator().allocate(bytes, align, out));
-    live_bytes += bytes;
+    const size_t live = live_bytes += bytes;
+    for (size_t peak = peak_bytes; peak < live && !peak_bytes.compare_exchange_weak(peak, live);) {
+    }
     ++live_blocks;
     return {};
   }
@@ -30,6 +32,7 @@ class CountingAllocator final : public Allocator {
 
   std::atomic<size_t> calls{0};
   std::atomic<size_t> live_bytes{0};
+  std::atomic<size_t> peak_bytes{0};  // the most that live_bytes was
   std::atomic<size_t> live_blocks{0};
   size_t fail_at = ~size_t{0};  // index of the request that fails, counted from 0
 };

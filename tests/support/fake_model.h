@@ -33,7 +33,7 @@ class FakeCache final : public cache::KvCache {
       : capacity_(capacity), pool_(std::move(pool)) {
     traits_.kind = "fake";
     traits_.can_truncate = can_truncate;
-    traits_.can_share_blocks = pool_ != nullptr;
+    traits_.pooled = pool_ != nullptr;
   }
   FakeCache(const FakeCache&) = delete;
   FakeCache& operator=(const FakeCache&) = delete;
@@ -42,6 +42,10 @@ class FakeCache final : public cache::KvCache {
   std::span<const cache::LayerShape> layers() const noexcept override { return {}; }
   int32_t length() const noexcept override { return length_; }
   int32_t capacity() const noexcept override { return capacity_; }
+  int32_t room() const noexcept override {
+    const int32_t left = capacity_ - length_;
+    return pool_ != nullptr ? std::min(left, held_ - length_ + pool_->load()) : left;
+  }
   Result<cache::CachePlan> plan(int32_t n) override {
     if (plans_until_failure >= 0 && plans_until_failure-- == 0) {
       return error(Code::kCacheFull, "injected: no room for %d", n);
