@@ -191,6 +191,12 @@ Result<OpenFile> OpenFile::open(FileOps& files, const std::string& path) {
   return made;
 }
 
+Result<OpenFile> OpenFile::lock(FileOps& files, const std::string& path) {
+  OpenFile made(files, -1, path);
+  GEN_ASSIGN(made.file_, files.lock_folder(path));
+  return made;
+}
+
 Status OpenFile::close() noexcept {
   if (file_ < 0) return {};
   return files_->close(std::exchange(file_, -1), path_);

@@ -77,6 +77,8 @@ class OpenFile {
 
   static Result<OpenFile> create(FileOps& files, const std::string& path);
   static Result<OpenFile> open(FileOps& files, const std::string& path);
+  /// FileOps::lock_folder.
+  static Result<OpenFile> lock(FileOps& files, const std::string& path);
 
   [[nodiscard]] Result<uint64_t> size() const { return files_->size(file_, path_); }
   Status read(uint64_t offset, std::span<std::byte> to) const {

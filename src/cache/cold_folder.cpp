@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -111,14 +113,44 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
+/// What throws for lack of memory fails instead, and what was begun can be taken back.
+template <typename F>
+Status contain(F&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, "no memory for a file of a tiered cache"};
+  }
+}
+
 }  // namespace
 
 ColdFolder::~ColdFolder() {
-  if (!close().ok()) static_cast<void>(close());
+  try {
+    if (!close().ok()) static_cast<void>(close());
+  } catch (...) {  // no memory for the manifest: the one that is there stays
+  }
+}
+
+void ColdFolder::set_path(std::string path) {
+  constexpr size_t kLongestName = sizeof "/layer_-2147483648.bin";
+  path_ = std::move(path);
+  closed_ = false;  // there is something to remove
+  name_.reserve(path_.size() + kLongestName);
 }
 
 std::string ColdFolder::file_of(int32_t layer) const {
   return path_ + "/layer_" + std::to_string(layer) + ".bin";
+}
+
+const std::string& ColdFolder::name_of_layer(int32_t layer) {
+  char digits[16];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), layer).ptr;
+  return name_.assign(path_).append("/layer_").append(digits, end).append(".bin");
+}
+
+const std::string& ColdFolder::name_of_manifest() {
+  return name_.assign(path_).append("/manifest.bin");
 }
 
 ColdLayer ColdFolder::layer(int32_t layer) const {
@@ -140,15 +172,15 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32
     return io_error("open", "the system's random numbers", errno);
   }
   if (made->temporary_) {
-    GEN_ASSIGN(made->path_, made->files_.make_temporary_folder());
+    GEN_ASSIGN(std::string path, made->files_.make_temporary_folder());
+    made->set_path(std::move(path));
   } else {
     const std::string id = place.id.empty() ? hex(std::span(made->owner_).first(8)) : place.id;
-    made->path_ = place.folder + "/" + kPrefix + id;
-    GEN_TRY(made->files_.make_folder(made->path_));
+    std::string path = place.folder + "/" + kPrefix + id;
+    GEN_TRY(made->files_.make_folder(path));
+    made->set_path(std::move(path));
   }
-  made->closed_ = false;
-  GEN_ASSIGN(const int lock, made->files_.lock_folder(made->path_));
-  made->lock_ = OpenFile(made->files_, lock, made->path_);
+  GEN_ASSIGN(made->lock_, OpenFile::lock(made->files_, made->path_));
   return made;
 }
 
@@ -173,11 +205,11 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Place& place, int32_t
     }
   }
   std::unique_ptr<ColdFolder> made(new ColdFolder(place, num_layers));
-  made->closed_ = true;  // not ours to remove until it is understood
+  made->closed_ = true;
   made->litter_.reserve(static_cast<size_t>(num_layers));
-  made->path_ = place.folder + "/" + kPrefix + id;
-  GEN_ASSIGN(const int lock, made->files_.lock_folder(made->path_));
-  made->lock_ = OpenFile(made->files_, lock, made->path_);
+  made->set_path(place.folder + "/" + kPrefix + id);
+  made->closed_ = true;  // not ours to remove until it is understood
+  GEN_ASSIGN(made->lock_, OpenFile::lock(made->files_, made->path_));
   GEN_TRY(made->read_manifest());
   made->manifest_there_ = true;
   made->closed_ = false;
@@ -305,15 +337,16 @@ Status ColdFolder::put(int32_t layer, const ColdLayer& what, std::span<const std
   writer.u64(added.generation);
   writer.u64(0);
   writer.seal();
-  const std::string path = file_of(layer);
-  Status status = write_file(path, writer.bytes(), payload);
+  Status status = contain([&] { return write_file(file_of(layer), writer.bytes(), payload); });
   const std::lock_guard lock(mutex_);
   if (status.ok()) {
-    std::vector<ColdLayer> next = layers_;
-    next[static_cast<size_t>(layer)] = added;
-    status = replace(std::move(next));
+    status = contain([&] {
+      std::vector<ColdLayer> next = layers_;
+      next[static_cast<size_t>(layer)] = added;
+      return replace(std::move(next));
+    });
   }
-  if (!status.ok()) static_cast<void>(forget({layer}));
+  if (!status.ok()) forget(layer);
   return status;
 }
 
@@ -360,14 +393,11 @@ Status ColdFolder::read(int32_t layer, std::span<std::byte> payload) const {
   return {};
 }
 
-Status ColdFolder::forget(const std::vector<int32_t>& dropped) {
-  for (const int32_t layer : dropped) {
-    if (files_.remove(file_of(layer)).ok()) continue;
-    if (std::find(litter_.begin(), litter_.end(), layer) == litter_.end()) {
-      litter_.push_back(layer);  // reserved: one of each layer
-    }
+void ColdFolder::forget(int32_t layer) {
+  if (files_.remove(name_of_layer(layer)).ok()) return;
+  if (std::find(litter_.begin(), litter_.end(), layer) == litter_.end()) {
+    litter_.push_back(layer);  // reserved: one of each layer
   }
-  return {};
 }
 
 Status ColdFolder::drop(int32_t layer) {
@@ -375,7 +405,8 @@ Status ColdFolder::drop(int32_t layer) {
   std::vector<ColdLayer> next = layers_;
   next[static_cast<size_t>(layer)] = {};
   GEN_TRY(replace(std::move(next)));
-  return forget({layer});
+  forget(layer);
+  return {};
 }
 
 Status ColdFolder::keep(std::span<const int32_t> kept) {
@@ -393,7 +424,8 @@ Status ColdFolder::keep(std::span<const int32_t> kept) {
   }
   if (!changes) return {};
   GEN_TRY(replace(std::move(next)));
-  return forget(dropped);
+  for (const int32_t layer : dropped) forget(layer);
+  return {};
 }
 
 Status ColdFolder::close() {
@@ -404,7 +436,7 @@ Status ColdFolder::close() {
   while (!litter_.empty()) {
     const int32_t layer = litter_.back();
     if (layers_[static_cast<size_t>(layer)].form == nullptr) {
-      GEN_TRY(files_.remove(file_of(layer)));
+      GEN_TRY(files_.remove(name_of_layer(layer)));
     }
     litter_.pop_back();
   }
@@ -413,10 +445,10 @@ Status ColdFolder::close() {
   } else {
     for (size_t i = 0; i < layers_.size(); ++i) {
       if (layers_[i].form == nullptr) continue;
-      GEN_TRY(files_.remove(file_of(static_cast<int32_t>(i))));
+      GEN_TRY(files_.remove(name_of_layer(static_cast<int32_t>(i))));
       layers_[i] = {};
     }
-    if (manifest_there_) GEN_TRY(files_.remove(manifest_path()));
+    if (manifest_there_) GEN_TRY(files_.remove(name_of_manifest()));
     manifest_there_ = false;
     GEN_TRY(files_.remove_folder(path_));
   }

@@ -77,7 +77,8 @@ class ColdFolder {
   /// The first kept[n] positions of each layer count; a file is forgotten where that is 0.
   Status keep(std::span<const int32_t> kept);
   /// Forgets the folder: removes it with what was made in it if it is temporary or no layer is
-  /// cold, else leaves it for open(). After a failure it may be called again.
+  /// cold, else leaves it for open(). After a failure it may be called again. Takes memory only
+  /// where a manifest could not be written before.
   Status close();
 
   [[nodiscard]] size_t metadata_bytes() const noexcept;
@@ -90,18 +91,25 @@ class ColdFolder {
         temporary_(place.folder.empty()),
         layers_(static_cast<size_t>(num_layers)) {}
 
+  /// Makes room for the names in it, so that what was made can be removed without memory.
+  void set_path(std::string path);
   [[nodiscard]] std::string file_of(int32_t layer) const;
   [[nodiscard]] std::string manifest_path() const { return path_ + "/manifest.bin"; }
+  /// The same, valid until the next; mutex_ held. Take no memory.
+  const std::string& name_of_layer(int32_t layer);
+  const std::string& name_of_manifest();
   Status write_file(const std::string& path, std::span<const std::byte> header,
                     std::span<const std::byte> payload);
   /// Makes `layers` what the manifest says, then layers_. mutex_ held.
   Status replace(std::vector<ColdLayer> layers);
   Status read_manifest();
-  Status forget(const std::vector<int32_t>& dropped);
+  /// Removes the file of a layer that no manifest names, now or in close(). mutex_ held.
+  void forget(int32_t layer);
 
   FileOps& files_;
   bool temporary_;
   std::string path_;
+  std::string name_;  // of a file in it
   OpenFile lock_;
   Owner owner_{};
   mutable std::mutex mutex_;

@@ -90,7 +90,11 @@ Result<std::unique_ptr<TieredStore>> TieredStore::open(const TierOptions& option
 }
 
 TieredStore::~TieredStore() {
-  if (cold_ != nullptr) static_cast<void>(close());  // the folder's own end tries again
+  if (cold_ == nullptr) return;
+  try {
+    static_cast<void>(close());  // the folder's own end tries again
+  } catch (...) {  // no memory for the folder's manifest; everything else is done
+  }
 }
 
 Status TieredStore::check_open() const {
@@ -102,11 +106,12 @@ Status TieredStore::check_layer(int32_t layer) const {
   return error(Code::kOutOfRange, "layer %d outside a cache of %d layers", layer, num_layers());
 }
 
-std::vector<std::unique_lock<std::mutex>> TieredStore::lock_all() const {
-  std::vector<std::unique_lock<std::mutex>> locks;
-  locks.reserve(size_of(num_layers()));
-  for (int32_t layer = 0; layer < num_layers(); ++layer) locks.emplace_back(at(layer).mutex);
-  return locks;
+TieredStore::AllLocked::AllLocked(const TieredStore& store) : store_(store) {
+  for (int32_t layer = 0; layer < store_.num_layers(); ++layer) store_.at(layer).mutex.lock();
+}
+
+TieredStore::AllLocked::~AllLocked() {
+  for (int32_t layer = 0; layer < store_.num_layers(); ++layer) store_.at(layer).mutex.unlock();
 }
 
 // --- one layer, its mutex held
@@ -335,7 +340,7 @@ Status TieredStore::get(int32_t index, float* k, float* v) const {
 }
 
 Status TieredStore::truncate(int32_t n) {
-  const auto locks = lock_all();
+  const AllLocked locks(*this);
   GEN_TRY(check_open());
   const int32_t keep = std::max(n, 0);
   std::vector<int32_t> kept(size_of(num_layers()));
@@ -358,7 +363,7 @@ Status TieredStore::reset() {
     const std::lock_guard lock(queue_mutex_);
     queue_.clear();
   }
-  const auto locks = lock_all();
+  const AllLocked locks(*this);
   GEN_TRY(check_open());
   GEN_TRY(cold_->keep(std::vector<int32_t>(size_of(num_layers()), 0)));
   for (int32_t i = 0; i < num_layers(); ++i) {
@@ -392,7 +397,7 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
   TierOptions options = options_;
   options.store_id.clear();
   GEN_ASSIGN(auto copy, create(options, allocator_));
-  const auto locks = lock_all();
+  const AllLocked locks(*this);
   GEN_TRY(check_open());
   for (int32_t i = 0; i < num_layers(); ++i) {
     const Layer& from = at(i);
@@ -600,7 +605,7 @@ Status TieredStore::close() {
   }
   queue_changed_.notify_all();
   if (thread.joinable()) thread.join();
-  const auto locks = lock_all();
+  const AllLocked locks(*this);
   closed_ = true;
   for (int32_t i = 0; i < num_layers(); ++i) {
     Layer& layer = at(i);

@@ -132,7 +132,18 @@ class TieredStore final : public LayeredStore {
   }
   [[nodiscard]] Status check_open() const;
   [[nodiscard]] Status check_layer(int32_t layer) const;
-  [[nodiscard]] std::vector<std::unique_lock<std::mutex>> lock_all() const;
+
+  /// Holds the mutexes of all layers. Takes no memory.
+  class AllLocked {
+   public:
+    explicit AllLocked(const TieredStore& store);
+    ~AllLocked();
+    AllLocked(const AllLocked&) = delete;
+    AllLocked& operator=(const AllLocked&) = delete;
+
+   private:
+    const TieredStore& store_;
+  };
 
   /// The rest with the layer's mutex held.
   Status reserve_hot(const TensorShape& shape, Buffer* hot) const;

@@ -285,10 +285,12 @@ Status Generation::keep(const sampling::Choice& choice) {
   piece_.clear();
   if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
   const bool stopped = stops_.feed(decoded_, &piece_);
-  result_.text += piece_;
-  result_.tokens.push_back(choice.token);
-  if (params_.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
+  // Either may lack memory, and then the result is without this token, as the events are.
+  result_.text.reserve(result_.text.size() + piece_.size());
   result_.top_logprobs.insert(result_.top_logprobs.end(), choice.top.begin(), choice.top.end());
+  result_.text += piece_;
+  result_.tokens.push_back(choice.token);  // start() reserved for these
+  if (params_.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
 
   if (stopped) {
     pending_finish_ = FinishReason::kStopString;

@@ -168,6 +168,7 @@ static void callback(const void *with) {
   SAME_TEXT(pieces.text);
   same_result(result);
   FREE(gen_result_free(result));
+  result = NULL;
   FREE(gen_session_free(one));
   for (int i = 0; i < 2; ++i) {
     TRY((gen_result_free(result), result = NULL, memset(&pieces, 0, sizeof pieces),

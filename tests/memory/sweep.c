@@ -2,7 +2,7 @@
 /*
  * Runs every scenario with each of its allocations failing in turn, alone and with all after it; the same for the
  * caller's allocator, for threads that cannot be started and files that cannot be mapped. After each run nothing may
- * be held that was not before, nothing be left in the scratch folder, nothing have been printed.
+ * be held that was not before, no file be open, nothing be left in the scratch folder, nothing have been printed.
  *
  *   memory_sweep MODEL [--points N] [--from N [--show 1]] [SCENARIO…]
  *
@@ -162,7 +162,16 @@ gen_model *sweep_load(void) {
   return model;
 }
 
+static int open_files(void) {
+  int n = 0;
+  for (int file = 0; file < 64; ++file) n += fcntl(file, F_GETFD) >= 0;
+  return n;
+}
+
 static void check_clean(void) {
+  static int files;
+  if (files == 0) files = open_files();
+  if (open_files() != files) sweep_fail(__FILE__, __LINE__, "%d files are open and were %d", open_files(), files);
   DIR *folder = opendir(sweep_scratch);
   const struct dirent *entry = NULL;
   while (folder != NULL && (entry = readdir(folder)) != NULL)
@@ -218,6 +227,7 @@ static long sweep_scenario(const scenario *one, long points, long from) {
   current = one;
   current_nth = 0;
   n_records = 0;
+  check_clean();
   if (one->begin != NULL) one->begin(one->with);
   recording = 1;
   frees_fail = 0;
