@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "base/cpu_quota.h"
+#include "base/thread.h"
 
 namespace gen {
 namespace {
@@ -84,7 +84,7 @@ struct ThreadPool::Impl {
   struct Worker {
     Impl* pool;
     int32_t index;
-    pthread_t thread;
+    Thread thread;
   };
 
   // A value that one side changes and the other waits for, and the sleepers on it.
@@ -126,7 +126,7 @@ struct ThreadPool::Impl {
   ~Impl() {
     stop = true;
     publish();
-    for (const Worker& worker : workers) pthread_join(worker.thread, nullptr);
+    for (Worker& worker : workers) worker.thread.join();
   }
 
   void publish() {
@@ -151,22 +151,6 @@ struct ThreadPool::Impl {
 
 namespace {
 
-// Signals are for the host's own threads, so a worker starts with all of them blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 #if defined(__linux__)
 void set_affinity(pthread_t thread, int32_t cpu) noexcept {
   cpu_set_t* mask = CPU_ALLOC(static_cast<size_t>(cpu) + 1);
@@ -184,21 +168,21 @@ void set_affinity(pthread_t thread, int32_t cpu) noexcept {
 Status ThreadPool::Impl::start(int32_t index, std::span<const int32_t> cpus) {
   workers.push_back({this, index, {}});  // capacity was reserved, so the address stays
   Worker& worker = workers.back();
-  const int failed = pthread_create(
-      &worker.thread, nullptr,
+  auto started = Thread::start(
       [](void* argument) -> void* {
         const Worker* self = static_cast<Worker*>(argument);
         self->pool->serve(self->index);
         return nullptr;
       },
       &worker);
-  if (failed != 0) {
+  if (!started.ok()) {
     workers.pop_back();
-    return error(Code::kOutOfMemory, "cannot start thread %d of %d (error %d)", index + 1, size,
-                 failed);
+    return error(Code::kOutOfMemory, "thread %d of %d: %s", index + 1, size,
+                 started.status().message());
   }
+  worker.thread = std::move(started).value();
 #if defined(__linux__)
-  if (!cpus.empty()) set_affinity(worker.thread, cpus[static_cast<size_t>(index) % cpus.size()]);
+  if (!cpus.empty()) set_affinity(worker.thread.handle(), cpus[static_cast<size_t>(index) % cpus.size()]);
 #else
   static_cast<void>(cpus);
 #endif
@@ -206,7 +190,10 @@ Status ThreadPool::Impl::start(int32_t index, std::span<const int32_t> cpus) {
 }
 
 ThreadPool::ThreadPool(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-ThreadPool::~ThreadPool() = default;
+ThreadPool::~ThreadPool() {
+  // There is nobody to tell, and a lock of theirs may be held for ever.
+  if (!home_.here()) static_cast<void>(impl_.release());
+}
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
                                                        std::span<const int32_t> cpus) {
@@ -228,10 +215,7 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
   // With more threads than CPUs a spinning one would keep a working one from running.
   impl->spin = impl->size <= usable;
   impl->workers.reserve(static_cast<size_t>(impl->size) - 1);
-  {
-    const SignalsBlocked blocked;
-    for (int32_t index = 1; index < impl->size; ++index) GEN_TRY(impl->start(index, cpus));
-  }
+  for (int32_t index = 1; index < impl->size; ++index) GEN_TRY(impl->start(index, cpus));
   return std::shared_ptr<ThreadPool>(new ThreadPool(std::move(impl)));
 }
 
