@@ -33,6 +33,20 @@
  * Text      is UTF-8 with a length, or GEN_NUL_TERMINATED. Returned text is NUL-terminated; `n` does not
  *           count the NUL. With a NULL buffer such functions tell the size.
  * Silence   the library never prints, exits, aborts, installs a signal handler or throws across this border.
+ * Files     a model that is mapped (the default) is read from its file for as long as the model lives: whoever shortens
+ *           the file ends the process with SIGBUS, whoever writes to it changes what is generated. Replace a model by
+ *           renaming a new file into its place, or load it with gen_model_options_set_mmap 0. Everything else is read
+ *           into memory before it is checked. Saved sessions and caches, and all files of tiered caches, are readable
+ *           by their user alone; a file that is saved over keeps its permissions. Files with no texts in them
+ *           (quantised models, records of a tracer) are made as the process' umask says. A write that fails leaves
+ *           no part of a file, also beyond RLIMIT_FSIZE: the library takes the SIGXFSZ that its own writes cause.
+ * fork()    a child cannot use what its parent made, if it has threads or locks: pools, models, generators, sessions,
+ *           streams, caches, block pools, prefix and radix caches, tracers, profiles, metrics memories. Functions with
+ *           a status fail with GEN_ERROR_STATE, others answer as for NULL or from what never changes, and *_free and
+ *           *_close do nothing: the memory goes with the child, the files stay the parent's. What holds data only
+ *           (options, sampling, requests, results, chats, tokenizers) goes on working, and the child may load a model
+ *           of its own, at any time, whatever the parent's threads did at the fork. A child that is made in a callback
+ *           must not return from it.
  * Results   one row, one result: what a request gives does not depend on batching, chunking, threads or caches.
  *
  * While the version is 0.x functions may be added and arguments improved; see CHANGELOG.md.

@@ -372,7 +372,8 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
  * Saves what the cache holds to a file, from which kv_cache_load gives the same bits. docs/state-format.md says what
  * the file holds; what a state of a model's cache does not tell is which model it was.
  *
- * @param path  of the file; it appears whole, or not at all, and replaces one that is there.
+ * @param path  of the file; it appears whole, or not at all, and replaces one that is there, whose permissions it
+ *              takes. Else only this user may read it (mode 0600).
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;

@@ -233,7 +233,8 @@ GEN_API gen_status kv_cache_tiered_new(const kv_cache_tier_config *config, kv_ca
  * @param out     receives the cache; free it with kv_cache_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT as kv_cache_tiered_new, or without cold_dir;
- *         GEN_ERROR_IO if there is no such cache, or more than one and no store id;
+ *         GEN_ERROR_IO if there is no such cache, or more than one and no store id, or if its folder or a file in it
+ *         is a symbolic link;
  *         GEN_ERROR_BUSY if it is in use;
  *         GEN_ERROR_FORMAT if its manifest is damaged or of another shape;
  *         GEN_ERROR_OUT_OF_MEMORY.

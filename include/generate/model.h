@@ -89,7 +89,11 @@ GEN_API gen_status gen_model_options_set_allocator(gen_model_options *options,
                                                    gen_error *error);
 
 /**
- * With 0 the file is read into memory instead of being mapped. Mapping is the default.
+ * With 0 the file is read into memory instead of being mapped, and what happens to it after the load does not matter.
+ * Mapping is the default: the file's pages are the model's memory, for the table of token embeddings even where other
+ * weights are repacked. A mapped file must not be written to or shortened while the model lives: shortening ends the
+ * process with SIGBUS at some later call, which a library cannot prevent, and writing changes the model. To replace a
+ * file, write a new one and rename it over the old one.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
@@ -165,7 +169,8 @@ GEN_API gen_status gen_model_options_describe(const gen_model_options *options, 
  * @param out      receives the model; free it with gen_model_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL path or out;
- *         GEN_ERROR_IO if a file is missing, a directory, or cannot be read;
+ *         GEN_ERROR_IO if a file is missing, a directory, or cannot be read, or if it is written to or shortened during
+ *         the load, as far as its size and time tell;
  *         GEN_ERROR_FORMAT if it is not GGUF, or damaged: the message names the field;
  *         GEN_ERROR_UNSUPPORTED for an architecture, tokenizer or weight format that is not known: named;
  *         GEN_ERROR_OUT_OF_RANGE for options the model or machine cannot follow;

@@ -163,7 +163,8 @@ GEN_API gen_status gen_session_fork(const gen_session *session, gen_session **ou
  * Saves tokens and cache to a file, from which gen_session_load goes on without running them again, in this process
  * or another, with the same bits as if there had been no pause. docs/state-format.md says what the file holds.
  *
- * @param path  of the file; it appears whole, or not at all, and replaces one that is there.
+ * @param path  of the file; it appears whole, or not at all, and replaces one that is there, whose permissions it
+ *              takes. Else only this user may read it (mode 0600), for it holds the text.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_IO naming the path;
  *         GEN_ERROR_UNSUPPORTED for a custom model with a state; GEN_ERROR_OUT_OF_MEMORY.
  *         The session is unchanged.
@@ -194,7 +195,7 @@ GEN_API gen_status gen_session_save_buffer(const gen_session *session, void *buf
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL, or a state of another model or another kind of cache;
  *         GEN_ERROR_BUSY;
- *         GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_IO naming the path, also if the file is written to while it is read;
  *         GEN_ERROR_FORMAT if the file is damaged or none of ours;
  *         GEN_ERROR_STATE if the session is not empty;
  *         GEN_ERROR_CONTEXT_FULL if the context is too short for it;

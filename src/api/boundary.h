@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/home_process.h"
 #include "base/status.h"
 #include <generate/error.h>
 
@@ -35,6 +36,33 @@ gen_status guard(gen_error* error, F&& body) noexcept {
 /// kInvalidArgument "<what> is NULL" unless `pointer` is set.
 inline Status not_null(const void* pointer, const char* what) noexcept {
   return pointer != nullptr ? Status() : error(Code::kInvalidArgument, "%s is NULL", what);
+}
+
+/// A handle of an object with threads or locks: it has a HomeProcess by the name of home.
+template <typename T>
+concept OfOneProcess = requires(const T& handle) {
+  handle.home.check("");
+};
+
+/// The same, and kState in a process that the object does not belong to: so wherever NULL is
+/// refused, a child of fork() is.
+template <OfOneProcess T>
+Status not_null(const T* handle, const char* what) noexcept {
+  GEN_TRY(not_null(static_cast<const void*>(handle), what));
+  return handle->home.check(what);
+}
+
+/// For functions without a status: whether there is a handle, and it can be used here.
+template <OfOneProcess T>
+bool usable(const T* handle) noexcept {
+  return handle != nullptr && handle->home.here();
+}
+
+/// Ends an object; in a child of fork() nothing happens, since its end would wait for threads and
+/// locks of the parent, or remove the parent's files. The memory goes with the process.
+template <OfOneProcess T>
+void end_handle(T* handle) noexcept {
+  if (usable(handle)) delete handle;
 }
 
 /// Text that came in as pointer and length, where the length may be GEN_NUL_TERMINATED. NULL is the

@@ -15,6 +15,7 @@
 struct gen_profile {
   std::shared_ptr<const gen::api::ModelParts> model;  // of the first pass
   gen::graph::Profile impl;
+  gen::HomeProcess home;
   gen::InUseFlag in_use;
 };
 
@@ -49,7 +50,7 @@ gen_status gen_profile_new(gen_profile** out, gen_error* error) {
   });
 }
 
-void gen_profile_free(gen_profile* profile) { delete profile; }
+void gen_profile_free(gen_profile* profile) { gen::api::end_handle(profile); }
 
 gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tokens,
                                       const int32_t* sequences, const uint8_t* wants_logits,
@@ -73,7 +74,7 @@ gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tok
 }
 
 size_t gen_profile_count(const gen_profile* profile) {
-  return profile != nullptr ? profile->impl.entries().size() : 0;
+  return gen::api::usable(profile) ? profile->impl.entries().size() : 0;
 }
 
 const char* gen_profile_name(const gen_profile* profile, size_t index) {

@@ -19,7 +19,7 @@ class HeldCaches {
     held_.reserve(handles.size());
     caches_.reserve(handles.size());
     for (kv_cache* handle : handles) {
-      if (handle == nullptr) return {Code::kInvalidArgument, "a cache is NULL"};
+      GEN_TRY(not_null(handle, "a cache"));
       if (!handle->in_use->try_enter()) {
         return {Code::kBusy, "a cache is in use by another call, or given twice"};
       }

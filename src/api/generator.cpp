@@ -130,6 +130,8 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     const gen_options defaults;
     const gen_options& chosen = options != nullptr ? *options : defaults;
     GEN_TRY(check_together(chosen, *model));
+    if (chosen.trace_home.has_value()) GEN_TRY(chosen.trace_home->check("the tracer"));
+    if (chosen.metrics_home.has_value()) GEN_TRY(chosen.metrics_home->check("the metrics memory"));
     GeneratorOptions inner;
     inner.kv_dtype = chosen.kv.name();
     inner.shift_context = chosen.shift_context;
@@ -153,7 +155,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
   });
 }
 
-void gen_free(gen_generator* generator) { delete generator; }
+void gen_free(gen_generator* generator) { gen::api::end_handle(generator); }
 
 gen_status gen_generate(gen_generator* generator, const char* prompt, size_t len,
                         const gen_sampling* sampling, gen_result** result, gen_error* error) {

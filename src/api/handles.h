@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "api/kv_cache_handle.h"
 #include "api/tier_config.h"
 #include "base/cancel.h"
+#include "base/home_process.h"
 #include "base/thread_pool.h"
 #include "cache/trace_log.h"
 #include <generate/error.h>
@@ -25,6 +27,7 @@
 
 struct gen_thread_pool {
   std::shared_ptr<gen::ThreadPool> pool;
+  gen::HomeProcess home;
 };
 
 struct gen_cancel {
@@ -45,6 +48,7 @@ struct gen_sampling {
 
 struct gen_tracer {
   std::shared_ptr<gen::cache::TraceLog> log;
+  gen::HomeProcess home;
 };
 
 struct gen_options {
@@ -59,17 +63,21 @@ struct gen_options {
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
   int32_t max_batch = gen::generate::kDefaultMaxSequences;
   int32_t max_queue = 0;                        // 0: no limit
-  std::shared_ptr<gen::cache::TraceLog> trace;  // null: none
-  std::shared_ptr<gen::Metrics> metrics;        // null: nobody listens
+  std::shared_ptr<gen::cache::TraceLog> trace;   // null: none
+  std::optional<gen::HomeProcess> trace_home;    // of `trace`
+  std::shared_ptr<gen::Metrics> metrics;         // null: nobody listens
+  std::optional<gen::HomeProcess> metrics_home;  // of a collector of the library's
 };
 
 struct gen_generator {
   std::shared_ptr<const gen::generate::Generator> impl;
+  gen::HomeProcess home;
 };
 
 struct gen_session {
   std::shared_ptr<gen::generate::Session> impl;
   kv_cache cache;  // lends the session's
+  gen::HomeProcess home;
 };
 
 namespace gen::api {

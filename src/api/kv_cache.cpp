@@ -412,5 +412,5 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
 }
 
 void kv_cache_free(kv_cache* cache) {
-  if (cache != nullptr && cache->lent == nullptr) delete cache;
+  if (cache != nullptr && cache->lent == nullptr) gen::api::end_handle(cache);
 }

@@ -14,6 +14,7 @@
 
 #include "api/boundary.h"
 #include "base/allocator.h"
+#include "base/home_process.h"
 #include "base/in_use.h"
 #include "base/status.h"
 #include "cache/kv_cache.h"
@@ -48,6 +49,7 @@ struct kv_cache {
   bool in_wrapper = false;
   [[nodiscard]] bool of_many() const { return sequences != nullptr || in_wrapper; }
 
+  gen::HomeProcess home;
   gen::InUseFlag own_flag;
   gen::InUseFlag* in_use = &own_flag;  // a session's flag for a lent cache
 

@@ -61,7 +61,7 @@ gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t row_dim
     auto state = std::make_shared<PoolState>();
     GEN_ASSIGN(state->pool, TensorPool::create({layers, block_size, row_dim, type}, max_memory_mb,
                                                gen::system_allocator()));
-    *out = new kv_cache_pool{std::move(state)};
+    *out = new kv_cache_pool{std::move(state), {}};
     return {};
   });
 }
@@ -112,7 +112,7 @@ size_t kv_cache_pool_cap(const kv_cache_pool* pool) {
 }
 
 size_t kv_cache_pool_available(const kv_cache_pool* pool) {
-  return pool != nullptr ? pool->blocks().available() : 0;
+  return gen::api::usable(pool) ? pool->blocks().available() : 0;
 }
 
 int32_t kv_cache_pool_block_size(const kv_cache_pool* pool) {
@@ -120,14 +120,14 @@ int32_t kv_cache_pool_block_size(const kv_cache_pool* pool) {
 }
 
 double kv_cache_pool_fragmentation(const kv_cache_pool* pool) {
-  return pool != nullptr ? pool->blocks().fragmentation() : 0;
+  return gen::api::usable(pool) ? pool->blocks().fragmentation() : 0;
 }
 
 size_t kv_cache_pool_resident_bytes(const kv_cache_pool* pool) {
-  return pool != nullptr ? pool->blocks().resident_bytes() : 0;
+  return gen::api::usable(pool) ? pool->blocks().resident_bytes() : 0;
 }
 
-void kv_cache_pool_free(kv_cache_pool* pool) { delete pool; }
+void kv_cache_pool_free(kv_cache_pool* pool) { gen::api::end_handle(pool); }
 
 void* kv_cache_block_k(const kv_cache_block* block) { return half_of(block, 0); }
 

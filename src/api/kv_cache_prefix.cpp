@@ -14,6 +14,7 @@
 
 struct kv_cache_prefix {
   std::shared_ptr<gen::cache::PrefixCache> impl;
+  gen::HomeProcess home;
 };
 
 namespace {
@@ -41,7 +42,7 @@ gen_status kv_cache_prefix_new(int32_t capacity, const kv_cache_pool* pool, kv_c
   });
 }
 
-void kv_cache_prefix_free(kv_cache_prefix* prefix) { delete prefix; }
+void kv_cache_prefix_free(kv_cache_prefix* prefix) { gen::api::end_handle(prefix); }
 
 gen_status kv_cache_prefix_insert(const kv_cache_prefix* prefix, uint64_t domain,
                                   const int32_t* tokens, size_t n_tokens,
@@ -85,5 +86,5 @@ gen_status kv_cache_prefix_match(const kv_cache_prefix* prefix, uint64_t domain,
 }
 
 int32_t kv_cache_prefix_size(const kv_cache_prefix* prefix) {
-  return prefix != nullptr ? prefix->impl->size() : 0;
+  return gen::api::usable(prefix) ? prefix->impl->size() : 0;
 }

@@ -10,6 +10,7 @@
 
 struct kv_cache_radix {
   std::unique_ptr<gen::cache::RadixCache> impl;
+  gen::HomeProcess home;
 };
 
 namespace {
@@ -51,12 +52,12 @@ gen_status kv_cache_radix_new(int32_t block_size, int32_t max_blocks, kv_cache_r
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_ASSIGN(auto impl, RadixCache::create(block_size, max_blocks));
-    *out = new kv_cache_radix{std::move(impl)};
+    *out = new kv_cache_radix{std::move(impl), {}};
     return {};
   });
 }
 
-void kv_cache_radix_free(kv_cache_radix* radix) { delete radix; }
+void kv_cache_radix_free(kv_cache_radix* radix) { gen::api::end_handle(radix); }
 
 gen_status kv_cache_radix_insert(const kv_cache_radix* radix, const int32_t* tokens,
                                  size_t n_tokens, int32_t* ids, size_t capacity, size_t* n,
@@ -108,7 +109,7 @@ gen_status kv_cache_radix_remove(const kv_cache_radix* radix, const int32_t* tok
 }
 
 int32_t kv_cache_radix_size(const kv_cache_radix* radix) {
-  return radix != nullptr ? radix->impl->size() : 0;
+  return gen::api::usable(radix) ? radix->impl->size() : 0;
 }
 
 gen_status kv_cache_radix_stats(const kv_cache_radix* radix, uint64_t* hits, uint64_t* misses,

@@ -153,7 +153,7 @@ gen_status gen_thread_pool_new(int32_t threads, const int32_t* cpus, size_t n_cp
   });
 }
 
-void gen_thread_pool_free(gen_thread_pool* pool) { delete pool; }
+void gen_thread_pool_free(gen_thread_pool* pool) { gen::api::end_handle(pool); }
 
 gen_status gen_cancel_new(gen_cancel** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;

@@ -17,6 +17,7 @@
 struct gen_metrics_memory {
   std::shared_ptr<gen::MetricsMemory> impl;
   gen_metrics_sink sink;
+  gen::HomeProcess home;
 };
 
 namespace {
@@ -58,12 +59,15 @@ void memory_observe(void* user, const char* name, double value) {
   if (name != nullptr) memory_of(user).observe(name, value);
 }
 
+bool is_ours(const gen_metrics_sink& sink) {
+  return sink.user != nullptr && sink.counter_add == memory_add && sink.gauge_set == memory_set &&
+         sink.histogram_observe == memory_observe;
+}
+
 gen::Result<std::shared_ptr<gen::Metrics>> wrap(const gen_metrics_sink& given) {
   GEN_ASSIGN(const gen_metrics_sink sink, gen::api::read_struct(given));
   // A collector of ours is kept itself, so that its handle may go.
-  const bool ours = sink.user != nullptr && sink.counter_add == memory_add &&
-                    sink.gauge_set == memory_set && sink.histogram_observe == memory_observe;
-  if (ours) {
+  if (is_ours(sink)) {
     return std::shared_ptr<gen::Metrics>(static_cast<gen_metrics_memory*>(sink.user)->impl);
   }
   return std::shared_ptr<gen::Metrics>(std::make_shared<CMetrics>(sink));
@@ -155,10 +159,13 @@ gen_status gen_options_set_metrics(gen_options* options, const gen_metrics_sink*
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     std::shared_ptr<gen::Metrics> metrics;
+    std::optional<gen::HomeProcess> home;
     if (sink != nullptr) {
       GEN_ASSIGN(metrics, wrap(*sink));
+      if (is_ours(*sink)) home = static_cast<gen_metrics_memory*>(sink->user)->home;
     }
     options->metrics = std::move(metrics);
+    options->metrics_home = home;
     return {};
   });
 }
@@ -194,7 +201,7 @@ gen_status gen_metrics_memory_snapshot(const gen_metrics_memory* memory, char* b
 }
 
 double gen_metrics_memory_value(const gen_metrics_memory* memory, const char* name) {
-  if (memory == nullptr || name == nullptr) return 0;
+  if (!gen::api::usable(memory) || name == nullptr) return 0;
   try {
     return value_of(memory->impl->snapshot(), name);
   } catch (...) {
@@ -202,4 +209,4 @@ double gen_metrics_memory_value(const gen_metrics_memory* memory, const char* na
   }
 }
 
-void gen_metrics_memory_free(gen_metrics_memory* memory) { delete memory; }
+void gen_metrics_memory_free(gen_metrics_memory* memory) { gen::api::end_handle(memory); }

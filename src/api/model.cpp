@@ -82,6 +82,7 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
   if (parts->pool == nullptr) {
     GEN_ASSIGN(parts->pool, gen::ThreadPool::create(options.threads));
   }
+  GEN_TRY(parts->pool->check_home());
   if (options.device != 0) {
     return gen::error(Code::kOutOfRange, "device %d of backend %s, which has 1", options.device,
                       options.backend.c_str());
@@ -163,7 +164,7 @@ gen_status gen_model_load_memory(const void* data, size_t size, const gen_model_
   });
 }
 
-void gen_model_free(gen_model* model) { delete model; }
+void gen_model_free(gen_model* model) { gen::api::end_handle(model); }
 
 const gen_model_config* gen_model_get_config(const gen_model* model) {
   return model != nullptr ? &model->config : nullptr;

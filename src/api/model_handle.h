@@ -65,6 +65,7 @@ struct gen_model {
   std::shared_ptr<const gen::api::ModelParts> parts;
   gen_tokenizer tokenizer;
   gen_model_config config;
+  gen::HomeProcess home;
 
   /// The model alone, keeping all its parts.
   [[nodiscard]] std::shared_ptr<const gen::model::Model> shared_model() const {

@@ -136,6 +136,7 @@ gen_status gen_model_options_set_threads(gen_model_options* options, int32_t thr
 gen_status gen_model_options_set_thread_pool(gen_model_options* options, gen_thread_pool* pool,
                                              gen_error* error) {
   return with(options, error, [&](O& o) -> Status {
+    if (pool != nullptr) GEN_TRY(not_null(pool, "the thread pool"));
     o.pool = pool != nullptr ? pool->pool : nullptr;
     return {};
   });

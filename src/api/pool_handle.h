@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/allocator.h"
+#include "base/home_process.h"
 #include "cache/paged_store.h"
 #include <generate/kv_cache_pool.h>
 
@@ -20,6 +21,7 @@ struct PoolState {
 
 struct kv_cache_pool {
   std::shared_ptr<gen::api::PoolState> state;
+  gen::HomeProcess home;
 
   [[nodiscard]] gen::cache::BlockPool& blocks() const { return state->pool->blocks(); }
 };

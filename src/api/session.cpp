@@ -204,4 +204,4 @@ const kv_cache* gen_session_cache(const gen_session* session) {
   return session != nullptr ? &session->cache : nullptr;
 }
 
-void gen_session_free(gen_session* session) { delete session; }
+void gen_session_free(gen_session* session) { gen::api::end_handle(session); }

@@ -7,6 +7,7 @@
 
 struct gen_stream {
   std::unique_ptr<gen::generate::Generation> generation;
+  gen::HomeProcess home;
   gen::InUseFlag in_use;
   std::string text;  // of `token`
   gen_token token{};
@@ -92,4 +93,4 @@ gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error*
   });
 }
 
-void gen_stream_close(gen_stream* stream) { delete stream; }
+void gen_stream_close(gen_stream* stream) { gen::api::end_handle(stream); }

@@ -32,13 +32,13 @@ gen_status gen_tracer_new(gen_tracer** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
-    *out = new gen_tracer{std::make_shared<gen::cache::TraceLog>()};
+    *out = new gen_tracer{std::make_shared<gen::cache::TraceLog>(), {}};
     return {};
   });
 }
 
 size_t gen_tracer_op_count(const gen_tracer* tracer) {
-  return tracer != nullptr ? tracer->log->ops().size() : 0;
+  return gen::api::usable(tracer) ? tracer->log->ops().size() : 0;
 }
 
 gen_status gen_tracer_op(const gen_tracer* tracer, size_t index, char* buf, size_t capacity,
@@ -71,13 +71,16 @@ gen_status gen_tracer_write_json(const gen_tracer* tracer, const char* path, gen
   });
 }
 
-void gen_tracer_free(gen_tracer* tracer) { delete tracer; }
+void gen_tracer_free(gen_tracer* tracer) { gen::api::end_handle(tracer); }
 
 gen_status gen_options_set_tracer(gen_options* options, const gen_tracer* tracer,
                                   gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
+    if (tracer != nullptr) GEN_TRY(not_null(tracer, "tracer"));
     options->trace = tracer != nullptr ? tracer->log : nullptr;
+    options->trace_home.reset();
+    if (tracer != nullptr) options->trace_home = tracer->home;
     return {};
   });
 }

@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "base/io_error.h"
+#include "base/signals.h"
 
 namespace gen {
 namespace {
@@ -31,21 +32,31 @@ Status check_name(const std::string& path) {
   return error(Code::kIo, "cannot open '%.600s': not a file name", path.c_str());
 }
 
+/// Why a file that is opened without following a link could not be.
+Status open_error(const char* verb, const std::string& path, int number) noexcept {
+  struct stat info {};
+  if ((number == ELOOP || number == ENOTDIR) && ::lstat(path.c_str(), &info) == 0 &&
+      S_ISLNK(info.st_mode)) {
+    return error(Code::kIo, "cannot %s '%.600s': is a symbolic link", verb, path.c_str());
+  }
+  return io_error(verb, path, number);
+}
+
 class SystemFiles final : public FileOps {
  public:
   Result<int> create(const std::string& path) override {
     GEN_TRY(check_name(path));
     const int file =
         ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kOwnFile);
-    if (file < 0) return io_error("write", path, errno);
+    if (file < 0) return open_error("write", path, errno);
     return file;
   }
 
   Result<int> open(const std::string& path) override {
     GEN_TRY(check_name(path));
     // Without O_NONBLOCK, opening a pipe would wait for its writer before it can be refused.
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return io_error("open", path, errno);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (file < 0) return open_error("open", path, errno);
     struct stat info {};
     int failure = ::fstat(file, &info) != 0 ? errno : 0;
     if (failure == 0 && S_ISDIR(info.st_mode)) failure = EISDIR;
@@ -88,6 +99,7 @@ class SystemFiles final : public FileOps {
 
   Status write(int file, uint64_t offset, std::span<const std::byte> bytes,
                const std::string& path) override {
+    const SizeSignalHeld held;
     while (!bytes.empty()) {
       const ssize_t done =
           ::pwrite(file, bytes.data(), std::min(bytes.size(), kStep), static_cast<off_t>(offset));
@@ -144,8 +156,8 @@ class SystemFiles final : public FileOps {
   }
 
   Result<int> lock_folder(const std::string& path) override {
-    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return io_error("open", path, errno);
+    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder < 0) return open_error("open", path, errno);
     if (::flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
     const int failure = errno;
     ::close(folder);

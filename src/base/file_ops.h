@@ -21,7 +21,7 @@ class FileOps {
   /// An empty file for reading and writing, only for this user; one that is there is emptied, a
   /// link is not followed.
   virtual Result<int> create(const std::string& path) = 0;
-  /// For reading. Regular files only.
+  /// For reading. Regular files only, and no link.
   virtual Result<int> open(const std::string& path) = 0;
   virtual Result<uint64_t> size(int file, const std::string& path) = 0;
   /// All of the bytes or a failure. Any number of threads at once.
@@ -47,7 +47,8 @@ class FileOps {
   virtual Status remove_folder(const std::string& path) = 0;
   /// Returns when creations, renames and removals in it are on the disk.
   virtual Status sync_folder(const std::string& path) = 0;
-  /// Holds the folder until the descriptor is closed; kBusy if somebody else does.
+  /// Holds the folder until the descriptor is closed; kBusy if somebody else does. A link is not
+  /// followed.
   virtual Result<int> lock_folder(const std::string& path) = 0;
   /// Names in a folder, in order.
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening, mapping and reading. A mapping is private, so pages that a debugger writes stay ours; a
-// file that another process shortens while it is mapped raises SIGBUS on access, which is why kRead
-// exists. See mapped_file.h.
+// Opening, mapping and reading. A mapping is private, so pages that a debugger writes stay ours, but
+// what another process writes shows in it, and a file that is shortened while it is mapped raises
+// SIGBUS on access, which is why kRead exists. See mapped_file.h.
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
@@ -59,12 +59,14 @@ Status read_all(int fd, const std::string& path, std::byte* to, size_t size) noe
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      origin_(std::move(other.origin_)),
       mapped_(std::exchange(other.mapped_, false)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   MappedFile moved(std::move(other));
   std::swap(data_, moved.data_);
   std::swap(size_, moved.size_);
+  std::swap(origin_, moved.origin_);
   std::swap(mapped_, moved.mapped_);
   return *this;
 }
@@ -98,6 +100,7 @@ Result<MappedFile> MappedFile::open(const std::string& path, Mode mode) {
                  path.c_str(), static_cast<long long>(info.st_size));
   }
   MappedFile result;
+  result.origin_ = {path, info.st_dev, info.st_ino, info.st_size, info.st_mtim};
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return result;
   if (mode == Mode::kMap) {
@@ -116,7 +119,25 @@ Result<MappedFile> MappedFile::open(const std::string& path, Mode mode) {
   result.data_ = at;
   result.size_ = size;
   GEN_TRY(read_all(file.get(), path, at, size));
+  if (::fstat(file.get(), &info) != 0) return io_error("read", path, errno);
+  GEN_TRY(result.check_same(info));
   return result;
+}
+
+Status MappedFile::check_same(const struct stat& now) const {
+  if (now.st_size == origin_.size && now.st_mtim.tv_sec == origin_.written.tv_sec &&
+      now.st_mtim.tv_nsec == origin_.written.tv_nsec) {
+    return {};
+  }
+  return error(Code::kIo, "cannot read '%.600s': it was changed meanwhile", origin_.path.c_str());
+}
+
+Status MappedFile::check_unchanged() const {
+  if (!mapped_) return {};
+  struct stat now {};
+  if (::stat(origin_.path.c_str(), &now) != 0) return {};  // what is mapped has no name any more
+  if (now.st_dev != origin_.device || now.st_ino != origin_.number) return {};
+  return check_same(now);
 }
 
 void MappedFile::drop_pages(size_t offset, size_t length) const noexcept {

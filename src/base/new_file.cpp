@@ -15,25 +15,31 @@
 #include <utility>
 
 #include "base/io_error.h"
+#include "base/signals.h"
 
 namespace gen {
 namespace {
 
 constexpr int kMostTries = 100;
 constexpr size_t kStep = size_t{1} << 30;  // write() takes at most 2 GiB
+constexpr mode_t kOwner = S_IRUSR | S_IWUSR;
+constexpr mode_t kEverybody = kOwner | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
 
 }  // namespace
 
 NewFile::NewFile(NewFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, std::string())),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      replaced_(other.replaced_) {}
 
 NewFile& NewFile::operator=(NewFile&& other) noexcept {
   NewFile moved(std::move(other));
   std::swap(path_, moved.path_);
   std::swap(temporary_, moved.temporary_);
   std::swap(descriptor_, moved.descriptor_);
+  std::swap(replaced_, moved.replaced_);
   return *this;
 }
 
@@ -45,7 +51,7 @@ void NewFile::discard() noexcept {
   temporary_.clear();
 }
 
-Result<NewFile> NewFile::create(const std::string& path) {
+Result<NewFile> NewFile::create(const std::string& path, Access access) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return error(Code::kIo, "cannot write '%.600s': not a file name", path.c_str());
   }
@@ -59,11 +65,14 @@ Result<NewFile> NewFile::create(const std::string& path) {
     const std::filesystem::path target = std::filesystem::canonical(path, failure);
     if (failure) return io_error("write", path, failure.value());
     file.path_ = target.string();
+    file.replaced_ = {info.st_mode & kPermissions, info.st_gid};
   }
+  const bool narrow = access == Access::kPrivate || file.replaced_.has_value();
   for (int attempt = 0; attempt < kMostTries; ++attempt) {
     std::string name =
         file.path_ + "." + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".part";
-    file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                              narrow ? kOwner : kEverybody);
     if (file.descriptor_ >= 0) {
       file.temporary_ = std::move(name);  // without memory of its own: the file is there already
       return file;
@@ -74,6 +83,7 @@ Result<NewFile> NewFile::create(const std::string& path) {
 }
 
 Status NewFile::write(std::span<const std::byte> bytes) {
+  const SizeSignalHeld held;
   while (!bytes.empty()) {
     const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kStep));
     if (done < 0) {
@@ -85,7 +95,21 @@ Status NewFile::write(std::span<const std::byte> bytes) {
   return {};
 }
 
+// The group first: a group that cannot be kept must not get the rights that another one had.
+Status NewFile::keep_permissions() noexcept {
+  struct stat own {};
+  if (::fstat(descriptor_, &own) != 0) return io_error("write", path_, errno);
+  mode_t mode = replaced_->mode;
+  if (own.st_gid != replaced_->group &&
+      ::fchown(descriptor_, static_cast<uid_t>(-1), replaced_->group) != 0) {
+    mode &= ~mode_t{S_IRWXG} | (mode & S_IRWXO) << 3;
+  }
+  if ((own.st_mode & kPermissions) == mode) return {};
+  return ::fchmod(descriptor_, mode) == 0 ? Status() : io_error("write", path_, errno);
+}
+
 Status NewFile::finish() {
+  if (replaced_.has_value()) GEN_TRY(keep_permissions());
   if (::fsync(descriptor_) != 0) return io_error("write", path_, errno);
   // Some file systems tell of a full disk only now.
   if (::close(std::exchange(descriptor_, -1)) != 0) return io_error("write", path_, errno);

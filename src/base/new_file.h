@@ -3,7 +3,10 @@
 // renamed when it is finished.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,9 +17,17 @@ namespace gen {
 /// Movable only; ends with finish(), or leaves nothing behind. Threads: one at a time.
 class NewFile {
  public:
-  /// Errors: kIo naming the path if its folder cannot be written to or if it is there already as
-  /// anything but a regular file. A symbolic link is followed, so that the link stays.
-  static Result<NewFile> create(const std::string& path);
+  /// Who may read a file that was not there before.
+  enum class Access {
+    kUmask,   // whom the process' umask lets
+    kPrivate  // this user: for what holds somebody's texts
+  };
+
+  /// A file that is there keeps its permissions, whatever `access` says. Until the end nobody else
+  /// can read more than at the end. Errors: kIo naming the path if its folder cannot be written to
+  /// or if it is there already as anything but a regular file. A symbolic link is followed, so that
+  /// the link stays.
+  static Result<NewFile> create(const std::string& path, Access access = Access::kUmask);
 
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&& other) noexcept;
@@ -24,19 +35,27 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile();
 
-  /// Appends. Errors: kIo naming the path and the reason ("no space left", …).
+  /// Appends. Errors: kIo naming the path and the reason ("no space left", …). A limit on the size
+  /// of files is such an error, too, and not the end of the process by SIGXFSZ.
   Status write(std::span<const std::byte> bytes);
   /// Waits until the bytes are on the disk and puts the file in its place; a file that was there is
   /// replaced. Nothing may be called afterwards.
   Status finish();
 
  private:
+  struct Permissions {
+    mode_t mode;
+    gid_t group;
+  };
+
   NewFile() noexcept = default;
+  Status keep_permissions() noexcept;
   void discard() noexcept;
 
   std::string path_;       // where it shall be
   std::string temporary_;  // where it is; empty when finished
   int descriptor_ = -1;
+  std::optional<Permissions> replaced_;  // of the file that was there
 };
 
 }  // namespace gen

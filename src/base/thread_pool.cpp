@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "base/cpu_quota.h"
+#include "base/thread.h"
 
 namespace gen {
 namespace {
@@ -85,7 +85,7 @@ struct ThreadPool::Impl {
   struct Worker {
     Impl* pool;
     int32_t index;
-    pthread_t thread;
+    Thread thread;
   };
 
   // A value that one side changes and the other waits for, and the sleepers on it.
@@ -127,7 +127,7 @@ struct ThreadPool::Impl {
   ~Impl() {
     stop = true;
     publish();
-    for (const Worker& worker : workers) pthread_join(worker.thread, nullptr);
+    for (Worker& worker : workers) worker.thread.join();
   }
 
   void publish() {
@@ -151,22 +151,6 @@ struct ThreadPool::Impl {
 };
 
 namespace {
-
-// Signals are for the host's own threads, so a worker starts with all of them blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // A thread's mask, made before the thread, which is then there for certain.
 class Pin {
@@ -212,25 +196,28 @@ Status ThreadPool::Impl::start(int32_t index, std::span<const int32_t> cpus) {
   const Pin pin(cpus.empty() ? -1 : cpus[static_cast<size_t>(index) % cpus.size()]);
   workers.push_back({this, index, {}});  // capacity was reserved, so the address stays
   Worker& worker = workers.back();
-  const int failed = pthread_create(
-      &worker.thread, nullptr,
+  auto started = Thread::start(
       [](void* argument) -> void* {
         const Worker* self = static_cast<Worker*>(argument);
         self->pool->serve(self->index);
         return nullptr;
       },
       &worker);
-  if (failed != 0) {
+  if (!started.ok()) {
     workers.pop_back();
-    return error(Code::kOutOfMemory, "cannot start thread %d of %d (error %d)", index + 1, size,
-                 failed);
+    return error(Code::kOutOfMemory, "thread %d of %d: %s", index + 1, size,
+                 started.status().message());
   }
-  pin.apply(worker.thread);
+  worker.thread = std::move(started).value();
+  pin.apply(worker.thread.handle());
   return {};
 }
 
 ThreadPool::ThreadPool(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-ThreadPool::~ThreadPool() = default;
+ThreadPool::~ThreadPool() {
+  // There is nobody to tell, and a lock of theirs may be held for ever.
+  if (!home_.here()) static_cast<void>(impl_.release());
+}
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
                                                        std::span<const int32_t> cpus) {
@@ -252,10 +239,7 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
   // With more threads than CPUs a spinning one would keep a working one from running.
   impl->spin = impl->size <= usable;
   impl->workers.reserve(static_cast<size_t>(impl->size) - 1);
-  {
-    const SignalsBlocked blocked;
-    for (int32_t index = 1; index < impl->size; ++index) GEN_TRY(impl->start(index, cpus));
-  }
+  for (int32_t index = 1; index < impl->size; ++index) GEN_TRY(impl->start(index, cpus));
   return std::shared_ptr<ThreadPool>(new ThreadPool(std::move(impl)));
 }
 

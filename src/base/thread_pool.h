@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "base/home_process.h"
 #include "base/status.h"
 
 namespace gen {
@@ -27,6 +28,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] int32_t size() const noexcept;
+  /// kState in a child of the process it was made in: its threads are not there, and its memory goes
+  /// with the process.
+  [[nodiscard]] Status check_home() const noexcept { return home_.check("the thread pool"); }
 
   /// Calls work(context, index) for every index in [0, size()) at once, one per thread, and returns
   /// when all have returned. `work` must not throw and must not call run() on the same pool.
@@ -43,6 +47,7 @@ class ThreadPool {
  private:
   struct Impl;
   explicit ThreadPool(std::unique_ptr<Impl> impl) noexcept;
+  HomeProcess home_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -4,7 +4,6 @@
 #include "cache/layer_stager.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 namespace gen::cache {
@@ -15,7 +14,7 @@ LayerStager::~LayerStager() {
     stop_ = true;
   }
   work_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 LayerStager::Room* LayerStager::find(int32_t layer) noexcept {
@@ -81,13 +80,15 @@ void LayerStager::read_next(Room& room, std::unique_lock<std::mutex>& lock) {
 }
 
 void LayerStager::begin_thread() {
-  if (!thread_.joinable() && !no_thread_) {
-    try {
-      thread_ = std::thread([this] { serve(); });
-    } catch (const std::system_error&) {
-      no_thread_ = true;
-    }
-  }
+  if (thread_.running() || no_thread_) return;
+  auto started = Thread::start(
+      [](void* self) -> void* {
+        static_cast<LayerStager*>(self)->serve();
+        return nullptr;
+      },
+      this);
+  no_thread_ = !started.ok();
+  if (started.ok()) thread_ = std::move(started).value();
 }
 
 Status LayerStager::need(int32_t layer, Blocks blocks, std::byte** out) {

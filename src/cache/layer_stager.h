@@ -10,11 +10,11 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/allocator.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "cache/spill_file.h"
 
 namespace gen::cache {
@@ -82,7 +82,7 @@ class LayerStager {
   uint64_t uses_ = 0;
   bool stop_ = false;
   bool no_thread_ = false;  // the system gave none
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace gen::cache

@@ -61,7 +61,7 @@ Status save_state(StateKind kind, const StateContents& contents, std::span<std::
 
 Status save_state(StateKind kind, const StateContents& contents, const std::string& path) {
   GEN_ASSIGN(const size_t bytes, state_size(contents));
-  GEN_ASSIGN(NewFile file, NewFile::create(path));
+  GEN_ASSIGN(NewFile file, NewFile::create(path, NewFile::Access::kPrivate));
   StateWriter writer([&file](std::span<const std::byte> piece) { return file.write(piece); });
   GEN_TRY(writer.run(kind, bytes, contents));
   return file.finish();

@@ -36,7 +36,7 @@ using StateContents = std::function<Status(StateWriter& to)>;
 Result<size_t> state_size(const StateContents& contents);
 /// Writes a state of state_size() bytes to the start of `out`, which is that large.
 Status save_state(StateKind kind, const StateContents& contents, std::span<std::byte> out);
-/// Writes a state to a file. Errors: kIo naming it; the file then is as it was.
+/// Writes a state to a file, which only this user may read if it was not there. Errors: kIo naming it; the file then is as it was.
 Status save_state(StateKind kind, const StateContents& contents, const std::string& path);
 
 class StateWriter {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/checked.h"
@@ -71,11 +70,12 @@ Result<std::unique_ptr<TieredStore>> TieredStore::make(const TierOptions& option
     if (found.form->lossy) made->traits_.lossy = true;
     made->advance(layer, {found.shape.batch, found.kept, found.shape.dim});
   }
-  try {
-    made->thread_ = std::thread([store = made.get()] { store->serve(); });
-  } catch (const std::system_error&) {
-    return Status(Code::kOutOfMemory, "cannot start the thread of a tiered cache");
-  }
+  GEN_ASSIGN(made->thread_, Thread::start(
+                                [](void* store) -> void* {
+                                  static_cast<TieredStore*>(store)->serve();
+                                  return nullptr;
+                                },
+                                made.get()));
   return made;
 }
 
@@ -596,7 +596,7 @@ void TieredStore::finish_prefetch() {
 }
 
 Status TieredStore::close() {
-  std::thread thread;
+  Thread thread;
   {
     const std::lock_guard lock(queue_mutex_);
     stop_ = true;
@@ -604,7 +604,7 @@ Status TieredStore::close() {
     thread = std::move(thread_);
   }
   queue_changed_.notify_all();
-  if (thread.joinable()) thread.join();
+  thread.join();
   const AllLocked locks(*this);
   closed_ = true;
   for (int32_t i = 0; i < num_layers(); ++i) {

@@ -13,12 +13,12 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/allocator.h"
 #include "base/file_ops.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "cache/cold_folder.h"
 #include "cache/layered_store.h"
 #include "cache/warm_form.h"
@@ -174,7 +174,7 @@ class TieredStore final : public LayeredStore {
   std::vector<int32_t> queue_;  // first to serve first; room for all layers
   bool busy_ = false;
   bool stop_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace gen::cache

@@ -15,6 +15,7 @@ BANNED = [
     (r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|quick_exit|terminate)\s*\(", "ends the process"),
     (r"\bassert\s*\(", "ends the process"),
     (r"\bthread_local\b", "is per-thread state"),
+    (r"\bstd::j?thread\b(?!::id)|\bstd::async\b|\bpthread_create\b", "starts a thread, which is for base/thread.cpp"),
     (r"\bstd::\w+_distribution\b|\bs?rand\s*\(", "differs between machines"),
 ]
 failures, files = [], 0
@@ -34,6 +35,7 @@ for top in ("src", "include", "cuda", "examples", "tests", "bindings"):
         blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
         code = re.sub(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
         for number, line in enumerate(code.splitlines(), 1):
-            failures += [f"{here}:{number}: {why}: {line.strip()}" for pattern, why in BANNED if re.search(pattern, line)]
+            failures += [f"{here}:{number}: {why}: {line.strip()}" for pattern, why in BANNED if re.search(pattern, line)
+                         and not why.endswith(str(here.relative_to("src")))]
 print("\n".join(failures) or f"{files} files keep the rules")
 sys.exit(1 if failures or files == 0 else 0)

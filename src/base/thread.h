@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread of the library: signals are for the host's own threads, so it starts with all of them
+// blocked, and it does not keep a child of fork(), where it does not exist, from going on.
+#pragma once
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "base/home_process.h"
+#include "base/status.h"
+
+namespace gen {
+
+/// Movable only. Threads: one at a time.
+class Thread {
+ public:
+  Thread() noexcept = default;
+  Thread(Thread&& other) noexcept { swap(other); }
+  Thread& operator=(Thread&& other) noexcept {
+    Thread moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+  ~Thread() { join(); }
+
+  /// Runs body(argument), whose result nobody sees, in a new thread. kOutOfMemory if the system
+  /// gives none.
+  static Result<Thread> start(void* (*body)(void*), void* argument);
+
+  [[nodiscard]] bool running() const noexcept { return running_; }
+  /// Waits for its end; does nothing if there is none, or in another process.
+  void join() noexcept;
+  [[nodiscard]] pthread_t handle() const noexcept { return handle_; }
+
+ private:
+  void swap(Thread& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(running_, other.running_);
+    std::swap(home_, other.home_);
+  }
+
+  pthread_t handle_{};
+  bool running_ = false;
+  HomeProcess home_;
+};
+
+}  // namespace gen
