@@ -2,7 +2,6 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 find_path(HIGHWAY_INCLUDE_DIR hwy/highway.h REQUIRED)
 add_library(gen_highway INTERFACE)
 target_include_directories(gen_highway SYSTEM INTERFACE ${HIGHWAY_INCLUDE_DIR})

@@ -13,10 +13,10 @@ set -eu
 packages=""
 for group in "$@"; do
   case $group in
-    build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libsentencepiece-dev libpcre2-dev \
-libcli11-dev nlohmann-json3-dev" ;;
+    build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libpcre2-dev libcli11-dev \
+nlohmann-json3-dev" ;;
     server) packages="$packages libcpp-httplib-dev" ;;
-    test) packages="$packages libgtest-dev libcmocka-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
+    test) packages="$packages libgtest-dev libcmocka-dev libsentencepiece-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
     bindings) packages="$packages swig golang-go default-jdk-headless mono-mcs mono-runtime \
 libmono-system-core4.0-cil abigail-tools dpkg-dev file" ;;
     arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
@@ -41,7 +41,6 @@ probe() {
         fi
         if command -v pkg-config >/dev/null; then
           pkg-config --exists libpcre2-8 || echo "PCRE2 with its headers"
-          pkg-config --exists sentencepiece || echo "SentencePiece with its headers"
         else
           echo "pkg-config"
         fi
@@ -63,6 +62,7 @@ probe() {
         if command -v pkg-config >/dev/null; then
           pkg-config --exists gtest || echo "GoogleTest with its headers"
           pkg-config --exists cmocka || echo "cmocka with its headers"
+          pkg-config --exists sentencepiece || echo "SentencePiece with its headers"
         fi
         command -v clang++-14 >/dev/null || echo "clang 14 (clang++-14) with its sanitizer runtime" ;;
       bindings)

@@ -31,8 +31,7 @@ foreach(target generate generate_static)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
   target_sources(${target} PUBLIC FILE_SET HEADERS
     BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
-  target_link_libraries(${target} PRIVATE
-    Threads::Threads PkgConfig::PCRE2 PkgConfig::SENTENCEPIECE)
+  target_link_libraries(${target} PRIVATE Threads::Threads PkgConfig::PCRE2)
   if(GEN_SANITIZE)
     target_link_options(${target} PRIVATE -fsanitize=${GEN_SANITIZE})
   endif()

@@ -27,5 +27,5 @@ endforeach()
 add_library(gen_internal_headers OBJECT EXCLUDE_FROM_ALL ${sources})
 target_compile_options(gen_internal_headers PRIVATE -fsyntax-only)
 target_link_libraries(gen_internal_headers PRIVATE gen_settings gen_highway Threads::Threads
-  PkgConfig::PCRE2 PkgConfig::SENTENCEPIECE)
+  PkgConfig::PCRE2)
 add_dependencies(verify_headers gen_internal_headers)

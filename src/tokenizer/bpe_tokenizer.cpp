@@ -84,7 +84,7 @@ class BpeTokenizer final : public VocabTokenizer {
                const ByteAlphabet& alphabet);
 
  protected:
-  Status encode_text(std::string_view text, std::vector<int32_t>* out) const override;
+  Status encode_text(std::string_view text, bool goes_on, std::vector<int32_t>* out) const override;
 
  private:
   class Words;
@@ -162,7 +162,8 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
   }
 }
 
-Status BpeTokenizer::encode_text(std::string_view text, std::vector<int32_t>* out) const {
+Status BpeTokenizer::encode_text(std::string_view text, bool /*goes_on*/,
+                                 std::vector<int32_t>* out) const {
   Words words(*this, text.size(), out);
   return pretokenizer_.split(text, &words);
 }

@@ -61,13 +61,4 @@ Result<std::string> format_chat(std::string_view chat_template,
   return text;
 }
 
-Status encode_chat(const Tokenizer& tokenizer, std::span<const ChatSegment> segments,
-                   uint32_t flags, std::vector<int32_t>* out) {
-  std::vector<TextSegment> views;
-  views.reserve(segments.size());
-  for (const ChatSegment& segment : segments)
-    views.push_back({segment.text, segment.parse_special});
-  return tokenizer.encode_segments(views, flags, out);
-}
-
 }  // namespace gen::tokenizer

@@ -40,8 +40,4 @@ Result<std::vector<ChatSegment>> format_chat_segments(std::string_view chat_temp
 Result<std::string> format_chat(std::string_view chat_template,
                                 std::span<const ChatMessage> messages, bool add_generation_prompt);
 
-/// Tokenizer::encode_segments over the stretches.
-Status encode_chat(const Tokenizer& tokenizer, std::span<const ChatSegment> segments,
-                   uint32_t flags, std::vector<int32_t>* out);
-
 }  // namespace gen::tokenizer

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// check_charsmap, see sentencepiece_proto.h. A unit of the trie has 32 bits: the label in bits 0-7
+// Charsmap, see sentencepiece_charsmap.h. A unit of the trie has 32 bits: the label in bits 0-7
 // with bit 31 (set: not a node but a value), bit 8 "a value hangs here", and an offset in bits
 // 10-30 that is shifted by 8 if bit 9 is set. From position p, byte c leads to unit p ^ c if that
 // has label c, and on to position p ^ c ^ offset; the value of a key is the unit at the position it
 // ends in.
-#include <algorithm>
-#include <string_view>
-#include <vector>
+#include "tokenizer/sentencepiece_charsmap.h"
 
-#include "tokenizer/sentencepiece_proto.h"
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/utf8.h"
 
 namespace gen::tokenizer {
 namespace {
 
 constexpr size_t kMaxUnits = size_t{1} << 20;  // the largest in use, nmt_nfkc_cf, has some 60,000
-constexpr uint32_t kMaxNestedKeys = 32;
 
 uint32_t load_u32(std::string_view text, size_t offset) noexcept {
   uint32_t value = 0;
@@ -36,18 +37,18 @@ struct Unit {
 
 enum class Mark : uint8_t { kNew, kOpen, kDone };
 
-// What is known of a position: the walk's mark, and the most keys that end on any way from here.
+// What is known of a position: the walk's mark, and the bytes of the longest way on from here.
 struct Known {
   Mark mark = Mark::kNew;
-  uint8_t keys = 0;
+  uint16_t bytes = 0;
 };
 
 // Visits every position that some text can lead to. Ways may meet (the builder shares equal ends of
 // keys) but not go round; a position is left when all its bytes have been tried.
 class Walk {
  public:
-  Walk(std::string_view trie, size_t text_bytes)
-      : trie_(trie), text_bytes_(text_bytes), known_(trie.size() / 4) {}
+  Walk(std::span<const uint32_t> units, std::string_view texts)
+      : units_(units), texts_(texts), known_(units.size()) {}
 
   /// What is wrong, or null.
   const char* run() {
@@ -72,74 +73,107 @@ class Walk {
  private:
   struct Place {
     size_t position;
-    size_t byte;       // the next to try
-    uint8_t key_here;  // 1 if a key ends where this place was entered
+    size_t byte;  // the next to try
   };
 
-  [[nodiscard]] Unit unit(size_t index) const noexcept { return Unit{load_u32(trie_, index * 4)}; }
+  [[nodiscard]] Unit unit(size_t index) const noexcept { return Unit{units_[index]}; }
 
   // From the top place to `position`, where a key ends if `has_value`.
   const char* step(bool has_value, size_t position) {
     if (position >= known_.size()) return "trie leads outside";
-    if (has_value && unit(position).value() >= text_bytes_) return "text outside";
-    const uint8_t key = has_value ? 1 : 0;
+    if (has_value) {
+      const size_t value = unit(position).value();
+      if (value >= texts_.size()) return "text outside";
+      if (value > 0 && texts_[value - 1] != '\0') return "value in the middle of a text";
+    }
     if (known_[position].mark == Mark::kOpen) return "trie has a loop";
-    if (known_[position].mark == Mark::kDone) return count(open_.back().position, position, key);
-    if (const char* wrong = enter(position)) return wrong;
-    open_.back().key_here = key;
-    return nullptr;
+    if (known_[position].mark == Mark::kDone) return count(open_.back().position, position);
+    return enter(position);
   }
 
   const char* enter(size_t position) {
     if ((position | 0xFF) >= known_.size()) return "trie leads outside";
     known_[position].mark = Mark::kOpen;
-    open_.push_back({position, 0, 0});
+    open_.push_back({position, 0});
     return nullptr;
   }
 
   const char* leave() {
-    const Place done = open_.back();
+    const size_t done = open_.back().position;
     open_.pop_back();
-    known_[done.position].mark = Mark::kDone;
-    return open_.empty() ? nullptr : count(open_.back().position, done.position, done.key_here);
+    known_[done].mark = Mark::kDone;
+    return open_.empty() ? nullptr : count(open_.back().position, done);
   }
 
   // Takes over what is known of `to` into `from`, one step before it.
-  const char* count(size_t from, size_t to, uint8_t key) noexcept {
-    const auto keys = static_cast<uint8_t>(known_[to].keys + key);
-    if (keys > kMaxNestedKeys) return "too many keys begin alike";
-    known_[from].keys = std::max(known_[from].keys, keys);
+  const char* count(size_t from, size_t to) noexcept {
+    const auto bytes = static_cast<uint16_t>(known_[to].bytes + 1);
+    if (bytes > Charsmap::kMaxKeyBytes) return "key too long";
+    known_[from].bytes = std::max(known_[from].bytes, bytes);
     return nullptr;
   }
 
-  std::string_view trie_;
-  size_t text_bytes_;
+  std::span<const uint32_t> units_;
+  std::string_view texts_;
   std::vector<Known> known_;  // [unit]
   std::vector<Place> open_;
 };
 
+// What is wrong with the replacements, or null.
+const char* check_texts(std::string_view texts) noexcept {
+  if (texts.back() != '\0') return "texts do not end with a zero byte";
+  if (!utf8_valid(texts)) return "texts are not utf-8";
+  for (size_t begin = 0; begin < texts.size();) {
+    const size_t end = texts.find('\0', begin);
+    if (end - begin > Charsmap::kMaxReplacementBytes) return "text too long";
+    begin = end + 1;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-Status check_charsmap(std::string_view charsmap) {
-  if (charsmap.empty()) return {};
+Result<Charsmap> Charsmap::create(std::string_view file) {
+  Charsmap map;
+  if (file.empty()) return map;
   const auto broken = [](const char* what) {
     return error(Code::kFormat, "sentencepiece normalizer map: %s", what);
   };
-  if (charsmap.size() < 5) return broken("too short");
-  const size_t trie_bytes = load_u32(charsmap, 0);
-  if (trie_bytes % 4 != 0 || trie_bytes == 0 || trie_bytes >= charsmap.size() - 4) {
+  if (file.size() < 5) return broken("too short");
+  const size_t trie_bytes = load_u32(file, 0);
+  if (trie_bytes % 4 != 0 || trie_bytes == 0 || trie_bytes >= file.size() - 4) {
     return broken("size of the trie");
   }
-  const std::string_view trie = charsmap.substr(4, trie_bytes);
-  const std::string_view texts = charsmap.substr(4 + trie_bytes);
-  if (texts.back() != '\0') return broken("texts do not end with a zero byte");
+  const std::string_view texts = file.substr(4 + trie_bytes);
   const size_t units = trie_bytes / 4;
   if (units > kMaxUnits) {
     return error(Code::kFormat, "sentencepiece normalizer map of %zu units, limit %zu", units,
                  kMaxUnits);
   }
-  if (const char* wrong = Walk(trie, texts.size()).run()) return broken(wrong);
-  return {};
+  if (const char* wrong = check_texts(texts)) return broken(wrong);
+  map.texts_.assign(texts);
+  map.units_.reserve(units);
+  for (size_t i = 0; i < units; ++i) map.units_.push_back(load_u32(file, 4 + i * 4));
+  if (const char* wrong = Walk(map.units_, map.texts_).run()) return broken(wrong);
+  return map;
+}
+
+Charsmap::Match Charsmap::longest(std::string_view text) const noexcept {
+  Match match;
+  if (units_.empty()) return match;
+  size_t value = 0;
+  size_t position = Unit{units_[0]}.offset();
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const Unit unit{units_[position ^ byte]};
+    if (unit.label() != byte) break;
+    position ^= byte ^ unit.offset();
+    if (!unit.has_value()) continue;
+    match.bytes = i + 1;
+    value = Unit{units_[position]}.value();
+  }
+  if (match.bytes > 0) match.replacement = texts_.c_str() + value;
+  return match;
 }
 
 }  // namespace gen::tokenizer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SentencePiece kind. Encoding is libsentencepiece's; decoding is ours, because text must come
-// out token by token with every byte as it is.
+// The SentencePiece kind: a text is normalized (sentencepiece_normalizer.h), then made of pieces
+// (sentencepiece_encoder.h), as the library of that name does it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace gen::tokenizer {
 
-/// `spec` has passed check_and_complete. kTokenizer if libsentencepiece refuses the model.
+/// `spec` has passed check_and_complete.
 Result<std::shared_ptr<const Tokenizer>> create_sentencepiece_tokenizer(VocabSpec spec);
 
 }  // namespace gen::tokenizer

@@ -23,12 +23,17 @@ std::optional<SpecialMatch> SpecialMatcher::find(std::string_view text,
                                                  size_t offset) const noexcept {
   if (entries_.empty()) return std::nullopt;
   for (; offset < text.size(); ++offset) {
-    if (!starts_[byte_at(text, offset)]) continue;
-    if (const Entry* entry = longest_at(text, offset)) {
-      return SpecialMatch{offset, offset + entry->text.size(), entry->id};
-    }
+    if (const auto match = match_at(text, offset)) return match;
   }
   return std::nullopt;
+}
+
+std::optional<SpecialMatch> SpecialMatcher::match_at(std::string_view text,
+                                                     size_t offset) const noexcept {
+  if (!starts_[byte_at(text, offset)]) return std::nullopt;
+  const Entry* entry = longest_at(text, offset);
+  if (entry == nullptr) return std::nullopt;
+  return SpecialMatch{offset, offset + entry->text.size(), entry->id};
 }
 
 const SpecialMatcher::Entry* SpecialMatcher::longest_at(std::string_view text,

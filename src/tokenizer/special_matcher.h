@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the texts of special tokens in a text: leftmost first, the longest of those that start
-// there. Used by vocab_tokenizer.cpp.
+// there. Used by vocab_tokenizer.cpp and where SentencePiece keeps user-defined tokens whole.
 #pragma once
 
 #include <array>
@@ -31,6 +31,12 @@ class SpecialMatcher {
   /// The first match at or behind `offset`. Cost: one table look-up per byte that starts no text.
   [[nodiscard]] std::optional<SpecialMatch> find(std::string_view text,
                                                  size_t offset) const noexcept;
+
+  /// The longest match that begins at `offset`, which is below text.size().
+  [[nodiscard]] std::optional<SpecialMatch> match_at(std::string_view text,
+                                                     size_t offset) const noexcept;
+
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
  private:
   struct Entry {

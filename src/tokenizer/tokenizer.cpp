@@ -11,9 +11,10 @@
 
 namespace gen::tokenizer {
 
-Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out) const {
+Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out,
+                         int32_t previous) const {
   const TextSegment segment{text, (flags & kParseSpecial) != 0};
-  return encode_segments({&segment, 1}, flags, out);
+  return encode_segments({&segment, 1}, flags, previous, out);
 }
 
 Status Tokenizer::decode(std::span<const int32_t> ids, bool special_as_text,

@@ -22,6 +22,10 @@ enum EncodeFlag : uint32_t {
   kParseSpecial = 1U << 1,  // texts of control tokens become those tokens; else they are plain text
 };
 
+/// What may stand before a text in place of a token.
+inline constexpr int32_t kTextStart = -1;  // nothing
+inline constexpr int32_t kInText = -2;     // any token of plain text
+
 enum class Special : int32_t { kBos, kEos, kUnk, kSep, kPad, kEot, kEom };
 
 /// A stretch of a text whose parts are not trusted alike.
@@ -37,21 +41,25 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// Appends the ids of `text`; on failure appends nothing. User-defined tokens are found in any
-  /// text, control tokens only with kParseSpecial. Errors: kTokenizer for invalid UTF-8 (naming the
-  /// byte) and for a character that the vocabulary cannot express; kInvalidArgument for an unknown
-  /// flag or more than 1 GiB.
-  Status encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out) const;
+  /// text, control tokens only with kParseSpecial. `previous` is the token that the text comes
+  /// after. At the start of a text and after a special token some vocabularies put a space, which
+  /// decoding takes away, or drop spaces; anywhere else a text goes on as it is, so that texts
+  /// encoded one after another decode to all of them together. Errors: kTokenizer for invalid UTF-8
+  /// (naming the byte) and for a character that the vocabulary cannot express; kInvalidArgument for
+  /// an unknown flag or more than 1 GiB.
+  Status encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out,
+                int32_t previous = kTextStart) const;
 
   /// The same for a text in stretches: tokens may run over the borders between them, but control
   /// tokens are found only inside stretches that ask for it. Each stretch holds whole characters.
   /// kAddBos is the only flag.
   virtual Status encode_segments(std::span<const TextSegment> segments, uint32_t flags,
-                                 std::vector<int32_t>* out) const = 0;
+                                 int32_t previous, std::vector<int32_t>* out) const = 0;
 
   /// Appends the bytes of one token, which need not be whole characters. `previous` is the token
-  /// before it, -1 at the start of a text: where encoding puts a space before a text (at its start
-  /// and after a special token), that space is not part of the piece. Control tokens give nothing
-  /// unless `special_as_text`. kOutOfRange for an id outside the vocabulary.
+  /// before it or kTextStart: where encoding puts a space before a text (at its start and after a
+  /// special token), that space is not part of the piece. Control tokens give nothing unless
+  /// `special_as_text`. kOutOfRange for an id outside the vocabulary.
   virtual Status append_piece(int32_t id, int32_t previous, bool special_as_text,
                               std::string* out) const = 0;
 
@@ -74,10 +82,11 @@ class Tokenizer {
 };
 
 /// Checks the vocabulary and builds its tokenizer. Errors: kFormat naming the entry,
-/// kUnsupported for a pre-tokenizer that is not known, kTokenizer if SentencePiece refuses it.
+/// kUnsupported for a pre-tokenizer that is not known.
 Result<std::shared_ptr<const Tokenizer>> create_tokenizer(VocabSpec spec);
 
-/// A plain SentencePiece `.model` file (unigram or BPE), given as its bytes.
+/// A plain SentencePiece `.model` file (unigram or BPE), given as its bytes. kFormat if it is
+/// damaged, kUnsupported for another kind of model.
 Result<std::shared_ptr<const Tokenizer>> load_sentencepiece_model(std::span<const std::byte> file);
 
 }  // namespace gen::tokenizer

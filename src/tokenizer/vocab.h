@@ -43,7 +43,6 @@ struct VocabSpec {
   int32_t eom = -1;  // .eom_token_id, end of message
 
   bool add_bos = false;  // .add_bos_token: what callers do unless told otherwise
-  bool add_eos = false;  // .add_eos_token
   bool add_space_prefix =
       false;  // .add_space_prefix; the reader's default is true for SentencePiece
   bool remove_extra_whitespaces = false;  // .remove_extra_whitespaces

@@ -13,8 +13,8 @@
 namespace gen::tokenizer {
 
 inline constexpr size_t kMaxTokens = size_t{1} << 24;
-/// Of one token's text. The longest in use are runs of some hundred spaces; SentencePiece recurses
-/// once per byte where a vocabulary has unused tokens, so this also bounds its stack.
+/// Of one token's text. The longest in use are runs of some hundred spaces. Encoding a byte may
+/// take as long as this.
 inline constexpr size_t kMaxTokenBytes = 4096;
 
 /// The byte that a text of the form <0x0A> stands for (two upper-case digits), or -1.

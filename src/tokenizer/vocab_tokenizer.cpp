@@ -78,21 +78,21 @@ void VocabTokenizer::add_piece(std::string_view bytes) {
 }
 
 Status VocabTokenizer::encode_segments(std::span<const TextSegment> segments, uint32_t flags,
-                                       std::vector<int32_t>* out) const {
+                                       int32_t previous, std::vector<int32_t>* out) const {
   if ((flags & ~kAllFlags) != 0) {
     return error(Code::kInvalidArgument, "encode flags 0x%x, known are 0x%x", flags, kAllFlags);
   }
   GEN_TRY(check_segments(segments));
   AppendGuard guard(out);
-  GEN_TRY(encode_fragments(split(segments), flags, out));
+  GEN_TRY(encode_fragments(split(segments, previous), flags, previous, out));
   guard.keep();
   return {};
 }
 
-std::vector<VocabTokenizer::Fragment> VocabTokenizer::split(
-    std::span<const TextSegment> segments) const {
+std::vector<VocabTokenizer::Fragment> VocabTokenizer::split(std::span<const TextSegment> segments,
+                                                            int32_t previous) const {
   std::vector<Fragment> fragments;
-  bool strip = false;  // white space belongs to the special token before it
+  bool strip = strips_right(previous);  // white space belongs to the special token before it
   const auto add_text = [&](std::string_view text) {
     while (strip && !text.empty() && is_ascii_space(text.front())) text.remove_prefix(1);
     if (text.empty()) return;
@@ -114,8 +114,9 @@ std::vector<VocabTokenizer::Fragment> VocabTokenizer::split(
 }
 
 Status VocabTokenizer::encode_fragments(std::span<const Fragment> fragments, uint32_t flags,
-                                        std::vector<int32_t>* out) const {
+                                        int32_t previous, std::vector<int32_t>* out) const {
   const bool begins_with_bos = !fragments.empty() && fragments.front().token == spec_.bos;
+  const size_t first = out->size();
   if ((flags & kAddBos) != 0 && spec_.bos >= 0 && !begins_with_bos) out->push_back(spec_.bos);
   for (size_t i = 0; i < fragments.size();) {
     if (fragments[i].token >= 0) {
@@ -123,14 +124,15 @@ Status VocabTokenizer::encode_fragments(std::span<const Fragment> fragments, uin
       ++i;
       continue;
     }
+    const bool goes_on = out->size() == first && !starts_text(previous);
     size_t end = i + 1;
     while (end < fragments.size() && fragments[end].token < 0) ++end;
     if (end == i + 1) {
-      GEN_TRY(encode_text(fragments[i].text, out));
+      GEN_TRY(encode_text(fragments[i].text, goes_on, out));
     } else {
       std::string joined;
       for (size_t part = i; part < end; ++part) joined.append(fragments[part].text);
-      GEN_TRY(encode_text(joined, out));
+      GEN_TRY(encode_text(joined, goes_on, out));
     }
     i = end;
   }
@@ -138,12 +140,15 @@ Status VocabTokenizer::encode_fragments(std::span<const Fragment> fragments, uin
 }
 
 bool VocabTokenizer::strips_right(int32_t id) const noexcept {
-  if (!spec_.special_strips_right) return false;
+  if (!spec_.special_strips_right || id < 0 || id >= vocab_size()) return false;
+  const TokenType type = spec_.types[static_cast<size_t>(id)];
+  if (type != TokenType::kControl && type != TokenType::kUserDefined) return false;
   const std::string_view text = spec_.tokens[static_cast<size_t>(id)];
   return text != "<s>" && text != "<unk>" && text != "<|endoftext|>";
 }
 
 bool VocabTokenizer::starts_text(int32_t previous) const noexcept {
+  if (previous == kInText) return false;
   if (previous < 0 || previous >= vocab_size()) return true;
   const TokenType type = spec_.types[static_cast<size_t>(previous)];
   return type == TokenType::kControl ||

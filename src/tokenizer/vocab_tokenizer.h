@@ -15,14 +15,14 @@ namespace gen::tokenizer {
 
 /// How a kind differs where plain text and special tokens meet.
 struct SpecialRules {
-  bool space_prefix = false;            // encode_text puts a space before its text
+  bool space_prefix = false;  // encode_text puts a space before its text unless that goes on
   bool space_after_user_tokens = true;  // also behind user-defined tokens, not only control tokens
   bool split_user_tokens = true;  // user-defined tokens are found here; else encode_text does it
 };
 
 class VocabTokenizer : public Tokenizer {
  public:
-  Status encode_segments(std::span<const TextSegment> segments, uint32_t flags,
+  Status encode_segments(std::span<const TextSegment> segments, uint32_t flags, int32_t previous,
                          std::vector<int32_t>* out) const final;
   Status append_piece(int32_t id, int32_t previous, bool special_as_text,
                       std::string* out) const final;
@@ -36,9 +36,10 @@ class VocabTokenizer : public Tokenizer {
   /// `spec` has passed check_and_complete.
   VocabTokenizer(VocabSpec spec, SpecialRules rules);
 
-  /// Appends the ids of a stretch without special tokens: not empty, valid UTF-8. May leave a part
-  /// behind on failure.
-  virtual Status encode_text(std::string_view text, std::vector<int32_t>* out) const = 0;
+  /// Appends the ids of a stretch without special tokens: not empty, valid UTF-8. If `goes_on`, it
+  /// follows text. May leave a part behind on failure.
+  virtual Status encode_text(std::string_view text, bool goes_on,
+                             std::vector<int32_t>* out) const = 0;
 
   /// To be called by the constructor of a kind for every id in order: the bytes it stands for.
   void add_piece(std::string_view bytes);
@@ -48,8 +49,9 @@ class VocabTokenizer : public Tokenizer {
     std::string_view text;
     int32_t token;  // or -1 for text
   };
-  [[nodiscard]] std::vector<Fragment> split(std::span<const TextSegment> segments) const;
-  Status encode_fragments(std::span<const Fragment> fragments, uint32_t flags,
+  [[nodiscard]] std::vector<Fragment> split(std::span<const TextSegment> segments,
+                                            int32_t previous) const;
+  Status encode_fragments(std::span<const Fragment> fragments, uint32_t flags, int32_t previous,
                           std::vector<int32_t>* out) const;
   [[nodiscard]] bool strips_right(int32_t id) const noexcept;
   [[nodiscard]] bool starts_text(int32_t previous) const noexcept;

@@ -133,7 +133,7 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
   }
   const TextSegment segments[] = {{text.substr(0, text.size() / 2), true},
                                   {text.substr(text.size() / 2), false}};
-  (void)tokenizer.encode_segments(segments, kAddBos, &ids).ok();
+  (void)tokenizer.encode_segments(segments, kAddBos, kTextStart, &ids).ok();
 
   // the text's bytes as tokens
   StreamDecoder decoder(tokenizer, -1, text.size() % 2 == 0);

@@ -55,7 +55,6 @@ TEST(GgufVocab, SentencePieceDefaults) {
   EXPECT_EQ(vocab.eos, 2);
   EXPECT_EQ(vocab.pad, -1);
   EXPECT_TRUE(vocab.add_bos);
-  EXPECT_FALSE(vocab.add_eos);
   EXPECT_TRUE(vocab.add_space_prefix);
   EXPECT_FALSE(vocab.special_strips_right);
   EXPECT_EQ(vocab.chat_template, "");
@@ -71,7 +70,6 @@ TEST(GgufVocab, KeysOverrideDefaults) {
       .set<uint32_t>("tokenizer.ggml.eot_token_id", 4)
       .set<uint32_t>("tokenizer.ggml.eom_token_id", 2)
       .set<bool>("tokenizer.ggml.add_bos_token", false)
-      .set<bool>("tokenizer.ggml.add_eos_token", true)
       .set<bool>("tokenizer.ggml.add_space_prefix", false)
       .set<bool>("tokenizer.ggml.remove_extra_whitespaces", true)
       .set_string("tokenizer.chat_template", "{{ x }}")
@@ -87,7 +85,6 @@ TEST(GgufVocab, KeysOverrideDefaults) {
   EXPECT_EQ(vocab.eot, 4);
   EXPECT_EQ(vocab.eom, 2);
   EXPECT_FALSE(vocab.add_bos);
-  EXPECT_TRUE(vocab.add_eos);
   EXPECT_FALSE(vocab.add_space_prefix);
   EXPECT_TRUE(vocab.remove_extra_whitespaces);
   EXPECT_EQ(vocab.chat_template, "{{ x }}");

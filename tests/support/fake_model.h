@@ -201,7 +201,7 @@ class FakeTokenizer final : public tokenizer::Tokenizer {
   }
 
   Status encode_segments(std::span<const tokenizer::TextSegment> segments, uint32_t flags,
-                         std::vector<int32_t>* out) const override {
+                         int32_t /*previous*/, std::vector<int32_t>* out) const override {
     std::vector<int32_t> ids;
     if ((flags & tokenizer::kAddBos) != 0) ids.push_back(kBos);
     for (const tokenizer::TextSegment& segment : segments) {

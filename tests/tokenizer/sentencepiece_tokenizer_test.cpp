@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SentencePiece kind: ids worked out by hand, ids that spm_encode gave for two trained models
 // (tests/tokenizer/data/make_models.sh), ids by the definition of score-ordered merging for random
-// vocabularies and long texts, round trips, and silence whatever the library is given.
+// vocabularies and long texts, round trips, damaged files. Against the library itself:
+// sentencepiece_library_test.cpp.
 #include "tokenizer/sentencepiece_tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 #include <sstream>
 
 #include "base/utf8.h"
-#include "tokenizer/sentencepiece_proto.h"
+#include "tokenizer/sentencepiece_models.h"
 #include "tokenizer/vocabularies.h"
 
 namespace gen::tokenizer {
@@ -78,7 +79,7 @@ TEST(SentencePieceTokenizer, SegmentsGetOneSpace) {
   ASSERT_TRUE(tokenizer);
   const TextSegment segments[] = {{"<s>a", true}, {"a", false}, {"</s>", true}};
   Ids ids;
-  ASSERT_TRUE(tokenizer->encode_segments(segments, 0, &ids).ok());
+  ASSERT_TRUE(tokenizer->encode_segments(segments, 0, kTextStart, &ids).ok());
   EXPECT_EQ(ids, (Ids{1, 262, 2}));
 }
 
@@ -307,12 +308,11 @@ SpModel small_model() {
 }
 
 Status load_status(const SpModel& model) {
-  const std::string file = serialize_sp_model(model);
+  const std::string file = test::serialize_sp_model(model);
   return load_sentencepiece_model(std::as_bytes(std::span(file))).status();
 }
 
 TEST(SentencePieceModel, RefusesWhatItCannotKeep) {
-  testing::internal::CaptureStderr();
   EXPECT_TRUE(load_status(small_model()).ok());
   SpModel model = small_model();
   model.model_type = SpModelType::kWord;
@@ -322,14 +322,6 @@ TEST(SentencePieceModel, RefusesWhatItCannotKeep) {
   model.treat_whitespace_as_suffix = true;
   EXPECT_STREQ(load_status(model).message(), "sentencepiece model with white space as suffix");
   model = small_model();
-  model.pieces[4] = std::string("a\0b", 3);
-  EXPECT_TRUE(load_status(model).ok());
-  model.types[4] = TokenType::kUserDefined;
-  EXPECT_STREQ(load_status(model).message(), "token 4 holds a zero byte");
-  model.types[4] = TokenType::kNormal;
-  model.model_type = SpModelType::kUnigram;
-  EXPECT_STREQ(load_status(model).message(), "token 4 holds a zero byte");
-  model = small_model();
   model.types[5] = TokenType::kByte;
   EXPECT_STREQ(load_status(model).message(), "byte token 5 is not of the form <0x0A>");
   model = small_model();
@@ -337,35 +329,54 @@ TEST(SentencePieceModel, RefusesWhatItCannotKeep) {
   EXPECT_STREQ(load_status(model).message(), "sentencepiece normalizer map: too short");
   model = SpModel();
   EXPECT_STREQ(load_status(model).message(), "vocabulary has no tokens");
-  // only control pieces: the unigram model has nothing to put into its trie
-  model = small_model();
-  model.model_type = SpModelType::kUnigram;
-  for (TokenType& type : model.types) type = TokenType::kControl;
-  EXPECT_EQ(load_status(model).code(), Code::kTokenizer);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// The library keeps room for 64 matches that begin at one place.
+Result<std::shared_ptr<const Tokenizer>> load_model(const SpModel& model) {
+  const std::string file = test::serialize_sp_model(model);
+  return load_sentencepiece_model(std::as_bytes(std::span(file)));
+}
+
+void add_piece(SpModel* model, std::string text, TokenType type, float score = 0) {
+  model->pieces.push_back(std::move(text));
+  model->scores.push_back(score);
+  model->types.push_back(type);
+}
+
+// Any number of user-defined pieces may begin alike, the longest that fits is taken.
 TEST(SentencePieceModel, NestedUserDefinedPieces) {
-  for (const size_t count : {64U, 65U}) {
+  SpModel model = small_model();
+  std::string piece;
+  for (size_t i = 0; i < 100; ++i) add_piece(&model, piece += 'x', TokenType::kUserDefined);
+  auto made = load_model(model);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(encode(**made, std::string(106, 'x')), (Ids{3, 5 + 100, 5 + 6}));
+}
+
+// The library cannot hold these: in its tries a zero byte ends a piece.
+TEST(SentencePieceModel, PiecesWithZeroBytes) {
+  for (const SpModelType kind : {SpModelType::kBpe, SpModelType::kUnigram}) {
     SpModel model = small_model();
-    std::string piece;
-    for (size_t i = 0; i < count; ++i) {
-      piece += 'x';
-      model.pieces.push_back(piece);
-      model.scores.push_back(0);
-      model.types.push_back(TokenType::kUserDefined);
-    }
-    const Status status = load_status(model);
-    EXPECT_EQ(status.ok(), count == 64);
-    if (count == 65) {
-      EXPECT_STREQ(status.message(), "more than 64 user-defined tokens begin alike");
-    } else {
-      const std::string file = serialize_sp_model(model);
-      auto made = load_sentencepiece_model(std::as_bytes(std::span(file)));
-      EXPECT_EQ(encode(**made, std::string(70, 'x')), (Ids{3, 5 + 64, 5 + 6}));
-    }
+    model.model_type = kind;
+    add_piece(&model, std::string("a\0", 2), TokenType::kNormal, 1);     // 6
+    add_piece(&model, std::string("\0\0", 2), TokenType::kUserDefined);  // 7
+    auto made = load_model(model);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    Ids expected = {5, 6, 4, 7, 4};
+    // The scores of "_" and "a" are 0 and -1, that of "_a" is -2.
+    if (kind == SpModelType::kUnigram) expected = {3, 4, 6, 4, 7, 4};
+    EXPECT_EQ(encode(**made, std::string("aa\0a\0\0a", 7)), expected);
   }
+}
+
+TEST(SentencePieceModel, NothingButControlPieces) {
+  SpModel model = small_model();
+  model.model_type = SpModelType::kUnigram;
+  for (TokenType& type : model.types) type = TokenType::kControl;
+  auto made = load_model(model);
+  ASSERT_TRUE(made.ok());
+  Ids ids;
+  EXPECT_EQ((*made)->encode("a", 0, &ids).code(), Code::kTokenizer);
+  EXPECT_EQ(encode(**made, "<s>", kParseSpecial), Ids{1});
 }
 
 // Every prefix and every one-byte change of a model file is loaded or refused, and nothing is

@@ -27,7 +27,7 @@ VocabSpec with_specials() {
 Ids encode_segments(const Tokenizer& tokenizer, const std::vector<TextSegment>& segments,
                     uint32_t flags = 0) {
   Ids ids;
-  return tokenizer.encode_segments(segments, flags, &ids).ok() ? ids : Ids{-1};
+  return tokenizer.encode_segments(segments, flags, kTextStart, &ids).ok() ? ids : Ids{-1};
 }
 
 TEST(VocabTokenizer, SegmentsAreOneText) {
@@ -64,7 +64,7 @@ TEST(VocabTokenizer, TooLongAText) {
   const std::string half(size_t{1} << 20, ' ');
   const std::vector<TextSegment> segments(1025, TextSegment{half, false});
   Ids ids;
-  const Status status = tokenizer->encode_segments(segments, 0, &ids);
+  const Status status = tokenizer->encode_segments(segments, 0, kTextStart, &ids);
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_STREQ(status.message(), "text of more than 1073741824 bytes");
 }

@@ -132,9 +132,9 @@ Status read_flags(const Metadata& metadata, VocabSpec* spec) {
     const char* key;
     bool* flag;
   };
+  // Not .add_eos_token: something always follows what is encoded here, and an end would end it first.
   const Row rows[] = {
       {"tokenizer.ggml.add_bos_token", &spec->add_bos},
-      {"tokenizer.ggml.add_eos_token", &spec->add_eos},
       {"tokenizer.ggml.add_space_prefix", &spec->add_space_prefix},
       {"tokenizer.ggml.remove_extra_whitespaces", &spec->remove_extra_whitespaces},
   };

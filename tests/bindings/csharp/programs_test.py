@@ -71,7 +71,7 @@ def package(args, folder):
     model = args.source / "examples/demo_model/story.gguf"
     unpack(args, folder)
     names = {path.name for path in (folder / NATIVE).iterdir()}
-    check({"libgenerate_csharp.so", "libgenerate.so.0", "libsentencepiece.so.0", "libpcre2-8.so.0"} <= names,
+    check({"libgenerate_csharp.so", "libgenerate.so.0", "libpcre2-8.so.0"} <= names,
           f"libraries in the package: {names}")
     for name in ("LibGenerate.nuspec", "README.md", "LICENSE", "[Content_Types].xml", "_rels/.rels"):
         check((folder / name).is_file(), f"{name} in the package")
@@ -91,7 +91,7 @@ def package(args, folder):
     subprocess.run([args.mcs, "-r:" + str(folder / "lib/netstandard2.0/LibGenerate.dll"), "-out:" + str(folder / "maps.exe"),
                     str(folder / "maps.cs")], check=True)
     process = run(args, [folder / "maps.exe"])
-    for name in ("libgenerate_csharp", "libgenerate.so", "libsentencepiece", "libpcre2-8"):
+    for name in ("libgenerate_csharp", "libgenerate.so", "libpcre2-8"):
         found = {line.split()[-1] for line in process.stdout.splitlines() if name in line}
         check(len(found) == 1 and found.pop().startswith(str(folder / NATIVE)), f"{name} is that of the package", process)
 

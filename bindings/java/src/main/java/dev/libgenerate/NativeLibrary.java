@@ -17,7 +17,7 @@ import java.util.Locale;
  */
 final class NativeLibrary {
   private static final String WRAPPER = "libgenerate_java.so";
-  private static final String[] OTHERS = {"libgenerate.so.0", "libsentencepiece.so.0", "libpcre2-8.so.0"};
+  private static final String[] OTHERS = {"libgenerate.so.0", "libpcre2-8.so.0"};
 
   private NativeLibrary() {}
 

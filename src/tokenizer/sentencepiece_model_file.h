@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SentencePiece's ModelProto, the fields that matter, read from and written to its protobuf wire
-// format by hand (no protobuf header needed). A `.model` file is parsed here, checked, and written
-// anew, so that libsentencepiece never sees bytes that were not checked.
+// SentencePiece's `.model` file, a protobuf message (ModelProto): the fields that matter, read from
+// the wire format by hand. Used by sentencepiece_tokenizer.cpp.
 #pragma once
 
 #include <cstddef>
@@ -37,18 +36,10 @@ struct SpModel {
   bool remove_extra_whitespaces = true;  // 4
   bool escape_whitespaces = true;        // 5
   // denormalizer_spec (5)
-  bool has_denormalizer = false;  // with a charsmap of its own; not written
+  bool has_denormalizer = false;  // with a charsmap of its own
 };
 
-/// kFormat naming the byte or the field.
+/// kFormat naming the byte or the field. The contents are as the file has them, not checked.
 Result<SpModel> parse_sp_model(std::span<const std::byte> file);
-
-std::string serialize_sp_model(const SpModel& model);
-
-/// Checks a normalizer's precompiled character map: a size, a double-array trie (as darts-clone
-/// lays it out) and the replacement texts, each ended by a zero byte. Walks the whole trie: every
-/// step must stay inside, no way may go round, values must be offsets into the texts, and
-/// at most 32 keys may be prefixes of each other, the room that libsentencepiece has on its stack.
-Status check_charsmap(std::string_view charsmap);
 
 }  // namespace gen::tokenizer

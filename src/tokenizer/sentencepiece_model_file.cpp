@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wire format of ModelProto, see sentencepiece_proto.h. A message is a row of fields: a key (number
+// Wire format of ModelProto, see sentencepiece_model_file.h. A message is a row of fields: a key
+// (number
 // * 8 + wire type) and a value; wire types: 0 varint, 1 eight bytes, 2 length and bytes, 5 four
 // bytes.
-#include "tokenizer/sentencepiece_proto.h"
+#include "tokenizer/sentencepiece_model_file.h"
 
 #include <bit>
-#include <cstring>
 #include <string_view>
 
 #include "tokenizer/vocab_check.h"
@@ -184,40 +184,6 @@ Status parse_denormalizer(std::string_view text, SpModel* model) {
   return {};
 }
 
-class Writer {
- public:
-  void integer(uint32_t number, int32_t value) {
-    key(number, Wire::kVarint);
-    // Negative numbers are written with their sign stretched to 64 bits.
-    varint(static_cast<uint64_t>(int64_t{value}));
-  }
-  void boolean(uint32_t number, bool value) { integer(number, value ? 1 : 0); }
-  void real(uint32_t number, float value) {
-    key(number, Wire::kFixed32);
-    const auto bits = std::bit_cast<uint32_t>(value);
-    for (uint32_t shift = 0; shift < 32; shift += 8) put((bits >> shift) & 0xFF);
-  }
-  void bytes(uint32_t number, std::string_view value) {
-    key(number, Wire::kBytes);
-    varint(value.size());
-    text_.append(value);
-  }
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  void clear() noexcept { text_.clear(); }
-
- private:
-  void put(uint32_t byte) { text_.push_back(static_cast<char>(byte)); }
-  void key(uint32_t number, Wire wire) {
-    varint((uint64_t{number} << 3) | static_cast<uint64_t>(wire));
-  }
-  void varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) put(static_cast<uint32_t>(value & 0x7F) | 0x80);
-    put(static_cast<uint32_t>(value));
-  }
-
-  std::string text_;
-};
-
 }  // namespace
 
 Result<SpModel> parse_sp_model(std::span<const std::byte> file) {
@@ -239,36 +205,6 @@ Result<SpModel> parse_sp_model(std::span<const std::byte> file) {
     if (field.number == 5) GEN_TRY(parse_denormalizer(field.bytes, &model));
   }
   return model;
-}
-
-std::string serialize_sp_model(const SpModel& model) {
-  Writer whole;
-  Writer part;
-  for (size_t i = 0; i < model.pieces.size(); ++i) {
-    part.clear();
-    part.bytes(1, model.pieces[i]);
-    part.real(2, model.scores[i]);
-    part.integer(3, static_cast<int32_t>(model.types[i]));
-    whole.bytes(1, part.text());
-  }
-  part.clear();
-  part.integer(3, static_cast<int32_t>(model.model_type));
-  part.integer(4, static_cast<int32_t>(model.pieces.size()));
-  part.boolean(24, model.treat_whitespace_as_suffix);
-  part.boolean(35, model.byte_fallback);
-  part.integer(40, model.unk_id);
-  part.integer(41, model.bos_id);
-  part.integer(42, model.eos_id);
-  part.integer(43, model.pad_id);
-  whole.bytes(2, part.text());
-  part.clear();
-  part.bytes(1, "identity");
-  if (!model.charsmap.empty()) part.bytes(2, model.charsmap);
-  part.boolean(3, model.add_dummy_prefix);
-  part.boolean(4, model.remove_extra_whitespaces);
-  part.boolean(5, model.escape_whitespaces);
-  whole.bytes(3, part.text());
-  return whole.text();
 }
 
 }  // namespace gen::tokenizer

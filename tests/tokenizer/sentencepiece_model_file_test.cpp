@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wire format: bytes written down by hand, a round trip, and files that are broken.
-#include "tokenizer/sentencepiece_proto.h"
+#include "tokenizer/sentencepiece_model_file.h"
 
 #include <gtest/gtest.h>
 
 #include <string_view>
+
+#include "tokenizer/sentencepiece_models.h"
 
 namespace gen::tokenizer {
 namespace {
@@ -13,7 +15,7 @@ Result<SpModel> parse(std::string_view bytes) {
   return parse_sp_model(std::as_bytes(std::span(bytes)));
 }
 
-TEST(SentencePieceProto, BytesByHand) {
+TEST(SentencePieceModelFile, BytesByHand) {
   using namespace std::string_view_literals;
   // piece "ab", score -1.5, type 4; trainer: model type 2, byte fallback, pad id -1; an unknown
   // field; normalizer: no dummy prefix
@@ -36,7 +38,7 @@ TEST(SentencePieceProto, BytesByHand) {
   EXPECT_TRUE(value.remove_extra_whitespaces);
 }
 
-TEST(SentencePieceProto, RoundTrip) {
+TEST(SentencePieceModelFile, RoundTrip) {
   SpModel model;
   model.pieces = {"<unk>", std::string("\0\xFF", 2), std::string(300, 'x')};
   model.scores = {0, -3.25F, 1e30F};
@@ -52,7 +54,7 @@ TEST(SentencePieceProto, RoundTrip) {
   model.add_dummy_prefix = false;
   model.remove_extra_whitespaces = false;
   model.escape_whitespaces = false;
-  const auto parsed = parse(serialize_sp_model(model));
+  const auto parsed = parse(test::serialize_sp_model(model));
   ASSERT_TRUE(parsed.ok());
   const SpModel& back = parsed.value();
   EXPECT_EQ(back.pieces, model.pieces);
@@ -69,7 +71,7 @@ TEST(SentencePieceProto, RoundTrip) {
   EXPECT_FALSE(back.add_dummy_prefix || back.remove_extra_whitespaces || back.escape_whitespaces);
 }
 
-TEST(SentencePieceProto, BrokenFiles) {
+TEST(SentencePieceModelFile, BrokenFiles) {
   using namespace std::string_view_literals;
   const std::pair<std::string_view, const char*> cases[] = {
       {"\x0A"sv, "sentencepiece model: broken field at byte 0 of 1"},
@@ -97,7 +99,7 @@ TEST(SentencePieceProto, BrokenFiles) {
   }
 }
 
-TEST(SentencePieceProto, EmptyFileIsAnEmptyModel) {
+TEST(SentencePieceModelFile, EmptyFileIsAnEmptyModel) {
   const auto model = parse("");
   ASSERT_TRUE(model.ok());
   EXPECT_TRUE(model.value().pieces.empty());

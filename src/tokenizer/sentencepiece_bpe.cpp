@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Byte-pair encoding by scores, see sentencepiece_encoder.h. A text is cut where no merge can cross
+// (word_cuts.h); a long text copies the ids of words that it has met before.
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+
+#include "tokenizer/piece_table.h"
+#include "tokenizer/sentencepiece_encoder.h"
+#include "tokenizer/word_cache.h"
+#include "tokenizer/word_cuts.h"
+
+namespace gen::tokenizer {
+namespace {
+
+// Smaller is better, as in a heap of ranks. No finite score gives kNone.
+constexpr uint32_t kNone = UINT32_MAX;
+uint32_t rank_of(float score) noexcept {
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0F);  // -0 equals 0
+  return (bits >> 31) != 0 ? bits : ~(bits | 0x80000000U);
+}
+
+class Bpe final : public SpEncoder {
+ public:
+  explicit Bpe(const SpPieces& pieces);
+  Status encode(std::string_view text, std::vector<int32_t>* out) const override;
+
+ private:
+  class Merger;
+
+  SpPieces pieces_;
+  PieceTable table_;
+  WordCuts cuts_;
+  // Whether an unused piece can come up, so that what stands elsewhere in a text matters.
+  bool comes_apart_ = false;
+};
+
+// One text. The library that defines these models looks up two neighbours whenever they become
+// neighbours, and an unused piece comes apart into the two looked up last, wherever they stood. So
+// neighbours are looked up in the same order here, and such a text is never cut.
+class Bpe::Merger {
+ public:
+  Merger(const Bpe& owner, std::string_view text, std::vector<int32_t>* out)
+      : owner_(owner), text_(text), out_(out), first_(out->size()) {}
+
+  void push(size_t begin, size_t bytes, int32_t kept_id) {
+    const auto index = static_cast<uint32_t>(symbols_.size());
+    symbols_.push_back({.hash = PieceTable::hash(text_.substr(begin, bytes)),
+                        .begin = static_cast<uint32_t>(begin),
+                        .bytes = static_cast<uint32_t>(bytes),
+                        .previous = index == 0 ? kEnd : index - 1,
+                        .next = index + 1,
+                        .id = kept_id,
+                        .kept = kept_id >= 0});
+  }
+  /// Merges and writes what was pushed, and forgets it.
+  Status finish();
+
+ private:
+  static constexpr uint32_t kEnd = UINT32_MAX;
+  static constexpr size_t kShortWord = 32;
+
+  struct Symbol {
+    uint64_t hash;
+    uint32_t begin;
+    uint32_t bytes;
+    uint32_t previous;
+    uint32_t next;          // kEnd for the last
+    uint32_t rank = kNone;  // of the piece that this and the next one make
+    int32_t joined = -1;    // that piece
+    int32_t id;             // -1: not looked up yet
+    bool kept;
+  };
+
+  [[nodiscard]] std::string_view text_of(const Symbol& symbol) const noexcept {
+    return text_.substr(symbol.begin, symbol.bytes);
+  }
+  bool update(uint32_t index);
+  void join(uint32_t index);
+  void merge_few();
+  void merge_many();
+  void push_heap(uint32_t index);
+  Status write(const Symbol& symbol);
+  Status take_apart(const Symbol& symbol, int32_t id);
+
+  const Bpe& owner_;
+  std::string_view text_;
+  std::vector<int32_t>* out_;
+  size_t first_;
+  std::vector<Symbol> symbols_;
+  std::vector<uint64_t> heap_;  // rank << 32 | symbol; entries that no longer hold are skipped
+  std::unordered_map<int32_t, uint32_t> parts_;  // unused piece -> bytes of its left part
+};
+
+Status Bpe::Merger::finish() {
+  if (symbols_.empty()) return {};
+  symbols_.back().next = kEnd;
+  symbols_.size() <= kShortWord ? merge_few() : merge_many();
+  for (uint32_t i = 0; i != kEnd; i = symbols_[i].next) GEN_TRY(write(symbols_[i]));
+  symbols_.clear();
+  return {};
+}
+
+// Looks up the symbol and its next one; whether they make a piece.
+bool Bpe::Merger::update(uint32_t index) {
+  Symbol& symbol = symbols_[index];
+  symbol.rank = kNone;
+  if (symbol.next == kEnd) return false;
+  const Symbol& next = symbols_[symbol.next];
+  const size_t bytes = size_t{symbol.bytes} + next.bytes;
+  if (symbol.kept || next.kept || bytes > owner_.table_.max_bytes()) return false;
+  const uint64_t hash = owner_.table_.join(symbol.hash, next.hash, next.bytes);
+  symbol.joined = owner_.table_.find(hash, text_.substr(symbol.begin, bytes));
+  if (symbol.joined < 0) return false;
+  const VocabSpec& spec = owner_.pieces_.spec;
+  const auto id = static_cast<size_t>(symbol.joined);
+  symbol.rank = rank_of(spec.scores[id]);
+  if (spec.types[id] == TokenType::kUnused) parts_[symbol.joined] = symbol.bytes;
+  return true;
+}
+
+void Bpe::Merger::join(uint32_t index) {
+  Symbol& symbol = symbols_[index];
+  Symbol& gone = symbols_[symbol.next];
+  symbol.hash = owner_.table_.join(symbol.hash, gone.hash, gone.bytes);
+  symbol.bytes += gone.bytes;
+  symbol.id = symbol.joined;
+  symbol.next = gone.next;
+  gone.rank = kNone;
+  if (symbol.next != kEnd) symbols_[symbol.next].previous = index;
+}
+
+// A word is searched for its best pair each time, which beats the heap up to a few dozen symbols.
+void Bpe::Merger::merge_few() {
+  for (uint32_t i = 0; i != kEnd; i = symbols_[i].next) update(i);
+  for (;;) {
+    uint32_t best = 0;
+    for (uint32_t i = 0; i != kEnd; i = symbols_[i].next) {
+      if (symbols_[i].rank < symbols_[best].rank) best = i;
+    }
+    if (symbols_[best].rank == kNone) return;
+    join(best);
+    if (symbols_[best].previous != kEnd) update(symbols_[best].previous);
+    update(best);
+  }
+}
+
+void Bpe::Merger::merge_many() {
+  heap_.clear();
+  for (uint32_t i = 0; i < symbols_.size(); ++i) {
+    if (update(i)) heap_.push_back((uint64_t{symbols_[i].rank} << 32) | i);
+  }
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+  while (!heap_.empty()) {
+    const uint64_t top = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+    const auto index = static_cast<uint32_t>(top);
+    // An old entry whose rank is right again stands where the new one does.
+    if (symbols_[index].rank != static_cast<uint32_t>(top >> 32)) continue;
+    join(index);
+    if (symbols_[index].previous != kEnd) push_heap(symbols_[index].previous);
+    push_heap(index);
+  }
+}
+
+void Bpe::Merger::push_heap(uint32_t index) {
+  if (!update(index)) return;
+  heap_.push_back((uint64_t{symbols_[index].rank} << 32) | index);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+Status Bpe::Merger::write(const Symbol& symbol) {
+  const int32_t id = symbol.id >= 0 ? symbol.id : owner_.table_.find(symbol.hash, text_of(symbol));
+  if (id < 0) return owner_.pieces_.unknown.append(text_of(symbol), first_, out_);
+  if (!symbol.kept && parts_.contains(id)) return take_apart(symbol, id);
+  out_->push_back(id);
+  return {};
+}
+
+Status Bpe::Merger::take_apart(const Symbol& symbol, int32_t id) {
+  struct Part {
+    std::string_view text;
+    int32_t id;
+  };
+  std::vector<Part> open = {{text_of(symbol), id}};
+  while (!open.empty()) {
+    const Part part = open.back();
+    open.pop_back();
+    if (part.id < 0) {
+      GEN_TRY(owner_.pieces_.unknown.append(part.text, first_, out_));
+      continue;
+    }
+    const auto parts = parts_.find(part.id);
+    if (parts == parts_.end()) {
+      out_->push_back(part.id);
+      continue;
+    }
+    // The left one comes first.
+    for (const std::string_view text :
+         {part.text.substr(parts->second), part.text.substr(0, parts->second)}) {
+      open.push_back({text, owner_.table_.find(PieceTable::hash(text), text)});
+    }
+  }
+  return {};
+}
+
+size_t count_pieces(const SpPieces& pieces) noexcept {
+  size_t count = 0;
+  for (size_t id = 0; id < pieces.spec.tokens.size(); ++id) count += size_t{pieces.holds(id)};
+  return count;
+}
+
+size_t longest_piece(const SpPieces& pieces) noexcept {
+  size_t bytes = 0;
+  for (size_t id = 0; id < pieces.spec.tokens.size(); ++id) {
+    if (pieces.holds(id)) bytes = std::max(bytes, pieces.spec.tokens[id].size());
+  }
+  return bytes;
+}
+
+// Whether the piece may be made of two others, or of characters. Long ones are not worth the look.
+bool may_be_made(const PieceTable& table, std::string_view piece) noexcept {
+  const auto is_symbol = [&](std::string_view text) {
+    return text.size() == character_bytes(text) || table.find(PieceTable::hash(text), text) >= 0;
+  };
+  if (piece.size() > 64) return true;
+  for (size_t at = character_bytes(piece); at < piece.size();
+       at += character_bytes(piece.substr(at))) {
+    if (is_symbol(piece.substr(0, at)) && is_symbol(piece.substr(at))) return true;
+  }
+  return false;
+}
+
+Bpe::Bpe(const SpPieces& pieces)
+    : pieces_(pieces), table_(pieces.spec.tokens, count_pieces(pieces), longest_piece(pieces)) {
+  const VocabSpec& spec = pieces_.spec;
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    if (!pieces_.holds(id)) continue;
+    table_.add(id);
+    cuts_.forbid(spec.tokens[id]);
+  }
+  for (size_t id = 0; id < spec.tokens.size() && !comes_apart_; ++id) {
+    comes_apart_ = spec.types[id] == TokenType::kUnused && may_be_made(table_, spec.tokens[id]);
+  }
+}
+
+Status Bpe::encode(std::string_view text, std::vector<int32_t>* out) const {
+  Merger merger(*this, text, out);
+  // Words of unknown characters are not copied, since runs of those become one token.
+  WordCache cache(pieces_.unknown.by_bytes && !comes_apart_ ? text.size() : 0);
+  const auto word = [&](size_t begin, size_t end) -> Status {
+    const std::string_view characters = text.substr(begin, end - begin);
+    WordCache::Slot* slot = cache.slot_of(characters);
+    if (WordCache::copy(slot, characters, out)) return {};
+    const size_t first = out->size();
+    while (begin < end) {
+      const size_t bytes = character_bytes(text.substr(begin));
+      merger.push(begin, bytes, -1);
+      begin += bytes;
+    }
+    if (comes_apart_) return {};
+    GEN_TRY(merger.finish());
+    WordCache::store(slot, characters, first, *out);
+    return {};
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    std::optional<SpecialMatch> kept;
+    do {
+      if (!pieces_.kept_texts.empty()) kept = pieces_.kept_texts.match_at(text, at);
+      if (kept) break;
+      at += character_bytes(text.substr(at));
+    } while (at < text.size() && !cuts_.may_cut(text, at));
+    GEN_TRY(word(begin, at));
+    if (!kept) continue;
+    if (comes_apart_) {
+      merger.push(at, kept->end - at, kept->id);
+    } else {
+      out->push_back(kept->id);
+    }
+    at = kept->end;
+  }
+  return merger.finish();
+}
+
+}  // namespace
+
+std::unique_ptr<const SpEncoder> make_sp_bpe(const SpPieces& pieces) {
+  return std::make_unique<Bpe>(pieces);
+}
+
+}  // namespace gen::tokenizer
