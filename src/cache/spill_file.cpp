@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/checked.h"
@@ -28,6 +29,20 @@ Result<OpenFile> open_unnamed(FileOps& files, const std::string& folder) {
     static_cast<void>(files.remove(path));
     return removed;
   }
+  return file;
+}
+
+/// The same in a folder that is removed then, whatever happens.
+Result<OpenFile> open_unnamed_and_remove(FileOps& files, const std::string& folder) {
+  Result<OpenFile> file = Status(Code::kOutOfMemory, "no memory for the name of a spill file");
+  try {
+    file = open_unnamed(files, folder);
+  } catch (const std::bad_alloc&) {
+  }
+  Status removed = files.remove_folder(folder);
+  if (!removed.ok()) static_cast<void>(files.remove_folder(folder));
+  GEN_TRY(file.status());
+  GEN_TRY(removed);
   return file;
 }
 
@@ -58,12 +73,8 @@ Result<std::shared_ptr<SpillFile>> SpillFile::create(FileOps& files, const std::
     return std::shared_ptr<SpillFile>(new SpillFile(std::move(file), place_bytes));
   }
   GEN_ASSIGN(const std::string own, files.make_temporary_folder());
-  auto file = open_unnamed(files, own);
-  Status removed = files.remove_folder(own);
-  if (!removed.ok()) static_cast<void>(files.remove_folder(own));
-  GEN_TRY(file.status());
-  GEN_TRY(removed);
-  return std::shared_ptr<SpillFile>(new SpillFile(std::move(file).value(), place_bytes));
+  GEN_ASSIGN(OpenFile file, open_unnamed_and_remove(files, own));
+  return std::shared_ptr<SpillFile>(new SpillFile(std::move(file), place_bytes));
 }
 
 Result<uint64_t> SpillFile::take_place() {
@@ -91,9 +102,15 @@ uint64_t SpillFile::places() const {
 Result<std::shared_ptr<const SpilledBlock>> SpillFile::put(std::span<const std::byte> bytes) {
   GEN_ASSERT(bytes.size() <= place_bytes_);
   GEN_ASSIGN(const uint64_t place, take_place());
-  // From here on the place is given back whatever happens.
-  auto block = std::make_shared<const SpilledBlock>(shared_from_this(), place, bytes.size(),
-                                                    checksum(bytes));
+  std::shared_ptr<const SpilledBlock> block;
+  try {
+    block = std::make_shared<const SpilledBlock>(shared_from_this(), place, bytes.size(),
+                                                 checksum(bytes));
+  } catch (...) {
+    free_place(place);
+    throw;
+  }
+  // From here on the block gives its place back, whatever happens.
   GEN_TRY(file_.write(place * place_bytes_, bytes));
   return block;
 }

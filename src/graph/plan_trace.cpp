@@ -48,11 +48,17 @@ PlanTrace::Sides& PlanTrace::sides(const TraceCache& cache, int32_t layer, int32
   Sides& held = sides_[{cache.sequence, layer}];
   // A sequence without a name may be any.
   if (held.k == 0 || held.length != length || cache.sequence == 0) {
-    held.k = log_->add_tensor({cache.kv_heads, length, cache.k_dim});
-    held.v = log_->add_tensor({cache.kv_heads, length, cache.v_dim});
-    held.length = length;
+    held = new_sides(cache, length);
   }
   return held;
+}
+
+PlanTrace::Sides PlanTrace::new_sides(const TraceCache& cache, int32_t length) {
+  Sides sides;
+  sides.k = log_->add_tensor({cache.kv_heads, length, cache.k_dim});
+  sides.v = log_->add_tensor({cache.kv_heads, length, cache.v_dim});
+  sides.length = length;
+  return sides;
 }
 
 void PlanTrace::add(const TraceEvent& event) {
@@ -88,9 +94,7 @@ void PlanTrace::add_appends(const TraceEvent& event, int64_t k_rows, int64_t v_r
     Sides before;
     if (cache.entries > 0) before = sides(cache, event.layer, cache.entries);
     Sides& after = sides_[{cache.sequence, event.layer}];
-    after.length = cache.entries + cache.rows;
-    after.k = log_->add_tensor({cache.kv_heads, after.length, cache.k_dim});
-    after.v = log_->add_tensor({cache.kv_heads, after.length, cache.v_dim});
+    after = new_sides(cache, cache.entries + cache.rows);
     add_append("KVCacheAppendK", event.layer, before.k, k_rows, after.k);
     add_append("KVCacheAppendV", event.layer, before.v, v_rows, after.v);
   }

@@ -53,6 +53,8 @@ class PlanTrace final : public engine::Tracer {
   int64_t add_read(const char* name, int32_t layer, int64_t side);
   /// What a layer of a sequence holds now, which is `length` entries.
   Sides& sides(const engine::TraceCache& cache, int32_t layer, int32_t length);
+  /// Both or, without memory, none.
+  Sides new_sides(const engine::TraceCache& cache, int32_t length);
   /// The tensor that a value is; a new one if it was not made before.
   int64_t tensor(const engine::TraceValue& value);
   int64_t make(const engine::TraceValue& value);

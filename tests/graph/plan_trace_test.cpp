@@ -12,6 +12,7 @@
 #include <string>
 
 #include "graph/execution_plan.h"
+#include "support/counting_new.h"
 #include "support/reference_cache.h"
 #include "support/reference_engine.h"
 #include "support/tiny_graph.h"
@@ -251,6 +252,51 @@ TEST_F(PlanTraceTest, RandomPassesAreThoseDone) {
   EXPECT_EQ(all["KVCacheAppendK"], all["KVCacheAppendV"]);
   EXPECT_EQ(all["KVCacheGetK"], all["KVCacheGetV"]);
   EXPECT_FALSE(log_->incomplete());
+}
+
+// Whichever list of the record has to grow when there is no memory, what is recorded later names
+// tensors that there are.
+TEST(PlanTraceMemory, EveryAllocationOfARecordFails) {
+  const engine::TraceCache first = {1, 0, 3, 2, 6, 10};
+  const engine::TraceCache later = {1, 3, 1, 2, 6, 10};
+  const engine::TraceCache nameless = {0, 7, 1, 2, 6, 10};
+  const engine::TraceValue q = {0, 3, 24};
+  engine::TraceEvent append;
+  append.op = "rope_append";
+  append.layer = 0;
+  append.rows = 3;
+  append.inputs = append.outputs = {&q, 1};
+  engine::TraceEvent attention = append;
+  attention.op = "attention";
+  // Lists grow at powers of two: with any number of tensors before, that falls on any of them.
+  for (int before = 0; before < 40; ++before) {
+    for (size_t nth = 0;; ++nth) {
+      auto log = std::make_shared<TraceLog>();
+      for (int i = 0; i < before; ++i) log->add_tensor({1, 1, 1});
+      PlanTrace trace(log);
+      test::fail_new_at = test::news + nth;
+      for (const engine::TraceCache* cache : {&first, &later, &nameless}) {
+        append.caches = attention.caches = {cache, 1};
+        trace.record(append);
+        trace.done();
+        trace.record(attention);
+        trace.done();
+      }
+      const bool reached = test::news > test::fail_new_at;
+      test::fail_new_at = ~size_t{0};
+      EXPECT_EQ(log->incomplete(), reached);
+      const auto count = static_cast<int64_t>(log->add_tensor({1, 1, 1}));
+      for (const TracedOp& op : log->ops()) {
+        for (const auto* list : {&op.inputs, &op.outputs}) {
+          for (const int64_t tensor : *list) {
+            ASSERT_TRUE(tensor > 0 && tensor < count) << op.name << " " << before << " " << nth;
+          }
+        }
+      }
+      EXPECT_FALSE(log->dot().empty());
+      if (!reached) break;
+    }
+  }
 }
 
 }  // namespace

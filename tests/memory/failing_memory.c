@@ -146,7 +146,7 @@ static gen_status table_allocate(void *user, size_t bytes, size_t align, void **
   *out = fails(SOURCE_TABLE) ? NULL : REAL(memalign)(align < sizeof(void *) ? sizeof(void *) : align, bytes);
   if (*out == NULL) return GEN_ERROR_OUT_OF_MEMORY;
   ++table_blocks;
-  const size_t now = table_bytes += bytes;
+  const size_t now = atomic_fetch_add(&table_bytes, bytes) + bytes;
   size_t peak = table_peak;
   while (now > peak && !atomic_compare_exchange_weak(&table_peak, &peak, now)) {
   }
