@@ -67,7 +67,8 @@ GEN_API gen_status gen_stream_poll(gen_stream *stream, const gen_token **token, 
  * The result of a stream that is at its end.
  *
  * @param result  receives it; free it with gen_result_free. Each call gives one of its own.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE before the end; GEN_ERROR_BUSY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE before the end; GEN_ERROR_BUSY;
+ *         GEN_ERROR_OUT_OF_MEMORY, and the stream still has the result: ask again.
  * Threads: one at a time per stream.
  * Since:   0.1
  */

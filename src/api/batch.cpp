@@ -32,13 +32,12 @@ constexpr int64_t kLongestDeadlineMs = int64_t{1} << 40;
 struct Bridge {
   gen_batch_callback callback;
   void* user;
-  std::string text;
 };
 
 int32_t forward_event(void* user, size_t index, const gen::generate::Event& event) {
   Bridge& bridge = *static_cast<Bridge*>(user);
   gen_token token;
-  gen::api::fill_token(event, &bridge.text, &token);
+  gen::api::fill_token(event, &token);
   return bridge.callback(bridge.user, index, &token);
 }
 
@@ -70,12 +69,16 @@ Status run_batch(gen_generator* generator, const gen_request* const* requests, s
     }
     batch.push_back(batch_request(*requests[i], now));
   }
-  Bridge bridge{callback, user, {}};
+  // Before anything runs, so that what has run is not lost for want of memory.
+  std::vector<std::unique_ptr<gen_result>> made(count);
+  for (auto& handle : made) handle = std::make_unique<gen_result>();
+  Bridge bridge{callback, user};
   auto outcomes = gen::generate::run_batch(
       *impl, batch, callback != nullptr ? forward_event : nullptr, &bridge);
-  std::vector<std::unique_ptr<gen_result>> made(count);
-  for (size_t i = 0; i < count; ++i) made[i].reset(gen::api::make_result(std::move(outcomes[i])));
-  for (size_t i = 0; i < count; ++i) results[i] = made[i].release();
+  for (size_t i = 0; i < count; ++i) {
+    gen::api::fill_result(std::move(outcomes[i]), made[i].get());
+    results[i] = made[i].release();
+  }
   return {};
 }
 

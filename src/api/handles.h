@@ -82,16 +82,14 @@ struct gen_session {
 
 namespace gen::api {
 
-/// A result as C sees it: what its getters lend stands ready in the right form.
+/// A result as C sees it.
 struct ResultData {
   generate::GenResult result;
-  std::vector<int32_t> top_ids;     // [tokens, top_count]
-  std::vector<float> top_logprobs;  // [tokens, top_count]
   gen_error failure{};
 };
 
-/// A new handle of its own.
-gen_result* make_result(generate::GenResult result);
+/// Puts a result into a handle that was made before there was any, so that handing it out cannot fail.
+void fill_result(generate::GenResult&& result, gen_result* handle) noexcept;
 
 /// The parameters of a call: a copy of `sampling`, or defaults for null.
 sampling::SamplingParams params_of(const gen_sampling* sampling);
@@ -105,8 +103,8 @@ void lend_cache(generate::Session& session, kv_cache* handle);
 /// The cache kinds of this build as JSON.
 std::string kv_kinds_json();
 
-/// Fills `token` from an event; `text` keeps its characters with a NUL.
-void fill_token(const generate::Event& event, std::string* text, gen_token* token);
+/// Fills `token` from an event, whose text it borrows.
+void fill_token(const generate::Event& event, gen_token* token) noexcept;
 
 }  // namespace gen::api
 

@@ -10,28 +10,21 @@
 
 namespace gen::api {
 
-gen_result* make_result(generate::GenResult result) {
-  auto handle = std::make_unique<gen_result>();
+void fill_result(generate::GenResult&& result, gen_result* handle) noexcept {
   ResultData& data = handle->data;
   data.result = std::move(result);
-  for (const sampling::TokenLogprob& entry : data.result.top_logprobs) {
-    data.top_ids.push_back(entry.token);
-    data.top_logprobs.push_back(entry.logprob);
-  }
   report(data.result.status, &data.failure);
-  return handle.release();
 }
 
 sampling::SamplingParams params_of(const gen_sampling* sampling) {
   return sampling != nullptr ? sampling->params : sampling::SamplingParams();
 }
 
-void fill_token(const generate::Event& event, std::string* text, gen_token* token) {
-  text->assign(event.text);
+void fill_token(const generate::Event& event, gen_token* token) noexcept {
   token->struct_size = sizeof(gen_token);
   token->id = event.token;
-  token->text = text->c_str();
-  token->text_len = text->size();
+  token->text = event.text.data();
+  token->text_len = event.text.size();
   token->logprob = event.logprob;
   token->done = event.done ? 1 : 0;
   token->finish_reason = static_cast<int32_t>(event.finish_reason);
@@ -92,11 +85,11 @@ size_t gen_result_top_logprobs(const gen_result* result, size_t index, const int
   if (ids != nullptr) *ids = nullptr;
   if (logprobs != nullptr) *logprobs = nullptr;
   if (result == nullptr) return 0;
-  const auto& data = result->data;
-  const auto count = static_cast<size_t>(data.result.top_count);
-  if (count == 0 || index >= data.top_ids.size() / count) return 0;
-  if (ids != nullptr) *ids = data.top_ids.data() + index * count;
-  if (logprobs != nullptr) *logprobs = data.top_logprobs.data() + index * count;
+  const gen::generate::GenResult& held = result->data.result;
+  const auto count = static_cast<size_t>(held.top_count);
+  if (count == 0 || index >= held.top_ids.size() / count) return 0;
+  if (ids != nullptr) *ids = held.top_ids.data() + index * count;
+  if (logprobs != nullptr) *logprobs = held.top_logprobs.data() + index * count;
   return count;
 }
 

@@ -9,7 +9,6 @@ struct gen_stream {
   std::unique_ptr<gen::generate::Generation> generation;
   gen::HomeProcess home;
   gen::InUseFlag in_use;
-  std::string text;  // of `token`
   gen_token token{};
 };
 
@@ -48,7 +47,7 @@ gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_erro
     GEN_TRY(use.entered("stream"));
     GEN_ASSIGN(const gen::generate::Event* event, stream->generation->next());
     if (event == nullptr) return {};
-    gen::api::fill_token(*event, &stream->text, &stream->token);
+    gen::api::fill_token(*event, &stream->token);
     *token = &stream->token;
     return {};
   });
@@ -71,7 +70,7 @@ gen_status gen_stream_poll(gen_stream* stream, const gen_token** token, int32_t*
     }
     const gen::generate::Event* const event = generation.poll();
     if (event == nullptr) return {};
-    gen::api::fill_token(*event, &stream->text, &stream->token);
+    gen::api::fill_token(*event, &stream->token);
     *token = &stream->token;
     *state = GEN_STREAM_TOKEN;
     return {};
@@ -88,7 +87,9 @@ gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error*
     if (!stream->generation->ended()) {
       return {Code::kState, "the stream is not at its end, so there is no result yet"};
     }
-    *result = gen::api::make_result(stream->generation->result());
+    auto handle = std::make_unique<gen_result>();
+    gen::api::fill_result(gen::generate::GenResult(stream->generation->result()), handle.get());
+    *result = handle.release();
     return {};
   });
 }

@@ -17,6 +17,19 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
+// What a decoder may still hold at the end: three bytes, a U+FFFD for each.
+constexpr size_t kMostFlushed = 9;
+static_assert(kMostFlushed <= StopMatcher::kShortPiece);
+
+// As reserve(), for what grows by little again and again.
+template <typename T>
+void make_room_for(size_t more, T* container) {
+  const size_t wanted = container->size() + more;
+  if (wanted > container->capacity()) {
+    container->reserve(std::max(wanted, 2 * container->capacity()));
+  }
+}
+
 }  // namespace
 
 Generation::Generation(std::shared_ptr<Session> session, sampling::SamplingParams params,
@@ -284,13 +297,21 @@ Status Generation::keep(const sampling::Choice& choice) {
   decoded_.clear();
   piece_.clear();
   if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
+  // Room first, for all of it and for what finish() may add, so that nothing is taken by half and an
+  // end needs no memory.
+  const size_t most = stops_.held() + decoded_.size() + kMostFlushed;
+  make_room_for(most, &piece_);
+  make_room_for(most, &result_.text);
+  make_room_for(choice.top.size(), &result_.top_ids);
+  make_room_for(choice.top.size(), &result_.top_logprobs);
   const bool stopped = stops_.feed(decoded_, &piece_);
-  // Either may lack memory, and then the result is without this token, as the events are.
-  result_.text.reserve(result_.text.size() + piece_.size());
-  result_.top_logprobs.insert(result_.top_logprobs.end(), choice.top.begin(), choice.top.end());
   result_.text += piece_;
-  result_.tokens.push_back(choice.token);  // start() reserved for these
+  result_.tokens.push_back(choice.token);  // start() made room for these
   if (params_.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
+  for (const sampling::TokenLogprob& other : choice.top) {
+    result_.top_ids.push_back(other.token);
+    result_.top_logprobs.push_back(other.logprob);
+  }
 
   if (stopped) {
     pending_finish_ = FinishReason::kStopString;
@@ -332,14 +353,10 @@ void Generation::stop(int32_t user_code) noexcept {
 void Generation::finish(FinishReason reason, Status status, int32_t stop_token) noexcept {
   piece_.clear();
   decoded_.clear();
-  if (reason != FinishReason::kStopString) {
-    try {
-      if (decoder_.has_value() && reason == FinishReason::kStopToken) decoder_->flush(&decoded_);
-      if (!stops_.feed(decoded_, &piece_)) stops_.flush(&piece_);
-      result_.text += piece_;
-    } catch (...) {  // no memory for the last few bytes: the text ends before them
-      piece_.clear();
-    }
+  if (reason != FinishReason::kStopString) {  // keep() has made room
+    if (decoder_.has_value() && reason == FinishReason::kStopToken) decoder_->flush(&decoded_);
+    if (!stops_.feed(decoded_, &piece_)) stops_.flush(&piece_);
+    result_.text += piece_;
   }
   settle(reason);
   if (call_.has_value()) call_->end();

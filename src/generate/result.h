@@ -36,8 +36,9 @@ struct Event {
   /// The kept token; in the done event the stop token that ended the text, else -1.
   int32_t token = -1;
   /// Whole UTF-8 characters; empty while a character or a possible stop string is held back. The
-  /// done event carries what was still held. Valid until the next call on the generation.
-  std::string_view text;
+  /// done event carries what was still held. A NUL stands behind it. Valid until the next call on the
+  /// generation.
+  std::string_view text = "";
   float logprob = 0.0F;  // log-softmax of the raw logits if asked for, else 0
   std::span<const sampling::TokenLogprob> top;  // params.logprobs alternatives, best first
   int32_t index = 0;  // of the token among those kept; in the done event their number
@@ -64,7 +65,8 @@ struct GenResult {
   std::string text;             // all events' texts in one
   std::vector<int32_t> tokens;  // the kept tokens, through the one that completed a stop string
   std::vector<float> logprobs;  // one per token if asked for, else none
-  std::vector<sampling::TokenLogprob> top_logprobs;  // top_count per token, best first
+  std::vector<int32_t> top_ids;     // [tokens, top_count] alternatives, best first
+  std::vector<float> top_logprobs;  // [tokens, top_count]
   int32_t top_count = 0;
   FinishReason finish_reason = FinishReason::kNone;
   Usage usage;

@@ -25,9 +25,12 @@ std::vector<uint32_t> borders(std::string_view text) {
 }  // namespace
 
 StopMatcher::StopMatcher(std::span<const std::string> stops) {
+  size_t longest = 0;
   for (const std::string& stop : stops) {
     if (!stop.empty()) stops_.push_back({stop, borders(stop), 0});
+    longest = std::max(longest, stop.size());
   }
+  held_.reserve(longest + kShortPiece);
 }
 
 bool StopMatcher::feed(std::string_view piece, std::string* out) {

@@ -17,12 +17,16 @@ namespace gen::generate {
 /// Threads: one at a time.
 class StopMatcher {
  public:
-  /// Empty strings are ignored.
+  static constexpr size_t kShortPiece = 12;
+
+  /// Empty strings are ignored. What is held back never takes more memory than is reserved here if
+  /// pieces have at most kShortPiece bytes.
   explicit StopMatcher(std::span<const std::string> stops);
 
   /// Appends to `out` what is now known to belong to no stop string. True when one has completed in
   /// this piece: then `out` got all text before it, the rest is dropped and feeding is over. If
-  /// several complete in one piece, the one that starts first counts.
+  /// several complete in one piece, the one that starts first counts. Where there is no memory for
+  /// what it holds back nothing has changed; `out` is the caller's to make room in.
   bool feed(std::string_view piece, std::string* out);
 
   /// Appends what is held back, at the end of the text.

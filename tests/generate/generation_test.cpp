@@ -148,9 +148,9 @@ TEST(Generation, Logprobs) {
     for (const float x : logits) total += std::exp(static_cast<double>(x));
     const auto token = static_cast<size_t>(result.tokens[i]);
     EXPECT_NEAR(result.logprobs[i], static_cast<double>(logits[token]) - std::log(total), 1e-6);
-    EXPECT_EQ(result.top_logprobs[3 * i].token, result.tokens[i]);  // greedy takes the best
-    EXPECT_EQ(result.top_logprobs[3 * i].logprob, result.logprobs[i]);
-    EXPECT_GE(result.top_logprobs[3 * i].logprob, result.top_logprobs[3 * i + 1].logprob);
+    EXPECT_EQ(result.top_ids[3 * i], result.tokens[i]);  // greedy takes the best
+    EXPECT_EQ(result.top_logprobs[3 * i], result.logprobs[i]);
+    EXPECT_GE(result.top_logprobs[3 * i], result.top_logprobs[3 * i + 1]);
     history.push_back(result.tokens[i]);
   }
 }

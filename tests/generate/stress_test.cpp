@@ -83,10 +83,8 @@ struct Said {
       logprobs.push_back(bits);
     };
     for (const float value : result.logprobs) add(value);
-    for (const sampling::TokenLogprob& other : result.top_logprobs) {
-      logprobs.push_back(static_cast<uint32_t>(other.token));
-      add(other.logprob);
-    }
+    for (const int32_t id : result.top_ids) logprobs.push_back(static_cast<uint32_t>(id));
+    for (const float value : result.top_logprobs) add(value);
   }
   friend bool operator==(const Said&, const Said&) = default;
 };
