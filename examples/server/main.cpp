@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "../cli/manual.h"
 #include "../cli/model_file.h"
 #include "engine.h"
 #include "http_server.h"
@@ -22,6 +23,10 @@
 #include "prompts.h"
 
 namespace {
+
+constexpr const char* kExamples = R"(generate-server -m model.gguf --port 8080
+curl localhost:8080/v1/completions -d '{"prompt": "Once upon a time"}'
+)";
 
 struct ServerChoice {
   cli::ModelChoice model;
@@ -57,10 +62,10 @@ void add_options(CLI::App& app, ServerChoice& choice) {
                  "connections served at once (enough for --parallel and --queue if not given)")
       ->check(CLI::Range(2, 65536));
   app.add_option("--max-tokens", choice.dialect.max_tokens, "most tokens of one answer")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--max-prompts", choice.dialect.max_prompts, "most prompts of one request")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--max-body", choice.body_kib, "most KiB of one request")
       ->check(CLI::Range(1, 1 << 20))
@@ -167,7 +172,7 @@ void serve(ServerChoice choice) {
   const SignalWatch watch(http);
   std::printf("listening at http://%s:%d, model %s\n", host.c_str(), port,
               choice.dialect.model.c_str());
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) throw cli::Failure("cannot write to standard output");
   if (!http.serve()) throw cli::Failure("the server stopped accepting connections");
 }
 
@@ -179,6 +184,10 @@ int main(int argc, char** argv) {
   ServerChoice choice;
   add_options(app, choice);
   try {
+    if (argc == 2 && std::string(argv[1]) == "--man") {
+      std::printf("%s", cli::manual_page(app, gen_version(), kExamples).c_str());
+      return 0;
+    }
     app.parse(argc, argv);
     serve(std::move(choice));
   } catch (const CLI::ParseError& problem) {
