@@ -4,7 +4,6 @@
 # as root or through sudo; elsewhere what is missing is named.
 #
 #   cmake/install_packages.sh build          to build the library and the program
-#   cmake/install_packages.sh server         to build the example server too
 #   cmake/install_packages.sh build test     and the tests
 #   cmake/install_packages.sh bindings       SWIG, Go, Java and C# for the bindings, and abidiff
 #   cmake/install_packages.sh arm64          a cross compiler for 64-bit ARM, libraries, and qemu (Debian only)
@@ -15,7 +14,7 @@ for group in "$@"; do
   case $group in
     build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libpcre2-dev libcli11-dev \
 nlohmann-json3-dev" ;;
-    server) packages="$packages libcpp-httplib-dev" ;;
+    server) ;;  # needed packages of its own once
     test) packages="$packages libgtest-dev libcmocka-dev libsentencepiece-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
     bindings) packages="$packages swig golang-go default-jdk-headless mono-mcs mono-runtime \
 libmono-system-core4.0-cil abigail-tools dpkg-dev file" ;;
@@ -51,10 +50,6 @@ probe() {
             echo "CLI11 (CLI/CLI.hpp)"
           echo '#include <nlohmann/json_fwd.hpp>' | c++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
             echo "JSON for Modern C++ (nlohmann/json.hpp)"
-        fi ;;
-      server)
-        if command -v pkg-config >/dev/null; then
-          pkg-config --exists 'cpp-httplib >= 0.11' || echo "cpp-httplib 0.11 or newer with its headers"
         fi ;;
       test)
         command -v python3 >/dev/null || echo "Python 3"

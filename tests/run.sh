@@ -73,7 +73,6 @@ fuzz() {
 
 echo "== packages"
 cmake/install_packages.sh build test bindings
-cmake/install_packages.sh server || echo "no cpp-httplib: generate-server and its test are left out"
 
 step "release: build" build check
 step "release: tests" ctest --preset check

@@ -14,6 +14,7 @@
 #include "bench_profile.h"
 #include "bench_sessions.h"
 #include "model_file.h"
+#include "output.h"
 #include "text_format.h"
 
 namespace cli {
@@ -29,6 +30,7 @@ struct Bench {
   bool json = false;
   bool profile = false;
   std::string svg;
+  bool draws = false;  // --profile-svg was given
 };
 
 /// One kind of pass, its runs summed up and set against the peaks.
@@ -107,7 +109,7 @@ class Bencher {
     BenchCase shape = options_.shape;
     shape.depth = depth;
     shape.batch = batch;
-    const bool profiles = options_.profile || !options_.svg.empty();
+    const bool profiles = options_.profile || options_.draws;
     const Measurement measured = measure(model_, options_.model, shape, profiles);
     const Speed prefill = summed_up(measured.prefill, shape.prompt, measured.prefill_work, peaks_);
     const Speed decode = summed_up(measured.decode, shape.batch, measured.decode_work, peaks_);
@@ -123,7 +125,7 @@ class Bencher {
         std::cout << "\n";
       }
     }
-    if (!options_.svg.empty()) {
+    if (options_.draws) {
       write_profile_svg(
           options_.svg,
           name() + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads"),
@@ -203,8 +205,9 @@ void bench_all_sessions(const Bench& options) {
 }
 
 void bench(const Bench& options) {
+  if (options.draws) check_writable(options.svg, "--profile-svg");
   if (!options.sessions.counts.empty()) return bench_all_sessions(options);
-  if (!options.svg.empty() &&
+  if (options.draws &&
       options.depths.size() * options.batches.size() * std::max<size_t>(options.threads.size(), 1) >
           1) {
     throw Failure("--profile-svg draws one case: give one depth, one batch, one number of threads");
@@ -274,7 +277,10 @@ void add_bench(CLI::App& app) {
   command->add_flag("--profile", options->profile, "also show where the time goes");
   command->add_option("--profile-svg", options->svg, "draw the profile into this file");
   command->add_flag("--json", options->json, "print one JSON object on a line for each case");
-  command->callback([options] { bench(*options); });
+  command->callback([options, command] {
+    options->draws = command->count("--profile-svg") > 0;
+    bench(*options);
+  });
 }
 
 }  // namespace cli

@@ -11,6 +11,7 @@
 
 #include "interrupt.h"
 #include "model_file.h"
+#include "output.h"
 #include "results.h"
 #include "sampling_options.h"
 
@@ -23,12 +24,6 @@ struct ChatRun {
   std::string system;
   bool stats = false;
 };
-
-int print_piece(void*, const gen_token* token) {
-  std::fwrite(token->text, 1, token->text_len, stdout);
-  std::fflush(stdout);
-  return 0;
-}
 
 /// Adds a message and the opening of the answer to the session. What came before is there already,
 /// so only the new turn is laid out; the line break that ends the turn before it comes first.
@@ -81,9 +76,14 @@ void chat(const ChatRun& options) {
   const Model model = load_model(options.model);
   const Generator generator = make_generator(model, options.model);
   const Session session = make<Session>(gen_session_new, generator.get());
-  const Sampling sampling = make_sampling(options.sampling);
+  const uint64_t seed = seed_of(options.sampling);
+  const Sampling sampling = make_sampling(options.sampling, seed);
   const bool terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-  if (terminal) std::cerr << "/reset starts anew, /exit leaves, Ctrl-C stops an answer\n";
+  if (terminal) {
+    std::cerr << "/reset starts anew, /exit leaves, Ctrl-C stops an answer; seed " << seed << "\n";
+  } else if (options.stats) {
+    std::cerr << "seed " << seed << "\n";
+  }
   std::string line;
   for (;;) {
     if (terminal) std::cerr << "> ";
@@ -100,6 +100,7 @@ void chat(const ChatRun& options) {
       if (!terminal) throw;
       std::cerr << "generate: " << failure.what() << "\n";
     }
+    check_output();
   }
 }
 
@@ -108,6 +109,7 @@ void chat(const ChatRun& options) {
 void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatRun>();
   options->sampling.temperature = 0.6;
+  options->sampling.seed.reset();
   CLI::App* command = app.add_subcommand("chat", "talk with the model");
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program's commands. Each file adds its options to the parser and a callback that does the
-// work; shared options are in common.h.
+// work; shared options are in model_file.h and sampling_options.h.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -38,7 +38,7 @@ void add_estimate(CLI::App& app) {
   auto choice = std::make_shared<Estimate>();
   CLI::App* command = app.add_subcommand(
       "estimate", "what loading a model and filling a session would take, without loading it");
-  add_model_options(*command, choice->model);
+  add_model_options(*command, choice->model, true);
   add_kv_option(*command, choice->model);
   command->add_flag("--json", choice->json, "print one JSON object, in bytes");
   command->callback([choice] { estimate(*choice); });

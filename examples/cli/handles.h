@@ -24,6 +24,11 @@ inline void check(gen_status status, const gen_error& error) {
   if (status != GEN_OK) throw Failure(error.message);
 }
 
+/// The same for what an option says.
+inline void check_option(const char* option, gen_status status, const gen_error& error) {
+  if (status != GEN_OK) throw Failure(std::string(option) + ": " + error.message);
+}
+
 template <auto Free>
 struct Deleter {
   template <typename T>

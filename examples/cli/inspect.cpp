@@ -12,13 +12,15 @@
 #include <string>
 
 #include "model_file.h"
+#include "output.h"
 
 namespace cli {
 namespace {
 
 struct Inspect {
   ModelChoice model;
-  std::string graph;  // file to draw to; empty for none
+  std::string graph;   // file to draw to
+  bool draws = false;  // --graph was given
   bool json = false;
 };
 
@@ -79,8 +81,9 @@ void draw(const Model& model, const std::string& path) {
 }
 
 void inspect(const Inspect& options) {
+  if (options.draws) check_writable(options.graph, "--graph");
   const Model model = load_model(options.model);
-  if (!options.graph.empty()) {
+  if (options.draws) {
     draw(model, options.graph);
     return;
   }
@@ -124,13 +127,16 @@ void inspect(const Inspect& options) {
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<Inspect>();
   CLI::App* command = app.add_subcommand("inspect", "show what a model file holds");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, true);
   command->add_option(
       "--graph", options->graph,
       "draw what a token's pass does: .svg, .png and the like need Graphviz, .dot and "
       ".json do not");
   command->add_flag("--json", options->json, "print one JSON object");
-  command->callback([options] { inspect(*options); });
+  command->callback([options, command] {
+    options->draws = command->count("--graph") > 0;
+    inspect(*options);
+  });
 }
 
 }  // namespace cli

@@ -1,18 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate: the command-line program. Answers go to standard output, everything else to standard
 // error; the exit code is 0, 1 after an error, 2 for a wrong command line.
-#include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
 
 #include "commands.h"
 #include "handles.h"
+#include "manual.h"
+#include "output.h"
+
+namespace {
+
+constexpr const char* kExamples = R"(generate run -p "Once upon a time" -n 50
+generate chat -m model.gguf
+generate inspect model.gguf
+generate quantize in.gguf out.gguf Q4_K_M
+)";
+
+/// "help", "help run" and the like are asked for by options, too; the words behind it are those.
+std::vector<std::string> without_help_command(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.resize(words.empty() ? 0 : 1);
+  words.emplace_back("--help");
+  return words;
+}
+
+void run(CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments == std::vector<std::string>{"help", "--man"}) {
+    std::cout << cli::manual_page(app, gen_version(), kExamples);
+    return;
+  }
+  if (arguments == std::vector<std::string>{"help", "--bash"}) {
+    std::cout << cli::bash_completion(app);
+    return;
+  }
+  std::vector<std::string> words = without_help_command(arguments);
+  if (!words.empty() && !words[0].empty() && words[0][0] != '-' &&
+      app.get_subcommands([&](CLI::App* one) { return one->get_name() == words[0]; }).empty()) {
+    const std::string near = cli::nearest_command(app, words[0]);
+    throw cli::Failure("no command '" + words[0].substr(0, 64) + "'" +
+                           (near.empty() ? ";" : ", did you mean '" + near + "'?") +
+                           " 'generate help' lists them",
+                       2);
+  }
+  app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
+  cli::keep_standard_streams();
   CLI::App app("Text generation with GGUF models.", "generate");
   app.set_version_flag("--version", std::string("generate ") + gen_version());
+  app.footer("'generate help COMMAND' lists the options of a command.");
   app.require_subcommand(1);
   cli::add_run(app);
   cli::add_chat(app);
@@ -24,9 +70,14 @@ int main(int argc, char** argv) {
   cli::add_bench(app);
   cli::add_quantize(app);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
+    int code = 0;
+    try {
+      run(app, std::vector<std::string>(argv + 1, argv + argc));
+    } catch (const CLI::ParseError& problem) {
+      code = app.exit(problem) == 0 ? 0 : 2;  // prints, help as well
+    }
+    cli::check_output();
+    return code;
   } catch (const cli::Failure& failure) {
     std::fprintf(stderr, "generate: %s\n", failure.what());
     return failure.exit_code;
@@ -34,5 +85,4 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "generate: %s\n", failure.what());
     return 1;
   }
-  return 0;
 }

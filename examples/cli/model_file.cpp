@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "progress_bar.h"
@@ -13,6 +14,9 @@ namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// CLI::PositiveNumber tells its upper bound in 309 digits.
+const CLI::Range kCount(1, std::numeric_limits<int32_t>::max());
 
 int on_progress(void* bar, double share) {
   static_cast<ProgressBar*>(bar)->update(share);
@@ -27,18 +31,19 @@ fs::path program_folder() {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelChoice& choice) {
-  add_file_options(command, choice);
+void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) {
+  add_file_options(command, choice, positional);
   command.add_option("-t,--threads", choice.threads, "threads (one per usable CPU if not given)")
       ->check(CLI::Range(1, 1024));
 }
 
-void add_file_options(CLI::App& command, ModelChoice& choice) {
-  command.add_option("-m,--model", choice.path, "GGUF file (the bundled model if not given)");
+void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
+  command.add_option(std::string("-m,--model") + (positional ? ",FILE" : ""), choice.path,
+                     "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
   command.add_option("--ctx", choice.max_seq_len, "cap the context length")
-      ->check(CLI::PositiveNumber);
+      ->check(kCount);
 }
 
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
@@ -60,11 +65,11 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
   command
       .add_option("--prefix-cache", choice.prefix_cache,
                   "with --paged: keep so many blocks for prompts that begin as an earlier one did")
-      ->check(CLI::PositiveNumber);
+      ->check(kCount);
   command
       .add_option("--compressed", choice.compressed,
                   "make every full chunk of so many positions one entry, their mean")
-      ->check(CLI::PositiveNumber);
+      ->check(kCount);
   command.add_option("--tiered", choice.tiered,
                      "FOLDER,MiB or MiB: keep the newest keys and values in so much memory and the "
                      "rest in a file there");
@@ -97,11 +102,14 @@ ModelOptions make_model_options(const ModelChoice& choice) {
   auto options = make<ModelOptions>(gen_model_options_new);
   gen_error error;
   if (choice.threads > 0) {
-    check(gen_model_options_set_threads(options.get(), choice.threads, &error), error);
+    check_option("--threads",
+                 gen_model_options_set_threads(options.get(), choice.threads, &error), error);
   }
   if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
-    check(gen_model_options_set_max_seq_len(options.get(), choice.max_seq_len, &error), error);
+    check_option("--ctx",
+                 gen_model_options_set_max_seq_len(options.get(), choice.max_seq_len, &error),
+                 error);
   }
   return options;
 }
@@ -122,14 +130,17 @@ Tokenizer load_tokenizer(const ModelChoice& choice) {
 Options make_options(const ModelChoice& choice) {
   auto options = make<Options>(gen_options_new);
   gen_error error;
-  check(gen_options_set_kv_dtype(options.get(), choice.kv.c_str(), &error), error);
+  gen_options* o = options.get();
+  check_option("--kv", gen_options_set_kv_dtype(o, choice.kv.c_str(), &error), error);
   if (!choice.paged.empty()) {
-    check(gen_options_set(options.get(), "paged_kv", choice.paged.c_str(), &error), error);
+    check_option("--paged", gen_options_set(o, "paged_kv", choice.paged.c_str(), &error), error);
   }
-  check(gen_options_set_prefix_cache(options.get(), choice.prefix_cache, &error), error);
-  check(gen_options_set_compressed_kv(options.get(), choice.compressed, &error), error);
-  check(gen_options_set(options.get(), "context_policy", choice.context.c_str(), &error), error);
-  check(gen_options_set(options.get(), "tiered_kv", choice.tiered.c_str(), &error), error);
+  check_option("--prefix-cache", gen_options_set_prefix_cache(o, choice.prefix_cache, &error),
+               error);
+  check_option("--compressed", gen_options_set_compressed_kv(o, choice.compressed, &error), error);
+  check_option("--context-policy",
+               gen_options_set(o, "context_policy", choice.context.c_str(), &error), error);
+  check_option("--tiered", gen_options_set(o, "tiered_kv", choice.tiered.c_str(), &error), error);
   return options;
 }
 

@@ -24,9 +24,10 @@ struct ModelChoice {
   std::string tiered;            // --tiered; empty means that all is in memory
 };
 
-void add_model_options(CLI::App& command, ModelChoice& choice);
+/// `positional`: the file may be given without -m.
+void add_model_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 /// The same without -t.
-void add_file_options(CLI::App& command, ModelChoice& choice);
+void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 void add_kv_option(CLI::App& command, ModelChoice& choice);
 void add_context_option(CLI::App& command, ModelChoice& choice);
 

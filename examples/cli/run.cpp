@@ -13,6 +13,7 @@
 
 #include "interrupt.h"
 #include "model_file.h"
+#include "output.h"
 #include "progress_bar.h"
 #include "results.h"
 #include "sampling_options.h"
@@ -26,16 +27,11 @@ struct Run {
   std::string prompt;
   std::string load_session;
   std::string save_session;
+  bool saves = false;  // --save-session was given
   bool json = false;
   bool echo = false;
   bool stats = false;
 };
-
-int print_piece(void*, const gen_token* token) {
-  std::fwrite(token->text, 1, token->text_len, stdout);
-  std::fflush(stdout);
-  return 0;
-}
 
 int swallow_piece(void*, const gen_token*) { return 0; }
 
@@ -71,6 +67,7 @@ class PrefillWatch {
 };
 
 void run(const Run& options) {
+  if (options.saves) check_writable(options.save_session, "--save-session");
   std::string prompt = options.prompt;
   if (prompt == "-") {
     prompt.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -82,7 +79,8 @@ void run(const Run& options) {
   if (!options.load_session.empty()) {
     check(gen_session_load(session.get(), options.load_session.c_str(), &error), error);
   }
-  const Sampling sampling = make_sampling(options.sampling);
+  const uint64_t seed = seed_of(options.sampling);
+  const Sampling sampling = make_sampling(options.sampling, seed);
   if (options.echo && !options.json) std::cout << prompt << std::flush;
 
   gen_result* raw = nullptr;
@@ -97,18 +95,22 @@ void run(const Run& options) {
   const Result result(raw);
   if (result != nullptr) {
     if (options.json) {
-      std::cout << result_json(result.get())
-                       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+      nlohmann::ordered_json json = result_json(result.get());
+      json["seed"] = seed;
+      std::cout << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
                 << "\n";
     } else {
       std::cout << "\n" << std::flush;
     }
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
+    if (!options.sampling.seed) std::cerr << "seed: " << seed << "\n";
   }
-  if (status != GEN_OK) throw Failure(error.message);
-  if (!options.save_session.empty()) {
-    check(gen_session_save(session.get(), options.save_session.c_str(), &error), error);
-  }
+  check_output();
+  // Interrupted, there is an answer as far as it came.
+  const bool saves = options.saves && (status == GEN_OK || status == GEN_ERROR_CANCELLED);
+  const std::string stopped = status == GEN_OK ? "" : error.message;
+  if (saves) check(gen_session_save(session.get(), options.save_session.c_str(), &error), error);
+  if (status != GEN_OK) throw Failure(stopped);
 }
 
 }  // namespace
@@ -129,7 +131,8 @@ void add_run(CLI::App& app) {
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_flag("--echo", options->echo, "print the prompt before its continuation");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
-  command->callback([options, prompt, load] {
+  command->callback([options, prompt, load, command] {
+    options->saves = command->count("--save-session") > 0;
     if (prompt->count() == 0 && load->count() == 0) throw CLI::RequiredError("--prompt");
     run(*options);
   });

@@ -2,14 +2,38 @@
 // See sampling_options.h.
 #include "sampling_options.h"
 
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <utility>
+
 namespace cli {
+namespace {
+
+/// Nothing for a random one.
+std::optional<uint64_t> parse_seed(const std::string& text) {
+  if (text == "random" || text == "-1") return std::nullopt;
+  uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, seed);
+  if (failure != std::errc() || stop != end) {
+    throw CLI::ValidationError(
+        "--seed", "'" + text + "' is neither a number from 0 to 18446744073709551615 nor random");
+  }
+  return seed;
+}
+
+}  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
   command.add_option("-n,--tokens", choice.max_new_tokens, "most tokens to generate")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
   command.add_option("--temp", choice.temperature, "temperature; 0 takes the most probable token")
-      ->check(CLI::NonNegativeNumber)
+      ->check([](const std::string& text) {
+        return std::strtod(text.c_str(), nullptr) < 0 ? text + " is below 0" : std::string();
+      })
       ->capture_default_str();
   command.add_option("--top-k", choice.top_k, "keep the k most probable tokens; 0 keeps all")
       ->capture_default_str();
@@ -35,29 +59,43 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
       .add_option("--penalty-window", choice.penalty_window,
                   "tokens the penalties look back; 0 is the whole answer")
       ->capture_default_str();
-  command.add_option("-s,--seed", choice.seed, "seed of the draws")->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "-s,--seed", [&choice](const std::string& text) { choice.seed = parse_seed(text); },
+          "seed of the draws: a number, or random (-1), which is told")
+      ->default_str(choice.seed ? std::to_string(*choice.seed) : "random");
   command.add_option("--stop", choice.stop, "text that ends the answer; may be given again");
   command.add_flag("--ignore-eos", choice.ignore_eos, "go on after the model's end tokens");
 }
 
-Sampling make_sampling(const SamplingChoice& choice) {
+uint64_t seed_of(const SamplingChoice& choice) {
+  return choice.seed ? *choice.seed : std::random_device()();
+}
+
+Sampling make_sampling(const SamplingChoice& choice, uint64_t seed) {
   auto sampling = make<Sampling>(gen_sampling_new);
   gen_sampling* s = sampling.get();
   gen_error error;
-  check(gen_sampling_set_max_new_tokens(s, choice.max_new_tokens, &error), error);
-  check(gen_sampling_set_temperature(s, choice.temperature, &error), error);
-  check(gen_sampling_set_top_k(s, choice.top_k, &error), error);
-  check(gen_sampling_set_top_p(s, choice.top_p, &error), error);
-  check(gen_sampling_set_typical_p(s, choice.typical_p, &error), error);
-  check(gen_sampling_set_min_p(s, choice.min_p, &error), error);
-  check(gen_sampling_set_repetition_penalty(s, choice.repetition_penalty, &error), error);
-  check(gen_sampling_set_frequency_penalty(s, choice.frequency_penalty, &error), error);
-  check(gen_sampling_set_presence_penalty(s, choice.presence_penalty, &error), error);
-  check(gen_sampling_set_penalty_window(s, choice.penalty_window, &error), error);
-  check(gen_sampling_set_seed(s, choice.seed, &error), error);
+  check_option("--tokens",
+               gen_sampling_set_max_new_tokens(s, choice.max_new_tokens, &error), error);
+  check_option("--temp", gen_sampling_set_temperature(s, choice.temperature, &error), error);
+  check_option("--top-k", gen_sampling_set_top_k(s, choice.top_k, &error), error);
+  check_option("--top-p", gen_sampling_set_top_p(s, choice.top_p, &error), error);
+  check_option("--typical-p", gen_sampling_set_typical_p(s, choice.typical_p, &error), error);
+  check_option("--min-p", gen_sampling_set_min_p(s, choice.min_p, &error), error);
+  check_option("--repeat-penalty",
+               gen_sampling_set_repetition_penalty(s, choice.repetition_penalty, &error), error);
+  check_option("--frequency-penalty",
+               gen_sampling_set_frequency_penalty(s, choice.frequency_penalty, &error), error);
+  check_option("--presence-penalty",
+               gen_sampling_set_presence_penalty(s, choice.presence_penalty, &error), error);
+  check_option("--penalty-window",
+               gen_sampling_set_penalty_window(s, choice.penalty_window, &error), error);
+  check_option("--seed", gen_sampling_set_seed(s, seed, &error), error);
   check(gen_sampling_set_ignore_eos(s, choice.ignore_eos ? 1 : 0, &error), error);
   for (const std::string& text : choice.stop) {
-    check(gen_sampling_add_stop_string(s, text.data(), text.size(), &error), error);
+    check_option("--stop", gen_sampling_add_stop_string(s, text.data(), text.size(), &error),
+                 error);
   }
   return sampling;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,14 @@ struct SamplingChoice {
   double frequency_penalty = 0.0;
   double presence_penalty = 0.0;
   int32_t penalty_window = 0;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed = 0;  // nothing: a random one
   std::vector<std::string> stop;
   bool ignore_eos = false;
 };
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice);
-Sampling make_sampling(const SamplingChoice& choice);
+/// The seed that was given, or a new random one.
+uint64_t seed_of(const SamplingChoice& choice);
+Sampling make_sampling(const SamplingChoice& choice, uint64_t seed);
 
 }  // namespace cli

@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paths of the server over HTTP: reads bodies within limits, hands them on, writes answers and
-// errors. The only file of the server that knows the HTTP library is http_server.cpp.
+// errors.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine.h"
 #include "metrics.h"
 #include "openai/request.h"
+#include "prompts.h"
 
 namespace server {
 
 struct HttpLimits {
   size_t body_bytes = size_t{4} << 20U;
-  size_t connections = 64;  // served at once; others wait to be accepted
+  size_t connections = 64;   // served at once; at least 2, one is kept for what needs no answer
+  int request_seconds = 30;  // a request must be there so soon after its first byte
+  std::vector<std::string> hosts;    // as Access takes them
+  std::vector<std::string> origins;  // as Access takes them
 };
 
 /// What the paths need. All must outlive the server.
 struct Service {
-  const gen_model* model;
+  const Encoder& encoder;
   Engine& engine;
   Metrics& metrics;
   Dialect dialect;
@@ -33,7 +38,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Takes a port (0: a free one) and returns it; -1 if that failed.
+  /// Takes a port (0: a free one) and returns it. std::runtime_error with the reason.
   int bind(const std::string& host, int port);
   /// Serves until stop(), then waits for those who are being answered. False if accepting failed.
   bool serve();

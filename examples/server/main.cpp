@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "../cli/manual.h"
 #include "../cli/model_file.h"
 #include "engine.h"
 #include "http_server.h"
@@ -22,6 +23,10 @@
 #include "prompts.h"
 
 namespace {
+
+constexpr const char* kExamples = R"(generate-server -m model.gguf --port 8080
+curl localhost:8080/v1/completions -d '{"prompt": "Once upon a time"}'
+)";
 
 struct ServerChoice {
   cli::ModelChoice model;
@@ -31,6 +36,9 @@ struct ServerChoice {
   int queue = 64;
   int connections = 0;  // 0: enough for all who are answered or wait, and some
   int body_kib = 4096;
+  int request_seconds = 30;
+  std::vector<std::string> hosts;    // by which it may be called
+  std::vector<std::string> origins;  // of pages that may use it
   std::string name;
   std::vector<std::string> settings;  // KEY=VALUE for gen_options_set
   server::Dialect dialect;
@@ -52,16 +60,27 @@ void add_options(CLI::App& app, ServerChoice& choice) {
       ->capture_default_str();
   app.add_option("--connections", choice.connections,
                  "connections served at once (enough for --parallel and --queue if not given)")
-      ->check(CLI::Range(1, 900));
+      ->check(CLI::Range(2, 65536));
   app.add_option("--max-tokens", choice.dialect.max_tokens, "most tokens of one answer")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--max-prompts", choice.dialect.max_prompts, "most prompts of one request")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--max-body", choice.body_kib, "most KiB of one request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  app.add_option("--request-timeout", choice.request_seconds,
+                 "most seconds from a request's first byte to its last")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  app.add_option("--allow-host", choice.hosts,
+                 "a name that clients may call the server by, beside localhost, addresses and "
+                 "--host; \"*\" is any")
+      ->allow_extra_args(false);
+  app.add_option("--allow-origin", choice.origins,
+                 "whose web pages may use the server: https://example.org; \"*\" is any")
+      ->allow_extra_args(false);
   app.add_option("--name", choice.name, "the model's name for clients (its file's if not given)");
   app.add_option("--set", choice.settings,
                  "KEY=VALUE: an option of the generator by name; may be given again");
@@ -131,19 +150,29 @@ void serve(ServerChoice choice) {
                         static_cast<size_t>(choice.queue), metrics);
   server::HttpLimits limits;
   limits.body_bytes = static_cast<size_t>(choice.body_kib) << 10U;
-  // One connection needs one file, and the HTTP library takes no file number above 1023.
   limits.connections = static_cast<size_t>(
       choice.connections > 0 ? choice.connections
                              : std::min(choice.parallel + choice.queue + 16, 900));
-  server::HttpServer http({model.get(), engine, metrics, choice.dialect}, limits);
-  const int port = http.bind(choice.host, choice.port);
-  if (port < 0) {
-    throw cli::Failure("cannot listen at " + choice.host + ":" + std::to_string(choice.port));
+  limits.request_seconds = choice.request_seconds;
+  limits.hosts = choice.hosts;
+  limits.hosts.push_back(choice.host);
+  limits.origins = choice.origins;
+  const server::Encoder encoder(model.get());
+  server::HttpServer http({encoder, engine, metrics, choice.dialect}, limits);
+  // An address of IPv6 stands in brackets before a port.
+  const bool six = choice.host.find(':') != std::string::npos;
+  const std::string host = six ? "[" + choice.host + "]" : choice.host;
+  int port = 0;
+  try {
+    port = http.bind(choice.host, choice.port);
+  } catch (const std::exception& failure) {
+    throw cli::Failure("cannot listen at " + host + ":" + std::to_string(choice.port) + ": " +
+                       failure.what());
   }
   const SignalWatch watch(http);
-  std::printf("listening at http://%s:%d, model %s\n", choice.host.c_str(), port,
+  std::printf("listening at http://%s:%d, model %s\n", host.c_str(), port,
               choice.dialect.model.c_str());
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) throw cli::Failure("cannot write to standard output");
   if (!http.serve()) throw cli::Failure("the server stopped accepting connections");
 }
 
@@ -155,6 +184,10 @@ int main(int argc, char** argv) {
   ServerChoice choice;
   add_options(app, choice);
   try {
+    if (argc == 2 && std::string(argv[1]) == "--man") {
+      std::printf("%s", cli::manual_page(app, gen_version(), kExamples).c_str());
+      return 0;
+    }
     app.parse(argc, argv);
     serve(std::move(choice));
   } catch (const CLI::ParseError& problem) {

@@ -2,6 +2,8 @@
 // See prompts.h.
 #include "prompts.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,25 +15,58 @@ void check(gen_status status, const gen_error& error, const std::string& param) 
   if (status != GEN_OK) throw library_error(status, error.message, param);
 }
 
-Tokens encode(const gen_model* model, const std::string& text, uint32_t flags,
-              const std::string& param) {
-  const gen_tokenizer* tokenizer = gen_model_tokenizer(model);
-  Tokens ids(text.size() + 8);
+ApiError too_long(const std::string& param, size_t n_tokens, size_t context) {
+  return bad_request(param,
+                     "'" + param + "' has " + std::to_string(n_tokens) +
+                         " tokens, and the context of " + std::to_string(context) +
+                         " must have room for one more",
+                     "context_length_exceeded");
+}
+
+/// Texts above this are encoded one at a time: it takes hundreds of bytes for each of theirs.
+constexpr size_t kLongText = size_t{64} << 10U;
+
+/// Gives memory back that the allocator keeps after a long text.
+void release_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace
+
+Encoder::Encoder(const gen_model* model)
+    : model_(model),
+      context_(static_cast<size_t>(gen_model_config_max_seq_len(gen_model_get_config(model)))),
+      longest_piece_(8) {
+  const int32_t vocabulary = gen_tokenizer_vocab_size(gen_model_tokenizer(model));
+  for (int32_t id = 0; id < vocabulary; ++id) {
+    size_t n = 0;
+    // No room: only the length is asked for.
+    gen_tokenizer_piece(gen_model_tokenizer(model), id, nullptr, 0, &n, nullptr);
+    longest_piece_ = std::max(longest_piece_, n);
+  }
+}
+
+Tokens Encoder::encode(const std::string& text, uint32_t flags, const std::string& param) const {
+  const bool is_long = text.size() > kLongText;
+  std::unique_lock turn(long_texts_, std::defer_lock);
+  if (is_long) turn.lock();
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model_);
+  // One more than fits is enough to see that it does not.
+  Tokens ids(std::min(text.size() + 8, context_ + 1));
   size_t n = 0;
   gen_error error;
-  gen_status status = gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(),
-                                           ids.size(), &n, &error);
-  if (status == GEN_ERROR_OUT_OF_RANGE) {
-    ids.resize(n);
-    status = gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(),
-                                  ids.size(), &n, &error);
-  }
+  const gen_status status = gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags,
+                                                 ids.data(), ids.size(), &n, &error);
+  if (is_long) release_memory();
+  if (status == GEN_ERROR_OUT_OF_RANGE && n > ids.size()) throw too_long(param, n, context_);
   check(status, error, param);
   ids.resize(n);
   return ids;
 }
 
-Tokens encode_chat(const gen_model* model, const Request& request) {
+Tokens Encoder::encode_chat(const Request& request) const {
   auto chat = cli::make<cli::Chat>(gen_chat_new);
   gen_error error;
   for (size_t i = 0; i < request.messages.size(); ++i) {
@@ -41,27 +76,28 @@ Tokens encode_chat(const gen_model* model, const Request& request) {
           error, "messages[" + std::to_string(i) + "].content");
   }
   size_t n = 0;
-  check(gen_chat_format(model, chat.get(), 1, nullptr, 0, &n, &error), error, "messages");
+  check(gen_chat_format(model_, chat.get(), 1, nullptr, 0, &n, &error), error, "messages");
   std::string text(n + 1, '\0');
-  check(gen_chat_format(model, chat.get(), 1, text.data(), text.size(), &n, &error), error,
+  check(gen_chat_format(model_, chat.get(), 1, text.data(), text.size(), &n, &error), error,
         "messages");
   text.resize(n);
-  return encode(model, text, GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL, "messages");
+  return encode(text, GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL, "messages");
 }
 
-std::shared_ptr<const Tokens> checked(const gen_model* model, Tokens ids,
-                                      const std::string& param) {
-  const gen_model_config* config = gen_model_get_config(model);
-  const auto most = static_cast<size_t>(gen_model_config_max_seq_len(config));
-  const int32_t vocabulary = gen_model_config_vocab_size(config);
+void Encoder::check_size(size_t n_bytes, const std::string& param) const {
+  if (n_bytes / longest_piece_ <= context_) return;
+  throw bad_request(param,
+                    "'" + param + "' has " + std::to_string(n_bytes) +
+                        " bytes, and no token of the model has more than " +
+                        std::to_string(longest_piece_) + ": it cannot fit the context of " +
+                        std::to_string(context_),
+                    "context_length_exceeded");
+}
+
+std::shared_ptr<const Tokens> Encoder::checked(Tokens ids, const std::string& param) const {
+  const int32_t vocabulary = gen_model_config_vocab_size(gen_model_get_config(model_));
   if (ids.empty()) throw bad_request(param, "'" + param + "' gives no token");
-  if (ids.size() >= most) {
-    throw bad_request(param,
-                      "'" + param + "' has " + std::to_string(ids.size()) +
-                          " tokens, and the context of " + std::to_string(most) +
-                          " must have room for one more",
-                      "context_length_exceeded");
-  }
+  if (ids.size() >= context_) throw too_long(param, ids.size(), context_);
   for (const int32_t id : ids) {
     if (id >= vocabulary) {
       throw bad_request(param, "token " + std::to_string(id) + " is outside the vocabulary of " +
@@ -71,17 +107,20 @@ std::shared_ptr<const Tokens> checked(const gen_model* model, Tokens ids,
   return std::make_shared<const Tokens>(std::move(ids));
 }
 
-}  // namespace
-
-std::vector<std::shared_ptr<const Tokens>> encode_prompts(const gen_model* model,
-                                                          const Request& request) {
-  if (request.chat) return {checked(model, encode_chat(model, request), "messages")};
+std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& request) const {
+  if (request.chat) {
+    size_t n_bytes = 0;
+    for (const Message& message : request.messages) n_bytes += message.content.size();
+    check_size(n_bytes, "messages");
+    return {checked(encode_chat(request), "messages")};
+  }
   std::vector<std::shared_ptr<const Tokens>> out;
   for (const Prompt& prompt : request.prompts) {
     if (const auto* text = std::get_if<std::string>(&prompt)) {
-      out.push_back(checked(model, encode(model, *text, GEN_ENCODE_ADD_BOS, "prompt"), "prompt"));
+      check_size(text->size(), "prompt");
+      out.push_back(checked(encode(*text, GEN_ENCODE_ADD_BOS, "prompt"), "prompt"));
     } else {
-      out.push_back(checked(model, std::get<Tokens>(prompt), "prompt"));
+      out.push_back(checked(std::get<Tokens>(prompt), "prompt"));
     }
   }
   return out;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,28 @@ namespace server {
 
 using Tokens = std::vector<int32_t>;
 
-/// The prompts of a completion, or the one of a chat. Each has room for a token behind it in the
-/// model's context.
-std::vector<std::shared_ptr<const Tokens>> encode_prompts(const gen_model* model,
-                                                          const Request& request);
+/// Turns the prompts of requests into token ids. Threads: any.
+class Encoder {
+ public:
+  /// Looks through the model's vocabulary.
+  explicit Encoder(const gen_model* model);
+
+  const gen_model* model() const { return model_; }
+  /// The prompts of a completion, or the one of a chat. Each has room for a token behind it in the
+  /// model's context; what cannot fit is refused by its size, before any work is done for it.
+  std::vector<std::shared_ptr<const Tokens>> prompts(const Request& request) const;
+
+ private:
+  Tokens encode(const std::string& text, uint32_t flags, const std::string& param) const;
+  Tokens encode_chat(const Request& request) const;
+  void check_size(size_t n_bytes, const std::string& param) const;
+  std::shared_ptr<const Tokens> checked(Tokens ids, const std::string& param) const;
+
+  const gen_model* const model_;
+  const size_t context_;
+  size_t longest_piece_;  // bytes of text that one token can stand for
+  mutable std::mutex long_texts_;
+};
 
 /// Settings for answer `index` of a prompt; `seed` counts if the request has none.
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,

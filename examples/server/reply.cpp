@@ -33,9 +33,9 @@ std::shared_ptr<const gen_sampling> shared(cli::Sampling sampling) {
 
 }  // namespace
 
-Reply::Reply(const gen_model* model, Engine& engine, Metrics& metrics, const Request& request,
+Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Request& request,
              Heading heading)
-    : model_(model),
+    : encoder_(encoder),
       engine_(engine),
       metrics_(metrics),
       counted_(metrics.clients),
@@ -53,11 +53,11 @@ Reply::Reply(const gen_model* model, Engine& engine, Metrics& metrics, const Req
   }
   const uint64_t seed = random_seed();
   std::vector<Task> tasks;
-  for (const auto& prompt : encode_prompts(model, request)) {
+  for (const auto& prompt : encoder_.prompts(request)) {
     usage_.prompt_tokens += static_cast<int64_t>(prompt->size());
     for (size_t i = 0; i < static_cast<size_t>(request.n); ++i) {
       tasks.push_back({answer_, tasks.size(), prompt,
-                       shared(make_sampling(model, request, i, seed, answer_->flag()))});
+                       shared(make_sampling(encoder_.model(), request, i, seed, answer_->flag()))});
     }
   }
   switch (engine_.submit(std::move(tasks))) {
@@ -101,9 +101,9 @@ Choice Reply::finished_choice(size_t index, std::string text, const End& end) co
   choice.finish_reason = finish_name(end.finish_reason);
   for (const Drawn& drawn : end.drawn) {
     ScoredToken token;
-    token.piece = {token_bytes(model_, drawn.id), drawn.logprob};
+    token.piece = {token_bytes(encoder_.model(), drawn.id), drawn.logprob};
     for (const auto& [id, logprob] : drawn.top) {
-      token.top.push_back({token_bytes(model_, id), logprob});
+      token.top.push_back({token_bytes(encoder_.model(), id), logprob});
     }
     choice.tokens.push_back(std::move(token));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request being answered: begun at the engine, then written to a client, piece by piece or
-// whole. A client that leaves takes its answer with it. Knows nothing of HTTP's library.
+// whole. A client that leaves takes its answer with it. Knows nothing of HTTP.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "metrics.h"
 #include "openai/request.h"
 #include "openai/response.h"
+#include "prompts.h"
 
 namespace server {
 
@@ -23,14 +24,14 @@ class Client {
   virtual ~Client() = default;
   /// False if the client has gone.
   virtual bool write(std::string_view bytes) = 0;
-  /// The connection is still there, as far as one can tell without writing.
+  /// The client is still there, as far as one can tell.
   virtual bool is_there() = 0;
 };
 
 class Reply {
  public:
   /// Submits the request. ApiError if the model cannot take it or the queue is full.
-  Reply(const gen_model* model, Engine& engine, Metrics& metrics, const Request& request,
+  Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Request& request,
         Heading heading);
   /// An answer that is not over is abandoned.
   ~Reply();
@@ -52,7 +53,7 @@ class Reply {
   bool stream_event(Client& client, const Event& event);
   Choice finished_choice(size_t index, std::string text, const End& end) const;
 
-  const gen_model* model_;
+  const Encoder& encoder_;
   Engine& engine_;
   Metrics& metrics_;
   const Metrics::Gauge counted_;

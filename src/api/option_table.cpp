@@ -41,6 +41,12 @@ Result<bool> parse_bool(const char* text) {
   return error(Code::kInvalidArgument, "\"%.60s\" is not 0, 1, false or true", text);
 }
 
+Status unknown_option(const char* key, std::span<const std::string_view> known) {
+  std::string names;
+  for (const std::string_view name : known) names.append(names.empty() ? "" : ", ").append(name);
+  return error(Code::kInvalidArgument, "unknown option %.200s, known are %s", key, names.c_str());
+}
+
 std::string number_text(double value) {
   char text[40];
   const auto [end, failure] = std::to_chars(text, text + sizeof text, value);

@@ -34,13 +34,18 @@ struct OptionRow {
   std::string (*get)(const T& object);
 };
 
+/// For a key that is none of the known ones.
+Status unknown_option(const char* key, std::span<const std::string_view> known);
+
+/// `others` are keys that were looked for before, for the message.
 template <typename T>
 Status set_by_name(std::span<const OptionRow<T>> rows, T& object, const char* key,
-                   const char* value) {
+                   const char* value, std::vector<std::string_view> others = {}) {
   for (const OptionRow<T>& row : rows) {
     if (std::string_view(row.key) == key) return row.set(object, value);
   }
-  return error(Code::kInvalidArgument, "unknown option %.200s", key);
+  for (const OptionRow<T>& row : rows) others.emplace_back(row.key);
+  return unknown_option(key, others);
 }
 
 /// What *_describe says of an option.

@@ -60,7 +60,9 @@ Status find_value(const std::pair<const char*, T> (&rows)[N], const char* key, T
       return {};
     }
   }
-  return gen::error(Code::kInvalidArgument, "unknown key %.60s", key);
+  std::string known;
+  for (const auto& [name, number] : rows) known.append(known.empty() ? "" : ", ").append(name);
+  return gen::error(Code::kInvalidArgument, "unknown key %.60s, known are %s", key, known.c_str());
 }
 
 }  // namespace

@@ -111,7 +111,9 @@ Status set_by_key(S& s, std::string_view key, const char* text) {
     if (row.key != key) continue;
     return std::visit([&](auto field) { return set_text(s, field, text); }, row.field);
   }
-  return gen::api::set_by_name<S>(kLists, s, std::string(key).c_str(), text);
+  std::vector<std::string_view> numbers;
+  for (const ParamRow& row : gen::sampling::param_rows()) numbers.emplace_back(row.key);
+  return gen::api::set_by_name<S>(kLists, s, std::string(key).c_str(), text, std::move(numbers));
 }
 
 std::string described(const S& s) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "base/checked.h"
+#include "cache/cache_format.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {
@@ -148,6 +150,24 @@ Status other(size_t layer, const char* what, int32_t saved, int32_t own) {
                what, saved, own);
 }
 
+const char* format_name(engine::KvFormat format) {
+  for (const CacheKind& kind : cache_kinds()) {
+    if (kind.format == format) return kind.name;
+  }
+  return "unknown";
+}
+
+const char* form_name(engine::KeyForm form) {
+  constexpr const char* kNames[] = {"rotated", "unrotated", "hadamard"};
+  return kNames[static_cast<int32_t>(form)];
+}
+
+Status check_same_name(size_t layer, const char* what, const char* saved, const char* own) {
+  if (std::string_view(saved) == own) return {};
+  return error(Code::kInvalidArgument, "the state's layer %zu has %s %s, the cache's has %s", layer,
+               what, saved, own);
+}
+
 Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView& view,
                   size_t layer) {
   const struct {
@@ -162,14 +182,13 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView
       {"chunk", saved.shape.chunk, shape.chunk},
       {"rope kind", static_cast<int32_t>(saved.shape.rope), static_cast<int32_t>(shape.rope)},
       {"rope elements", saved.shape.rope_dims, shape.rope_dims},
-      {"key format", static_cast<int32_t>(saved.k), static_cast<int32_t>(view.k.format)},
-      {"value format", static_cast<int32_t>(saved.v), static_cast<int32_t>(view.v.format)},
-      {"key form", static_cast<int32_t>(saved.form), static_cast<int32_t>(view.key_form)},
   };
   for (const auto& pair : pairs) {
     if (pair.saved != pair.own) return other(layer, pair.what, pair.saved, pair.own);
   }
-  return {};
+  GEN_TRY(check_same_name(layer, "key format", format_name(saved.k), format_name(view.k.format)));
+  GEN_TRY(check_same_name(layer, "value format", format_name(saved.v), format_name(view.v.format)));
+  return check_same_name(layer, "key form", form_name(saved.form), form_name(view.key_form));
 }
 
 /// As many entries as one plan may bring. Nothing is committed on failure.

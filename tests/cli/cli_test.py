@@ -7,6 +7,8 @@ usage: cli_test.py PROGRAM SOURCE_DIR RANDOM_MODEL
 import json
 import math
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,7 +63,7 @@ class Forms(unittest.TestCase):
             self.assertLessEqual(second["usage"]["prompt"], 1)
             done = generate("run", "-m", DRAFT, "-n", "4", "--kv", "q4", "--load-session", path)
             self.assertEqual(done.returncode, 1)
-            self.assertIn(b"key format", done.stderr)
+            self.assertIn(b"key format fp32, the cache's has q4", done.stderr)
             self.assertEqual(os.listdir(folder), ["session"])
 
     def test_perplexity_compares_caches(self):
@@ -109,7 +111,7 @@ class Forms(unittest.TestCase):
 
     def test_run_gives_text_tokens_and_figures(self):
         done = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json")
-        self.assertEqual(set(done), {"text", "tokens", "finish_reason", "usage", "timings"})
+        self.assertEqual(set(done), {"text", "tokens", "finish_reason", "usage", "timings", "seed"})
         self.assertEqual(len(done["tokens"]), done["usage"]["completion"])
         self.assertIn(done["finish_reason"], ("length", "stop_token"))
         self.assertGreater(done["usage"]["prompt"], 1)
@@ -244,6 +246,147 @@ class Forms(unittest.TestCase):
         self.assertGreaterEqual(chat.stdout.count(b"\n"), 2)
 
 
+class Output(unittest.TestCase):
+    """What cannot be written is an error, in every command."""
+    COMMANDS = {
+        "run": ["run", "-m", DRAFT, "-p", "Once", "-n", "4"],
+        "run --json": ["run", "-m", DRAFT, "-p", "Once", "-n", "4", "--json"],
+        "chat": ["chat", "-m", DRAFT, "-n", "4"],
+        "tokenize": ["tokenize", "-m", DRAFT],
+        "logits": ["logits", "-m", DRAFT, "--tokens", "1"],
+        "perplexity": ["perplexity", "-m", DRAFT, "-f", os.path.join(SOURCE, "LICENSE")],
+        "inspect": ["inspect", "-m", DRAFT],
+        "estimate": ["estimate", "-m", DRAFT],
+        "bench": ["bench", "-m", DRAFT, "-p", "1", "-n", "1", "-r", "1", "-t", "1"],
+        "quantize": ["quantize", DRAFT, "OUT", "Q8_0"],
+        "--help": ["--help"],
+        "--version": ["--version"],
+        "help": ["help", "run"],
+    }
+
+    def test_commands_are_all_here(self):
+        listed = generate("--help").stdout.decode().split("Subcommands:\n")[1]
+        names = {line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "}
+        self.assertEqual(names, {name for name in self.COMMANDS if " " not in name and "-" not in name} - {"help"})
+
+    def test_what_cannot_be_written_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, command in self.COMMANDS.items():
+                line = [part.replace("OUT", os.path.join(folder, "made.gguf")) for part in command]
+                for target in (">/dev/full", ">&-"):
+                    done = subprocess.run(["sh", "-c", f'"$@" {target}', "sh", PROGRAM, *line], input=b"Hello\n",
+                                          stderr=subprocess.PIPE, timeout=300)
+                    self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), (name, target, done.stderr))
+                    self.assertRegex(done.stderr, b"^generate: cannot write to standard output", (name, target))
+
+    def test_a_closed_output_is_no_file_of_the_program(self):
+        # Else the first file that is opened would be standard output.
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "session")
+            answer("run", "-m", DRAFT, "-p", "Once", "-n", "4", "--json", "--save-session", path)
+            with open(path, "rb") as file:
+                expected = file.read()
+            subprocess.run(["sh", "-c", '"$@" >&-', "sh", PROGRAM, "run", "-m", DRAFT, "-p", "Once", "-n", "4", "--json",
+                            "--save-session", path], stderr=subprocess.PIPE, timeout=60)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), expected)
+
+    def test_places_are_looked_at_before_the_work(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for place in (folder, os.path.join(folder, "no", "such"), os.path.join(DRAFT, "x"), ""):
+                for command in (["run", "-p", "x", "--save-session"], ["bench", "--profile-svg"], ["inspect", "--graph"]):
+                    done = generate(*command, place, "-m", "/no/such.gguf")  # which is work, and would be told
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn(f"{command[-1]} {place or chr(39) * 2}: ".encode(), done.stderr)
+
+
+class Seeds(unittest.TestCase):
+    def text(self, *options, command="run"):
+        prompt = {"run": ["-p", "Once"], "chat": []}[command]
+        done = generate(command, "-m", DRAFT, "-n", "40", *prompt, *options, stdin=b"Hello\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, done.stderr.decode()
+
+    def test_run_repeats_and_chat_does_not(self):
+        self.assertEqual(self.text(), self.text("--seed", "0"))
+        hot = ("--temp", "3", "--min-p", "0", "--top-k", "0", "--top-p", "1")  # hardly any two alike
+        self.assertNotEqual(self.text(*hot, command="chat")[0], self.text(*hot, command="chat")[0])
+        self.assertEqual(self.text("--seed", "5", command="chat"), self.text("--seed", "5", command="chat"))
+
+    def test_a_random_seed_is_told(self):
+        for asked in ("random", "-1"):
+            text, said = self.text("--seed", asked)
+            self.assertRegex(said, r"^seed: \d+\n$")
+            self.assertEqual(self.text("--seed", said.split()[1])[0], text)
+        text, said = self.text("--stats", command="chat")
+        seed = said.split("seed ")[1].split()[0]
+        self.assertEqual(self.text("--seed", seed, command="chat")[0], text)
+        line = ("run", "-m", DRAFT, "-p", "Once", "-n", "9", "--json")
+        self.assertEqual(answer(*line)["seed"], 0)
+        self.assertEqual(answer(*line, "--seed", str(2**64 - 1))["seed"], 2**64 - 1)
+
+    def test_others_are_refused(self):
+        for seed in ("-2", "1.5", "x", "", str(2**64), "1e3", " 1"):
+            done = generate("run", "-m", DRAFT, "-p", "x", "--seed", seed)
+            self.assertEqual((done.returncode, b"--seed" in done.stderr), (2, True), (seed, done.stderr))
+
+
+class Interrupts(unittest.TestCase):
+    def test_what_there_is_is_saved(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "session")
+            process = subprocess.Popen([PROGRAM, "run", "-m", DRAFT, "-p", "Once", "-n", "1000000", "--ignore-eos",
+                                        "--context-policy", "shift,4", "--save-session", path],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            first = os.read(process.stdout.fileno(), 1)  # it has begun
+            process.send_signal(signal.SIGINT)
+            rest, said = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1, said)
+            self.assertIn(b"cancelled", said)
+            again = answer("run", "-m", DRAFT, "-p", "", "-n", "3", "--json", "--load-session", path)
+            self.assertEqual(len(again["tokens"]), 3)
+            self.assertTrue(first + rest)
+
+
+class Help(unittest.TestCase):
+    def test_names_that_are_nearly_right(self):
+        for wrong, right in (("rnu", "run"), ("Chat", "chat"), ("tokenise", "tokenize"), ("benchmark", "bench")):
+            done = generate(wrong, "--json")
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertEqual(done.stderr.decode(),
+                             f"generate: no command '{wrong}', did you mean '{right}'? 'generate help' lists them\n")
+        self.assertNotIn(b"mean", generate("xyzzyx").stderr)
+
+    def test_help_is_a_command(self):
+        self.assertEqual(generate("help").stdout, generate("--help").stdout)
+        self.assertEqual(generate("help", "inspect").stdout, generate("inspect", "--help").stdout)
+        self.assertEqual(generate("help", "nothing").returncode, 2)
+        self.assertIn(b"--temp", generate("help", "run").stdout)
+
+    def test_files_need_no_option(self):
+        self.assertEqual(answer("inspect", DRAFT, "--json"), answer("inspect", "-m", DRAFT, "--json"))
+        self.assertEqual(answer("estimate", "--json", DRAFT), answer("estimate", "-m", DRAFT, "--json"))
+
+    def test_the_manual_has_every_option(self):
+        page = subprocess.run([PROGRAM, "help", "--man"], capture_output=True, check=True).stdout.decode()
+        words = subprocess.run([PROGRAM, "help", "--bash"], capture_output=True, check=True).stdout.decode()
+        self.assertTrue(page.startswith('.TH GENERATE 1 '))
+        for command in ("run", "chat", "inspect", "quantize"):
+            text = generate("help", command).stdout.decode()
+            self.assertIn(f".SS generate {command}", page)
+            for option in re.findall(r"(?<=[ ,])--[a-z-]+", text):
+                self.assertIn(option.replace("-", "\\-"), page)
+                self.assertIn(option, words)
+        # Lines that begin so would be taken for requests.
+        for line in page.splitlines():
+            self.assertFalse(line.startswith("'"), line)
+        complete = 'source /dev/stdin; COMP_WORDS=(generate %s); COMP_CWORD=%d; _generate; printf "%%s\\n" "${COMPREPLY[@]}"'
+        for typed, expected in (("ch", ["chat"]), ("inspect --gr", ["--graph"]), ("help quan", ["quantize"])):
+            done = subprocess.run(["bash", "-c", complete % (typed, len(typed.split()))], input=words.encode(),
+                                  capture_output=True, check=True)
+            self.assertEqual(done.stdout.decode().split(), expected)
+
+
 class Errors(unittest.TestCase):
     def refused(self, part, *arguments, stdin=b"", environment=None, code=1):
         done = generate(*arguments, stdin=stdin, environment=environment)
@@ -273,9 +416,9 @@ class Errors(unittest.TestCase):
         self.refused("byte", "run", "-m", DRAFT, "-p", "-", stdin=b"ab\xff")
         self.refused("byte", "tokenize", "-m", DRAFT, stdin=b"\xc3")
         self.refused("4096", "logits", "-m", DRAFT, "--tokens", "1,4096")
-        self.refused("--temp", "run", "-m", DRAFT, "-p", "x", "--temp", "-1")
+        self.refused("--temp", "run", "-m", DRAFT, "-p", "x", "--temp", "-1", code=2)
         self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "2e6")
-        self.refused("--tokens", "run", "-m", DRAFT, "-p", "x", "-n", "0")
+        self.refused("--tokens", "run", "-m", DRAFT, "-p", "x", "-n", "0", code=2)
         self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
 
     def test_quantize_refuses(self):
@@ -292,6 +435,15 @@ class Errors(unittest.TestCase):
         self.refused("prefix_cache", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100")
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
+        for option in ("--ctx", "--prefix-cache", "--compressed"):
+            for value in ("0", "-1", "x", "99999999999"):
+                done = generate("run", "-m", DRAFT, "-p", "x", option, value)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(option, done.stderr.decode())
+                self.assertLess(len(done.stderr), 200, done.stderr)
+        for option in ("--paged", "--tiered", "--context-policy"):
+            self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, "1,,x")
+        self.refused("--top-p: ", "run", "-m", DRAFT, "-p", "x", "--top-p", "nan")
         self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide")
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")

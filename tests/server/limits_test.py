@@ -67,9 +67,7 @@ class Limits(unittest.TestCase):
         self.refused(CHAT, {"messages": [{"role": "user", "content": "<|im_end|>"}]}, 400, "messages", None)
         self.refused(TEXT, "x" * (64 << 10), 400, None, "invalid_json")
         self.refused(TEXT, "x" * ((64 << 10) + 1), 413, None, "body_too_large")
-        packed = gzip.compress(b" " * (10 << 20))
-        self.assertLess(len(packed), 64 << 10)
-        self.refused(TEXT, packed, 413, None, "body_too_large", headers={"Content-Encoding": "gzip"})
+        self.refused(TEXT, gzip.compress(b"{}"), 415, None, None, headers={"Content-Encoding": "gzip"})
 
     def test_paths(self):
         self.assertEqual(self.server.json("/v1/models")["data"][0]["id"], "draft")
@@ -90,14 +88,11 @@ class Limits(unittest.TestCase):
     def test_bodies_in_other_forms(self):
         body = json.dumps({"prompt": "Once", "max_tokens": 5, "seed": 1}).encode()
         expected = of_answer(self.server.post(TEXT, body)[1])
-        self.assertEqual(of_answer(self.server.post(TEXT, gzip.compress(body), {"Content-Encoding": "gzip"})[1]),
-                         expected)
         connection = self.server.connect()
         for _ in range(3):  # chunks, and one connection for several requests
             connection.request("POST", TEXT, iter([body[:9], body[9:]]), encode_chunked=True,
-                               headers={"Transfer-Encoding": "chunked", "Accept-Encoding": "gzip"})
-            text = connection.getresponse().read()
-            self.assertEqual(of_answer(json.loads(gzip.decompress(text))), expected)
+                               headers={"Transfer-Encoding": "chunked"})
+            self.assertEqual(of_answer(json.loads(connection.getresponse().read())), expected)
         connection.close()
         head = f"POST {TEXT} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         with socket.create_connection(("127.0.0.1", self.server.port)) as older:

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// See output.h.
+#include "output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+
+#include "handles.h"
+
+namespace cli {
+
+void keep_standard_streams() {
+  // Opened the wrong way round, so that using it still fails.
+  while (true) {
+    const int made = ::open("/dev/null", O_RDONLY);
+    if (made > STDERR_FILENO || made < 0) {
+      if (made >= 0) ::close(made);
+      return;
+    }
+  }
+}
+
+void check_output() {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return;
+  const std::string reason = errno == 0 ? "" : ": " + std::system_category().message(errno);
+  throw Failure("cannot write to standard output" + reason);
+}
+
+int print_piece(void*, const gen_token* token) {
+  std::fwrite(token->text, 1, token->text_len, stdout);
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+void check_writable(const std::string& path, const std::string& option) {
+  namespace fs = std::filesystem;
+  const auto refuse = [&](int error) {
+    throw Failure(option + " " + (path.empty() ? "''" : path) + ": " +
+                  std::system_category().message(error));
+  };
+  if (path.empty()) refuse(ENOENT);
+  std::error_code failure;
+  const fs::file_status status = fs::status(path, failure);
+  if (fs::is_directory(status)) refuse(EISDIR);
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string place = fs::exists(status) ? path : parent.empty() ? "." : parent.string();
+  if (!fs::exists(status) && failure && failure.value() != ENOENT) refuse(failure.value());
+  if (::access(place.c_str(), W_OK) != 0) refuse(errno);
+}
+
+}  // namespace cli

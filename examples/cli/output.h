@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where answers go: standard output, checked, and files, looked at before the work for them.
+#pragma once
+
+#include <generate/result.h>
+
+#include <string>
+
+namespace cli {
+
+/// Before anything is opened: a standard stream that the caller closed must not become a file of ours.
+void keep_standard_streams();
+
+/// A Failure if something that was printed could not be written.
+void check_output();
+
+/// A token callback that prints the text at once, and stops when it cannot.
+int print_piece(void* user, const gen_token* token);
+
+/// A Failure that names the option if a file cannot be written at `path`.
+void check_writable(const std::string& path, const std::string& option);
+
+}  // namespace cli
