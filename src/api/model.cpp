@@ -100,6 +100,7 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
     };
   }
   GEN_ASSIGN(parts->loaded, gen::model::load_model(file, load));
+  GEN_TRY(file->check_unchanged());
   if (const int32_t own = parts->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
     return gen::error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
                       options.max_seq_len, own);

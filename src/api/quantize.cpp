@@ -59,6 +59,7 @@ gen_status gen_model_quantize(const char* in, const char* out, const char* type,
       return progress == nullptr || progress(user, share) == 0;
     };
     GEN_TRY(in_file(in, gen::model::quantize(**file, *recipe, *pool, report, made)));
+    GEN_TRY((*file)->check_unchanged());
     return made.finish();
   });
 }

@@ -2,6 +2,8 @@
 // tokenizer.h of the C API: tokenizers and conversations.
 #include <generate/tokenizer.h>
 
+#include <cstring>
+
 #include "api/boundary.h"
 #include "api/handles.h"
 #include "api/model_handle.h"
@@ -21,13 +23,19 @@ using gen::tokenizer::Special;
 using gen::tokenizer::Tokenizer;
 
 Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path) {
-  GEN_ASSIGN(auto file, gen::MappedFile::open(path));
-  const auto bytes = file.bytes();
-  constexpr std::string_view kMagic = "GGUF";
-  const bool is_gguf =
-      bytes.size() >= kMagic.size() &&
-      std::equal(kMagic.begin(), kMagic.end(), reinterpret_cast<const char*>(bytes.data()));
-  if (!is_gguf) return gen::tokenizer::load_sentencepiece_model(bytes);
+  bool is_gguf = false;
+  {
+    GEN_ASSIGN(const auto file, gen::MappedFile::open(path));
+    constexpr std::string_view kMagic = "GGUF";
+    const auto bytes = file.bytes();
+    is_gguf = bytes.size() >= kMagic.size() &&
+              std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+  }
+  if (!is_gguf) {
+    // Read, not mapped: what was checked must be what is used, whoever writes to the file meanwhile.
+    GEN_ASSIGN(const auto file, gen::MappedFile::open(path, gen::MappedFile::Mode::kRead));
+    return gen::tokenizer::load_sentencepiece_model(file.bytes());
+  }
   GEN_ASSIGN(auto gguf, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
   GEN_ASSIGN(auto spec, gen::gguf::read_vocab(gguf->metadata()));
   return gen::tokenizer::create_tokenizer(std::move(spec));

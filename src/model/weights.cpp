@@ -96,7 +96,7 @@ Status check_finite(const gguf::TensorInfo& tensor) {
     format->decode(blocks, values.data(), count);
     for (int64_t i = 0; i < count; ++i) {
       if (!std::isfinite(values[static_cast<size_t>(i)])) {
-        return error(Code::kModel, "tensor %s: weight %lld is not finite", tensor.name.c_str(),
+        return error(Code::kFormat, "tensor %s: weight %lld is not finite", tensor.name.c_str(),
                      static_cast<long long>(first + i));
       }
     }

@@ -47,7 +47,7 @@ class Weights {
   Status status_;
 };
 
-/// kModel naming the tensor if it holds a NaN or an infinity; kUnsupported without a codec.
+/// kFormat naming the tensor if it holds a NaN or an infinity; kUnsupported without a codec.
 Status check_finite(const gguf::TensorInfo& tensor);
 
 }  // namespace gen::model

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -555,6 +556,121 @@ static void options_for_generation(void** state) {
   gen_model_free(model);
 }
 
+static void links_are_not_followed(void** state) {
+  (void)state;
+  char folder[64];
+  char own[96];
+  char moved[96];
+  make_folder(folder);
+  snprintf(own, sizeof own, "%s/kv-own", folder);
+  snprintf(moved, sizeof moved, "%s/moved", folder);
+  kv_cache_tier_config* config = config_of(1, 8);
+  assert_ok(kv_cache_tier_config_set_cold_dir(config, folder, &error), error);
+  assert_ok(kv_cache_tier_config_set_store_id(config, "own", &error), error);
+  kv_cache* cache = NULL;
+  const float row[2] = {1, 2};
+  assert_ok(kv_cache_tiered_new(config, &cache, &error), error);
+  assert_ok(kv_cache_update(cache, 0, row, row, 1, 1, 2, &error), error);
+  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
+  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
+  kv_cache_free(cache);
+  /* The folder is a link. */
+  assert_int_equal(rename(own, moved), 0);
+  assert_int_equal(symlink(moved, own), 0);
+  assert_fails(kv_cache_tiered_open(config, &cache, &error), GEN_ERROR_IO, "is a symbolic link",
+               error);
+  assert_int_equal(unlink(own), 0);
+  assert_int_equal(rename(moved, own), 0);
+  /* A file in it is. */
+  char file[128];
+  static const char* const names[] = {"manifest.bin", "layer_0.bin"};
+  DIR* entries = opendir(own);
+  assert_non_null(entries);
+  int found = 0;
+  for (struct dirent* entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+    for (size_t i = 0; i < 2; ++i) found += strcmp(entry->d_name, names[i]) == 0;
+  }
+  closedir(entries);
+  assert_int_equal(found, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    snprintf(file, sizeof file, "%s/%s", own, names[i]);
+    assert_int_equal(rename(file, moved), 0);
+    assert_int_equal(symlink(moved, file), 0);
+    gen_status status = kv_cache_tiered_open(config, &cache, &error);
+    if (status == GEN_OK) {
+      status = kv_cache_get(cache, 0, NULL, 0, NULL, 0, NULL, NULL, &error);
+      float got[2];
+      if (status == GEN_OK) status = kv_cache_get(cache, 0, got, 2, NULL, 0, NULL, NULL, &error);
+      assert_ok(kv_cache_tiered_close(cache, &error), error);
+      kv_cache_free(cache);
+    }
+    assert_int_equal(status, GEN_ERROR_IO);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rename(moved, file), 0);
+  }
+  assert_ok(kv_cache_tiered_open(config, &cache, &error), error);
+  expect(cache, 0, row, 2 / 2);
+  assert_ok(kv_cache_reset(cache, &error), error);
+  kv_cache_free(cache);
+  assert_int_equal(rmdir(folder), 0);
+  kv_cache_tier_config_free(config);
+}
+
+/* All threads of the library that there are: signals go to the host's. */
+static void threads_take_no_signals(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  kv_cache* cache = make(1, 8);
+  kv_cache_tier_config* config = NULL;
+  gen_options* options = NULL;
+  gen_generator* generator = NULL;
+  gen_session* session = NULL;
+  assert_ok(kv_cache_tier_config_new(&config, &error), error);
+  assert_ok(kv_cache_tier_config_set_block_size(config, 4, &error), error);
+  assert_ok(kv_cache_tier_config_set_hot_blocks(config, 1, &error), error);
+  assert_ok(kv_cache_tier_config_set_prefetch_layers(config, 2, &error), error);
+  assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(gen_options_set_tiered_kv(options, config, &error), error);
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  assert_ok(gen_session_append(session, "One day a fox met a crow and they spoke about it all.",
+                               GEN_NUL_TERMINATED, &error),
+            error);
+  assert_ok(gen_session_append(session, " Then they went home.", GEN_NUL_TERMINATED, &error), error);
+  DIR* tasks = opendir("/proc/self/task");
+  assert_non_null(tasks);
+  int others = 0;
+  for (struct dirent* entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
+    const long task = strtol(entry->d_name, NULL, 10);
+    if (task == 0 || task == (long)getpid()) continue;
+    char path[64];
+    char line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/status", task);
+    FILE* file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+      if (strncmp(line, "SigBlk:", 7) == 0) blocked = strtoull(line + 7, NULL, 16);
+    }
+    fclose(file);
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGPROF};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i) {
+      if ((blocked >> (signals[i] - 1) & 1) == 0) {
+        fail_msg("a thread takes signal %d: it blocks %llx", signals[i], blocked);
+      }
+    }
+    ++others;
+  }
+  closedir(tasks);
+  assert_true(others >= 3); /* of the pool, of a tiered cache, of a session that reads ahead */
+  gen_session_free(session);
+  gen_free(generator);
+  gen_options_free(options);
+  kv_cache_tier_config_free(config);
+  kv_cache_free(cache);
+  gen_model_free(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(configurations),
@@ -568,6 +684,8 @@ int main(void) {
       cmocka_unit_test(tiers_may_be_moved_from_any_thread),
       cmocka_unit_test(tiers_do_not_show_in_generation),
       cmocka_unit_test(options_for_generation),
+      cmocka_unit_test(links_are_not_followed),
+      cmocka_unit_test(threads_take_no_signals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.h: options, loading from files and memory, questions, forward passes, memory that fails. */
 #include "api_test.h"
+#include <unistd.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
@@ -208,6 +211,104 @@ static int on_progress(void* user, double share) {
   p->last = share;
   ++p->calls;
   return share >= p->stop_at;
+}
+
+/* A file of our own that may be spoiled. */
+static const char* copy_of_draft(void) {
+  static char path[] = "/tmp/gen-model-test-XXXXXX";
+  strcpy(path + strlen(path) - 6, "XXXXXX");
+  const int file = mkstemp(path);
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  assert_true(file >= 0);
+  assert_int_equal(write(file, bytes, size), size);
+  close(file);
+  free(bytes);
+  return path;
+}
+
+/* With mmap 0 nothing of the file is looked at after the load, repacked or not. */
+static void a_file_that_was_read_may_go(void** state) {
+  (void)state;
+  int32_t want[12];
+  int32_t got[12];
+  gen_model* reference = load_draft();
+  continuation(reference, want, 12);
+  gen_model_free(reference);
+  for (int way = 0; way < 4; ++way) {
+    const char* path = copy_of_draft();
+    gen_model_options* o = NULL;
+    gen_model* model = NULL;
+    assert_ok(gen_model_options_new(&o, &error), error);
+    assert_ok(gen_model_options_set_mmap(o, 0, &error), error);
+    assert_ok(gen_model_options_set(o, "repack", way % 2 == 0 ? "1" : "0", &error), error);
+    assert_ok(gen_model_load(path, o, &model, &error), error);
+    gen_model_options_free(o);
+    if (way < 2) {
+      assert_int_equal(truncate(path, 0), 0);
+    } else {
+      size_t size = 0;
+      free(read_file(path, &size));
+      unsigned char* zeros = calloc(1, size);
+      FILE* file = fopen(path, "r+b");
+      assert_int_equal(fwrite(zeros, 1, size, file), size);
+      fclose(file);
+      free(zeros);
+    }
+    continuation(model, got, 12);
+    assert_memory_equal(got, want, sizeof want);
+    gen_model_free(model);
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
+/* Whoever renames a new file into a mapped one's place does no harm. */
+static void a_mapped_file_may_be_replaced(void** state) {
+  (void)state;
+  int32_t want[12];
+  int32_t got[12];
+  const char* path = copy_of_draft();
+  gen_model* model = NULL;
+  char other[128];
+  assert_ok(gen_model_load(path, NULL, &model, &error), error);
+  continuation(model, want, 12);
+  snprintf(other, sizeof other, "%s.new", path);
+  FILE* file = fopen(other, "wb");
+  assert_int_equal(fputs("not a model", file) < 0, 0);
+  fclose(file);
+  assert_int_equal(rename(other, path), 0);
+  continuation(model, got, 12);
+  assert_memory_equal(got, want, sizeof want);
+  assert_int_equal(unlink(path), 0);
+  continuation(model, got, 12);
+  assert_memory_equal(got, want, sizeof want);
+  gen_model_free(model);
+}
+
+static int write_once(void* user, double share) {
+  char** path = user;
+  if (*path == NULL || share <= 0) return 0;
+  const struct timespec times[2] = {{1, 0}, {1, 0}};
+  assert_int_equal(utimensat(AT_FDCWD, *path, times, 0), 0); /* as if it had been written to */
+  *path = NULL;
+  return 0;
+}
+
+static void a_file_that_changes_during_the_load_is_an_error(void** state) {
+  (void)state;
+  const char* path = copy_of_draft();
+  const char* left = path;
+  gen_model_options* o = NULL;
+  gen_model* model = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_progress(o, write_once, &left, &error), error);
+  assert_fails(gen_model_load(path, o, &model, &error), GEN_ERROR_IO, "changed meanwhile", error);
+  assert_non_null(strstr(error.message, path));
+  assert_null(model);
+  assert_ok(gen_model_load(path, o, &model, &error), error);
+  gen_model_free(model);
+  gen_model_options_free(o);
+  assert_int_equal(unlink(path), 0);
 }
 
 static void progress_rises_and_cancels(void** state) {
@@ -571,6 +672,9 @@ int main(void) {
       cmocka_unit_test(unknown_architectures_are_named),
       cmocka_unit_test(every_truncation_is_an_error),
       cmocka_unit_test(memory_and_read_loads_equal_the_mapped_one),
+      cmocka_unit_test(a_file_that_was_read_may_go),
+      cmocka_unit_test(a_mapped_file_may_be_replaced),
+      cmocka_unit_test(a_file_that_changes_during_the_load_is_an_error),
       cmocka_unit_test(progress_rises_and_cancels),
       cmocka_unit_test(every_failed_allocation_is_survived),
       cmocka_unit_test(questions),

@@ -3,6 +3,9 @@
  * tokens, every documented error, and that a failed call changes nothing. */
 #include "api_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static gen_error error;
@@ -391,6 +394,129 @@ static void caches_of_models(void** state) {
   free(logits);
 }
 
+static int mode_of(const char* path) {
+  struct stat info;
+  assert_int_equal(stat(path, &info), 0);
+  return (int)(info.st_mode & 07777);
+}
+
+/* What holds a text is this user's alone, unless a file that is there says otherwise. */
+static void files_are_private(void** state) {
+  (void)state;
+  const mode_t before = umask(022);
+  gen_session* session = open_session("fp32", "0");
+  assert_ok(gen_session_append(session, "The fox", 7, &error), error);
+  kv_cache* cache = make_cache(kv_cache_new);
+  fill(cache, 0, 3);
+  static const int modes[] = {0600, 0600, 0640, 0644};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) {
+    for (int is_cache = 0; is_cache < 2; ++is_cache) {
+      const char* path = at("private");
+      if (i == 0) {
+        assert_int_equal(access(path, F_OK), -1);
+      } else {
+        FILE* file = fopen(path, "w");
+        assert_non_null(file);
+        fclose(file);
+        assert_int_equal(chmod(path, (mode_t)modes[i]), 0);
+      }
+      assert_ok(is_cache != 0 ? kv_cache_save(cache, path, &error)
+                              : gen_session_save(session, path, &error),
+                error);
+      assert_int_equal(mode_of(path), modes[i]);
+      assert_int_equal(unlink(path), 0);
+    }
+  }
+  kv_cache_free(cache);
+  gen_session_free(session);
+  umask(before);
+}
+
+struct writer {
+  const unsigned char* bytes;
+  size_t size;
+  const char* path;
+  atomic_int stop;
+};
+
+static void* write_again(void* user) {
+  struct writer* writer = user;
+  while (!atomic_load(&writer->stop)) {
+    FILE* file = fopen(writer->path, "wb");
+    if (file == NULL || fwrite(writer->bytes, 1, writer->size, file) != writer->size) return user;
+    fclose(file);
+  }
+  return NULL;
+}
+
+/* Somebody rewrites the file all the time: a load succeeds or is refused, and never more. */
+static void a_file_that_is_rewritten(void** state) {
+  (void)state;
+  gen_session* session = open_session("fp32", "0");
+  for (int i = 0; i < 8; ++i) {
+    assert_ok(gen_session_append(session, " and the fox ran away", 21, &error), error);
+  }
+  struct writer writer = {NULL, 0, at("rewritten"), 0};
+  assert_ok(gen_session_save_buffer(session, NULL, 0, &writer.size, &error), error);
+  unsigned char* bytes = malloc(writer.size);
+  assert_ok(gen_session_save_buffer(session, bytes, writer.size, &writer.size, &error), error);
+  writer.bytes = bytes;
+  const int32_t length = gen_session_length(session);
+  assert_ok(gen_session_save(session, writer.path, &error), error);
+  gen_session_free(session);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, write_again, &writer), 0);
+  gen_generator* generator = make_generator("fp32", "0");
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  for (int i = 0; i < 600; ++i) {
+    const gen_status status = gen_session_load(session, writer.path, &error);
+    assert_int_equal(gen_session_length(session), status == GEN_OK ? length : 0);
+    if (status != GEN_OK && status != GEN_ERROR_IO) assert_int_equal(status, GEN_ERROR_FORMAT);
+    assert_ok(gen_session_reset(session, &error), error);
+  }
+  atomic_store(&writer.stop, 1);
+  void* failed = NULL;
+  assert_int_equal(pthread_join(thread, &failed), 0);
+  assert_null(failed);
+  gen_session_free(session);
+  gen_free(generator);
+  free(bytes);
+}
+
+struct cutter {
+  const char* path;
+  int cuts;
+};
+
+/* The load's own first allocation is the moment at which somebody shortens the file. */
+static gen_status cut_and_allocate(void* user, size_t bytes, size_t align, void** out) {
+  struct cutter* cutter = user;
+  if (truncate(cutter->path, 0) == 0) ++cutter->cuts;
+  *out = aligned_alloc(align, (bytes + align - 1) / align * align);
+  return *out != NULL ? GEN_OK : GEN_ERROR_OUT_OF_MEMORY;
+}
+
+static void release(void* user, void* at, size_t bytes) {
+  (void)user, (void)bytes;
+  free(at);
+}
+
+static void a_file_that_is_cut_while_it_is_loaded(void** state) {
+  (void)state;
+  struct cutter cutter = {at("cut"), 0};
+  const gen_allocator allocator = {sizeof allocator, &cutter, cut_and_allocate, release};
+  kv_cache* cache = make_cache(kv_cache_new);
+  kv_cache* other = make_cache(kv_cache_new);
+  fill(cache, 0, 60);
+  assert_ok(kv_cache_save(cache, cutter.path, &error), error);
+  assert_ok(kv_cache_set_allocator(other, &allocator, &error), error);
+  assert_ok(kv_cache_load(other, cutter.path, &error), error);
+  assert_true(cutter.cuts > 0);
+  assert_same(cache, other);
+  kv_cache_free(other);
+  kv_cache_free(cache);
+}
+
 static int clean(void** state) {
   (void)state;
   char command[64];
@@ -407,7 +533,9 @@ int main(int argc, char** argv) {
       cmocka_unit_test(another_process_goes_on), cmocka_unit_test(sessions_to_memory),
       cmocka_unit_test(sessions_refuse),         cmocka_unit_test(forks),
       cmocka_unit_test(caches_of_tensors),       cmocka_unit_test(caches_refuse),
-      cmocka_unit_test(caches_of_models),
+      cmocka_unit_test(caches_of_models),        cmocka_unit_test(files_are_private),
+      cmocka_unit_test(a_file_that_is_rewritten),
+      cmocka_unit_test(a_file_that_is_cut_while_it_is_loaded),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, clean);
   gen_model_free(model);

@@ -67,7 +67,7 @@ TEST(FileOps, SaysWhatIsInTheWay) {
   fails(files.create(path + std::string("\0b", 2)).status(), "not a file name");
   fails(files.create(path + "/b").status(), "no such file");
   ASSERT_EQ(::symlink("/nowhere", path.c_str()), 0);
-  fails(files.create(path).status(), "symbolic links");
+  fails(files.create(path).status(), "is a symbolic link");
   ASSERT_TRUE(files.remove(path).ok());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   fails(files.open(path).status(), "not a regular file");
@@ -77,6 +77,26 @@ TEST(FileOps, SaysWhatIsInTheWay) {
   fails(files.sync_folder(path), "directory");
   fails(files.lock_folder(path + "x").status(), "no such file");
   fails(files.rename(path + "x", path), "no such file");
+}
+
+// A link may lead to somebody else's file.
+TEST(FileOps, FollowsNoLink) {
+  const TestFolder folder;
+  FileOps& files = system_files();
+  const std::string file = folder.path() + "/file";
+  const std::string own = folder.path() + "/folder";
+  ASSERT_TRUE(OpenFile::create(files, file).ok());
+  ASSERT_TRUE(files.make_folder(own).ok());
+  ASSERT_EQ(::symlink(file.c_str(), (file + "-link").c_str()), 0);
+  ASSERT_EQ(::symlink(own.c_str(), (own + "-link").c_str()), 0);
+  for (const Status& status :
+       {OpenFile::open(files, file + "-link").status(), OpenFile::create(files, file + "-link").status(),
+        files.lock_folder(own + "-link").status()}) {
+    EXPECT_EQ(status.code(), Code::kIo);
+    EXPECT_NE(std::string(status.message()).find("-link': is a symbolic link"), std::string::npos)
+        << status.message();
+  }
+  EXPECT_TRUE(OpenFile::open(files, file).ok());
 }
 
 TEST(FileOps, FoldersAreHeldByOneAndRemovedWhenEmpty) {

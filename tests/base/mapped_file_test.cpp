@@ -3,6 +3,7 @@
 // regular file is refused with kIo naming the path and the reason.
 #include "base/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,6 +121,39 @@ TEST_P(MappedFileTest, RefusesWithoutPermission) {
   const std::string path = write("secret", "x");
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
   expect_refused(path, "permission denied");
+}
+
+// What was read stays; what is mapped is noticed.
+TEST_P(MappedFileTest, TellsWhetherItWasChanged) {
+  const bool mapped = GetParam() == MappedFile::Mode::kMap;
+  const std::string path = write("data", pattern(9000));
+  auto file = MappedFile::open(path, GetParam());
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE(file->check_unchanged().ok());
+  std::filesystem::resize_file(path, 5000);
+  const Status shorter = file->check_unchanged();
+  EXPECT_EQ(shorter.code(), mapped ? Code::kIo : Code::kOk);
+  if (mapped) {
+    EXPECT_EQ(shorter.message(), "cannot read '" + path + "': it was changed meanwhile");
+  }
+  std::filesystem::resize_file(path, 9000);
+  const timespec times[2] = {{1, 0}, {1, 0}};  // as after a write, whatever the clock's steps
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ(file->check_unchanged().code(), mapped ? Code::kIo : Code::kOk);
+  const MappedFile moved = std::move(file).value();
+  EXPECT_EQ(moved.check_unchanged().code(), mapped ? Code::kIo : Code::kOk);
+}
+
+// The way to replace a file that is in use.
+TEST_P(MappedFileTest, AFileInItsPlaceIsAnother) {
+  const std::string path = write("data", "the first");
+  auto file = MappedFile::open(path, GetParam());
+  ASSERT_TRUE(file.ok());
+  std::filesystem::rename(write("new", "another"), path);
+  EXPECT_TRUE(file->check_unchanged().ok());
+  std::filesystem::remove(path);
+  EXPECT_TRUE(file->check_unchanged().ok());
+  EXPECT_EQ(text_of(file.value()), "the first");
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, MappedFileTest,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -103,11 +104,63 @@ TEST_F(NewFileTest, RefusesPlacesThatAreNone) {
   EXPECT_EQ(files(), 2U);
 }
 
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777;
+}
+
+TEST_F(NewFileTest, IsPrivateOrAsTheUmaskSaysAndKeepsModesThatWereThere) {
+  const mode_t umask_before = ::umask(022);
+  for (const auto access : {NewFile::Access::kPrivate, NewFile::Access::kUmask}) {
+    for (const int before : {-1, 0600, 0640, 0644, 0666, 0700, 0604, 0444}) {
+      const std::string path = at("a");
+      if (before >= 0) {
+        std::ofstream(path) << "old";
+        ASSERT_EQ(::chmod(path.c_str(), static_cast<mode_t>(before)), 0);
+      }
+      const mode_t fresh = access == NewFile::Access::kPrivate ? 0600 : 0644;
+      const mode_t wanted = before >= 0 ? static_cast<mode_t>(before) : fresh;
+      auto file = NewFile::create(path, access);
+      ASSERT_TRUE(file.ok()) << file.status().message();
+      EXPECT_TRUE(file->write(bytes("new")).ok());
+      for (const auto& entry : fs::directory_iterator(folder_)) {
+        if (entry.path() == path) continue;
+        // Never more than the owner of a private file, and than what it will be.
+        const mode_t part = mode_of(entry.path());
+        EXPECT_EQ(part & ~(wanted | 0600), 0U) << std::oct << part;
+      }
+      EXPECT_TRUE(file->finish().ok());
+      EXPECT_EQ(mode_of(path), wanted) << std::oct << wanted;
+      EXPECT_EQ(content(path), "new");
+      fs::remove(path);
+    }
+  }
+  ::umask(umask_before);
+}
+
+// A group that had no rights to the old file gets none to the new one.
+TEST_F(NewFileTest, KeepsTheGroupOfWhatWasThere) {
+  const std::string path = at("a");
+  std::ofstream(path) << "old";
+  const gid_t other = ::getegid() + 1;
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), other) != 0) GTEST_SKIP() << "only for root";
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  auto file = NewFile::create(path, NewFile::Access::kPrivate);
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE(file->finish().ok());
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, other);
+  EXPECT_EQ(info.st_mode & 0777, 0640U);
+}
+
 TEST_F(NewFileTest, ADiskThatIsFullIsAnError) {
-  // A limit on the size of files stands for the end of the disk.
+  // A limit on the size of files stands for the end of the disk. The signal that comes with it would
+  // end the test.
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const auto handler = std::signal(SIGXFSZ, SIG_DFL);
   rlimit low = old;
   low.rlim_cur = 4096;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);

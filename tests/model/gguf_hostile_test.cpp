@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -359,6 +362,51 @@ TEST(GgufHostile, EveryChangedByteIsSurvived) {
       }
     }
   }
+}
+
+struct Trap {
+  std::byte* page;
+  size_t page_bytes;
+  std::byte* length;  // is changed when the page is touched
+};
+Trap trap;
+
+/// The first touch of the page: somebody else writes to the file just now.
+void change_file(int /*signal*/) {
+  ::mprotect(trap.page, trap.page_bytes, PROT_READ | PROT_WRITE);
+  const uint64_t much = 0x2000000;
+  std::memcpy(trap.length, &much, sizeof much);
+}
+
+// A length that is changed after it was checked, while what follows is: it must not be used.
+TEST(GgufHostile, WhatChangesWhileItIsReadIsNotTrusted) {
+  const auto page_bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  GgufWriter writer = good_writer();
+  writer.set_string("long", std::string(2 * page_bytes, 'x')).set_string("last", "end");
+  const std::vector<std::byte> image = writer.build().bytes;
+  const auto place = [&](std::string_view text) {
+    const auto* begin = reinterpret_cast<const char*>(image.data());
+    return std::string_view(begin, image.size()).find(text);
+  };
+  const size_t size = (image.size() + page_bytes - 1) / page_bytes * page_bytes;
+  void* mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* at = static_cast<std::byte*>(mapped);
+  std::memcpy(at, image.data(), image.size());
+  const size_t word = place("two");
+  const size_t last = place("last");
+  ASSERT_LT(word / page_bytes, last / page_bytes);
+  trap = {at + last / page_bytes * page_bytes, page_bytes, at + word - sizeof(uint64_t)};
+  struct sigaction ours {};
+  struct sigaction before {};
+  ours.sa_handler = change_file;
+  ASSERT_EQ(::sigaction(SIGSEGV, &ours, &before), 0);
+  ASSERT_EQ(::mprotect(trap.page, page_bytes, PROT_NONE), 0);
+  const auto file = GgufFile::parse({at, image.size()});
+  ::sigaction(SIGSEGV, &before, nullptr);
+  EXPECT_FALSE(file.ok());
+  EXPECT_EQ(file.status().code(), Code::kFormat) << file.status().message();
+  ::munmap(mapped, size);
 }
 
 // The smallest entries and tensors cost the most for their bytes.

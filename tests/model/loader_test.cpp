@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <cstring>
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -208,6 +210,20 @@ TEST(Loader, ReportsProgressAndStops) {
     options.cancel = &cancel;
     EXPECT_EQ(load(bytes, options).status().code(), Code::kCancelled);
   }
+}
+
+TEST(Loader, WeightsThatAreNotFiniteAreAnErrorOfTheFormat) {
+  const TinyModel tiny({});
+  std::vector<std::byte> bytes = tiny.bytes();
+  auto file = gguf::GgufFile::parse(bytes).value();
+  const gguf::TensorInfo* norm = file->find_tensor("output_norm.weight");
+  ASSERT_NE(norm, nullptr);
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_EQ(norm->type, DType::kF32);
+  std::memcpy(bytes.data() + norm->offset_in_file, &bad, sizeof bad);
+  LoadOptions options;
+  options.check_tensors = true;
+  expect(load(bytes, options).status(), Code::kFormat, "output_norm.weight: weight 0 is not finite");
 }
 
 TEST(Loader, KeepsTheFileOnlyWhenToldThatItLasts) {

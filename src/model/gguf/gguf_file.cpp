@@ -211,6 +211,11 @@ const TensorInfo* GgufFile::find_tensor(std::string_view name) const noexcept {
   return &tensors_[*found];
 }
 
+Status GgufFile::check_unchanged() const {
+  for (const MappedFile& file : files_) GEN_TRY(file.check_unchanged());
+  return {};
+}
+
 void GgufFile::drop_pages(const TensorInfo& tensor) const noexcept {
   const auto part = static_cast<size_t>(tensor.part);
   if (part >= files_.size()) return;

@@ -66,6 +66,9 @@ class GgufFile {
   [[nodiscard]] int parts() const noexcept { return parts_; }
   /// Size of all parts.
   [[nodiscard]] uint64_t total_bytes() const noexcept { return total_bytes_; }
+  /// kIo naming a part that was written to or shortened since it was opened, as far as its size and
+  /// time tell.
+  [[nodiscard]] Status check_unchanged() const;
   /// A hint that the tensor's bytes will not be read again; they stay readable.
   void drop_pages(const TensorInfo& tensor) const noexcept;
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -136,7 +137,7 @@ class Metadata {
   Result<std::vector<T>> array(std::string_view key) const;
   [[nodiscard]] Result<const Value*> require_array(std::string_view key, const char* wanted) const;
 
-  std::vector<std::byte> bytes_;
+  std::shared_ptr<const std::vector<std::byte>> bytes_;
   std::vector<Value> entries_;
   std::vector<uint32_t> by_key_;  // indexes of entries_, ascending by key
 };

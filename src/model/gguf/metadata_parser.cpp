@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing of metadata. Entries first point into the file; when all are checked, their bytes are
-// copied once and the entries moved over to the copy. See metadata_parser.h.
+// Parsing of metadata, whose entries point into the bytes that the caller has copied. See
+// metadata_parser.h.
 #include "model/gguf/metadata_parser.h"
 
 #include <algorithm>
@@ -123,16 +123,11 @@ Status MetadataParser::skip_value(ByteReader& reader, const Value& entry, uint64
   return {};
 }
 
-void MetadataParser::own_bytes(std::span<const std::byte> region, Metadata* out) {
-  out->bytes_.assign(region.begin(), region.end());
-  for (Value& entry : out->entries_) {
+void MetadataParser::end_keys(std::vector<std::byte>& head, const Metadata& metadata) {
+  for (const Value& entry : metadata.entries_) {
     const auto* key = reinterpret_cast<const std::byte*>(entry.key_);
-    const auto key_at = static_cast<size_t>(key - region.data());
-    const auto data_at = static_cast<size_t>(entry.data_ - region.data());
-    // The byte after a key is the lowest of its type, which has been read: it becomes the NUL.
-    out->bytes_[key_at + entry.key_length_] = std::byte{0};
-    entry.key_ = reinterpret_cast<const char*>(out->bytes_.data() + key_at);
-    entry.data_ = out->bytes_.data() + data_at;
+    // The byte after a key is the lowest of its type, which has been read.
+    head[static_cast<size_t>(key - head.data()) + entry.key_length_] = std::byte{0};
   }
 }
 
@@ -150,21 +145,35 @@ Status MetadataParser::index_keys(Metadata* out) {
                key(*twin).data());
 }
 
-Result<std::shared_ptr<const Metadata>> MetadataParser::parse(ByteReader& reader, uint64_t count) {
-  const uint64_t most = reader.remaining() / kMinEntryBytes;
-  if (count > most || count > std::numeric_limits<uint32_t>::max()) {
-    return error(Code::kFormat,
-                 "metadata count %" PRIu64 " above %" PRIu64 ", the most that fit in the file",
-                 count, std::min<uint64_t>(most, std::numeric_limits<uint32_t>::max()));
+Status MetadataParser::check_count(const ByteReader& reader, uint64_t count) {
+  const uint64_t most = std::min<uint64_t>(reader.remaining() / kMinEntryBytes,
+                                           std::numeric_limits<uint32_t>::max());
+  if (count <= most) return {};
+  return error(Code::kFormat,
+               "metadata count %" PRIu64 " above %" PRIu64 ", the most that fit in the file", count,
+               most);
+}
+
+Status MetadataParser::skip(ByteReader& reader, uint64_t count) {
+  GEN_TRY(check_count(reader, count));
+  for (uint64_t i = 0; i < count; ++i) {
+    Value ignored;
+    GEN_TRY(parse_entry(reader, i, count, &ignored));
   }
+  return {};
+}
+
+Result<std::shared_ptr<const Metadata>> MetadataParser::parse(
+    ByteReader& reader, uint64_t count, const std::shared_ptr<std::vector<std::byte>>& head) {
+  GEN_TRY(check_count(reader, count));
   auto metadata = std::make_shared<Metadata>();
   metadata->entries_.resize(static_cast<size_t>(count));
-  const std::byte* begin = reader.cursor();
   for (uint64_t i = 0; i < count; ++i) {
     GEN_TRY(parse_entry(reader, i, count, &metadata->entries_[static_cast<size_t>(i)]));
   }
   GEN_TRY(index_keys(metadata.get()));
-  own_bytes({begin, reader.cursor()}, metadata.get());
+  end_keys(*head, *metadata);
+  metadata->bytes_ = head;
   return std::shared_ptr<const Metadata>(std::move(metadata));
 }
 

@@ -17,15 +17,20 @@ class MetadataParser {
   static constexpr uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
   static constexpr uint64_t kMaxKeyBytes = 65535;
 
-  /// Reads `count` entries and leaves `reader` behind them. What is allocated stays within a small
-  /// multiple of the bytes read, whatever they say.
-  static Result<std::shared_ptr<const Metadata>> parse(ByteReader& reader, uint64_t count);
+  /// Leaves `reader` behind `count` entries, which were checked one by one. Allocates nothing.
+  static Status skip(ByteReader& reader, uint64_t count);
+  /// Reads `count` entries and leaves `reader`, which reads `*head`, behind them. The metadata keeps
+  /// these bytes, and puts a NUL behind each key. What is allocated stays within a small multiple of
+  /// the bytes read, whatever they say.
+  static Result<std::shared_ptr<const Metadata>> parse(
+      ByteReader& reader, uint64_t count, const std::shared_ptr<std::vector<std::byte>>& head);
 
  private:
   static Status parse_entry(ByteReader& reader, uint64_t index, uint64_t count, Value* out);
   static Status skip_value(ByteReader& reader, const Value& entry, uint64_t element);
   static Status skip_array(ByteReader& reader, Value* entry);
-  static void own_bytes(std::span<const std::byte> region, Metadata* out);
+  static Status check_count(const ByteReader& reader, uint64_t count);
+  static void end_keys(std::vector<std::byte>& head, const Metadata& metadata);
   static Status index_keys(Metadata* out);
 };
 

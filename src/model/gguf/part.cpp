@@ -8,6 +8,7 @@
 #include <bit>
 #include <cinttypes>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "base/checked.h"
@@ -214,15 +215,36 @@ Status check_overlap(std::span<const TensorInfo> tensors) {
   return {};
 }
 
+/// How many bytes stand in front of the tensors' data, padding not counted.
+Result<size_t> head_size(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  GEN_ASSIGN(const Header header, parse_header(reader));
+  GEN_TRY(check_tensor_count(header.tensors, reader.remaining()));
+  GEN_TRY(MetadataParser::skip(reader, header.metadata));
+  GEN_TRY(check_tensor_count(header.tensors, reader.remaining()));
+  TensorInfo ignored;
+  uint64_t size = 0;
+  for (uint64_t i = 0; i < header.tensors; ++i) {
+    ignored.shape = {1, 1, 1, 1};
+    GEN_TRY(parse_tensor(reader, i, &ignored, &size));
+  }
+  return static_cast<size_t>(reader.offset());
+}
+
 }  // namespace
 
+// Somebody may write to a mapped file at any time, so what is looked at in it only tells how much
+// there is to copy; what counts is what the copy holds.
 Result<Part> parse_part(std::span<const std::byte> bytes) {
-  ByteReader reader(bytes);
+  GEN_ASSIGN(const size_t size, head_size(bytes));
+  const auto copied = bytes.first(size);
+  const auto head = std::make_shared<std::vector<std::byte>>(copied.begin(), copied.end());
+  ByteReader reader(*head);
   GEN_ASSIGN(const Header header, parse_header(reader));
   GEN_TRY(check_tensor_count(header.tensors, reader.remaining()));
   Part part;
   part.version = header.version;
-  GEN_ASSIGN(part.metadata, MetadataParser::parse(reader, header.metadata));
+  GEN_ASSIGN(part.metadata, MetadataParser::parse(reader, header.metadata, head));
   GEN_ASSIGN(const uint32_t alignment, read_alignment(*part.metadata));
   GEN_TRY(check_tensor_count(header.tensors, reader.remaining()));
   part.tensors.resize(static_cast<size_t>(header.tensors));

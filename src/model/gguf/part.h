@@ -19,7 +19,8 @@ struct Part {
 };
 
 /// Checks everything that can be checked without other parts, except that names are unique.
-/// Errors: kFormat, kUnsupported.
+/// Errors: kFormat, kUnsupported. All but the tensors' data is copied before it is checked, so that
+/// bytes which change meanwhile are refused or found as they were checked.
 Result<Part> parse_part(std::span<const std::byte> bytes);
 
 }  // namespace gen::gguf
