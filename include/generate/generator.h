@@ -199,6 +199,17 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
                                              gen_error *error);
 
 /**
+ * Limits how long a call waits for calls of higher priority (gen_request_set_priority): one that `steps` steps in a row
+ * had no room for goes before all others in the next, whatever its priority. Results do not depend on it.
+ *
+ * @param steps  16 by default; with 0 priorities count for nothing, and calls take turns.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_fairness(gen_options *options, int32_t steps, gen_error *error);
+
+/**
  * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
  * "tiered_kv" "/var/tmp,512", "context_policy" "shift,4", "prefill_chunk" "128".
  *
@@ -252,6 +263,29 @@ GEN_API gen_status gen_create(const gen_model *model, const gen_options *options
  * Since:   0.1
  */
 GEN_API void gen_free(gen_generator *generator);
+
+/**
+ * What gen_options_set_prefix_cache has brought so far: "lookups" (calls that looked for a beginning of theirs), "hits"
+ * (those that found one), "tokens" (that need not be evaluated again), "blocks" (held now), "evictions" (blocks that had
+ * to go). The first three are metrics, too: prefix_lookups, prefix_hits and prompt_cached_tokens of metrics.h.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_STATE if the generator has no prefix
+ *         cache. On failure *value is 0.
+ * Threads: any; may lag a step.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, const char *key, int64_t *value,
+                                              gen_error *error);
+
+/**
+ * Gives all blocks of the prefix cache back to the pool, but for those that sessions use, which keep them. Nothing of it
+ * shows in what is generated.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE if the generator has no prefix cache.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generator_prefix_clear(gen_generator *generator, gen_error *error);
 
 /**
  * Continues a prompt and returns the text, without the prompt.

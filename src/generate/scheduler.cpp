@@ -264,7 +264,7 @@ void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried)
       std::any_of(plan_.parts.begin(), plan_.parts.end(),
                   [request](const StepPlan::Part& part) { return part.request == request; });
   if (!tried_it) {  // first in the next step, before every priority: it may take from all others
-    request->passed_over = kMostPassedOver;
+    request->passed_over = limits_.most_passed_over;
     std::rotate(waiting_.begin(), oldest, oldest + 1);
     return;
   }

@@ -69,8 +69,12 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
 void Session::tell_reused() const {
   if (generator_->prefix_cache() == nullptr) return;
   Metrics& metrics = generator_->metrics();
+  PrefixUse& use = generator_->prefix_use();
+  use.lookups.fetch_add(1, std::memory_order_relaxed);
   metrics.add(metric::kPrefixLookups, 1);
   if (sequence_.reused() == 0) return;
+  use.hits.fetch_add(1, std::memory_order_relaxed);
+  use.tokens.fetch_add(sequence_.reused(), std::memory_order_relaxed);
   metrics.add(metric::kPrefixHits, 1);
   metrics.add(metric::kPromptCachedTokens, sequence_.reused());
 }
