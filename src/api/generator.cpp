@@ -202,7 +202,6 @@ gen_status gen_generate(gen_generator* generator, const char* prompt, size_t len
   if (result != nullptr) *result = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
-    GEN_TRY(not_null(result, "result"));
     GEN_ASSIGN(auto session, generator->impl->new_session());
     return gen::api::generating_call(session, prompt, len, sampling, nullptr, nullptr, result);
   });

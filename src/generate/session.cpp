@@ -148,6 +148,15 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
   return {};
 }
 
+Result<size_t> Session::score_length(const Prompt& prompt) const {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  std::vector<int32_t> given;
+  bool bos = false;
+  GEN_TRY(encode(prompt, &given, &bos));
+  return given.size() - static_cast<size_t>(bos);
+}
+
 // The logits of row i are about token i + 1; they are taken in windows of bounded size.
 Status Session::score_tail(int32_t first, Participant* participant, std::vector<float>* scores) {
   const int32_t length = sequence_.length();
