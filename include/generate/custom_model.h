@@ -41,6 +41,12 @@ typedef struct gen_forward_batch {
   const uint8_t *wants_logits; /**< [n_rows] 1 for rows whose logits are wanted, else 0 */
   void *const *states;         /**< [n_sequences] as state_new or state_clone gave them; NULL without them */
   const gen_forward_call *call; /**< for gen_forward_cancelled and gen_forward_attention */
+  /**
+   * [n_sequences] what each sequence held when the call began; NULL without kv_layers. kv_cache_get and the getters of
+   * kv_cache.h read it on the thread of the call; what would change, clone or save it fails with GEN_ERROR_STATE or
+   * GEN_ERROR_UNSUPPORTED. Not in the first version of this struct: there if struct_size says so.
+   */
+  const kv_cache *const *caches;
 } gen_forward_batch;
 
 /**

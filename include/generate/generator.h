@@ -199,10 +199,21 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
                                              gen_error *error);
 
 /**
+ * Limits how long a call waits for calls of higher priority (gen_request_set_priority): one that `steps` steps in a row
+ * had no room for goes before all others in the next, whatever its priority. Results do not depend on it.
+ *
+ * @param steps  16 by default; with 0 priorities count for nothing, and calls take turns.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_fairness(gen_options *options, int32_t steps, gen_error *error);
+
+/**
  * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
  * "tiered_kv" "/var/tmp,512", "context_policy" "shift,4", "prefill_chunk" "128".
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an unknown key or a value its setter refuses.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -237,7 +248,11 @@ GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, g
  * @param model    used and kept alive by the generator.
  * @param options  how, or NULL for defaults; copied.
  * @param out      receives the generator; free it with gen_free.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL model or out; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL model or out, for options that do not go together, and for those that do
+ *         not fit the model: gen_options_set_compressed_kv and its neighbours say which;
+ *         GEN_ERROR_IO if there can be no file for a tiered cache;
+ *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Cost:    small: caches come with sessions.
  * Since:   0.1
@@ -254,12 +269,35 @@ GEN_API gen_status gen_create(const gen_model *model, const gen_options *options
 GEN_API void gen_free(gen_generator *generator);
 
 /**
+ * What gen_options_set_prefix_cache has brought so far: "lookups" (calls that looked for a beginning of theirs), "hits"
+ * (those that found one), "tokens" (that need not be evaluated again), "blocks" (held now), "evictions" (blocks that had
+ * to go). The first three are metrics, too: prefix_lookups, prefix_hits and prompt_cached_tokens of metrics.h.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_STATE if the generator has no prefix
+ *         cache. On failure *value is 0.
+ * Threads: any; may lag a step.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, const char *key, int64_t *value,
+                                              gen_error *error);
+
+/**
+ * Gives all blocks of the prefix cache back to the pool, but for those that sessions use, which keep them. Nothing of it
+ * shows in what is generated.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE if the generator has no prefix cache.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generator_prefix_clear(gen_generator *generator, gen_error *error);
+
+/**
  * Continues a prompt and returns the text, without the prompt.
  *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. Texts of special tokens are plain text.
  * @param sampling  how to choose tokens, or NULL for defaults.
  * @param result    receives what was generated, also (in part) when generation began and then failed or was
- *                  stopped, else NULL; free it with gen_result_free.
+ *                  stopped, else NULL; free it with gen_result_free. May itself be NULL.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL or a prompt that gives no token;
  *         GEN_ERROR_TOKENIZER if the prompt is not UTF-8;
@@ -267,6 +305,8 @@ GEN_API void gen_free(gen_generator *generator);
  *         GEN_ERROR_OUT_OF_RANGE for a stop token or bias outside the vocabulary;
  *         GEN_ERROR_BUSY if the generator has accepted as many calls as it takes;
  *         GEN_ERROR_CANCELLED with the partial result;
+ *         GEN_ERROR_POOL_EXHAUSTED if a pool has too few blocks for it, see gen_options_set_paged_kv;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT if the file of a tiered cache cannot be written or read back;
  *         GEN_ERROR_MODEL, GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any number at once.
  * Since:   0.1
@@ -280,8 +320,7 @@ GEN_API gen_status gen_generate(gen_generator *generator, const char *prompt, si
  *
  * @param callback  called on this thread; the last call has done set. Non-zero stops: the status is
  *                  GEN_ERROR_CANCELLED and gen_result_user_code gives the value.
- * @param result    may be NULL.
- * @return as gen_generate.
+ * @return as gen_generate; GEN_ERROR_INVALID_ARGUMENT for a NULL callback.
  * Threads: any number at once.
  * Since:   0.1
  */

@@ -353,6 +353,28 @@ GEN_API gen_status kv_cache_memory_bytes(const kv_cache *cache, size_t *resident
 GEN_API const char *kv_cache_kind(const kv_cache *cache);
 
 /**
+ * What elements are kept as: "fp32", "fp16", "fp8", "q4" or "q3", for a session's cache also a pair as "fp8/q4"; for
+ * caches of many sequences as kv_cache_init said, "fp16", "fp32", "q8_0" or "q4_0". A tiered cache answers for its
+ * layers in memory, a tracing one for the cache that it wraps.
+ *
+ * @return a constant string; NULL for NULL, and for a cache of many sequences before kv_cache_init.
+ * Threads: any; for a cache of many sequences one at a time.
+ * Since:   0.1
+ */
+GEN_API const char *kv_cache_dtype(const kv_cache *cache);
+
+/**
+ * The cache below a tracing cache (kv_cache_tracing_new), or the one of a wrapper (kv_cache_wrapper_new) that
+ * kv_cache_set_layer_type chose, for reading: functions that change a cache answer GEN_ERROR_STATE. What is read from it
+ * is not recorded. Both share one in-use flag.
+ *
+ * @return borrowed, not for kv_cache_free to end, until `cache` is freed; NULL for NULL and for any other kind.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API const kv_cache *kv_cache_underlying(const kv_cache *cache);
+
+/**
  * What the cache can do, KV_CACHE_… bits; 0 for NULL. A session's cache cannot be truncated through its handle.
  *
  * Threads: any.

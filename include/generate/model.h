@@ -69,7 +69,8 @@ GEN_API gen_status gen_model_options_set_threads(gen_model_options *options, int
 /**
  * Lets the model use a shared pool instead of its own; NULL goes back to its own.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL. Together with gen_model_options_set_threads, whose pool
+ *         would not be used, it is the same from the load.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -168,7 +169,7 @@ GEN_API gen_status gen_model_options_describe(const gen_model_options *options, 
  * @param options  how, or NULL for defaults; copied.
  * @param out      receives the model; free it with gen_model_free.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT for NULL path or out;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL path or out, or both threads and a thread pool;
  *         GEN_ERROR_IO if a file is missing, a directory, or cannot be read, or if it is written to or shortened during
  *         the load, as far as its size and time tell;
  *         GEN_ERROR_FORMAT if it is not GGUF, or damaged: the message names the field;

@@ -38,7 +38,7 @@ GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, 
  *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. May be empty when the session is not.
  * @param sampling  how to choose tokens, or NULL for defaults.
- * @param result    as in gen_generate.
+ * @param result    as in gen_generate: may be NULL.
  * @return as gen_generate; GEN_ERROR_BUSY also if the session is in use.
  * Threads: one at a time per session.
  * Since:   0.1
@@ -98,7 +98,7 @@ GEN_API gen_status gen_session_append_tokens(gen_session *session, const int32_t
  * @param n         receives the number of tokens; also when the buffer is too small.
  * @return as gen_session_append; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
  * Threads: one at a time per session.
- * Cost:    runs the model over the tokens.
+ * Cost:    runs the model over the tokens; asking their number, or a buffer that is too small, only encodes the text.
  * Since:   0.1
  */
 GEN_API gen_status gen_session_score(gen_session *session, const char *text, size_t len,

@@ -48,6 +48,14 @@ GEN_API gen_status gen_ssm_state_new_batch(int32_t layers, int32_t batch, int32_
                                            int32_t d_state, gen_ssm_state **out, gen_error *error);
 
 /**
+ * Number of layers, as the state was made with; 0 for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API int32_t gen_ssm_state_num_layers(const gen_ssm_state *state);
+
+/**
  * Copies the state of a layer.
  *
  * @param layer     in [0, layers).

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "api/boundary.h"
 #include "api/caller_struct.h"
 #include "api/json_text.h"
+#include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
 #include "base/checked.h"
 #include "base/cpu.h"
@@ -24,6 +27,27 @@ struct gen_forward_call {
 
 namespace gen::api {
 namespace {
+
+/// Handles for the caches of a step, for as long as it runs.
+class LentCaches {
+ public:
+  explicit LentCaches(std::span<const graph::BatchSequence> sequences)
+      : handles_(sequences.empty() ? nullptr : new kv_cache[sequences.size()]),
+        pointers_(sequences.size()) {
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      lend_in_step(sequences[i].cache, &sequences[i].plan, &handles_[i]);
+      pointers_[i] = &handles_[i];
+    }
+  }
+  /// [sequences], or null where there are none.
+  [[nodiscard]] const kv_cache* const* get() const noexcept {
+    return pointers_.empty() ? nullptr : pointers_.data();
+  }
+
+ private:
+  std::unique_ptr<kv_cache[]> handles_;
+  std::vector<const kv_cache*> pointers_;
+};
 
 class CForward final : public model::CustomForward {
  public:
@@ -67,6 +91,10 @@ class CForward final : public model::CustomForward {
     view.wants_logits = wants.data();
     view.states = states.data();
     view.call = &call;
+    // A function that keeps nothing in caches of the library has none to look at.
+    const LentCaches lent(attention != nullptr ? batch.sequences
+                                               : std::span<const graph::BatchSequence>());
+    view.caches = lent.get();
     gen_error said = nothing_said();
     return outcome(table_.forward(table_.user, &view, batch.logits, features, &said), said,
                    "forward");

@@ -113,6 +113,12 @@ Status use_pool(const gen_options& options, const gen_model& model, GeneratorOpt
   return {};
 }
 
+gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen_generator& generator) {
+  gen::cache::PrefixCache* const prefixes = generator.impl->prefix_cache();
+  if (prefixes != nullptr) return prefixes;
+  return Status(Code::kState, "the generator has no prefix_cache");
+}
+
 }  // namespace
 
 gen_status gen_kv_kind_describe(char* buf, size_t capacity, size_t* n, gen_error* error) {
@@ -139,6 +145,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     inner.prefill_chunk = chosen.prefill_chunk;
     inner.max_sequences = chosen.max_batch;
     inner.max_queue = chosen.max_queue;
+    inner.most_passed_over = chosen.fairness;
     inner.allocator = model->parts->allocator.get();
     inner.metrics = chosen.metrics;
     if (chosen.trace != nullptr) {
@@ -157,12 +164,46 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
 
 void gen_free(gen_generator* generator) { gen::api::end_handle(generator); }
 
+gen_status gen_generator_prefix_stats(const gen_generator* generator, const char* key,
+                                      int64_t* value, gen_error* error) {
+  if (value != nullptr) *value = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(generator, "generator"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(value, "value"));
+    GEN_ASSIGN(const gen::cache::PrefixCache* prefixes, prefix_cache_of(*generator));
+    const gen::generate::PrefixUse& use = generator->impl->prefix_use();
+    const std::pair<std::string_view, int64_t> all[] = {
+        {"lookups", use.lookups.load(std::memory_order_relaxed)},
+        {"hits", use.hits.load(std::memory_order_relaxed)},
+        {"tokens", use.tokens.load(std::memory_order_relaxed)},
+        {"blocks", prefixes->size()},
+        {"evictions", static_cast<int64_t>(prefixes->evicted())},
+    };
+    for (const auto& [name, number] : all) {
+      if (name != key) continue;
+      *value = number;
+      return {};
+    }
+    return gen::error(Code::kInvalidArgument,
+                      "no prefix figure \"%.60s\" (lookups, hits, tokens, blocks, evictions)", key);
+  });
+}
+
+gen_status gen_generator_prefix_clear(gen_generator* generator, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(generator, "generator"));
+    GEN_ASSIGN(gen::cache::PrefixCache * prefixes, prefix_cache_of(*generator));
+    prefixes->clear();
+    return {};
+  });
+}
+
 gen_status gen_generate(gen_generator* generator, const char* prompt, size_t len,
                         const gen_sampling* sampling, gen_result** result, gen_error* error) {
   if (result != nullptr) *result = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
-    GEN_TRY(not_null(result, "result"));
     GEN_ASSIGN(auto session, generator->impl->new_session());
     return gen::api::generating_call(session, prompt, len, sampling, nullptr, nullptr, result);
   });

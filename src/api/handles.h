@@ -63,6 +63,7 @@ struct gen_options {
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
   int32_t max_batch = gen::generate::kDefaultMaxSequences;
   int32_t max_queue = 0;                        // 0: no limit
+  int32_t fairness = gen::generate::kMostPassedOver;
   std::shared_ptr<gen::cache::TraceLog> trace;   // null: none
   std::optional<gen::HomeProcess> trace_home;    // of `trace`
   std::shared_ptr<gen::Metrics> metrics;         // null: nobody listens

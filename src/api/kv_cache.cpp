@@ -58,9 +58,15 @@ gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache*
 }
 
 /// The layer of an engine cache, all committed entries; kv_heads is 0 for a miss.
-Result<KvView> engine_layer(KvCache& engine, int32_t layer) {
+Result<KvView> engine_layer(const kv_cache& cache, int32_t layer) {
+  KvCache& engine = *cache.engine();
   const bool there = layer >= 0 && static_cast<size_t>(layer) < engine.layers().size();
   if (!there || engine.length() == 0) return KvView();
+  if (cache.step != nullptr) {  // any other plan would end the step's
+    GEN_ASSIGN(KvView view, engine.view(layer, *cache.step));
+    view.entries = cache.step->start;
+    return view;
+  }
   GEN_ASSIGN(const gen::cache::CachePlan plan, engine.plan(0));
   return engine.view(layer, plan);
 }
@@ -72,9 +78,8 @@ struct Shapes {
 
 Result<Shapes> shapes_of(const kv_cache& cache, int32_t layer) {
   if (cache.store != nullptr) return Shapes{cache.store->shape(layer), cache.store->shape(layer)};
-  KvCache* engine = cache.engine();
-  if (engine == nullptr) return Shapes();
-  GEN_ASSIGN(const KvView view, engine_layer(*engine, layer));
+  if (cache.engine() == nullptr) return Shapes();
+  GEN_ASSIGN(const KvView view, engine_layer(cache, layer));
   if (view.kv_heads == 0) return Shapes();
   return Shapes{{view.kv_heads, view.entries, view.k.head_dim},
                 {view.kv_heads, view.entries, view.v.head_dim}};
@@ -106,9 +111,8 @@ void decode(const KvView& view, const KvSide& side, const TensorShape& shape, fl
 
 Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
   if (cache.store == nullptr) {
-    KvCache* engine = cache.engine();
-    if (engine == nullptr) return {};
-    GEN_ASSIGN(const KvView view, engine_layer(*engine, layer));
+    if (cache.engine() == nullptr) return {};
+    GEN_ASSIGN(const KvView view, engine_layer(cache, layer));
     if (view.kv_heads == 0) return {};
     return gen::error(Code::kUnsupported,
                       "layer %d was written by a model and has no strides; kv_cache_get copies it",
@@ -294,7 +298,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
     }
     if (c.store != nullptr) return c.store->get(layer, k, v);
     if (elements(shapes.k) > 0) {
-      GEN_ASSIGN(const KvView view, engine_layer(*c.engine(), layer));
+      GEN_ASSIGN(const KvView view, engine_layer(c, layer));
       if (k != nullptr) decode(view, view.k, shapes.k, k);
       if (v != nullptr) decode(view, view.v, shapes.v, v);
     }
@@ -353,6 +357,7 @@ gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
 
 gen_status kv_cache_reset(kv_cache* cache, gen_error* error) {
   return with_cache(cache, error, [](kv_cache& c) -> Status {
+    GEN_TRY(own(c));
     if (c.store != nullptr) return c.store->reset();
     return truncate(c, 0);
   });
@@ -383,10 +388,18 @@ const char* kv_cache_kind(const kv_cache* cache) {
   return cache != nullptr ? cache->traits.kind : nullptr;
 }
 
+const char* kv_cache_dtype(const kv_cache* cache) {
+  return cache != nullptr ? cache->traits.dtype : nullptr;
+}
+
+const kv_cache* kv_cache_underlying(const kv_cache* cache) {
+  return cache != nullptr ? gen::api::underlying(*cache) : nullptr;
+}
+
 uint32_t kv_cache_capabilities(const kv_cache* cache) {
   if (cache == nullptr || cache->of_many()) return 0;
   const gen::cache::TensorTraits& traits = cache->traits;
-  uint32_t bits = cache->lent != nullptr ? 0 : KV_CACHE_CAN_TRUNCATE;
+  uint32_t bits = cache->lent != nullptr || cache->borrowed ? 0 : KV_CACHE_CAN_TRUNCATE;
   if (traits.can_clone) bits |= KV_CACHE_CAN_CLONE;
   const bool is_tensors = cache->lent == nullptr && cache->seen_owned.load() == nullptr;
   if (traits.can_view && is_tensors) bits |= KV_CACHE_CAN_VIEW;
@@ -404,6 +417,7 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(one_sequence(c));
+    if (c.step != nullptr) return {Code::kUnsupported, "a cache within a step has no clone"};
     auto copy = std::make_unique<kv_cache>();
     GEN_TRY(clone(c, copy.get()));
     *out = copy.release();
@@ -412,5 +426,5 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
 }
 
 void kv_cache_free(kv_cache* cache) {
-  if (cache != nullptr && cache->lent == nullptr) gen::api::end_handle(cache);
+  if (cache != nullptr && cache->lent == nullptr && !cache->borrowed) gen::api::end_handle(cache);
 }

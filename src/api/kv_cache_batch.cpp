@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ template <typename Cache, typename F>
 gen_status with_sequences(Cache* cache, gen_error* error, F&& body) {
   return with_cache(cache, error, [&](Cache& c) -> Status {
     GEN_TRY(many(c));
+    if constexpr (!std::is_const_v<Cache>) GEN_TRY(gen::api::own(c));
     return body(*c.sequences);
   });
 }
@@ -48,6 +50,7 @@ std::unique_ptr<kv_cache> handle_of(std::shared_ptr<SequenceStore> store) {
   auto made = std::make_unique<kv_cache>();
   made->traits.kind = store->kind();
   made->traits.can_clone = false;
+  made->traits.dtype = nullptr;  // kv_cache_init says
   made->sequences = std::move(store);
   return made;
 }
@@ -67,6 +70,12 @@ gen_status make_causal(const char* kind, const CausalRules& rules, kv_cache** ou
     return {};
   });
 }
+
+/// What rows are kept as; the first is the default.
+constexpr std::pair<const char*, DType> kRowTypes[] = {{"fp16", DType::kF16},
+                                                       {"fp32", DType::kF32},
+                                                       {"q8_0", DType::kQ8_0},
+                                                       {"q4_0", DType::kQ4_0}};
 
 template <size_t kSize>
 Result<DType> element_type(const char* name, const char* what,
@@ -90,6 +99,13 @@ size_t elements(const int32_t (&shape)[kSize]) {
 template <size_t kSize>
 void write_shape(const int32_t (&shape)[kSize], int32_t* out) {
   if (out != nullptr) std::copy(shape, shape + kSize, out);
+}
+
+void note_type(DType type, kv_cache& cache) {
+  cache.traits.lossy = type != DType::kF32;
+  for (const auto& [name, known] : kRowTypes) {
+    if (known == type) cache.traits.dtype = name;
+  }
 }
 
 /// Holds the caches that go into a wrapper.
@@ -159,12 +175,19 @@ gen_status kv_cache_wrapper_new(kv_cache* const* caches, size_t n_caches, kv_cac
     for (size_t i = 0; i < n_caches; ++i) {
       GEN_TRY(held.take(caches[i]));
       GEN_TRY(many(*caches[i]));
+      GEN_TRY(gen::api::own(*caches[i]));
       if (caches[i]->sequences_begun) {
         return gen::error(Code::kState, "cache %zu was initialised or closed on its own", i);
       }
       children.push_back(caches[i]->sequences);
     }
-    auto made = handle_of(std::make_shared<gen::cache::WrapperStore>(std::move(children)));
+    auto made = handle_of(std::make_shared<gen::cache::WrapperStore>(children));
+    for (const auto& child : children) {
+      made->underlying.push_back(gen::api::part_of(*made));
+      made->underlying.back()->traits = made->traits;
+      made->underlying.back()->traits.kind = child->kind();
+      made->underlying.back()->sequences = child;
+    }
     for (size_t i = 0; i < n_caches; ++i) {
       caches[i]->sequences = nullptr;
       caches[i]->in_wrapper = true;
@@ -210,19 +233,17 @@ gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequenc
                          int32_t capacity, int32_t max_batch, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(many(c));
+    GEN_TRY(gen::api::own(c));
     gen::cache::SequenceLimits limits;
-    GEN_ASSIGN(limits.type, element_type(dtype, "rows",
-                                         {{"fp16", DType::kF16},
-                                          {"fp32", DType::kF32},
-                                          {"q8_0", DType::kQ8_0},
-                                          {"q4_0", DType::kQ4_0}}));
+    GEN_ASSIGN(limits.type, element_type(dtype, "rows", kRowTypes));
     limits.max_sequences = max_sequences;
     limits.capacity = capacity;
     limits.max_batch = max_batch;
     GEN_TRY(
         c.sequences->init(limits, c.allocator != nullptr ? *c.allocator : gen::system_allocator()));
     c.sequences_begun = true;
-    c.traits.lossy = limits.type != DType::kF32;
+    note_type(limits.type, c);
+    for (const auto& part : c.underlying) note_type(limits.type, *part);
     return {};
   });
 }
@@ -337,6 +358,7 @@ gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* 
 gen_status kv_cache_close(kv_cache* cache, gen_error* error) {
   return with_cache(cache, error, [](kv_cache& c) -> Status {
     GEN_TRY(many(c));
+    GEN_TRY(gen::api::own(c));
     c.sequences->close();
     c.sequences_begun = true;
     return {};

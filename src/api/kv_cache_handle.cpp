@@ -8,10 +8,22 @@
 
 #include "api/caller_struct.h"
 #include "api/handles.h"
+#include "cache/cache_format.h"
 #include "cache/registry.h"
+#include "cache/wrapper_store.h"
 
 namespace gen::api {
 namespace {
+
+void describe_engine_cache(const cache::KvCache& cache, kv_cache* handle) {
+  const char* const kind = cache.traits().kind;
+  // Those that are no format of their own keep float32.
+  const bool format = cache::parse_cache_format(kind).ok();
+  handle->traits = {
+      .kind = kind, .dtype = format ? kind : "fp32", .lossy = cache.traits().lossy};
+  handle->num_layers = static_cast<int32_t>(cache.layers().size());
+  handle->max_seq_len = cache.capacity();
+}
 
 bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
   return a.kv_heads == b.kv_heads && a.k_dim == b.k_dim && a.v_dim == b.v_dim &&
@@ -22,8 +34,34 @@ bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
 }  // namespace
 
 Status own(const kv_cache& cache) {
-  if (cache.lent == nullptr) return {};
-  return {Code::kState, "a session's cache is for reading only"};
+  if (cache.step != nullptr) return {Code::kState, "a cache within a step is for reading only"};
+  if (cache.lent != nullptr) return {Code::kState, "a session's cache is for reading only"};
+  if (cache.borrowed) return {Code::kState, "a borrowed cache is for reading only"};
+  return {};
+}
+
+const kv_cache* underlying(const kv_cache& cache) noexcept {
+  if (cache.underlying.empty()) return nullptr;
+  size_t which = 0;
+  if (cache.sequences != nullptr) {
+    which = static_cast<const cache::WrapperStore&>(*cache.sequences).layer_type();
+  }
+  return cache.underlying[which].get();
+}
+
+std::unique_ptr<kv_cache> part_of(const kv_cache& whole) {
+  auto made = std::make_unique<kv_cache>();
+  made->borrowed = true;
+  made->in_use = whole.in_use;
+  return made;
+}
+
+void lend_in_step(cache::KvCache* cache, const cache::CachePlan* step, kv_cache* handle) {
+  describe_engine_cache(*cache, handle);
+  handle->traits.can_clone = false;
+  handle->lent = [cache] { return cache; };
+  handle->step = step;
+  handle->borrowed = true;
 }
 
 Status one_sequence(const kv_cache& cache) {
@@ -124,9 +162,7 @@ void EngineCache::keep() noexcept {
 
 void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,
                            kv_cache* handle) {
-  handle->traits = {.kind = cache.traits().kind, .lossy = cache.traits().lossy};
-  handle->num_layers = static_cast<int32_t>(cache.layers().size());
-  handle->max_seq_len = cache.capacity();
+  describe_engine_cache(cache, handle);
   const auto keeps = generator.shared_from_this();
   handle->keeps = keeps;
   handle->allocator = {keeps, generator.options().allocator};

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "api/boundary.h"
 #include "base/allocator.h"
@@ -43,6 +44,12 @@ struct kv_cache {
   std::atomic<const gen::cache::KvCache*> seen_owned{nullptr};
   /// A session may put a new cache in place of its own, so it is asked each time.
   std::function<gen::cache::KvCache*()> lent;
+  /// Of a cache lent to a forward function: what its step has planned, which must stay.
+  const gen::cache::CachePlan* step = nullptr;
+  /// Belongs to what lends it out: for reading only, and not for kv_cache_free.
+  bool borrowed = false;
+  /// What a tracing cache or a wrapper (in the order of layer types) goes over, lent out.
+  std::vector<std::unique_ptr<kv_cache>> underlying;
 
   std::shared_ptr<gen::cache::SequenceStore> sequences;
   bool sequences_begun = false;  // initialised or closed
@@ -75,8 +82,15 @@ gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
   });
 }
 
-/// kState for a lent cache.
+/// kState for a cache that is lent or borrowed.
 Status own(const kv_cache& cache);
+/// The child that kv_cache_underlying tells; null where there is none.
+const kv_cache* underlying(const kv_cache& cache) noexcept;
+/// A handle that a cache lends out, for a part of it that shares its in-use flag.
+std::unique_ptr<kv_cache> part_of(const kv_cache& whole);
+/// Makes `handle` lend an engine cache within a step that has planned `step`; both must stay.
+void lend_in_step(cache::KvCache* cache, const cache::CachePlan* step, kv_cache* handle);
+
 /// kState for a cache of many sequences.
 Status one_sequence(const kv_cache& cache);
 

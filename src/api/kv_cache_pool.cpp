@@ -175,6 +175,7 @@ gen_status kv_cache_inject_blocks(kv_cache* cache, kv_cache_block* const* blocks
                                   int32_t positions, int32_t batch, int32_t dim, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(not_null(blocks, "blocks"));
+    GEN_TRY(gen::api::own(c));
     GEN_ASSIGN(PagedStore * store, paged(c));
     std::vector<Block*> table(n_blocks);
     for (size_t i = 0; i < n_blocks; ++i) table[i] = to_block(blocks[i]);

@@ -29,6 +29,7 @@ using gen::cache::StateWriter;
 template <typename F>
 Status save(const kv_cache& cache, F&& write) {
   GEN_TRY(one_sequence(cache));
+  if (cache.step != nullptr) return {Code::kState, "a cache within a step cannot be saved"};
   if (cache.store != nullptr) {
     const auto& store = *cache.store;
     return write(StateKind::kTensors, [&store](StateWriter& to) { return store.save(to); });

@@ -79,6 +79,11 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
   auto parts = std::make_shared<ModelParts>();
   parts->allocator = options.allocator;
   parts->pool = options.pool;
+  if (parts->pool != nullptr && options.threads != 0) {
+    return gen::error(Code::kInvalidArgument,
+                      "threads %d and a thread_pool, which brings its own: one of the two",
+                      options.threads);
+  }
   if (parts->pool == nullptr) {
     GEN_ASSIGN(parts->pool, gen::ThreadPool::create(options.threads));
   }

@@ -164,6 +164,15 @@ Status set_max_queue(gen_options& options, int64_t calls) {
   return {};
 }
 
+Status set_fairness(gen_options& options, int64_t steps) {
+  if (steps < 0 || steps > INT32_MAX) {
+    return gen::error(Code::kInvalidArgument, "fairness of %lld steps is outside [0, %d]",
+                      static_cast<long long>(steps), INT32_MAX);
+  }
+  options.fairness = static_cast<int32_t>(steps);
+  return {};
+}
+
 const OptionRow<gen_options> kRows[] = {
     {"kv_dtype", "string", "a name of gen_kv_kind_describe, or keys/values", "fp32", set_kv_dtype,
      [](const gen_options& o) {
@@ -196,9 +205,13 @@ const OptionRow<gen_options> kRows[] = {
      [](const gen_options& o) { return std::to_string(o.max_batch); }},
     {"max_queue", "int", "0 and up; 0 for no limit", "0", int_from_text<set_max_queue>,
      [](const gen_options& o) { return std::to_string(o.max_queue); }},
+    {"fairness", "int", "0 and up; steps that a call may be left out of", "16",
+     int_from_text<set_fairness>,
+     [](const gen_options& o) { return std::to_string(o.fairness); }},
 };
 static_assert(gen::generate::kDefaultPrefillChunk == 256, "the table's default");
 static_assert(gen::generate::kDefaultMaxSequences == 64, "the table's default");
+static_assert(gen::generate::kMostPassedOver == 16, "the table's default");
 
 }  // namespace
 
@@ -298,6 +311,13 @@ gen_status gen_options_set_max_queue(gen_options* options, int32_t calls, gen_er
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     return set_max_queue(*options, calls);
+  });
+}
+
+gen_status gen_options_set_fairness(gen_options* options, int32_t steps, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_fairness(*options, steps);
   });
 }
 

@@ -39,7 +39,6 @@ gen_status gen_session_generate(gen_session* session, const char* prompt, size_t
   if (result != nullptr) *result = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
-    GEN_TRY(not_null(result, "result"));
     const auto impl = session->impl;
     return gen::api::generating_call(impl, prompt, len, sampling, nullptr, nullptr, result);
   });
@@ -91,6 +90,13 @@ gen_status gen_session_score(gen_session* session, const char* text, size_t len,
     Prompt prompt;
     GEN_ASSIGN(prompt.text, gen::api::text_in(text, len, "text"));
     const auto impl = session->impl;
+    // Whether there is room is known before the model runs.
+    GEN_ASSIGN(*n, impl->score_length(prompt));
+    if (logprobs == nullptr) return {};
+    if (*n > capacity) {
+      return gen::error(Code::kOutOfRange, "%zu values do not fit a buffer of %zu", *n, capacity);
+    }
+    *n = 0;
     std::vector<float> values;
     GEN_TRY(impl->score(prompt, &values, nullptr));
     return gen::api::array_out<float>(values, logprobs, capacity, n, "values");

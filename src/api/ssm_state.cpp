@@ -53,6 +53,10 @@ gen_status gen_ssm_state_new_batch(int32_t layers, int32_t batch, int32_t d_inne
   });
 }
 
+int32_t gen_ssm_state_num_layers(const gen_ssm_state* state) {
+  return state != nullptr ? state->impl->num_layers() : 0;
+}
+
 gen_status gen_ssm_state_get_layer(const gen_ssm_state* state, int32_t layer, float* h,
                                    size_t capacity, int32_t shape[3], gen_error* error) {
   if (shape != nullptr) std::fill_n(shape, 3, 0);

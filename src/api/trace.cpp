@@ -103,6 +103,12 @@ gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_ca
     auto made = gen::api::handle_of(std::make_unique<gen::cache::TracingStore>(store, tracer->log),
                                     c.max_seq_len);
     made->allocator = c.allocator;  // lives as long as what came from it
+    made->underlying.push_back(gen::api::part_of(*made));
+    made->underlying.back()->traits = c.traits;
+    made->underlying.back()->num_layers = c.num_layers;
+    made->underlying.back()->max_seq_len = c.max_seq_len;
+    made->underlying.back()->seen_store = store.get();
+    made->underlying.back()->store = store;
     if (c.store == nullptr) {
       c.store = std::move(store);
       c.seen_store.store(c.store.get(), std::memory_order_release);

@@ -59,7 +59,8 @@ class TensorPool {
 };
 
 inline constexpr TensorTraits kPagedTraits = {.kind = "paged"};
-inline constexpr TensorTraits kPagedFp16Traits = {.kind = "paged", .lossy = true};
+inline constexpr TensorTraits kPagedFp16Traits = {
+    .kind = "paged", .dtype = "fp16", .lossy = true};
 
 /// Invariant: the table holds one reference to each of its blocks, and covers the longest layer.
 /// What is written goes to blocks that no other holds: a shared one is copied first. An update

@@ -46,8 +46,17 @@ void PrefixCache::drop(Node& node) noexcept {
   Block* const block = node.block;
   tree_.remove(node);
   size_.store(tree_.size(), std::memory_order_relaxed);
-  evicted_.fetch_add(1, std::memory_order_relaxed);
   release(block);
+}
+
+void PrefixCache::evict(Node& node) noexcept {
+  evicted_.fetch_add(1, std::memory_order_relaxed);
+  drop(node);
+}
+
+void PrefixCache::clear() noexcept {
+  const std::lock_guard lock(mutex_);
+  while (Node* const node = tree_.oldest()) drop(*node);
 }
 
 // A block that was written by hand says 0, and its writer knows.
@@ -115,7 +124,7 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
   tree_.hold(parent);
   Node* last = &parent;
   for (size_t i = 0; i < added; ++i) {
-    if (tree_.size() == tree_.max_blocks()) drop(*tree_.oldest());
+    if (tree_.size() == tree_.max_blocks()) evict(*tree_.oldest());
     last = &tree_.add(*last, std::move(chain[i]));
     last->block = kept[replaced + i];
   }
@@ -166,7 +175,7 @@ size_t PrefixCache::give_up(size_t wanted) noexcept {
       Node* const next = BlockTree::newer(*node);
       const bool spare = node->block->references() == 1;
       if ((all || spare) && BlockTree::children(*node).empty()) {
-        drop(*node);
+        evict(*node);
         if (spare) ++given;
       }
       node = next;

@@ -72,9 +72,12 @@ class PrefixCache final : public BlockSaver {
   /// The longest beginning of `tokens` that is kept, to a token.
   PrefixHit match(uint64_t domain, Tokens tokens);
 
+  /// Lets all blocks go; those do not count as evicted.
+  void clear() noexcept;
+
   /// Blocks held; any thread.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
-  /// Blocks let go so far; any thread.
+  /// Blocks that had to go so far, any thread.
   [[nodiscard]] uint64_t evicted() const noexcept {
     return evicted_.load(std::memory_order_relaxed);
   }
@@ -95,6 +98,7 @@ class PrefixCache final : public BlockSaver {
   [[nodiscard]] Status check_written(const Block& block, size_t tokens) const;
   void release(Block* block) noexcept;
   void drop(Node& node) noexcept;
+  void evict(Node& node) noexcept;
 
   const std::shared_ptr<BlockPool> pool_;
   mutable std::mutex mutex_;

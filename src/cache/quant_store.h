@@ -15,14 +15,15 @@
 namespace gen::cache {
 
 /// One byte an element and a float32 scale a row.
-inline constexpr TensorTraits kFp8Traits = {.kind = "fp8", .lossy = true};
+inline constexpr TensorTraits kFp8Traits = {
+    .kind = "fp8", .dtype = "fp8", .lossy = true};
 // With groups of 128 an element may come to depend on elements of later rows.
 /// 4 bits an element and a float32 scale a group.
 inline constexpr TensorTraits kQ4Traits = {
-    .kind = "q4", .lossy = true, .one_row_one_result = false};
+    .kind = "q4", .dtype = "q4", .lossy = true, .one_row_one_result = false};
 /// 3 bits an element and eight binary16 centroids a group.
 inline constexpr TensorTraits kQ3Traits = {
-    .kind = "q3", .lossy = true, .one_row_one_result = false};
+    .kind = "q3", .dtype = "q3", .lossy = true, .one_row_one_result = false};
 
 /// How a store keeps its elements: in groups that are encoded on their own.
 struct GroupFormat {

@@ -37,7 +37,8 @@ struct TensorSpan {
 
 /// What a variant is and can do, as data.
 struct TensorTraits {
-  const char* kind = "";  // static text
+  const char* kind = "";       // static text
+  const char* dtype = "fp32";  // what elements are kept as; static text
   bool lossy = false;     // get() may differ from what was written
   bool can_view = false;
   bool has_full_buffer = false;  // a layer's memory has room for max_seq_len() from its first write

@@ -17,12 +17,12 @@ namespace gen::cache {
 inline constexpr TensorTraits kFp32Traits = {
     .kind = "fp32", .can_view = true, .has_full_buffer = true};
 inline constexpr TensorTraits kFp16Traits = {
-    .kind = "fp16", .lossy = true, .can_view = true, .has_full_buffer = true};
+    .kind = "fp16", .dtype = "fp16", .lossy = true, .can_view = true, .has_full_buffer = true};
 /// The same in host memory for what may lie on a device.
 inline constexpr TensorTraits kTensorFp32Traits = {
     .kind = "tensor", .can_view = true, .has_full_buffer = true};
 inline constexpr TensorTraits kTensorFp16Traits = {
-    .kind = "tensor", .lossy = true, .can_view = true, .has_full_buffer = true};
+    .kind = "tensor", .dtype = "fp16", .lossy = true, .can_view = true, .has_full_buffer = true};
 
 /// Storage: per layer one buffer, keys then values, each [batch, max_seq_len, dim]. It is reserved
 /// in full by the layer's first write, so later writes allocate nothing, and never initialised, so

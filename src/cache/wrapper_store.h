@@ -26,6 +26,8 @@ class WrapperStore final : public SequenceStore {
   void close() noexcept override;
   Status set_layer(int32_t layer) override;
   Status set_layer_type(int32_t type) override;
+  /// The child that put and get are about.
+  [[nodiscard]] size_t layer_type() const noexcept { return type_; }
   Status set_shift(ShiftKeys shift) override;
   Status set_quota(int32_t entries) override;
   Status plan_start(const SequenceBatch& batch) override;

@@ -30,7 +30,8 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
       scheduler_(std::make_unique<Scheduler>(
           *model_,
           StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
-                     model_->traits().max_batch_rows, options_.prefill_chunk},
+                     model_->traits().max_batch_rows, options_.prefill_chunk,
+                     options_.most_passed_over},
           options_.tracer.get(), metrics(), &options_.measure_caches)) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
   if (tokenizer_ != nullptr) {

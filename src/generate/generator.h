@@ -46,6 +46,7 @@ struct GeneratorOptions {
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;           // calls beyond max_sequences that may wait, 0: any number
+  int32_t most_passed_over = kMostPassedOver;  // StepLimits
   Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
   /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
@@ -55,6 +56,14 @@ struct GeneratorOptions {
   std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
   /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
   std::function<void(Metrics& metrics)> measure_caches = nullptr;
+};
+
+/// Calls that looked for a beginning of theirs in the prefix cache, those that found one, and the
+/// tokens that it had.
+struct PrefixUse {
+  std::atomic<int64_t> lookups{0};
+  std::atomic<int64_t> hits{0};
+  std::atomic<int64_t> tokens{0};
 };
 
 /// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
@@ -88,6 +97,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
+  /// What the prefix cache has brought.
+  [[nodiscard]] PrefixUse& prefix_use() const noexcept { return prefix_use_; }
   [[nodiscard]] Metrics& metrics() const noexcept {
     return options_.metrics != nullptr ? *options_.metrics : no_metrics();
   }
@@ -115,6 +126,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
   mutable std::atomic<int32_t> open_calls_{0};
+  mutable PrefixUse prefix_use_;
 };
 
 }  // namespace gen::generate

@@ -81,10 +81,10 @@ uint64_t Scheduler::seniority(const StepRequest& request) noexcept {
 }
 
 // The order in which calls have blocks of a pool: who is behind gives way to who is before.
-bool Scheduler::comes_before(const StepRequest& a, const StepRequest& b) noexcept {
-  const auto rank = [](const StepRequest& request) {
+bool Scheduler::comes_before(const StepRequest& a, const StepRequest& b) const noexcept {
+  const auto rank = [this](const StepRequest& request) {
     const Participant* const call = request.participant;
-    return call != nullptr && call->passed_over_ >= kMostPassedOver
+    return call != nullptr && call->passed_over_ >= limits_.most_passed_over
                ? std::numeric_limits<int32_t>::max()
                : request.urgency.priority;
   };
@@ -217,7 +217,7 @@ void Scheduler::lead(Lock* lock, bool patient) {
     waiting_.erase(waiting_.begin());
   }
   std::sort(plan_.parts.begin(), plan_.parts.end(),
-            [](const StepPlan::Part& a, const StepPlan::Part& b) {
+            [this](const StepPlan::Part& a, const StepPlan::Part& b) {
               return comes_before(*a.request, *b.request);
             });
   for (StepRequest* request : waiting_) ++request->passed_over;
@@ -274,7 +274,7 @@ void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point e
 // are between two steps: they come back soon, or the first request fails. The step that found
 // nothing began at `tried`; who came back since may have blocks to give.
 void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried) {
-  const auto before = [](const StepRequest* a, const StepRequest* b) {
+  const auto before = [this](const StepRequest* a, const StepRequest* b) {
     return comes_before(*a, *b);
   };
   const auto first = std::min_element(waiting_.begin(), waiting_.end(), before);
@@ -284,7 +284,7 @@ void Scheduler::relieve(Lock* lock, bool patient, SteadyClock::time_point tried)
       std::any_of(plan_.parts.begin(), plan_.parts.end(),
                   [request](const StepPlan::Part& part) { return part.request == request; });
   if (!tried_it) {  // certainly in the next step: it may take from all others
-    request->passed_over = kMostPassedOver;
+    request->passed_over = limits_.most_passed_over;
     std::rotate(waiting_.begin(), first, first + 1);
     return;
   }

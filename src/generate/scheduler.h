@@ -51,7 +51,7 @@ class Participant {
 /// up, least recently used first, whatever they were used for; then what waits for a call of lower
 /// priority, and among equals for a younger one, the last of them first. What they held is computed
 /// anew when they go on, with the same results. A call that younger ones of higher priority have
-/// passed over kMostPassedOver times is from then on before every priority. So there always is a
+/// passed over StepLimits::most_passed_over times is from then on before every priority. So there always is a
 /// first call that gets on, and each becomes it in the end; kPoolExhausted is what it gets when even
 /// that is not enough.
 /// Threads: all functions from any number of threads, a request from one at a time.
@@ -111,7 +111,7 @@ class Scheduler {
   using Lock = std::unique_lock<std::mutex>;
 
   static uint64_t seniority(const StepRequest& request) noexcept;
-  static bool comes_before(const StepRequest& a, const StepRequest& b) noexcept;
+  bool comes_before(const StepRequest& a, const StepRequest& b) const noexcept;
   static bool is_urgent_newcomer(const StepRequest& a, const StepRequest& b) noexcept;
   void lead(Lock* lock, bool patient);
   void gather(Lock* lock);

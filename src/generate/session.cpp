@@ -69,8 +69,12 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
 void Session::tell_reused() const {
   if (generator_->prefix_cache() == nullptr) return;
   Metrics& metrics = generator_->metrics();
+  PrefixUse& use = generator_->prefix_use();
+  use.lookups.fetch_add(1, std::memory_order_relaxed);
   metrics.add(metric::kPrefixLookups, 1);
   if (sequence_.reused() == 0) return;
+  use.hits.fetch_add(1, std::memory_order_relaxed);
+  use.tokens.fetch_add(sequence_.reused(), std::memory_order_relaxed);
   metrics.add(metric::kPrefixHits, 1);
   metrics.add(metric::kPromptCachedTokens, sequence_.reused());
 }
@@ -142,6 +146,15 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
   *logprobs = std::move(scores);
   if (tokens != nullptr) tokens->assign(given.begin() + skipped, given.end());
   return {};
+}
+
+Result<size_t> Session::score_length(const Prompt& prompt) const {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  std::vector<int32_t> given;
+  bool bos = false;
+  GEN_TRY(encode(prompt, &given, &bos));
+  return given.size() - static_cast<size_t>(bos);
 }
 
 // The logits of row i are about token i + 1; they are taken in windows of bounded size.

@@ -49,6 +49,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// is not scored, and a token with nothing before it scores 0. Changes nothing. `tokens` (may be
   /// null) receives the scored tokens.
   Status score(const Prompt& prompt, std::vector<float>* logprobs, std::vector<int32_t>* tokens);
+  /// How many log-probabilities score() would give, from encoding alone.
+  Result<size_t> score_length(const Prompt& prompt) const;
 
   /// Keeps the first `n` tokens; nothing happens if there are no more than that. Errors:
   /// kInvalidArgument for n < 0, kUnsupported for a model that cannot go back.

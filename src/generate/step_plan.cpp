@@ -8,18 +8,20 @@
 namespace gen::generate {
 namespace {
 
-int32_t rank(const StepRequest& request) noexcept {
-  return request.passed_over >= kMostPassedOver ? std::numeric_limits<int32_t>::max()
-                                                : request.urgency.priority;
+int32_t rank(const StepRequest& request, int32_t most_passed_over) noexcept {
+  return request.passed_over >= most_passed_over ? std::numeric_limits<int32_t>::max()
+                                                 : request.urgency.priority;
 }
 
 // By rank, the oldest first among equals. Insertion keeps that order without allocating, and what
 // comes in is nearly always sorted already.
-void sort_by_rank(std::vector<StepRequest*>* order) {
+void sort_by_rank(std::vector<StepRequest*>* order, int32_t most) {
   for (size_t i = 1; i < order->size(); ++i) {
     StepRequest* const moving = (*order)[i];
     size_t at = i;
-    for (; at > 0 && rank(*(*order)[at - 1]) < rank(*moving); --at) (*order)[at] = (*order)[at - 1];
+    for (; at > 0 && rank(*(*order)[at - 1], most) < rank(*moving, most); --at) {
+      (*order)[at] = (*order)[at - 1];
+    }
     (*order)[at] = moving;
   }
 }
@@ -30,7 +32,7 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
   plan->parts.clear();
   plan->order.assign(waiting.begin(), waiting.end());
   if (waiting.empty()) return;
-  sort_by_rank(&plan->order);
+  sort_by_rank(&plan->order, limits.most_passed_over);
   const StepRequest* const first = plan->order.front();
 
   int32_t sequences = limits.max_sequences;

@@ -72,15 +72,16 @@ struct StepRequest {
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }
 };
 
-/// What a step may hold.
+/// A request that has been left out this often goes before every priority, unless one says otherwise.
+constexpr int32_t kMostPassedOver = 16;
+
+/// What a step may hold, and how long one may wait for it.
 struct StepLimits {
   int32_t max_sequences = 1;
   int32_t max_rows = 512;
   int32_t prompt_rows = 512;  // of these, rows of requests that have more than one
+  int32_t most_passed_over = kMostPassedOver;
 };
-
-/// A request that has been left out this often goes before every priority.
-constexpr int32_t kMostPassedOver = 16;
 
 /// The requests of one step, in the order of their rows in the batch.
 struct StepPlan {

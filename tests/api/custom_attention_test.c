@@ -25,6 +25,10 @@ struct noise {
   enum fault fault;
   gen_status seen; /* what gen_forward_attention said of it */
   int32_t context; /* 0: CONTEXT */
+  int looks;       /* at the batch's caches, before, between and after the layers */
+  int looked;
+  int lossy;       /* what is kept need not be what was given */
+  int32_t tokens[CONTEXT]; /* of the one sequence that is looked at */
 };
 
 /* In [-1, 1). */
@@ -51,6 +55,52 @@ static void fill(float* to, int32_t kind, int32_t layer, const gen_forward_batch
   }
 }
 
+/* The cache of the only sequence holds what came before this call, and can be read, but no more. */
+static void look(struct noise* toy, const gen_forward_batch* batch) {
+  gen_error local;
+  if (toy->looks == 0) return;
+  ++toy->looked;
+  assert_int_equal(batch->n_sequences, 1);
+  const kv_cache* cache = batch->caches[0];
+  kv_cache* writable = (kv_cache*)(uintptr_t)cache;
+  const int32_t held = batch->positions[0];
+  for (int32_t row = 0; row < batch->n_rows; ++row) toy->tokens[held + row] = batch->tokens[row];
+  assert_int_equal(kv_cache_seq_len(cache), held);
+  assert_int_equal(kv_cache_num_layers(cache), LAYERS);
+  assert_string_equal(kv_cache_dtype(cache), "fp32");
+  assert_int_equal(kv_cache_capabilities(cache) & (KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW),
+                   0);
+  for (int32_t layer = 0; layer < LAYERS; ++layer) {
+    static float k[KV_HEADS * CONTEXT * DIM];
+    static float v[KV_HEADS * CONTEXT * DIM];
+    int32_t shape[3];
+    const size_t room = sizeof k / sizeof k[0];
+    assert_ok(kv_cache_get(cache, layer, k, room, v, room, shape, NULL, &local), local);
+    if (toy->lossy) continue;
+    assert_int_equal(shape[1], held);
+    for (int32_t head = 0; head < KV_HEADS; ++head) {
+      for (int32_t e = 0; e < held; ++e) {
+        for (int32_t i = 0; i < DIM; ++i) {
+          const size_t at = (size_t)((head * held + e) * DIM + i);
+          assert_true(k[at] == noise(1, layer, toy->tokens[e], e, head * DIM + i));
+          assert_true(v[at] == noise(2, layer, toy->tokens[e], e, head * DIM + i));
+        }
+      }
+    }
+  }
+  const gen_status state = GEN_ERROR_STATE;
+  const float one[KV_HEADS * DIM] = {1};
+  size_t n = 0;
+  kv_cache* copy = NULL;
+  assert_fails(kv_cache_truncate(writable, 0, &local), state, "reading", local);
+  assert_fails(kv_cache_reset(writable, &local), state, "reading", local);
+  assert_fails(kv_cache_update(writable, 0, one, one, 1, 1, DIM, &local), state, "reading", local);
+  assert_fails(kv_cache_load_buffer(writable, one, sizeof one, &local), state, "reading", local);
+  assert_fails(kv_cache_save_buffer(cache, NULL, 0, &n, &local), state, "step", local);
+  assert_fails(kv_cache_clone(cache, &copy, &local), GEN_ERROR_UNSUPPORTED, "step", local);
+  kv_cache_free(writable); /* it is not theirs to free */
+}
+
 static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
                           float* features, gen_error* said) {
   struct noise* toy = user;
@@ -64,6 +114,7 @@ static gen_status forward(void* user, const gen_forward_batch* batch, float* log
   gen_status status = GEN_OK;
   (void)features;
   for (int32_t i = 0; i < batch->n_logits * VOCAB; ++i) logits[i] = 0;
+  look(toy, batch);
   for (int32_t layer = 0; layer < LAYERS && status == GEN_OK; ++layer) {
     if (layer == 1 && fault == LEAVES_OUT) continue;
     if (layer == 1 && fault == FAILS_HALFWAY) status = GEN_ERROR_DEVICE;
@@ -71,6 +122,7 @@ static gen_status forward(void* user, const gen_forward_batch* batch, float* log
     fill(k, 1, layer, batch, KV_HEADS * DIM);
     fill(v, 2, layer, batch, KV_HEADS * DIM);
     if (status == GEN_OK) status = gen_forward_attention(batch, layer, q, k, v, kScale, out, said);
+    look(toy, batch);
     float* row_logits = logits;
     for (size_t row = 0; row < rows && status == GEN_OK; ++row) {
       if (!batch->wants_logits[row]) continue;
@@ -279,6 +331,29 @@ static void results_do_not_depend_on_how(void** state) {
   }
 }
 
+static void caches_can_be_read_in_a_step(void** state) {
+  (void)state;
+  static const char* const hows[][2] = {{"prefill_chunk", "7"}, {"paged_kv", "8,16"},    {"paged_kv", "8,5"},
+                                        {"tiered_kv", "1"},     {"compressed_kv", "4"}};
+  for (int how = 0; how < 5; ++how) {
+    int32_t tokens[60];
+    int32_t said[2][12];
+    make_prompt(tokens, 60);
+    struct noise toy = {.lossy = how == 4};
+    const char* const settings[] = {hows[how][0], hows[how][1], NULL};
+    gen_generator* generator = make_generator(&toy, settings);
+    for (toy.looks = 0; toy.looks < 2; ++toy.looks) {
+      gen_session* session = begin(generator, tokens, 51);
+      assert_ok(gen_session_append_tokens(session, tokens + 51, 9, &error), error);
+      assert_ok(say(session, 12, said[toy.looks], NULL), error);
+      gen_session_free(session);
+    }
+    assert_true(toy.looked >= 3 * 13);
+    assert_memory_equal(said[0], said[1], sizeof said[0]); /* looking changes nothing */
+    gen_free(generator);
+  }
+}
+
 static void sessions_are_cut_forked_and_saved(void** state) {
   (void)state;
   static const char* const hows[][2] = {
@@ -415,6 +490,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(logits_are_those_of_the_definition),
       cmocka_unit_test(results_do_not_depend_on_how),
+      cmocka_unit_test(caches_can_be_read_in_a_step),
       cmocka_unit_test(sessions_are_cut_forked_and_saved),
       cmocka_unit_test(faults_leave_no_trace),
       cmocka_unit_test(full_contexts_are_run_again),

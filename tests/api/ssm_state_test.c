@@ -20,11 +20,14 @@ static void new_checks_its_arguments(void** test) {
                GEN_ERROR_OUT_OF_MEMORY, "overflow", error);
   assert_null(state);
   assert_ok(gen_ssm_state_new(24, 1536, 16, &state, &error), error);
+  assert_int_equal(gen_ssm_state_num_layers(state), 24);
+  assert_int_equal(gen_ssm_state_num_layers(NULL), 0);
   assert_int_equal(gen_ssm_state_memory_bytes(state), 2359296); /* the published number */
   gen_ssm_state_free(state);
   assert_int_equal(gen_ssm_state_memory_bytes(NULL), 0);
   gen_ssm_state_free(NULL);
   assert_ok(gen_ssm_state_new(0, 4, 4, &state, &error), error);
+  assert_int_equal(gen_ssm_state_num_layers(state), 0);
   assert_int_equal(gen_ssm_state_memory_bytes(state), 0);
   gen_ssm_state_free(state);
 }

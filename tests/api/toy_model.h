@@ -70,6 +70,7 @@ static inline int toy_good_batch(const gen_forward_batch* batch) {
   int32_t last = 0;
   if (batch->struct_size != sizeof *batch || batch->n_rows < 1 || batch->sequences[0] != 0)
     return 0;
+  if (batch->caches != NULL) return 0;
   for (int32_t row = 0; row < batch->n_rows; ++row) {
     const int32_t sequence = batch->sequences[row];
     if (sequence < last || sequence > last + 1 || sequence >= batch->n_sequences) return 0;

@@ -77,6 +77,8 @@ TEST(StepPlan, PriorityBeforeAge) {
   EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{3, 1}, {2, 40}}));
   waiting.requests[0].passed_over = kMostPassedOver;
   EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{0, 1}, {3, 1}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100, kMostPassedOver + 1}), (Parts{{3, 1}, {2, 40}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100, 0}), (Parts{{0, 1}, {1, 1}}));
 }
 
 // Whatever comes: limits hold, nobody twice, and each request runs within a number of steps that
@@ -88,7 +90,7 @@ TEST(StepPlan, NobodyStarves) {
       return static_cast<size_t>(uniform_double(seed, 1, draws++) * static_cast<double>(below));
     };
     const StepLimits limits{static_cast<int32_t>(1 + draw(4)), static_cast<int32_t>(1 + draw(20)),
-                            static_cast<int32_t>(1 + draw(20))};
+                            static_cast<int32_t>(1 + draw(20)), static_cast<int32_t>(draw(40))};
     Waiting waiting(std::vector<size_t>(24, 1));
     std::vector<int> since(waiting.requests.size(), 0);
     const auto renew = [&](StepRequest& request) {
@@ -121,7 +123,7 @@ TEST(StepPlan, NobodyStarves) {
       EXPECT_LE(rows, limits.max_rows);
       EXPECT_LE(prompt_rows, std::max(limits.prompt_rows, 1));
       const int longest = *std::max_element(since.begin(), since.end());
-      EXPECT_LE(longest, kMostPassedOver + static_cast<int>(waiting.requests.size()));
+      EXPECT_LE(longest, limits.most_passed_over + static_cast<int>(waiting.requests.size()));
     }
   }
 }
