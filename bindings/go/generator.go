@@ -102,6 +102,11 @@ func WithMaxQueue(calls int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetMaxQueue(o, i32(calls)) }
 }
 
+// WithFairness lets a call be left out of so many steps for others of higher priority; 16 is the default.
+func WithFairness(steps int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetFairness(o, i32(steps)) }
+}
+
 // WithMetrics counts and measures in a collector.
 func WithMetrics(metrics *Metrics) GeneratorOption {
 	return func(o uintptr) error {
@@ -157,6 +162,42 @@ func (m *Model) NewGenerator(options ...GeneratorOption) (*Generator, error) {
 	}
 	return g, nil
 }
+
+// PrefixStats is what WithPrefixCache has brought so far.
+type PrefixStats struct {
+	Lookups   int64 // calls that looked for a beginning of theirs
+	Hits      int64 // those that found one
+	Tokens    int64 // that need not be evaluated again
+	Blocks    int64 // held now
+	Evictions int64 // blocks that had to go
+}
+
+// PrefixStats tells what WithPrefixCache has brought so far.
+func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
+	err = g.with(func(a uintptr) error {
+		for _, field := range [...]struct {
+			key   string
+			value *int64
+		}{
+			{"lookups", &stats.Lookups},
+			{"hits", &stats.Hits},
+			{"tokens", &stats.Tokens},
+			{"blocks", &stats.Blocks},
+			{"evictions", &stats.Evictions},
+		} {
+			var value [1]int64
+			if err := native.GenGeneratorPrefixStats(a, field.key, value[:]); err != nil {
+				return err
+			}
+			*field.value = value[0]
+		}
+		return nil
+	})
+	return stats, err
+}
+
+// ClearPrefixCache gives the blocks of WithPrefixCache back, but for those that sessions use.
+func (g *Generator) ClearPrefixCache() error { return g.with(native.GenGeneratorPrefixClear) }
 
 // Generate continues a prompt. The context ends it within one token. Where generation had begun when it failed or was
 // cancelled, there is a result beside the error, with what there was by then.

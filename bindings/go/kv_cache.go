@@ -249,6 +249,23 @@ func (c *Cache) Memory() (CacheMemory, error) { return c.cacheMemory() }
 // Kind is the kind's name, "fp32" or "q4" for example.
 func (c *Cache) Kind() string { return get(&c.object, native.KvCacheKind) }
 
+// DType is what elements are kept as, "fp32" or "fp8/q4" for example.
+func (c *Cache) DType() string { return get(&c.object, native.KvCacheDtype) }
+
+// Underlying is the cache that a tracing one wraps, to be read only, or nil for any other. It is usable until c is closed,
+// and need not be closed itself.
+func (c *Cache) Underlying() (*Cache, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	address := native.KvCacheUnderlying(c.address)
+	if address == 0 {
+		return nil, nil
+	}
+	return &Cache{object{address: address, kind: kindCache, owner: &c.object}}, nil
+}
+
 // Capabilities are what a cache can do.
 type Capabilities uint32
 

@@ -228,3 +228,20 @@ func (c *BatchCache) Kind() string { return get(&c.object, native.KvCacheKind) }
 
 // Lossy tells whether stored values may differ from those written.
 func (c *BatchCache) Lossy() bool { return get(&c.object, native.KvCacheIsLossy) != 0 }
+
+// DType is what rows are kept as; "" before Init.
+func (c *BatchCache) DType() string { return get(&c.object, native.KvCacheDtype) }
+
+// Underlying is the cache of a wrapper that SetLayerType chose, for its getters, or nil for any other. It is usable until c
+// is closed, and need not be closed itself.
+func (c *BatchCache) Underlying() (*BatchCache, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	address := native.KvCacheUnderlying(c.address)
+	if address == 0 {
+		return nil, nil
+	}
+	return &BatchCache{object: object{address: address, kind: kindCache, owner: &c.object}}, nil
+}

@@ -21,6 +21,9 @@ func NewSSMState(layers, batch, dInner, dState int) (*SSMState, error) {
 	return s, nil
 }
 
+// Layers is their number.
+func (s *SSMState) Layers() int { return int(get(&s.object, native.GenSsmStateNumLayers)) }
+
 // Layer copies the state of a layer.
 func (s *SSMState) Layer(layer int) (h []float32, of Shape, err error) {
 	err = s.with(func(a uintptr) error {

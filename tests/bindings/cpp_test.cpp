@@ -4,6 +4,8 @@
 // business.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <generate/generate.hpp>
 #include <string>
 #include <thread>
@@ -133,6 +135,113 @@ TEST_F(CppHeader, CachesOfEveryMaker) {
   cache.truncate(1);
   EXPECT_EQ(cache.view(1).seq, 1);
   EXPECT_THROW(cache.update(5, rows.data(), rows.data(), 1, 2, 4), gen::Error);
+}
+
+TEST_F(CppHeader, CachesAreReadSavedAndLoaded) {
+  const std::vector<float> keys = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<float> values = {8, 7, 6, 5, 4, 3, 2, 1};
+  gen::Cache cache = gen::Cache::make(kv_cache_new, 2, 16);
+  EXPECT_EQ(cache.layer(0).keys.data.size(), 0U);
+  cache.update(1, keys.data(), values.data(), 1, 2, 4);
+  const gen::CacheLayer layer = cache.layer(1);
+  EXPECT_EQ(layer.keys.data, keys);
+  EXPECT_EQ(layer.values.data, values);
+  EXPECT_EQ(layer.keys.shape, (std::array<int32_t, 3>{1, 2, 4}));
+  const std::vector<std::byte> state = cache.save();
+  gen::Cache other = gen::Cache::make(kv_cache_new, 2, 16);
+  other.load(state);
+  EXPECT_EQ(other.layer(1).keys.data, keys);
+  EXPECT_THROW(other.load(state), gen::Error);  // it is not empty
+  const std::string path = testing::TempDir() + "cpp_cache.state";
+  cache.save(path);
+  other.reset();
+  other.load(path);
+  EXPECT_EQ(other.layer(1).values.data, values);
+  EXPECT_EQ(other.kind() + " " + other.dtype(), "fp32 fp32");
+  EXPECT_EQ(other.layer_seq_len(1) + other.kv_len(1) + other.num_layers() + other.max_seq_len(), 2 + 2 + 2 + 16);
+  EXPECT_FALSE(other.is_lossy());
+  EXPECT_GT(other.memory().payload, 0U);
+  EXPECT_TRUE(other.capabilities() & KV_CACHE_CAN_CLONE);
+  EXPECT_EQ(other.underlying(), nullptr);
+}
+
+TEST_F(CppHeader, PagedCaches) {
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
+  const gen::BlockPool pool(1, 2, 4, 1);
+  gen::Cache cache = pool.cache(1);
+  cache.update(0, rows.data(), rows.data(), 1, 2, 4);
+  const auto blocks = gen::BlockPool::table(cache);
+  ASSERT_EQ(blocks.size(), 1U);
+  EXPECT_EQ(pool.available(), pool.capacity() - 1);
+  pool.retain(blocks[0]);
+  gen::Cache twin = pool.cache(1);
+  gen::BlockPool::inject(twin, blocks, 2, 1, 4);
+  EXPECT_EQ(twin.layer(0).keys.data, rows);
+  pool.free(pool.alloc());
+  EXPECT_EQ(pool.block_size(), 2);
+}
+
+TEST_F(CppHeader, TieredCaches) {
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
+  gen::TierConfig config;
+  config.set("num_layers", "2").set("max_seq_len", "8");
+  EXPECT_NE(config.describe().find("num_layers"), std::string::npos);
+  const gen::TieredCache made(config);
+  gen::TieredCache cache(config);
+  cache.update(0, rows.data(), rows.data(), 1, 2, 4);
+  const int32_t hot = cache.tier(0);
+  cache.demote(0);
+  EXPECT_NE(cache.tier(0), hot);
+  EXPECT_EQ(cache.layer(0).keys.data.size(), rows.size());
+  cache.promote(0);
+  EXPECT_EQ(cache.tier(0), hot);
+  cache.manage();
+  cache.prefetch({0, 1});
+  EXPECT_LE(cache.prefetched(0).keys.data.size(), rows.size());  // it may not have come yet
+  EXPECT_THROW(cache.demote(7), gen::Error);
+  cache.close();
+}
+
+TEST_F(CppHeader, CachesOfManySequences) {
+  std::vector<gen::BatchCache> parts;
+  parts.push_back(gen::BatchCache::make(kv_cache_swa_new, 2));
+  parts.push_back(gen::BatchCache::make(kv_cache_causal_new));
+  gen::BatchCache cache = gen::BatchCache::wrapper(parts);
+  cache.set_config(1, false, "fp16");
+  EXPECT_EQ(cache.dtype(), "");
+  cache.init("fp32", 2, 8, 4);
+  EXPECT_EQ(cache.dtype(), "fp32");
+  cache.start_forward({0, 1, 2}, {0, 0, 0});
+  cache.set_layer(0);
+  cache.set_layer_type(1);
+  EXPECT_STREQ(kv_cache_kind(cache.underlying()), "causal");
+  const std::vector<float> rows = {1, 2, 3};
+  cache.put(rows.data(), 1, 1, rows.data(), 1, 1, 3);
+  const gen::BatchCache::Masked seen = cache.get_masked();
+  EXPECT_EQ(seen.keys.data, rows);
+  EXPECT_EQ(seen.mask_shape, (std::array<int32_t, 2>{3, 3}));
+  EXPECT_EQ(seen.mask.size(), 3U * 3U * 2U);
+  EXPECT_TRUE(cache.can_resume(0, 3));
+  cache.copy_prefix(0, 1, 2);
+  cache.remove(0, 0, KV_CACHE_TO_THE_END);
+  EXPECT_GE(cache.compact(8), 0);
+  EXPECT_THROW(static_cast<void>(cache.encoder_cached(0)), gen::Error);  // none of them is an encoder's
+  EXPECT_THROW(cache.start_forward({0}, {0, 0}), gen::Error);
+  cache.close();
+  EXPECT_THROW(cache.set_layer(0), gen::Error);
+}
+
+TEST_F(CppHeader, PrefixesAndFairness) {
+  gen::Options options;
+  options.paged_kv(8, 4).prefix_cache(32).fairness(3).context_policy("shift");
+  EXPECT_NE(options.describe().find("\"value\":\"shift,4\""), std::string::npos);
+  const gen::Generator shared(*model, options);
+  for (int i = 0; i < 2; ++i) shared.generate("Once upon a time there was a dog", greedy(2));
+  EXPECT_EQ(shared.prefix_stats("lookups"), 2);
+  EXPECT_EQ(shared.prefix_stats("hits"), 1);
+  shared.prefix_clear();
+  EXPECT_EQ(shared.prefix_stats("blocks"), 0);
+  EXPECT_THROW(generator.prefix_stats("hits"), gen::Error);
 }
 
 TEST_F(CppHeader, AnEmptyViewIsEmptyText) {

@@ -145,6 +145,18 @@ namespace LibGenerate
             return BatchStream.Run(this, all, cancellationToken);
         }
 
+        /// <summary>What GeneratorOptions.PrefixCache has brought so far; Status.State without one.</summary>
+        public PrefixStats PrefixStats
+        {
+            get { return new PrefixStats(Handle); }
+        }
+
+        /// <summary>Gives the blocks of GeneratorOptions.PrefixCache back, but for those that sessions use.</summary>
+        public void ClearPrefixCache()
+        {
+            Native.gen_generator_prefix_clear(Handle);
+        }
+
         /// <summary>An empty cache of the kind that sessions have, for Model.Forward.</summary>
         public KvCache NewCache(int maxSequenceLength = 0)
         {
@@ -152,5 +164,36 @@ namespace LibGenerate
             Native.kv_cache_generator_new(Handle, maxSequenceLength, out cache);
             return new KvCache(cache);
         }
+    }
+
+    /// <summary>What the prefix cache of a generator has brought.</summary>
+    public struct PrefixStats
+    {
+        internal PrefixStats(Handle generator)
+        {
+            Lookups = Value(generator, "lookups");
+            Hits = Value(generator, "hits");
+            Tokens = Value(generator, "tokens");
+            Blocks = Value(generator, "blocks");
+            Evictions = Value(generator, "evictions");
+        }
+
+        static long Value(Handle generator, string key)
+        {
+            long value;
+            Native.gen_generator_prefix_stats(generator, Utf8.Bytes(key), out value);
+            return value;
+        }
+
+        /// <summary>Calls that looked for a beginning of theirs.</summary>
+        public long Lookups { get; }
+        /// <summary>Those that found one.</summary>
+        public long Hits { get; }
+        /// <summary>Tokens that need not be evaluated again.</summary>
+        public long Tokens { get; }
+        /// <summary>Blocks held now.</summary>
+        public long Blocks { get; }
+        /// <summary>Blocks that had to go.</summary>
+        public long Evictions { get; }
     }
 }

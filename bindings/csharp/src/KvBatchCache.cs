@@ -52,6 +52,21 @@ namespace LibGenerate
         {
         }
 
+        KvBatchCache(IntPtr cache, Handle owner)
+            : base(cache, owner)
+        {
+        }
+
+        /// <summary>The cache of a wrapper that SetLayerType chose, for its getters, which ends with it; null for others.</summary>
+        public KvBatchCache Underlying
+        {
+            get
+            {
+                IntPtr cache = Native.kv_cache_underlying(Handle);
+                return cache != IntPtr.Zero ? new KvBatchCache(cache, Handle) : null;
+            }
+        }
+
         /// <summary>Tokens see all earlier positions of their sequence.</summary>
         public static KvBatchCache Causal()
         {

@@ -123,6 +123,12 @@ namespace LibGenerate
             get { return Utf8.Text(Native.kv_cache_kind(Handle)); }
         }
 
+        /// <summary>What elements are kept as, "fp32" or "fp8/q4" for example; null for one of many sequences before Init.</summary>
+        public string DType
+        {
+            get { return Utf8.Text(Native.kv_cache_dtype(Handle)); }
+        }
+
         /// <summary>Whether stored values may differ from those written.</summary>
         public bool IsLossy
         {
@@ -163,6 +169,16 @@ namespace LibGenerate
         internal KvCache(IntPtr cache, Handle owner)
             : base(cache, owner)
         {
+        }
+
+        /// <summary>The cache that a tracing one wraps, for reading, which ends with this one; null for any other.</summary>
+        public KvCache Underlying
+        {
+            get
+            {
+                IntPtr cache = Native.kv_cache_underlying(Handle);
+                return cache != IntPtr.Zero ? new KvCache(cache, Handle) : null;
+            }
         }
 
         static KvCache Make(Maker make, int layers, int maxSequenceLength)

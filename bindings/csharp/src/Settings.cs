@@ -145,6 +145,8 @@ namespace LibGenerate
         public int? MaxBatch { get; set; }
         /// <summary>Calls that may wait beyond MaxBatch.</summary>
         public int? MaxQueue { get; set; }
+        /// <summary>Steps that a call may be left out of for others of higher priority; with 0 they take turns.</summary>
+        public int? Fairness { get; set; }
         /// <summary>Where metrics are collected.</summary>
         public MetricsCollector Metrics { get; set; }
         /// <summary>A gen_metrics_sink to tell metrics to, instead.</summary>
@@ -192,6 +194,7 @@ namespace LibGenerate
                 if (PrefillChunk != null) Native.gen_options_set_prefill_chunk(native, PrefillChunk.Value);
                 if (MaxBatch != null) Native.gen_options_set_max_batch(native, MaxBatch.Value);
                 if (MaxQueue != null) Native.gen_options_set_max_queue(native, MaxQueue.Value);
+                if (Fairness != null) Native.gen_options_set_fairness(native, Fairness.Value);
                 if (MetricsSink.Address != IntPtr.Zero) Native.gen_options_set_metrics(native, MetricsSink.Address);
                 if (Metrics != null) Metrics.Attach(native);
                 if (Tracer != null) Native.gen_options_set_tracer(native, Tracer.Handle);

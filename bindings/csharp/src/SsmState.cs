@@ -28,6 +28,12 @@ namespace LibGenerate
             return new Handle(HandleKind.SsmState, state);
         }
 
+        /// <summary>Number of layers.</summary>
+        public int Layers
+        {
+            get { return Native.gen_ssm_state_num_layers(Handle); }
+        }
+
         /// <summary>Batch, inner size and state size of a layer.</summary>
         public int[] Shape(int layer)
         {

@@ -216,6 +216,7 @@ static class Caches
                 wrapper.Init("fp16", 2, 8, 4);
                 wrapper.StartForward(new[] { 0 }, new[] { 0 });
                 wrapper.SetLayerType(1);
+                Check.Equal("swa_mem fp16", wrapper.Underlying.Kind + " " + wrapper.Underlying.DType, "the chosen one");
                 wrapper.Put(new float[] { 1, 2 }, 1, 2, new float[] { 1, 2 }, 1, 2, 1);
                 Check.Same(new ushort[] { 0 }, wrapper.GetMasked().HalfMask, "binary16 of the second");
                 wrapper.SetLayerType(0);
@@ -262,6 +263,7 @@ static class Caches
         }
         using (var state = new SsmState(2, 2, 2))
         {
+            Check.Equal(2, state.Layers, "layers");
             state.SetLayer(1, new float[] { 1, 2, 3, 4 });
             long kept = state.Snapshot();
             state.Reset();
@@ -284,6 +286,10 @@ static class Caches
         using (KvCache cache = KvCache.Tracing(inner, tracer))
         {
             cache.Update(0, rows, rows, 1, 2, 4);
+            Check.Equal("fp32", cache.Underlying.Kind, "what is traced");
+            Check.Equal("fp32", cache.DType, "type");
+            Check.That(cache.Underlying.Underlying == null, "nothing below it");
+            Check.Fails(Status.State, () => cache.Underlying.Truncate(0), "for reading");
             Check.Equal(2L, tracer.Count, "operations");
             Check.That(tracer.Operation(0).Contains("KVCacheAppendK"), "named");
             tracer.WriteDot(Path.Combine(folder, "graph.dot"));
@@ -362,14 +368,21 @@ static class Caches
         var options = new GeneratorOptions
         {
             KvType = "fp16/q4", KvKeyForm = "rotated", PagedKvMemory = 16, PrefixCache = 64, ContextPolicy = "shift",
-            PrefillChunk = 32, MaxBatch = 4, MaxQueue = 2
+            PrefillChunk = 32, MaxBatch = 4, MaxQueue = 2, Fairness = 5
         };
         Check.That(options.Describe().Contains("\"shift,4\""), "described: " + options.Describe());
         using (var generator = new Generator(Given.Story, options))
         {
             string prompt = string.Concat(Enumerable.Repeat("Once upon a time there was a dog. ", 4));
             generator.Generate(prompt, Sampling.Greedy(2));
-            Check.That(generator.Generate(prompt, Sampling.Greedy(2)).CachedPromptTokens > 8, "a prefix that was known");
+            long cached = generator.Generate(prompt, Sampling.Greedy(2)).CachedPromptTokens;
+            Check.That(cached > 8, "a prefix that was known");
+            PrefixStats stats = generator.PrefixStats;
+            Check.Equal(2L, stats.Lookups, "lookups");
+            Check.Equal(1L, stats.Hits, "hits");
+            Check.Equal(cached, stats.Tokens, "tokens of the cache");
+            generator.ClearPrefixCache();
+            Check.Equal(0L, generator.PrefixStats.Blocks, "blocks");
         }
         using (var generator = new Generator(Given.Story, new GeneratorOptions { CompressedKv = 8 }))
         {

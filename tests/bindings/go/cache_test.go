@@ -370,6 +370,39 @@ func TestBatchCaches(t *testing.T) {
 	}
 }
 
+func TestUnderlyingCaches(t *testing.T) {
+	tracer := must(generate.NewTracer())
+	defer tracer.Close()
+	inner := must(generate.NewFP16Cache(1, 8))
+	cache := must(tracer.Trace(inner))
+	below := must(cache.Underlying())
+	equal(t, "kind", below.Kind(), "fp16")
+	equal(t, "type", cache.DType(), "fp16")
+	if none := must(inner.Underlying()); none != nil {
+		t.Error("below a plain cache:", none.Kind())
+	}
+	ok(t, inner.Close())
+	ok(t, cache.Update(0, random(2), random(2), 1, 1, 2))
+	equal(t, "positions", below.SeqLen(), 1)
+	if err := below.Truncate(0); !errors.Is(err, generate.ErrState) {
+		t.Error("written to:", err)
+	}
+	ok(t, below.Close())
+	ok(t, cache.Close())
+	equal(t, "kind of a closed one", below.Kind(), "")
+
+	wrapper := must(generate.NewWrapperCache(must(generate.NewSlidingCache(2)), must(generate.NewCausalCache())))
+	defer wrapper.Close()
+	equal(t, "type before Init", wrapper.DType(), "")
+	ok(t, wrapper.Init("q8_0", 1, 8, 4))
+	ok(t, wrapper.SetLayerType(1))
+	chosen := must(wrapper.Underlying())
+	equal(t, "chosen", chosen.Kind()+" "+chosen.DType(), "causal q8_0")
+	if none := must(chosen.Underlying()); none != nil {
+		t.Error("below a causal cache:", none.Kind())
+	}
+}
+
 func TestWrappersAndEncoders(t *testing.T) {
 	causal, encoder := must(generate.NewCausalCache()), must(generate.NewEncoderCache())
 	c := must(generate.NewWrapperCache(causal, encoder))
@@ -435,6 +468,7 @@ func TestSSMState(t *testing.T) {
 	for _, batch := range []int{1, 2} {
 		s := must(generate.NewSSMState(2, batch, 2, 3))
 		defer s.Close()
+		equal(t, "layers", s.Layers(), 2)
 		h := random(batch * 6)
 		ok(t, s.SetLayer(1, h, batch, 2, 3))
 		number := must(s.Snapshot())

@@ -250,7 +250,8 @@ func TestGenerators(t *testing.T) {
 	defer tracer.Close()
 	options := []generate.GeneratorOption{generate.WithKVTypes("fp16", "fp16"), generate.WithKVKeyForm("rotated"),
 		generate.WithPagedKV(64, 16), generate.WithPrefixCache(64), generate.WithContextPolicy("shift", 4),
-		generate.WithPrefillChunk(32), generate.WithMaxBatch(4), generate.WithMaxQueue(100), generate.WithMetrics(metrics)}
+		generate.WithPrefillChunk(32), generate.WithMaxBatch(4), generate.WithMaxQueue(100), generate.WithFairness(5),
+		generate.WithMetrics(metrics)}
 	isJSON(t, "options")(generate.DescribeGeneratorOptions(options...))
 	g := generator(t, options...)
 	prompt := strings.Repeat("The dog ran. ", 10)
@@ -261,6 +262,18 @@ func TestGenerators(t *testing.T) {
 		t.Errorf("%+v, %+v", first.Usage, second.Usage)
 	}
 	equal(t, "requests", metrics.Value("requests"), 2)
+	stats := must(g.PrefixStats())
+	equal(t, "hits", stats.Hits, 1)
+	equal(t, "lookups", stats.Lookups, 2)
+	equal(t, "tokens", stats.Tokens, int64(second.Usage.PromptCached))
+	equal(t, "evictions", stats.Evictions, 0)
+	ok(t, g.ClearPrefixCache())
+	if left := must(g.PrefixStats()); stats.Blocks == 0 || left.Blocks != 0 {
+		t.Errorf("%+v, %+v", stats, left)
+	}
+	if _, err := generator(t).PrefixStats(); !errors.Is(err, generate.ErrState) {
+		t.Error("statistics of nothing:", err)
+	}
 	isJSON(t, "metrics")(metrics.JSON())
 	snapshot := must(metrics.Snapshot())
 	equal(t, "cached", snapshot.Counters["prompt_cached_tokens"], float64(second.Usage.PromptCached))

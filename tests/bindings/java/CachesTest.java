@@ -165,6 +165,14 @@ final class CachesTest {
       cache.get(0);
       Check.that(tracer.operationCount() >= 4, "operations");
       Check.that(tracer.operation(0).contains("KVCacheAppendK"), tracer.operation(0));
+      KvCache below = cache.underlying();
+      Check.equal("fp32", below.kind(), "what is traced");
+      Check.equal("fp32", cache.dtype(), "type");
+      Check.equal(1, below.length(), "positions");
+      Check.that(below.underlying() == null, "nothing below it");
+      Check.fails(Status.STATE, () -> below.truncate(0));
+      below.close();
+      Check.equal(1, cache.length(), "still there");
       tracer.writeJson(folder.resolve("trace.json"));
       tracer.writeDot(folder.resolve("trace.dot"));
       Check.that(Files.readString(folder.resolve("trace.dot")).contains("digraph"), "a graph");
@@ -284,9 +292,12 @@ final class CachesTest {
     }
     try (BatchKvCache both = BatchKvCache.wrapper(List.of(BatchKvCache.slidingWindow(4),
         BatchKvCache.slidingWindow(4, 8), BatchKvCache.chunked(4), BatchKvCache.encoder()))) {
+      Check.equal(null, both.dtype(), "type before init");
       both.init("fp16", 1, 16, 4);
       both.startForward(new int[] {0}, new int[] {0}, false, new int[] {0});
       both.setLayerType(3);
+      Check.equal("encoder", both.underlying().kind(), "the chosen one");
+      Check.equal("fp16", both.underlying().dtype(), "its type");
       both.put(new float[4], 1, 2, new float[4], 1, 2, 2);
       Check.that(both.encoderCached(0), "the item is there");
       Check.equal(new int[] {2, 1, 2}, both.get().valueShape(), "shape of the items");
@@ -324,6 +335,7 @@ final class CachesTest {
 
   private static void ssm() throws Exception {
     try (SsmState state = new SsmState(2, 2, 3, 4); SsmState one = new SsmState(1, 3, 4)) {
+      Check.equal(2, state.layers(), "layers");
       float[] h = random(24, 8);
       state.setLayer(1, h, 2, 3, 4);
       long snapshot = state.snapshot();

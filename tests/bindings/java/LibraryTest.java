@@ -98,14 +98,24 @@ final class LibraryTest {
 
   private static void options() throws Exception {
     GeneratorOptions options = GeneratorOptions.defaults().kvTypes("fp16", "q4").kvKeyForm("rotated").prefillChunk(7)
-        .maxBatch(3).maxQueue(5).contextPolicy("shift", 4).pagedKv(16, 16).prefixCache(8);
+        .maxBatch(3).maxQueue(5).fairness(4).contextPolicy("shift", 4).pagedKv(16, 16).prefixCache(8);
     for (String expected : List.of("fp16", "q4", "rotated", "shift", "16,16")) {
       Check.that(options.describe().contains(expected), expected + " in " + options.describe());
     }
     try (Generator generator = Generator.of(model, options)) {
       Check.equal(3, generator.generate("Once", Check.greedy(3)).tokens().length, "tokens");
+      String prompt = "The dog ran. ".repeat(10);
+      generator.generate(prompt, Check.greedy(3));
+      Result again = generator.generate(prompt, Check.greedy(3));
+      Generator.PrefixStats stats = generator.prefixStats();
+      Check.equal(3L, stats.lookups(), "lookups");
+      Check.equal(1L, stats.hits(), "hits");
+      Check.equal(again.cachedPromptTokens(), stats.tokens(), "tokens of the cache");
+      generator.clearPrefixCache();
+      Check.equal(0L, generator.prefixStats().blocks(), "blocks");
     }
     try (Generator generator = Generator.of(model, GeneratorOptions.defaults().compressedKv(8))) {
+      Check.fails(Status.STATE, generator::prefixStats);
       Check.equal(3, generator.generate("Once", Check.greedy(3)).tokens().length, "tokens");
     }
     try (Generator generator = Generator.of(model,

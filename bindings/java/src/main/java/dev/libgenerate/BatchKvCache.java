@@ -23,6 +23,10 @@ public final class BatchKvCache extends Handle {
 
   private int maskBytes = Float.BYTES;
 
+  private BatchKvCache(BatchKvCache owner, long address) {
+    super(owner, address);
+  }
+
   private BatchKvCache(long address) {
     super("cache", address, Native::kv_cache_free);
   }
@@ -191,6 +195,19 @@ public final class BatchKvCache extends Handle {
   /** Bytes of the cache. */
   public KvCache.Memory memory() {
     return ask(KvCache::memory);
+  }
+
+  /** What rows are kept as; null before {@link #init}. */
+  public String dtype() {
+    return ask(c -> Text.of(Native.kv_cache_dtype(c)));
+  }
+
+  /** The cache of a wrapper that {@link #setLayerType} chose, for its getters, which ends with this one; null for others. */
+  public BatchKvCache underlying() {
+    return ask(c -> {
+      long address = Native.kv_cache_underlying(c);
+      return address != 0 ? new BatchKvCache(this, address) : null;
+    });
   }
 
   /** The kind's name. */

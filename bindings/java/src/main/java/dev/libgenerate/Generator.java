@@ -106,6 +106,34 @@ public final class Generator extends Handle {
     return new BatchStream(this, List.copyOf(requests));
   }
 
+  /**
+   * What {@link GeneratorOptions#prefixCache} has brought so far.
+   *
+   * @param lookups calls that looked for a beginning of theirs
+   * @param hits those that found one
+   * @param tokens that need not be evaluated again
+   * @param blocks held now
+   * @param evictions blocks that had to go
+   */
+  public record PrefixStats(long lookups, long hits, long tokens, long blocks, long evictions) {}
+
+  /** What {@link GeneratorOptions#prefixCache} has brought so far; {@link Status#STATE} without one. */
+  public PrefixStats prefixStats() {
+    return ask(g -> new PrefixStats(prefixStat(g, "lookups"), prefixStat(g, "hits"), prefixStat(g, "tokens"),
+        prefixStat(g, "blocks"), prefixStat(g, "evictions")));
+  }
+
+  private static long prefixStat(long generator, String key) {
+    long[] value = new long[1];
+    Native.gen_generator_prefix_stats(generator, Text.name(key), value);
+    return value[0];
+  }
+
+  /** Gives the blocks of {@link GeneratorOptions#prefixCache} back, but for those that sessions use. */
+  public void clearPrefixCache() {
+    run(Native::gen_generator_prefix_clear);
+  }
+
   /** An empty cache of the kind that sessions have, for {@link Model#forward}; 0 positions for as many as a session's. */
   public KvCache newCache(int maxSequenceLength) {
     return ask(g -> new KvCache(make(out -> Native.kv_cache_generator_new(g, maxSequenceLength, out))));

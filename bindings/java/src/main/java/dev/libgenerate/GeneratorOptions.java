@@ -75,6 +75,11 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
     return add(o -> Native.gen_options_set_max_queue(o, calls));
   }
 
+  /** Leaves a call out of at most that many steps for others of higher priority; with 0 they take turns. */
+  public GeneratorOptions fairness(int steps) {
+    return add(o -> Native.gen_options_set_fairness(o, steps));
+  }
+
   /** Tells metrics to a collector, which must be open when the generator is made. */
   public GeneratorOptions metrics(MetricsMemory memory) {
     return add(o -> memory.run(m -> Native.gen_options_set_metrics(o, Native.gen_metrics_memory_sink(m))));

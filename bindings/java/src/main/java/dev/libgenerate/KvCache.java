@@ -35,7 +35,7 @@ public class KvCache extends Handle {
     super("cache", address, Native::kv_cache_free);
   }
 
-  KvCache(Session owner, long address) {
+  KvCache(Handle owner, long address) {
     super(owner, address);
   }
 
@@ -191,6 +191,19 @@ public class KvCache extends Handle {
   /** The kind's name, as "fp32" or "q4". */
   public String kind() {
     return ask(c -> Text.of(Native.kv_cache_kind(c)));
+  }
+
+  /** What elements are kept as, "fp32" or "fp8/q4" for example. */
+  public String dtype() {
+    return ask(c -> Text.of(Native.kv_cache_dtype(c)));
+  }
+
+  /** The cache that a tracing one wraps, for reading, which ends with this one; null for any other. */
+  public KvCache underlying() {
+    return ask(c -> {
+      long address = Native.kv_cache_underlying(c);
+      return address != 0 ? new KvCache(this, address) : null;
+    });
   }
 
   /** Whether the cache can do something. */

@@ -14,6 +14,11 @@ public final class SsmState extends Handle {
         Native::gen_ssm_state_free);
   }
 
+  /** Number of layers. */
+  public int layers() {
+    return number(Native::gen_ssm_state_num_layers);
+  }
+
   /** A copy of the state of a layer. */
   public KvCache.Tensor layer(int layer) {
     return ask(s -> {
