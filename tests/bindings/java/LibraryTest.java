@@ -90,8 +90,8 @@ final class LibraryTest {
     Check.that(all.describe().contains("größer"), "a stop string");
     Check.that(all.describe().contains("18446744073709551613"), "all bits of the seed");
     Check.that(!Sampling.defaults().describe().contains("größer"), "the defaults are as they were");
-    Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().temperature(-1));
-    Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().topP(0));
+    Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().temperature(2e6));
+    Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().topP(Double.NaN));
     Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().set("temperature", "warm"));
     Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().set("temperature\0x", "1"));
   }
