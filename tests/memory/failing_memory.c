@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See failing_memory.h. The names defined here are the program's own, so that every library of the process binds to
- * them. They pass on to glibc, or to the address sanitizer's where that is built in, which then still checks all blocks.
+ * them. They pass on to glibc, or to the address sanitizer's where that is built in, which then still checks all
+ * blocks; its own operator new is replaced by failing_new.cpp.
  */
 #define _GNU_SOURCE
 #include "failing_memory.h"
@@ -17,14 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef GEN_ADDRESS_SANITIZER
 #define REAL(name) __interceptor_##name
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define REAL(name) __interceptor_##name
-#endif
-#endif
-#ifndef REAL
+int REAL(pthread_create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+#else
 #define REAL(name) __libc_##name
 #endif
 
@@ -41,7 +38,14 @@ static atomic_long wanted, calls, failures, live;
 static atomic_long table_blocks;
 static atomic_size_t table_bytes, table_peak;
 
+#ifdef GEN_ADDRESS_SANITIZER
+static pthread_t armed_by;
+#endif
+
 void failing_arm(int sources, long nth, int later) {
+#ifdef GEN_ADDRESS_SANITIZER
+  armed_by = pthread_self();
+#endif
   armed = 0;
   calls = 0;
   failures = 0;
@@ -72,6 +76,10 @@ static void show_caller(void) {
 }
 
 static int fails(enum source source) {
+#ifdef GEN_ADDRESS_SANITIZER
+  /* A thread that starts asks for what the sanitizer cannot do without. */
+  if (source == SOURCE_HEAP && (armed || all_fail) && !pthread_equal(pthread_self(), armed_by)) return 0;
+#endif
   if (all_fail) return 1;
   if (!(armed & (int)source)) return 0;
   const long call = ++calls;
@@ -128,9 +136,13 @@ EXPORT void free(void *block) {
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument) {
   if (fails(SOURCE_THREAD)) return EAGAIN;
+#ifdef GEN_ADDRESS_SANITIZER
+  return REAL(pthread_create)(thread, attributes, start, argument);
+#else
   static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
   return real(thread, attributes, start, argument);
+#endif
 }
 
 EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
