@@ -1,16 +1,17 @@
-# cmake --install: libraries, headers, the bundled models, the CMake package and generate.pc. The program
-# installs itself (examples/cli).
+# cmake --install: libraries, headers, the bundled models, documents, the CMake package and generate.pc. The programs
+# install themselves (examples). Components are Debian's packages: runtime, dev, program; bindings have their own.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/generate)
 
 install(TARGETS generate EXPORT generate_shared
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS)
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev
+  FILE_SET HEADERS COMPONENT dev)
 # A package of its own: whoever links the shared library needs none of the libraries behind it.
 install(TARGETS generate_static EXPORT generate_static
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS)
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 foreach(kind shared static)
-  install(EXPORT generate_${kind} NAMESPACE generate:: DESTINATION ${package_dir})
+  install(EXPORT generate_${kind} NAMESPACE generate:: DESTINATION ${package_dir} COMPONENT dev)
 endforeach()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/generateConfig.cmake.in
@@ -18,15 +19,28 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/generateConfig.cmake.i
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generateConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/generateConfig.cmake
-  ${PROJECT_BINARY_DIR}/generateConfigVersion.cmake DESTINATION ${package_dir})
+  ${PROJECT_BINARY_DIR}/generateConfigVersion.cmake DESTINATION ${package_dir} COMPONENT dev)
 
 # The .pc file finds its prefix from its own place, so that an installed tree can be moved.
 file(RELATIVE_PATH PC_PREFIX "/x/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /x)
+# Not by the name of its description (Requires.private), which would have to be there for the shared library, too.
+set(PC_PRIVATE "")
+foreach(folder IN LISTS PCRE2_LIBRARY_DIRS)
+  if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+    string(APPEND PC_PRIVATE "-L${folder} ")
+  endif()
+endforeach()
+string(APPEND PC_PRIVATE "-lpcre2-8")
 configure_file(${PROJECT_SOURCE_DIR}/pkgconfig/generate.pc.in ${PROJECT_BINARY_DIR}/generate.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/generate.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/generate.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 foreach(file story.gguf draft.gguf heldout.txt)
   install(FILES ${PROJECT_SOURCE_DIR}/examples/demo_model/${file}
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/generate OPTIONAL)
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/generate COMPONENT program OPTIONAL)
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
+install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT program)
+install(FILES ${PROJECT_SOURCE_DIR}/examples/markov.c ${PROJECT_SOURCE_DIR}/examples/prometheus.c
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)

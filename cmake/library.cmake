@@ -29,11 +29,13 @@ set_target_properties(generate_static PROPERTIES
 
 foreach(target generate generate_static)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-  target_sources(${target} PUBLIC FILE_SET HEADERS
-    BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
   target_link_libraries(${target} PRIVATE Threads::Threads PkgConfig::PCRE2)
   if(GEN_SANITIZE)
     target_link_options(${target} PRIVATE -fsanitize=${GEN_SANITIZE})
   endif()
   add_library(generate::${target} ALIAS ${target})
 endforeach()
+# One of the two owns the headers, so that they are installed and verified once.
+target_sources(generate PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
+target_include_directories(generate_static PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

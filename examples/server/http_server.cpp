@@ -120,7 +120,8 @@ class HttpServer::Impl {
         more = exchange(connection, head);
       } catch (const ApiError& error) {
         // There is no head, so it is not known who asks.
-        Exchange exchange(connection, Head(), {});
+        const Head nobody;
+        Exchange exchange(connection, nobody, {});
         respond_error(exchange, error);
         service_.metrics.responded(known_path({}), exchange.status());
       } catch (const std::exception&) {

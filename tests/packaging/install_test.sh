@@ -9,7 +9,9 @@ rm -rf "$prefix"
 
 for file in include/generate/generate.h include/generate/experimental.h "$libdir/libgenerate.a" \
   "$libdir/pkgconfig/generate.pc" "$libdir/cmake/generate/generateConfig.cmake" \
-  share/generate/story.gguf share/generate/draft.gguf share/generate/heldout.txt bin/generate; do
+  share/generate/story.gguf share/generate/draft.gguf share/generate/heldout.txt bin/generate \
+  bin/generate-server share/man/man1/generate.1 share/man/man1/generate-server.1 \
+  share/bash-completion/completions/generate share/doc/generate/docs/server.md share/doc/generate/README.md; do
   test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
 done
 for link in libgenerate.so libgenerate.so.0; do
@@ -23,7 +25,8 @@ if grep -rIlF -e "$source/" -e "$build/" "$prefix"; then
   echo "the files above name the source or build tree"
   exit 1
 fi
-for file in "$prefix/$libdir/libgenerate.so.0" "$prefix/bin/generate"; do
+for file in "$prefix/$libdir/libgenerate.so.0" "$prefix/bin/generate" \
+  "$prefix/bin/generate-server"; do
   if readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -F "$build"; then
     echo "$file looks for libraries in the build tree"
     exit 1

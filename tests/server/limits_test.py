@@ -123,7 +123,7 @@ class Limits(unittest.TestCase):
             if other is not None:
                 self.assertNotEqual(of_answer(self.server.post(TEXT, {**body, name: other})[1]), plain, name)
         self.refused(TEXT, {**body, "frequency_penalty": 101}, 400, "frequency_penalty", None)
-        self.refused(TEXT, {**body, "typical_p": 0}, 400, "typical_p", None)
+        self.refused(TEXT, {**body, "min_p": 1.5}, 400, "min_p", None)
 
     def test_seeds(self):
         body = {"prompt": "Once", "max_tokens": 12, "seed": 5}

@@ -14,8 +14,10 @@ namespace server {
 
 class Exchange : public Client {
  public:
+  /// Both must outlive the exchange.
   Exchange(Connection& connection, const Head& head, HeaderFields fields)
       : connection_(connection), head_(head), fields_(std::move(fields)) {}
+  Exchange(Connection& connection, Head&& head, HeaderFields fields) = delete;
 
   /// One more field of the response.
   void add(std::string name, std::string value) {
