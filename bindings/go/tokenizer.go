@@ -32,6 +32,7 @@ type EncodeFlags uint32
 const (
 	AddBOS       EncodeFlags = 1 // put the begin-of-sequence token first, if the vocabulary wants one
 	ParseSpecial EncodeFlags = 2 // turn texts of special tokens into those tokens
+	Continue     EncodeFlags = 4 // the text goes on from text encoded before, not from a special token
 )
 
 // Special is a kind of token that is no text.

@@ -62,6 +62,11 @@ GEN_API gen_status gen_session_generate_stream(gen_session *session, const char 
 /**
  * Adds text without generating. Begin-of-sequence comes first when the session is empty.
  *
+ * Text goes on from the text before it: "The gold" and then "en cat" is "The golden cat". It starts anew where the
+ * session is empty or its last token is a special one, such as begin-of-sequence or the end of a turn: there alone
+ * some vocabularies put a space, which decoding takes away, or remove spaces. The same holds for prompts and scored
+ * texts.
+ *
  * @param text  [len] UTF-8; len may be GEN_NUL_TERMINATED. Empty text does nothing.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_TOKENIZER if the text is not UTF-8;

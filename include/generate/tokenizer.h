@@ -14,8 +14,9 @@ extern "C" {
 
 /** Flags of gen_tokenizer_encode. */
 enum {
-  GEN_ENCODE_ADD_BOS = 1,      /**< put the begin-of-sequence token first, if the vocabulary wants one */
-  GEN_ENCODE_PARSE_SPECIAL = 2 /**< turn texts of special tokens into those tokens */
+  GEN_ENCODE_ADD_BOS = 1,       /**< put the begin-of-sequence token first, if the vocabulary wants one */
+  GEN_ENCODE_PARSE_SPECIAL = 2, /**< turn texts of special tokens into those tokens */
+  GEN_ENCODE_CONTINUE = 4       /**< the text goes on from text encoded before, not from a special token */
 };
 
 /** Kinds of gen_tokenizer_special. */
@@ -43,6 +44,11 @@ GEN_API gen_status gen_tokenizer_load(const char *path, gen_tokenizer **out, gen
 
 /**
  * Text to token ids.
+ *
+ * Some vocabularies put a space before a text and after special tokens in it, which decoding takes away, or remove
+ * spaces there. GEN_ENCODE_CONTINUE is for text that follows text: its beginning stays as it is, so that the ids of
+ * several texts, all but the first encoded so, decode to these texts together. It has no effect where
+ * begin-of-sequence is put first.
  *
  * @param text      [len] UTF-8; len may be GEN_NUL_TERMINATED.
  * @param flags     GEN_ENCODE_… bits.

@@ -79,7 +79,8 @@ gen_status gen_tokenizer_encode(const gen_tokenizer* tokenizer, const char* text
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(tokenizer, "tokenizer"));
     GEN_TRY(not_null(n, "n"));
-    if ((flags & ~uint32_t{GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL}) != 0) {
+    if ((flags &
+         ~uint32_t{GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL | GEN_ENCODE_CONTINUE}) != 0) {
       return gen::error(Code::kInvalidArgument, "unknown encode flags 0x%x", flags);
     }
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
@@ -89,7 +90,9 @@ gen_status gen_tokenizer_encode(const gen_tokenizer* tokenizer, const char* text
     }
     if ((flags & GEN_ENCODE_PARSE_SPECIAL) != 0) inner |= gen::tokenizer::kParseSpecial;
     std::vector<int32_t> tokens;
-    GEN_TRY(tokenizer->impl->encode(view, inner, &tokens));
+    const bool goes_on = (flags & GEN_ENCODE_CONTINUE) != 0;
+    GEN_TRY(tokenizer->impl->encode(
+        view, inner, &tokens, goes_on ? gen::tokenizer::kInText : gen::tokenizer::kTextStart));
     return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
   });
 }

@@ -53,9 +53,10 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
     return error(Code::kTokenizer, "the model has no tokenizer, prompts must be tokens");
   }
   const uint32_t flags = prompt.parse_special ? tokenizer::kParseSpecial : 0U;
-  if (sequence_.length() > 0 || !tokenizer->spec().add_bos) {
-    return tokenizer->encode(prompt.text, flags, out);
+  if (sequence_.length() > 0) {
+    return tokenizer->encode(prompt.text, flags, out, sequence_.tokens().back());
   }
+  if (!tokenizer->spec().add_bos) return tokenizer->encode(prompt.text, flags, out);
   GEN_TRY(tokenizer->encode(prompt.text, flags | tokenizer::kAddBos, out));
   *bos = !out->empty() && out->front() == tokenizer->special(tokenizer::Special::kBos);
   if (*bos && out->size() == 1) {  // is there anything but what was put first?

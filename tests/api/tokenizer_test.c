@@ -66,6 +66,30 @@ static void flags_add_bos_and_parse_special(void** state) {
     assert_int_not_equal(ids[i], eot);
 }
 
+static void continued_texts_decode_together(void** state) {
+  const gen_tokenizer* t = *state;
+  static const char* const rest[] = {"en cat", " sat.", "\n  And", "caf\xc3\xa9", "", " "};
+  int32_t ids[256];
+  char expected[256] = "The gold";
+  char text[256];
+  size_t n = encode(t, expected, GEN_ENCODE_ADD_BOS, ids, 256);
+  for (size_t i = 0; i < sizeof rest / sizeof rest[0]; ++i) {
+    n += encode(t, rest[i], GEN_ENCODE_CONTINUE, ids + n, 256 - n);
+    strcat(expected, rest[i]);
+    size_t length = 0;
+    assert_ok(gen_tokenizer_decode(t, ids, n, text, sizeof text, &length, &error), error);
+    assert_string_equal(text, expected);
+  }
+  /* Without the flag it is another text; where begin-of-sequence comes first, the flag has no effect. */
+  int32_t other[64];
+  n = encode(t, "en cat", GEN_ENCODE_CONTINUE, ids, 64);
+  const size_t m = encode(t, "en cat", 0, other, 64);
+  assert_true(n != m || memcmp(ids, other, n * sizeof(int32_t)) != 0);
+  n = encode(t, "en cat", GEN_ENCODE_CONTINUE | GEN_ENCODE_ADD_BOS, ids, 64);
+  assert_int_equal(n, encode(t, "en cat", GEN_ENCODE_ADD_BOS, other, 64));
+  assert_memory_equal(ids, other, n * sizeof(int32_t));
+}
+
 static void encode_follows_the_buffer_rule(void** state) {
   const gen_tokenizer* t = *state;
   int32_t ids[16];
@@ -88,7 +112,7 @@ static void encode_refuses(void** state) {
   assert_fails(gen_tokenizer_encode(t, "ab\xff", 3, 0, NULL, 0, &n, &error), GEN_ERROR_TOKENIZER,
                "2", error);
   assert_int_equal(n, 0);
-  assert_fails(gen_tokenizer_encode(t, "a", 1, 4, NULL, 0, &n, &error), bad, "flags", error);
+  assert_fails(gen_tokenizer_encode(t, "a", 1, 8, NULL, 0, &n, &error), bad, "flags", error);
   assert_fails(gen_tokenizer_encode(t, NULL, 3, 0, NULL, 0, &n, &error), bad, "text", error);
   assert_fails(gen_tokenizer_encode(NULL, "a", 1, 0, NULL, 0, &n, &error), bad, "tokenizer", error);
   assert_fails(gen_tokenizer_encode(t, "a", 1, 0, NULL, 0, NULL, &error), bad, "n is NULL", error);
@@ -193,6 +217,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts_come_back),
       cmocka_unit_test(flags_add_bos_and_parse_special),
+      cmocka_unit_test(continued_texts_decode_together),
       cmocka_unit_test(encode_follows_the_buffer_rule),
       cmocka_unit_test(encode_refuses),
       cmocka_unit_test(decode_and_piece_refuse),

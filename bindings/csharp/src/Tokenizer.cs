@@ -14,7 +14,9 @@ namespace LibGenerate
         /// <summary>Begin-of-sequence first, if the vocabulary wants one.</summary>
         AddBegin = Native.GEN_ENCODE_ADD_BOS,
         /// <summary>Texts of special tokens become those tokens.</summary>
-        ParseSpecial = Native.GEN_ENCODE_PARSE_SPECIAL
+        ParseSpecial = Native.GEN_ENCODE_PARSE_SPECIAL,
+        /// <summary>The text goes on from text encoded before, not from a special token.</summary>
+        Continue = Native.GEN_ENCODE_CONTINUE
     }
 
     /// <summary>Kinds of special tokens.</summary>

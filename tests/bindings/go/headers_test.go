@@ -35,6 +35,7 @@ var constants = map[string]int64{
 	"GEN_LOG_OFF": int64(generate.LogOff), "GEN_LOG_ERROR": int64(generate.LogError), "GEN_LOG_WARNING": int64(generate.LogWarning),
 	"GEN_LOG_INFO": int64(generate.LogInfo), "GEN_LOG_DEBUG": int64(generate.LogDebug),
 	"GEN_ENCODE_ADD_BOS": int64(generate.AddBOS), "GEN_ENCODE_PARSE_SPECIAL": int64(generate.ParseSpecial),
+	"GEN_ENCODE_CONTINUE": int64(generate.Continue),
 	"GEN_SPECIAL_BOS": int64(generate.BOS), "GEN_SPECIAL_EOS": int64(generate.EOS), "GEN_SPECIAL_UNK": int64(generate.UNK),
 	"GEN_SPECIAL_PAD": int64(generate.PAD), "GEN_SPECIAL_SEP": int64(generate.SEP), "GEN_SPECIAL_EOT": int64(generate.EOT),
 	"GEN_STREAM_PENDING": int64(generate.StreamPending), "GEN_STREAM_TOKEN": int64(generate.StreamToken), "GEN_STREAM_END": int64(generate.StreamEnd),

@@ -181,6 +181,11 @@ final class LibraryTest {
       Check.equal(new byte[] {(byte) 0xC3}, tokenizer.piece(200), "a byte that is no character");
       Check.equal("", tokenizer.decode(), "nothing");
       Check.equal("�", tokenizer.decode(200), "half a character");
+      int[] gold = tokenizer.encode("The gold", false, false);
+      int[] cat = tokenizer.encodeMore("en cat", false);
+      int[] both = Arrays.copyOf(gold, gold.length + cat.length);
+      System.arraycopy(cat, 0, both, gold.length, cat.length);
+      Check.equal("The golden cat", tokenizer.decode(both), "text that goes on");
       int[] parsed = tokenizer.encode("<|im_end|>", false, true);
       Check.that(parsed.length == 1 && tokenizer.encode("<|im_end|>", false, false).length > 1, "special tokens");
       Check.fails(Status.OUT_OF_RANGE, () -> tokenizer.decode(5000));

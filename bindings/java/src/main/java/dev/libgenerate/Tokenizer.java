@@ -15,6 +15,7 @@ public final class Tokenizer extends Handle {
 
   private static final int ADD_BOS = 1;
   private static final int PARSE_SPECIAL = 2;
+  private static final int CONTINUE = 4;
 
   private Tokenizer(long address) {
     super("tokenizer", address, Native::gen_tokenizer_free);
@@ -36,8 +37,16 @@ public final class Tokenizer extends Handle {
 
   /** Text to ids. */
   public int[] encode(String text, boolean addBos, boolean parseSpecial) {
+    return encode(text, (addBos ? ADD_BOS : 0) | (parseSpecial ? PARSE_SPECIAL : 0));
+  }
+
+  /** The ids of text that goes on from text encoded before, not from a special token. */
+  public int[] encodeMore(String text, boolean parseSpecial) {
+    return encode(text, CONTINUE | (parseSpecial ? PARSE_SPECIAL : 0));
+  }
+
+  private int[] encode(String text, int flags) {
     byte[] bytes = Text.bytes(text);
-    int flags = (addBos ? ADD_BOS : 0) | (parseSpecial ? PARSE_SPECIAL : 0);
     return ask(t -> {
       long[] n = new long[1];
       Native.gen_tokenizer_encode(t, bytes, bytes.length, flags, null, 0, n);
