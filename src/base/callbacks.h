@@ -39,7 +39,7 @@ class Callbacks {
     Inside* next_;
   };
 
-  Callbacks() noexcept = default;
+  constexpr Callbacks() noexcept = default;
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 

@@ -7,7 +7,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <mutex>
-#include <thread>
+
+#include "base/callbacks.h"
 
 namespace gen {
 namespace {
@@ -22,7 +23,7 @@ struct State {
   std::mutex mutex;
   Settings now;
   Settings next;  // what the sink that is being called has set
-  std::atomic<std::thread::id> delivering{};
+  Callbacks callbacks;
   std::atomic<LogLevel> threshold{LogLevel::kOff};
 
   void update() noexcept {
@@ -57,10 +58,7 @@ void set_log_level(LogLevel level) noexcept {
   change([=](Settings& settings) { settings.level = level; });
 }
 
-bool in_log_sink() noexcept {
-  // Only this thread can have stored its own id, so an old value cannot look like it.
-  return state.delivering.load(std::memory_order_relaxed) == std::this_thread::get_id();
-}
+bool in_log_sink() noexcept { return state.callbacks.inside(); }
 
 bool log_enabled(LogLevel level) noexcept {
   return level != LogLevel::kOff && level <= state.threshold.load(std::memory_order_relaxed);
@@ -77,12 +75,11 @@ void log(LogLevel level, const char* format, ...) noexcept {
   const std::lock_guard lock(state.mutex);
   if (state.now.sink == nullptr || level > state.now.level) return;
   state.next = state.now;
-  state.delivering.store(std::this_thread::get_id(), std::memory_order_relaxed);
   try {
+    const Callbacks::Inside inside(state.callbacks);
     state.now.sink(state.now.user, static_cast<int32_t>(level), text);
   } catch (...) {  // nobody to tell
   }
-  state.delivering.store(std::thread::id(), std::memory_order_relaxed);
   state.now = state.next;
   state.update();
 }

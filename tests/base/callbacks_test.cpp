@@ -13,14 +13,14 @@ namespace gen {
 namespace {
 
 struct Ended : Postponed {
-  Ended(int number, std::vector<int>* log) : number(number), log(log) {
+  Ended(int own_number, std::vector<int>* list) : number(own_number), ended(list) {
     end = [](Postponed* self) noexcept {
-      auto* ended = static_cast<Ended*>(self);
-      ended->log->push_back(ended->number);
+      auto* one = static_cast<Ended*>(self);
+      one->ended->push_back(one->number);
     };
   }
   int number;
-  std::vector<int>* log;
+  std::vector<int>* ended;
 };
 
 TEST(Callbacks, EachThreadIsToldOfItself) {
