@@ -101,7 +101,10 @@ typedef struct kv_cache kv_cache;
 /** What tiered caches are made from; see kv_cache_tiered.h. */
 typedef struct kv_cache_tier_config kv_cache_tier_config;
 
-/** Host memory through the caller. Set struct_size to sizeof(gen_allocator). */
+/**
+ * Host memory through the caller. Set struct_size to sizeof(gen_allocator). The functions are called on any thread and
+ * should not call the library: what uses this allocator is GEN_ERROR_BUSY in them. An exception is a failure to allocate.
+ */
 typedef struct gen_allocator {
   uint32_t struct_size; /**< sizeof(gen_allocator) */
   void *user;           /**< passed to both functions, never dereferenced */
@@ -151,7 +154,10 @@ enum {
   GEN_LOG_DEBUG = 4
 };
 
-/** Receives one line without a newline. Called on any thread; must not call the library. */
+/**
+ * Receives one line without a newline. Called on any thread, one line at a time. In it every function with a status is
+ * GEN_ERROR_BUSY; gen_log_set_callback and gen_log_set_level take effect after it. Exceptions are dropped.
+ */
 typedef void (*gen_log_callback)(void *user, int32_t level, const char *line);
 
 /**

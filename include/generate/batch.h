@@ -18,7 +18,10 @@ extern "C" {
 /** A prompt and how to continue it. */
 typedef struct gen_request gen_request;
 
-/** As gen_token_callback, for the request at `index` of the call; non-zero stops that request alone. */
+/**
+ * As gen_token_callback, for the request at `index` of the call; non-zero stops that request alone, and an exception
+ * fails it alone.
+ */
 typedef int (*gen_batch_callback)(void *user, size_t index, const gen_token *token);
 
 /**
@@ -34,7 +37,7 @@ GEN_API gen_status gen_request_new(gen_request **out, gen_error *error);
 /**
  * Frees the request; NULL is fine.
  *
- * Threads: one; not while a call uses it.
+ * Threads: one; not while a call begins with it. Calls copy requests.
  * Since:   0.1
  */
 GEN_API void gen_request_free(gen_request *request);

@@ -52,8 +52,10 @@ typedef struct gen_forward_batch {
 /**
  * A model of the caller's. Members that may be NULL are marked; all are given `user`. They are called on any thread
  * that is inside a call of this library, `forward` on several at once if several generators use the model, but never
- * two with the same state. They may use other models of this library; a generator that is in the call refuses them with
- * GEN_ERROR_BUSY.
+ * two with the same state. They may use other models of this library; passes of this one and all that is made from it,
+ * generators, sessions and streams, answer GEN_ERROR_BUSY, but for getters without a status and gen_session_cancel. What
+ * they free goes when the call around them returns. An exception is GEN_ERROR_INTERNAL, and dropped in state_free and
+ * release.
  *
  * A status is GEN_OK or one of the library's errors, which the caller of the library gets unchanged; any other number
  * becomes GEN_ERROR_MODEL with the number in the message. `error` is never NULL; a message written there is passed on.
@@ -251,6 +253,7 @@ GEN_API gen_status gen_model_new_custom(const gen_forward *forward, const gen_mo
  *         GEN_ERROR_OUT_OF_RANGE for a layer that is none;
  *         GEN_ERROR_UNSUPPORTED for a model without kv_layers;
  *         GEN_ERROR_OUT_OF_MEMORY; GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache. All may be returned by the function.
+ *         GEN_ERROR_BUSY  while another call on the batch runs.
  * Threads: the one that the forward function was called on. Works on one thread per usable CPU.
  * Since:   0.1
  */

@@ -30,6 +30,26 @@
  *           library's is ignored, what it lacks counts as 0; a table or view smaller than in 0.1 is refused.
  * Threads   a `const` handle or one called shareable may be used by many threads at once, any other by one
  *           at a time; a second entry is answered with GEN_ERROR_BUSY. Every function has a line on it.
+ * Callbacks are functions of the host that the library calls. Handles, options and arguments that a call was given may
+ *           be freed and changed in one: a free there returns at once and takes effect when the call that the callback
+ *           belongs to, or the next one on the same objects, returns. What a callback may call, and what answers
+ *           GEN_ERROR_BUSY in it:
+ *             gen_token_callback, gen_batch_callback,       everything; the session, cache or stream that the call is on
+ *             gen_progress_callback                         is busy. They run on the calling thread.
+ *             functions of gen_forward                      everything but what is made from their model, and passes of
+ *                                                           it: that is busy. gen_forward_attention with the batch.
+ *             gen_allocator                                 should call nothing. What is made from the model, pool,
+ *                                                           cache or configuration it was set for is busy.
+ *             gen_metrics_sink                              should call nothing. Generators that tell it, and what is
+ *                                                           made from them, are busy.
+ *             kv_cache_radix_evict_callback                 everything but its index, which is busy
+ *             kv_cache_shift_fn                             everything but its cache, which is busy
+ *             gen_log_callback                              nothing: every function with a status is busy
+ *           Getters without a status, gen_session_cancel, gen_session_progress and what only reads a model's description
+ *           or texts are free in all of them. A callback must not wait for a call on another thread, nor leave by longjmp
+ *           or end its thread. It should not throw; a C++ exception makes the call fail with GEN_ERROR_INTERNAL (from an
+ *           allocator GEN_ERROR_OUT_OF_MEMORY), a session as it was before, and is dropped where nobody can be told:
+ *           in sinks, evict callbacks and functions that free.
  * Text      is UTF-8 with a length, or GEN_NUL_TERMINATED. Returned text is NUL-terminated; `n` does not
  *           count the NUL. With a NULL buffer such functions tell the size.
  * Silence   the library never prints, exits, aborts, installs a signal handler or throws across this border.

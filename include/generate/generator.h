@@ -24,7 +24,10 @@ typedef struct gen_token {
   int32_t index;         /**< number of tokens drawn before this one */
 } gen_token;
 
-/** Receives pieces on the calling thread; non-zero stops the generation cleanly. */
+/**
+ * Receives pieces on the calling thread; non-zero stops the generation cleanly. It may call everything, but the session
+ * of the call is GEN_ERROR_BUSY. An exception fails the call with GEN_ERROR_INTERNAL, and a session is as before the call.
+ */
 typedef int (*gen_token_callback)(void *user, const gen_token *token);
 
 /**

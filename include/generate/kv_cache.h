@@ -470,7 +470,7 @@ GEN_API gen_status kv_cache_clone(const kv_cache *cache, kv_cache **out, gen_err
 /**
  * Frees the cache. NULL is fine; a session's cache is left to its session.
  *
- * Threads: one; no other call may be running on it.
+ * Threads: one. A call that is running on it, such as the one whose callback this is in, ends first.
  * Since:   0.1
  */
 GEN_API void kv_cache_free(kv_cache *cache);

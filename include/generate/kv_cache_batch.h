@@ -33,7 +33,8 @@ extern "C" {
 
 /**
  * Turns keys whose positions were shifted: row i by offsets[i] positions, for rotary embeddings a rotation by
- * that many; 0 leaves a row as it is. Called by kv_cache_get_masked, on its thread; must not use the cache.
+ * that many; 0 leaves a row as it is. Called by kv_cache_get_masked, on its thread; the cache is GEN_ERROR_BUSY in it. An
+ * exception fails that call with GEN_ERROR_INTERNAL.
  *
  * @param layer    the layer as kv_cache_set_layer named it.
  * @param keys     [k_dim, kv_heads, n] float32, to be changed in place.

@@ -24,7 +24,7 @@ typedef struct kv_cache_radix kv_cache_radix;
 
 /**
  * Receives each id that is free again, before it is given out anew, on the thread whose call frees it. It may ask
- * kv_cache_radix_size; other calls on the index are answered with GEN_ERROR_BUSY.
+ * kv_cache_radix_size; other calls on the index are answered with GEN_ERROR_BUSY. Exceptions are dropped.
  */
 typedef void (*kv_cache_radix_evict_callback)(void *user, int32_t id);
 

@@ -35,7 +35,8 @@ extern "C" {
 
 /**
  * Where metrics go. Any function may be NULL. They are called on any thread, several at once, with names that live as
- * long as the library; they must not call the library, and should return at once: generating waits for them.
+ * long as the library; they should not call the library, where generators that tell them are GEN_ERROR_BUSY, and return at
+ * once: generating waits for them. Exceptions are dropped.
  */
 typedef struct gen_metrics_sink {
   uint32_t struct_size; /**< sizeof(gen_metrics_sink) */

@@ -13,7 +13,10 @@
 extern "C" {
 #endif
 
-/** Receives the share of the work done, 0 to 1, never falling; non-zero cancels. Called on the calling thread. */
+/**
+ * Receives the share of the work done, 0 to 1, never falling; non-zero cancels. Called on the calling thread; it may call
+ * everything. An exception fails the call with GEN_ERROR_INTERNAL.
+ */
 typedef int (*gen_progress_callback)(void *user, double share);
 
 /**

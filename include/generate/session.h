@@ -260,7 +260,8 @@ GEN_API double gen_session_progress(const gen_session *session);
 GEN_API const kv_cache *gen_session_cache(const gen_session *session);
 
 /**
- * Frees the session; a call still running on it ends first in its own time. NULL is fine.
+ * Frees the session; a call still running on it ends first in its own time. Returns without waiting, and in a callback
+ * takes effect after it. NULL is fine.
  *
  * Threads: any; the handle must not be used afterwards.
  * Since:   0.1

@@ -75,7 +75,9 @@ GEN_API gen_status gen_stream_poll(gen_stream *stream, const gen_token **token, 
 GEN_API gen_status gen_stream_result(gen_stream *stream, gen_result **result, gen_error *error);
 
 /**
- * Ends a stream, also in the middle: the session keeps the tokens committed so far. NULL is fine.
+ * Ends a stream, also in the middle: the session keeps the tokens committed so far. During a call on the stream, from one
+ * of its callbacks or another thread, it takes effect when that call returns; in other callbacks after them. NULL is
+ * fine.
  *
  * Threads: one; the handle must not be used afterwards.
  * Since:   0.1

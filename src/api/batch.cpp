@@ -41,11 +41,12 @@ int32_t forward_event(void* user, size_t index, const gen::generate::Event& even
   return bridge.callback(bridge.user, index, &token);
 }
 
-BatchRequest batch_request(const gen_request& request, SteadyClock::time_point now) {
+/// `request` is a copy that lasts: the caller's may be changed or freed in a callback.
+BatchRequest batch_request(gen_request& request, SteadyClock::time_point now) {
   BatchRequest made;
   made.prompt.text = request.prompt;
   made.prompt.tokens = request.tokens;
-  made.params = request.params;
+  made.params = std::move(request.params);
   made.urgency.priority = request.priority;
   if (request.deadline_ms > 0 && request.deadline_ms < kLongestDeadlineMs) {
     made.urgency.deadline = now + std::chrono::milliseconds(request.deadline_ms);
@@ -60,21 +61,24 @@ Status run_batch(gen_generator* generator, const gen_request* const* requests, s
   GEN_TRY(not_null(requests, "requests"));
   GEN_TRY(not_null(results, "results"));
   const SteadyClock::time_point now = SteadyClock::now();
-  const auto impl = generator->impl;
+  GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+  std::vector<gen_request> copies;
   std::vector<BatchRequest> batch;
+  copies.reserve(count);
   batch.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     if (requests[i] == nullptr) {
       return gen::error(Code::kInvalidArgument, "request %zu of %zu is NULL", i, count);
     }
-    batch.push_back(batch_request(*requests[i], now));
+    copies.push_back(*requests[i]);
+    batch.push_back(batch_request(copies.back(), now));
   }
   // Before anything runs, so that what has run is not lost for want of memory.
   std::vector<std::unique_ptr<gen_result>> made(count);
   for (auto& handle : made) handle = std::make_unique<gen_result>();
   Bridge bridge{callback, user};
   auto outcomes = gen::generate::run_batch(
-      *impl, batch, callback != nullptr ? forward_event : nullptr, &bridge);
+      *used, batch, callback != nullptr ? forward_event : nullptr, &bridge);
   for (size_t i = 0; i < count; ++i) {
     gen::api::fill_result(std::move(outcomes[i]), made[i].get());
     results[i] = made[i].release();

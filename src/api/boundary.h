@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/home_process.h"
+#include "base/log.h"
 #include "base/status.h"
 #include <generate/error.h>
 
@@ -23,9 +24,10 @@ Status current_exception_status() noexcept;
 /// A failure about what is in a file, with the file's name in front if it is not there yet.
 Status in_file(const char* path, Status status) noexcept;
 
-/// Runs `body` (returns Status); nothing it throws gets out.
+/// Runs `body` (returns Status); nothing it throws gets out. A log sink may call nothing.
 template <typename F>
 gen_status guard(gen_error* error, F&& body) noexcept {
+  if (in_log_sink()) return report({Code::kBusy, "a log sink cannot call the library"}, error);
   try {
     return report(body(), error);
   } catch (...) {

@@ -3,28 +3,41 @@
 #include "api/c_allocator.h"
 
 #include "api/caller_struct.h"
+#include "api/host_call.h"
 
 namespace gen::api {
 namespace {
 
 class CAllocator final : public Allocator {
  public:
-  explicit CAllocator(const gen_allocator& table) noexcept : table_(table) {}
+  explicit CAllocator(const gen_allocator& table) : table_(table) {}
 
   Status allocate(size_t bytes, size_t align, void** out) noexcept override {
     *out = nullptr;
-    const gen_status status = table_.allocate(table_.user, bytes, align, out);
-    if (status == GEN_OK && *out != nullptr) return {};
+    gen_status given = GEN_OK;
+    const Status thrown = host_status(*callbacks_, "allocate", [&]() -> Status {
+      given = table_.allocate(table_.user, bytes, align, out);
+      return {};
+    });
+    if (thrown.ok() && given == GEN_OK && *out != nullptr) return {};
     *out = nullptr;
-    return error(Code::kOutOfMemory, "the caller's allocator gave status %d for %zu bytes", status,
+    if (!thrown.ok()) {
+      return error(Code::kOutOfMemory, "the caller's %s, asked for %zu bytes", thrown.message(),
+                   bytes);
+    }
+    return error(Code::kOutOfMemory, "the caller's allocator gave status %d for %zu bytes", given,
                  bytes);
   }
   void release(void* pointer, size_t bytes) noexcept override {
-    table_.release(table_.user, pointer, bytes);
+    host_notice(*callbacks_, [&] { table_.release(table_.user, pointer, bytes); });
+  }
+  [[nodiscard]] std::shared_ptr<Callbacks> callbacks() const noexcept override {
+    return callbacks_;
   }
 
  private:
   gen_allocator table_;
+  std::shared_ptr<Callbacks> callbacks_ = std::make_shared<Callbacks>();
 };
 
 }  // namespace

@@ -12,17 +12,20 @@
 
 #include "api/boundary.h"
 #include "api/caller_struct.h"
+#include "api/host_call.h"
 #include "api/json_text.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/in_use.h"
 #include "engine/registry.h"
 #include "model/custom_model.h"
 
 struct gen_forward_call {
   const gen::CancelFlag* cancel = nullptr;
   gen::model::CustomAttention* attention = nullptr;  // null: no layer keeps keys and values
+  mutable gen::InUseFlag in_use;                     // of `attention`, which may call an allocator
 };
 
 namespace gen::api {
@@ -55,11 +58,13 @@ class CForward final : public model::CustomForward {
   CForward(const CForward&) = delete;
   CForward& operator=(const CForward&) = delete;
   ~CForward() override {
-    if (in_use_ && table_.release != nullptr) table_.release(table_.user);
+    if (!in_use_ || table_.release == nullptr) return;
+    host_notice(*callbacks_, [&] { table_.release(table_.user); });
   }
 
   /// From here on the end of this object is told to the caller.
   void begin_use() noexcept { in_use_ = true; }
+  [[nodiscard]] const std::shared_ptr<Callbacks>& callbacks() const noexcept { return callbacks_; }
   [[nodiscard]] model::CustomStates states() const noexcept {
     return {table_.state_new != nullptr, table_.state_clone != nullptr,
             table_.state_truncate != nullptr};
@@ -79,7 +84,9 @@ class CForward final : public model::CustomForward {
       wants[row] = batch.wants_logits[row] != 0 ? 1 : 0;
       n_logits += wants[row];
     }
-    const gen_forward_call call{batch.cancel, attention};
+    gen_forward_call call;
+    call.cancel = batch.cancel;
+    call.attention = attention;
     gen_forward_batch view{};
     view.struct_size = sizeof view;
     view.n_rows = static_cast<int32_t>(batch.tokens.size());
@@ -95,41 +102,45 @@ class CForward final : public model::CustomForward {
     const LentCaches lent(attention != nullptr ? batch.sequences
                                                : std::span<const graph::BatchSequence>());
     view.caches = lent.get();
-    gen_error said = nothing_said();
-    return outcome(table_.forward(table_.user, &view, batch.logits, features, &said), said,
-                   "forward");
+    return ask("forward", [&](gen_error* said) {
+      return table_.forward(table_.user, &view, batch.logits, features, said);
+    });
   }
 
   Result<void*> new_state() const override {
-    gen_error said = nothing_said();
     void* state = nullptr;
-    GEN_TRY(outcome(table_.state_new(table_.user, &state, &said), said, "state_new"));
+    GEN_TRY(ask("state_new", [&](gen_error* said) {
+      return table_.state_new(table_.user, &state, said);
+    }));
     return state;
   }
 
   Result<void*> clone_state(const void* state) const override {
-    gen_error said = nothing_said();
     void* copy = nullptr;
-    GEN_TRY(outcome(table_.state_clone(table_.user, state, &copy, &said), said, "state_clone"));
+    GEN_TRY(ask("state_clone", [&](gen_error* said) {
+      return table_.state_clone(table_.user, state, &copy, said);
+    }));
     return copy;
   }
 
   Status truncate_state(void* state, int32_t n) const override {
-    gen_error said = nothing_said();
-    return outcome(table_.state_truncate(table_.user, state, n, &said), said, "state_truncate");
+    return ask("state_truncate", [&](gen_error* said) {
+      return table_.state_truncate(table_.user, state, n, said);
+    });
   }
 
   void free_state(void* state) const noexcept override {
-    if (table_.state_free != nullptr) table_.state_free(table_.user, state);
+    if (table_.state_free == nullptr) return;
+    host_notice(*callbacks_, [&] { table_.state_free(table_.user, state); });
   }
 
  private:
-  // Not all of it, which is a kilobyte that hardly anybody reads.
-  static gen_error nothing_said() noexcept {
-    gen_error said;
+  template <typename F>
+  Status ask(const char* what, F&& function) const noexcept {
+    gen_error said;  // not all of it is cleared, a kilobyte that hardly anybody reads
     said.code = GEN_OK;
     said.message[0] = '\0';
-    return said;
+    return host_status(*callbacks_, what, [&] { return outcome(function(&said), said, what); });
   }
 
   static Status outcome(gen_status given, gen_error& said, const char* what) {
@@ -147,6 +158,7 @@ class CForward final : public model::CustomForward {
 
   gen_forward table_;
   bool in_use_ = false;
+  std::shared_ptr<Callbacks> callbacks_ = std::make_shared<Callbacks>();
 };
 
 Status check_table(const gen_forward& table) {
@@ -230,7 +242,7 @@ Result<std::unique_ptr<gen_model>> make_model(const std::shared_ptr<CForward>& f
   loaded->metadata = std::make_shared<gguf::Metadata>();
   parts->loaded = std::move(loaded);
   parts->description = describe(handle->config);
-  handle->parts = std::move(parts);
+  handle->shared = Shared<const ModelParts>(std::move(parts), joined({forward->callbacks()}));
   return handle;
 }
 
@@ -275,6 +287,8 @@ gen_status gen_forward_attention(const gen_forward_batch* batch, int32_t layer, 
     if (batch->call->attention == nullptr) {
       return {Code::kUnsupported, "the model has no layers that keep keys and values: kv_layers"};
     }
+    const gen::InUseGuard use(&batch->call->in_use);
+    GEN_TRY(use.entered("the batch"));
     return batch->call->attention->run(layer, q, k, v, scale, out);
   });
 }

@@ -25,6 +25,7 @@ using gen::Code;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using HeldProfile = gen::api::HeldHandle<gen_profile>;
 
 }  // namespace
 
@@ -36,7 +37,8 @@ gen_status gen_model_forward_batch(const gen_model* model, const int32_t* tokens
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(caches, "caches"));
-    return gen::api::forward_rows(*model, {tokens, n_rows}, sequences, wants_logits,
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    return gen::api::forward_rows(*used->loaded->model, {tokens, n_rows}, sequences, wants_logits,
                                   {caches, n_caches}, logits, capacity);
   });
 }
@@ -50,7 +52,9 @@ gen_status gen_profile_new(gen_profile** out, gen_error* error) {
   });
 }
 
-void gen_profile_free(gen_profile* profile) { gen::api::end_handle(profile); }
+void gen_profile_free(gen_profile* profile) {
+  if (gen::api::usable(profile) && profile->in_use.retire()) delete profile;
+}
 
 gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tokens,
                                       const int32_t* sequences, const uint8_t* wants_logits,
@@ -62,13 +66,14 @@ gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tok
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(caches, "caches"));
     GEN_TRY(not_null(profile, "profile"));
-    gen::InUseGuard guard_profile(&profile->in_use);
-    GEN_TRY(guard_profile.entered("profile"));
-    if (profile->model != nullptr && profile->model != model->parts) {
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    const HeldProfile held(profile, &profile->in_use, gen_profile_free);
+    GEN_TRY(held.entered("the profile"));
+    if (profile->model != nullptr && profile->model != used.shared()) {
       return {Code::kInvalidArgument, "the profile belongs to another model"};
     }
-    profile->model = model->parts;
-    return gen::api::forward_rows(*model, {tokens, n_rows}, sequences, wants_logits,
+    profile->model = used.shared();
+    return gen::api::forward_rows(*used->loaded->model, {tokens, n_rows}, sequences, wants_logits,
                                   {caches, n_caches}, logits, capacity, &profile->impl);
   });
 }
@@ -89,6 +94,7 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
     GEN_TRY(not_null(profile, "profile"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
+    if (profile->in_use.held()) return {Code::kBusy, "the profile is in use by another call"};
     if (profile->impl.incomplete()) {
       return {Code::kOutOfMemory, "a pass had no memory for the profile, which is incomplete"};
     }

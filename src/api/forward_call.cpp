@@ -14,21 +14,18 @@ namespace {
 /// The caches of a call, each held for its duration. Unless kept they end as they began.
 class HeldCaches {
  public:
-  Status hold(const gen_model& model, std::span<kv_cache* const> handles) {
-    const auto& inner = *model.parts->loaded->model;
+  Status hold(const model::Model& model, std::span<kv_cache* const> handles) {
     held_.reserve(handles.size());
     caches_.reserve(handles.size());
     for (kv_cache* handle : handles) {
       GEN_TRY(not_null(handle, "a cache"));
-      if (!handle->in_use->try_enter()) {
-        return {Code::kBusy, "a cache is in use by another call, or given twice"};
-      }
-      held_.push_back(handle);
+      held_.emplace_back(handle);
+      GEN_TRY(held_.back().entered("a cache"));
       if (handle->lent != nullptr) {
         return {Code::kState, "a session's cache is for reading only"};
       }
       GEN_ASSIGN(EngineCache cache,
-                 EngineCache::open(*handle, inner.layer_shapes(), inner.traits().max_seq_len));
+                 EngineCache::open(*handle, model.layer_shapes(), model.traits().max_seq_len));
       caches_.push_back(std::move(cache));
     }
     return {};
@@ -36,10 +33,6 @@ class HeldCaches {
   HeldCaches() = default;
   HeldCaches(const HeldCaches&) = delete;
   HeldCaches& operator=(const HeldCaches&) = delete;
-  ~HeldCaches() {
-    caches_.clear();
-    for (kv_cache* handle : held_) handle->in_use->leave();
-  }
   [[nodiscard]] cache::KvCache* cache(size_t index) const { return caches_[index].get(); }
   /// Before rows come to a cache: those that take several plans must leave no trace on failure, and
   /// where a cut would leave one they come to a copy.
@@ -53,8 +46,8 @@ class HeldCaches {
   }
 
  private:
-  std::vector<kv_cache*> held_;
-  std::vector<EngineCache> caches_;
+  std::vector<HeldCache> held_;
+  std::vector<EngineCache> caches_;  // end before they are given back
 };
 
 /// Rows for one cache after another, with their positions and plans.
@@ -116,10 +109,9 @@ Status check_tokens(std::span<const int32_t> tokens, int32_t vocab) {
 
 }  // namespace
 
-Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_cache& cache,
+Status forward_one(const model::Model& model, std::span<const int32_t> tokens, kv_cache& cache,
                    float* logits, size_t capacity) {
-  const model::Model& inner = *model.parts->loaded->model;
-  const model::ModelTraits& traits = inner.traits();
+  const model::ModelTraits& traits = model.traits();
   GEN_TRY(check_tokens(tokens, traits.vocab_size));
   GEN_TRY(check_capacity(1, traits.vocab_size, capacity));
   kv_cache* handles[] = {&cache};
@@ -146,19 +138,18 @@ Status forward_one(const gen_model& model, std::span<const int32_t> tokens, kv_c
     GEN_TRY(step.add(traits, target, static_cast<int32_t>(count)));
     step.wants.assign(count, 0);
     if (last) step.wants.back() = 1;
-    GEN_TRY(step.run(inner, tokens.subspan(begin, count), row.data(), last ? 1 : 0));
+    GEN_TRY(step.run(model, tokens.subspan(begin, count), row.data(), last ? 1 : 0));
   }
   held.keep();
   std::copy(row.begin(), row.end(), logits);
   return {};
 }
 
-Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
+Status forward_rows(const model::Model& model, std::span<const int32_t> tokens,
                     const int32_t* sequences, const uint8_t* wants_logits,
                     std::span<kv_cache* const> caches, float* logits, size_t capacity,
                     engine::Tracer* tracer) {
-  const model::Model& inner = *model.parts->loaded->model;
-  const model::ModelTraits& traits = inner.traits();
+  const model::ModelTraits& traits = model.traits();
   GEN_TRY(check_tokens(tokens, traits.vocab_size));
   if (tokens.size() > static_cast<size_t>(traits.max_batch_rows)) {
     return error(Code::kInvalidArgument, "%zu rows are more than %d", tokens.size(),
@@ -207,7 +198,7 @@ Status forward_rows(const gen_model& model, std::span<const int32_t> tokens,
     for (size_t i = 0; i < caches.size(); ++i) {
       if (split.count(i) > 0) GEN_TRY(step.add(traits, held.cache(i), split.count(i)));
     }
-    GEN_TRY(step.run(inner, split.tokens(), split.logits(), split.wanted(), tracer));
+    GEN_TRY(step.run(model, split.tokens(), split.logits(), split.wanted(), tracer));
     split.collect();
   }
   held.keep();

@@ -19,6 +19,7 @@ namespace {
 using gen::Code;
 using gen::Status;
 using gen::api::guard;
+using gen::api::ModelParts;
 using gen::api::not_null;
 using gen::generate::GeneratorOptions;
 
@@ -27,11 +28,11 @@ gen::Allocator& memory_of(const GeneratorOptions& options) {
 }
 
 /// What does not go together.
-Status check_together(const gen_options& options, const gen_model& model) {
+Status check_together(const gen_options& options, const ModelParts& parts) {
   const bool paged = options.paged_mb > 0;
   const bool compressed = options.compressed_chunk > 0;
   const bool tiered = options.tiered != nullptr;
-  if ((paged || compressed || tiered) && model.shared_model()->layer_shapes().empty()) {
+  if ((paged || compressed || tiered) && parts.loaded->model->layer_shapes().empty()) {
     return {Code::kInvalidArgument,
             "the model keeps no keys and values: no paged_kv, compressed_kv or tiered_kv"};
   }
@@ -48,9 +49,9 @@ Status check_together(const gen_options& options, const gen_model& model) {
   return {};
 }
 
-Status use_chunks(int32_t chunk, const gen_model& model, GeneratorOptions* inner) {
+Status use_chunks(int32_t chunk, const ModelParts& parts, GeneratorOptions* inner) {
   gen::Allocator& memory = memory_of(*inner);
-  GEN_TRY(gen::cache::make_compressed_cache(model.shared_model()->layer_shapes(), 1, 1, memory)
+  GEN_TRY(gen::cache::make_compressed_cache(parts.loaded->model->layer_shapes(), 1, 1, memory)
               .status());
   inner->cache_factory = [chunk, &memory](std::span<const gen::cache::LayerShape> shapes,
                                           int32_t capacity) {
@@ -60,11 +61,10 @@ Status use_chunks(int32_t chunk, const gen_model& model, GeneratorOptions* inner
 }
 
 /// Sessions whose caches are made as `inner` says by now, but tiered.
-Status use_tiers(const kv_cache_tier_config& config, const gen_model& handle,
+Status use_tiers(const kv_cache_tier_config& config, const ModelParts& parts,
                  GeneratorOptions* inner) {
-  const auto shared = handle.shared_model();
-  const gen::model::Model& model = *shared;
-  const bool spare_cpu = handle.parts->pool->size() < gen::usable_cpus();
+  const gen::model::Model& model = *parts.loaded->model;
+  const bool spare_cpu = parts.pool->size() < gen::usable_cpus();
   const auto shapes = model.layer_shapes();
   GEN_ASSIGN(const gen::cache::TieredCacheOptions tiers,
              gen::api::session_tiers(config, inner->kv_dtype.c_str(), shapes.size(), spare_cpu));
@@ -90,9 +90,9 @@ void measure_pool(gen::cache::CachePool& pool, gen::Metrics& metrics) {
 }
 
 /// One pool for all sessions and, if asked for, what earlier ones began with.
-Status use_pool(const gen_options& options, const gen_model& model, GeneratorOptions* inner) {
+Status use_pool(const gen_options& options, const ModelParts& parts, GeneratorOptions* inner) {
   GEN_ASSIGN(auto pool, gen::cache::CachePool::create(
-                            inner->kv_dtype, model.shared_model()->layer_shapes(),
+                            inner->kv_dtype, parts.loaded->model->layer_shapes(),
                             options.paged_block_size, options.paged_mb, memory_of(*inner)));
   inner->cache_factory = [pool](std::span<const gen::cache::LayerShape>, int32_t capacity) {
     return gen::cache::make_paged_cache(pool, capacity);
@@ -113,8 +113,8 @@ Status use_pool(const gen_options& options, const gen_model& model, GeneratorOpt
   return {};
 }
 
-gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen_generator& generator) {
-  gen::cache::PrefixCache* const prefixes = generator.impl->prefix_cache();
+gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen::generate::Generator& generator) {
+  gen::cache::PrefixCache* const prefixes = generator.prefix_cache();
   if (prefixes != nullptr) return prefixes;
   return Status(Code::kState, "the generator has no prefix_cache");
 }
@@ -133,9 +133,13 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(out, "out"));
-    const gen_options defaults;
-    const gen_options& chosen = options != nullptr ? *options : defaults;
-    GEN_TRY(check_together(chosen, *model));
+    const gen_options chosen = options != nullptr ? *options : gen_options();
+    const auto sink = chosen.metrics != nullptr ? chosen.metrics->callbacks() : nullptr;
+    const gen::SharedCallbacks callbacks = gen::api::joined({sink}, model->shared.callbacks());
+    const gen::api::Entry entry(callbacks);
+    GEN_TRY(entry.entered("the model"));
+    const auto parts = model->shared.keep();
+    GEN_TRY(check_together(chosen, *parts));
     if (chosen.trace_home.has_value()) GEN_TRY(chosen.trace_home->check("the tracer"));
     if (chosen.metrics_home.has_value()) GEN_TRY(chosen.metrics_home->check("the metrics memory"));
     GeneratorOptions inner;
@@ -146,23 +150,27 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     inner.max_sequences = chosen.max_batch;
     inner.max_queue = chosen.max_queue;
     inner.most_passed_over = chosen.fairness;
-    inner.allocator = model->parts->allocator.get();
+    inner.allocator = parts->allocator.get();
     inner.metrics = chosen.metrics;
     if (chosen.trace != nullptr) {
       inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
     }
-    if (chosen.compressed_chunk > 0) GEN_TRY(use_chunks(chosen.compressed_chunk, *model, &inner));
-    if (chosen.tiered != nullptr) GEN_TRY(use_tiers(*chosen.tiered, *model, &inner));
-    if (chosen.paged_mb > 0) GEN_TRY(use_pool(chosen, *model, &inner));
+    if (chosen.compressed_chunk > 0) GEN_TRY(use_chunks(chosen.compressed_chunk, *parts, &inner));
+    if (chosen.tiered != nullptr) GEN_TRY(use_tiers(*chosen.tiered, *parts, &inner));
+    if (chosen.paged_mb > 0) GEN_TRY(use_pool(chosen, *parts, &inner));
     auto handle = std::make_unique<gen_generator>();
-    GEN_ASSIGN(handle->impl, gen::generate::Generator::create(
-                                 model->shared_model(), model->tokenizer.impl, std::move(inner)));
+    GEN_ASSIGN(auto made, gen::generate::Generator::create(
+                              gen::api::model_of(parts), parts->loaded->tokenizer,
+                              std::move(inner)));
+    handle->shared = gen::api::Shared<const gen::generate::Generator>(std::move(made), callbacks);
     *out = handle.release();
     return {};
   });
 }
 
-void gen_free(gen_generator* generator) { gen::api::end_handle(generator); }
+void gen_free(gen_generator* generator) {
+  if (generator != nullptr) gen::api::end_handle(generator, generator->shared.callbacks());
+}
 
 gen_status gen_generator_prefix_stats(const gen_generator* generator, const char* key,
                                       int64_t* value, gen_error* error) {
@@ -171,8 +179,9 @@ gen_status gen_generator_prefix_stats(const gen_generator* generator, const char
     GEN_TRY(not_null(generator, "generator"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
-    GEN_ASSIGN(const gen::cache::PrefixCache* prefixes, prefix_cache_of(*generator));
-    const gen::generate::PrefixUse& use = generator->impl->prefix_use();
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    GEN_ASSIGN(const gen::cache::PrefixCache* prefixes, prefix_cache_of(*used));
+    const gen::generate::PrefixUse& use = used->prefix_use();
     const std::pair<std::string_view, int64_t> all[] = {
         {"lookups", use.lookups.load(std::memory_order_relaxed)},
         {"hits", use.hits.load(std::memory_order_relaxed)},
@@ -193,7 +202,8 @@ gen_status gen_generator_prefix_stats(const gen_generator* generator, const char
 gen_status gen_generator_prefix_clear(gen_generator* generator, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
-    GEN_ASSIGN(gen::cache::PrefixCache * prefixes, prefix_cache_of(*generator));
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    GEN_ASSIGN(gen::cache::PrefixCache * prefixes, prefix_cache_of(*used));
     prefixes->clear();
     return {};
   });
@@ -204,7 +214,8 @@ gen_status gen_generate(gen_generator* generator, const char* prompt, size_t len
   if (result != nullptr) *result = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
-    GEN_ASSIGN(auto session, generator->impl->new_session());
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    GEN_ASSIGN(auto session, used->new_session());
     return gen::api::generating_call(session, prompt, len, sampling, nullptr, nullptr, result);
   });
 }
@@ -216,7 +227,8 @@ gen_status gen_generate_stream(gen_generator* generator, const char* prompt, siz
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
     GEN_TRY(not_null(reinterpret_cast<const void*>(callback), "callback"));
-    GEN_ASSIGN(auto session, generator->impl->new_session());
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    GEN_ASSIGN(auto session, used->new_session());
     return gen::api::generating_call(session, prompt, len, sampling, callback, user, result);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the opaque handles of the public headers are. Each holds shared pointers to the rooms'
-// objects, so freeing a handle never pulls anything away from under somebody else.
+// objects, so freeing a handle never pulls anything away from under somebody else; what may call
+// the host is reached through Shared::enter() of entry.h.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/entry.h"
 #include "api/kv_cache_handle.h"
 #include "api/tier_config.h"
 #include "base/cancel.h"
@@ -70,13 +72,13 @@ struct gen_options {
   std::optional<gen::HomeProcess> metrics_home;  // of a collector of the library's
 };
 
-struct gen_generator {
-  std::shared_ptr<const gen::generate::Generator> impl;
+struct gen_generator : gen::Postponed {
+  gen::api::Shared<const gen::generate::Generator> shared;
   gen::HomeProcess home;
 };
 
-struct gen_session {
-  std::shared_ptr<gen::generate::Session> impl;
+struct gen_session : gen::Postponed {
+  gen::api::Shared<gen::generate::Session> shared;
   kv_cache cache;  // lends the session's
   gen::HomeProcess home;
 };

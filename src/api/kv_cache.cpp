@@ -146,6 +146,7 @@ Status clone(const kv_cache& cache, kv_cache* copy) {
   copy->num_layers = cache.num_layers;
   copy->max_seq_len = cache.max_seq_len;
   copy->allocator = cache.allocator;
+  copy->callbacks = cache.callbacks;
   copy->keeps = cache.keeps;
   copy->make_store = cache.make_store;
   if (cache.store != nullptr) {
@@ -245,7 +246,7 @@ gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocato
     if (allocator != nullptr) {
       GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
     }
-    c.allocator = std::move(wrapped);
+    c.use_allocator(std::move(wrapped));
     return {};
   });
 }
@@ -426,5 +427,6 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
 }
 
 void kv_cache_free(kv_cache* cache) {
-  if (cache != nullptr && cache->lent == nullptr && !cache->borrowed) gen::api::end_handle(cache);
+  if (!gen::api::usable(cache) || cache->lent != nullptr || cache->borrowed) return;
+  if (cache->own_flag.retire()) gen::api::end_handle(cache, cache->callbacks);
 }

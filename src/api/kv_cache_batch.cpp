@@ -2,6 +2,7 @@
 // kv_cache_batch.h of the C API: caches of many sequences behind the handle of kv_cache_handle.h.
 #include <generate/kv_cache_batch.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <type_traits>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "api/boundary.h"
+#include "api/host_call.h"
 #include "api/kv_cache_handle.h"
 #include "cache/causal_store.h"
 #include "cache/encoder_store.h"
@@ -111,24 +113,19 @@ void note_type(DType type, kv_cache& cache) {
 /// Holds the caches that go into a wrapper.
 class Held {
  public:
-  ~Held() {
-    for (kv_cache* cache : caches_) cache->in_use->leave();
-  }
   Status take(kv_cache* cache) {
     GEN_TRY(not_null(cache, "one of the caches"));
-    for (const kv_cache* other : caches_) {
-      if (other == cache) return {Code::kInvalidArgument, "a cache was given twice"};
-    }
-    caches_.reserve(caches_.size() + 1);
-    if (!cache->in_use->try_enter()) {
-      return {Code::kBusy, "one of the caches is in use by another call"};
+    if (std::find(caches_.begin(), caches_.end(), cache) != caches_.end()) {
+      return {Code::kInvalidArgument, "a cache was given twice"};
     }
     caches_.push_back(cache);
-    return {};
+    held_.emplace_back(cache);
+    return held_.back().entered("one of the caches");
   }
 
  private:
   std::vector<kv_cache*> caches_;
+  std::vector<gen::api::HeldCache> held_;
 };
 
 }  // namespace
@@ -215,7 +212,12 @@ gen_status kv_cache_set_shift(kv_cache* cache, kv_cache_shift_fn shift, void* us
     if (shift == nullptr) return {Code::kInvalidArgument, "shift is NULL"};
     return store.set_shift([shift, user](int32_t layer, float* keys, int32_t dim, int32_t heads,
                                          int32_t n, const int32_t* offsets) -> Status {
-      const gen_status status = shift(user, layer, keys, dim, heads, n, offsets);
+      gen_status status = GEN_OK;
+      try {
+        status = shift(user, layer, keys, dim, heads, n, offsets);
+      } catch (...) {
+        return gen::api::thrown_by("the shift function");
+      }
       if (status == GEN_OK) return {};
       const bool known = status < 0 && status >= GEN_ERROR_INTERNAL;
       return gen::error(known ? static_cast<Code>(status) : Code::kModel,

@@ -17,7 +17,8 @@ gen_status kv_cache_generator_new(const gen_generator* generator, int32_t max_se
   return gen::api::guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
     GEN_TRY(not_null(out, "out"));
-    const gen::generate::Generator& inner = *generator->impl;
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    const gen::generate::Generator& inner = *used;
     const int32_t most = inner.max_seq_len();
     if (max_seq_len < 0 || max_seq_len > most) {
       return gen::error(gen::Code::kInvalidArgument, "max_seq_len %d outside [0, %d]", max_seq_len,

@@ -52,6 +52,7 @@ const kv_cache* underlying(const kv_cache& cache) noexcept {
 std::unique_ptr<kv_cache> part_of(const kv_cache& whole) {
   auto made = std::make_unique<kv_cache>();
   made->borrowed = true;
+  made->whole = const_cast<kv_cache*>(&whole);
   made->in_use = whole.in_use;
   return made;
 }
@@ -165,7 +166,7 @@ void describe_engine_cache(const generate::Generator& generator, const cache::Kv
   describe_engine_cache(cache, handle);
   const auto keeps = generator.shared_from_this();
   handle->keeps = keeps;
-  handle->allocator = {keeps, generator.options().allocator};
+  handle->use_allocator({keeps, generator.options().allocator});
 }
 
 void lend_cache(generate::Session& session, kv_cache* handle) {

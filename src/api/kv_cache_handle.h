@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/boundary.h"
+#include "api/entry.h"
 #include "base/allocator.h"
 #include "base/home_process.h"
 #include "base/in_use.h"
@@ -26,12 +27,13 @@
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
 /// Caches of many sequences have `sequences` instead from the start, unless they went into a
 /// wrapper.
-struct kv_cache {
+struct kv_cache : gen::Postponed {
   gen::cache::TensorTraits traits;      // of the store, made or not; of a lent cache kind and lossy
   const char* engine_format = nullptr;  // what a model's pass makes of it; null: as traits.kind
   int32_t num_layers = 0;
   int32_t max_seq_len = 0;
   std::shared_ptr<gen::Allocator> allocator;  // null: the system's
+  gen::SharedCallbacks callbacks;             // of it, and of a pool's
   std::shared_ptr<const void> keeps;          // what `owned` was made of
 
   using Store = std::unique_ptr<gen::cache::TensorProvider>;
@@ -48,6 +50,7 @@ struct kv_cache {
   const gen::cache::CachePlan* step = nullptr;
   /// Belongs to what lends it out: for reading only, and not for kv_cache_free.
   bool borrowed = false;
+  kv_cache* whole = nullptr;  // what a part shares its in-use flag with
   /// What a tracing cache or a wrapper (in the order of layer types) goes over, lent out.
   std::vector<std::unique_ptr<kv_cache>> underlying;
 
@@ -60,6 +63,10 @@ struct kv_cache {
   gen::InUseFlag own_flag;
   gen::InUseFlag* in_use = &own_flag;  // a session's flag for a lent cache
 
+  void use_allocator(std::shared_ptr<gen::Allocator> memory) {
+    callbacks = gen::api::joined({memory != nullptr ? memory->callbacks() : nullptr});
+    allocator = std::move(memory);
+  }
   [[nodiscard]] gen::cache::KvCache* engine() const {
     return lent != nullptr ? lent() : owned.get();
   }
@@ -71,13 +78,35 @@ struct kv_cache {
 
 namespace gen::api {
 
+/// A cache during a call on it.
+class HeldCache {
+ public:
+  explicit HeldCache(const kv_cache* cache)
+      : whole_(cache->whole != nullptr ? cache->whole : const_cast<kv_cache*>(cache)),
+        entry_(whole_->callbacks),
+        inside_(entry_.entered("the cache")),
+        use_(whole_, cache->in_use, end) {}
+  [[nodiscard]] Status entered(const char* what) const noexcept {
+    GEN_TRY(inside_);
+    return use_.entered(what);
+  }
+
+ private:
+  static void end(kv_cache* cache) { end_handle(cache, cache->callbacks); }
+
+  kv_cache* whole_;
+  Entry entry_;
+  Status inside_;
+  HeldHandle<kv_cache> use_;
+};
+
 /// What every call on a cache checks first; `body` runs while the cache is held.
 template <typename Cache, typename F>
 gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(cache, "cache"));
-    const InUseGuard use(cache->in_use);
-    GEN_TRY(use.entered("the cache"));
+    const HeldCache held(cache);
+    GEN_TRY(held.entered("the cache"));
     return body(*cache);
   });
 }

@@ -61,7 +61,9 @@ gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t row_dim
     auto state = std::make_shared<PoolState>();
     GEN_ASSIGN(state->pool, TensorPool::create({layers, block_size, row_dim, type}, max_memory_mb,
                                                gen::system_allocator()));
-    *out = new kv_cache_pool{std::move(state), {}};
+    auto handle = std::make_unique<kv_cache_pool>();
+    handle->shared = gen::api::Shared<PoolState>(std::move(state));
+    *out = handle.release();
     return {};
   });
 }
@@ -74,8 +76,12 @@ gen_status kv_cache_pool_set_allocator(kv_cache_pool* pool, const gen_allocator*
     if (allocator != nullptr) {
       GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
     }
-    GEN_TRY(pool->blocks().set_allocator(wrapped != nullptr ? *wrapped : gen::system_allocator()));
-    pool->state->allocator = std::move(wrapped);
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    const auto table = wrapped != nullptr ? wrapped->callbacks() : nullptr;
+    gen::api::Shared<PoolState> shared(used.shared(), gen::api::joined({table}));
+    GEN_TRY(used->blocks().set_allocator(wrapped != nullptr ? *wrapped : gen::system_allocator()));
+    used->allocator = std::move(wrapped);
+    pool->shared = std::move(shared);
     return {};
   });
 }
@@ -85,7 +91,8 @@ gen_status kv_cache_pool_alloc(const kv_cache_pool* pool, kv_cache_block** out, 
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(pool, "pool"));
     GEN_TRY(not_null(out, "out"));
-    GEN_ASSIGN(Block * block, pool->blocks().allocate());
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    GEN_ASSIGN(Block * block, used->blocks().allocate());
     *out = from_block(block);
     return {};
   });
@@ -95,7 +102,8 @@ gen_status kv_cache_pool_retain_block(const kv_cache_pool* pool, kv_cache_block*
                                       gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(pool, "pool"));
-    return pool->blocks().retain(to_block(block));
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    return used->blocks().retain(to_block(block));
   });
 }
 
@@ -103,31 +111,34 @@ gen_status kv_cache_pool_free_block(const kv_cache_pool* pool, kv_cache_block* b
                                     gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(pool, "pool"));
-    return pool->blocks().release(to_block(block));
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    return used->blocks().release(to_block(block));
   });
 }
 
 size_t kv_cache_pool_cap(const kv_cache_pool* pool) {
-  return pool != nullptr ? pool->blocks().capacity() : 0;
+  return pool != nullptr ? pool->shared.peek().blocks().capacity() : 0;
 }
 
 size_t kv_cache_pool_available(const kv_cache_pool* pool) {
-  return gen::api::usable(pool) ? pool->blocks().available() : 0;
+  return gen::api::usable(pool) ? pool->shared.peek().blocks().available() : 0;
 }
 
 int32_t kv_cache_pool_block_size(const kv_cache_pool* pool) {
-  return pool != nullptr ? pool->blocks().block_size() : 0;
+  return pool != nullptr ? pool->shared.peek().blocks().block_size() : 0;
 }
 
 double kv_cache_pool_fragmentation(const kv_cache_pool* pool) {
-  return gen::api::usable(pool) ? pool->blocks().fragmentation() : 0;
+  return gen::api::usable(pool) ? pool->shared.peek().blocks().fragmentation() : 0;
 }
 
 size_t kv_cache_pool_resident_bytes(const kv_cache_pool* pool) {
-  return gen::api::usable(pool) ? pool->blocks().resident_bytes() : 0;
+  return gen::api::usable(pool) ? pool->shared.peek().blocks().resident_bytes() : 0;
 }
 
-void kv_cache_pool_free(kv_cache_pool* pool) { gen::api::end_handle(pool); }
+void kv_cache_pool_free(kv_cache_pool* pool) {
+  if (pool != nullptr) gen::api::end_handle(pool, pool->shared.callbacks());
+}
 
 void* kv_cache_block_k(const kv_cache_block* block) { return half_of(block, 0); }
 
@@ -144,11 +155,14 @@ gen_status kv_cache_paged_new(const kv_cache_pool* pool, int32_t layers, kv_cach
     GEN_TRY(not_null(pool, "pool"));
     GEN_TRY(not_null(out, "out"));
     // Shares the whole state, so that the allocator lives as long as the cache.
-    std::shared_ptr<TensorPool> shared(pool->state, pool->state->pool.get());
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    std::shared_ptr<TensorPool> shared(used.shared(), used->pool.get());
     GEN_ASSIGN(auto store, PagedStore::create(std::move(shared), layers));
-    const size_t block_size = static_cast<size_t>(pool->blocks().block_size());
-    const size_t most = std::min(pool->blocks().capacity(), size_t{INT32_MAX} / block_size);
-    *out = gen::api::handle_of(std::move(store), static_cast<int32_t>(most * block_size)).release();
+    const size_t block_size = static_cast<size_t>(used->blocks().block_size());
+    const size_t most = std::min(used->blocks().capacity(), size_t{INT32_MAX} / block_size);
+    auto made = gen::api::handle_of(std::move(store), static_cast<int32_t>(most * block_size));
+    made->callbacks = pool->shared.callbacks();
+    *out = made.release();
     return {};
   });
 }

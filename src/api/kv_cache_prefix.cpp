@@ -12,8 +12,8 @@
 #include "api/pool_handle.h"
 #include "cache/prefix_cache.h"
 
-struct kv_cache_prefix {
-  std::shared_ptr<gen::cache::PrefixCache> impl;
+struct kv_cache_prefix : gen::Postponed {
+  gen::api::Shared<gen::cache::PrefixCache> shared;
   gen::HomeProcess home;
 };
 
@@ -35,14 +35,18 @@ gen_status kv_cache_prefix_new(int32_t capacity, const kv_cache_pool* pool, kv_c
     GEN_TRY(not_null(out, "out"));
     auto handle = std::make_unique<kv_cache_prefix>();
     // Shares the whole state, so that the allocator lives as long as the blocks.
-    std::shared_ptr<gen::cache::BlockPool> blocks(pool->state, &pool->blocks());
-    GEN_ASSIGN(handle->impl, PrefixCache::create(std::move(blocks), capacity));
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    std::shared_ptr<gen::cache::BlockPool> blocks(used.shared(), &used->blocks());
+    GEN_ASSIGN(auto made, PrefixCache::create(std::move(blocks), capacity));
+    handle->shared = gen::api::Shared<PrefixCache>(std::move(made), pool->shared.callbacks());
     *out = handle.release();
     return {};
   });
 }
 
-void kv_cache_prefix_free(kv_cache_prefix* prefix) { gen::api::end_handle(prefix); }
+void kv_cache_prefix_free(kv_cache_prefix* prefix) {
+  if (prefix != nullptr) gen::api::end_handle(prefix, prefix->shared.callbacks());
+}
 
 gen_status kv_cache_prefix_insert(const kv_cache_prefix* prefix, uint64_t domain,
                                   const int32_t* tokens, size_t n_tokens,
@@ -54,7 +58,8 @@ gen_status kv_cache_prefix_insert(const kv_cache_prefix* prefix, uint64_t domain
     if (n_blocks > 0) GEN_TRY(not_null(blocks, "blocks"));
     std::vector<Block*> own(n_blocks);
     for (size_t i = 0; i < n_blocks; ++i) own[i] = reinterpret_cast<Block*>(blocks[i]);
-    return prefix->impl->insert(domain, std::span(tokens, n_tokens), own);
+    GEN_ASSIGN(const auto used, prefix->shared.enter("the prefix cache"));
+    return used->insert(domain, std::span(tokens, n_tokens), own);
   });
 }
 
@@ -69,7 +74,8 @@ gen_status kv_cache_prefix_match(const kv_cache_prefix* prefix, uint64_t domain,
     GEN_TRY(not_null(n_blocks, "n_blocks"));
     GEN_TRY(not_null(matched, "matched"));
     if (n_tokens > 0) GEN_TRY(not_null(tokens, "tokens"));
-    gen::cache::PrefixHit hit = prefix->impl->match(domain, std::span(tokens, n_tokens));
+    GEN_ASSIGN(const auto used, prefix->shared.enter("the prefix cache"));
+    gen::cache::PrefixHit hit = used->match(domain, std::span(tokens, n_tokens));
     const auto found = hit.blocks();
     *n_blocks = found.size();
     if (blocks != nullptr && found.size() > capacity) {
@@ -86,5 +92,5 @@ gen_status kv_cache_prefix_match(const kv_cache_prefix* prefix, uint64_t domain,
 }
 
 int32_t kv_cache_prefix_size(const kv_cache_prefix* prefix) {
-  return gen::api::usable(prefix) ? prefix->impl->size() : 0;
+  return gen::api::usable(prefix) ? prefix->shared.peek().size() : 0;
 }

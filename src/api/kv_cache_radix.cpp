@@ -6,10 +6,11 @@
 #include <span>
 
 #include "api/boundary.h"
+#include "api/entry.h"
 #include "cache/radix_cache.h"
 
-struct kv_cache_radix {
-  std::unique_ptr<gen::cache::RadixCache> impl;
+struct kv_cache_radix : gen::Postponed {
+  gen::api::Shared<gen::cache::RadixCache> shared;
   gen::HomeProcess home;
 };
 
@@ -27,7 +28,8 @@ gen_status with_tokens(const kv_cache_radix* radix, const int32_t* tokens, size_
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(radix, "radix"));
     if (n_tokens > 0) GEN_TRY(not_null(tokens, "tokens"));
-    return body(*radix->impl, std::span(tokens, n_tokens));
+    GEN_ASSIGN(const auto used, radix->shared.enter("the index"));
+    return body(*used, std::span(tokens, n_tokens));
   });
 }
 
@@ -52,12 +54,17 @@ gen_status kv_cache_radix_new(int32_t block_size, int32_t max_blocks, kv_cache_r
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_ASSIGN(auto impl, RadixCache::create(block_size, max_blocks));
-    *out = new kv_cache_radix{std::move(impl), {}};
+    const gen::SharedCallbacks callbacks = gen::api::joined({impl->callbacks()});
+    auto handle = std::make_unique<kv_cache_radix>();
+    handle->shared = gen::api::Shared<RadixCache>(std::move(impl), callbacks);
+    *out = handle.release();
     return {};
   });
 }
 
-void kv_cache_radix_free(kv_cache_radix* radix) { gen::api::end_handle(radix); }
+void kv_cache_radix_free(kv_cache_radix* radix) {
+  if (radix != nullptr) gen::api::end_handle(radix, radix->shared.callbacks());
+}
 
 gen_status kv_cache_radix_insert(const kv_cache_radix* radix, const int32_t* tokens,
                                  size_t n_tokens, int32_t* ids, size_t capacity, size_t* n,
@@ -92,7 +99,8 @@ gen_status kv_cache_radix_evict(const kv_cache_radix* radix, int32_t* id, gen_er
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(radix, "radix"));
     int32_t gone = -1;
-    GEN_TRY(radix->impl->evict(&gone));
+    GEN_ASSIGN(const auto used, radix->shared.enter("the index"));
+    GEN_TRY(used->evict(&gone));
     if (id != nullptr) *id = gone;
     return {};
   });
@@ -109,7 +117,7 @@ gen_status kv_cache_radix_remove(const kv_cache_radix* radix, const int32_t* tok
 }
 
 int32_t kv_cache_radix_size(const kv_cache_radix* radix) {
-  return gen::api::usable(radix) ? radix->impl->size() : 0;
+  return gen::api::usable(radix) ? radix->shared.peek().size() : 0;
 }
 
 gen_status kv_cache_radix_stats(const kv_cache_radix* radix, uint64_t* hits, uint64_t* misses,
@@ -117,7 +125,8 @@ gen_status kv_cache_radix_stats(const kv_cache_radix* radix, uint64_t* hits, uin
   RadixCache::Stats stats;
   const gen_status status = guard(error, [&]() -> Status {
     GEN_TRY(not_null(radix, "radix"));
-    return radix->impl->stats(&stats);
+    GEN_ASSIGN(const auto used, radix->shared.enter("the index"));
+    return used->stats(&stats);
   });
   if (hits != nullptr) *hits = stats.hits;
   if (misses != nullptr) *misses = stats.misses;
@@ -130,6 +139,7 @@ gen_status kv_cache_radix_set_evict_callback(const kv_cache_radix* radix,
                                              gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(radix, "radix"));
-    return radix->impl->set_on_free(callback, user);
+    GEN_ASSIGN(const auto used, radix->shared.enter("the index"));
+    return used->set_on_free(callback, user);
   });
 }

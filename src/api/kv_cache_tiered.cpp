@@ -32,10 +32,14 @@ template <typename F>
 gen_status with_store(const kv_cache* cache, gen_error* error, F&& body) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(cache, "cache"));
+    const gen::api::Entry entry(cache->callbacks);
+    GEN_TRY(entry.entered("the cache"));
     TieredStore* const store = find_store(cache);
     if (store == nullptr) {
       return gen::error(Code::kInvalidArgument, "a %s cache has no tiers", cache->traits.kind);
     }
+    // What a tiered handle holds, it holds for good, so this needs no flag; it may go meanwhile.
+    const auto keeps = std::pair(cache->allocator, cache->store);
     return body(*store);
   });
 }
@@ -48,11 +52,16 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(config, "config"));
     GEN_TRY(not_null(out, "out"));
+    // A copy: the configuration may be freed in a callback.
+    const kv_cache_tier_config chosen = *config;
+    const auto table = chosen.allocator != nullptr ? chosen.allocator->callbacks() : nullptr;
+    const gen::api::Entry entry(gen::api::joined({table}));
+    GEN_TRY(entry.entered("the allocator"));
     gen::Allocator& memory =
-        config->allocator != nullptr ? *config->allocator : gen::system_allocator();
-    GEN_ASSIGN(auto store, maker(config->store, memory));
-    auto made = gen::api::handle_of(std::move(store), config->store.max_seq_len);
-    made->allocator = config->allocator;
+        chosen.allocator != nullptr ? *chosen.allocator : gen::system_allocator();
+    GEN_ASSIGN(auto store, maker(chosen.store, memory));
+    auto made = gen::api::handle_of(std::move(store), chosen.store.max_seq_len);
+    made->use_allocator(chosen.allocator);
     *out = made.release();
     return {};
   });

@@ -109,7 +109,7 @@ Status keep_in_memory(const gen_model& model, gen_options* options, size_t* tier
   gen_generator* created = nullptr;
   GEN_TRY(to_status(gen_create(&model, options, &created, &error), error));
   const std::unique_ptr<gen_generator, void (*)(gen_generator*)> generator(created, gen_free);
-  GEN_ASSIGN(const auto cache, created->impl->make_cache(created->impl->max_seq_len()));
+  GEN_ASSIGN(const auto cache, created->shared.peek().make_cache(created->shared.peek().max_seq_len()));
   *tiers = cache->most_resident();
   *context = cache->capacity();
   options->tiered = nullptr;
@@ -120,8 +120,8 @@ Status keep_in_memory(const gen_model& model, gen_options* options, size_t* tier
 /// since a single row splits its attention in another way than a prompt.
 Status fill(const gen_generator& generator, const CountingReserve& memory, int32_t context,
             gen_memory_estimate* estimate) {
-  GEN_ASSIGN(const auto session, generator.impl->new_session());
-  if (context == 0) context = generator.impl->max_seq_len();
+  GEN_ASSIGN(const auto session, generator.shared.peek().new_session());
+  if (context == 0) context = generator.shared.peek().max_seq_len();
   const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - 2)), 0);
   gen::generate::Prompt prompt;
   prompt.tokens = tokens;
@@ -148,6 +148,8 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
   GEN_TRY(to_status(gen_model_load(path, &dry, &loaded, &error), error));
   const std::unique_ptr<gen_model, void (*)(gen_model*)> model(loaded, gen_model_free);
   gen_options chosen = options != nullptr ? *options : gen_options();
+  chosen.metrics = nullptr;  // nothing happens that the host wants to hear of
+  chosen.trace = nullptr;
   estimate->weights = memory->live();
   const size_t load_peak = memory->peak();
   size_t tiers = 0;
@@ -163,8 +165,8 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
     estimate->cache = tiers;
     estimate->peak = std::max(load_peak, estimate->weights + estimate->workspace + tiers);
   }
-  GEN_ASSIGN(estimate->mapped, model->parts->loaded->model->memory("mapped"));
-  estimate->file = model->parts->file_bytes;
+  GEN_ASSIGN(estimate->mapped, model->shared.peek().loaded->model->memory("mapped"));
+  estimate->file = model->shared.peek().file_bytes;
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "api/boundary.h"
 #include "api/caller_struct.h"
 #include "api/handles.h"
+#include "api/host_call.h"
 #include "api/json_text.h"
 #include "api/option_table.h"
 #include "base/metrics_memory.h"
@@ -34,17 +35,27 @@ class CMetrics final : public gen::Metrics {
  public:
   explicit CMetrics(const gen_metrics_sink& table) : table_(table) {}
   void add(const char* name, double value) noexcept override {
-    if (table_.counter_add != nullptr) table_.counter_add(table_.user, name, value);
+    tell(table_.counter_add, name, value);
   }
   void set(const char* name, double value) noexcept override {
-    if (table_.gauge_set != nullptr) table_.gauge_set(table_.user, name, value);
+    tell(table_.gauge_set, name, value);
   }
   void observe(const char* name, double value) noexcept override {
-    if (table_.histogram_observe != nullptr) table_.histogram_observe(table_.user, name, value);
+    tell(table_.histogram_observe, name, value);
+  }
+  [[nodiscard]] std::shared_ptr<gen::Callbacks> callbacks() const noexcept override {
+    return callbacks_;
   }
 
  private:
+  using Function = void (*)(void* user, const char* name, double value);
+  void tell(Function function, const char* name, double value) noexcept {
+    if (function == nullptr) return;
+    gen::api::host_notice(*callbacks_, [&] { function(table_.user, name, value); });
+  }
+
   gen_metrics_sink table_;
+  std::shared_ptr<gen::Callbacks> callbacks_ = std::make_shared<gen::Callbacks>();
 };
 
 MetricsMemory& memory_of(void* user) { return *static_cast<gen_metrics_memory*>(user)->impl; }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "api/boundary.h"
 #include "api/forward_call.h"
+#include "api/host_call.h"
 #include "api/json_text.h"
 #include "api/model_handle.h"
 #include "base/cpu.h"
@@ -23,6 +25,11 @@ using gen::api::json_quote;
 using gen::api::ModelParts;
 using gen::api::not_null;
 using gen::gguf::GgufFile;
+
+gen::SharedCallbacks callbacks_of(const gen_model_options& options) {
+  return gen::api::joined(
+      {options.allocator != nullptr ? options.allocator->callbacks() : nullptr});
+}
 
 Result<std::shared_ptr<gen::engine::Engine>> make_engine(const gen_model_options& options,
                                                          ModelParts& parts) {
@@ -99,12 +106,11 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
   load.max_seq_len = options.max_seq_len;
   load.check_tensors = options.check_tensors;
   load.lasting = lasting;
-  if (options.progress != nullptr) {
-    load.progress = [&](double share) {
-      return options.progress(options.progress_user, share) == 0;
-    };
-  }
-  GEN_ASSIGN(parts->loaded, gen::model::load_model(file, load));
+  gen::api::Progress progress(options.progress, options.progress_user);
+  if (options.progress != nullptr) load.progress = std::ref(progress);
+  auto loaded = gen::model::load_model(file, load);
+  GEN_TRY(progress.thrown());
+  GEN_ASSIGN(parts->loaded, std::move(loaded));
   GEN_TRY(file->check_unchanged());
   if (const int32_t own = parts->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
     return gen::error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
@@ -131,14 +137,14 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
                     traits.hidden,
                     0,
                     traits.architecture};
-  handle->parts = std::move(parts);
+  handle->shared = gen::api::Shared<const ModelParts>(std::move(parts), callbacks_of(options));
   *out = handle.release();
   return {};
 }
 
-const gen_model_options& options_or_defaults(const gen_model_options* options,
-                                             const gen_model_options& defaults) {
-  return options != nullptr ? *options : defaults;
+/// A copy: the options may be freed or changed in a callback.
+gen_model_options options_or_defaults(const gen_model_options* options) {
+  return options != nullptr ? *options : gen_model_options();
 }
 
 }  // namespace
@@ -149,8 +155,9 @@ gen_status gen_model_load(const char* path, const gen_model_options* options, ge
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(path, "path"));
     GEN_TRY(not_null(out, "out"));
-    const gen_model_options defaults;
-    const gen_model_options& chosen = options_or_defaults(options, defaults);
+    const gen_model_options chosen = options_or_defaults(options);
+    const gen::api::Entry entry(callbacks_of(chosen));
+    GEN_TRY(entry.entered("the allocator"));
     auto file = GgufFile::open(
         path, chosen.use_mmap ? gen::MappedFile::Mode::kMap : gen::MappedFile::Mode::kRead);
     if (!file.ok()) return gen::api::in_file(path, file.status());
@@ -164,13 +171,17 @@ gen_status gen_model_load_memory(const void* data, size_t size, const gen_model_
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(data, "data"));
     GEN_TRY(not_null(out, "out"));
-    const gen_model_options defaults;
+    const gen_model_options chosen = options_or_defaults(options);
+    const gen::api::Entry entry(callbacks_of(chosen));
+    GEN_TRY(entry.entered("the allocator"));
     GEN_ASSIGN(auto file, GgufFile::parse({static_cast<const std::byte*>(data), size}));
-    return finish_load(std::move(file), options_or_defaults(options, defaults), false, out);
+    return finish_load(std::move(file), chosen, false, out);
   });
 }
 
-void gen_model_free(gen_model* model) { gen::api::end_handle(model); }
+void gen_model_free(gen_model* model) {
+  if (model != nullptr) gen::api::end_handle(model, model->shared.callbacks());
+}
 
 const gen_model_config* gen_model_get_config(const gen_model* model) {
   return model != nullptr ? &model->config : nullptr;
@@ -205,12 +216,12 @@ int32_t gen_model_config_hidden(const gen_model_config* config) {
 }
 
 size_t gen_model_metadata_count(const gen_model* model) {
-  return model != nullptr ? model->parts->loaded->metadata->entries().size() : 0;
+  return model != nullptr ? model->shared.peek().loaded->metadata->entries().size() : 0;
 }
 
 const char* gen_model_metadata_key(const gen_model* model, size_t index) {
   if (model == nullptr) return nullptr;
-  const auto entries = model->parts->loaded->metadata->entries();
+  const auto entries = model->shared.peek().loaded->metadata->entries();
   return index < entries.size() ? entries[index].key().data() : nullptr;
 }
 
@@ -220,7 +231,8 @@ gen_status gen_model_metadata_value(const gen_model* model, const char* key, cha
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(key, "key"));
-    const auto* value = model->parts->loaded->metadata->find(key);
+    const auto parts = model->shared.keep();
+    const auto* value = parts->loaded->metadata->find(key);
     if (value == nullptr) {
       return gen::error(Code::kInvalidArgument, "the file has no metadata key %.200s", key);
     }
@@ -233,7 +245,7 @@ gen_status gen_model_describe(const gen_model* model, char* buf, size_t capacity
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(model, "model"));
-    return gen::api::text_out(model->parts->description, buf, capacity, n);
+    return gen::api::text_out(model->shared.keep()->description, buf, capacity, n);
   });
 }
 
@@ -244,11 +256,12 @@ gen_status gen_model_memory(const gen_model* model, const char* key, size_t* byt
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(bytes, "bytes"));
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
     if (std::strcmp(key, "file") == 0) {
-      *bytes = model->parts->file_bytes;
+      *bytes = used->file_bytes;
       return {};
     }
-    GEN_ASSIGN(*bytes, model->parts->loaded->model->memory(key));
+    GEN_ASSIGN(*bytes, used->loaded->model->memory(key));
     return {};
   });
 }
@@ -265,6 +278,7 @@ gen_status gen_model_forward(const gen_model* model, const int32_t* tokens, size
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(cache, "cache"));
     GEN_TRY(not_null(logits, "logits"));
-    return gen::api::forward_one(*model, {tokens, n}, *cache, logits, capacity);
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    return gen::api::forward_one(*used->loaded->model, {tokens, n}, *cache, logits, capacity);
   });
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "api/entry.h"
 #include "api/handles.h"
 #include "base/allocator.h"
 #include "base/thread_pool.h"
@@ -59,16 +60,17 @@ struct ModelParts {
   }
 };
 
+/// The model alone, keeping all its parts.
+inline std::shared_ptr<const model::Model> model_of(
+    const std::shared_ptr<const ModelParts>& parts) {
+  return {parts, parts->loaded->model.get()};
+}
+
 }  // namespace gen::api
 
-struct gen_model {
-  std::shared_ptr<const gen::api::ModelParts> parts;
+struct gen_model : gen::Postponed {
+  gen::api::Shared<const gen::api::ModelParts> shared;
   gen_tokenizer tokenizer;
   gen_model_config config;
   gen::HomeProcess home;
-
-  /// The model alone, keeping all its parts.
-  [[nodiscard]] std::shared_ptr<const gen::model::Model> shared_model() const {
-    return {parts, parts->loaded->model.get()};
-  }
 };

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "api/entry.h"
 #include "base/allocator.h"
 #include "base/home_process.h"
 #include "cache/paged_store.h"
@@ -15,13 +16,13 @@ namespace gen::api {
 struct PoolState {
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<cache::TensorPool> pool;
+
+  [[nodiscard]] cache::BlockPool& blocks() const { return pool->blocks(); }
 };
 
 }  // namespace gen::api
 
-struct kv_cache_pool {
-  std::shared_ptr<gen::api::PoolState> state;
+struct kv_cache_pool : gen::Postponed {
+  gen::api::Shared<gen::api::PoolState> shared;
   gen::HomeProcess home;
-
-  [[nodiscard]] gen::cache::BlockPool& blocks() const { return state->pool->blocks(); }
 };

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "api/boundary.h"
+#include "api/host_call.h"
 #include "base/new_file.h"
 #include "base/thread_pool.h"
 #include "model/gguf/gguf_file.h"
@@ -55,10 +56,10 @@ gen_status gen_model_quantize(const char* in, const char* out, const char* type,
     if (!file.ok()) return in_file(in, file.status());
     GEN_ASSIGN(const auto pool, gen::ThreadPool::create(0));
     GEN_ASSIGN(gen::NewFile made, gen::NewFile::create(out));
-    const auto report = [&](double share) {
-      return progress == nullptr || progress(user, share) == 0;
-    };
-    GEN_TRY(in_file(in, gen::model::quantize(**file, *recipe, *pool, report, made)));
+    gen::api::Progress report(progress, user);
+    Status status = gen::model::quantize(**file, *recipe, *pool, std::ref(report), made);
+    GEN_TRY(report.thrown());
+    GEN_TRY(in_file(in, std::move(status)));
     GEN_TRY((*file)->check_unchanged());
     return made.finish();
   });

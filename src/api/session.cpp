@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// session.h of the C API. A call copies the shared pointer first, so the handle may be freed
-// meanwhile.
+// session.h of the C API.
 #include <generate/session.h>
 
 #include "api/boundary.h"
@@ -17,6 +16,13 @@ using gen::api::not_null;
 using gen::cache::StateContents;
 using gen::cache::StateKind;
 using gen::generate::Prompt;
+using gen::generate::Session;
+
+void keep(std::shared_ptr<Session> session, const gen::SharedCallbacks& callbacks,
+          gen_session* handle) {
+  gen::api::lend_cache(*session, &handle->cache);
+  handle->shared = gen::api::Shared<Session>(std::move(session), callbacks);
+}
 
 }  // namespace
 
@@ -25,9 +31,11 @@ gen_status gen_session_new(gen_generator* generator, gen_session** out, gen_erro
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
     GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    const gen::SharedCallbacks callbacks = generator->shared.callbacks();
     auto handle = std::make_unique<gen_session>();
-    GEN_ASSIGN(handle->impl, generator->impl->new_session());
-    gen::api::lend_cache(*handle->impl, &handle->cache);
+    GEN_ASSIGN(auto made, used->new_session());
+    keep(std::move(made), callbacks, handle.get());
     *out = handle.release();
     return {};
   });
@@ -39,8 +47,9 @@ gen_status gen_session_generate(gen_session* session, const char* prompt, size_t
   if (result != nullptr) *result = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
-    const auto impl = session->impl;
-    return gen::api::generating_call(impl, prompt, len, sampling, nullptr, nullptr, result);
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return gen::api::generating_call(used.shared(), prompt, len, sampling, nullptr, nullptr,
+                                     result);
   });
 }
 
@@ -51,8 +60,8 @@ gen_status gen_session_generate_stream(gen_session* session, const char* prompt,
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(reinterpret_cast<const void*>(callback), "callback"));
-    const auto impl = session->impl;
-    return gen::api::generating_call(impl, prompt, len, sampling, callback, user, result);
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return gen::api::generating_call(used.shared(), prompt, len, sampling, callback, user, result);
   });
 }
 
@@ -63,8 +72,8 @@ gen_status gen_session_append(gen_session* session, const char* text, size_t len
     GEN_TRY(not_null(text, "text"));
     Prompt prompt;
     GEN_ASSIGN(prompt.text, gen::api::text_in(text, len, "text"));
-    const auto impl = session->impl;
-    return impl->append(prompt);
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->append(prompt);
   });
 }
 
@@ -75,8 +84,8 @@ gen_status gen_session_append_tokens(gen_session* session, const int32_t* tokens
     if (count > 0) GEN_TRY(not_null(tokens, "tokens"));
     Prompt prompt;
     prompt.tokens = {tokens, count};
-    const auto impl = session->impl;
-    return impl->append(prompt);
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->append(prompt);
   });
 }
 
@@ -89,16 +98,16 @@ gen_status gen_session_score(gen_session* session, const char* text, size_t len,
     GEN_TRY(not_null(n, "n"));
     Prompt prompt;
     GEN_ASSIGN(prompt.text, gen::api::text_in(text, len, "text"));
-    const auto impl = session->impl;
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
     // Whether there is room is known before the model runs.
-    GEN_ASSIGN(*n, impl->score_length(prompt));
+    GEN_ASSIGN(*n, used->score_length(prompt));
     if (logprobs == nullptr) return {};
     if (*n > capacity) {
       return gen::error(Code::kOutOfRange, "%zu values do not fit a buffer of %zu", *n, capacity);
     }
     *n = 0;
     std::vector<float> values;
-    GEN_TRY(impl->score(prompt, &values, nullptr));
+    GEN_TRY(used->score(prompt, &values, nullptr));
     return gen::api::array_out<float>(values, logprobs, capacity, n, "values");
   });
 }
@@ -109,28 +118,29 @@ gen_status gen_session_tokens(const gen_session* session, int32_t* ids, size_t c
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(n, "n"));
-    GEN_ASSIGN(const auto tokens, session->impl->tokens());
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    GEN_ASSIGN(const auto tokens, used->tokens());
     return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
   });
 }
 
 int32_t gen_session_length(const gen_session* session) {
-  return session != nullptr ? session->impl->length() : 0;
+  return session != nullptr ? session->shared.peek().length() : 0;
 }
 
 gen_status gen_session_truncate(gen_session* session, int32_t n, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
-    const auto impl = session->impl;
-    return impl->truncate(n);
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->truncate(n);
   });
 }
 
 gen_status gen_session_reset(gen_session* session, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
-    const auto impl = session->impl;
-    return impl->reset();
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->reset();
   });
 }
 
@@ -139,9 +149,11 @@ gen_status gen_session_fork(const gen_session* session, gen_session** out, gen_e
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    const gen::SharedCallbacks callbacks = session->shared.callbacks();
     auto handle = std::make_unique<gen_session>();
-    GEN_ASSIGN(handle->impl, session->impl->fork());
-    gen::api::lend_cache(*handle->impl, &handle->cache);
+    GEN_ASSIGN(auto made, used->fork());
+    keep(std::move(made), callbacks, handle.get());
     *out = handle.release();
     return {};
   });
@@ -151,8 +163,8 @@ gen_status gen_session_save(const gen_session* session, const char* path, gen_er
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(path, "path"));
-    const auto impl = session->impl;
-    return impl->save([path](const StateContents& contents) {
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->save([path](const StateContents& contents) {
       return gen::api::state_to_file(StateKind::kSession, contents, path);
     });
   });
@@ -164,8 +176,8 @@ gen_status gen_session_save_buffer(const gen_session* session, void* buf, size_t
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(n, "n"));
-    const auto impl = session->impl;
-    return impl->save([=](const StateContents& contents) {
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->save([=](const StateContents& contents) {
       return gen::api::state_to_buffer(StateKind::kSession, contents, buf, capacity, n);
     });
   });
@@ -175,9 +187,9 @@ gen_status gen_session_load(gen_session* session, const char* path, gen_error* e
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(path, "path"));
-    const auto impl = session->impl;
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
     return gen::api::state_from_file(
-        path, [&impl](std::span<const std::byte> state) { return impl->load(state); });
+        path, [&used](std::span<const std::byte> state) { return used->load(state); });
   });
 }
 
@@ -186,28 +198,31 @@ gen_status gen_session_load_buffer(gen_session* session, const void* data, size_
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
     GEN_TRY(not_null(data, "data"));
-    const auto impl = session->impl;
-    return impl->load({static_cast<const std::byte*>(data), size});
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->load({static_cast<const std::byte*>(data), size});
   });
 }
 
 gen_status gen_session_set_cancel(gen_session* session, gen_cancel* cancel, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(session, "session"));
-    return session->impl->set_cancel(cancel != nullptr ? cancel->flag : nullptr);
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
+    return used->set_cancel(cancel != nullptr ? cancel->flag : nullptr);
   });
 }
 
 void gen_session_cancel(gen_session* session) {
-  if (session != nullptr) session->impl->cancel();
+  if (session != nullptr) session->shared.peek().cancel();
 }
 
 double gen_session_progress(const gen_session* session) {
-  return session != nullptr ? static_cast<double>(session->impl->progress()) : 0.0;
+  return session != nullptr ? static_cast<double>(session->shared.peek().progress()) : 0.0;
 }
 
 const kv_cache* gen_session_cache(const gen_session* session) {
   return session != nullptr ? &session->cache : nullptr;
 }
 
-void gen_session_free(gen_session* session) { gen::api::end_handle(session); }
+void gen_session_free(gen_session* session) {
+  if (session != nullptr) gen::api::end_handle(session, session->shared.callbacks());
+}

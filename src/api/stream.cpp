@@ -5,7 +5,8 @@
 #include "api/boundary.h"
 #include "api/handles.h"
 
-struct gen_stream {
+struct gen_stream : gen::Postponed {
+  gen::SharedCallbacks callbacks;
   std::unique_ptr<gen::generate::Generation> generation;
   gen::HomeProcess home;
   gen::InUseFlag in_use;
@@ -15,10 +16,22 @@ struct gen_stream {
 namespace {
 
 using gen::Code;
-using gen::InUseGuard;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+
+void end(gen_stream* stream) { gen::api::end_handle(stream, stream->callbacks); }
+
+/// What every call on a stream checks first; `body` runs while the stream is held.
+template <typename F>
+Status with_stream(gen_stream* stream, F&& body) {
+  GEN_TRY(not_null(stream, "stream"));
+  const gen::api::Entry entry(stream->callbacks);
+  GEN_TRY(entry.entered("the stream"));
+  const gen::api::HeldHandle<gen_stream> held(stream, &stream->in_use, end);
+  GEN_TRY(held.entered("the stream"));
+  return body();
+}
 
 }  // namespace
 
@@ -30,9 +43,10 @@ gen_status gen_stream_open(gen_session* session, const char* prompt, size_t len,
     GEN_TRY(not_null(out, "out"));
     gen::generate::Prompt what;
     GEN_ASSIGN(what.text, gen::api::text_in(prompt, len, "prompt"));
+    GEN_ASSIGN(const auto used, session->shared.enter("the session"));
     auto handle = std::make_unique<gen_stream>();
-    const auto impl = session->impl;
-    GEN_ASSIGN(handle->generation, impl->open(what, gen::api::params_of(sampling)));
+    handle->callbacks = session->shared.callbacks();
+    GEN_ASSIGN(handle->generation, used->open(what, gen::api::params_of(sampling)));
     *out = handle.release();
     return {};
   });
@@ -40,16 +54,15 @@ gen_status gen_stream_open(gen_session* session, const char* prompt, size_t len,
 
 gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_error* error) {
   if (token != nullptr) *token = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(stream, "stream"));
-    GEN_TRY(not_null(token, "token"));
-    const InUseGuard use(&stream->in_use);
-    GEN_TRY(use.entered("stream"));
-    GEN_ASSIGN(const gen::generate::Event* event, stream->generation->next());
-    if (event == nullptr) return {};
-    gen::api::fill_token(*event, &stream->token);
-    *token = &stream->token;
-    return {};
+  return guard(error, [&] {
+    return with_stream(stream, [&]() -> Status {
+      GEN_TRY(not_null(token, "token"));
+      GEN_ASSIGN(const gen::generate::Event* event, stream->generation->next());
+      if (event == nullptr) return {};
+      gen::api::fill_token(*event, &stream->token);
+      *token = &stream->token;
+      return {};
+    });
   });
 }
 
@@ -57,41 +70,41 @@ gen_status gen_stream_poll(gen_stream* stream, const gen_token** token, int32_t*
                            gen_error* error) {
   if (token != nullptr) *token = nullptr;
   if (state != nullptr) *state = GEN_STREAM_PENDING;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(stream, "stream"));
-    GEN_TRY(not_null(token, "token"));
-    GEN_TRY(not_null(state, "state"));
-    const InUseGuard use(&stream->in_use);
-    GEN_TRY(use.entered("stream"));
-    gen::generate::Generation& generation = *stream->generation;
-    if (generation.ended()) {
-      *state = GEN_STREAM_END;
-      return generation.result().status;
-    }
-    const gen::generate::Event* const event = generation.poll();
-    if (event == nullptr) return {};
-    gen::api::fill_token(*event, &stream->token);
-    *token = &stream->token;
-    *state = GEN_STREAM_TOKEN;
-    return {};
+  return guard(error, [&] {
+    return with_stream(stream, [&]() -> Status {
+      GEN_TRY(not_null(token, "token"));
+      GEN_TRY(not_null(state, "state"));
+      gen::generate::Generation& generation = *stream->generation;
+      if (generation.ended()) {
+        *state = GEN_STREAM_END;
+        return generation.result().status;
+      }
+      const gen::generate::Event* const event = generation.poll();
+      if (event == nullptr) return {};
+      gen::api::fill_token(*event, &stream->token);
+      *token = &stream->token;
+      *state = GEN_STREAM_TOKEN;
+      return {};
+    });
   });
 }
 
 gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error* error) {
   if (result != nullptr) *result = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(stream, "stream"));
-    GEN_TRY(not_null(result, "result"));
-    const InUseGuard use(&stream->in_use);
-    GEN_TRY(use.entered("stream"));
-    if (!stream->generation->ended()) {
-      return {Code::kState, "the stream is not at its end, so there is no result yet"};
-    }
-    auto handle = std::make_unique<gen_result>();
-    gen::api::fill_result(gen::generate::GenResult(stream->generation->result()), handle.get());
-    *result = handle.release();
-    return {};
+  return guard(error, [&] {
+    return with_stream(stream, [&]() -> Status {
+      GEN_TRY(not_null(result, "result"));
+      if (!stream->generation->ended()) {
+        return {Code::kState, "the stream is not at its end, so there is no result yet"};
+      }
+      auto handle = std::make_unique<gen_result>();
+      gen::api::fill_result(gen::generate::GenResult(stream->generation->result()), handle.get());
+      *result = handle.release();
+      return {};
+    });
   });
 }
 
-void gen_stream_close(gen_stream* stream) { gen::api::end_handle(stream); }
+void gen_stream_close(gen_stream* stream) {
+  if (gen::api::usable(stream) && stream->in_use.retire()) end(stream);
+}

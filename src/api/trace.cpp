@@ -109,6 +109,7 @@ gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_ca
     made->underlying.back()->max_seq_len = c.max_seq_len;
     made->underlying.back()->seen_store = store.get();
     made->underlying.back()->store = store;
+    made->callbacks = c.callbacks;
     if (c.store == nullptr) {
       c.store = std::move(store);
       c.seen_store.store(c.store.get(), std::memory_order_release);

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "base/callbacks.h"
 #include "base/status.h"
 
 namespace gen {
@@ -18,6 +20,8 @@ class Allocator {
   /// `align` is a power of two. Returns kOutOfMemory (naming the size) on failure.
   virtual Status allocate(size_t bytes, size_t align, void** out) noexcept = 0;
   virtual void release(void* pointer, size_t bytes) noexcept = 0;
+  /// The host's functions behind it; null if there are none.
+  [[nodiscard]] virtual std::shared_ptr<Callbacks> callbacks() const noexcept { return nullptr; }
 
  protected:
   // Not virtual, so that the system's allocator is trivially destroyed; own one by its own type.

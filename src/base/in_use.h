@@ -23,13 +23,22 @@ class InUseFlag {
     State seen = State::kFree;
     while (!state_.compare_exchange_weak(seen, State::kHeld, std::memory_order_acquire,
                                          std::memory_order_relaxed)) {
-      if (seen == State::kHeld) return false;
+      if (seen == State::kHeld || seen == State::kRetired) return false;
       if (seen == State::kKept) std::this_thread::yield();
       seen = State::kFree;
     }
     return true;
   }
-  void leave() noexcept { state_.store(State::kFree, std::memory_order_release); }
+  /// True if retire() was called meanwhile: the object is then its user's to end.
+  bool leave() noexcept {
+    return state_.exchange(State::kFree, std::memory_order_acq_rel) == State::kRetired;
+  }
+  /// For who ends the object: true if nobody uses it, else it is up to the user, see leave().
+  [[nodiscard]] bool retire() noexcept {
+    State seen = State::kHeld;
+    return !state_.compare_exchange_strong(seen, State::kRetired, std::memory_order_acq_rel,
+                                           std::memory_order_acquire);
+  }
 
   /// For the library's own work on an object that nobody uses, which must not make a user's call
   /// busy: short, and not within one of the object's calls. False if it is in use.
@@ -38,15 +47,16 @@ class InUseFlag {
     return state_.compare_exchange_strong(seen, State::kKept, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
-  void end_keep() noexcept { leave(); }
+  void end_keep() noexcept { state_.store(State::kFree, std::memory_order_release); }
 
   /// Whether a call uses the object; may be old by the time it is looked at.
   [[nodiscard]] bool held() const noexcept {
-    return state_.load(std::memory_order_relaxed) == State::kHeld;
+    const State state = state_.load(std::memory_order_relaxed);
+    return state == State::kHeld || state == State::kRetired;
   }
 
  private:
-  enum class State : uint8_t { kFree, kHeld, kKept };
+  enum class State : uint8_t { kFree, kHeld, kKept, kRetired };
   std::atomic<State> state_{State::kFree};
 };
 

@@ -10,11 +10,12 @@ namespace gen {
 /// Ascending detail; numbers are those of the public header.
 enum class LogLevel : int32_t { kOff = 0, kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
 
-/// Receives one line without its end. Calls come from any thread, one at a time, and must not
-/// call the library.
+/// Receives one line without its end. Calls come from any thread, one at a time. What it logs itself
+/// is dropped, what it sets holds after it, and what it throws goes nowhere.
 using LogSink = void (*)(void* user, int32_t level, const char* message);
 
-/// Replaces the sink; null silences. Once this returns, the former sink is not called any more.
+/// Replaces the sink; null silences. Once this returns, the former sink is not called any more;
+/// within a sink, once that returns.
 void set_log_sink(LogSink sink, void* user) noexcept;
 
 /// Lines above `level` are dropped; kOff at first.
@@ -22,6 +23,9 @@ void set_log_level(LogLevel level) noexcept;
 
 /// True if a line of this level would reach a sink.
 bool log_enabled(LogLevel level) noexcept;
+
+/// Whether this thread is in the sink just now. Costs one relaxed load.
+bool in_log_sink() noexcept;
 
 /// Formats and delivers one line, if enabled. Costs one relaxed load if not.
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...) noexcept;

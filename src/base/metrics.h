@@ -3,6 +3,10 @@
 // generate/metric_names.h; metrics_memory.h is a collector.
 #pragma once
 
+#include <memory>
+
+#include "base/callbacks.h"
+
 namespace gen {
 
 /// Interface to a collector. A metric comes to be when its name is first used.
@@ -21,6 +25,8 @@ class Metrics {
   virtual void observe(const char* name, double value) noexcept = 0;
   /// False if nobody listens: then what takes a clock or a lock to find out need not be found out.
   [[nodiscard]] virtual bool active() const noexcept { return true; }
+  /// The host's functions behind it; null if there are none.
+  [[nodiscard]] virtual std::shared_ptr<Callbacks> callbacks() const noexcept { return nullptr; }
 
  protected:
   // Not virtual, so that nobody's is trivially destroyed; own one by its own type.

@@ -180,22 +180,16 @@ void BlockPool::raise_used(Block& block, int32_t positions) noexcept {
   }
 }
 
-size_t BlockPool::available() const {
-  const std::lock_guard lock(mutex_);
-  return count_ - allocated_;
-}
+size_t BlockPool::available() const noexcept { return count_ - allocated_; }
 
-double BlockPool::fragmentation() const {
-  const std::lock_guard lock(mutex_);
-  if (allocated_ == 0) return 0;
-  const double room = static_cast<double>(allocated_) * block_size_;
+double BlockPool::fragmentation() const noexcept {
+  const size_t allocated = allocated_;
+  if (allocated == 0) return 0;
+  const double room = static_cast<double>(allocated) * block_size_;
   return 1.0 - static_cast<double>(used_.load()) / room;
 }
 
-size_t BlockPool::resident_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return made_ * block_bytes_;
-}
+size_t BlockPool::resident_bytes() const noexcept { return made_ * block_bytes_; }
 
 Status BlockPool::set_allocator(Allocator& allocator) {
   const std::lock_guard lock(mutex_);

@@ -99,16 +99,16 @@ class BlockPool {
 
   /// Blocks in all; free blocks; positions and bytes of a block.
   [[nodiscard]] size_t capacity() const noexcept { return count_; }
-  [[nodiscard]] size_t available() const;
+  [[nodiscard]] size_t available() const noexcept;
   /// Free blocks, and those that savers would give up.
   [[nodiscard]] size_t obtainable();
   [[nodiscard]] int32_t block_size() const noexcept { return block_size_; }
   [[nodiscard]] size_t block_bytes() const noexcept { return block_bytes_; }
   /// Positions of allocated blocks that are not written, as a share of all of theirs; 0 if none is
   /// allocated.
-  [[nodiscard]] double fragmentation() const;
+  [[nodiscard]] double fragmentation() const noexcept;
   /// Bytes taken from the allocator.
-  [[nodiscard]] size_t resident_bytes() const;
+  [[nodiscard]] size_t resident_bytes() const noexcept;
 
   /// A saver must go before it ends, and not while it is locked.
   void add_saver(BlockSaver& saver);
@@ -139,8 +139,9 @@ class BlockPool {
   Allocator* allocator_;
   std::map<const Block*, Segment> segments_;  // by the first block
   Block* free_ = nullptr;                     // latest first
-  size_t made_ = 0;                           // blocks in segments
-  size_t allocated_ = 0;
+  // Changed under the mutex; read by anybody, in an allocator's callback, too.
+  std::atomic<size_t> made_ = 0;  // blocks in segments
+  std::atomic<size_t> allocated_ = 0;
   std::atomic<int64_t> used_ = 0;  // of allocated blocks
 
   std::mutex savers_mutex_;  // locked before a saver's own and before mutex_

@@ -26,9 +26,7 @@ uint64_t block_hash(std::span<const int32_t> tokens) noexcept {
 class RadixCache::Entry {
  public:
   explicit Entry(const RadixCache& cache) {
-    // Only this thread can have stored its own id, so an old value cannot look like it.
-    if (cache.calling_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
-    lock_ = std::unique_lock(cache.mutex_);
+    if (!cache.callbacks_->inside()) lock_ = std::unique_lock(cache.mutex_);
   }
   [[nodiscard]] Status entered() const {
     if (lock_.owns_lock()) return {};
@@ -191,9 +189,11 @@ void RadixCache::drop(Node& node) noexcept {
   tree_.remove(node);
   size_.store(tree_.size(), std::memory_order_relaxed);
   if (on_free_ == nullptr) return;
-  calling_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  on_free_(user_, id);
-  calling_.store(std::thread::id(), std::memory_order_relaxed);
+  const Callbacks::Inside inside(*callbacks_);
+  try {
+    on_free_(user_, id);
+  } catch (...) {  // the block is gone all the same
+  }
 }
 
 Status RadixCache::stats(Stats* out) const {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 
+#include "base/callbacks.h"
 #include "base/status.h"
 #include "cache/block_tree.h"
 
@@ -29,7 +29,7 @@ class RadixCache {
   using Tokens = std::span<const int32_t>;
   using Hash = uint64_t (*)(Tokens tokens) noexcept;
   /// Told of each id that is free again, before it can be given out anew, on the thread whose call
-  /// frees it. Calls on the index from in there are kBusy.
+  /// frees it. Calls on the index from in there are kBusy; what it throws is dropped.
   using OnFree = void (*)(void* user, int32_t id);
 
   /// Where ids go: one for each block, from the first token on.
@@ -71,6 +71,8 @@ class RadixCache {
   /// Blocks that are there; any thread, in callbacks too.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   Status stats(Stats* out) const;
+  /// Of on_free.
+  [[nodiscard]] const std::shared_ptr<Callbacks>& callbacks() const noexcept { return callbacks_; }
   /// null for none.
   Status set_on_free(OnFree call, void* user);
   [[nodiscard]] size_t block_size() const noexcept { return tree_.block_size(); }
@@ -86,7 +88,7 @@ class RadixCache {
     size_t tokens = 0;
   };
 
-  RadixCache(int32_t block_size, int32_t max_blocks, Hash hash) noexcept
+  RadixCache(int32_t block_size, int32_t max_blocks, Hash hash)
       : tree_(block_size, max_blocks), hash_(hash) {}
   Status look_up(Tokens tokens, bool pins, size_t* matched, Ids* ids);
   Walk walk(Tokens tokens) noexcept;
@@ -103,8 +105,8 @@ class RadixCache {
   Stats stats_;
   OnFree on_free_ = nullptr;
   void* user_ = nullptr;
+  const std::shared_ptr<Callbacks> callbacks_ = std::make_shared<Callbacks>();
   std::atomic<int32_t> size_ = 0;
-  std::atomic<std::thread::id> calling_;  // the thread in the callback
 };
 
 }  // namespace gen::cache

@@ -46,7 +46,7 @@ class BatchRun {
                   live_.end());
       queued_.clear();
       for (const Live& live : live_) queued_.push_back(live.request);
-      generator_.scheduler().wait_any(queued_);
+      (void)generator_.scheduler().wait_any(queued_);
       for (Live& live : live_) {
         if (generator_.scheduler().is_done(live.request)) live.request = nullptr;
       }
@@ -113,7 +113,11 @@ class BatchRun {
     Event event;
     event.done = true;
     event.finish_reason = reason;
-    if (callback_ != nullptr) result.user_code = callback_(user_, index, event);
+    if (callback_ == nullptr) return;
+    try {
+      result.user_code = callback_(user_, index, event);
+    } catch (...) {  // the request has failed already
+    }
   }
 
   // Accounts for what has run, hands out events, and queues what is wanted next.
@@ -143,8 +147,12 @@ class BatchRun {
   void deliver(size_t index, Generation* generation) noexcept {
     const Event* const event = generation->take();
     if (event == nullptr || callback_ == nullptr) return;
-    const int32_t answer = callback_(user_, index, *event);
-    if (answer != 0) generation->stop(answer);
+    try {
+      const int32_t answer = callback_(user_, index, *event);
+      if (answer != 0) generation->stop(answer);
+    } catch (...) {
+      generation->abort(callback_failure());
+    }
   }
 
   const Generator& generator_;

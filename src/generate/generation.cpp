@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -125,7 +126,9 @@ Result<const Event*> Generation::next() {
   }
   const Event* event = nullptr;
   while (event == nullptr) {
-    if (queued_ || queue()) session_->generator().scheduler().wait_any({&request_, 1});
+    if ((queued_ || queue()) && !session_->generator().scheduler().wait_any({&request_, 1})) {
+      return error(Code::kBusy, "the pass of the model that runs this cannot wait for itself");
+    }
     event = take();
   }
   return event;
@@ -348,6 +351,20 @@ void Generation::stop(int32_t user_code) noexcept {
   result_.user_code = user_code;
 }
 
+void Generation::abort(Status failure) noexcept {
+  take_back();
+  if (state_ != State::kEnded) {
+    finish(FinishReason::kError, std::move(failure));
+    return;
+  }
+  if (!result_.status.ok()) return;
+  session_->sequence_.rewind(before_);
+  session_->publish_length();
+  session_->generator().metrics().add(metric::errors(failure.code()), 1);
+  result_.finish_reason = FinishReason::kError;
+  result_.status = std::move(failure);
+}
+
 // Everything held comes out, unless a stop string was what ended the text. Only where the model has
 // ended it an unfinished character is given up; after any other end the next call can complete it.
 void Generation::finish(FinishReason reason, Status status, int32_t stop_token) noexcept {
@@ -402,6 +419,18 @@ Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, 
   return {};
 }
 
+Status callback_failure() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, "no memory in the callback"};
+  } catch (const std::exception& exception) {
+    return error(Code::kInternal, "the callback threw: %s", exception.what());
+  } catch (...) {
+    return {Code::kInternal, "the callback threw"};
+  }
+}
+
 Status run(std::shared_ptr<Session> session, const Prompt& prompt,
            const sampling::SamplingParams& params, EventCallback callback, void* user,
            std::optional<GenResult>* result) {
@@ -409,8 +438,13 @@ Status run(std::shared_ptr<Session> session, const Prompt& prompt,
   GEN_ASSIGN(auto generation, Generation::open(std::move(session), prompt, params));
   while (!generation->ended()) {
     GEN_ASSIGN(const Event* const event, generation->next());
-    const int32_t answer = callback != nullptr ? callback(user, *event) : 0;
-    if (answer != 0) generation->stop(answer);
+    if (callback == nullptr) continue;
+    try {
+      const int32_t answer = callback(user, *event);
+      if (answer != 0) generation->stop(answer);
+    } catch (...) {
+      generation->abort(callback_failure());
+    }
   }
   Status status = generation->result().status;
   result->emplace(generation->take_result());

@@ -34,7 +34,8 @@ struct Prompt {
   bool parse_special = false;  // texts of control tokens in `text` become those tokens
 };
 
-/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code.
+/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An exception
+/// is a failure of the call, see Generation::abort().
 using EventCallback = int32_t (*)(void* user, const Event& event);
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
@@ -82,7 +83,11 @@ class Generation {
   /// event. After an end that was a failure only the code is noted.
   void stop(int32_t user_code) noexcept;
 
-  /// The done event was given or stop() was called.
+  /// Ends the call with a failure, and the session is as before open(), also after an end that was
+  /// none. No further event.
+  void abort(Status failure) noexcept;
+
+  /// The done event was given, or stop() or abort() was called.
   [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
   /// What there is so far; final once ended().
   [[nodiscard]] const GenResult& result() const noexcept { return result_; }
@@ -135,6 +140,8 @@ class Generation {
 /// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null) is
 /// raised or the deadline has passed.
 Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens);
+/// What a callback's exception means, kInternal or kOutOfMemory. Call in a catch block only.
+Status callback_failure() noexcept;
 
 /// Runs a whole call: opens, pulls, hands every event to `callback` (may be null). `*result` is
 /// filled once generation has begun, whatever the status, and left empty if open() failed.

@@ -101,7 +101,7 @@ bool Scheduler::is_urgent_newcomer(const StepRequest& a, const StepRequest& b) n
 
 Status Scheduler::run(StepRequest* request) {
   submit(request);
-  wait_any({&request, 1});
+  (void)wait_any({&request, 1});  // a request that is new is done in any case
   return request->status;
 }
 
@@ -125,8 +125,8 @@ void Scheduler::submit(StepRequest* request) {
   note_change();
 }
 
-void Scheduler::wait_any(std::span<StepRequest* const> requests) {
-  if (requests.empty()) return;
+bool Scheduler::wait_any(std::span<StepRequest* const> requests) {
+  if (requests.empty()) return true;
   const auto any_done = [&] {
     return std::any_of(requests.begin(), requests.end(),
                        [](const StepRequest* request) { return request->done; });
@@ -135,12 +135,14 @@ void Scheduler::wait_any(std::span<StepRequest* const> requests) {
   while (!any_done()) {
     if (led_ && leader_ == std::this_thread::get_id()) {
       refuse(requests);
+      return any_done();
     } else if (led_) {
       changed_.wait(lock);
     } else {
       lead(&lock, true);
     }
   }
+  return true;
 }
 
 bool Scheduler::poll(StepRequest* request) {
@@ -160,7 +162,7 @@ void Scheduler::withdraw(StepRequest* request) noexcept {
 
 void Scheduler::refuse(std::span<StepRequest* const> requests) noexcept {
   for (StepRequest* request : requests) {
-    if (request->done) continue;
+    if (request->done || request->running) continue;
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), request));
     request->status = Status(Code::kBusy, "the model's own forward pass cannot wait for another");
     request->done = true;

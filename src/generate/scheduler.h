@@ -81,8 +81,8 @@ class Scheduler {
   void submit(StepRequest* request);
   /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
   /// once if there are none. Within a pass of the model, where no step could ever run them, they
-  /// are all done with kBusy.
-  void wait_any(std::span<StepRequest* const> requests);
+  /// are all done with kBusy, but for those that are part of the pass: false if there are no others.
+  [[nodiscard]] bool wait_any(std::span<StepRequest* const> requests);
   /// Whether a request that was submitted is done: its own `done` may be looked at only once one
   /// of the functions here has said so.
   [[nodiscard]] bool is_done(const StepRequest* request) const {

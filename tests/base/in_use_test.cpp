@@ -31,6 +31,18 @@ TEST(InUse, SecondEntryIsBusyUntilTheFirstLeaves) {
   EXPECT_TRUE(again.entered("session").ok());
 }
 
+TEST(InUse, WhoEndsAnObjectInUseLeavesThatToItsUser) {
+  InUseFlag flag;
+  EXPECT_TRUE(flag.retire()) << "nobody uses it";
+  EXPECT_TRUE(flag.try_enter());
+  EXPECT_FALSE(flag.leave());
+  EXPECT_TRUE(flag.try_enter());
+  EXPECT_FALSE(flag.retire());
+  EXPECT_TRUE(flag.held());
+  EXPECT_FALSE(flag.try_enter());
+  EXPECT_TRUE(flag.leave());
+}
+
 TEST(InUse, OneOfManyThreadsGetsIn) {
   InUseFlag flag;
   int64_t plain = 0;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -98,6 +99,39 @@ TEST_F(LogTest, ReplacedSinkIsNeverRunningAfterwards) {
   }
   stop.store(true);
   for (std::thread& writer : writers) writer.join();
+}
+
+// A sink that does what it must not: it logs, replaces itself and throws.
+struct Unruly {
+  int calls = 0;
+  Lines* next = nullptr;
+  static void take(void* user, int32_t /*level*/, const char* message) {
+    auto& self = *static_cast<Unruly*>(user);
+    ++self.calls;
+    EXPECT_TRUE(in_log_sink());
+    log(LogLevel::kError, "%s again", message);
+    set_log_level(LogLevel::kWarning);
+    set_log_sink(Lines::take, self.next);
+    log(LogLevel::kError, "still dropped");
+    throw std::runtime_error("unruly");
+  }
+};
+
+TEST_F(LogTest, WhatASinkDoesToTheLogHoldsAfterIt) {
+  Lines lines;
+  Unruly unruly;
+  unruly.next = &lines;
+  set_log_level(LogLevel::kDebug);
+  set_log_sink(Unruly::take, &unruly);
+  log(LogLevel::kInfo, "first");
+  EXPECT_FALSE(in_log_sink());
+  EXPECT_EQ(unruly.calls, 1);
+  EXPECT_TRUE(lines.got.empty());
+  log(LogLevel::kInfo, "below the new level");
+  log(LogLevel::kWarning, "second");
+  EXPECT_EQ(unruly.calls, 1);
+  ASSERT_EQ(lines.got.size(), 1U);
+  EXPECT_EQ(lines.got[0].second, "second");
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ TEST(Scheduler, WithdrawnRequestsAreGone) {
   StepRequest second = queued.request(token);
   scheduler.submit(&first);
   StepRequest* const wanted = &first;
-  std::thread leader([&] { scheduler.wait_any({&wanted, 1}); });
+  std::thread leader([&] { EXPECT_TRUE(scheduler.wait_any({&wanted, 1})); });
   while (!meeting.entered) std::this_thread::yield();
   scheduler.submit(&second);
   scheduler.withdraw(&second);
