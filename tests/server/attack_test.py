@@ -17,7 +17,7 @@ import unittest
 from server_client import Server, of_answer
 
 SERVER, _, SOURCE = sys.argv[1:4]
-SANITIZED = "GEN_TRIALS" in os.environ and int(os.environ["GEN_TRIALS"]) < 5
+SANITIZED = "GEN_TRIALS" in os.environ
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
 BODY = json.dumps({"prompt": "Once", "max_tokens": 5, "seed": 1}).encode()
 LONG = {"prompt": "Once upon a time", "max_tokens": 1000, "n": 8, "ignore_eos": True, "stream": True}
