@@ -133,6 +133,9 @@ static void use_generator(void) {
   REFUSED(gen_session_new(it.generator, &session, &error));
   REFUSED(kv_cache_generator_new(it.generator, 16, &cache, &error));
   EXPECT(result == NULL && session == NULL && cache == NULL);
+  int64_t value = 0;
+  REFUSED(gen_generator_prefix_stats(it.generator, "hits", &value, &error));
+  REFUSED(gen_generator_prefix_clear(it.generator, &error));
 }
 
 static void use_session(gen_session* session) {
@@ -235,6 +238,8 @@ static void use_cache(kv_cache* cache) {
   EXPECT(kv_cache_is_lossy(cache) >= 0 && kv_cache_capabilities(cache) < 1024);
   EXPECT(kv_cache_tiered_tier(cache, 0) >= 0 && kv_cache_tiered_access_count(cache, 0) >= 0);
   EXPECT(kv_cache_tiered_is_lossy(cache, 0) >= 0);
+  (void)kv_cache_dtype(cache);
+  (void)kv_cache_underlying(cache);
   (void)kv_cache_seq_len_device_ptr(cache);
   (void)kv_cache_counter_device_ptr(cache);
 }
