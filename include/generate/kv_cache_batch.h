@@ -129,7 +129,7 @@ GEN_API gen_status kv_cache_wrapper_new(kv_cache *const *caches, size_t n_caches
  *
  * @param padding     histories begin and end at multiples of this, 1 and up; 0 is 1. An encoder pads nothing.
  * @param permuted_v  not 0: values come as [n, v_dim, kv_heads].
- * @param mask_dtype  "fp32" (also for NULL) or "fp16".
+ * @param mask_dtype  "fp32" or "fp16"; NULL stands for "fp32", the default of a cache that is told nothing.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if padding is below 0 or mask_dtype unknown;
  *         GEN_ERROR_UNSUPPORTED for an encoder with a padding above 1;
@@ -170,8 +170,9 @@ GEN_API gen_status kv_cache_set_quota(kv_cache *cache, int32_t entries, gen_erro
  * max_sequences * memory + max_batch; any sequence may take any of them. With several sequences a memory is at
  * least the window and one, and one as large as capacity is no limit.
  *
- * @param dtype          how rows are kept: "fp16" (also for NULL), "fp32", "q8_0" or "q4_0". The last two keep
- *                       blocks of 32 elements of a row with a binary16 scale, and refuse what is not finite.
+ * @param dtype          how rows are kept: "fp16", "fp32", "q8_0" or "q4_0"; NULL stands for "fp16" here, not for
+ *                       "fp32" as in kv_cache_tensor_new. The last two keep blocks of 32 elements of a row with a
+ *                       binary16 scale, and refuse what is not finite.
  * @param max_sequences  1 and up.
  * @param capacity       entries of a sequence, 1 and up.
  * @param max_batch      tokens of a pass, 1 and up.
@@ -210,7 +211,9 @@ GEN_API gen_status kv_cache_set_layer_type(kv_cache *cache, int32_t type, gen_er
  * belong to their sequences; kv_cache_remove takes them back if the pass is given up.
  *
  * @param positions     [n] positions in their sequences, 0 to INT32_MAX - 1.
- * @param seqs          [n] numbers of sequences, 0 and up; a new number begins a sequence.
+ * @param seqs          [n] numbers of sequences, 0 and up; a new number begins a sequence. Both arrays have n elements
+ *                      of one type: given in the wrong order they are taken as they are wherever their numbers are
+ *                      in range and no more than max_sequences of them differ.
  * @param n             tokens, 1 to max_batch.
  * @param reserve       not 0: for the largest history there can be, to have memory taken and sizes known; put
  *                      then stores nothing, get gives undefined content, and no sequence changes.

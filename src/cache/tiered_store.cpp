@@ -226,6 +226,7 @@ Status TieredStore::step_down(int32_t index) {
     if (!empty && form_.lossy) {
       layer.lossy = true;
       forget_copy(layer);
+      note_change(index);
     }
     layer.tier = Tier::kWarm;
   } else if (layer.tier == Tier::kWarm) {

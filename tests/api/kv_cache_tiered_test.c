@@ -356,7 +356,7 @@ static void caches_without_tiers(void** state) {
   const int32_t layer = 0;
   assert_ok(kv_cache_new(1, 4, &plain, &error), error);
   const kv_cache* const caches[] = {plain, NULL};
-  const char* const parts[] = {"no tiers", "cache is NULL"};
+  const char* const parts[] = {"is for caches of kv_cache_tiered_new", "cache is NULL"};
   for (int i = 0; i < 2; ++i) {
     const kv_cache* c = caches[i];
     assert_fails(kv_cache_tiered_demote(c, 0, &error), bad, parts[i], error);
