@@ -224,7 +224,9 @@ GEN_API gen_status kv_cache_set_allocator(kv_cache *cache, const gen_allocator *
  *         GEN_ERROR_INVALID_ARGUMENT if k or v is NULL, the shape is none, or not the layer's;
  *         GEN_ERROR_CACHE_FULL if the layer would pass max_seq_len;
  *         GEN_ERROR_OUT_OF_MEMORY;
- *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it.
+ *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it;
+ *         and what the kind adds: GEN_ERROR_POOL_EXHAUSTED of a paged cache; GEN_ERROR_IO, GEN_ERROR_FORMAT of a
+ *         tiered one, and GEN_ERROR_STATE when that is closed, see kv_cache_tiered.h.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape, only.
@@ -244,8 +246,10 @@ GEN_API gen_status kv_cache_update(kv_cache *cache, int32_t layer, const float *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed.
- *         On any failure the buffers are untouched.
+ *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_STATE and GEN_ERROR_OUT_OF_MEMORY of a tiered cache, see
+ *         kv_cache_tiered.h.
+ *         On any failure the buffers are untouched, and but for GEN_ERROR_OUT_OF_RANGE the shapes 0, 0, 0.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim).
  * Since:   0.1
@@ -320,9 +324,10 @@ GEN_API int32_t kv_cache_max_seq_len(const kv_cache *cache);
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_STATE for a session's cache, see gen_session_truncate.
+ *         GEN_ERROR_STATE for a session's cache, see gen_session_truncate, and for a closed tiered one;
+ *         GEN_ERROR_IO of a tiered cache, which is then unchanged.
  * Threads: one at a time per cache.
- * Cost:    O(layers).
+ * Cost:    O(layers); a tiered cache that cuts a cold layer writes the folder's manifest anew and waits for the disk.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_truncate(kv_cache *cache, int32_t n, gen_error *error);
@@ -468,6 +473,7 @@ GEN_API gen_status kv_cache_load_buffer(kv_cache *cache, const void *data, size_
  *         GEN_ERROR_INVALID_ARGUMENT if cache or out is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_UNSUPPORTED if the cache has no KV_CACHE_CAN_CLONE;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_STATE of a tiered cache, as kv_cache_get;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per cache.
  * Cost:    copies what is held; of a paged cache only its list of blocks.

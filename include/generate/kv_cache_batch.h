@@ -91,7 +91,8 @@ GEN_API gen_status kv_cache_chunked_new(int32_t chunk, kv_cache **out, gen_error
 /**
  * Makes a cache for what an encoder made of other input, as images, for cross attention. It keeps an item for
  * each multimodal token of kv_cache_start_forward: in such a pass, the i-th kv_cache_put of a layer is the item
- * of the i-th of these tokens, with any number of rows. kv_cache_get_masked gives the items of the batch's
+ * of the i-th of these tokens, with any number of rows. The items of a sequence have the same heads in a layer;
+ * sequences that differ in that are read in passes of their own. kv_cache_get_masked gives the items of the batch's
  * sequences one after another; a mask comes only if a token must not see some of them, for they belong to a
  * later position or another sequence. A copied prefix shares its items. The capacity of kv_cache_init says
  * nothing here, and items take their memory one by one.
@@ -106,7 +107,7 @@ GEN_API gen_status kv_cache_encoder_new(kv_cache **out, gen_error *error);
 /**
  * Makes one cache of several, one for each type of layer, that are driven together: start, copy, remove, resume
  * and close are for all of them, and happen in all or in none; put, get and except-lists are for the one that
- * kv_cache_set_layer_type chose.
+ * kv_cache_set_layer_type chose. Of a wrapper in a wrapper that is its first cache.
  *
  * @param caches    [n] different caches of this header, not initialised. They pass into the wrapper: their
  *                  handles are still to be freed, and good for nothing else.
@@ -133,7 +134,7 @@ GEN_API gen_status kv_cache_wrapper_new(kv_cache *const *caches, size_t n_caches
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if padding is below 0 or mask_dtype unknown;
  *         GEN_ERROR_UNSUPPORTED for an encoder with a padding above 1;
- *         GEN_ERROR_STATE after a first call or kv_cache_init.
+ *         GEN_ERROR_STATE after a first call, kv_cache_init or kv_cache_close.
  * Threads: one at a time per cache.
  * Since:   0.1
  */
@@ -156,7 +157,7 @@ GEN_API gen_status kv_cache_set_shift(kv_cache *cache, kv_cache_shift_fn shift, 
 
 /**
  * Most entries that one sequence may hold, so that it cannot take the room of all others. A sequence that holds
- * more keeps them, but takes no further ones.
+ * more keeps them, but takes no further ones. Items of an encoder are no entries.
  *
  * @param entries  0 for no quota.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if entries is below 0.
@@ -267,6 +268,7 @@ GEN_API gen_status kv_cache_put(kv_cache *cache, const float *k, int32_t k_heads
  * @param v_shape        receives v_dim, v_heads, length, or length, v_dim, v_heads permuted; may be NULL.
  * @param mask_shape     receives length, n; 0, 0 if nothing is hidden (encoders only); may be NULL.
  * @return GEN_OK; an encoder without items gives shapes of 0;
+ *         GEN_ERROR_INVALID_ARGUMENT if an encoder's pass reads sequences whose items have different heads;
  *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed;
  *         GEN_ERROR_STATE outside a pass, or before the layer's first put;
  *         what the function of kv_cache_set_shift returned, with k undefined;

@@ -310,7 +310,14 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
       return gen::error(Code::kOutOfRange, "%zu values do not fit a buffer of %zu",
                         elements(shapes.v), v_capacity);
     }
-    if (c.store != nullptr) return c.store->get(layer, k, v);
+    if (c.store != nullptr) {
+      const Status read = c.store->get(layer, k, v);
+      if (!read.ok()) {
+        write_shape({}, k_shape);
+        write_shape({}, v_shape);
+      }
+      return read;
+    }
     if (elements(shapes.k) > 0) {
       GEN_ASSIGN(const KvView view, engine_layer(c, layer));
       if (k != nullptr) decode(view, view.k, shapes.k, k);

@@ -52,6 +52,7 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
     GEN_TRY(not_null(out, "out"));
     gen::Allocator& memory =
         config->allocator != nullptr ? *config->allocator : gen::system_allocator();
+    GEN_TRY(gen::api::check_for_stores(*config));
     GEN_ASSIGN(auto store, maker(config->store, memory));
     auto made = gen::api::handle_of(std::move(store), config->store.max_seq_len);
     made->allocator = config->allocator;
@@ -105,8 +106,7 @@ gen_status kv_cache_tiered_prefetch_async(const kv_cache* cache, const int32_t* 
                                           gen_error* error) {
   return with_store(cache, __func__, error, [&](TieredStore& store) -> Status {
     if (n > 0) GEN_TRY(not_null(layers, "layers"));
-    store.prefetch(std::span(layers, n));
-    return {};
+    return store.prefetch(std::span(layers, n));
   });
 }
 

@@ -93,7 +93,7 @@ TieredStore::~TieredStore() {
   if (cold_ == nullptr) return;
   try {
     static_cast<void>(close());  // the folder's own end tries again
-  } catch (...) {  // no memory for the folder's manifest; everything else is done
+  } catch (...) {                // no memory for the folder's manifest; everything else is done
   }
 }
 
@@ -518,7 +518,8 @@ Status TieredStore::manage() {
 
 // --- prefetching
 
-void TieredStore::prefetch(std::span<const int32_t> layers) noexcept {
+Status TieredStore::prefetch(std::span<const int32_t> layers) {
+  GEN_TRY(check_open());
   bool added = false;
   {
     const std::lock_guard lock(queue_mutex_);
@@ -531,6 +532,7 @@ void TieredStore::prefetch(std::span<const int32_t> layers) noexcept {
     }
   }
   if (added) queue_changed_.notify_all();
+  return {};
 }
 
 void TieredStore::serve() noexcept {
