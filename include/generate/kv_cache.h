@@ -3,7 +3,9 @@
  * kv_cache: keys and values of one sequence, layer by layer, for direct use and for gen_model_forward. A new
  * cache has no shape and holds no memory. Its first write decides: kv_cache_update makes it a store of
  * [batch, seq, dim] tensors whose layers take their shapes one by one, gen_model_forward a cache of that model.
- * The two do not mix, not even after a reset. Caches of many sequences are kv_cache_batch.h.
+ * The two do not mix, not even after a reset. Caches of kv_cache_paged_new, kv_cache_tiered_new and
+ * kv_cache_tracing_new are for tensors only; kv_cache_generator_new makes paged and tiered ones for models. Caches of
+ * many sequences are kv_cache_batch.h. A call that is not for a cache of its kind says which kinds it is for.
  * Read next: gen_model_forward in model.h.
  */
 #ifndef GENERATE_KV_CACHE_H
@@ -147,10 +149,13 @@ GEN_API gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache
 /**
  * Makes an empty cache of any length of which each full chunk of positions becomes one entry, their mean, lane by
  * lane and element by element; positions after the last full chunk are kept as written. A long past then costs
- * 1 / chunk_size of its memory, and is an approximation: means of rotated keys in particular say little beyond
- * short chunks. kv_cache_layer_seq_len counts positions, kv_cache_kv_len and kv_cache_get entries. A truncate into
- * a mean drops all of its positions. In a view means keep their content, and the positions after them become a
- * mean when their chunk is full. kv_cache_memory_bytes includes outgrown memory that views may still show.
+ * 1 / chunk_size of its memory, and is an approximation. kv_cache_update averages keys as it is given them, and means
+ * of rotated keys say little beyond short chunks: give it keys as they are before rotary embedding, and turn an entry
+ * by its positions when it is read. A model's pass does that itself, as gen_options_set_compressed_kv.
+ * kv_cache_seq_len and kv_cache_layer_seq_len count positions, kv_cache_kv_len and kv_cache_get entries. A truncate
+ * into a mean drops all of its positions; where a model writes, the chunk closed last is kept beside its mean and can
+ * be cut to the position. In a view means keep their content, and the positions after them become a mean when their
+ * chunk is full. kv_cache_memory_bytes includes outgrown memory that views may still show.
  *
  * @param layers      number of layers, 0 to 65536.
  * @param heads       kv heads to expect, 0 if unknown; the first write decides.
@@ -170,7 +175,8 @@ GEN_API gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_
 
 /**
  * Tells what an entry of a compressed cache stands for, so that attention can count a mean as its positions:
- * log(positions) added to its score does.
+ * log(positions) added to its score does. Also for those of a generator with gen_options_set_compressed_kv and its
+ * sessions, and for a tracing cache around one.
  *
  * @param entry      in [0, kv_cache_kv_len).
  * @param first      receives the first position; may be NULL.
@@ -218,7 +224,9 @@ GEN_API gen_status kv_cache_set_allocator(kv_cache *cache, const gen_allocator *
  *         GEN_ERROR_INVALID_ARGUMENT if k or v is NULL, the shape is none, or not the layer's;
  *         GEN_ERROR_CACHE_FULL if the layer would pass max_seq_len;
  *         GEN_ERROR_OUT_OF_MEMORY;
- *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it.
+ *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it;
+ *         and what the kind adds: GEN_ERROR_POOL_EXHAUSTED of a paged cache; GEN_ERROR_IO, GEN_ERROR_FORMAT of a
+ *         tiered one, and GEN_ERROR_STATE when that is closed, see kv_cache_tiered.h.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape, only.
@@ -238,8 +246,10 @@ GEN_API gen_status kv_cache_update(kv_cache *cache, int32_t layer, const float *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed.
- *         On any failure the buffers are untouched.
+ *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_STATE and GEN_ERROR_OUT_OF_MEMORY of a tiered cache, see
+ *         kv_cache_tiered.h.
+ *         On any failure the buffers are untouched, and but for GEN_ERROR_OUT_OF_RANGE the shapes 0, 0, 0.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim).
  * Since:   0.1
@@ -308,14 +318,16 @@ GEN_API int32_t kv_cache_num_layers(const kv_cache *cache);
 GEN_API int32_t kv_cache_max_seq_len(const kv_cache *cache);
 
 /**
- * Keeps the first n positions of every layer. Layers that hold fewer stay as they are; n below 0 is 0.
+ * Keeps the first n positions of every layer. Layers that hold fewer stay as they are; n below 0 is 0. A compressed
+ * cache may keep fewer, for it cannot cut a mean: see kv_cache_compressed_new, and ask kv_cache_seq_len.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_STATE for a session's cache, see gen_session_truncate.
+ *         GEN_ERROR_STATE for a session's cache, see gen_session_truncate, and for a closed tiered one;
+ *         GEN_ERROR_IO of a tiered cache, which is then unchanged.
  * Threads: one at a time per cache.
- * Cost:    O(layers).
+ * Cost:    O(layers); a tiered cache that cuts a cold layer writes the folder's manifest anew and waits for the disk.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_truncate(kv_cache *cache, int32_t n, gen_error *error);
@@ -424,7 +436,8 @@ GEN_API gen_status kv_cache_save_buffer(const kv_cache *cache, void *buf, size_t
  * Takes what kv_cache_save wrote. Everything is checked before anything is changed.
  *
  * @param cache  an empty one of the same number of layers that keeps elements as the saved one did; a paged cache and
- *               one that is not may have each other's states. A cache without shape takes that of the state.
+ *               one that is not may have each other's states. A cache without shape takes that of the state; only a
+ *               compressed one for a model with rotary embedding must have been through a pass, and reset.
  * @param path   of the file.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL, or for a state of another kind or shape, or a session's;
@@ -460,6 +473,7 @@ GEN_API gen_status kv_cache_load_buffer(kv_cache *cache, const void *data, size_
  *         GEN_ERROR_INVALID_ARGUMENT if cache or out is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_UNSUPPORTED if the cache has no KV_CACHE_CAN_CLONE;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_STATE of a tiered cache, as kv_cache_get;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per cache.
  * Cost:    copies what is held; of a paged cache only its list of blocks.

@@ -92,7 +92,8 @@ GEN_API gen_status kv_cache_chunked_new(int32_t chunk, kv_cache **out, gen_error
 /**
  * Makes a cache for what an encoder made of other input, as images, for cross attention. It keeps an item for
  * each multimodal token of kv_cache_start_forward: in such a pass, the i-th kv_cache_put of a layer is the item
- * of the i-th of these tokens, with any number of rows. kv_cache_get_masked gives the items of the batch's
+ * of the i-th of these tokens, with any number of rows. The items of a sequence have the same heads in a layer;
+ * sequences that differ in that are read in passes of their own. kv_cache_get_masked gives the items of the batch's
  * sequences one after another; a mask comes only if a token must not see some of them, for they belong to a
  * later position or another sequence. A copied prefix shares its items. The capacity of kv_cache_init says
  * nothing here, and items take their memory one by one.
@@ -107,7 +108,7 @@ GEN_API gen_status kv_cache_encoder_new(kv_cache **out, gen_error *error);
 /**
  * Makes one cache of several, one for each type of layer, that are driven together: start, copy, remove, resume
  * and close are for all of them, and happen in all or in none; put, get and except-lists are for the one that
- * kv_cache_set_layer_type chose.
+ * kv_cache_set_layer_type chose. Of a wrapper in a wrapper that is its first cache.
  *
  * @param caches    [n] different caches of this header, not initialised. They pass into the wrapper: their
  *                  handles are still to be freed, and good for nothing else.
@@ -130,11 +131,11 @@ GEN_API gen_status kv_cache_wrapper_new(kv_cache *const *caches, size_t n_caches
  *
  * @param padding     histories begin and end at multiples of this, 1 and up; 0 is 1. An encoder pads nothing.
  * @param permuted_v  not 0: values come as [n, v_dim, kv_heads].
- * @param mask_dtype  "fp32" (also for NULL) or "fp16".
+ * @param mask_dtype  "fp32" or "fp16"; NULL stands for "fp32", the default of a cache that is told nothing.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if padding is below 0 or mask_dtype unknown;
  *         GEN_ERROR_UNSUPPORTED for an encoder with a padding above 1;
- *         GEN_ERROR_STATE after a first call or kv_cache_init.
+ *         GEN_ERROR_STATE after a first call, kv_cache_init or kv_cache_close.
  * Threads: one at a time per cache.
  * Since:   0.1
  */
@@ -157,7 +158,7 @@ GEN_API gen_status kv_cache_set_shift(kv_cache *cache, kv_cache_shift_fn shift, 
 
 /**
  * Most entries that one sequence may hold, so that it cannot take the room of all others. A sequence that holds
- * more keeps them, but takes no further ones.
+ * more keeps them, but takes no further ones. Items of an encoder are no entries.
  *
  * @param entries  0 for no quota.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if entries is below 0.
@@ -171,8 +172,9 @@ GEN_API gen_status kv_cache_set_quota(kv_cache *cache, int32_t entries, gen_erro
  * max_sequences * memory + max_batch; any sequence may take any of them. With several sequences a memory is at
  * least the window and one, and one as large as capacity is no limit.
  *
- * @param dtype          how rows are kept: "fp16" (also for NULL), "fp32", "q8_0" or "q4_0". The last two keep
- *                       blocks of 32 elements of a row with a binary16 scale, and refuse what is not finite.
+ * @param dtype          how rows are kept: "fp16", "fp32", "q8_0" or "q4_0"; NULL stands for "fp16" here, not for
+ *                       "fp32" as in kv_cache_tensor_new. The last two keep blocks of 32 elements of a row with a
+ *                       binary16 scale, and refuse what is not finite.
  * @param max_sequences  1 and up.
  * @param capacity       entries of a sequence, 1 and up.
  * @param max_batch      tokens of a pass, 1 and up.
@@ -211,7 +213,9 @@ GEN_API gen_status kv_cache_set_layer_type(kv_cache *cache, int32_t type, gen_er
  * belong to their sequences; kv_cache_remove takes them back if the pass is given up.
  *
  * @param positions     [n] positions in their sequences, 0 to INT32_MAX - 1.
- * @param seqs          [n] numbers of sequences, 0 and up; a new number begins a sequence.
+ * @param seqs          [n] numbers of sequences, 0 and up; a new number begins a sequence. Both arrays have n elements
+ *                      of one type: given in the wrong order they are taken as they are wherever their numbers are
+ *                      in range and no more than max_sequences of them differ.
  * @param n             tokens, 1 to max_batch.
  * @param reserve       not 0: for the largest history there can be, to have memory taken and sizes known; put
  *                      then stores nothing, get gives undefined content, and no sequence changes.
@@ -265,6 +269,7 @@ GEN_API gen_status kv_cache_put(kv_cache *cache, const float *k, int32_t k_heads
  * @param v_shape        receives v_dim, v_heads, length, or length, v_dim, v_heads permuted; may be NULL.
  * @param mask_shape     receives length, n; 0, 0 if nothing is hidden (encoders only); may be NULL.
  * @return GEN_OK; an encoder without items gives shapes of 0;
+ *         GEN_ERROR_INVALID_ARGUMENT if an encoder's pass reads sequences whose items have different heads;
  *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed;
  *         GEN_ERROR_STATE outside a pass, or before the layer's first put;
  *         what the function of kv_cache_set_shift returned, with k undefined;

@@ -29,7 +29,7 @@ typedef struct kv_cache_block kv_cache_block;
  * @param row_dim        elements of a key, or of a value, at one position of one layer: batch * dim of the
  *                       updates, that is kv heads * head dim; 1 and up.
  * @param max_memory_mb  budget in units of 2^20 bytes, 1 and up.
- * @param dtype          "fp32", or "fp16": binary16 as kv_cache_fp16_new keeps it.
+ * @param dtype          "fp32", or "fp16": binary16 as kv_cache_fp16_new keeps it; there is no default.
  * @param out            receives the pool; free it with kv_cache_pool_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if a number is below 1, dtype unknown, the budget below one block, or

@@ -4,10 +4,15 @@
  * hot (float32 in memory), warm (a compact form in memory) and cold (that form in a file). A layer's tokens are in
  * exactly one tier, and moving them down frees what they took. With the default warm form nothing is lost. Files are
  * checked when they are read: what is torn, foreign, changed or missing is an error that names the file, never data.
- * kv_cache_update, kv_cache_get and everything else of kv_cache.h works on such a cache, but for kv_cache_view.
+ * kv_cache_update, kv_cache_get and everything else of kv_cache.h works on such a cache, but for kv_cache_view and
+ * gen_model_forward. What must touch a file there (kv_cache_update, kv_cache_get and kv_cache_clone of a cold layer,
+ * kv_cache_truncate and kv_cache_reset where one is cut) can also fail with GEN_ERROR_IO, and with GEN_ERROR_FORMAT if
+ * the file is not what was written, and after kv_cache_tiered_close all of these with GEN_ERROR_STATE; nothing has
+ * changed then.
  *
- * The same configuration given to gen_options_set_tiered_kv keeps the newest positions of generating sessions in
- * memory and the rest in a file, see there.
+ * A configuration given to gen_options_set_tiered_kv keeps the newest positions of generating sessions in memory and
+ * the rest in a file, see there. Each field says which of the two it is for: cold_dir, num_layers and max_seq_len are
+ * for both; a field that has another value than its default where it says nothing is refused.
  */
 #ifndef GENERATE_KV_CACHE_TIERED_H
 #define GENERATE_KV_CACHE_TIERED_H
@@ -56,7 +61,7 @@ GEN_API gen_status kv_cache_tier_config_set_max_seq_len(kv_cache_tier_config *co
                                                         int32_t max_seq_len, gen_error *error);
 
 /**
- * Sets the positions that the warm form "mean" makes one of; 0 or less stands for 64.
+ * Sets the positions that the warm form "mean" makes one of; 0 or less stands for 64. Not for sessions.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -67,6 +72,7 @@ GEN_API gen_status kv_cache_tier_config_set_chunk_size(kv_cache_tier_config *con
 
 /**
  * Sets how often a layer must have been used to escape demotion by kv_cache_tiered_manage; 0 or less stands for 2.
+ * Not for sessions.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -77,6 +83,7 @@ GEN_API gen_status kv_cache_tier_config_set_demote_threshold(kv_cache_tier_confi
 
 /**
  * Sets how often a layer must have been used to be promoted by kv_cache_tiered_manage; 0 or less stands for 5.
+ * Not for sessions.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -99,7 +106,7 @@ GEN_API gen_status kv_cache_tier_config_set_cold_dir(kv_cache_tier_config *confi
 
 /**
  * Sets the name of the cache among those in the folder: 1 to 64 letters, digits, '-' and '_'. NULL or "", the
- * default, stands for a random one, and for kv_cache_tiered_open for the only one there is.
+ * default, stands for a random one, and for kv_cache_tiered_open for the only one there is. Not for sessions.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
@@ -110,7 +117,8 @@ GEN_API gen_status kv_cache_tier_config_set_store_id(kv_cache_tier_config *confi
 
 /**
  * Sets the warm form: "fp32", the default, loses nothing and drops only room that is not used; "fp16", "fp8", "q4"
- * and "q3" round as the caches of those names do; "mean" keeps the mean of each full chunk of positions.
+ * and "q3" round as the caches of those names do; "mean" keeps the mean of each full chunk of positions. Not for
+ * sessions.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config or form is NULL or form unknown.
  * Threads: one at a time per object.
@@ -121,7 +129,7 @@ GEN_API gen_status kv_cache_tier_config_set_warm_form(kv_cache_tier_config *conf
 
 /**
  * Sets the memory for keys and values of a generating session, with the room to read back what is in the file, in
- * units of 2^20 bytes; 1024 is the default.
+ * units of 2^20 bytes; 1024 is the default. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or mebibytes below 1.
  * Threads: one at a time per object.
@@ -132,7 +140,7 @@ GEN_API gen_status kv_cache_tier_config_set_hot_memory(kv_cache_tier_config *con
 
 /**
  * Sets how many blocks of newest positions a generating session keeps in memory, whatever that takes; 0, the
- * default, goes by the memory.
+ * default, goes by the memory. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value negative.
  * Threads: one at a time per object.
@@ -143,6 +151,7 @@ GEN_API gen_status kv_cache_tier_config_set_hot_blocks(kv_cache_tier_config *con
 
 /**
  * Sets the positions that a generating session moves at once; 256 is the default, and what attention reads best.
+ * For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value outside [1, 65536].
  * Threads: one at a time per object.
@@ -155,7 +164,7 @@ GEN_API gen_status kv_cache_tier_config_set_block_size(kv_cache_tier_config *con
  * Sets how many layers a thread of a generating session reads ahead of the one that computes. Each takes memory for
  * the cold positions of a layer, and the thread a CPU, without which it slows down what it should help; with 0 the
  * system is only told what will be read next. -1, the default, is 1 if the model has fewer threads than there are
- * CPUs, and 0 else.
+ * CPUs, and 0 else. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value below -1.
  * Threads: one at a time per object.
@@ -166,7 +175,7 @@ GEN_API gen_status kv_cache_tier_config_set_prefetch_layers(kv_cache_tier_config
 
 /**
  * Takes the memory of caches made from this configuration from the caller's allocator; NULL goes back to the
- * system's. Sessions take theirs as their model does.
+ * system's. Not for sessions, which take theirs as their model does.
  *
  * @param allocator  table, copied; its functions must work until the caches are freed.
  * @return GEN_OK;
@@ -215,8 +224,8 @@ GEN_API void kv_cache_tier_config_free(kv_cache_tier_config *config);
  * @param config  num_layers and max_seq_len must be 1 and up. Copied.
  * @param out     receives the cache; free it with kv_cache_free, which closes it.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if config or out is NULL, num_layers or max_seq_len below 1, or the store id
- *         no name;
+ *         GEN_ERROR_INVALID_ARGUMENT if config or out is NULL, num_layers or max_seq_len below 1, the store id no
+ *         name, or a field set that is for sessions only;
  *         GEN_ERROR_IO if its folder cannot be made, as when one of its name is there;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
@@ -319,7 +328,8 @@ GEN_API gen_status kv_cache_tiered_manage(const kv_cache *cache, gen_error *erro
  * A copy goes when its layer changes. Layers out of range, already copied, or more than the cache has, are left out.
  *
  * @param layers  [n]; may be NULL if n is 0.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers, or layers NULL.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers, or layers NULL;
+ *         GEN_ERROR_STATE after kv_cache_tiered_close.
  * Threads: any; never waits for a file.
  * Since:   0.1
  */

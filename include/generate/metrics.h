@@ -13,6 +13,11 @@
  *               errors_NAME            calls that were refused or failed, by status: model, out_of_memory, busy, …
  *               steps, steps_failed    forward passes; those in which a sequence failed
  *               prefix_lookups, prefix_hits, prefix_evictions, preemptions
+ *               tier_demotions, tier_promotions   blocks of all layers that gen_options_set_tiered_kv moved to the
+ *                                      file, and back to be written
+ *               tier_bytes_written, tier_bytes_read   of these and of what attention read
+ *               tier_cold_hits, tier_warm_hits   blocks of one layer in the file that attention read: when it needed
+ *                                      them, or ahead of that
  *   gauges      queue_length           sequences that the last step left waiting
  *               cache_blocks_used, cache_blocks_free, cache_fragmentation   of gen_options_set_paged_kv's pool
  *               speculative_acceptance_rate   of drafted tokens, 0 to 1

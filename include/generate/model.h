@@ -338,7 +338,10 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
  *         GEN_ERROR_INVALID_ARGUMENT for NULL, n = 0 or a cache shaped for another model;
  *         GEN_ERROR_OUT_OF_RANGE for a token outside the vocabulary or capacity below vocab_size;
  *         GEN_ERROR_CACHE_FULL or GEN_ERROR_CONTEXT_FULL if n more do not fit;
- *         GEN_ERROR_STATE if the cache was filled through kv_cache_update;
+ *         GEN_ERROR_STATE for a cache that holds tensors, as after kv_cache_update and from kv_cache_paged_new,
+ *         kv_cache_tiered_new and kv_cache_tracing_new, for one of many sequences, and for a session's;
+ *         GEN_ERROR_UNSUPPORTED if it is compressed and the model has windows or chunks;
+ *         GEN_ERROR_POOL_EXHAUSTED if it is in blocks of a pool that has none left;
  *         GEN_ERROR_BUSY if the cache is in use; GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY.
  *         On failure the cache holds what it held.
  * Threads: any, one at a time per cache.

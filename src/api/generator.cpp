@@ -2,6 +2,9 @@
 // generator.h of the C API: generators and one-shot generation; its options are in options.cpp.
 #include <generate/generator.h>
 
+#include <array>
+#include <utility>
+
 #include "api/boundary.h"
 #include "api/generating_call.h"
 #include "api/handles.h"
@@ -60,14 +63,34 @@ Status use_chunks(int32_t chunk, const ModelParts& parts, GeneratorOptions* inne
   return {};
 }
 
+/// What has been counted since `told`.
+void measure_tiers(const gen::cache::TierCounts& counts, std::array<uint64_t, 6>& told,
+                   gen::Metrics& metrics) {
+  namespace metric = gen::generate::metric;
+  const std::pair<const char*, const std::atomic<uint64_t>&> all[] = {
+      {metric::kTierDemotions, counts.demotions},
+      {metric::kTierPromotions, counts.promotions},
+      {metric::kTierBytesWritten, counts.bytes_written},
+      {metric::kTierBytesRead, counts.bytes_read},
+      {metric::kTierColdHits, counts.cold_hits},
+      {metric::kTierWarmHits, counts.warm_hits},
+  };
+  for (size_t i = 0; i < told.size(); ++i) {
+    const uint64_t now = all[i].second;
+    metrics.add(all[i].first, static_cast<double>(now - told[i]));
+    told[i] = now;
+  }
+}
+
 /// Sessions whose caches are made as `inner` says by now, but tiered.
 Status use_tiers(const kv_cache_tier_config& config, const ModelParts& parts,
                  GeneratorOptions* inner) {
   const gen::model::Model& model = *parts.loaded->model;
   const bool spare_cpu = parts.pool->size() < gen::usable_cpus();
   const auto shapes = model.layer_shapes();
-  GEN_ASSIGN(const gen::cache::TieredCacheOptions tiers,
+  GEN_ASSIGN(gen::cache::TieredCacheOptions tiers,
              gen::api::session_tiers(config, inner->kv_dtype.c_str(), shapes.size(), spare_cpu));
+  tiers.counts = std::make_shared<gen::cache::TierCounts>();
   inner->max_seq_len = config.store.max_seq_len;
   gen::Allocator& memory = memory_of(*inner);
   // What cannot be had is said now and not by each session.
@@ -76,6 +99,10 @@ Status use_tiers(const kv_cache_tier_config& config, const ModelParts& parts,
   inner->cache_factory = [tiers, &memory](std::span<const gen::cache::LayerShape> layers,
                                           int32_t capacity) {
     return gen::cache::make_tiered_cache(tiers, layers, capacity, memory);
+  };
+  inner->measure_caches = [counts = tiers.counts,
+                           told = std::array<uint64_t, 6>{}](gen::Metrics& metrics) mutable {
+    measure_tiers(*counts, told, metrics);
   };
   return {};
 }

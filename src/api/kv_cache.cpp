@@ -10,6 +10,7 @@
 #include "api/c_allocator.h"
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
+#include "cache/compressed_cache.h"
 #include "cache/compressed_store.h"
 #include "cache/layered_store.h"
 #include "cache/registry.h"
@@ -126,9 +127,9 @@ Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
   return {};
 }
 
-Status truncate(kv_cache& cache, int32_t n) {
+Status truncate(kv_cache& cache, int32_t n, const char* call) {
   GEN_TRY(own(cache));
-  GEN_TRY(one_sequence(cache));
+  GEN_TRY(one_sequence(cache, call));
   if (cache.store != nullptr) return cache.store->truncate(n);
   return cache.owned != nullptr ? cache.owned->truncate(n) : Status();
 }
@@ -149,6 +150,7 @@ Status clone(const kv_cache& cache, kv_cache* copy) {
   copy->callbacks = cache.callbacks;
   copy->keeps = cache.keeps;
   copy->make_store = cache.make_store;
+  copy->make_engine = cache.make_engine;
   if (cache.store != nullptr) {
     GEN_ASSIGN(copy->store, cache.store->clone());
   } else if (KvCache* engine = cache.engine(); engine != nullptr) {
@@ -202,6 +204,10 @@ gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, i
       GEN_ASSIGN(auto store, CompressedStore::create(layers, chunk_size, allocator));
       return kv_cache::Store(std::move(store));
     };
+    made->make_engine = [chunk_size](std::span<const gen::cache::LayerShape> shapes,
+                                     int32_t capacity, gen::Allocator& allocator) {
+      return gen::cache::make_compressed_cache(shapes, capacity, chunk_size, allocator);
+    };
     *out = made.release();
     return {};
   });
@@ -213,17 +219,25 @@ gen_status kv_cache_compressed_entry(const kv_cache* cache, int32_t layer, int32
     if (number != nullptr) *number = 0;
   }
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
-    if (std::string_view(c.traits.kind) != gen::cache::kCompressedTraits.kind) {
-      return gen::error(Code::kInvalidArgument, "a %s cache has no means", c.traits.kind);
+    const char* kind = c.store != nullptr ? c.store->bare().traits().kind : c.traits.kind;
+    if (std::string_view(kind) != gen::cache::kCompressedTraits.kind) {
+      return gen::api::other_family(Code::kInvalidArgument, "kv_cache_compressed_entry",
+                                    "compressed caches", c);
     }
-    const auto* store = static_cast<const CompressedStore*>(c.store.get());
-    int32_t start = 0;
-    const int32_t count = store != nullptr ? store->entry_positions(layer, entry, &start) : 0;
-    if (count == 0) {
+    gen::cache::EntryPositions found = {0, 0};
+    if (c.store != nullptr) {
+      const auto& store = static_cast<const CompressedStore&>(c.store->bare());
+      found.count = store.entry_positions(layer, entry, &found.first);
+    } else if (const KvCache* engine = c.engine(); engine != nullptr && layer >= 0 &&
+                                                   layer < c.num_layers && entry >= 0 &&
+                                                   entry < engine->entries()) {
+      found = engine->positions_of(entry);
+    }
+    if (found.count == 0) {
       return gen::error(Code::kOutOfRange, "layer %d has no entry %d", layer, entry);
     }
-    if (first != nullptr) *first = start;
-    if (positions != nullptr) *positions = count;
+    if (first != nullptr) *first = found.first;
+    if (positions != nullptr) *positions = found.count;
     return {};
   });
 }
@@ -255,7 +269,7 @@ gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const
                            int32_t batch, int32_t seq, int32_t dim, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
-    GEN_TRY(one_sequence(c));
+    GEN_TRY(one_sequence(c, "kv_cache_update"));
     if (c.owned != nullptr) {
       return {Code::kState, "the cache was filled by gen_model_forward"};
     }
@@ -285,7 +299,7 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
   write_shape({}, k_shape);
   write_shape({}, v_shape);
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
-    GEN_TRY(one_sequence(c));
+    GEN_TRY(one_sequence(c, "kv_cache_get"));
     GEN_ASSIGN(const Shapes shapes, shapes_of(c, layer));
     write_shape(shapes.k, k_shape);
     write_shape(shapes.v, v_shape);
@@ -297,7 +311,14 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
       return gen::error(Code::kOutOfRange, "%zu values do not fit a buffer of %zu",
                         elements(shapes.v), v_capacity);
     }
-    if (c.store != nullptr) return c.store->get(layer, k, v);
+    if (c.store != nullptr) {
+      const Status read = c.store->get(layer, k, v);
+      if (!read.ok()) {
+        write_shape({}, k_shape);
+        write_shape({}, v_shape);
+      }
+      return read;
+    }
     if (elements(shapes.k) > 0) {
       GEN_ASSIGN(const KvView view, engine_layer(c, layer));
       if (k != nullptr) decode(view, view.k, shapes.k, k);
@@ -311,7 +332,7 @@ gen_status kv_cache_view(const kv_cache* cache, int32_t layer, kv_cache_span* sp
                          gen_error* error) {
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(gen::api::check_span(span));
-    GEN_TRY(one_sequence(c));
+    GEN_TRY(one_sequence(c, "kv_cache_view"));
     kv_cache_span filled = {};
     GEN_TRY(fill_span(c, layer, &filled));
     gen::api::write_struct(filled, span);
@@ -339,7 +360,10 @@ int32_t kv_cache_kv_len(const kv_cache* cache, int32_t layer) {
   if (cache == nullptr) return 0;
   const TensorProvider* store = cache->seen_store.load(std::memory_order_acquire);
   if (store != nullptr) return store->kv_len(layer);
-  return kv_cache_layer_seq_len(cache, layer);
+  if (layer < 0 || layer >= cache->num_layers) return 0;
+  const KvCache* engine =
+      cache->lent != nullptr ? cache->lent() : cache->seen_owned.load(std::memory_order_acquire);
+  return engine != nullptr ? engine->entries() : 0;
 }
 
 int32_t kv_cache_num_layers(const kv_cache* cache) {
@@ -353,14 +377,14 @@ int32_t kv_cache_max_seq_len(const kv_cache* cache) {
 }
 
 gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
-  return with_cache(cache, error, [&](kv_cache& c) { return truncate(c, n); });
+  return with_cache(cache, error, [&](kv_cache& c) { return truncate(c, n, "kv_cache_truncate"); });
 }
 
 gen_status kv_cache_reset(kv_cache* cache, gen_error* error) {
   return with_cache(cache, error, [](kv_cache& c) -> Status {
     GEN_TRY(own(c));
     if (c.store != nullptr) return c.store->reset();
-    return truncate(c, 0);
+    return truncate(c, 0, "kv_cache_reset");
   });
 }
 
@@ -417,7 +441,7 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
   if (out != nullptr) *out = nullptr;
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(one_sequence(c));
+    GEN_TRY(one_sequence(c, "kv_cache_clone"));
     if (c.step != nullptr) return {Code::kUnsupported, "a cache within a step has no clone"};
     auto copy = std::make_unique<kv_cache>();
     GEN_TRY(clone(c, copy.get()));

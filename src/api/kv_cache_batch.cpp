@@ -31,18 +31,17 @@ using gen::cache::HistoryShape;
 using gen::cache::kNoLimit;
 using gen::cache::SequenceStore;
 
-Status many(const kv_cache& cache) {
+Status many(const kv_cache& cache, const char* call) {
   if (cache.sequences != nullptr) return {};
   if (cache.in_wrapper) return {Code::kState, "the cache has become part of a wrapper"};
-  return gen::error(Code::kState, "a %s cache holds one sequence, see kv_cache.h",
-                    cache.traits.kind);
+  return gen::api::other_family(Code::kState, call, "the batch family (causal, swa, ...)", cache);
 }
 
 /// What every call on these caches checks first.
 template <typename Cache, typename F>
-gen_status with_sequences(Cache* cache, gen_error* error, F&& body) {
+gen_status with_sequences(Cache* cache, const char* call, gen_error* error, F&& body) {
   return with_cache(cache, error, [&](Cache& c) -> Status {
-    GEN_TRY(many(c));
+    GEN_TRY(many(c, call));
     if constexpr (!std::is_const_v<Cache>) GEN_TRY(gen::api::own(c));
     return body(*c.sequences);
   });
@@ -171,7 +170,7 @@ gen_status kv_cache_wrapper_new(kv_cache* const* caches, size_t n_caches, kv_cac
     gen::cache::WrapperStore::Children children;
     for (size_t i = 0; i < n_caches; ++i) {
       GEN_TRY(held.take(caches[i]));
-      GEN_TRY(many(*caches[i]));
+      GEN_TRY(many(*caches[i], "kv_cache_wrapper_new"));
       GEN_TRY(gen::api::own(*caches[i]));
       if (caches[i]->sequences_begun) {
         return gen::error(Code::kState, "cache %zu was initialised or closed on its own", i);
@@ -196,7 +195,7 @@ gen_status kv_cache_wrapper_new(kv_cache* const* caches, size_t n_caches, kv_cac
 
 gen_status kv_cache_set_config(kv_cache* cache, int32_t padding, int32_t permuted_v,
                                const char* mask_dtype, gen_error* error) {
-  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     gen::cache::SequenceConfig config;
     GEN_ASSIGN(config.mask_type,
                element_type(mask_dtype, "masks", {{"fp32", DType::kF32}, {"fp16", DType::kF16}}));
@@ -208,7 +207,7 @@ gen_status kv_cache_set_config(kv_cache* cache, int32_t padding, int32_t permute
 
 gen_status kv_cache_set_shift(kv_cache* cache, kv_cache_shift_fn shift, void* user,
                               gen_error* error) {
-  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     if (shift == nullptr) return {Code::kInvalidArgument, "shift is NULL"};
     return store.set_shift([shift, user](int32_t layer, float* keys, int32_t dim, int32_t heads,
                                          int32_t n, const int32_t* offsets) -> Status {
@@ -227,14 +226,14 @@ gen_status kv_cache_set_shift(kv_cache* cache, kv_cache_shift_fn shift, void* us
 }
 
 gen_status kv_cache_set_quota(kv_cache* cache, int32_t entries, gen_error* error) {
-  return with_sequences(cache, error,
+  return with_sequences(cache, __func__, error,
                         [&](SequenceStore& store) { return store.set_quota(entries); });
 }
 
 gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequences,
                          int32_t capacity, int32_t max_batch, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
-    GEN_TRY(many(c));
+    GEN_TRY(many(c, "kv_cache_init"));
     GEN_TRY(gen::api::own(c));
     gen::cache::SequenceLimits limits;
     GEN_ASSIGN(limits.type, element_type(dtype, "rows", kRowTypes));
@@ -251,18 +250,19 @@ gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequenc
 }
 
 gen_status kv_cache_set_layer(kv_cache* cache, int32_t layer, gen_error* error) {
-  return with_sequences(cache, error, [&](SequenceStore& store) { return store.set_layer(layer); });
+  return with_sequences(cache, __func__, error,
+                        [&](SequenceStore& store) { return store.set_layer(layer); });
 }
 
 gen_status kv_cache_set_layer_type(kv_cache* cache, int32_t type, gen_error* error) {
-  return with_sequences(cache, error,
+  return with_sequences(cache, __func__, error,
                         [&](SequenceStore& store) { return store.set_layer_type(type); });
 }
 
 gen_status kv_cache_start_forward(kv_cache* cache, const int32_t* positions, const int32_t* seqs,
                                   size_t n, int32_t reserve, const int32_t* multimodal,
                                   size_t n_multimodal, gen_error* error) {
-  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     GEN_TRY(not_null(positions, "positions"));
     GEN_TRY(not_null(seqs, "seqs"));
     if (n_multimodal > 0) GEN_TRY(not_null(multimodal, "multimodal"));
@@ -274,7 +274,7 @@ gen_status kv_cache_start_forward(kv_cache* cache, const int32_t* positions, con
 gen_status kv_cache_put(kv_cache* cache, const float* k, int32_t k_heads, int32_t k_dim,
                         const float* v, int32_t v_heads, int32_t v_dim, int32_t n,
                         gen_error* error) {
-  return with_sequences(cache, error, [&](SequenceStore& store) {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) {
     return store.put({k, k_heads, k_dim}, {v, v_heads, v_dim}, n);
   });
 }
@@ -289,7 +289,7 @@ gen_status kv_cache_get_masked(kv_cache* cache, float* k, size_t k_capacity, flo
     write_shape(shape.mask, mask_shape);
   };
   write({});
-  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     GEN_ASSIGN(const HistoryShape shape, store.shape());
     write(shape);
     const auto fits = [](const void* buffer, size_t wanted, size_t capacity, const char* what) {
@@ -308,7 +308,7 @@ gen_status kv_cache_get_masked(kv_cache* cache, float* k, size_t k_capacity, flo
 
 gen_status kv_cache_set_causal(kv_cache* cache, const int32_t* except, size_t n_except,
                                gen_error* error) {
-  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     if (n_except > 0) GEN_TRY(not_null(except, "except"));
     return store.set_causal({except, n_except});
   });
@@ -316,14 +316,14 @@ gen_status kv_cache_set_causal(kv_cache* cache, const int32_t* except, size_t n_
 
 gen_status kv_cache_copy_prefix(kv_cache* cache, int32_t src, int32_t dst, int32_t length,
                                 gen_error* error) {
-  return with_sequences(cache, error,
+  return with_sequences(cache, __func__, error,
                         [&](SequenceStore& store) { return store.copy_prefix(src, dst, length); });
 }
 
 gen_status kv_cache_can_resume(const kv_cache* cache, int32_t seq, int32_t position, int32_t* can,
                                gen_error* error) {
   if (can != nullptr) *can = 0;
-  return with_sequences(cache, error, [&](const SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](const SequenceStore& store) -> Status {
     GEN_TRY(not_null(can, "can"));
     GEN_ASSIGN(const bool answer, store.can_resume(seq, position));
     *can = answer ? 1 : 0;
@@ -333,13 +333,13 @@ gen_status kv_cache_can_resume(const kv_cache* cache, int32_t seq, int32_t posit
 
 gen_status kv_cache_remove(kv_cache* cache, int32_t seq, int32_t begin, int32_t end,
                            gen_error* error) {
-  return with_sequences(cache, error,
+  return with_sequences(cache, __func__, error,
                         [&](SequenceStore& store) { return store.remove(seq, begin, end); });
 }
 
 gen_status kv_cache_compact(kv_cache* cache, int32_t budget, int32_t* moved, gen_error* error) {
   if (moved != nullptr) *moved = 0;
-  return with_sequences(cache, error, [&](SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     GEN_ASSIGN(const int32_t done, store.compact(budget));
     if (moved != nullptr) *moved = done;
     return {};
@@ -349,7 +349,7 @@ gen_status kv_cache_compact(kv_cache* cache, int32_t budget, int32_t* moved, gen
 gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* cached,
                                    gen_error* error) {
   if (cached != nullptr) *cached = 0;
-  return with_sequences(cache, error, [&](const SequenceStore& store) -> Status {
+  return with_sequences(cache, __func__, error, [&](const SequenceStore& store) -> Status {
     GEN_TRY(not_null(cached, "cached"));
     GEN_ASSIGN(const bool answer, store.encoder_cached(seq));
     *cached = answer ? 1 : 0;
@@ -359,7 +359,7 @@ gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* 
 
 gen_status kv_cache_close(kv_cache* cache, gen_error* error) {
   return with_cache(cache, error, [](kv_cache& c) -> Status {
-    GEN_TRY(many(c));
+    GEN_TRY(many(c, "kv_cache_close"));
     GEN_TRY(gen::api::own(c));
     c.sequences->close();
     c.sequences_begun = true;

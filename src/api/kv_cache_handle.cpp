@@ -4,6 +4,7 @@
 #include "api/kv_cache_handle.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "api/caller_struct.h"
@@ -29,6 +30,27 @@ bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
   return a.kv_heads == b.kv_heads && a.k_dim == b.k_dim && a.v_dim == b.v_dim &&
          a.window == b.window && a.chunk == b.chunk && a.rope == b.rope &&
          a.rope_dims == b.rope_dims;
+}
+
+/// Why no model can write a cache of tensors, and what to do about it.
+Status tensors_only(const kv_cache& handle) {
+  constexpr struct {
+    std::string_view kind;
+    const char* message;
+  } kinds[] = {
+      {"paged",
+       "a cache of kv_cache_paged_new holds tensors; gen_options_set_paged_kv and "
+       "kv_cache_generator_new make a paged one for models"},
+      {"tiered",
+       "a cache of kv_cache_tiered_new holds tensors; gen_options_set_tiered_kv and "
+       "kv_cache_generator_new make a tiered one for models"},
+      {"tracing",
+       "a tracing cache records tensors; gen_options_set_tracer records the passes of a model"},
+  };
+  for (const auto& each : kinds) {
+    if (handle.traits.kind == each.kind) return {Code::kState, each.message};
+  }
+  return {Code::kState, "the cache holds tensors since kv_cache_update or kv_cache_tracing_new"};
 }
 
 }  // namespace
@@ -65,14 +87,32 @@ void lend_in_step(cache::KvCache* cache, const cache::CachePlan* step, kv_cache*
   handle->borrowed = true;
 }
 
-Status one_sequence(const kv_cache& cache) {
+Status one_sequence(const kv_cache& cache, const char* call) {
   if (!cache.of_many()) return {};
-  return error(Code::kState, "a %s cache holds many sequences, see kv_cache_batch.h",
-               cache.traits.kind);
+  return other_family(Code::kState, call, "caches of one sequence (fp32, paged, ...)", cache);
+}
+
+Status other_family(Code code, const char* call, const char* family, const kv_cache& cache) {
+  const char* whose = cache.lent != nullptr ? "session's " : "";
+  const char* kind = cache.traits.kind;
+  // Also where the cache is not held.
+  if (const auto* engine = cache.seen_owned.load(std::memory_order_acquire); engine != nullptr) {
+    whose = "model's ";
+    kind = engine->traits().layout;
+  }
+  return error(code, "%s is for %s; this is a %s%s cache", call, family, whose, kind);
 }
 
 Result<kv_cache::Store> make_store(const kv_cache& cache) {
   return cache.make_store(cache.allocator != nullptr ? *cache.allocator : system_allocator());
+}
+
+Result<std::unique_ptr<cache::KvCache>> make_engine(const kv_cache& cache,
+                                                    std::span<const cache::LayerShape> layers,
+                                                    int32_t capacity) {
+  Allocator& allocator = cache.allocator != nullptr ? *cache.allocator : system_allocator();
+  if (cache.make_engine != nullptr) return cache.make_engine(layers, capacity, allocator);
+  return cache::make_cache(cache.format(), layers, capacity, allocator);
 }
 
 Status check_span(const kv_cache_span* span) {
@@ -106,19 +146,15 @@ std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) 
 
 Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
                                       int32_t capacity) {
-  GEN_TRY(one_sequence(handle));
-  if (handle.store != nullptr) {
-    return Status(Code::kState, "the cache was filled through kv_cache_update");
-  }
+  GEN_TRY(one_sequence(handle, "gen_model_forward"));
+  if (handle.store != nullptr) return tensors_only(handle);
   if (static_cast<size_t>(handle.num_layers) != layers.size()) {
     return error(Code::kInvalidArgument, "a cache of %d layers for a model of %zu layers",
                  handle.num_layers, layers.size());
   }
   std::unique_ptr<cache::KvCache> made;
   if (handle.engine() == nullptr) {
-    Allocator& allocator = handle.allocator != nullptr ? *handle.allocator : system_allocator();
-    GEN_ASSIGN(made, cache::make_cache(handle.format(), layers,
-                                       std::min(handle.max_seq_len, capacity), allocator));
+    GEN_ASSIGN(made, make_engine(handle, layers, std::min(handle.max_seq_len, capacity)));
   } else {
     const auto held = handle.engine()->layers();
     if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {

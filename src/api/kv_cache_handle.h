@@ -39,6 +39,10 @@ struct kv_cache : gen::Postponed {
   using Store = std::unique_ptr<gen::cache::TensorProvider>;
   /// What the first kv_cache_update calls; null where the store is there from the start.
   std::function<gen::Result<Store>(gen::Allocator&)> make_store;
+  /// What a model's first pass calls; null where it makes a plain cache of format().
+  std::function<gen::Result<std::unique_ptr<gen::cache::KvCache>>(
+      std::span<const gen::cache::LayerShape>, int32_t capacity, gen::Allocator&)>
+      make_engine;
   std::shared_ptr<gen::cache::TensorProvider> store;  // shared with tracing caches around it
   std::unique_ptr<gen::cache::KvCache> owned;
   /// `store` and `owned` as the length getters see them, from any thread; set once.
@@ -60,8 +64,8 @@ struct kv_cache : gen::Postponed {
   [[nodiscard]] bool of_many() const { return sequences != nullptr || in_wrapper; }
 
   gen::HomeProcess home;
-  gen::InUseFlag own_flag;
-  gen::InUseFlag* in_use = &own_flag;  // a session's flag for a lent cache
+  std::shared_ptr<gen::InUseFlag> own_flag = std::make_shared<gen::InUseFlag>();
+  gen::InUseFlag* in_use = own_flag.get();  // a session's flag for a lent cache
 
   void use_allocator(std::shared_ptr<gen::Allocator> memory) {
     callbacks = gen::api::joined({memory != nullptr ? memory->callbacks() : nullptr});
@@ -120,9 +124,15 @@ std::unique_ptr<kv_cache> part_of(const kv_cache& whole);
 /// Makes `handle` lend an engine cache within a step that has planned `step`; both must stay.
 void lend_in_step(cache::KvCache* cache, const cache::CachePlan* step, kv_cache* handle);
 
-/// kState for a cache of many sequences.
-Status one_sequence(const kv_cache& cache);
+/// kState for a cache of many sequences, which `call` is not for.
+Status one_sequence(const kv_cache& cache, const char* call);
+/// `call` is for `family`, and this cache is another.
+Status other_family(Code code, const char* call, const char* family, const kv_cache& cache);
 
+/// What the first pass of a model with these layers makes of a cache without shape.
+Result<std::unique_ptr<cache::KvCache>> make_engine(const kv_cache& cache,
+                                                    std::span<const cache::LayerShape> layers,
+                                                    int32_t capacity);
 /// What the first kv_cache_update makes; the handle keeps it when that has succeeded.
 Result<kv_cache::Store> make_store(const kv_cache& cache);
 
@@ -140,8 +150,8 @@ std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);
 class EngineCache {
  public:
   /// For a model with these layers; made now if the cache has no shape yet. `capacity` is the most
-  /// a model can use. kState if the cache was filled through kv_cache_update, kInvalidArgument if
-  /// it was shaped for other layers.
+  /// a model can use. kState for a cache of tensors or of many sequences, kInvalidArgument if it
+  /// was shaped for other layers.
   static Result<EngineCache> open(kv_cache& handle, std::span<const cache::LayerShape> layers,
                                   int32_t capacity);
   EngineCache(EngineCache&& other) noexcept;

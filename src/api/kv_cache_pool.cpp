@@ -44,9 +44,9 @@ void* half_of(const kv_cache_block* block, size_t half) {
   return own.data() + half * (own.pool().block_bytes() / 2);
 }
 
-gen::Result<PagedStore*> paged(const kv_cache& cache) {
-  if (auto* store = dynamic_cast<PagedStore*>(cache.store.get())) return store;
-  return gen::error(Code::kInvalidArgument, "a %s cache has no blocks", cache.traits.kind);
+Status not_paged(const char* call, const kv_cache& cache) {
+  return gen::api::other_family(Code::kInvalidArgument, call, "caches of kv_cache_paged_new",
+                                cache);
 }
 
 }  // namespace
@@ -172,7 +172,9 @@ gen_status kv_cache_block_table(const kv_cache* cache, kv_cache_block** blocks, 
   if (n != nullptr) *n = 0;
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(n, "n"));
-    GEN_ASSIGN(const PagedStore* store, paged(c));
+    const auto* store =
+        c.store != nullptr ? dynamic_cast<const PagedStore*>(&c.store->bare()) : nullptr;
+    if (store == nullptr) return not_paged("kv_cache_block_table", c);
     const auto table = store->block_table();
     *n = table.size();
     if (blocks == nullptr) return {};
@@ -190,7 +192,8 @@ gen_status kv_cache_inject_blocks(kv_cache* cache, kv_cache_block* const* blocks
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(not_null(blocks, "blocks"));
     GEN_TRY(gen::api::own(c));
-    GEN_ASSIGN(PagedStore * store, paged(c));
+    auto* store = dynamic_cast<PagedStore*>(c.store.get());
+    if (store == nullptr) return not_paged("kv_cache_inject_blocks", c);
     std::vector<Block*> table(n_blocks);
     for (size_t i = 0; i < n_blocks; ++i) table[i] = to_block(blocks[i]);
     return store->inject(table, positions, batch, dim);

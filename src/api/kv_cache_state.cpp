@@ -9,7 +9,6 @@
 #include "api/kv_cache_handle.h"
 #include "api/state_call.h"
 #include "cache/cache_state.h"
-#include "cache/registry.h"
 
 namespace {
 
@@ -28,7 +27,7 @@ using gen::cache::StateWriter;
 /// Calls `write` with the kind and the contents of a cache's state.
 template <typename F>
 Status save(const kv_cache& cache, F&& write) {
-  GEN_TRY(one_sequence(cache));
+  GEN_TRY(one_sequence(cache, "kv_cache_save"));
   if (cache.step != nullptr) return {Code::kState, "a cache within a step cannot be saved"};
   if (cache.store != nullptr) {
     const auto& store = *cache.store;
@@ -70,10 +69,7 @@ Status load_model_cache(kv_cache& cache, StateReader& reader) {
                       outline.layers.size(), cache.num_layers);
   }
   if (outline.positions == 0) return {};
-  gen::Allocator& allocator =
-      cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
-  GEN_ASSIGN(auto made,
-             gen::cache::make_cache(cache.format(), outline.layers, cache.max_seq_len, allocator));
+  GEN_ASSIGN(auto made, gen::api::make_engine(cache, outline.layers, cache.max_seq_len));
   GEN_TRY(made->restore(reader));
   cache.owned = std::move(made);
   cache.seen_owned.store(cache.owned.get(), std::memory_order_release);
@@ -82,7 +78,7 @@ Status load_model_cache(kv_cache& cache, StateReader& reader) {
 
 Status load(kv_cache& cache, std::span<const std::byte> state) {
   GEN_TRY(own(cache));
-  GEN_TRY(one_sequence(cache));
+  GEN_TRY(one_sequence(cache, "kv_cache_load"));
   if (holds_something(cache)) {
     return {Code::kState, "the cache holds positions; a state goes into an empty one"};
   }

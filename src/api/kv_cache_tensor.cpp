@@ -99,7 +99,7 @@ gen_status kv_cache_full_buffer(const kv_cache* cache, int32_t layer, kv_cache_s
                                 gen_error* error) {
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(gen::api::check_span(span));
-    GEN_TRY(one_sequence(c));
+    GEN_TRY(one_sequence(c, "kv_cache_full_buffer"));
     return fill_full(c, layer, span);
   });
 }

@@ -24,19 +24,21 @@ using gen::cache::TieredStore;
 /// Null where there are no tiers.
 TieredStore* find_store(const kv_cache* cache) {
   if (cache == nullptr) return nullptr;
-  auto* const store = cache->seen_store.load(std::memory_order_acquire);
-  return dynamic_cast<TieredStore*>(const_cast<gen::cache::TensorProvider*>(store));
+  const auto* const store = cache->seen_store.load(std::memory_order_acquire);
+  if (store == nullptr) return nullptr;
+  return dynamic_cast<TieredStore*>(const_cast<gen::cache::TensorProvider*>(&store->bare()));
 }
 
 template <typename F>
-gen_status with_store(const kv_cache* cache, gen_error* error, F&& body) {
+gen_status with_store(const kv_cache* cache, const char* call, gen_error* error, F&& body) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(cache, "cache"));
     const gen::api::Entry entry(cache->callbacks);
     GEN_TRY(entry.entered("the cache"));
     TieredStore* const store = find_store(cache);
     if (store == nullptr) {
-      return gen::error(Code::kInvalidArgument, "a %s cache has no tiers", cache->traits.kind);
+      return gen::api::other_family(Code::kInvalidArgument, call, "caches of kv_cache_tiered_new",
+                                    *cache);
     }
     // What a tiered handle holds, it holds for good, so this needs no flag; it may go meanwhile.
     const auto keeps = std::pair(cache->allocator, cache->store);
@@ -59,6 +61,7 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
     GEN_TRY(entry.entered("the allocator"));
     gen::Allocator& memory =
         chosen.allocator != nullptr ? *chosen.allocator : gen::system_allocator();
+    GEN_TRY(gen::api::check_for_stores(chosen));
     GEN_ASSIGN(auto store, maker(chosen.store, memory));
     auto made = gen::api::handle_of(std::move(store), chosen.store.max_seq_len);
     made->use_allocator(chosen.allocator);
@@ -95,23 +98,24 @@ int32_t kv_cache_tiered_is_lossy(const kv_cache* cache, int32_t layer) {
 }
 
 gen_status kv_cache_tiered_promote(const kv_cache* cache, int32_t layer, gen_error* error) {
-  return with_store(cache, error, [&](TieredStore& store) { return store.promote(layer); });
+  return with_store(cache, __func__, error,
+                    [&](TieredStore& store) { return store.promote(layer); });
 }
 
 gen_status kv_cache_tiered_demote(const kv_cache* cache, int32_t layer, gen_error* error) {
-  return with_store(cache, error, [&](TieredStore& store) { return store.demote(layer); });
+  return with_store(cache, __func__, error,
+                    [&](TieredStore& store) { return store.demote(layer); });
 }
 
 gen_status kv_cache_tiered_manage(const kv_cache* cache, gen_error* error) {
-  return with_store(cache, error, [](TieredStore& store) { return store.manage(); });
+  return with_store(cache, __func__, error, [](TieredStore& store) { return store.manage(); });
 }
 
 gen_status kv_cache_tiered_prefetch_async(const kv_cache* cache, const int32_t* layers, size_t n,
                                           gen_error* error) {
-  return with_store(cache, error, [&](TieredStore& store) -> Status {
+  return with_store(cache, __func__, error, [&](TieredStore& store) -> Status {
     if (n > 0) GEN_TRY(not_null(layers, "layers"));
-    store.prefetch(std::span(layers, n));
-    return {};
+    return store.prefetch(std::span(layers, n));
   });
 }
 
@@ -119,7 +123,7 @@ gen_status kv_cache_tiered_get_prefetched(const kv_cache* cache, int32_t layer, 
                                           size_t k_capacity, float* v, size_t v_capacity,
                                           int32_t shape[3], gen_error* error) {
   gen::cache::TensorShape found;
-  const gen_status status = with_store(cache, error, [&](TieredStore& store) {
+  const gen_status status = with_store(cache, __func__, error, [&](TieredStore& store) {
     return store.take_prefetched(layer, k, k_capacity, v, v_capacity, &found);
   });
   if (shape != nullptr) {
@@ -131,5 +135,5 @@ gen_status kv_cache_tiered_get_prefetched(const kv_cache* cache, int32_t layer, 
 }
 
 gen_status kv_cache_tiered_close(const kv_cache* cache, gen_error* error) {
-  return with_store(cache, error, [](TieredStore& store) { return store.close(); });
+  return with_store(cache, __func__, error, [](TieredStore& store) { return store.close(); });
 }

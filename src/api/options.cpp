@@ -278,6 +278,7 @@ gen_status gen_options_set_tiered_kv(gen_options* options, const kv_cache_tier_c
                                      gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
+    if (config != nullptr) GEN_TRY(gen::api::check_for_sessions(*config));
     options->tiered =
         config != nullptr ? std::make_shared<const kv_cache_tier_config>(*config) : nullptr;
     return {};

@@ -4,7 +4,9 @@
 
 #include <generate/kv_cache_tiered.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "api/boundary.h"
@@ -113,6 +115,22 @@ const OptionRow<Config> kRows[] = {
      from_text<kPrefetch>, [](const Config& c) { return std::to_string(c.prefetch_layers); }},
 };
 
+constexpr std::string_view kOfStores[] = {"chunk_size", "demote_threshold", "promote_threshold",
+                                          "store_id", "warm_form"};
+constexpr std::string_view kOfSessions[] = {"hot_memory", "hot_blocks", "block_size",
+                                            "prefetch_layers"};
+
+Status refuse(const Config& config, std::span<const std::string_view> fields, const char* of,
+              const char* use) {
+  for (const OptionRow<Config>& row : kRows) {
+    if (std::find(fields.begin(), fields.end(), row.key) == fields.end()) continue;
+    if (row.get(config) == row.initial) continue;
+    return gen::error(Code::kInvalidArgument, "%s %.40s is a field of %s and says nothing to %s",
+                      row.key, row.get(config).c_str(), of, use);
+  }
+  return {};
+}
+
 gen_status set_number(Config* config, const Number& number, int32_t value, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(config, "config"));
@@ -123,6 +141,18 @@ gen_status set_number(Config* config, const Number& number, int32_t value, gen_e
 }  // namespace
 
 namespace gen::api {
+
+Status check_for_stores(const kv_cache_tier_config& config) {
+  return refuse(config, kOfSessions, "gen_options_set_tiered_kv", "kv_cache_tiered_new");
+}
+
+Status check_for_sessions(const kv_cache_tier_config& config) {
+  if (config.allocator != nullptr) {
+    return {Code::kInvalidArgument,
+            "the allocator is of kv_cache_tiered_new; sessions take their model's"};
+  }
+  return refuse(config, kOfStores, "kv_cache_tiered_new", "gen_options_set_tiered_kv");
+}
 
 Status set_hot_memory(kv_cache_tier_config& config, int64_t mebibytes) {
   return kHotMemory.set(config, mebibytes);

@@ -24,6 +24,11 @@ struct kv_cache_tier_config {
 
 namespace gen::api {
 
+/// kInvalidArgument for a field that has another value than its default and says something about
+/// sessions only, or about stores.
+Status check_for_stores(const kv_cache_tier_config& config);
+Status check_for_sessions(const kv_cache_tier_config& config);
+
 /// Checks shared by the typed setter and the one by name.
 Status set_hot_memory(kv_cache_tier_config& config, int64_t mebibytes);
 

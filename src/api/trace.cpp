@@ -92,7 +92,7 @@ gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_ca
     GEN_TRY(not_null(tracer, "tracer"));
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(gen::api::own(c));
-    GEN_TRY(gen::api::one_sequence(c));
+    GEN_TRY(gen::api::one_sequence(c, "kv_cache_tracing_new"));
     if (c.owned != nullptr) {
       return {Code::kState, "the cache was filled by gen_model_forward"};
     }
@@ -103,6 +103,8 @@ gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_ca
     auto made = gen::api::handle_of(std::make_unique<gen::cache::TracingStore>(store, tracer->log),
                                     c.max_seq_len);
     made->allocator = c.allocator;  // lives as long as what came from it
+    made->own_flag = c.own_flag;    // one store, one user at a time
+    made->in_use = c.in_use;
     made->underlying.push_back(gen::api::part_of(*made));
     made->underlying.back()->traits = c.traits;
     made->underlying.back()->num_layers = c.num_layers;

@@ -102,11 +102,8 @@ Status CausalStore::plan_start(const SequenceBatch& batch) {
   planned_.reset();
   Pass pass;
   pass.reserve = batch.reserve;
+  GEN_TRY(check_batch(batch, limits_.max_batch));
   if (batch.reserve) {
-    if (batch.positions.empty() || batch.positions.size() > at(limits_.max_batch)) {
-      return error(Code::kInvalidArgument, "a batch of %zu tokens, outside [1, %d]",
-                   batch.positions.size(), limits_.max_batch);
-    }
     pass.range = {0, cells_->n_cells()};
     pass.ranged = true;
   } else {

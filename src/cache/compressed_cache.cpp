@@ -52,6 +52,14 @@ class CompressedCache final : public KvCache {
     return entries_->layers();
   }
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  [[nodiscard]] int32_t entries() const noexcept override {
+    const int32_t length = length_;
+    return length / chunk_ + length % chunk_;
+  }
+  [[nodiscard]] EntryPositions positions_of(int32_t entry) const noexcept override {
+    if (entry < chunks_) return {entry * chunk_, chunk_};
+    return {chunks_ * chunk_ + entry - chunks_, 1};
+  }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
   [[nodiscard]] int32_t plan_limit() const noexcept override { return chunk_ - cursor(); }
 

@@ -87,6 +87,12 @@ void EncoderStore::close() noexcept {
   planned_.reset();
 }
 
+Status EncoderStore::set_quota(int32_t entries) {
+  GEN_TRY(open());
+  if (entries < 0) return error(Code::kInvalidArgument, "a quota of %d entries", entries);
+  return {};
+}
+
 Status EncoderStore::set_layer(int32_t layer) {
   GEN_TRY(ready());
   if (layer < 0 || layer >= CausalStore::kMostLayers) {
@@ -109,28 +115,15 @@ size_t EncoderStore::place_of(int32_t sequence, int32_t position) const noexcept
 Status EncoderStore::plan_start(const SequenceBatch& batch) {
   GEN_TRY(ready());
   planned_.reset();
-  const size_t n = batch.positions.size();
-  if (n == 0 || n > at(limits_.max_batch) || batch.sequences.size() != n) {
-    return error(Code::kInvalidArgument, "a batch of %zu tokens, outside [1, %d]", n,
-                 limits_.max_batch);
-  }
-  for (size_t i = 0; i < n; ++i) {
-    if (batch.positions[i] < 0 || batch.sequences[i] < 0) {
-      return error(Code::kInvalidArgument, "token %zu is at position %d of sequence %d", i,
-                   batch.positions[i], batch.sequences[i]);
-    }
-  }
+  GEN_TRY(check_batch(batch, limits_.max_batch));
   Pass pass;
   pass.reserve = batch.reserve;
   pass.positions.assign(batch.positions.begin(), batch.positions.end());
   pass.sequences.assign(batch.sequences.begin(), batch.sequences.end());
-  pass.except.assign(n, 0);
+  pass.except.assign(batch.positions.size(), 0);
   std::vector<int32_t> sequences;
   for (const Link& link : links_) sequences.push_back(link.sequence);
   for (const int32_t token : batch.multimodal) {
-    if (token < 0 || at(token) >= n) {
-      return error(Code::kOutOfRange, "multimodal token %d outside a batch of %zu", token, n);
-    }
     pass.items.push_back({batch.sequences[at(token)], batch.positions[at(token)], nullptr});
     sequences.push_back(pass.items.back().sequence);
   }
@@ -177,19 +170,22 @@ Result<std::unique_ptr<EncoderStore::Part>> EncoderStore::new_part(const PutRows
   return part;
 }
 
-/// Items that may be read together must have the same heads.
-Status EncoderStore::check_part(const Part& part, const Item* but) const {
-  for (const Link& link : links_) {
-    const Part* other = link.item->part(layer_);
-    if (other == nullptr || link.item.get() == but) continue;
-    if (other->k_heads != part.k_heads || other->k_dim != part.k_dim ||
-        other->v_heads != part.v_heads || other->v_dim != part.v_dim) {
-      return error(Code::kInvalidArgument,
-                   "keys of %d heads of %d elements and values of %d of %d, items of this layer "
-                   "have %d of %d and %d of %d",
-                   part.k_heads, part.k_dim, part.v_heads, part.v_dim, other->k_heads, other->k_dim,
-                   other->v_heads, other->v_dim);
-    }
+Status EncoderStore::check_same(const Part& part, const Part& other) {
+  if (other.k_heads == part.k_heads && other.k_dim == part.k_dim && other.v_heads == part.v_heads &&
+      other.v_dim == part.v_dim) {
+    return {};
+  }
+  return error(Code::kInvalidArgument,
+               "an item has keys of %d heads of %d elements and values of %d of %d, another %d of "
+               "%d and %d of %d",
+               part.k_heads, part.k_dim, part.v_heads, part.v_dim, other.k_heads, other.k_dim,
+               other.v_heads, other.v_dim);
+}
+
+Status EncoderStore::check_part(const Part& part, int32_t sequence, const Item* but) const {
+  for (size_t i = place_of(sequence, 0); i < links_.size() && links_[i].sequence == sequence; ++i) {
+    const Part* other = links_[i].item->part(layer_);
+    if (other != nullptr && links_[i].item.get() != but) GEN_TRY(check_same(part, *other));
   }
   return {};
 }
@@ -209,7 +205,7 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   const bool taken = place < links_.size() && links_[place].sequence == own.sequence &&
                      links_[place].position == own.position;
   GEN_ASSIGN(auto part, new_part(k, v, n));
-  GEN_TRY(check_part(*part, taken ? links_[place].item.get() : nullptr));
+  GEN_TRY(check_part(*part, own.sequence, taken ? links_[place].item.get() : nullptr));
   const std::shared_ptr<Item> item = own.item != nullptr ? own.item : std::make_shared<Item>();
   if (at(layer_) >= item->layers.size()) item->layers.resize(at(layer_) + 1);
   if (own.item == nullptr && !pass_->reserve) {
@@ -221,49 +217,75 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
     }
   }
   own.item = item;
+  pass_->seen = {};
   item->layers[at(layer_)] = std::move(part);
   ++pass_->puts[at(layer_)];
   return {};
 }
 
-/// Items of the batch's sequences that the layer has, each once.
-std::vector<const EncoderStore::Item*> EncoderStore::seen() const {
-  std::vector<const Item*> items;
-  const auto add = [&](const Item* item) {
-    if (item == nullptr || item->part(layer_) == nullptr) return;
-    if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
+const EncoderStore::Seen& EncoderStore::find_seen() {
+  if (pass_->seen.layer == layer_) return pass_->seen;
+  Seen found;
+  const auto has = [this](const Item* item) {
+    return item != nullptr && item->part(layer_) != nullptr;
   };
+  // Each item once, in the order of the links.
+  std::vector<std::pair<const Item*, size_t>> places;
+  const auto add = [&](const Item* item) {
+    if (has(item)) places.emplace_back(item, places.size());
+  };
+  const size_t n = pass_->positions.size();
   if (pass_->reserve) {
     for (const Link& link : pass_->items) add(link.item.get());
-    return items;
+  } else {
+    std::vector<int32_t> sequences = pass_->sequences;
+    std::sort(sequences.begin(), sequences.end());
+    sequences.erase(std::unique(sequences.begin(), sequences.end()), sequences.end());
+    for (const int32_t sequence : sequences) {
+      for (size_t i = place_of(sequence, 0); i < links_.size() && links_[i].sequence == sequence;
+           ++i) {
+        add(links_[i].item.get());
+      }
+    }
   }
-  for (const Link& link : links_) {
-    const bool here = std::find(pass_->sequences.begin(), pass_->sequences.end(), link.sequence) !=
-                      pass_->sequences.end();
-    if (here) add(link.item.get());
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end(),
+                           [](const auto& a, const auto& b) { return a.first == b.first; }),
+               places.end());
+  std::sort(places.begin(), places.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (const auto& [item, place] : places) found.items.push_back(item);
+  for (size_t i = 0; i < places.size(); ++i) places[i].second = i;
+  std::sort(places.begin(), places.end());
+  found.sees.assign(n * found.items.size(), pass_->reserve ? 1 : 0);
+  for (size_t t = 0; t < n && !pass_->reserve; ++t) {
+    const int32_t sequence = pass_->sequences[t];
+    for (size_t i = place_of(sequence, 0); i < links_.size() && links_[i].sequence == sequence;
+         ++i) {
+      if (links_[i].position > pass_->positions[t] && pass_->except[t] == 0) break;
+      if (!has(links_[i].item.get())) continue;
+      const auto place = std::lower_bound(places.begin(), places.end(),
+                                          std::pair<const Item*, size_t>(links_[i].item.get(), 0));
+      found.sees[t * found.items.size() + place->second] = 1;
+    }
   }
-  return items;
-}
-
-bool EncoderStore::sees(size_t token, const Item* item) const noexcept {
-  if (pass_->reserve) return true;
-  return std::any_of(links_.begin(), links_.end(), [&](const Link& link) {
-    return link.item.get() == item && link.sequence == pass_->sequences[token] &&
-           (link.position <= pass_->positions[token] || pass_->except[token] != 0);
-  });
+  found.layer = layer_;
+  pass_->seen = std::move(found);
+  return pass_->seen;
 }
 
 Result<HistoryShape> EncoderStore::shape() {
   GEN_TRY(in_pass());
   HistoryShape shape;
   int64_t length = 0;
-  bool hidden = false;
-  const std::vector<const Item*> items = seen();
-  for (const Item* item : items) {
-    length += item->part(layer_)->rows;
-    for (size_t i = 0; i < pass_->positions.size(); ++i) hidden = hidden || !sees(i, item);
-  }
+  const Seen& seen = find_seen();
+  const std::vector<const Item*>& items = seen.items;
   if (items.empty()) return shape;
+  for (const Item* item : items) {
+    GEN_TRY(check_same(*items[0]->part(layer_), *item->part(layer_)));
+    length += item->part(layer_)->rows;
+  }
+  const bool hidden = std::find(seen.sees.begin(), seen.sees.end(), 0) != seen.sees.end();
   if (length > INT32_MAX) return error(Code::kInvalidArgument, "items of too many rows");
   const Part& first = *items[0]->part(layer_);
   const auto rows = static_cast<int32_t>(length);
@@ -282,7 +304,8 @@ Result<HistoryShape> EncoderStore::shape() {
 
 Status EncoderStore::get(float* k, float* v, void* mask) {
   GEN_ASSIGN(const HistoryShape shape, this->shape());
-  const std::vector<const Item*> items = seen();
+  const Seen& seen = find_seen();
+  const std::vector<const Item*>& items = seen.items;
   if (items.empty()) return {};
   const auto length = at(shape.k[2]);
   const size_t k_elements = at(shape.k[0]) * at(shape.k[1]);
@@ -290,8 +313,8 @@ Status EncoderStore::get(float* k, float* v, void* mask) {
   const size_t v_elements = at(any.v_dim) * at(any.v_heads);
   std::vector<float> row(config_.permuted_v ? v_elements : 0);
   size_t first = 0;
-  for (const Item* item : items) {
-    const Part& part = *item->part(layer_);
+  for (size_t which = 0; which < items.size(); ++which) {
+    const Part& part = *items[which]->part(layer_);
     for (size_t i = 0; i < at(part.rows); ++i) {
       if (k != nullptr) {
         decode_row(limits_.type, part.k.data() + i * part.k_bytes, k_elements,
@@ -307,7 +330,8 @@ Status EncoderStore::get(float* k, float* v, void* mask) {
       for (size_t e = 0; e < v_elements; ++e) v[e * length + first + i] = row[e];
     }
     for (size_t t = 0; mask != nullptr && t < at(shape.mask[1]); ++t) {
-      const float x = sees(t, item) ? 0.0F : -std::numeric_limits<float>::infinity();
+      const bool sees = seen.sees[t * items.size() + which] != 0;
+      const float x = sees ? 0.0F : -std::numeric_limits<float>::infinity();
       const size_t begin = t * length + first;
       if (config_.mask_type == DType::kF32) {
         std::fill_n(static_cast<float*>(mask) + begin, part.rows, x);
@@ -330,6 +354,7 @@ Status EncoderStore::set_causal(std::span<const int32_t> except) {
     flags[at(token)] = 1;
   }
   pass_->except = std::move(flags);
+  pass_->seen = {};
   return {};
 }
 

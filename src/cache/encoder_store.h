@@ -14,8 +14,9 @@ namespace gen::cache {
 
 /// In a pass with multimodal tokens the i-th put of a layer is the item of the i-th of them; an
 /// item that was at its place goes. get() gives all items of the batch's sequences one after
-/// another, and a mask if some token comes before an item, or in another sequence. Storage: rows as
-/// in causal_store.h, a buffer for each item and layer.
+/// another, and a mask if some token comes before an item, or in another sequence. Items of a
+/// sequence have the same heads in a layer; those of several may be read together only if they
+/// have. Storage: rows as in causal_store.h, a buffer for each item and layer.
 class EncoderStore final : public SequenceStore {
  public:
   [[nodiscard]] const char* kind() const noexcept override { return "encoder"; }
@@ -29,7 +30,8 @@ class EncoderStore final : public SequenceStore {
   Status set_layer(int32_t layer) override;
   /// Nothing has to be turned.
   Status set_shift(ShiftKeys /*shift*/) override { return open(); }
-  Status set_quota(int32_t /*entries*/) override { return open(); }
+  /// Items are no entries.
+  Status set_quota(int32_t entries) override;
   Status plan_start(const SequenceBatch& batch) override;
   void commit_start() noexcept override;
   Status put(const PutRows& k, const PutRows& v, int32_t n) override;
@@ -73,6 +75,13 @@ class EncoderStore final : public SequenceStore {
     int32_t position;
     std::shared_ptr<Item> item;
   };
+  /// What a pass reads in a layer. `sees[t * items.size() + i]`: whether token t may look at item
+  /// i.
+  struct Seen {
+    int32_t layer = -1;
+    std::vector<const Item*> items;
+    std::vector<uint8_t> sees;
+  };
   struct Pass {
     bool reserve = false;
     std::vector<int32_t> positions;
@@ -80,6 +89,7 @@ class EncoderStore final : public SequenceStore {
     std::vector<uint8_t> except;
     std::vector<Link> items;    // of this pass; item is null until its first put
     std::vector<int32_t> puts;  // for each layer
+    Seen seen;                  // of the layer last read; none after what may change it
   };
   struct Removal {
     int32_t sequence = 0;
@@ -90,11 +100,13 @@ class EncoderStore final : public SequenceStore {
   Status open() const;
   Status ready() const;
   Status in_pass() const;
-  [[nodiscard]] std::vector<const Item*> seen() const;
-  [[nodiscard]] bool sees(size_t token, const Item* item) const noexcept;
+  /// Cost: O(items * log + tokens * links of their sequences), once for a layer of a pass.
+  const Seen& find_seen();
   [[nodiscard]] size_t place_of(int32_t sequence, int32_t position) const noexcept;
   Result<std::unique_ptr<Part>> new_part(const PutRows& k, const PutRows& v, int32_t n) const;
-  Status check_part(const Part& part, const Item* but) const;
+  /// Items of a sequence in this layer, but one, must have the same heads.
+  Status check_part(const Part& part, int32_t sequence, const Item* but) const;
+  static Status check_same(const Part& part, const Part& other);
 
   SequenceConfig config_;
   bool configured_ = false;

@@ -41,10 +41,10 @@ struct CacheTraits {
   const char* kind = "";              // "fp32", "fp8/q4", …; static text
   const char* layout = "contiguous";  // "paged", "tiered", …, for messages; static text
   bool can_truncate = true;
-  bool cuts_exactly = true;      // truncate(n) of more than n positions leaves n
-  bool pooled = false;           // what it lacks others may hold, and a cut gives its own to them
-  bool shares_prefixes = false;  // blocks() and adopt() work
-  bool can_shift = false;        // shift() works
+  bool cuts_exactly = true;        // truncate(n) of more than n positions leaves n
+  bool pooled = false;             // what it lacks others may hold, and a cut gives its own to them
+  bool shares_prefixes = false;    // blocks() and adopt() work
+  bool can_shift = false;          // shift() works
   bool lossy = false;              // stored values differ from those written
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
   size_t bytes_per_entry = 0;      // over all layers
@@ -63,6 +63,12 @@ struct CachePlan {
   int32_t count = 0;
 };
 
+/// The positions that an entry stands for.
+struct EntryPositions {
+  int32_t first = 0;
+  int32_t count = 1;
+};
+
 /// Threads: not synchronised; whoever leads the current step is the only writer.
 class KvCache {
  public:
@@ -72,6 +78,13 @@ class KvCache {
   [[nodiscard]] virtual std::span<const LayerShape> layers() const noexcept = 0;
   /// Committed positions.
   [[nodiscard]] virtual int32_t length() const noexcept = 0;
+  /// Committed entries that attention reads, in each layer: length(), unless some stand for several
+  /// positions. Any thread.
+  [[nodiscard]] virtual int32_t entries() const noexcept { return length(); }
+  /// Of a committed entry.
+  [[nodiscard]] virtual EntryPositions positions_of(int32_t entry) const noexcept {
+    return {entry, 1};
+  }
   /// Most entries it can ever hold.
   [[nodiscard]] virtual int32_t capacity() const noexcept = 0;
 
@@ -94,8 +107,9 @@ class KvCache {
   [[nodiscard]] virtual Result<engine::KvView> view(int32_t layer, const CachePlan& plan) = 0;
   /// Makes the planned entries real.
   virtual void commit(const CachePlan& plan) noexcept = 0;
-  /// Keeps the first max(n, 0) positions; does nothing when that is all of them. kUnsupported, and
-  /// nothing changed, where they are no longer held.
+  /// Keeps the first max(n, 0) positions, or fewer where traits().cuts_exactly is not set; does
+  /// nothing when that is all of them. kUnsupported, and nothing changed, where they are no longer
+  /// held.
   virtual Status truncate(int32_t n) = 0;
   /// Drops the committed positions [first, first + n); those behind move down by n, their keys
   /// turned to where they now are. A key is decoded, turned in double precision and encoded once

@@ -73,6 +73,7 @@ void LayerStager::read_next(Room& room, std::unique_lock<std::mutex>& lock) {
   std::byte* const to = room.buffers[index].data();
   lock.unlock();
   Status status = block.read(to);
+  if (status.ok()) bytes_read_ += block.bytes();
   lock.lock();
   --room.reading;
   if (!status.ok() && room.failure.ok()) room.failure = std::move(status);
@@ -91,7 +92,7 @@ void LayerStager::begin_thread() {
   if (started.ok()) thread_ = std::move(started).value();
 }
 
-Status LayerStager::need(int32_t layer, Blocks blocks, std::byte** out) {
+Status LayerStager::need(int32_t layer, Blocks blocks, std::byte** out, size_t* begun) {
   std::unique_lock lock(mutex_);
   Room* room = find(layer);
   if (room == nullptr) room = longest_unused(nullptr);
@@ -101,6 +102,7 @@ Status LayerStager::need(int32_t layer, Blocks blocks, std::byte** out) {
   }
   room->used = ++uses_;
   current_ = room;
+  *begun = room->blocks.size() - room->next;
   if (room->blocks.size() > room->next + 1) {
     begin_thread();
     work_.notify_one();

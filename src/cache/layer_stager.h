@@ -4,6 +4,7 @@
 // layers; the rest must be read again each time.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -27,17 +28,23 @@ class LayerStager {
  public:
   using Blocks = std::span<const std::shared_ptr<const SpilledBlock>>;
 
-  /// Room for `rooms` layers, 1 and up, of blocks of up to block_bytes.
-  LayerStager(int32_t rooms, size_t block_bytes, Allocator& allocator)
-      : block_bytes_(block_bytes), allocator_(allocator), rooms_(static_cast<size_t>(rooms)) {}
+  /// Room for `rooms` layers, 1 and up, of blocks of up to block_bytes. `bytes_read` grows by what
+  /// is read, and must outlive the stager.
+  LayerStager(int32_t rooms, size_t block_bytes, Allocator& allocator,
+              std::atomic<uint64_t>& bytes_read)
+      : block_bytes_(block_bytes),
+        allocator_(allocator),
+        bytes_read_(bytes_read),
+        rooms_(static_cast<size_t>(rooms)) {}
   ~LayerStager();
   LayerStager(const LayerStager&) = delete;
   LayerStager& operator=(const LayerStager&) = delete;
 
   /// The bytes of a layer's blocks in memory, into out[blocks.size()]; valid until the next need()
-  /// or forget(). Reads what is not there yet, with the thread's help. After a failure it may be
-  /// called again. kOutOfMemory, and what SpilledBlock::read says.
-  Status need(int32_t layer, Blocks blocks, std::byte** out);
+  /// or forget(). Reads what is not there yet, with the thread's help, and tells how many blocks it
+  /// began to read. After a failure it may be called again. kOutOfMemory, and what
+  /// SpilledBlock::read says.
+  Status need(int32_t layer, Blocks blocks, std::byte** out, size_t* begun);
   /// Has the thread read a layer in one of the other rooms, the longest unused; never waits for it.
   /// What fails is left to need().
   void start(int32_t layer, Blocks blocks);
@@ -74,6 +81,7 @@ class LayerStager {
 
   const size_t block_bytes_;
   Allocator& allocator_;
+  std::atomic<uint64_t>& bytes_read_;
   mutable std::mutex mutex_;
   std::condition_variable work_;  // for the thread
   std::condition_variable done_;  // a read has ended

@@ -94,16 +94,25 @@ int32_t LayeredStore::layer_seq_len(int32_t layer) const noexcept {
   return has(layer) ? lengths_[static_cast<size_t>(layer)].positions.load() : 0;
 }
 
+uint64_t LayeredStore::changes(int32_t layer) const noexcept {
+  return has(layer) ? lengths_[static_cast<size_t>(layer)].changes.load(std::memory_order_relaxed)
+                    : 0;
+}
+
 void LayeredStore::advance(int32_t layer, const TensorShape& added) noexcept {
   Length& length = lengths_[static_cast<size_t>(layer)];
   length.batch = added.batch;
   length.dim = added.dim;
   length.positions += added.seq;
+  note_change(layer);
   note_agreement();
 }
 
 void LayeredStore::cut_layer(int32_t layer, int32_t n) noexcept {
-  lengths_[static_cast<size_t>(layer)].positions = n;
+  Length& length = lengths_[static_cast<size_t>(layer)];
+  if (length.positions == n) return;
+  length.positions = n;
+  note_change(layer);
 }
 
 void LayeredStore::settle() noexcept {
@@ -254,7 +263,10 @@ Status LayeredStore::restore(StateReader& from) {
     drop_restored();
     return status;
   }
-  for (size_t i = 0; i < lengths_.size(); ++i) lengths_[i].positions = layers[i].shape.seq;
+  for (size_t i = 0; i < lengths_.size(); ++i) {
+    lengths_[i].positions = layers[i].shape.seq;
+    note_change(static_cast<int32_t>(i));
+  }
   agreed_ = agreed;
   return {};
 }

@@ -23,6 +23,7 @@ class LayeredStore : public TensorProvider {
   [[nodiscard]] TensorShape shape(int32_t layer) const noexcept override;
   [[nodiscard]] int32_t seq_len() const noexcept final { return agreed_; }
   [[nodiscard]] int32_t layer_seq_len(int32_t layer) const noexcept final;
+  [[nodiscard]] uint64_t changes(int32_t layer) const noexcept final;
   [[nodiscard]] int32_t num_layers() const noexcept final {
     return static_cast<int32_t>(lengths_.size());
   }
@@ -78,6 +79,10 @@ class LayeredStore : public TensorProvider {
   /// Cuts one layer to n, at most its length; settle() when all are cut.
   void cut_layer(int32_t layer, int32_t n) noexcept;
   void settle() noexcept;
+  /// The layer holds other elements than before.
+  void note_change(int32_t layer) noexcept {
+    lengths_[static_cast<size_t>(layer)].changes.fetch_add(1, std::memory_order_relaxed);
+  }
   /// Another store's lengths and shapes, layers without positions excepted.
   void copy_lengths(const LayeredStore& from) noexcept;
 
@@ -96,6 +101,7 @@ class LayeredStore : public TensorProvider {
     int32_t batch = 0;
     int32_t dim = 0;
     std::atomic<int32_t> positions = 0;  // one writer; may be asked from any thread
+    std::atomic<uint64_t> changes = 0;
   };
 
   void note_agreement() noexcept;

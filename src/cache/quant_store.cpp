@@ -194,21 +194,16 @@ void QuantStore::write(const Layout& layout, const Lane& lane, size_t start, siz
   }
 }
 
-void QuantStore::read(const Layout& layout, const Lane& lane, size_t count,
+void QuantStore::read(const Layout& layout, const Lane& lane, size_t count, bool encoded,
                       float* x) const noexcept {
   const size_t group_codes = format_.code_bytes(layout.group);
   for (size_t group = 0; count > 0; ++group) {
     const size_t full = full_size(layout, group);
     const size_t held = std::min(count, full);
-    if (held == full) {
-      format_.decode(lane.scales + group * format_.scale_bytes, lane.codes + group * group_codes,
-                     full, x);
-    } else {
-      alignas(16) std::byte scale[16];
-      uint8_t codes[kMostGroup];
-      format_.encode(lane.open, held, scale, codes);
-      format_.decode(scale, codes, held, x);
-    }
+    std::byte* const scale = lane.scales + group * format_.scale_bytes;
+    uint8_t* const codes = lane.codes + group * group_codes;
+    if (held < full && !encoded) format_.encode(lane.open, held, scale, codes);
+    format_.decode(scale, codes, held, x);
     count -= held;
     x += held;
   }
@@ -219,9 +214,14 @@ Status QuantStore::get(int32_t index, float* k, float* v) const {
   if (all.seq == 0) return {};
   const Layer& layer = layers_[size_of(index)];
   const size_t count = size_of(all.seq) * size_of(all.dim);
-  for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
-    if (k != nullptr) read(layer.layout, lane_of(layer, 0, lane), count, k + lane * count);
-    if (v != nullptr) read(layer.layout, lane_of(layer, 1, lane), count, v + lane * count);
+  for (size_t half : {size_t{0}, size_t{1}}) {
+    float* const to = half == 0 ? k : v;
+    if (to == nullptr) continue;
+    const bool encoded = layer.encoded[half] == changes(index);
+    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+      read(layer.layout, lane_of(layer, half, lane), count, encoded, to + lane * count);
+    }
+    layer.encoded[half] = changes(index);
   }
   return {};
 }

@@ -43,8 +43,9 @@ extern const GroupFormat kQ3Tensors;
 /// A lane of a layer is max_seq_len * dim elements, cut into groups from its start; where a row is
 /// no whole number of groups, a group spans rows. A full group is encoded and from then on never
 /// changes. Of the one group of a lane that is not full its elements are kept as float32, and
-/// reading gives what they would be as a group of their own; nothing else has a say in it. A
-/// truncate into a full group opens it again with what it decodes to, the one rounding that is then
+/// reading gives what they would be as a group of their own; nothing else has a say in it. That is
+/// found by the first read after a change and kept where the full group will be. A truncate into a
+/// full group opens it again with what it decodes to, the one rounding that is then
 /// made twice.
 /// Storage: per layer one buffer with scales, open groups and codes of keys and values; reserved by
 /// the layer's first write, never initialised, as in TensorStore.
@@ -96,7 +97,10 @@ class QuantStore final : public LayeredStore {
   struct Layer {
     Buffer buffer;
     Layout layout;
+    /// The open groups of keys, or values, are encoded as they were after so many changes().
+    mutable uint64_t encoded[2] = {kNever, kNever};
   };
+  static constexpr uint64_t kNever = UINT64_MAX;
   /// One lane of keys or of values.
   struct Lane {
     std::byte* scales;
@@ -126,8 +130,10 @@ class QuantStore final : public LayeredStore {
   /// Writes `count` elements after the first `start`.
   void write(const Layout& layout, const Lane& lane, size_t start, size_t count,
              const float* x) const noexcept;
-  /// Reads the first `count` elements, which are all that the lane holds.
-  void read(const Layout& layout, const Lane& lane, size_t count, float* x) const noexcept;
+  /// Reads the first `count` elements, which are all that the lane holds; `encoded`: the open group
+  /// is, too.
+  void read(const Layout& layout, const Lane& lane, size_t count, bool encoded,
+            float* x) const noexcept;
   /// The lane holds `before` elements and is to keep `count`.
   void reopen(const Layout& layout, const Lane& lane, size_t before, size_t count) const noexcept;
 

@@ -39,6 +39,10 @@ struct SequenceBatch {
   bool reserve = false;                 // for the worst case; nothing is stored
 };
 
+/// What every store checks of a batch. kInvalidArgument for another number of tokens than 1 to
+/// max_batch and for numbers outside their range; kOutOfRange for an index that is no token.
+Status check_batch(const SequenceBatch& batch, int32_t max_batch);
+
 /// Keys or values of a pass: float32 [n, heads, dim].
 struct PutRows {
   const float* data = nullptr;

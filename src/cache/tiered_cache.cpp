@@ -91,6 +91,7 @@ class TieredCache final : public KvCache {
     int32_t block_size = 0;
     int32_t capacity = 0;
     size_t table_bytes = 0;
+    std::shared_ptr<TierCounts> counts;
   };
 
   TieredCache(std::shared_ptr<const Shared> shared, std::shared_ptr<SpillFile> file,
@@ -99,7 +100,7 @@ class TieredCache final : public KvCache {
         file_(std::move(file)),
         allocator_(allocator),
         layers_(shared_->layouts.size()),
-        stager_(shared_->rooms, shared_->most_block, allocator) {
+        stager_(shared_->rooms, shared_->most_block, allocator, shared_->counts->bytes_read) {
     if (!shared_->layouts.empty()) {
       traits_.kind = shared_->layouts[0].format().name();
       traits_.lossy = shared_->layouts[0].format().lossy();
@@ -150,7 +151,10 @@ class TieredCache final : public KvCache {
     Layer& own = layers_[static_cast<size_t>(layer)];
     const auto blocks = cold_blocks(layer, plan);
     if (!blocks.empty()) {
-      GEN_TRY(stager_.need(layer, blocks, own.table.data() + cold_ - blocks.size()));
+      size_t read = 0;
+      GEN_TRY(stager_.need(layer, blocks, own.table.data() + cold_ - blocks.size(), &read));
+      shared_->counts->cold_hits += read;
+      shared_->counts->warm_hits += blocks.size() - read;
     }
     // What no row of the plan sees is not read; it must only be somewhere.
     for (size_t i = 0; i < cold_ - blocks.size(); ++i) own.table[i] = own.table.back();
@@ -271,6 +275,8 @@ class TieredCache final : public KvCache {
         layer.hot[block] = {};
       }
     }
+    shared_->counts->demotions += target - cold_;
+    shared_->counts->bytes_written += (target - cold_) * shared_->budget.block;
     cold_ = target;
     return {};
   }
@@ -284,6 +290,8 @@ class TieredCache final : public KvCache {
       GEN_ASSIGN(blocks[i], allocate(i));
       GEN_TRY(layers_[i].cold.back()->read(blocks[i].data()));
     }
+    ++shared_->counts->promotions;
+    shared_->counts->bytes_read += shared_->budget.block;
     --cold_;
     for (size_t i = 0; i < layers_.size(); ++i) {
       layers_[i].table[cold_] = blocks[i].data();
@@ -383,6 +391,7 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
   }
   GEN_TRY(check_layers(format, layers));
   auto shared = std::make_shared<TieredCache::Shared>();
+  shared->counts = options.counts != nullptr ? options.counts : std::make_shared<TierCounts>();
   shared->shapes.assign(layers.begin(), layers.end());
   shared->block_size = options.block_size;
   shared->capacity = capacity;

@@ -4,6 +4,7 @@
 // form for tensors of the C API, where whole layers move, is tiered_store.h.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,17 @@
 
 namespace gen::cache {
 
+/// What tiered caches have moved and read so far.
+struct TierCounts {
+  std::atomic<uint64_t> demotions{0};   // blocks that went to a file
+  std::atomic<uint64_t> promotions{0};  // blocks that came back to be written
+  std::atomic<uint64_t> bytes_written{0};
+  std::atomic<uint64_t> bytes_read{0};
+  /// Blocks of a layer that attention read: from the file then, or read before.
+  std::atomic<uint64_t> cold_hits{0};
+  std::atomic<uint64_t> warm_hits{0};
+};
+
 struct TieredCacheOptions {
   static constexpr int32_t kBlockSize = 256;  // what a chunk of attention reads
 
@@ -29,7 +41,8 @@ struct TieredCacheOptions {
   /// uses, or it does harm; with 0 the system is told what comes next, and the thread only helps
   /// with what is needed now.
   int32_t prefetch_layers = 0;
-  FileOps* files = nullptr;  // null: the system's
+  FileOps* files = nullptr;                      // null: the system's
+  std::shared_ptr<TierCounts> counts = nullptr;  // of the cache and its forks; null: nobody's
 };
 
 /// An empty sequence of at most `capacity` entries. Blocks are cut at the same positions in all

@@ -93,7 +93,7 @@ TieredStore::~TieredStore() {
   if (cold_ == nullptr) return;
   try {
     static_cast<void>(close());  // the folder's own end tries again
-  } catch (...) {  // no memory for the folder's manifest; everything else is done
+  } catch (...) {                // no memory for the folder's manifest; everything else is done
   }
 }
 
@@ -226,6 +226,7 @@ Status TieredStore::step_down(int32_t index) {
     if (!empty && form_.lossy) {
       layer.lossy = true;
       forget_copy(layer);
+      note_change(index);
     }
     layer.tier = Tier::kWarm;
   } else if (layer.tier == Tier::kWarm) {
@@ -517,7 +518,8 @@ Status TieredStore::manage() {
 
 // --- prefetching
 
-void TieredStore::prefetch(std::span<const int32_t> layers) noexcept {
+Status TieredStore::prefetch(std::span<const int32_t> layers) {
+  GEN_TRY(check_open());
   bool added = false;
   {
     const std::lock_guard lock(queue_mutex_);
@@ -530,6 +532,7 @@ void TieredStore::prefetch(std::span<const int32_t> layers) noexcept {
     }
   }
   if (added) queue_changed_.notify_all();
+  return {};
 }
 
 void TieredStore::serve() noexcept {

@@ -89,7 +89,7 @@ class TieredStore final : public LayeredStore {
 
   /// Has copies of layers that are not hot made by the thread of the store. Never waits: what is
   /// out of range, waiting already or more than the queue holds is left out.
-  void prefetch(std::span<const int32_t> layers) noexcept;
+  Status prefetch(std::span<const int32_t> layers);
   /// Copies a prefetched layer and forgets it; *shape is all 0 if there is none. With k and v null
   /// only the shape is told. kOutOfRange, with *shape, for fewer than its elements.
   Status take_prefetched(int32_t layer, float* k, size_t k_capacity, float* v, size_t v_capacity,

@@ -22,11 +22,11 @@ TracedOp make_op(const char* name, int32_t layer, size_t inputs) {
 
 const TracingStore::Sides& TracingStore::name_sides(int32_t layer) const {
   Sides& sides = sides_[static_cast<size_t>(layer)];
-  // Another length: written before it was traced, or not through this object.
-  if (sides.k == 0 || sides.length != layer_seq_len(layer)) {
+  // Written before it was traced, or not through this object.
+  if (sides.k == 0 || sides.changes != changes(layer)) {
     const TensorShape shape = real_->shape(layer);
     const int64_t k = log_->add_tensor(shape);
-    sides = {k, log_->add_tensor(shape), layer_seq_len(layer)};
+    sides = {k, log_->add_tensor(shape), changes(layer)};
   }
   return sides;
 }
@@ -70,23 +70,6 @@ Status TracingStore::get(int32_t layer, float* k, float* v) const {
     op->outputs.push_back(log_->add_tensor(shape));
     log_->add_op(std::move(*op));
   }
-  return {};
-}
-
-Status TracingStore::truncate(int32_t n) {
-  std::vector<int32_t> before;
-  for (int32_t layer = 0; layer < num_layers(); ++layer) before.push_back(layer_seq_len(layer));
-  GEN_TRY(real_->truncate(n));
-  for (int32_t layer = 0; layer < num_layers(); ++layer) {
-    const auto index = static_cast<size_t>(layer);
-    if (layer_seq_len(layer) != before[index]) sides_[index] = {};
-  }
-  return {};
-}
-
-Status TracingStore::reset() {
-  GEN_TRY(real_->reset());
-  for (Sides& sides : sides_) sides = {};
   return {};
 }
 

@@ -33,8 +33,8 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] const TensorTraits& traits() const noexcept override { return traits_; }
   Status update(int32_t layer, const float* k, const float* v, const TensorShape& shape) override;
   Status get(int32_t layer, float* k, float* v) const override;
-  Status truncate(int32_t n) override;
-  Status reset() override;
+  Status truncate(int32_t n) override { return real_->truncate(n); }
+  Status reset() override { return real_->reset(); }
   /// kUnsupported: what it wraps can be cloned.
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
   Status save(StateWriter& to) const override { return real_->save(to); }
@@ -49,6 +49,10 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] TensorSpan full_buffer(int32_t layer) const noexcept override {
     return real_->full_buffer(layer);
   }
+  [[nodiscard]] uint64_t changes(int32_t layer) const noexcept override {
+    return real_->changes(layer);
+  }
+  [[nodiscard]] const TensorProvider& bare() const noexcept override { return real_->bare(); }
   [[nodiscard]] int32_t seq_len() const noexcept override { return real_->seq_len(); }
   [[nodiscard]] int32_t layer_seq_len(int32_t layer) const noexcept override {
     return real_->layer_seq_len(layer);
@@ -61,11 +65,11 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] MemoryUse memory() const noexcept override { return real_->memory(); }
 
  private:
-  /// The tensors that a layer's keys and values were when it was `length` long; 0 for none.
+  /// The tensors that a layer's keys and values were after so many changes; 0 for none.
   struct Sides {
     int64_t k = 0;
     int64_t v = 0;
-    int32_t length = 0;
+    uint64_t changes = 0;
   };
 
   /// Numbers for what a layer holds, which is something: those that it has, or new ones.

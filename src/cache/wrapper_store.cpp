@@ -7,7 +7,8 @@
 namespace gen::cache {
 
 Status WrapperStore::configure(const SequenceConfig& config) {
-  if (configured_) return error(Code::kState, "the wrapper cache has its configuration already");
+  if (configured_ || begun_)
+    return error(Code::kState, "the wrapper cache has its configuration already");
   // Encoders pad nothing, whatever the others do.
   for (const auto& child : children_) {
     if (child->configured()) continue;
@@ -32,14 +33,17 @@ Status WrapperStore::init(const SequenceLimits& limits, Allocator& allocator) {
     for (size_t j = 0; j < i; ++j) children_[j]->undo_init();
     return status;
   }
+  begun_ = true;
   return {};
 }
 
 void WrapperStore::undo_init() noexcept {
+  begun_ = false;
   for (const auto& child : children_) child->undo_init();
 }
 
 void WrapperStore::close() noexcept {
+  begun_ = true;
   for (const auto& child : children_) child->close();
 }
 

@@ -57,6 +57,7 @@ class WrapperStore final : public SequenceStore {
 
   Children children_;
   bool configured_ = false;
+  bool begun_ = false;  // initialised or closed
   size_t type_ = 0;
 };
 

@@ -20,6 +20,12 @@ inline constexpr const char* kPrefixLookups = "prefix_lookups";
 inline constexpr const char* kPrefixHits = "prefix_hits";
 inline constexpr const char* kPrefixEvictions = "prefix_evictions";
 inline constexpr const char* kPreemptions = "preemptions";
+inline constexpr const char* kTierDemotions = "tier_demotions";
+inline constexpr const char* kTierPromotions = "tier_promotions";
+inline constexpr const char* kTierBytesWritten = "tier_bytes_written";
+inline constexpr const char* kTierBytesRead = "tier_bytes_read";
+inline constexpr const char* kTierColdHits = "tier_cold_hits";
+inline constexpr const char* kTierWarmHits = "tier_warm_hits";
 /// "finished_length" and so on.
 const char* finished(FinishReason reason) noexcept;
 /// "errors_model" and so on; null for OK.

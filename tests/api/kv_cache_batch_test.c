@@ -380,7 +380,7 @@ static void wrappers_drive_their_caches(void** test) {
   assert_fails(kv_cache_wrapper_new(parts, 2, &wrapper, &error), state, "cache 1", error);
   kv_cache_free(parts[1]);
   assert_ok(kv_cache_new(1, 4, &parts[1], &error), error);
-  assert_fails(kv_cache_wrapper_new(parts, 2, &wrapper, &error), state, "one sequence", error);
+  assert_fails(kv_cache_wrapper_new(parts, 2, &wrapper, &error), state, "batch family", error);
   kv_cache_free(parts[1]);
   assert_ok(kv_cache_causal_new(&parts[1], &error), error);
   assert_ok(kv_cache_wrapper_new(parts, 2, &wrapper, &error), error);
@@ -427,7 +427,7 @@ static void families_do_not_mix(void** test) {
   kv_cache* copy = (kv_cache*)&error;
   assert_ok(kv_cache_new(1, 4, &one, &error), error);
   float x[1] = {1};
-  const char* hint = "kv_cache_batch.h";
+  const char* hint = "is for caches of one sequence (fp32, paged, ...); this is a causal cache";
   assert_fails(kv_cache_update(many, 0, x, x, 1, 1, 1, &error), state, hint, error);
   assert_fails(kv_cache_get(many, 0, x, 1, x, 1, NULL, NULL, &error), state, hint, error);
   kv_cache_span span = {0};
@@ -452,7 +452,7 @@ static void families_do_not_mix(void** test) {
   gen_model_free(model);
 
   int32_t number = 7;
-  hint = "kv_cache.h";
+  hint = "is for the batch family (causal, swa, ...); this is a fp32 cache";
   assert_fails(kv_cache_set_config(one, 1, 0, NULL, &error), state, hint, error);
   assert_fails(kv_cache_set_shift(one, add_offsets, NULL, &error), state, hint, error);
   assert_fails(kv_cache_set_quota(one, 1, &error), state, hint, error);

@@ -219,7 +219,7 @@ static void every_kind_answers(void** state) {
   kv_cache_span span = {.struct_size = sizeof(span), .seq = 77};
   assert_ok(kv_cache_causal_new(&many, &error), error);
   assert_int_equal(kv_cache_max_seq_len(many), 0);
-  assert_fails(kv_cache_full_buffer(many, 0, &span, &error), GEN_ERROR_STATE, "many", error);
+  assert_fails(kv_cache_full_buffer(many, 0, &span, &error), GEN_ERROR_STATE, "this is a causal", error);
   assert_int_equal(span.seq, 77);
   assert_null(kv_cache_seq_len_device_ptr(many));
   assert_fails(kv_cache_sync_counter(many, &error), GEN_ERROR_STATE, "no counter", error);
@@ -370,10 +370,9 @@ static void a_sessions_cache_refuses(void** state) {
   assert_miss(full(cache, 0)); /* still empty */
   assert_ok(gen_session_append_tokens(session, tokens, 2, &error), error);
   kv_cache_span span = {.struct_size = sizeof(span)};
-  if (kv_cache_seq_len(cache) > 0) {
-    assert_fails(kv_cache_full_buffer(cache, 0, &span, &error), GEN_ERROR_UNSUPPORTED, "a model",
-                 error);
-  }
+  assert_in_range(kv_cache_seq_len(cache), 1, 2); /* the last token may wait until it is needed */
+  assert_fails(kv_cache_full_buffer(cache, 0, &span, &error), GEN_ERROR_UNSUPPORTED, "a model",
+               error);
   assert_fails(kv_cache_sync_counter(cache, &error), GEN_ERROR_STATE, "session", error);
   gen_session_free(session);
   gen_free(generator);

@@ -56,6 +56,14 @@ static int entries_of(const char* path) {
   return count;
 }
 
+/* A counter of a snapshot; -1 if it is not there. */
+static double value_of(const char* text, const char* name) {
+  char key[64];
+  snprintf(key, sizeof key, "\"%s\":", name);
+  const char* at = strstr(text, key);
+  return at != NULL ? strtod(at + strlen(key), NULL) : -1;
+}
+
 static void configurations(void** state) {
   (void)state;
   kv_cache_tier_config* c = NULL;
@@ -280,6 +288,17 @@ static void folders_are_left_and_used_again(void** state) {
   assert_int_equal(kv_cache_tiered_promote(cache, 0, &error), closed);
   assert_fails(kv_cache_tiered_manage(cache, &error), closed, "closed", error);
   assert_int_equal(kv_cache_tiered_get_prefetched(cache, 0, k, 3, k, 3, shape, &error), closed);
+  const int32_t first = 0;
+  assert_fails(kv_cache_tiered_prefetch_async(cache, &first, 1, &error), closed, "closed", error);
+  assert_fails(kv_cache_tiered_prefetch_async(cache, NULL, 0, &error), closed, "closed", error);
+  kv_cache_free(cache);
+  cache = make(1, 8); /* one that holds something when it is closed */
+  assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
+  assert_ok(kv_cache_tiered_close(cache, &error), error);
+  int32_t v_shape[3] = {9, 9, 9};
+  shape[0] = shape[1] = shape[2] = 9;
+  assert_fails(kv_cache_get(cache, 0, k, 3, NULL, 0, shape, v_shape, &error), closed, "", error);
+  for (int i = 0; i < 3; ++i) assert_int_equal(shape[i] + v_shape[i], 0);
   kv_cache_free(cache);
   assert_int_equal(entries_of(folder), 0);
   assert_fails(kv_cache_tiered_open(c, &cache, &error), GEN_ERROR_IO, "0 stores", error);
@@ -315,6 +334,156 @@ static void damage_is_found(void** state) {
   assert_ok(kv_cache_reset(cache, &error), error);
   kv_cache_free(cache);
   assert_int_equal(rmdir(folder), 0);
+}
+
+/* What calls of kv_cache.h say when files fail them; nothing has changed, and when the files are as
+ * they were everything goes on. */
+static void files_fail_the_calls_of_every_cache(void** state) {
+  (void)state;
+  char folder[64];
+  char home[128];
+  char away[128];
+  char path[160];
+  char other[160];
+  make_folder(folder);
+  const float x[3] = {1, 2, 3};
+  kv_cache* cache = NULL;
+  kv_cache* copy = NULL;
+  kv_cache_tier_config* c = config_of(1, 8);
+  assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
+  assert_ok(kv_cache_tier_config_set_store_id(c, "it", &error), error);
+  assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
+  kv_cache_tier_config_free(c);
+  assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
+  for (int i = 0; i < 2; ++i) assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
+  snprintf(home, sizeof home, "%s/kv-it", folder);
+  snprintf(away, sizeof away, "%s/away", folder);
+  snprintf(path, sizeof path, "%s/layer_0.bin", home);
+  snprintf(other, sizeof other, "%s/kept", folder);
+  for (int damaged = 0; damaged < 2; ++damaged) {
+    const gen_status want = damaged ? GEN_ERROR_FORMAT : GEN_ERROR_IO;
+    assert_int_equal(rename(path, other), 0);
+    if (damaged) {
+      FILE* file = fopen(path, "w");
+      assert_non_null(file);
+      assert_int_equal(fputs("nothing of ours", file) < 0, 0);
+      assert_int_equal(fclose(file), 0);
+    }
+    float k[3] = {7, 7, 7};
+    int32_t shape[3] = {9, 9, 9};
+    assert_fails(kv_cache_get(cache, 0, k, 3, NULL, 0, shape, NULL, &error), want, "layer_0.bin",
+                 error);
+    assert_true(k[0] == 7 && shape[0] == 0);
+    assert_fails(kv_cache_update(cache, 0, x, x, 1, 1, 1, &error), want, "layer_0.bin", error);
+    assert_fails(kv_cache_clone(cache, &copy, &error), want, "layer_0.bin", error);
+    assert_null(copy);
+    if (damaged) assert_int_equal(unlink(path), 0);
+    assert_int_equal(rename(other, path), 0);
+    expect(cache, 0, x, 3);
+  }
+  assert_int_equal(rename(home, away), 0); /* the manifest cannot be written */
+  assert_fails(kv_cache_truncate(cache, 2, &error), GEN_ERROR_IO, home, error);
+  assert_fails(kv_cache_reset(cache, &error), GEN_ERROR_IO, home, error);
+  assert_int_equal(kv_cache_seq_len(cache), 3);
+  assert_int_equal(rename(away, home), 0);
+  expect(cache, 0, x, 3);
+  assert_ok(kv_cache_truncate(cache, 2, &error), error);
+  expect(cache, 0, x, 2);
+  assert_ok(kv_cache_reset(cache, &error), error);
+  kv_cache_free(cache);
+  assert_int_equal(rmdir(folder), 0);
+}
+
+/* A field that was given another value than its default and is not for this use is refused. */
+static void fields_that_do_not_apply_are_refused(void** state) {
+  (void)state;
+  const char* const of_sessions[][2] = {
+      {"hot_memory", "77"}, {"hot_blocks", "2"}, {"block_size", "32"}, {"prefetch_layers", "0"}};
+  const char* const of_stores[][2] = {{"chunk_size", "7"},
+                                      {"demote_threshold", "1"},
+                                      {"promote_threshold", "9"},
+                                      {"store_id", "it"},
+                                      {"warm_form", "q4"}};
+  gen_options* o = NULL;
+  kv_cache* cache = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  for (size_t i = 0; i < 4; ++i) {
+    kv_cache_tier_config* c = config_of(1, 8);
+    assert_ok(kv_cache_tier_config_set(c, of_sessions[i][0], of_sessions[i][1], &error), error);
+    assert_fails(kv_cache_tiered_new(c, &cache, &error), bad, of_sessions[i][0], error);
+    assert_null(cache);
+    assert_fails(kv_cache_tiered_open(c, &cache, &error), bad, of_sessions[i][0], error);
+    assert_ok(gen_options_set_tiered_kv(o, c, &error), error);
+    kv_cache_tier_config_free(c);
+  }
+  for (size_t i = 0; i < 5; ++i) {
+    kv_cache_tier_config* c = config_of(1, 8);
+    assert_ok(kv_cache_tier_config_set(c, of_stores[i][0], of_stores[i][1], &error), error);
+    assert_fails(gen_options_set_tiered_kv(o, c, &error), bad, of_stores[i][0], error);
+    assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
+    kv_cache_free(cache);
+    kv_cache_tier_config_free(c);
+  }
+  struct counting counts = {0};
+  const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
+  kv_cache_tier_config* c = config_of(1, 8);
+  assert_ok(kv_cache_tier_config_set_allocator(c, &table, &error), error);
+  assert_fails(gen_options_set_tiered_kv(o, c, &error), bad, "allocator", error);
+  assert_ok(kv_cache_tier_config_set_allocator(c, NULL, &error), error);
+  assert_ok(gen_options_set_tiered_kv(o, c, &error), error);
+  kv_cache_tier_config_free(c);
+  gen_options_free(o);
+}
+
+/* With one block of sixteen positions in memory each step of sixteen rows writes a block to the
+ * file and reads those before it, layer by layer. */
+static void moves_are_measured(void** state) {
+  (void)state;
+  enum { TOKENS = 100, BLOCK = 16 };
+  gen_model* model = load_draft();
+  gen_metrics_memory* memory = NULL;
+  gen_options* o = NULL;
+  gen_generator* g = NULL;
+  gen_session* session = NULL;
+  kv_cache_tier_config* c = NULL;
+  assert_ok(gen_metrics_memory_new(&memory, &error), error);
+  assert_ok(kv_cache_tier_config_new(&c, &error), error);
+  assert_ok(kv_cache_tier_config_set_hot_blocks(c, 1, &error), error);
+  assert_ok(kv_cache_tier_config_set_block_size(c, BLOCK, &error), error);
+  assert_ok(kv_cache_tier_config_set_prefetch_layers(c, 0, &error), error);
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_ok(gen_options_set_tiered_kv(o, c, &error), error);
+  assert_ok(gen_options_set_metrics(o, gen_metrics_memory_sink(memory), &error), error);
+  assert_ok(gen_create(model, o, &g, &error), error);
+  assert_ok(gen_session_new(g, &session, &error), error);
+  int32_t tokens[TOKENS];
+  for (int i = 0; i < TOKENS; ++i) tokens[i] = 100 + i;
+  assert_ok(gen_session_append_tokens(session, tokens, TOKENS, &error), error);
+  const kv_cache* cache = gen_session_cache(session);
+  const double layers = kv_cache_num_layers(cache);
+  const double cold = (kv_cache_seq_len(cache) + BLOCK - 1) / BLOCK - 1;
+  char text[16384];
+  size_t n = 0;
+  assert_true(cold > 3 && layers > 1);
+  assert_ok(gen_metrics_memory_snapshot(memory, text, sizeof text, &n, &error), error);
+  assert_true(value_of(text, "tier_demotions") == cold);
+  assert_true(value_of(text, "tier_promotions") == 0);
+  assert_true(value_of(text, "tier_cold_hits") == layers * cold * (cold + 1) / 2);
+  assert_true(value_of(text, "tier_warm_hits") == 0);
+  const double written = value_of(text, "tier_bytes_written");
+  assert_true(written > 0);
+  assert_true(value_of(text, "tier_bytes_read") * cold == written * cold * (cold + 1) / 2);
+  /* Back into the file: the block that is gone on in comes back. */
+  assert_ok(gen_session_truncate(session, BLOCK + 3, &error), error);
+  assert_ok(gen_session_append_tokens(session, tokens, 5, &error), error);
+  assert_ok(gen_metrics_memory_snapshot(memory, text, sizeof text, &n, &error), error);
+  assert_true(value_of(text, "tier_promotions") == 1);
+  gen_session_free(session);
+  gen_free(g);
+  gen_options_free(o);
+  kv_cache_tier_config_free(c);
+  gen_metrics_memory_free(memory);
+  gen_model_free(model);
 }
 
 static void memory_is_what_the_allocator_counted(void** state) {
@@ -356,7 +525,7 @@ static void caches_without_tiers(void** state) {
   const int32_t layer = 0;
   assert_ok(kv_cache_new(1, 4, &plain, &error), error);
   const kv_cache* const caches[] = {plain, NULL};
-  const char* const parts[] = {"no tiers", "cache is NULL"};
+  const char* const parts[] = {"is for caches of kv_cache_tiered_new", "cache is NULL"};
   for (int i = 0; i < 2; ++i) {
     const kv_cache* c = caches[i];
     assert_fails(kv_cache_tiered_demote(c, 0, &error), bad, parts[i], error);
@@ -679,6 +848,9 @@ int main(void) {
       cmocka_unit_test(prefetching),
       cmocka_unit_test(folders_are_left_and_used_again),
       cmocka_unit_test(damage_is_found),
+      cmocka_unit_test(files_fail_the_calls_of_every_cache),
+      cmocka_unit_test(fields_that_do_not_apply_are_refused),
+      cmocka_unit_test(moves_are_measured),
       cmocka_unit_test(memory_is_what_the_allocator_counted),
       cmocka_unit_test(caches_without_tiers),
       cmocka_unit_test(tiers_may_be_moved_from_any_thread),

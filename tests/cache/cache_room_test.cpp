@@ -40,7 +40,8 @@ class CacheRoom : public testing::TestWithParam<const char*> {
     layout_ = GetParam();
     if (layout_ == "contiguous") {
       make_ = [this] { return make_cache("fp32", kLayers, kCapacity, memory_); };
-      most_ = 4 * make_cache("fp32", kLayers, kCapacity, system_allocator()).value()->memory().resident;
+      most_ =
+          4 * make_cache("fp32", kLayers, kCapacity, system_allocator()).value()->memory().resident;
     } else if (layout_ == "compressed") {
       shapes_ = {kLayers[1], kLayers[1]};
       make_ = [this] { return make_compressed_cache(shapes_, kCapacity, 7, memory_); };

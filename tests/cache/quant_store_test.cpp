@@ -283,5 +283,46 @@ TEST(QuantStore, ChecksItsCreation) {
                "max_seq_len 0 is below 1");
 }
 
+// What an open group is read as is found once for each of its contents, and the bits are those of
+// finding it each time, which the tests above prove.
+TEST(QuantStore, AnOpenGroupIsFittedOnce) {
+  static int fits = 0;
+  GroupFormat counting = kQ3Tensors;
+  counting.encode = [](const float* x, size_t n, std::byte* scale, uint8_t* codes) noexcept {
+    ++fits;
+    kQ3Tensors.encode(x, n, scale, codes);
+  };
+  auto store = QuantStore::create(counting, 1, 100, system_allocator()).value();
+  std::mt19937 random(5);
+  std::vector<float> rows(2 * 5 * 40);
+  for (float& x : rows) x = static_cast<float>(random() % 1000) / 100 - 5;
+  const auto fits_of = [&](auto&& call) {
+    const int before = fits;
+    call();
+    return fits - before;
+  };
+  std::vector<float> k(2 * 100 * 40);
+  std::vector<float> v(k.size());
+  const auto read = [&](bool keys, bool values) {
+    EXPECT_TRUE(store->get(0, keys ? k.data() : nullptr, values ? v.data() : nullptr).ok());
+  };
+  ASSERT_TRUE(store->update(0, rows.data(), rows.data(), {2, 5, 40}).ok());  // 200 elements a lane
+  EXPECT_EQ(fits_of([&] { read(true, false); }), 2);  // the open group of each lane
+  const std::vector<float> first = k;
+  EXPECT_EQ(fits_of([&] { read(true, true); }), 2);  // those of the values
+  EXPECT_EQ(fits_of([&] { read(true, true); }), 0);
+  EXPECT_EQ(k, first);
+  EXPECT_EQ(v, first);
+  auto copy = store->clone().value();
+  EXPECT_EQ(fits_of([&] { EXPECT_TRUE(copy->get(0, k.data(), nullptr).ok()); }), 2);
+  EXPECT_EQ(k, first);
+  ASSERT_TRUE(store->update(0, rows.data(), rows.data(), {2, 1, 40}).ok());
+  EXPECT_EQ(fits_of([&] { read(true, true); }), 4);
+  ASSERT_TRUE(store->truncate(5).ok());
+  EXPECT_EQ(fits_of([&] { read(true, true); }), 4);
+  EXPECT_TRUE(std::equal(k.begin(), k.begin() + 2 * 200, first.begin()));
+  EXPECT_EQ(fits_of([&] { read(true, true); }), 0);
+}
+
 }  // namespace
 }  // namespace gen::cache

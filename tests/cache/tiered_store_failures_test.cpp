@@ -27,7 +27,7 @@ void live(TieredStore& store, Failed&& failed) {
   must([&] { return store.promote(0); });
   must([&] { return store.demote(0); });
   const int32_t all[] = {0, 1, 2};
-  store.prefetch(all);
+  EXPECT_TRUE(store.prefetch(all).ok());
   store.finish_prefetch();
   std::unique_ptr<TensorProvider> copy;
   must([&] {

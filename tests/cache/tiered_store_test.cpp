@@ -184,7 +184,7 @@ TEST(TieredStore, PrefetchedCopiesAreNeverOld) {
     for (int i = 0; i < layer; ++i) ASSERT_TRUE(store->demote(layer).ok());
   }
   const int32_t all[] = {0, 1, 2, 1, -4, 99};
-  store->prefetch(all);
+  EXPECT_TRUE(store->prefetch(all).ok());
   store->finish_prefetch();
   ASSERT_TRUE(store->take_prefetched(0, k.data(), k.size(), nullptr, 0, &shape).ok());
   EXPECT_EQ(shape.seq, 0);  // hot layers need none
@@ -204,13 +204,13 @@ TEST(TieredStore, PrefetchedCopiesAreNeverOld) {
   expect_layer(*store, 2, 6, 20, 6);
   EXPECT_GT(files.calls, before);
 
-  store->prefetch(all);
+  EXPECT_TRUE(store->prefetch(all).ok());
   store->finish_prefetch();
   ASSERT_TRUE(store->truncate(2).ok());
   ASSERT_TRUE(store->take_prefetched(2, nullptr, 0, nullptr, 0, &shape).ok());
   EXPECT_EQ(shape.seq, 0);
   expect_layer(*store, 2, 6, 20, 2);
-  store->prefetch(all);
+  EXPECT_TRUE(store->prefetch(all).ok());
   store->finish_prefetch();
   ASSERT_TRUE(append(*store, 1, 1, 90).ok());
   ASSERT_TRUE(store->take_prefetched(1, nullptr, 0, nullptr, 0, &shape).ok());
@@ -259,7 +259,7 @@ TEST(TieredStore, ManyThreadsSeeWholeLayers) {
             bad += !store->manage().ok();
             break;
           case 3:
-            store->prefetch(all);
+            EXPECT_TRUE(store->prefetch(all).ok());
             break;
           case 4:
             bad += !store->take_prefetched(layer, k.data(), k.size(), nullptr, 0, &shape).ok();

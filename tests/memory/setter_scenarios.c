@@ -72,11 +72,15 @@ static void options(const void *with) {
   TRY(kv_cache_tier_config_set(tiers, "cold_dir", "another folder that is there for nobody", E));
   TRY(kv_cache_tier_config_describe(tiers, buf, sizeof buf, &n, E));
   SAME(buf, n);
-  TRY(gen_options_set_tiered_kv(o, tiers, E));
+  kv_cache_tier_config *session_tiers = NULL;
+  MAKE(session_tiers, kv_cache_tier_config_new(&session_tiers, E));
+  TRY(kv_cache_tier_config_set_cold_dir(session_tiers, "a folder that is there for nobody, far away", E));
+  TRY(gen_options_set_tiered_kv(o, session_tiers, E));
   TRY(gen_options_set(o, "tiered_kv", "a folder that is there for nobody,12", E));
   TRY(gen_options_describe(o, buf, sizeof buf, &n, E));
   SAME(buf, n);
   FREE(kv_cache_tier_config_free(tiers));
+  FREE(kv_cache_tier_config_free(session_tiers));
   FREE(gen_options_free(o));
 }
 
