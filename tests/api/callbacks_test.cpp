@@ -386,7 +386,8 @@ Function describe(const char* name, R (*function)(A...)) {
   const std::string_view text = name;
   made.ends = text == "gen_free" || text == "gen_stream_close" ||
               (text.ends_with("_free") && std::is_void_v<R>);
-  made.call = [function, ends = made.ends](World& world) -> std::optional<gen_status> {
+  [[maybe_unused]] const bool ends = made.ends;
+  made.call = [=](World& world) -> std::optional<gen_status> {
     if constexpr ((std::is_same_v<A, gen_error*> || ...)) {
       return function(argument<A>(world)...);
     } else {
