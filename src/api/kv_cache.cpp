@@ -452,5 +452,5 @@ gen_status kv_cache_clone(const kv_cache* cache, kv_cache** out, gen_error* erro
 
 void kv_cache_free(kv_cache* cache) {
   if (!gen::api::usable(cache) || cache->lent != nullptr || cache->borrowed) return;
-  if (cache->own_flag.retire()) gen::api::end_handle(cache, cache->callbacks);
+  if (cache->in_call.retire()) gen::api::end_handle(cache, cache->callbacks);
 }

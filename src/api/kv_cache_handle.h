@@ -64,6 +64,8 @@ struct kv_cache : gen::Postponed {
   [[nodiscard]] bool of_many() const { return sequences != nullptr || in_wrapper; }
 
   gen::HomeProcess home;
+  gen::InUseFlag in_call;  // this handle is, which kv_cache_free asks
+  /// What it holds is; tracing caches share it with those they go over.
   std::shared_ptr<gen::InUseFlag> own_flag = std::make_shared<gen::InUseFlag>();
   gen::InUseFlag* in_use = own_flag.get();  // a session's flag for a lent cache
 
@@ -89,9 +91,11 @@ class HeldCache {
       : whole_(cache->whole != nullptr ? cache->whole : const_cast<kv_cache*>(cache)),
         entry_(whole_->callbacks),
         inside_(entry_.entered("the cache")),
-        use_(whole_, cache->in_use, end) {}
+        call_(whole_, &whole_->in_call, end),
+        use_(cache->in_use) {}
   [[nodiscard]] Status entered(const char* what) const noexcept {
     GEN_TRY(inside_);
+    GEN_TRY(call_.entered(what));
     return use_.entered(what);
   }
 
@@ -101,7 +105,8 @@ class HeldCache {
   kv_cache* whole_;
   Entry entry_;
   Status inside_;
-  HeldHandle<kv_cache> use_;
+  HeldHandle<kv_cache> call_;
+  InUseGuard use_;
 };
 
 /// What every call on a cache checks first; `body` runs while the cache is held.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <thread>
+#include <utility>
 
 #include "base/status.h"
 
@@ -69,6 +70,7 @@ class InUseGuard {
   ~InUseGuard() {
     if (flag_ != nullptr) flag_->leave();
   }
+  InUseGuard(InUseGuard&& other) noexcept : flag_(std::exchange(other.flag_, nullptr)) {}
   InUseGuard(const InUseGuard&) = delete;
   InUseGuard& operator=(const InUseGuard&) = delete;
 
