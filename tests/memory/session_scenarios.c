@@ -247,6 +247,28 @@ static void stream(const void *with) {
   FREE(gen_session_free(one));
 }
 
+/* More than the context holds, so that the oldest tokens go. */
+static void shift_context(const void *with) {
+  (void)with;
+  gen_sampling *many = NULL;
+  gen_session *one = NULL;
+  gen_result *result = NULL;
+  MAKE(many, gen_sampling_new(&many, E));
+  TRY(gen_sampling_set_max_new_tokens(many, 90, E));
+  TRY(gen_sampling_set_ignore_eos(many, 1, E));
+  MAKE(one, gen_session_new(generator, &one, E));
+  TRY((gen_result_free(result), result = NULL,
+       gen_session_generate(one, head, GEN_NUL_TERMINATED, many, &result, E)));
+  same_result(result);
+  int64_t dropped = 0;
+  TRY(gen_result_usage(result, "dropped", &dropped, E));
+  CHECK(dropped > 0);
+  FREE(gen_result_free(result));
+  generate(one, prompt); /* may drop some of what it held, which no failure gives back */
+  FREE(gen_session_free(one));
+  FREE(gen_sampling_free(many));
+}
+
 static void create(const void *with) {
   gen_options *options = NULL;
   gen_generator *made = NULL;
@@ -283,6 +305,7 @@ const scenario session_scenarios[] = {
     {"session prefix", begin, session, end, prefix},
     {"session tiered", begin, session, end, tiered},
     {"session shift", begin, session, end, shift},
+    {"shift", begin, shift_context, end, shift},
     {"save", begin, save, end, NULL},
     {"save q4", begin, save, end, q4},
     {"save paged", begin, save, end, paged},
