@@ -269,6 +269,15 @@ static void shift_context(const void *with) {
   FREE(gen_sampling_free(many));
 }
 
+static void prefixes(const void *with) {
+  callback(with);
+  int64_t blocks = 0;
+  TRY(gen_generator_prefix_stats(generator, "blocks", &blocks, E));
+  TRY(gen_generator_prefix_clear(generator, E));
+  TRY(gen_generator_prefix_stats(generator, "blocks", &blocks, E));
+  CHECK(blocks == 0);
+}
+
 static void create(const void *with) {
   gen_options *options = NULL;
   gen_generator *made = NULL;
@@ -279,9 +288,11 @@ static void create(const void *with) {
   MAKE(made, gen_create(model, options, &made, E));
   FREE(gen_options_free(options));
   MAKE(one, gen_session_new(made, &one, E));
+  kv_cache *copy = NULL;
+  MAKE(copy, kv_cache_generator_new(made, 20, &copy, E));
+  FREE(kv_cache_free(copy));
   FREE(gen_free(made));
   generate(one, head);
-  kv_cache *copy = NULL;
   MAKE(copy, kv_cache_clone(gen_session_cache(one), &copy, E));
   FREE(gen_session_free(one));
   FREE(kv_cache_free(copy));
@@ -312,7 +323,7 @@ const scenario session_scenarios[] = {
     {"save prefix", begin, save, end, prefix},
     {"save tiered", begin, save, end, tiered},
     {"callback", begin, callback, end, NULL},
-    {"callback prefix", begin, callback, end, prefix},
+    {"callback prefix", begin, prefixes, end, prefix},
     {"callback tiered", begin, callback, end, tiered},
     {"callback compressed", begin, callback, end, compressed},
     {"stream", begin, stream, end, NULL},

@@ -287,7 +287,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; ++i) signal(signals[i], on_signal);
   const scenario *const lists[] = {model_scenarios,  setter_scenarios, session_scenarios,
                                    batch_scenarios,  cache_scenarios,  tiered_scenarios,
-                                   many_scenarios,   custom_scenarios, report_scenarios};
+                                   many_scenarios,   custom_scenarios, report_scenarios,
+                                   thread_scenarios};
   long sum = 0;
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) {
     for (const scenario *one = lists[i]; one->name != NULL; ++one)
