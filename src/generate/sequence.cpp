@@ -29,10 +29,14 @@ Status Sequence::extend(std::span<const int32_t> tokens, bool make_room) {
       return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocab);
     }
   }
+  const int32_t context = generator_->max_seq_len();
   if (make_room && generator_->options().shift_context) {
+    // Before anything is dropped, so that a failure drops nothing.
+    const auto most = static_cast<size_t>(context);
+    const size_t wanted = std::min(most, tokens_.size() + std::min(most, tokens.size()));
+    if (wanted > tokens_.capacity()) tokens_.reserve(std::max(wanted, 2 * tokens_.capacity()));
     GEN_TRY(this->make_room(tokens.size()));
   }
-  const int32_t context = generator_->max_seq_len();
   if (tokens.size() > static_cast<size_t>(context - length())) {
     return error(Code::kContextFull, "prompt of %zu tokens after %d held exceeds context of %d",
                  tokens.size(), length(), context);

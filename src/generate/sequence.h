@@ -40,8 +40,8 @@ class Sequence {
   Status extend(std::span<const int32_t> tokens, bool make_room = false);
   /// For a generator that shifts contexts: if `n` more tokens do not fit, drops the oldest after
   /// the kept ones, half of them or more if it takes more. What the cache holds of those behind
-  /// moves up where it can shift, else it is pending. kContextFull, and nothing has changed, where
-  /// the kept tokens leave too little.
+  /// moves up where it can shift, else it is pending. kContextFull where the kept tokens leave too
+  /// little, and kOutOfMemory or std::bad_alloc; then nothing has changed.
   Status make_room(size_t n);
   /// Entries behind dropped tokens stay, moved.
   [[nodiscard]] bool shifts() const noexcept;
@@ -121,7 +121,7 @@ class Sequence {
            std::unique_ptr<graph::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
   Status rebuild();
-  void drop(int32_t first, int32_t n) noexcept;
+  Status drop(int32_t first, int32_t n);
   /// Where the tokens end whose logits nobody wants.
   [[nodiscard]] int32_t quiet_end() const noexcept {
     return pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_;

@@ -22,19 +22,13 @@ Status Sequence::make_room(size_t n) {
                  keep, context);
   }
   const int32_t needed = length() - (context - static_cast<int32_t>(n));
-  drop(keep, std::max(needed, (length() - keep) / 2));
-  return {};
+  return drop(keep, std::max(needed, (length() - keep) / 2));
 }
 
-void Sequence::drop(int32_t first, int32_t n) noexcept {
-  bool moves = false;
+Status Sequence::drop(int32_t first, int32_t n) {
   if (evaluated() > first + n && !stale_ && shifts()) {
-    try {
-      moves = cache_->shift(first, n).ok();
-    } catch (...) {  // no memory to work with: evaluated anew
-    }
-  }
-  if (moves) {
+    // A failure, too, for lack of memory: evaluated anew, the entries would be other ones.
+    GEN_TRY(cache_->shift(first, n));
     genuine_ = false;
   } else {
     forget(first);
@@ -43,6 +37,7 @@ void Sequence::drop(int32_t first, int32_t n) noexcept {
   tokens_.erase(at, at + n);
   dropped_ += n;
   trace_id_ = generator_->new_trace_id();  // positions mean other tokens now
+  return {};
 }
 
 // What was dropped began behind the kept tokens each time.

@@ -65,6 +65,14 @@ static void one(const void *with) {
     }
   }
   for (int32_t layer = 0; layer < LAYERS; ++layer) same_layer(cache, layer);
+  size_t bytes[3];
+  TRY(kv_cache_memory_bytes(cache, &bytes[0], &bytes[1], &bytes[2], E));
+  kv_cache_span span = {.struct_size = sizeof span};
+  if (kind == FP32) TRY(kv_cache_view(cache, 1, &span, E));
+  if (kind == TENSOR) TRY(kv_cache_full_buffer(cache, 1, &span, E));
+  int32_t first = 0;
+  int32_t positions = 0;
+  if (kind == COMPRESSED) TRY(kv_cache_compressed_entry(cache, 1, 0, &first, &positions, E));
   if (kind != TRACING) {
     const char *path = scratch("cache");
     TRY(kv_cache_save(cache, path, E));

@@ -8,6 +8,7 @@
 static const char text[] = "Once upon a time, the other thing: 12 \xC3\xA9t\xC3\xA9s <|begin|> in the end\n\n  done";
 static const char message[] = "A message that is longer than short ones, with another thing in it";
 static gen_model *model;
+enum { MOST_VOCAB = 5000 };
 
 static void begin(const void *with) {
   (void)with;
@@ -20,11 +21,11 @@ static void end(const void *with) {
 
 static void use(gen_model *loaded) {
   int32_t tokens[] = {1, 2, 3};
-  float logits[400];
+  static float logits[MOST_VOCAB];
   kv_cache *cache = NULL;
   const int32_t vocab = gen_model_config_vocab_size(gen_model_get_config(loaded));
   MAKE(cache, kv_cache_tensor_new(loaded, 0, 16, "fp32", &cache, E));
-  TRY_KEEPING(gen_model_forward(loaded, tokens, 3, cache, logits, 400, E), CHECK(kv_cache_seq_len(cache) == 0));
+  TRY_KEEPING(gen_model_forward(loaded, tokens, 3, cache, logits, MOST_VOCAB, E), CHECK(kv_cache_seq_len(cache) == 0));
   SAME(logits, sizeof(float) * (size_t)vocab);
   FREE(kv_cache_free(cache));
 }
@@ -179,19 +180,19 @@ static void profile(const void *with) {
   const int32_t tokens[] = {1, 2, 3};
   const int32_t sequences[] = {0, 0, 1};
   const uint8_t wants[] = {0, 1, 1};
-  float logits[2 * 400];
+  static float logits[2 * MOST_VOCAB];
   kv_cache *caches[2];
   gen_profile *times = NULL;
   for (int i = 0; i < 2; ++i) MAKE(caches[i], kv_cache_fp16_new(2, 16, &caches[i], E));
   MAKE(times, gen_profile_new(&times, E));
-  TRY_KEEPING(gen_model_forward_batch(model, tokens, sequences, wants, 3, caches, 2, logits, 800, E),
+  TRY_KEEPING(gen_model_forward_batch(model, tokens, sequences, wants, 3, caches, 2, logits, 2 * MOST_VOCAB, E),
               CHECK(kv_cache_seq_len(caches[0]) == 0 && kv_cache_seq_len(caches[1]) == 0));
   SAME(logits, sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
   double seconds = 0;
   int complete = 0;
   while (!complete) { /* a profile without memory says so for ever */
     for (int i = 0; i < 2; ++i) TRY(kv_cache_reset(caches[i], E));
-    TRY_KEEPING(gen_model_forward_profiled(model, tokens, sequences, wants, 3, caches, 2, logits, 800, times, E),
+    TRY_KEEPING(gen_model_forward_profiled(model, tokens, sequences, wants, 3, caches, 2, logits, 2 * MOST_VOCAB, times, E),
                 CHECK(kv_cache_seq_len(caches[0]) == 0 && kv_cache_seq_len(caches[1]) == 0));
     const gen_status status = gen_profile_get(times, 0, "seconds", &seconds, E);
     complete = status == GEN_OK;

@@ -247,6 +247,37 @@ static void stream(const void *with) {
   FREE(gen_session_free(one));
 }
 
+/* More than the context holds, so that the oldest tokens go. */
+static void shift_context(const void *with) {
+  (void)with;
+  gen_sampling *many = NULL;
+  gen_session *one = NULL;
+  gen_result *result = NULL;
+  MAKE(many, gen_sampling_new(&many, E));
+  TRY(gen_sampling_set_max_new_tokens(many, 90, E));
+  TRY(gen_sampling_set_ignore_eos(many, 1, E));
+  MAKE(one, gen_session_new(generator, &one, E));
+  TRY((gen_result_free(result), result = NULL,
+       gen_session_generate(one, head, GEN_NUL_TERMINATED, many, &result, E)));
+  same_result(result);
+  int64_t dropped = 0;
+  TRY(gen_result_usage(result, "dropped", &dropped, E));
+  CHECK(dropped > 0);
+  FREE(gen_result_free(result));
+  generate(one, prompt); /* may drop some of what it held, which no failure gives back */
+  FREE(gen_session_free(one));
+  FREE(gen_sampling_free(many));
+}
+
+static void prefixes(const void *with) {
+  callback(with);
+  int64_t blocks = 0;
+  TRY(gen_generator_prefix_stats(generator, "blocks", &blocks, E));
+  TRY(gen_generator_prefix_clear(generator, E));
+  TRY(gen_generator_prefix_stats(generator, "blocks", &blocks, E));
+  CHECK(blocks == 0);
+}
+
 static void create(const void *with) {
   gen_options *options = NULL;
   gen_generator *made = NULL;
@@ -257,9 +288,11 @@ static void create(const void *with) {
   MAKE(made, gen_create(model, options, &made, E));
   FREE(gen_options_free(options));
   MAKE(one, gen_session_new(made, &one, E));
+  kv_cache *copy = NULL;
+  MAKE(copy, kv_cache_generator_new(made, 20, &copy, E));
+  FREE(kv_cache_free(copy));
   FREE(gen_free(made));
   generate(one, head);
-  kv_cache *copy = NULL;
   MAKE(copy, kv_cache_clone(gen_session_cache(one), &copy, E));
   FREE(gen_session_free(one));
   FREE(kv_cache_free(copy));
@@ -283,13 +316,14 @@ const scenario session_scenarios[] = {
     {"session prefix", begin, session, end, prefix},
     {"session tiered", begin, session, end, tiered},
     {"session shift", begin, session, end, shift},
+    {"shift", begin, shift_context, end, shift},
     {"save", begin, save, end, NULL},
     {"save q4", begin, save, end, q4},
     {"save paged", begin, save, end, paged},
     {"save prefix", begin, save, end, prefix},
     {"save tiered", begin, save, end, tiered},
     {"callback", begin, callback, end, NULL},
-    {"callback prefix", begin, callback, end, prefix},
+    {"callback prefix", begin, prefixes, end, prefix},
     {"callback tiered", begin, callback, end, tiered},
     {"callback compressed", begin, callback, end, compressed},
     {"stream", begin, stream, end, NULL},

@@ -55,6 +55,7 @@ static void options(const void *with) {
   TRY(gen_options_set_prefill_chunk(o, 8, E));
   TRY(gen_options_set_max_batch(o, 8, E));
   TRY(gen_options_set_max_queue(o, 8, E));
+  TRY(gen_options_set_fairness(o, 8, E));
   MAKE(tiers, kv_cache_tier_config_new(&tiers, E));
   TRY(kv_cache_tier_config_set_num_layers(tiers, 3, E));
   TRY(kv_cache_tier_config_set_max_seq_len(tiers, 3, E));
