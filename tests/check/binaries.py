@@ -4,7 +4,7 @@
 builder could fill, and the marks of hardening where they were asked for. What is installed is looked at by
 tests/packaging/install_test.sh.
 
-usage: binaries.py --built <folder>… | --hardened <file>…
+usage: binaries.py --built <folder>… | --hardened <file>… | --marked <libgenerate.a>
 """
 import pathlib
 import re
@@ -51,13 +51,21 @@ def hardened(*names):
             yield f"{name}: no stack protector"
         if not re.search(r"__\w+_chk\b(?<!__stack_chk)", symbols.replace("__stack_chk_fail", "")):
             yield f"{name}: no checked copies"
-        if "X86-64" in read("-h", name) and not re.search(r"IBT.*SHSTK", read("-n", name)):
-            yield f"{name}: some object has no control-flow marks"
         if re.search(r"GNU_STACK.*RWE", read("-l", name)):
             yield f"{name}: the stack may be executed"
 
 
-check = {"--built": built, "--hardened": hardened}[sys.argv[1]]
+def marked(archive):
+    """Control-flow marks of our own objects: a linked file has them only where the system's start files have them, too."""
+    parts = re.split(r"^File: .*\((.*)\)$", read("-n", archive), flags=re.M)[1:]
+    for name, notes in zip(parts[::2], parts[1::2]):
+        if not re.search(r"IBT.*SHSTK", notes):
+            yield f"{name}: no control-flow marks"
+    if len(parts) < 4:
+        yield f"{archive}: no objects"
+
+
+check = {"--built": built, "--hardened": hardened, "--marked": marked}[sys.argv[1]]
 failures = list(check(*sys.argv[2:]))
 print("\n".join(failures) or f"nothing wrong with {' '.join(sys.argv[2:])}")
 sys.exit(1 if failures else 0)
