@@ -14,6 +14,21 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# Programs and tests of the build tree look for the library from where they are themselves.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+
+# What makes a mistake harder to use. Sanitizers have checks of their own in these places.
+option(GEN_HARDEN "Stack protector, checked copies, read-only relocations, control-flow marks" ON)
+if(GEN_HARDEN AND NOT GEN_SANITIZE)
+  add_compile_options(-fstack-protector-strong)
+  # Distributions set it themselves, to 2 or 3; without optimisation it does nothing but warn.
+  add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+  add_link_options(LINKER:-z,relro LINKER:-z,now)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_compile_options(-fcf-protection=full)
+  endif()
+endif()
+
 add_library(gen_settings INTERFACE)
 # clang counts -Wsign-conversion to -Wconversion, gcc does not; both see the same here.
 # One row, one result: the compiler must not fuse a multiply and an add that the source keeps apart.

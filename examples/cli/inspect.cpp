@@ -13,6 +13,7 @@
 
 #include "model_file.h"
 #include "output.h"
+#include "text_format.h"
 
 namespace cli {
 namespace {
@@ -110,14 +111,14 @@ void inspect(const Inspect& options) {
   }
   for (const auto& [key, value] : json.items()) {
     if (!value.is_object()) {
-      std::cout << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump())
-                << "\n";
+      std::cout << key << ": "
+                << (value.is_string() ? printable(value.get<std::string>()) : value.dump()) << "\n";
       continue;
     }
     std::cout << key << ":\n";
     for (const auto& [name, entry] : value.items()) {
-      std::cout << "  " << name << ": "
-                << (entry.is_string() ? entry.get<std::string>() : entry.dump()) << "\n";
+      std::cout << "  " << printable(name) << ": "
+                << (entry.is_string() ? printable(entry.get<std::string>()) : entry.dump()) << "\n";
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "handles.h"
 #include "manual.h"
 #include "output.h"
+#include "text_format.h"
 
 namespace {
 
@@ -55,6 +56,7 @@ void run(CLI::App& app, const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error like any other
   cli::keep_standard_streams();
   CLI::App app("Text generation with GGUF models.", "generate");
   app.set_version_flag("--version", std::string("generate ") + gen_version());
@@ -79,7 +81,7 @@ int main(int argc, char** argv) {
     cli::check_output();
     return code;
   } catch (const cli::Failure& failure) {
-    std::fprintf(stderr, "generate: %s\n", failure.what());
+    std::fprintf(stderr, "generate: %s\n", cli::printable(failure.what()).c_str());
     return failure.exit_code;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "generate: %s\n", failure.what());

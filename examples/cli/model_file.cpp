@@ -83,10 +83,8 @@ std::string find_file(const std::string& given, const char* bundled_name) {
   const fs::path installed =
       (program_folder() / ".." / "share" / "generate" / bundled_name).lexically_normal();
   if (fs::exists(installed)) return installed.string();
-  const fs::path source = fs::path(GEN_SOURCE_DIR) / "examples" / "demo_model" / bundled_name;
-  if (fs::exists(source)) return source.string();
-  throw Failure("no model: GEN_MODEL is not set, and neither " + installed.string() + " nor " +
-                source.string() + " is there; give one with -m");
+  throw Failure("no model: GEN_MODEL is not set, and " + installed.string() +
+                " is not there; give one with -m");
 }
 
 void add_context_option(CLI::App& command, ModelChoice& choice) {

@@ -16,6 +16,28 @@ std::string format(const char* form, ...) {
   return text;
 }
 
+std::string printable(const std::string& text) {
+  std::string out;
+  const auto escape = [&out](unsigned byte) { out += format("\\x%02x", byte); };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (byte == '\n') {
+      out += "\\n";
+    } else if (byte == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      escape(byte);
+    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F
+      escape(next);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::string percent(double share) { return share > 0 ? format("%.1f %%", share * 100) : "-"; }
 
 std::string number(double value) { return value > 0 ? format("%.1f", value) : "-"; }

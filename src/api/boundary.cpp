@@ -41,7 +41,7 @@ Status current_exception_status() noexcept {
 
 Status in_file(const char* path, Status status) noexcept {
   const bool about_content = status.code() == Code::kFormat || status.code() == Code::kUnsupported;
-  if (!about_content || std::strstr(status.message(), path) != nullptr) return status;
+  if (!about_content) return status;
   return error(status.code(), "%.400s: %s", path, status.message());
 }
 

@@ -20,6 +20,7 @@
 namespace {
 
 using gen::Code;
+using gen::Result;
 using gen::Status;
 using gen::api::guard;
 using gen::api::ModelParts;
@@ -146,7 +147,45 @@ gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen::generate::Gener
   return Status(Code::kState, "the generator has no prefix_cache");
 }
 
+gen::SharedCallbacks callbacks_of(const gen_model& model, const gen_options& options) {
+  const auto sink = options.metrics != nullptr ? options.metrics->callbacks() : nullptr;
+  return gen::api::joined({sink}, model.shared.callbacks());
+}
+
 }  // namespace
+
+Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_model& model,
+                                                                  const gen_options& options) {
+  const auto parts = model.shared.keep();
+  GEN_TRY(check_together(options, *parts));
+  if (options.trace != nullptr) GEN_TRY(options.trace_home->check("the tracer"));
+  if (options.metrics != nullptr && options.metrics_home.has_value()) {
+    GEN_TRY(options.metrics_home->check("the metrics memory"));
+  }
+  GeneratorOptions inner;
+  inner.kv_dtype = options.kv.name();
+  inner.shift_context = options.shift_context;
+  inner.context_keep = options.context_keep;
+  inner.prefill_chunk = options.prefill_chunk;
+  inner.max_sequences = options.max_batch;
+  inner.max_queue = options.max_queue;
+  inner.most_passed_over = options.fairness;
+  inner.allocator = parts->allocator.get();
+  inner.metrics = options.metrics;
+  if (options.trace != nullptr) {
+    inner.tracer = std::make_shared<gen::graph::PlanTrace>(options.trace);
+  }
+  if (options.compressed_chunk > 0) GEN_TRY(use_chunks(options.compressed_chunk, *parts, &inner));
+  if (options.tiered != nullptr) GEN_TRY(use_tiers(*options.tiered, *parts, &inner));
+  if (options.paged_mb > 0) GEN_TRY(use_pool(options, *parts, &inner));
+  auto handle = std::make_unique<gen_generator>();
+  GEN_ASSIGN(auto made,
+             gen::generate::Generator::create(model_of(parts), parts->loaded->tokenizer,
+                                              std::move(inner)));
+  handle->shared = Shared<const gen::generate::Generator>(std::move(made),
+                                                          callbacks_of(model, options));
+  return handle;
+}
 
 gen_status gen_kv_kind_describe(char* buf, size_t capacity, size_t* n, gen_error* error) {
   if (n != nullptr) *n = 0;
@@ -161,36 +200,10 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(out, "out"));
     const gen_options chosen = options != nullptr ? *options : gen_options();
-    const auto sink = chosen.metrics != nullptr ? chosen.metrics->callbacks() : nullptr;
-    const gen::SharedCallbacks callbacks = gen::api::joined({sink}, model->shared.callbacks());
-    const gen::api::Entry entry(callbacks);
+    const gen::api::Entry entry(callbacks_of(*model, chosen));
     GEN_TRY(entry.entered("the model"));
-    const auto parts = model->shared.keep();
-    GEN_TRY(check_together(chosen, *parts));
-    if (chosen.trace_home.has_value()) GEN_TRY(chosen.trace_home->check("the tracer"));
-    if (chosen.metrics_home.has_value()) GEN_TRY(chosen.metrics_home->check("the metrics memory"));
-    GeneratorOptions inner;
-    inner.kv_dtype = chosen.kv.name();
-    inner.shift_context = chosen.shift_context;
-    inner.context_keep = chosen.context_keep;
-    inner.prefill_chunk = chosen.prefill_chunk;
-    inner.max_sequences = chosen.max_batch;
-    inner.max_queue = chosen.max_queue;
-    inner.most_passed_over = chosen.fairness;
-    inner.allocator = parts->allocator.get();
-    inner.metrics = chosen.metrics;
-    if (chosen.trace != nullptr) {
-      inner.tracer = std::make_shared<gen::graph::PlanTrace>(chosen.trace);
-    }
-    if (chosen.compressed_chunk > 0) GEN_TRY(use_chunks(chosen.compressed_chunk, *parts, &inner));
-    if (chosen.tiered != nullptr) GEN_TRY(use_tiers(*chosen.tiered, *parts, &inner));
-    if (chosen.paged_mb > 0) GEN_TRY(use_pool(chosen, *parts, &inner));
-    auto handle = std::make_unique<gen_generator>();
-    GEN_ASSIGN(auto made, gen::generate::Generator::create(
-                              gen::api::model_of(parts), parts->loaded->tokenizer,
-                              std::move(inner)));
-    handle->shared = gen::api::Shared<const gen::generate::Generator>(std::move(made), callbacks);
-    *out = handle.release();
+    GEN_ASSIGN(auto made, gen::api::create_generator(*model, chosen));
+    *out = made.release();
     return {};
   });
 }

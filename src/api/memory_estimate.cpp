@@ -97,19 +97,13 @@ class CountingReserve final : public gen::Allocator {
   std::atomic<size_t> peak_{0};
 };
 
-Status to_status(gen_status status, const gen_error& error) {
-  return status == GEN_OK ? Status() : gen::error(static_cast<Code>(status), "%s", error.message);
-}
-
 /// A dry run would write blocks to a file to no purpose: the context is filled in memory, and the
 /// tiers tell what they would hold of it.
 Status keep_in_memory(const gen_model& model, gen_options* options, size_t* tiers,
                       int32_t* context) {
-  gen_error error;
-  gen_generator* created = nullptr;
-  GEN_TRY(to_status(gen_create(&model, options, &created, &error), error));
-  const std::unique_ptr<gen_generator, void (*)(gen_generator*)> generator(created, gen_free);
-  GEN_ASSIGN(const auto cache, created->shared.peek().make_cache(created->shared.peek().max_seq_len()));
+  GEN_ASSIGN(const auto generator, gen::api::create_generator(model, *options));
+  GEN_ASSIGN(const auto cache, generator->shared.peek().make_cache(
+                               generator->shared.peek().max_seq_len()));
   *tiers = cache->most_resident();
   *context = cache->capacity();
   options->tiered = nullptr;
@@ -143,10 +137,7 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
   dry.dry_run = true;
   dry.check_tensors = false;
   dry.progress = nullptr;
-  gen_error error;
-  gen_model* loaded = nullptr;
-  GEN_TRY(to_status(gen_model_load(path, &dry, &loaded, &error), error));
-  const std::unique_ptr<gen_model, void (*)(gen_model*)> model(loaded, gen_model_free);
+  GEN_ASSIGN(const auto model, gen::api::load_model(path, dry));
   gen_options chosen = options != nullptr ? *options : gen_options();
   chosen.metrics = nullptr;  // nothing happens that the host wants to hear of
   chosen.trace = nullptr;
@@ -156,9 +147,7 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
   int32_t context = 0;
   const bool tiered = chosen.tiered != nullptr;
   if (tiered) GEN_TRY(keep_in_memory(*model, &chosen, &tiers, &context));
-  gen_generator* created = nullptr;
-  GEN_TRY(to_status(gen_create(model.get(), &chosen, &created, &error), error));
-  const std::unique_ptr<gen_generator, void (*)(gen_generator*)> generator(created, gen_free);
+  GEN_ASSIGN(const auto generator, gen::api::create_generator(*model, chosen));
   GEN_TRY(fill(*generator, *memory, context, estimate));
   estimate->peak = memory->peak();
   if (tiered) {

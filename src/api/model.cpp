@@ -81,8 +81,8 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
 }
 
 /// Everything after the file is open. `lasting`: its bytes stay as long as it is open.
-Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options& options,
-                   bool lasting, gen_model** out) {
+Result<std::unique_ptr<gen_model>> finish_load(std::shared_ptr<const GgufFile> file,
+                                               const gen_model_options& options, bool lasting) {
   auto parts = std::make_shared<ModelParts>();
   parts->allocator = options.allocator;
   parts->pool = options.pool;
@@ -122,7 +122,7 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
   auto handle = std::make_unique<gen_model>();
   handle->tokenizer.impl = parts->loaded->tokenizer;
   if (handle->tokenizer.impl == nullptr) {
-    return {Code::kFormat, "the file has no tokenizer: tokenizer.ggml.model is missing"};
+    return Status(Code::kFormat, "the file has no tokenizer: tokenizer.ggml.model is missing");
   }
   const auto& traits = parts->loaded->model->traits();
   using gen::tokenizer::Special;
@@ -138,8 +138,7 @@ Status finish_load(std::shared_ptr<const GgufFile> file, const gen_model_options
                     0,
                     traits.architecture};
   handle->shared = gen::api::Shared<const ModelParts>(std::move(parts), callbacks_of(options));
-  *out = handle.release();
-  return {};
+  return handle;
 }
 
 /// A copy: the options may be freed or changed in a callback.
@@ -148,6 +147,16 @@ gen_model_options options_or_defaults(const gen_model_options* options) {
 }
 
 }  // namespace
+
+Result<std::unique_ptr<gen_model>> gen::api::load_model(const char* path,
+                                                        const gen_model_options& options) {
+  const auto mode = options.use_mmap ? MappedFile::Mode::kMap : MappedFile::Mode::kRead;
+  auto file = GgufFile::open(path, mode);
+  if (!file.ok()) return in_file(path, file.status());
+  auto model = finish_load(std::move(file).value(), options, true);
+  if (!model.ok()) return in_file(path, model.status());
+  return model;
+}
 
 gen_status gen_model_load(const char* path, const gen_model_options* options, gen_model** out,
                           gen_error* error) {
@@ -158,10 +167,9 @@ gen_status gen_model_load(const char* path, const gen_model_options* options, ge
     const gen_model_options chosen = options_or_defaults(options);
     const gen::api::Entry entry(callbacks_of(chosen));
     GEN_TRY(entry.entered("the allocator"));
-    auto file = GgufFile::open(
-        path, chosen.use_mmap ? gen::MappedFile::Mode::kMap : gen::MappedFile::Mode::kRead);
-    if (!file.ok()) return gen::api::in_file(path, file.status());
-    return gen::api::in_file(path, finish_load(std::move(file).value(), chosen, true, out));
+    GEN_ASSIGN(auto model, gen::api::load_model(path, chosen));
+    *out = model.release();
+    return {};
   });
 }
 
@@ -175,7 +183,9 @@ gen_status gen_model_load_memory(const void* data, size_t size, const gen_model_
     const gen::api::Entry entry(callbacks_of(chosen));
     GEN_TRY(entry.entered("the allocator"));
     GEN_ASSIGN(auto file, GgufFile::parse({static_cast<const std::byte*>(data), size}));
-    return finish_load(std::move(file), chosen, false, out);
+    GEN_ASSIGN(auto model, finish_load(std::move(file), chosen, false));
+    *out = model.release();
+    return {};
   });
 }
 

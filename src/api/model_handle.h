@@ -74,3 +74,12 @@ struct gen_model : gen::Postponed {
   gen_model_config config;
   gen::HomeProcess home;
 };
+
+namespace gen::api {
+
+/// gen_model_load and gen_create for what stands behind the border.
+Result<std::unique_ptr<gen_model>> load_model(const char* path, const gen_model_options& options);
+Result<std::unique_ptr<gen_generator>> create_generator(const gen_model& model,
+                                                        const gen_options& options);
+
+}  // namespace gen::api

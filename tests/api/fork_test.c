@@ -233,6 +233,8 @@ static void use_cache(kv_cache* cache) {
   EXPECT(made == NULL);
   /* What has no status asks for no lock. */
   EXPECT(kv_cache_kind(cache) != NULL);
+  (void)kv_cache_dtype(cache);
+  (void)kv_cache_underlying(cache);
   EXPECT(kv_cache_num_layers(cache) >= 0 && kv_cache_max_seq_len(cache) >= 0);
   EXPECT(kv_cache_layer_seq_len(cache, 0) >= 0 && kv_cache_kv_len(cache, 0) >= 0);
   EXPECT(kv_cache_is_lossy(cache) >= 0 && kv_cache_capabilities(cache) < 1024);

@@ -106,6 +106,28 @@ static void patch(unsigned char* bytes, size_t size, const char* from, const cha
   fail_msg("%s is not in the file", from);
 }
 
+/* A message that happens to hold the path's letters names the file all the same. */
+static void failures_name_the_file(void** state) {
+  (void)state;
+  char folder[] = "/tmp/gen-model-test-XXXXXX";
+  char before[4096];
+  assert_non_null(getcwd(before, sizeof before));
+  assert_non_null(mkdtemp(folder));
+  assert_int_equal(chdir(folder), 0);
+  FILE* file = fopen("t", "wb");
+  assert_true(fputs("nothing of use", file) >= 0);
+  fclose(file);
+  gen_model* model = NULL;
+  gen_tokenizer* tokenizer = NULL;
+  assert_fails(gen_model_load("t", NULL, &model, &error), GEN_ERROR_FORMAT, "t: magic", error);
+  assert_fails(gen_model_quantize("t", "out", "Q8_0", NULL, NULL, &error), GEN_ERROR_FORMAT,
+               "t: magic", error);
+  assert_fails(gen_tokenizer_load("t", &tokenizer, &error), GEN_ERROR_FORMAT, "t: ", error);
+  assert_int_equal(unlink("t"), 0);
+  assert_int_equal(chdir(before), 0);
+  assert_int_equal(rmdir(folder), 0);
+}
+
 static void unknown_architectures_are_named(void** state) {
   (void)state;
   size_t size = 0;
@@ -669,6 +691,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_check_and_describe),
       cmocka_unit_test(load_refuses),
+      cmocka_unit_test(failures_name_the_file),
       cmocka_unit_test(unknown_architectures_are_named),
       cmocka_unit_test(every_truncation_is_an_error),
       cmocka_unit_test(memory_and_read_loads_equal_the_mapped_one),

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -65,6 +66,36 @@ class Forms(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"key format fp32, the cache's has q4", done.stderr)
             self.assertEqual(os.listdir(folder), ["session"])
+
+    def test_a_files_text_gives_a_terminal_no_commands(self):
+        with open(DRAFT, "rb") as file:
+            model = file.read()
+        name = answer("inspect", "-m", DRAFT, "--json")["metadata"]["general.name"].encode()
+        self.assertGreaterEqual(len(name), 8)
+        evil = b"\x1b[2J\xc2\x9b\x7f\n".ljust(len(name), b"x")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.gguf")
+            for change in ((name, evil), (b"llama", b"ll\x1b]a")):
+                self.assertIn(change[0], model)
+                with open(path, "wb") as file:
+                    file.write(model.replace(*change))
+                done = generate("inspect", "-m", path)
+                shown = done.stdout + done.stderr
+                self.assertIn(b"\\x1b", shown)
+                self.assertFalse([byte for byte in shown if byte < 0x20 and byte != 0x0A or byte == 0x7F])
+                self.assertNotIn(b"\xc2\x9b", shown)
+                self.assertEqual(done.returncode, 0 if change[0] == name else 1)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+
+    def test_a_limit_on_files_is_an_error_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [PROGRAM, "run", "-m", DRAFT, "-p", "A fox", "-n", "4", "--save-session", os.path.join(folder, "session")],
+                capture_output=True, timeout=300,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(b"beyond its limit", done.stderr)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_perplexity_compares_caches(self):
         with tempfile.NamedTemporaryFile() as file:

@@ -19,16 +19,17 @@ for link in libgenerate.so libgenerate.so.0; do
 done
 soname=$(readelf -d "$prefix/$libdir/libgenerate.so" | sed -n 's/.*SONAME.*\[\(.*\)\].*/\1/p')
 test "$soname" = libgenerate.so.0 || { echo "soname is '$soname'"; exit 1; }
-# Nothing installed may point back into the source or build tree.
+# Nothing installed, programs and libraries included, may point back into the source or build tree.
 source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
-if grep -rIlF -e "$source/" -e "$build/" "$prefix"; then
+if grep -rlaF -e "$source" -e "$build" "$prefix"; then
   echo "the files above name the source or build tree"
   exit 1
 fi
 for file in "$prefix/$libdir/libgenerate.so.0" "$prefix/bin/generate" \
   "$prefix/bin/generate-server"; do
-  if readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -F "$build"; then
-    echo "$file looks for libraries in the build tree"
-    exit 1
-  fi
+  places=$(readelf -d "$file" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p')
+  case ":$places:" in
+    ::) ;;  # none at all
+    *::* | *:[!$]*:*) echo "$file looks for libraries in '$places'"; exit 1 ;;
+  esac
 done

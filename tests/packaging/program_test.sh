@@ -13,6 +13,10 @@ test "$(wc -w <out)" -ge 10 || { cat out; echo "no story"; exit 1; }
 cp -r "$PREFIX" moved
 moved/bin/generate run -p "Once upon a time" -n 30 --temp 0 >out2 2>err
 cmp out out2
+# Without the models beside it, it takes none from where it was built.
+rm -r moved/share/generate
+if moved/bin/generate run -p x >out 2>err; then echo "a model from elsewhere"; exit 1; fi
+grep -q "no model: .*moved/share/generate" err || { cat err; exit 1; }
 # An error is one line on stderr, nothing on stdout, and a failing exit.
 if "$1" run -m "$work/missing.gguf" -p x >out 2>err; then echo "a missing model is no error"; exit 1; fi
 test ! -s out
