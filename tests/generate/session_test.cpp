@@ -167,7 +167,7 @@ TEST_F(SessionTest, ResetIsANewSession) {
   one->cancel();
   ASSERT_TRUE(one->reset().ok());
   EXPECT_EQ(one->length(), 0);
-  EXPECT_EQ(one->progress(), 0.0F);
+  EXPECT_EQ(one->progress(), 1.0F);
   EXPECT_EQ(cache_->length(), 0);
   ASSERT_TRUE(one->append(text("bc")).ok());  // BOS again, and no cancel left
   EXPECT_EQ(held(*one), (Tokens{0, 3, 4}));
