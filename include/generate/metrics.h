@@ -10,7 +10,8 @@
  *               completion_tokens      tokens generated, without stop tokens
  *               finished_REASON        calls that ended so: stop_token, stop_string, length, context_full,
  *                                      grammar_complete, grammar_dead_end, cancelled, callback, error
- *               errors_NAME            calls that were refused or failed, by status: model, out_of_memory, busy, …
+ *               errors_NAME            generating, appending and scoring calls that were refused or failed, by status:
+ *                                      model, out_of_memory, busy, …; a cancel is no failure
  *               steps, steps_failed    forward passes; those in which a sequence failed
  *               prefix_lookups, prefix_hits, prefix_evictions, preemptions
  *               tier_demotions, tier_promotions   blocks of all layers that gen_options_set_tiered_kv moved to the

@@ -65,8 +65,9 @@ GEN_API size_t gen_result_top_logprobs(const gen_result *result, size_t index, c
 GEN_API int32_t gen_result_finish_reason(const gen_result *result);
 
 /**
- * Tokens counted: "prompt" (with begin-of-sequence), "prompt_cached" (of these, not computed anew),
- * "completion", "dropped" (oldest tokens of the session that made room, see gen_options_set_context_policy).
+ * Tokens counted: "prompt" (the call's own and those appended to the session since its last generating call, with
+ * begin-of-sequence), "prompt_cached" (of these, found in a prefix cache), "completion", "dropped" (oldest tokens of
+ * the session that made room, see gen_options_set_context_policy).
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *value is 0.
  * Threads: any.

@@ -61,13 +61,8 @@ Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> se
   const auto begin = SteadyClock::now();
   std::unique_ptr<Generation> generation(
       new Generation(std::move(session), std::move(params), urgency));
-  Metrics& metrics = generation->session_->generator().metrics();
-  if (Status status = generation->start(prompt); !status.ok()) {
-    metrics.add(metric::errors(status.code()), 1);
-    return status;
-  }
-  metrics.add(metric::kRequests, 1);
-  metrics.add(metric::kPromptTokens, generation->result_.usage.prompt);
+  GEN_TRY(metric::count_failure(generation->session_->generator().metrics(),
+                                [&] { return generation->start(prompt); }));
   generation->result_.timings.first_token = seconds_since(begin);
   return generation;
 }
@@ -111,10 +106,12 @@ Status Generation::start(const Prompt& prompt) {
   result_.tokens.reserve(static_cast<size_t>(most));
   if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
   result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
-  result_.usage.prompt = static_cast<int32_t>(tokens.size());
+  result_.usage.prompt = sequence.length() - sequence.moved(session_->answered_).length;
   if (room == 0 && !shifts) pending_finish_ = FinishReason::kContextFull;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
+  generator.metrics().add(metric::kRequests, 1);
+  generator.metrics().add(metric::kPromptTokens, static_cast<double>(tokens.size()));
   state_ = State::kPrefill;
   return {};
 }
@@ -250,7 +247,10 @@ Status Generation::advance(bool* event) {
   }
   Sequence& sequence = session_->sequence_;
   const Status taken = sequence.take();
-  if (state_ == State::kPrefill) result_.usage.prompt_cached = sequence.reused();
+  if (state_ == State::kPrefill) {
+    result_.usage.prompt_cached =
+        std::min(session_->appended_cached_ + sequence.reused(), result_.usage.prompt);
+  }
   GEN_TRY(taken);
   *event = sequence.done();
   if (!*event) return {};
@@ -287,7 +287,7 @@ Status Generation::choose() {
   sequence.push(choice.token);
   session_->publish_length();
   if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
-    finish(FinishReason::kStopToken, Status(), choice.token);
+    finish(FinishReason::kStopToken, Status());
     return {};
   }
   return keep(choice);
@@ -367,7 +367,7 @@ void Generation::abort(Status failure) noexcept {
 
 // Everything held comes out, unless a stop string was what ended the text. Only where the model has
 // ended it an unfinished character is given up; after any other end the next call can complete it.
-void Generation::finish(FinishReason reason, Status status, int32_t stop_token) noexcept {
+void Generation::finish(FinishReason reason, Status status) noexcept {
   piece_.clear();
   decoded_.clear();
   if (reason != FinishReason::kStopString) {  // keep() has made room
@@ -388,7 +388,6 @@ void Generation::finish(FinishReason reason, Status status, int32_t stop_token) 
   result_.usage.completion = static_cast<int32_t>(result_.tokens.size());
   result_.usage.dropped = session_->sequence_.dropped() - before_.dropped;
   event_ = Event();
-  event_.token = stop_token;
   event_.text = piece_;
   event_.index = result_.usage.completion;
   event_.done = true;
@@ -405,6 +404,8 @@ void Generation::settle(FinishReason reason) noexcept {
     sequence.drop_pending(sequence.moved(before_).length);
   }
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
+  if (reason != FinishReason::kError) session_->note_answered();
+  session_->progress_.store(1.0F, std::memory_order_relaxed);
   session_->publish_length();
   session_->generator().metrics().add(metric::finished(reason), 1);
 }

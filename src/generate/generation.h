@@ -107,7 +107,7 @@ class Generation {
   template <typename F>
   Status contain(F&& work) noexcept;
   Status keep(const sampling::Choice& choice);
-  void finish(FinishReason reason, Status status, int32_t stop_token = -1) noexcept;
+  void finish(FinishReason reason, Status status) noexcept;
   void settle(FinishReason reason) noexcept;
 
   std::shared_ptr<Session> session_;

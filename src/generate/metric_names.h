@@ -2,8 +2,10 @@
 // The names under which generation tells its numbers; metrics.h of the C API says what each means.
 #pragma once
 
+#include <new>
 #include <span>
 
+#include "base/metrics.h"
 #include "base/status.h"
 #include "generate/result.h"
 
@@ -30,6 +32,19 @@ inline constexpr const char* kTierWarmHits = "tier_warm_hits";
 const char* finished(FinishReason reason) noexcept;
 /// "errors_model" and so on; null for OK.
 const char* errors(Code code) noexcept;
+/// Makes a call and counts its failure; a cancel is none.
+template <typename F>
+Status count_failure(Metrics& metrics, F&& call) {
+  Status status;
+  try {
+    status = call();
+  } catch (const std::bad_alloc&) {
+    metrics.add(errors(Code::kOutOfMemory), 1);
+    throw;
+  }
+  if (!status.ok() && status.code() != Code::kCancelled) metrics.add(errors(status.code()), 1);
+  return status;
+}
 
 // Gauges.
 inline constexpr const char* kQueueLength = "queue_length";

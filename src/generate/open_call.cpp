@@ -13,12 +13,14 @@ bool OpenCall::has_room(const Generator& generator) noexcept {
 
 Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call) {
   const int32_t queue = generator.options().max_queue;
-  const int32_t open = generator.open_calls().fetch_add(1);
-  if (queue > 0 && open >= generator.options().max_sequences + queue) {
-    generator.open_calls().fetch_sub(1);
-    return error(Code::kBusy, "the queue is full: %d calls of at most %d run and %d wait", open,
-                 generator.options().max_sequences, queue);
-  }
+  // Counted only if let in, so that a refusal takes nobody's place.
+  int32_t open = generator.open_calls();
+  do {
+    if (queue > 0 && open >= generator.options().max_sequences + queue) {
+      return error(Code::kBusy, "the queue is full: %d calls of at most %d run and %d wait", open,
+                   generator.options().max_sequences, queue);
+    }
+  } while (!generator.open_calls().compare_exchange_weak(open, open + 1));
   try {
     call->emplace(generator);
   } catch (...) {

@@ -33,7 +33,7 @@ const char* finish_reason_name(FinishReason reason) noexcept;
 
 /// One step of a stream: a kept token with the characters it set free, or the end.
 struct Event {
-  /// The kept token; in the done event the stop token that ended the text, else -1.
+  /// The kept token; -1 in the done event.
   int32_t token = -1;
   /// Whole UTF-8 characters; empty while a character or a possible stop string is held back. The
   /// done event carries what was still held. A NUL stands behind it. Valid until the next call on the
@@ -47,7 +47,9 @@ struct Event {
 };
 
 struct Usage {
-  int32_t prompt = 0;         // tokens of this call's prompt, BOS included
+  /// Tokens of this call's prompt and of what was appended since the session's last generating
+  /// call, as far as it is still held; BOS included.
+  int32_t prompt = 0;
   int32_t prompt_cached = 0;  // of these, taken from a prefix cache
   int32_t completion = 0;     // tokens kept: without a stop token
   int64_t dropped = 0;        // taken from the session because its context was full

@@ -252,7 +252,7 @@ void Scheduler::measure(SteadyClock::time_point begin, SteadyClock::time_point e
     const StepRequest& request = *part.request;
     if (request.starved || request.evicted) continue;  // its turn is still to come
     metrics_.observe(metric::kQueueWaitSeconds, seconds(begin - request.submitted));
-    failed = failed || !request.status.ok();
+    failed = failed || (!request.status.ok() && request.status.code() != Code::kCancelled);
     rows += part.rows;
     ++sequences;
   }

@@ -80,7 +80,16 @@ void Session::tell_reused() const {
   metrics.add(metric::kPromptCachedTokens, sequence_.reused());
 }
 
+void Session::note_answered() noexcept {
+  answered_ = sequence_.mark();
+  appended_cached_ = 0;
+}
+
 Status Session::append(const Prompt& prompt) {
+  return metric::count_failure(generator_->metrics(), [&] { return append_prompt(prompt); });
+}
+
+Status Session::append_prompt(const Prompt& prompt) {
   Participant participant(&generator_->scheduler());  // until the session is out of use again
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
@@ -103,26 +112,33 @@ Status Session::append(const Prompt& prompt) {
     status = sequence_.evaluate(sequence_.length() - 1, pass);
   } catch (...) {
     sequence_.rewind(before);
+    progress_.store(1.0F, std::memory_order_relaxed);
+    publish_length();
     throw;
   }
-  Metrics& metrics = generator_->metrics();
   if (status.ok()) {
-    metrics.add(metric::kPromptTokens, static_cast<double>(tokens.size()));
+    generator_->metrics().add(metric::kPromptTokens, static_cast<double>(tokens.size()));
     tell_reused();
-    progress_.store(1.0F, std::memory_order_relaxed);
+    appended_cached_ += sequence_.reused();
   } else if (status.code() == Code::kCancelled) {
     sequence_.drop_pending(sequence_.moved(before).length);
     cancel_.reset();
   } else {
-    metrics.add(metric::errors(status.code()), 1);
     sequence_.rewind(before);
   }
+  progress_.store(1.0F, std::memory_order_relaxed);
   publish_length();
   return status;
 }
 
 Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens) {
+  return metric::count_failure(generator_->metrics(),
+                               [&] { return score_prompt(prompt, logprobs, tokens); });
+}
+
+Status Session::score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
+                             std::vector<int32_t>* tokens) {
   Participant participant(&generator_->scheduler());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
@@ -192,6 +208,8 @@ Status Session::truncate(int32_t n) {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   GEN_TRY(sequence_.truncate(n));
+  answered_ = sequence_.moved(answered_);
+  answered_.length = std::min(answered_.length, n);
   publish_length();
   return {};
 }
@@ -207,8 +225,8 @@ Status Session::reset() {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   sequence_.rewind({0, 0});
+  note_answered();
   cancel_.reset();
-  progress_.store(0.0F, std::memory_order_relaxed);
   publish_length();
   return {};
 }
@@ -232,6 +250,7 @@ Status Session::load(std::span<const std::byte> state) {
     return {Code::kInvalidArgument, "the state is a cache's, not a session's"};
   }
   GEN_TRY(sequence_.restore(reader));
+  note_answered();
   publish_length();
   return {};
 }
@@ -241,6 +260,8 @@ Result<std::shared_ptr<Session>> Session::fork() const {
   GEN_TRY(guard.entered("session"));
   GEN_ASSIGN(Sequence copy, sequence_.fork());
   std::shared_ptr<Session> session(new Session(generator_, std::move(copy)));
+  session->answered_.length = sequence_.moved(answered_).length;
+  session->appended_cached_ = appended_cached_;
   session->publish_length();
   return session;
 }

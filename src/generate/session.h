@@ -74,7 +74,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
   /// Sticky until a generating call consumes it or reset() clears it. A signal handler may call it.
   void cancel() noexcept { cancel_.fire(); }
-  /// Share of the current or last prompt that is evaluated, 0 to 1.
+  /// Share of the current prompt that is evaluated, 0 to 1; 1 where none is being evaluated.
   [[nodiscard]] float progress() const noexcept {
     return progress_.load(std::memory_order_relaxed);
   }
@@ -93,10 +93,15 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   [[nodiscard]] int64_t last_used() const noexcept override;
   /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
+  Status append_prompt(const Prompt& prompt);
+  Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
+                      std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
   /// Tells what the prefix cache had of the prompt that was evaluated.
   void tell_reused() const;
   void publish_length() noexcept;
+  /// Notes that what it holds is answered: the next prompt begins here.
+  void note_answered() noexcept;
 
   std::shared_ptr<const Generator> generator_;
   Sequence sequence_;
@@ -104,7 +109,9 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   CancelFlag cancel_;
   std::shared_ptr<const CancelFlag> given_cancel_;  // of set_cancel(); may be null
   std::atomic<int32_t> length_{0};
-  std::atomic<float> progress_{0.0F};
+  std::atomic<float> progress_{1.0F};
+  Sequence::Mark answered_;      // what it held when its last generating call ended
+  int32_t appended_cached_ = 0;  // of the tokens after that, what a prefix cache had
   std::atomic<int64_t> last_used_{kNothing};
 };
 

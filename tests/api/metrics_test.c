@@ -130,7 +130,7 @@ static void ends_are_counted_by_kind(void** state) {
   gen_result* result = NULL;
   assert_int_equal(gen_session_generate(session, "", 0, sampling, &result, &error),
                    GEN_ERROR_OUT_OF_RANGE);
-  assert_value(memory, "errors_out_of_range", 1);
+  assert_value(memory, "errors_out_of_range", 2);
   assert_value(memory, "requests", 6);
   gen_sampling_free(sampling);
   gen_session_free(session);

@@ -28,13 +28,13 @@ struct CacheForm {
   Layout layout = Layout::kPlain;
   int32_t block_size = 0;     // or positions of a chunk
   int32_t prefix_blocks = 0;  // 0: no prefix cache
-  bool shift = false;         // a full context drops its oldest tokens
+  int32_t pool_blocks = 0;    // 0: enough for all
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
     return out << form.kind << " " << kNames[static_cast<size_t>(form.layout)] << " "
-               << form.block_size << ", " << form.prefix_blocks << " prefix blocks"
-               << (form.shift ? ", shifting" : "");
+               << form.block_size << ", " << form.prefix_blocks << " prefix blocks, pool of "
+               << form.pool_blocks;
   }
 };
 
@@ -75,7 +75,6 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   options.kv_dtype = form.kind;
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
-  options.shift_context = form.shift;
   const auto shapes = forms_model().layer_shapes();
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =
@@ -83,6 +82,11 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
     options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);
     };
+    if (form.pool_blocks > 0) {  // sized in MiB, so blocks are taken out for good
+      std::vector<cache::Block*> taken(pool->blocks().available() -
+                                       static_cast<size_t>(form.pool_blocks));
+      EXPECT_TRUE(pool->blocks().allocate(taken).ok());
+    }
     if (form.prefix_blocks > 0) {
       const std::shared_ptr<cache::BlockPool> blocks(pool, &pool->blocks());
       options.prefix_cache = cache::PrefixCache::create(blocks, form.prefix_blocks).value();
@@ -131,7 +135,7 @@ class FreshSessions {
   explicit FreshSessions(const CacheForm& form)
       : generator_(generator_of(form.layout == CacheForm::Layout::kCompressed
                                     ? form
-                                    : CacheForm{.kind = form.kind, .shift = form.shift},
+                                    : CacheForm{.kind = form.kind},
                                 kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
     return generate::say(*generator_->new_session().value(), prompt, n);

@@ -107,7 +107,7 @@ TEST(Generation, StopTokensOfTheCallerAndIgnoreEos) {
   EXPECT_EQ(generate(*session, text("a"), params).result->tokens, (Tokens{2}));
 }
 
-TEST(Generation, TheDoneEventNamesTheStopToken) {
+TEST(Generation, TheDoneEventNamesNoToken) {
   World world;
   world.script(2, {2});
   const auto session = world.session();
@@ -119,7 +119,7 @@ TEST(Generation, TheDoneEventNamesTheStopToken) {
   const Event* const last = generation->next().value();
   EXPECT_TRUE(last->done);
   EXPECT_TRUE(generation->ended());
-  EXPECT_EQ(last->token, 1);
+  EXPECT_EQ(last->token, -1);  // not the stop token, which is no part of the text
   EXPECT_EQ(last->index, 1);
   EXPECT_EQ(last->finish_reason, FinishReason::kStopToken);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(generation->next().value(), nullptr);

@@ -77,7 +77,7 @@ TEST(PrefixReuse, TheNextTurnOfANewSessionComputesOnlyItself) {
   }
 }
 
-TEST(PrefixReuse, OnlyTheCallsOwnPromptCounts) {
+TEST(PrefixReuse, OnlyWhatIsAskedSinceTheLastCallCounts) {
   PrefixWorld world({.block_size = 4});
   const Tokens all = text_of(3, 30);
   say(world, all, 2);
@@ -86,7 +86,7 @@ TEST(PrefixReuse, OnlyTheCallsOwnPromptCounts) {
   EXPECT_EQ(world.model->rows, 31);  // append found its 9 tokens
   const Tokens rest(all.begin() + 10, all.begin() + 25);
   const Said said = say(*session, rest, 2);
-  EXPECT_EQ(said.cached, 14);
+  EXPECT_EQ(said.cached, 9 + 14);  // what was appended is of the prompt
   EXPECT_TRUE(said == cold({.block_size = 4}, first(all, 25), 2));
   // What is already held is not counted, nor is what a shorter session can make use of.
   const Said more = say(*session, text_of(4, 3), 2);

@@ -18,9 +18,9 @@ using Tokens = std::vector<int32_t>;
 
 /// What a call said; logprobs are compared as bits.
 struct Said {
-  Status status;
-  Tokens tokens;
-  std::vector<float> logprobs;
+  Status status = {};
+  Tokens tokens = {};
+  std::vector<float> logprobs = {};
   int32_t cached = -1;
 
   friend bool operator==(const Said& a, const Said& b) {
@@ -38,6 +38,7 @@ inline sampling::SamplingParams params_of(int32_t n) {
   params.max_new_tokens = n;
   params.seed = 7;
   params.logprobs = 0;
+  params.ignore_eos = true;
   return params;
 }
 
