@@ -63,6 +63,39 @@ static void turns_continue(void** state) {
   gen_session_free(s);
 }
 
+/* Text goes on from text, also when it is scored; after a special token it starts anew. */
+static void text_goes_on(void** state) {
+  gen_session* s = open_session(*state);
+  gen_model* model = load_draft();
+  const gen_tokenizer* t = gen_model_tokenizer(model);
+  int32_t ids[64];
+  char text[64];
+  size_t n = 0;
+  assert_ok(gen_session_append(s, "The gold", 8, &error), error);
+  const int32_t end = gen_session_length(s);
+  size_t scored = 0;
+  assert_ok(gen_session_score(s, "en cat", 6, NULL, 0, &scored, &error), error);
+  assert_ok(gen_session_append(s, "en cat", 6, &error), error);
+  size_t count = tokens_of(s, ids, 64);
+  assert_int_equal(count, (size_t)end + scored);
+  assert_ok(gen_tokenizer_decode(t, ids, count, text, sizeof text, &n, &error), error);
+  assert_string_equal(text, "The golden cat");
+
+  const int32_t turn = gen_tokenizer_special(t, GEN_SPECIAL_EOT);
+  assert_ok(gen_session_append_tokens(s, &turn, 1, &error), error);
+  const int32_t from = gen_session_length(s);
+  assert_ok(gen_session_append(s, "The", 3, &error), error);
+  count = tokens_of(s, ids, 64);
+  int32_t anew[8];
+  assert_ok(gen_tokenizer_encode(t, "The", 3, 0, anew, 8, &n, &error), error);
+  assert_int_equal(count, (size_t)from + n);
+  assert_memory_equal(ids + from, anew, n * sizeof(int32_t));
+  assert_ok(gen_tokenizer_decode(t, ids, count, text, sizeof text, &n, &error), error);
+  assert_string_equal(text, "The golden catThe");
+  gen_model_free(model);
+  gen_session_free(s);
+}
+
 /* Splitting a prompt into appends, and resetting, give the text of one call. */
 static void append_equals_one_prompt(void** state) {
   gen_session* s = open_session(*state);
@@ -439,6 +472,7 @@ static void a_full_context_stops_or_shifts(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(turns_continue),
+      cmocka_unit_test(text_goes_on),
       cmocka_unit_test(append_equals_one_prompt),
       cmocka_unit_test(failed_calls_change_nothing),
       cmocka_unit_test(score_is_the_log_probability),

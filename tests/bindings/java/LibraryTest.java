@@ -29,6 +29,7 @@ import dev.libgenerate.Tracer;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 
 final class LibraryTest {
