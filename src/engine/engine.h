@@ -22,6 +22,8 @@ namespace gen::engine {
 class Stream {
  public:
   virtual ~Stream() = default;
+  /// Bytes of the scratch memory. Any thread.
+  [[nodiscard]] virtual size_t bytes() const noexcept { return 0; }
 };
 
 /// Threads: all functions are const in effect and may be called from any thread, each with a stream

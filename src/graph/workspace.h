@@ -27,8 +27,10 @@ class Workspace {
 
   /// Makes room; arenas grow and never shrink. After a failure the workspace is still usable.
   Status reserve(size_t row_bytes, size_t selected_bytes);
-  /// Bytes of both arenas. Any thread.
-  [[nodiscard]] size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  /// Bytes of both arenas and of what operations share. Any thread.
+  [[nodiscard]] size_t bytes() const noexcept {
+    return bytes_.load(std::memory_order_relaxed) + stream_->bytes();
+  }
 
  private:
   friend class PlanRunner;

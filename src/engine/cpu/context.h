@@ -4,6 +4,7 @@
 // free function `Status run_<op>(CpuContext&, const <Op>Args&)`, declared in ops_run.h.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "base/allocator.h"
@@ -25,15 +26,21 @@ class CpuStream final : public Stream {
   Status scratch(size_t bytes, std::byte** out) {
     if (bytes > buffer_.size()) {
       buffer_.reset();
+      bytes_.store(0, std::memory_order_relaxed);
       GEN_ASSIGN(buffer_, Buffer::allocate(allocator_, bytes));
+      bytes_.store(bytes, std::memory_order_relaxed);
     }
     *out = buffer_.data();
     return {};
+  }
+  [[nodiscard]] size_t bytes() const noexcept override {
+    return bytes_.load(std::memory_order_relaxed);
   }
 
  private:
   Allocator& allocator_;
   Buffer buffer_;
+  std::atomic<size_t> bytes_{0};  // of it
 };
 
 struct CpuContext {
