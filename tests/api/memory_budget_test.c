@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said about memory is what the caller's allocator counts: kv_cache_memory_bytes of every kind of cache, a pool's
- * resident bytes, the memory of a generator's pool and of sessions in tiers, which stay within their budget at every
- * moment. The counts are the allocator's own, so nothing here comes from the library's bookkeeping.
+ * What is said about memory is what the caller's allocator counts: kv_cache_memory_bytes of every
+ * kind of cache, a pool's resident bytes, the memory of a generator's pool and of sessions in
+ * tiers, which stay within their budget at every moment. The counts are the allocator's own, so
+ * nothing here comes from the library's bookkeeping.
  */
 #include "api_test.h"
 #include "counting_allocator.h"
@@ -39,14 +40,29 @@ enum kind { FP32, FP16, FP8, Q4, Q3, COMPRESSED, TENSOR, TIERED, KINDS };
 static kv_cache* cache_of(enum kind kind) {
   kv_cache* cache = NULL;
   switch (kind) {
-    case FP32: assert_ok(kv_cache_new(LAYERS, ROOM, &cache, &error), error); break;
-    case FP16: assert_ok(kv_cache_fp16_new(LAYERS, ROOM, &cache, &error), error); break;
-    case FP8: assert_ok(kv_cache_fp8_new(LAYERS, ROOM, &cache, &error), error); break;
-    case Q4: assert_ok(kv_cache_q4_new(LAYERS, ROOM, &cache, &error), error); break;
-    case Q3: assert_ok(kv_cache_q3_new(LAYERS, ROOM, &cache, &error), error); break;
-    case COMPRESSED: assert_ok(kv_cache_compressed_new(LAYERS, 2, DIM / 2, 16, &cache, &error), error); break;
-    case TENSOR: assert_ok(kv_cache_tensor_new(NULL, LAYERS, ROOM, "fp16", &cache, &error), error); break;
-    default: return tiered_cache();
+    case FP32:
+      assert_ok(kv_cache_new(LAYERS, ROOM, &cache, &error), error);
+      break;
+    case FP16:
+      assert_ok(kv_cache_fp16_new(LAYERS, ROOM, &cache, &error), error);
+      break;
+    case FP8:
+      assert_ok(kv_cache_fp8_new(LAYERS, ROOM, &cache, &error), error);
+      break;
+    case Q4:
+      assert_ok(kv_cache_q4_new(LAYERS, ROOM, &cache, &error), error);
+      break;
+    case Q3:
+      assert_ok(kv_cache_q3_new(LAYERS, ROOM, &cache, &error), error);
+      break;
+    case COMPRESSED:
+      assert_ok(kv_cache_compressed_new(LAYERS, 2, DIM / 2, 16, &cache, &error), error);
+      break;
+    case TENSOR:
+      assert_ok(kv_cache_tensor_new(NULL, LAYERS, ROOM, "fp16", &cache, &error), error);
+      break;
+    default:
+      return tiered_cache();
   }
   assert_ok(kv_cache_set_allocator(cache, &table, &error), error);
   return cache;
@@ -102,10 +118,14 @@ static void caches_of_many(void** state) {
       const int32_t seqs[8] = {0, 0, 0, 0, 1, 1, 1, 1};
       const int32_t image = 0;
       for (int32_t i = 0; i < 8; ++i) positions[i] = pass * 4 + i % 4;
-      assert_ok(kv_cache_start_forward(cache, positions, seqs, 8, 0, &image, kind == 2 ? 1 : 0, &error), error);
+      assert_ok(
+          kv_cache_start_forward(cache, positions, seqs, 8, 0, &image, kind == 2 ? 1 : 0, &error),
+          error);
       for (int32_t layer = 0; layer < 2; ++layer) {
         assert_ok(kv_cache_set_layer(cache, layer, &error), error);
-        assert_ok(kv_cache_put(cache, rows, 2, DIM / 2, rows, 2, DIM / 2, kind == 2 ? 5 : 8, &error), error);
+        assert_ok(
+            kv_cache_put(cache, rows, 2, DIM / 2, rows, 2, DIM / 2, kind == 2 ? 5 : 8, &error),
+            error);
         expect_counted(cache);
       }
     }
@@ -126,7 +146,8 @@ static void a_pool(void** state) {
   assert_ok(kv_cache_pool_new(LAYERS, 16, DIM, 1, "fp32", &pool, &error), error);
   assert_ok(kv_cache_pool_set_allocator(pool, &table, &error), error);
   gen_status status = GEN_OK;
-  for (int i = 0; i < 3; ++i) assert_ok(kv_cache_paged_new(pool, LAYERS, &caches[i], &error), error);
+  for (int i = 0; i < 3; ++i)
+    assert_ok(kv_cache_paged_new(pool, LAYERS, &caches[i], &error), error);
   for (int step = 0; status == GEN_OK && step < 10000; ++step) {
     for (int32_t layer = 0; status == GEN_OK && layer < LAYERS; ++layer)
       status = kv_cache_update(caches[step % 3], layer, rows, rows, 1, 16, DIM, &error);
@@ -205,7 +226,8 @@ static void sessions_in_tiers(void** state) {
         assert_ok(gen_session_append_tokens(session, tokens + at, n, &error), error);
         const size_t others = memory_of(model, "weights") + memory_of(model, "workspace");
         size_t resident = 0;
-        assert_ok(kv_cache_memory_bytes(gen_session_cache(session), &resident, NULL, NULL, &error), error);
+        assert_ok(kv_cache_memory_bytes(gen_session_cache(session), &resident, NULL, NULL, &error),
+                  error);
         assert_int_equal(resident, counts.live - others);
         assert_true(resident <= budget);
         assert_true(counts.peak <= others + budget);
@@ -241,8 +263,9 @@ static void sessions_of_a_pool(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(caches_of_tensors), cmocka_unit_test(caches_of_many),
-                                     cmocka_unit_test(a_pool), cmocka_unit_test(sessions_in_tiers),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(caches_of_tensors),
+                                     cmocka_unit_test(caches_of_many), cmocka_unit_test(a_pool),
+                                     cmocka_unit_test(sessions_in_tiers),
                                      cmocka_unit_test(sessions_of_a_pool)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

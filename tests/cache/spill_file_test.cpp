@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that a spill file without memory keeps its places and leaves nothing where temporary files are.
+// Proves that a spill file without memory keeps its places and leaves nothing where temporary files
+// are.
 #include "cache/spill_file.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Caches of one sequence, of every kind, that are filled with tensors: a refused call leaves lengths and content as
- * they were. Also pools, blocks, prefixes, radix trees and the states of layers that are no attention.
+ * Caches of one sequence, of every kind, that are filled with tensors: a refused call leaves
+ * lengths and content as they were. Also pools, blocks, prefixes, radix trees and the states of
+ * layers that are no attention.
  */
 #include <stdio.h>
 
@@ -19,32 +20,47 @@ static void fill_rows(int from) {
   for (int i = 0; i < 2 * STEP * DIM; ++i) rows[i] = (float)((i + from) % 97) / 50.0F - 1.0F;
 }
 
-static void same_layer(const kv_cache *cache, int32_t layer) {
+static void same_layer(const kv_cache* cache, int32_t layer) {
   int32_t k_shape[3], v_shape[3];
-  TRY(kv_cache_get(cache, layer, out_k, 2 * ROOM * DIM, out_v, 2 * ROOM * DIM, k_shape, v_shape, E));
+  TRY(kv_cache_get(cache, layer, out_k, 2 * ROOM * DIM, out_v, 2 * ROOM * DIM, k_shape, v_shape,
+                   E));
   SAME(k_shape, sizeof k_shape);
   SAME(out_k, sizeof(float) * (size_t)(k_shape[0] * k_shape[1] * k_shape[2]));
   SAME(out_v, sizeof(float) * (size_t)(v_shape[0] * v_shape[1] * v_shape[2]));
 }
 
-static void one(const void *with) {
-  const enum kind kind = *(const enum kind *)with;
-  kv_cache *cache = NULL;
-  kv_cache *inner = NULL;
-  kv_cache *copy = NULL;
-  kv_cache_pool *pool = NULL;
-  gen_tracer *tracer = NULL;
+static void one(const void* with) {
+  const enum kind kind = *(const enum kind*)with;
+  kv_cache* cache = NULL;
+  kv_cache* inner = NULL;
+  kv_cache* copy = NULL;
+  kv_cache_pool* pool = NULL;
+  gen_tracer* tracer = NULL;
   static char state[1 << 18];
   size_t n = 0;
   const int32_t batch = kind == PAGED || kind == COMPRESSED ? 1 : 2;
   switch (kind) {
-    case FP32: MAKE(cache, kv_cache_new(LAYERS, ROOM, &cache, E)); break;
-    case FP16: MAKE(cache, kv_cache_fp16_new(LAYERS, ROOM, &cache, E)); break;
-    case FP8: MAKE(cache, kv_cache_fp8_new(LAYERS, ROOM, &cache, E)); break;
-    case Q4: MAKE(cache, kv_cache_q4_new(LAYERS, ROOM, &cache, E)); break;
-    case Q3: MAKE(cache, kv_cache_q3_new(LAYERS, ROOM, &cache, E)); break;
-    case COMPRESSED: MAKE(cache, kv_cache_compressed_new(LAYERS, 2, DIM / 2, 4, &cache, E)); break;
-    case TENSOR: MAKE(cache, kv_cache_tensor_new(NULL, LAYERS, ROOM, "fp16", &cache, E)); break;
+    case FP32:
+      MAKE(cache, kv_cache_new(LAYERS, ROOM, &cache, E));
+      break;
+    case FP16:
+      MAKE(cache, kv_cache_fp16_new(LAYERS, ROOM, &cache, E));
+      break;
+    case FP8:
+      MAKE(cache, kv_cache_fp8_new(LAYERS, ROOM, &cache, E));
+      break;
+    case Q4:
+      MAKE(cache, kv_cache_q4_new(LAYERS, ROOM, &cache, E));
+      break;
+    case Q3:
+      MAKE(cache, kv_cache_q3_new(LAYERS, ROOM, &cache, E));
+      break;
+    case COMPRESSED:
+      MAKE(cache, kv_cache_compressed_new(LAYERS, 2, DIM / 2, 4, &cache, E));
+      break;
+    case TENSOR:
+      MAKE(cache, kv_cache_tensor_new(NULL, LAYERS, ROOM, "fp16", &cache, E));
+      break;
     case PAGED:
       MAKE(pool, kv_cache_pool_new(LAYERS, 4, DIM, 1, "fp16", &pool, E));
       TRY(kv_cache_pool_set_allocator(pool, &failing_table, E));
@@ -74,7 +90,7 @@ static void one(const void *with) {
   int32_t positions = 0;
   if (kind == COMPRESSED) TRY(kv_cache_compressed_entry(cache, 1, 0, &first, &positions, E));
   if (kind != TRACING) {
-    const char *path = scratch("cache");
+    const char* path = scratch("cache");
     TRY(kv_cache_save(cache, path, E));
     TRY(kv_cache_save_buffer(cache, state, sizeof state, &n, E));
     MAKE(copy, kv_cache_clone(cache, &copy, E));
@@ -94,7 +110,7 @@ static void one(const void *with) {
   }
   if (kind == TRACING) {
     static char text[4096];
-    const char *path = scratch("trace");
+    const char* path = scratch("trace");
     TRY(gen_tracer_op(tracer, 0, text, sizeof text, &n, E));
     SAME(text, n);
     TRY(gen_tracer_write_dot(tracer, path, E));
@@ -107,12 +123,12 @@ static void one(const void *with) {
   FREE(kv_cache_pool_free(pool));
 }
 
-static void blocks(const void *with) {
+static void blocks(const void* with) {
   (void)with;
-  kv_cache_pool *pool = NULL;
-  kv_cache_prefix *prefix = NULL;
-  kv_cache *cache = NULL;
-  kv_cache *other = NULL;
+  kv_cache_pool* pool = NULL;
+  kv_cache_prefix* prefix = NULL;
+  kv_cache* cache = NULL;
+  kv_cache* other = NULL;
   kv_cache_block *list[16], *found[16], *own = NULL;
   int32_t tokens[24];
   size_t n = 0, matched = 0;
@@ -138,24 +154,26 @@ static void blocks(const void *with) {
   TRY(kv_cache_prefix_match(prefix, 2, tokens, 24, found, 16, &n, &matched, E));
   CHECK(n == 3 && matched == 12);
   MAKE(other, kv_cache_paged_new(pool, LAYERS, &other, E));
-  TRY_KEEPING(kv_cache_inject_blocks(other, found, 3, 12, 1, DIM, E), CHECK(kv_cache_seq_len(other) == 0));
+  TRY_KEEPING(kv_cache_inject_blocks(other, found, 3, 12, 1, DIM, E),
+              CHECK(kv_cache_seq_len(other) == 0));
   for (size_t i = 0; i < n; ++i) TRY(kv_cache_pool_free_block(pool, found[i], E));
   FREE(kv_cache_free(cache));
-  TRY_KEEPING(kv_cache_update(other, 0, rows, rows, 1, STEP, DIM, E), CHECK(kv_cache_layer_seq_len(other, 0) == 12));
+  TRY_KEEPING(kv_cache_update(other, 0, rows, rows, 1, STEP, DIM, E),
+              CHECK(kv_cache_layer_seq_len(other, 0) == 12));
   same_layer(other, 0);
   FREE(kv_cache_prefix_free(prefix));
   FREE(kv_cache_free(other));
   FREE(kv_cache_pool_free(pool));
 }
 
-static void evicted(void *user, int32_t id) {
+static void evicted(void* user, int32_t id) {
   (void)id;
-  ++*(int *)user;
+  ++*(int*)user;
 }
 
-static void radix(const void *with) {
+static void radix(const void* with) {
   (void)with;
-  kv_cache_radix *tree = NULL;
+  kv_cache_radix* tree = NULL;
   int32_t tokens[80], ids[40];
   size_t n = 0, matched = 0;
   int gone = 0;
@@ -174,7 +192,8 @@ static void radix(const void *with) {
   }
   const int32_t size = kv_cache_radix_size(tree);
   TRY_KEEPING(kv_cache_radix_evict(tree, ids, E), CHECK(kv_cache_radix_size(tree) == size));
-  TRY_KEEPING(kv_cache_radix_remove(tree, tokens, 40, &n, E), CHECK(kv_cache_radix_size(tree) == size - 1));
+  TRY_KEEPING(kv_cache_radix_remove(tree, tokens, 40, &n, E),
+              CHECK(kv_cache_radix_size(tree) == size - 1));
   uint64_t hits = 0, misses = 0, evictions = 0;
   TRY(kv_cache_radix_stats(tree, &hits, &misses, &evictions, E));
   const int32_t figures[] = {kv_cache_radix_size(tree), gone, (int32_t)n};
@@ -182,9 +201,9 @@ static void radix(const void *with) {
   FREE(kv_cache_radix_free(tree));
 }
 
-static void ssm(const void *with) {
+static void ssm(const void* with) {
   (void)with;
-  gen_ssm_state *state = NULL;
+  gen_ssm_state* state = NULL;
   float h[2 * 3 * 4];
   int32_t shape[3];
   int64_t snapshot = 0;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that are functions of the caller's: one with a state of its own, one that uses the library's attention. */
+/* Models that are functions of the caller's: one with a state of its own, one that uses the
+ * library's attention. */
 #include <stdlib.h>
 
 #include "sweep.h"
 
 enum { VOCAB = 61, HEADS = 2, KV_HEADS = 1, HEAD = 16, LAYERS = 2, MOST_ROWS = 64 };
 
-static int32_t next_of(int32_t token, int32_t position) { return (token * 7 + position * 5 + 3) % VOCAB; }
+static int32_t next_of(int32_t token, int32_t position) {
+  return (token * 7 + position * 5 + 3) % VOCAB;
+}
 
-static gen_status forward_state(void *user, const gen_forward_batch *batch, float *logits, float *features,
-                                gen_error *error) {
+static gen_status forward_state(void* user, const gen_forward_batch* batch, float* logits,
+                                float* features, gen_error* error) {
   (void)user;
   (void)features;
   (void)error;
   for (int32_t row = 0; row < batch->n_rows; ++row) {
-    int32_t *sum = batch->states[batch->sequences[row]];
+    int32_t* sum = batch->states[batch->sequences[row]];
     *sum += batch->tokens[row];
     if (!batch->wants_logits[row]) continue;
     const int32_t best = next_of(*sum, batch->positions[row]);
@@ -23,18 +26,18 @@ static gen_status forward_state(void *user, const gen_forward_batch *batch, floa
   return GEN_OK;
 }
 
-static gen_status no_memory(gen_error *error) {
+static gen_status no_memory(gen_error* error) {
   error->code = GEN_ERROR_OUT_OF_MEMORY;
   return GEN_ERROR_OUT_OF_MEMORY;
 }
 
-static gen_status state_new(void *user, void **state, gen_error *error) {
+static gen_status state_new(void* user, void** state, gen_error* error) {
   (void)user;
   *state = calloc(1, sizeof(int32_t));
   return *state != NULL ? GEN_OK : no_memory(error);
 }
 
-static gen_status state_clone(void *user, const void *state, void **out, gen_error *error) {
+static gen_status state_clone(void* user, const void* state, void** out, gen_error* error) {
   (void)user;
   *out = malloc(sizeof(int32_t));
   if (*out == NULL) return no_memory(error);
@@ -42,14 +45,15 @@ static gen_status state_clone(void *user, const void *state, void **out, gen_err
   return GEN_OK;
 }
 
-static void state_free(void *user, void *state) {
+static void state_free(void* user, void* state) {
   (void)user;
   free(state);
 }
 
-static gen_status forward_attention(void *user, const gen_forward_batch *batch, float *logits, float *features,
-                                    gen_error *error) {
-  static float q[MOST_ROWS * HEADS * HEAD], k[MOST_ROWS * HEAD], v[MOST_ROWS * HEAD], out[MOST_ROWS * HEADS * HEAD];
+static gen_status forward_attention(void* user, const gen_forward_batch* batch, float* logits,
+                                    float* features, gen_error* error) {
+  static float q[MOST_ROWS * HEADS * HEAD], k[MOST_ROWS * HEAD], v[MOST_ROWS * HEAD],
+      out[MOST_ROWS * HEADS * HEAD];
   (void)user;
   (void)features;
   if (batch->n_rows > MOST_ROWS) return GEN_ERROR_INTERNAL;
@@ -63,13 +67,14 @@ static gen_status forward_attention(void *user, const gen_forward_batch *batch, 
   }
   for (int32_t row = 0; row < batch->n_rows; ++row) {
     if (!batch->wants_logits[row]) continue;
-    for (int32_t i = 0; i < VOCAB; ++i) *logits++ = out[row * HEADS * HEAD + i % (HEADS * HEAD)] * (float)(i % 5 + 1);
+    for (int32_t i = 0; i < VOCAB; ++i)
+      *logits++ = out[row * HEADS * HEAD + i % (HEADS * HEAD)] * (float)(i % 5 + 1);
   }
   return GEN_OK;
 }
 
 /* with: "state" or "attention", or the latter with another kind of cache. */
-static void custom(const void *with) {
+static void custom(const void* with) {
   const int stateful = strcmp(with, "state") == 0;
   gen_forward table = {.struct_size = sizeof table, .forward = forward_attention};
   if (stateful) {
@@ -80,14 +85,14 @@ static void custom(const void *with) {
   }
   static char text[4096];
   size_t n = 0;
-  gen_model_config *config = NULL;
-  gen_model *model = NULL;
-  gen_generator *generator = NULL;
-  gen_session *session = NULL;
-  gen_session *fork = NULL;
-  gen_sampling *sampling = NULL;
-  gen_options *options = NULL;
-  gen_cancel *cancel = NULL;
+  gen_model_config* config = NULL;
+  gen_model* model = NULL;
+  gen_generator* generator = NULL;
+  gen_session* session = NULL;
+  gen_session* fork = NULL;
+  gen_sampling* sampling = NULL;
+  gen_options* options = NULL;
+  gen_cancel* cancel = NULL;
   MAKE(config, gen_model_config_new(&config, E));
   TRY(gen_model_config_set_vocab_size(config, VOCAB, E));
   TRY(gen_model_config_set_max_seq_len(config, 100, E));
@@ -119,16 +124,18 @@ static void custom(const void *with) {
   const int32_t prompt[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   MAKE(cancel, gen_cancel_new(&cancel, E));
   TRY(gen_session_set_cancel(session, cancel, E));
-  TRY_KEEPING(gen_session_append_tokens(session, prompt, 9, E), CHECK(gen_session_length(session) == 0));
+  TRY_KEEPING(gen_session_append_tokens(session, prompt, 9, E),
+              CHECK(gen_session_length(session) == 0));
   TRY(gen_session_set_cancel(session, NULL, E));
   FREE(gen_cancel_free(cancel));
   MAKE(fork, gen_session_fork(session, &fork, E));
   for (int i = 0; i < 2; ++i) {
-    gen_session *const one = i == 0 ? session : fork;
-    gen_result *result = NULL;
-    TRY_KEEPING((gen_result_free(result), result = NULL, gen_session_generate(one, "", 0, sampling, &result, E)),
+    gen_session* const one = i == 0 ? session : fork;
+    gen_result* result = NULL;
+    TRY_KEEPING((gen_result_free(result), result = NULL,
+                 gen_session_generate(one, "", 0, sampling, &result, E)),
                 CHECK(gen_session_length(one) == 9));
-    const int32_t *tokens = gen_result_tokens(result, &n);
+    const int32_t* tokens = gen_result_tokens(result, &n);
     SAME(tokens, n * sizeof *tokens);
     FREE(gen_result_free(result));
   }
@@ -138,8 +145,9 @@ static void custom(const void *with) {
   FREE(gen_free(generator));
 }
 
-const scenario custom_scenarios[] = {{"custom with a state", NULL, custom, NULL, "state"},
-                                     {"custom with attention", NULL, custom, NULL, "attention"},
-                                     {"custom with attention, paged", NULL, custom, NULL, "attention paged"},
-                                     {"custom with attention, q4", NULL, custom, NULL, "attention q4"},
-                                     {0}};
+const scenario custom_scenarios[] = {
+    {"custom with a state", NULL, custom, NULL, "state"},
+    {"custom with attention", NULL, custom, NULL, "attention"},
+    {"custom with attention, paged", NULL, custom, NULL, "attention paged"},
+    {"custom with attention, q4", NULL, custom, NULL, "attention q4"},
+    {0}};

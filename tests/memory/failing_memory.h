@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory, threads and mapped files that fail on demand. failing_memory.c defines malloc and its family, pthread_create
- * and mmap for the whole process: the library under test, what it links and libstdc++ call these. While armed, calls
- * of the chosen sources are counted and the chosen ones fail. Blocks that are held are counted at all times.
+ * Memory, threads and mapped files that fail on demand. failing_memory.c defines malloc and its
+ * family, pthread_create and mmap for the whole process: the library under test, what it links and
+ * libstdc++ call these. While armed, calls of the chosen sources are counted and the chosen ones
+ * fail. Blocks that are held are counted at all times.
  */
 #ifndef TESTS_MEMORY_FAILING_MEMORY_H
 #define TESTS_MEMORY_FAILING_MEMORY_H
@@ -17,7 +18,8 @@ enum source {
   SOURCE_MAP = 8     /* mmap */
 };
 
-/* From now on the nth call (from 1) of these sources fails; with `later` not 0 those after it, too. */
+/* From now on the nth call (from 1) of these sources fails; with `later` not 0 those after it, too.
+ */
 void failing_arm(int sources, long nth, int later);
 /* Nothing fails any more. */
 void failing_disarm(void);
@@ -34,6 +36,8 @@ void failing_show(int file);
 
 /* Blocks that malloc and its family have given and not got back. */
 long failing_live_blocks(void);
+long failing_live_bytes(void);
+long failing_peak_bytes(void); /* the most since the last call of this */
 
 /* An allocator that counts what it holds; its memory is not the heap's. */
 extern const gen_allocator failing_table;

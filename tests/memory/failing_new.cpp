@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under the address sanitizer, which has an operator new of its own: one that is malloc's, as libstdc++'s is, so that
-// it fails with it. See failing_memory.h.
+// Under the address sanitizer, which has an operator new of its own: one that is malloc's, as
+// libstdc++'s is, so that it fails with it. See failing_memory.h.
 #include <cstdlib>
 #include <new>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a model for the memory sweep: make_sweep_model FILE bpe|sentencepiece. Random weights, two layers, and a
-// vocabulary with a chat template, so that loading it takes as many kinds of paths as a real one, in a millisecond.
+// Writes a model for the memory sweep: make_sweep_model FILE bpe|sentencepiece. Random weights, two
+// layers, and a vocabulary with a chat template, so that loading it takes as many kinds of paths as
+// a real one, in a millisecond.
 #include <string_view>
 
 #include "support/tiny_model.h"
@@ -13,16 +14,19 @@ using gen::tokenizer::VocabSpec;
 using gen::tokenizer::test::add_token;
 
 VocabSpec byte_level() {
-  VocabSpec vocab = gen::tokenizer::test::bpe_vocab(
-      {"t h", "th e", "Ġ t", "Ġ a", "i n", "e r", "o n", "Ġt h", "Ġth e", "Ġ w", "Ġ o", "in g", "Ġ d"}, "llama-bpe");
+  VocabSpec vocab =
+      gen::tokenizer::test::bpe_vocab({"t h", "th e", "Ġ t", "Ġ a", "i n", "e r", "o n", "Ġt h",
+                                       "Ġth e", "Ġ w", "Ġ o", "in g", "Ġ d"},
+                                      "llama-bpe");
   vocab.bos = add_token(&vocab, "<|begin|>", TokenType::kControl);
   vocab.eos = add_token(&vocab, "<|im_end|>", TokenType::kControl);
   return vocab;
 }
 
 VocabSpec sentencepiece() {
-  VocabSpec vocab = gen::tokenizer::test::sp_vocab(
-      {"_t", "he", "_the", "_a", "in", "er", "on", "_w", "_o", "ing", "th", "_", "e", "t", "a", "o", "n", "i", "h"});
+  VocabSpec vocab =
+      gen::tokenizer::test::sp_vocab({"_t", "he", "_the", "_a", "in", "er", "on", "_w", "_o", "ing",
+                                      "th", "_", "e", "t", "a", "o", "n", "i", "h"});
   add_token(&vocab, "<|begin|>", TokenType::kControl);
   return vocab;
 }
@@ -50,9 +54,12 @@ int main(int argc, char** argv) {
       .set_array("tokenizer.ggml.token_type", types)
       .set<uint32_t>("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(vocab.bos))
       .set<uint32_t>("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(vocab.eos))
-      .set_string("tokenizer.chat_template", "{% for m in messages %}<|im_start|>{{ m.role }}{% endfor %}");
+      .set_string("tokenizer.chat_template",
+                  "{% for m in messages %}<|im_start|>{{ m.role }}{% endfor %}");
   if (bytes) {
-    model.writer().set_string("tokenizer.ggml.pre", vocab.pre).set_strings("tokenizer.ggml.merges", vocab.merges);
+    model.writer()
+        .set_string("tokenizer.ggml.pre", vocab.pre)
+        .set_strings("tokenizer.ggml.merges", vocab.merges);
   }
   return gen::test::write_file(argv[1], model.bytes()) ? 0 : 1;
 }

@@ -8,25 +8,25 @@ enum { BATCH = 6, DIM = 16, HEADS = 2, MOST = 300 };
 enum kind { CAUSAL, WINDOW, MEMORY, CHUNKED, ENCODER, WRAPPER };
 struct form {
   enum kind kind;
-  const char *dtype;
+  const char* dtype;
 };
 
 static float rows[BATCH * DIM * HEADS];
 static float out_k[MOST * DIM * HEADS], out_v[MOST * DIM * HEADS];
 static float mask[MOST * BATCH];
 
-static gen_status turn(void *user, int32_t layer, float *keys, int32_t k_dim, int32_t kv_heads, int32_t n,
-                       const int32_t *offsets) {
+static gen_status turn(void* user, int32_t layer, float* keys, int32_t k_dim, int32_t kv_heads,
+                       int32_t n, const int32_t* offsets) {
   (void)user;
   (void)layer;
   for (int32_t i = 0; i < n; ++i) keys[i * k_dim * kv_heads] += (float)offsets[i];
   return GEN_OK;
 }
 
-static void same_histories(kv_cache *cache) {
+static void same_histories(kv_cache* cache) {
   int32_t k_shape[3], v_shape[3], m_shape[2];
-  TRY(kv_cache_get_masked(cache, out_k, MOST * DIM * HEADS, out_v, MOST * DIM * HEADS, mask, MOST * BATCH, k_shape,
-                          v_shape, m_shape, E));
+  TRY(kv_cache_get_masked(cache, out_k, MOST * DIM * HEADS, out_v, MOST * DIM * HEADS, mask,
+                          MOST * BATCH, k_shape, v_shape, m_shape, E));
   SAME(k_shape, sizeof k_shape);
   SAME(m_shape, sizeof m_shape);
   /* Which cells tokens got is not told: what they see is. */
@@ -39,7 +39,7 @@ static void same_histories(kv_cache *cache) {
 }
 
 /* Tokens of sequences 0 and 1 at these positions; all through two layers. */
-static void pass(kv_cache *cache, enum kind kind, int32_t first, int step) {
+static void pass(kv_cache* cache, enum kind kind, int32_t first, int step) {
   int32_t positions[BATCH], sequences[BATCH];
   const int32_t image = 1;
   for (int32_t i = 0; i < BATCH; ++i) {
@@ -48,7 +48,8 @@ static void pass(kv_cache *cache, enum kind kind, int32_t first, int step) {
   }
   const int items = kind == ENCODER || (kind == WRAPPER && step == 0);
   TRY(kv_cache_start_forward(cache, positions, sequences, BATCH, 0, &image, (size_t)items, E));
-  for (int i = 0; i < BATCH * DIM * HEADS; ++i) rows[i] = (float)((i + step * 7) % 97) / 50.0F - 1.0F;
+  for (int i = 0; i < BATCH * DIM * HEADS; ++i)
+    rows[i] = (float)((i + step * 7) % 97) / 50.0F - 1.0F;
   for (int32_t type = 0; type < (kind == WRAPPER ? 2 : 1); ++type) {
     if (kind == WRAPPER) TRY(kv_cache_set_layer_type(cache, type, E));
     for (int32_t layer = 0; layer < 2; ++layer) {
@@ -60,15 +61,25 @@ static void pass(kv_cache *cache, enum kind kind, int32_t first, int step) {
   }
 }
 
-static kv_cache *make(enum kind kind) {
-  kv_cache *cache = NULL;
-  kv_cache *parts[2] = {NULL, NULL};
+static kv_cache* make(enum kind kind) {
+  kv_cache* cache = NULL;
+  kv_cache* parts[2] = {NULL, NULL};
   switch (kind) {
-    case CAUSAL: MAKE(cache, kv_cache_causal_new(&cache, E)); break;
-    case WINDOW: MAKE(cache, kv_cache_swa_new(5, &cache, E)); break;
-    case MEMORY: MAKE(cache, kv_cache_swa_mem_new(4, 8, &cache, E)); break;
-    case CHUNKED: MAKE(cache, kv_cache_chunked_new(8, &cache, E)); break;
-    case ENCODER: MAKE(cache, kv_cache_encoder_new(&cache, E)); break;
+    case CAUSAL:
+      MAKE(cache, kv_cache_causal_new(&cache, E));
+      break;
+    case WINDOW:
+      MAKE(cache, kv_cache_swa_new(5, &cache, E));
+      break;
+    case MEMORY:
+      MAKE(cache, kv_cache_swa_mem_new(4, 8, &cache, E));
+      break;
+    case CHUNKED:
+      MAKE(cache, kv_cache_chunked_new(8, &cache, E));
+      break;
+    case ENCODER:
+      MAKE(cache, kv_cache_encoder_new(&cache, E));
+      break;
     case WRAPPER:
       MAKE(parts[0], kv_cache_causal_new(&parts[0], E));
       MAKE(parts[1], kv_cache_swa_new(5, &parts[1], E));
@@ -80,9 +91,9 @@ static kv_cache *make(enum kind kind) {
   return cache;
 }
 
-static void many(const void *with) {
-  const struct form form = *(const struct form *)with;
-  kv_cache *cache = make(form.kind);
+static void many(const void* with) {
+  const struct form form = *(const struct form*)with;
+  kv_cache* cache = make(form.kind);
   int32_t flag = 0;
   TRY(kv_cache_set_allocator(cache, &failing_table, E));
   TRY(kv_cache_set_config(cache, form.kind == ENCODER ? 0 : 4, 0, "fp32", E));
@@ -118,8 +129,9 @@ static void many(const void *with) {
   FREE(kv_cache_free(cache));
 }
 
-static const struct form causal = {CAUSAL, "fp32"}, causal_q8 = {CAUSAL, "q8_0"}, window = {WINDOW, "fp16"},
-                         memory = {MEMORY, "fp32"}, chunked = {CHUNKED, "q4_0"}, encoder = {ENCODER, "fp32"},
+static const struct form causal = {CAUSAL, "fp32"}, causal_q8 = {CAUSAL, "q8_0"},
+                         window = {WINDOW, "fp16"}, memory = {MEMORY, "fp32"},
+                         chunked = {CHUNKED, "q4_0"}, encoder = {ENCODER, "fp32"},
                          wrapper = {WRAPPER, "fp16"};
 
 const scenario many_scenarios[] = {{"many causal", NULL, many, NULL, &causal},

@@ -5,39 +5,42 @@
 
 #include "sweep.h"
 
-static const char text[] = "Once upon a time, the other thing: 12 \xC3\xA9t\xC3\xA9s <|begin|> in the end\n\n  done";
+static const char text[] =
+    "Once upon a time, the other thing: 12 \xC3\xA9t\xC3\xA9s <|begin|> in the end\n\n  done";
 static const char message[] = "A message that is longer than short ones, with another thing in it";
-static gen_model *model;
+static gen_model* model;
 enum { MOST_VOCAB = 5000 };
 
-static void begin(const void *with) {
+static void begin(const void* with) {
   (void)with;
   model = sweep_load();
 }
-static void end(const void *with) {
+static void end(const void* with) {
   (void)with;
   gen_model_free(model);
 }
 
-static void use(gen_model *loaded) {
+static void use(gen_model* loaded) {
   int32_t tokens[] = {1, 2, 3};
   static float logits[MOST_VOCAB];
-  kv_cache *cache = NULL;
+  kv_cache* cache = NULL;
   const int32_t vocab = gen_model_config_vocab_size(gen_model_get_config(loaded));
   MAKE(cache, kv_cache_tensor_new(loaded, 0, 16, "fp32", &cache, E));
-  TRY_KEEPING(gen_model_forward(loaded, tokens, 3, cache, logits, MOST_VOCAB, E), CHECK(kv_cache_seq_len(cache) == 0));
+  TRY_KEEPING(gen_model_forward(loaded, tokens, 3, cache, logits, MOST_VOCAB, E),
+              CHECK(kv_cache_seq_len(cache) == 0));
   SAME(logits, sizeof(float) * (size_t)vocab);
   FREE(kv_cache_free(cache));
 }
 
-/* with: pairs of option and value, then NULL; "table" takes failing_table and "memory" loads from memory. */
-static void load(const void *with) {
-  gen_model_options *options = NULL;
-  gen_model *loaded = NULL;
+/* with: pairs of option and value, then NULL; "table" takes failing_table and "memory" loads from
+ * memory. */
+static void load(const void* with) {
+  gen_model_options* options = NULL;
+  gen_model* loaded = NULL;
   static char image[1 << 20];
   size_t size = 0;
   MAKE(options, gen_model_options_new(&options, E));
-  for (const char *const *option = with; *option != NULL; option += 2) {
+  for (const char* const* option = with; *option != NULL; option += 2) {
     if (strcmp(option[0], "table") == 0) {
       TRY(gen_model_options_set_allocator(options, &failing_table, E));
     } else if (strcmp(option[0], "memory") == 0) {
@@ -50,7 +53,7 @@ static void load(const void *with) {
     const long live = failing_live_blocks();
     static size_t n;
     if (n == 0) {
-      FILE *file = fopen(sweep_model, "rb");
+      FILE* file = fopen(sweep_model, "rb");
       n = fread(image, 1, sizeof image, file);
       fclose(file);
     }
@@ -64,14 +67,14 @@ static void load(const void *with) {
   FREE(gen_model_free(loaded));
 }
 
-static void pool(const void *with) {
+static void pool(const void* with) {
   (void)with;
-  gen_thread_pool *threads = NULL;
+  gen_thread_pool* threads = NULL;
   const int32_t cpu = 0;
   (void)cpu;
   MAKE(threads, gen_thread_pool_new(3, NULL, 0, &threads, E));
-  gen_model_options *options = NULL;
-  gen_model *loaded = NULL;
+  gen_model_options* options = NULL;
+  gen_model* loaded = NULL;
   MAKE(options, gen_model_options_new(&options, E));
   TRY(gen_model_options_set_thread_pool(options, threads, E));
   FREE(gen_thread_pool_free(threads));
@@ -81,7 +84,7 @@ static void pool(const void *with) {
   FREE(gen_model_free(loaded));
 }
 
-static void encode(const gen_tokenizer *tokenizer) {
+static void encode(const gen_tokenizer* tokenizer) {
   int32_t ids[200];
   char back[400];
   size_t n = 0;
@@ -96,36 +99,37 @@ static void encode(const gen_tokenizer *tokenizer) {
   SAME(back, n);
 }
 
-static void load_tokenizer(const void *with) {
+static void load_tokenizer(const void* with) {
   (void)with;
-  gen_tokenizer *tokenizer = NULL;
+  gen_tokenizer* tokenizer = NULL;
   MAKE(tokenizer, gen_tokenizer_load(sweep_model, &tokenizer, E));
   encode(tokenizer);
   FREE(gen_tokenizer_free(tokenizer));
 }
 
-static void encode_with_model(const void *with) {
+static void encode_with_model(const void* with) {
   (void)with;
   encode(gen_model_tokenizer(model));
 }
 
-static void chat(const void *with) {
+static void chat(const void* with) {
   (void)with;
-  gen_chat *talk = NULL;
+  gen_chat* talk = NULL;
   char formatted[1000];
   size_t n = 0;
   MAKE(talk, gen_chat_new(&talk, E));
-  for (int i = 0; i < 5; ++i) TRY(gen_chat_add(talk, i % 2 ? "assistant" : "user", message, GEN_NUL_TERMINATED, E));
+  for (int i = 0; i < 5; ++i)
+    TRY(gen_chat_add(talk, i % 2 ? "assistant" : "user", message, GEN_NUL_TERMINATED, E));
   TRY(gen_chat_format(model, talk, 1, formatted, sizeof formatted, &n, E));
   SAME(formatted, n);
   FREE(gen_chat_free(talk));
 }
 
-static void estimate(const void *with) {
-  gen_options *options = NULL;
-  gen_memory_estimate *foretold = NULL;
+static void estimate(const void* with) {
+  gen_options* options = NULL;
+  gen_memory_estimate* foretold = NULL;
   MAKE(options, gen_options_new(&options, E));
-  for (const char *const *option = with; *option != NULL; option += 2)
+  for (const char* const* option = with; *option != NULL; option += 2)
     TRY(gen_options_set(options, option[0], option[1], E));
   MAKE(foretold, gen_estimate_memory(sweep_model, NULL, options, &foretold, E));
   size_t bytes[4];
@@ -138,14 +142,14 @@ static void estimate(const void *with) {
   FREE(gen_options_free(options));
 }
 
-static void quantize(const void *with) {
+static void quantize(const void* with) {
   (void)with;
-  const char *path = scratch("quantised.gguf");
+  const char* path = scratch("quantised.gguf");
   TRY(gen_model_quantize(sweep_model, path, "Q4_0", NULL, NULL, E));
   SAME_FILE(path);
 }
 
-static void describe(const void *with) {
+static void describe(const void* with) {
   (void)with;
   static char buf[16384];
   size_t n = 0;
@@ -159,7 +163,7 @@ static void describe(const void *with) {
   DESCRIBE(gen_device_describe("cpu", 0, buf, sizeof buf, &n, E));
   DESCRIBE(gen_model_config_describe(gen_model_get_config(model), buf, sizeof buf, &n, E));
   for (size_t i = 0; i < gen_model_metadata_count(model); ++i) {
-    const char *key = gen_model_metadata_key(model, i);
+    const char* key = gen_model_metadata_key(model, i);
     if (strstr(key, "tokenizer") != NULL) continue; /* long */
     DESCRIBE(gen_model_metadata_value(model, key, buf, sizeof buf, &n, E));
   }
@@ -175,24 +179,27 @@ static void describe(const void *with) {
   SAME(padded, sizeof padded);
 }
 
-static void profile(const void *with) {
+static void profile(const void* with) {
   (void)with;
   const int32_t tokens[] = {1, 2, 3};
   const int32_t sequences[] = {0, 0, 1};
   const uint8_t wants[] = {0, 1, 1};
   static float logits[2 * MOST_VOCAB];
-  kv_cache *caches[2];
-  gen_profile *times = NULL;
+  kv_cache* caches[2];
+  gen_profile* times = NULL;
   for (int i = 0; i < 2; ++i) MAKE(caches[i], kv_cache_fp16_new(2, 16, &caches[i], E));
   MAKE(times, gen_profile_new(&times, E));
-  TRY_KEEPING(gen_model_forward_batch(model, tokens, sequences, wants, 3, caches, 2, logits, 2 * MOST_VOCAB, E),
+  TRY_KEEPING(gen_model_forward_batch(model, tokens, sequences, wants, 3, caches, 2, logits,
+                                      2 * MOST_VOCAB, E),
               CHECK(kv_cache_seq_len(caches[0]) == 0 && kv_cache_seq_len(caches[1]) == 0));
-  SAME(logits, sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
+  SAME(logits,
+       sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
   double seconds = 0;
   int complete = 0;
   while (!complete) { /* a profile without memory says so for ever */
     for (int i = 0; i < 2; ++i) TRY(kv_cache_reset(caches[i], E));
-    TRY_KEEPING(gen_model_forward_profiled(model, tokens, sequences, wants, 3, caches, 2, logits, 2 * MOST_VOCAB, times, E),
+    TRY_KEEPING(gen_model_forward_profiled(model, tokens, sequences, wants, 3, caches, 2, logits,
+                                           2 * MOST_VOCAB, times, E),
                 CHECK(kv_cache_seq_len(caches[0]) == 0 && kv_cache_seq_len(caches[1]) == 0));
     const gen_status status = gen_profile_get(times, 0, "seconds", &seconds, E);
     complete = status == GEN_OK;
@@ -201,34 +208,38 @@ static void profile(const void *with) {
     FREE(gen_profile_free(times));
     MAKE(times, gen_profile_new(&times, E));
   }
-  SAME(logits, sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
-  for (size_t i = 0; i < gen_profile_count(times); ++i) TRY(gen_profile_get(times, i, "seconds", &seconds, E));
+  SAME(logits,
+       sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
+  for (size_t i = 0; i < gen_profile_count(times); ++i)
+    TRY(gen_profile_get(times, i, "seconds", &seconds, E));
   FREE(gen_profile_free(times));
   for (int i = 0; i < 2; ++i) FREE(kv_cache_free(caches[i]));
 }
 
 static const char *const plain[] = {NULL}, *const table[] = {"table", "", "threads", "1", NULL},
                          *const copied[] = {"mmap", "0", "threads", "2", "repack", "0", NULL},
-                         *const checked[] = {"check_tensors", "1", "threads", "1", "max_seq_len", "40", NULL},
+                         *const checked[] = {"check_tensors", "1",  "threads", "1",
+                                             "max_seq_len",   "40", NULL},
                          *const in_place[] = {"repack", "0", "threads", "1", "table", "", NULL},
                          *const from_memory[] = {"memory", "", "threads", "1", NULL};
-static const char *const q4[] = {"kv_dtype", "q4", NULL}, *const paged[] = {"paged_kv", "8,16", "prefix_cache", "64", NULL};
+static const char *const q4[] = {"kv_dtype", "q4", NULL}, *const paged[] = {"paged_kv", "8,16",
+                                                                            "prefix_cache", "64",
+                                                                            NULL};
 
-const scenario model_scenarios[] = {
-    {"load", NULL, load, NULL, table},
-    {"load with as many threads as CPUs", NULL, load, NULL, plain},
-    {"load without mmap", NULL, load, NULL, copied},
-    {"load with checks", NULL, load, NULL, checked},
-    {"load without repacking", NULL, load, NULL, in_place},
-    {"load from memory", NULL, load, NULL, from_memory},
-    {"thread pool", NULL, pool, NULL, NULL},
-    {"load a tokenizer", NULL, load_tokenizer, NULL, NULL},
-    {"encode", begin, encode_with_model, end, NULL},
-    {"chat", begin, chat, end, NULL},
-    {"estimate", NULL, estimate, NULL, plain},
-    {"estimate q4", NULL, estimate, NULL, q4},
-    {"estimate paged", NULL, estimate, NULL, paged},
-    {"quantize", NULL, quantize, NULL, NULL},
-    {"describe", begin, describe, end, NULL},
-    {"forward", begin, profile, end, NULL},
-    {0}};
+const scenario model_scenarios[] = {{"load", NULL, load, NULL, table},
+                                    {"load with as many threads as CPUs", NULL, load, NULL, plain},
+                                    {"load without mmap", NULL, load, NULL, copied},
+                                    {"load with checks", NULL, load, NULL, checked},
+                                    {"load without repacking", NULL, load, NULL, in_place},
+                                    {"load from memory", NULL, load, NULL, from_memory},
+                                    {"thread pool", NULL, pool, NULL, NULL},
+                                    {"load a tokenizer", NULL, load_tokenizer, NULL, NULL},
+                                    {"encode", begin, encode_with_model, end, NULL},
+                                    {"chat", begin, chat, end, NULL},
+                                    {"estimate", NULL, estimate, NULL, plain},
+                                    {"estimate q4", NULL, estimate, NULL, q4},
+                                    {"estimate paged", NULL, estimate, NULL, paged},
+                                    {"quantize", NULL, quantize, NULL, NULL},
+                                    {"describe", begin, describe, end, NULL},
+                                    {"forward", begin, profile, end, NULL},
+                                    {0}};

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that hold settings: every setter, and the description afterwards tells that each came through once. */
+/* Objects that hold settings: every setter, and the description afterwards tells that each came
+ * through once. */
 #include "sweep.h"
 
 static char buf[16384];
 static size_t n;
 
-static void sampling(const void *with) {
+static void sampling(const void* with) {
   (void)with;
-  gen_sampling *s = NULL;
-  gen_cancel *cancel = NULL;
+  gen_sampling* s = NULL;
+  gen_cancel* cancel = NULL;
   MAKE(s, gen_sampling_new(&s, E));
   MAKE(cancel, gen_cancel_new(&cancel, E));
   TRY(gen_sampling_set_temperature(s, 0.5, E));
@@ -29,7 +30,8 @@ static void sampling(const void *with) {
   for (int32_t i = 0; i < 12; ++i) {
     TRY(gen_sampling_set_logit_bias(s, i, 1.0F, E));
     TRY(gen_sampling_add_stop_token(s, i, E));
-    TRY(gen_sampling_add_stop_string(s, "a string that is longer than short ones", GEN_NUL_TERMINATED, E));
+    TRY(gen_sampling_add_stop_string(s, "a string that is longer than short ones",
+                                     GEN_NUL_TERMINATED, E));
   }
   TRY(gen_sampling_set(s, "stop_string", "another string that is longer than short ones", E));
   TRY(gen_sampling_set(s, "temperature", "0.25", E));
@@ -40,10 +42,10 @@ static void sampling(const void *with) {
   FREE(gen_sampling_free(s));
 }
 
-static void options(const void *with) {
+static void options(const void* with) {
   (void)with;
-  gen_options *o = NULL;
-  kv_cache_tier_config *tiers = NULL;
+  gen_options* o = NULL;
+  kv_cache_tier_config* tiers = NULL;
   MAKE(o, gen_options_new(&o, E));
   TRY(gen_options_set_kv_dtype(o, "fp16/q4", E));
   TRY(gen_options_set_kv_types(o, "q4", "fp16", E));
@@ -85,16 +87,16 @@ static void options(const void *with) {
   FREE(gen_options_free(o));
 }
 
-static int go_on(void *user, double share) {
+static int go_on(void* user, double share) {
   (void)user;
   (void)share;
   return 0;
 }
 
-static void model_options(const void *with) {
+static void model_options(const void* with) {
   (void)with;
-  gen_model_options *o = NULL;
-  gen_thread_pool *pool = NULL;
+  gen_model_options* o = NULL;
+  gen_thread_pool* pool = NULL;
   MAKE(o, gen_model_options_new(&o, E));
   TRY(gen_model_options_set_backend(o, "cpu", E));
   TRY(gen_model_options_set_device(o, 0, E));
@@ -114,15 +116,17 @@ static void model_options(const void *with) {
   FREE(gen_model_options_free(o));
 }
 
-static void requests(const void *with) {
+static void requests(const void* with) {
   (void)with;
-  gen_request *request = NULL;
-  gen_sampling *s = NULL;
+  gen_request* request = NULL;
+  gen_sampling* s = NULL;
   const int32_t tokens[] = {1, 2, 3, 4, 5};
   MAKE(request, gen_request_new(&request, E));
   MAKE(s, gen_sampling_new(&s, E));
-  TRY(gen_sampling_add_stop_string(s, "a string that is longer than short ones", GEN_NUL_TERMINATED, E));
-  TRY(gen_request_set_prompt(request, "a prompt that is longer than short ones", GEN_NUL_TERMINATED, E));
+  TRY(gen_sampling_add_stop_string(s, "a string that is longer than short ones", GEN_NUL_TERMINATED,
+                                   E));
+  TRY(gen_request_set_prompt(request, "a prompt that is longer than short ones", GEN_NUL_TERMINATED,
+                             E));
   TRY(gen_request_set_prompt_tokens(request, tokens, 5, E));
   TRY(gen_request_set_sampling(request, s, E));
   TRY(gen_request_set_priority(request, 1, E));

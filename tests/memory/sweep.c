@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs every scenario with each of its allocations failing in turn, alone and with all after it; the same for the
- * caller's allocator, for threads that cannot be started and files that cannot be mapped. After each run nothing may
- * be held that was not before, no file be open, nothing be left in the scratch folder, nothing have been printed.
+ * Runs every scenario with each of its allocations failing in turn, alone and with all after it;
+ * the same for the caller's allocator, for threads that cannot be started and files that cannot be
+ * mapped. After each run nothing may be held that was not before, no file be open, nothing be left
+ * in the scratch folder, nothing have been printed.
  *
  *   memory_sweep MODEL [--points N] [--from N [--show 1]] [SCENARIO…]
  *
- * At most N points of each kind of failing are tried (spread over all of them; 0 for all), from number --from on, and
- * with --show the stack of the first call that fails is printed.
+ * At most N points of each kind of failing are tried (spread over all of them; 0 for all), from
+ * number --from on, and with --show the stack of the first call that fails is printed.
  */
 #define _GNU_SOURCE
 #include "sweep.h"
@@ -24,15 +25,15 @@
 #include <unistd.h>
 
 gen_error sweep_error;
-const char *sweep_model;
-const char *sweep_scratch;
+const char* sweep_model;
+const char* sweep_scratch;
 
 static int report = 1; /* where the program's own words go: to what was stdout */
 static int printed;    /* and what anybody prints: a file */
 static char scratch_folder[256];
 
 /* The point that runs. */
-static const scenario *current;
+static const scenario* current;
 static int current_sources, current_later;
 static long current_nth;
 static int refused;
@@ -40,14 +41,14 @@ static int refused;
 /* What the first run gave, in the order of its sweep_same. */
 enum { MOST_RECORDS = 512 };
 static struct record {
-  void *bytes;
+  void* bytes;
   size_t n;
 } records[MOST_RECORDS];
 static size_t n_records, next_record;
 static int recording, frees_fail, shown;
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...) {
+static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char* format, ...) {
   char line[1024];
   va_list arguments;
   va_start(arguments, format);
@@ -56,7 +57,7 @@ static void say(const char *format, ...) {
   if (write(report, line, strlen(line)) < 0) _exit(3);
 }
 
-static const char *source_name(int sources) {
+static const char* source_name(int sources) {
   return sources == SOURCE_HEAP    ? "heap"
          : sources == SOURCE_TABLE ? "table"
          : sources == SOURCE_MAP   ? "map"
@@ -77,7 +78,7 @@ static _Noreturn void leave(int status) {
   _exit(status);
 }
 
-void sweep_fail(const char *file, int line, const char *format, ...) {
+void sweep_fail(const char* file, int line, const char* format, ...) {
   failing_disarm();
   failing_all_end();
   char text[800];
@@ -95,30 +96,31 @@ static void on_signal(int number) {
   failing_all_end();
   say("signal %d%s\n", number, number == SIGALRM ? ": it hangs" : "");
   say_where();
-  void *frames[64];
+  void* frames[64];
   backtrace_symbols_fd(frames, backtrace(frames, 64), report);
   _exit(1);
 }
 
-void sweep_refused(const char *file, int line, const char *call, gen_status status) {
+void sweep_refused(const char* file, int line, const char* call, gen_status status) {
   const long failures = failing_failures();
   failing_disarm();
-  if (refused) sweep_fail(file, line, "%s failed with all memory there: %s", call, sweep_error.message);
+  if (refused)
+    sweep_fail(file, line, "%s failed with all memory there: %s", call, sweep_error.message);
   refused = 1;
   if (status != GEN_ERROR_OUT_OF_MEMORY || sweep_error.code != status || failures == 0) {
     sweep_fail(file, line, "%s gave %s (\"%s\") after %ld failures", call, gen_status_name(status),
                sweep_error.message, failures);
   }
-  const char *message = sweep_error.message;
+  const char* message = sweep_error.message;
   if (*message == '\0' || strchr(message, '\n') != NULL)
     sweep_fail(file, line, "%s has a message of no line or two", call);
 }
 
 int sweep_was_refused(void) { return refused; }
 
-void sweep_same(const char *file, int line, const void *bytes, size_t n) {
+void sweep_same(const char* file, int line, const void* bytes, size_t n) {
   if (next_record >= MOST_RECORDS) sweep_fail(file, line, "more results than there is room for");
-  struct record *record = &records[next_record++];
+  struct record* record = &records[next_record++];
   if (recording) {
     record->bytes = malloc(n + 1);
     memcpy(record->bytes, bytes, n);
@@ -130,7 +132,7 @@ void sweep_same(const char *file, int line, const void *bytes, size_t n) {
     sweep_fail(file, line, "result %zu differs from that of a run without failures", next_record);
 }
 
-void sweep_same_file(const char *file, int line, const char *path) {
+void sweep_same_file(const char* file, int line, const char* path) {
   static char bytes[1 << 20];
   const int opened = open(path, O_RDONLY);
   const ssize_t n = opened < 0 ? -1 : read(opened, bytes, sizeof bytes);
@@ -145,16 +147,17 @@ void sweep_free_begin(void) {
 }
 void sweep_free_end(void) { failing_all_end(); }
 
-const char *scratch(const char *name) {
+const char* scratch(const char* name) {
   static char path[300];
   snprintf(path, sizeof path, "%s/%s", sweep_scratch, name);
   return path;
 }
 
-gen_model *sweep_load(void) {
-  gen_model_options *options = NULL;
-  gen_model *model = NULL;
-  if (gen_model_options_new(&options, E) != GEN_OK || gen_model_options_set_threads(options, 1, E) != GEN_OK ||
+gen_model* sweep_load(void) {
+  gen_model_options* options = NULL;
+  gen_model* model = NULL;
+  if (gen_model_options_new(&options, E) != GEN_OK ||
+      gen_model_options_set_threads(options, 1, E) != GEN_OK ||
       gen_model_options_set_allocator(options, &failing_table, E) != GEN_OK ||
       gen_model_load(sweep_model, options, &model, E) != GEN_OK)
     sweep_fail(__FILE__, __LINE__, "%s: %s", sweep_model, sweep_error.message);
@@ -171,9 +174,10 @@ static int open_files(void) {
 static void check_clean(void) {
   static int files;
   if (files == 0) files = open_files();
-  if (open_files() != files) sweep_fail(__FILE__, __LINE__, "%d files are open and were %d", open_files(), files);
-  DIR *folder = opendir(sweep_scratch);
-  const struct dirent *entry = NULL;
+  if (open_files() != files)
+    sweep_fail(__FILE__, __LINE__, "%d files are open and were %d", open_files(), files);
+  DIR* folder = opendir(sweep_scratch);
+  const struct dirent* entry = NULL;
   while (folder != NULL && (entry = readdir(folder)) != NULL)
     if (entry->d_name[0] != '.') sweep_fail(__FILE__, __LINE__, "it left %s behind", entry->d_name);
   closedir(folder);
@@ -193,7 +197,8 @@ static void run_once(void) {
   current->run(current->with);
   alarm(0);
   failing_disarm();
-  if (next_record != n_records) sweep_fail(__FILE__, __LINE__, "%zu results, not %zu", next_record, n_records);
+  if (next_record != n_records)
+    sweep_fail(__FILE__, __LINE__, "%zu results, not %zu", next_record, n_records);
 }
 
 /* One way of failing: all points, or some of them. */
@@ -216,14 +221,15 @@ static long sweep(int sources, int later, long points, long from) {
     /* What the failure has kept from growing may grow in a run without. */
     for (int i = 0; i < 3 && failing_live_blocks() != blocks; ++i) run_once();
     if (failing_live_blocks() != blocks || failing_table_blocks() != table) {
-      sweep_fail(__FILE__, __LINE__, "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld",
+      sweep_fail(__FILE__, __LINE__,
+                 "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld",
                  blocks, failing_live_blocks(), table, failing_table_blocks());
     }
   }
   return tried;
 }
 
-static long sweep_scenario(const scenario *one, long points, long from) {
+static long sweep_scenario(const scenario* one, long points, long from) {
   current = one;
   current_nth = 0;
   n_records = 0;
@@ -244,18 +250,18 @@ static long sweep_scenario(const scenario *one, long points, long from) {
   for (int i = 0; i < 8; ++i) sum += tried[i] = sweep(sources[i / 2], i % 2, points, from);
   if (one->end != NULL) one->end(one->with);
   for (size_t i = 0; i < n_records; ++i) free(records[i].bytes);
-  say("%-32s %6ld points: heap %ld and %ld, table %ld and %ld, threads %ld, maps %ld\n", one->name, sum, tried[0],
-      tried[1], tried[2], tried[3], tried[4] + tried[5], tried[6] + tried[7]);
+  say("%-32s %6ld points: heap %ld and %ld, table %ld and %ld, threads %ld, maps %ld\n", one->name,
+      sum, tried[0], tried[1], tried[2], tried[3], tried[4] + tried[5], tried[6] + tried[7]);
   return sum;
 }
 
-static int is_asked_for(const scenario *one, char **names, int n) {
+static int is_asked_for(const scenario* one, char** names, int n) {
   for (int i = 0; i < n; ++i)
     if (strstr(one->name, names[i]) != NULL) return 1;
   return n == 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long points = 0;
   long from = 1;
   int at = 2;
@@ -269,8 +275,9 @@ int main(int argc, char **argv) {
   /* In memory, if there is such a place: files are synced thousands of times. */
   strcpy(scratch_folder, "/dev/shm/generate-sweep-XXXXXX");
   if (mkdtemp(scratch_folder) == NULL) {
-    const char *temporary = getenv("TMPDIR");
-    snprintf(scratch_folder, sizeof scratch_folder, "%.200s/generate-sweep-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    const char* temporary = getenv("TMPDIR");
+    snprintf(scratch_folder, sizeof scratch_folder, "%.200s/generate-sweep-XXXXXX",
+             temporary != NULL ? temporary : "/tmp");
     if (mkdtemp(scratch_folder) == NULL) return 3;
   }
   sweep_scratch = scratch_folder;
@@ -281,17 +288,16 @@ int main(int argc, char **argv) {
 #ifndef GEN_ADDRESS_SANITIZER /* which tells there what is wrong */
   if (dup2(printed, 2) < 0) return 3;
 #endif
-  void *frame[1];
+  void* frame[1];
   backtrace(frame, 1); /* loads what it needs while there is memory */
   const int signals[] = {SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; ++i) signal(signals[i], on_signal);
-  const scenario *const lists[] = {model_scenarios,  setter_scenarios, session_scenarios,
-                                   batch_scenarios,  cache_scenarios,  tiered_scenarios,
-                                   many_scenarios,   custom_scenarios, report_scenarios,
-                                   thread_scenarios};
+  const scenario* const lists[] = {
+      model_scenarios,  setter_scenarios, session_scenarios, batch_scenarios,  cache_scenarios,
+      tiered_scenarios, many_scenarios,   custom_scenarios,  report_scenarios, thread_scenarios};
   long sum = 0;
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) {
-    for (const scenario *one = lists[i]; one->name != NULL; ++one)
+    for (const scenario* one = lists[i]; one->name != NULL; ++one)
       if (is_asked_for(one, argv + at, argc - at)) sum += sweep_scenario(one, points, from);
   }
   say("%ld points\n", sum);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiered caches of tensors: layers move between memory and files, and a refused move leaves a layer where it was. */
+/* Tiered caches of tensors: layers move between memory and files, and a refused move leaves a layer
+ * where it was. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@ enum { LAYERS = 3, ROOM = 40, DIM = 16, STEP = 7 };
 static float rows[STEP * DIM];
 static float out_k[ROOM * DIM], out_v[ROOM * DIM];
 
-static void same_layer(const kv_cache *cache, int32_t layer) {
+static void same_layer(const kv_cache* cache, int32_t layer) {
   int32_t k_shape[3], v_shape[3];
   TRY(kv_cache_get(cache, layer, out_k, ROOM * DIM, out_v, ROOM * DIM, k_shape, v_shape, E));
   SAME(k_shape, sizeof k_shape);
@@ -18,28 +19,30 @@ static void same_layer(const kv_cache *cache, int32_t layer) {
   SAME(out_v, sizeof(float) * (size_t)(k_shape[1] * k_shape[2]));
 }
 
-static void update(kv_cache *cache, int32_t layer, int from) {
+static void update(kv_cache* cache, int32_t layer, int from) {
   for (int i = 0; i < STEP * DIM; ++i) rows[i] = (float)((i + from) % 97) / 50.0F - 1.0F;
   const int32_t before = kv_cache_layer_seq_len(cache, layer);
   TRY_KEEPING(kv_cache_update(cache, layer, rows, rows, 1, STEP, DIM, E),
               CHECK(kv_cache_layer_seq_len(cache, layer) == before));
 }
 
-static void demote(const kv_cache *cache, int32_t layer) {
+static void demote(const kv_cache* cache, int32_t layer) {
   const int32_t before = kv_cache_tiered_tier(cache, layer);
-  TRY_KEEPING(kv_cache_tiered_demote(cache, layer, E), CHECK(kv_cache_tiered_tier(cache, layer) == before));
+  TRY_KEEPING(kv_cache_tiered_demote(cache, layer, E),
+              CHECK(kv_cache_tiered_tier(cache, layer) == before));
 }
 
-static void promote(const kv_cache *cache, int32_t layer) {
+static void promote(const kv_cache* cache, int32_t layer) {
   const int32_t before = kv_cache_tiered_tier(cache, layer);
-  TRY_KEEPING(kv_cache_tiered_promote(cache, layer, E), CHECK(kv_cache_tiered_tier(cache, layer) == before));
+  TRY_KEEPING(kv_cache_tiered_promote(cache, layer, E),
+              CHECK(kv_cache_tiered_tier(cache, layer) == before));
 }
 
 /* with: the warm form. */
-static void tiered(const void *with) {
-  kv_cache_tier_config *config = NULL;
-  kv_cache *cache = NULL;
-  kv_cache *copy = NULL;
+static void tiered(const void* with) {
+  kv_cache_tier_config* config = NULL;
+  kv_cache* cache = NULL;
+  kv_cache* copy = NULL;
   MAKE(config, kv_cache_tier_config_new(&config, E));
   TRY(kv_cache_tier_config_set_num_layers(config, LAYERS, E));
   TRY(kv_cache_tier_config_set_max_seq_len(config, ROOM, E));
@@ -58,16 +61,18 @@ static void tiered(const void *with) {
   TRY(kv_cache_tiered_prefetch_async(cache, all, 3, E));
   for (int32_t layer = 0; layer < LAYERS; ++layer) {
     int32_t shape[3];
-    TRY(kv_cache_tiered_get_prefetched(cache, layer, out_k, ROOM * DIM, out_v, ROOM * DIM, shape, E));
+    TRY(kv_cache_tiered_get_prefetched(cache, layer, out_k, ROOM * DIM, out_v, ROOM * DIM, shape,
+                                       E));
     same_layer(cache, layer);
   }
   MAKE(copy, kv_cache_clone(cache, &copy, E));
   for (int32_t layer = 0; layer < LAYERS; ++layer) same_layer(copy, layer);
-  const char *path = scratch("tiered");
+  const char* path = scratch("tiered");
   TRY(kv_cache_save(cache, path, E));
   TRY_KEEPING(kv_cache_truncate(cache, STEP + 2, E), CHECK(kv_cache_seq_len(cache) == 2 * STEP));
   for (int32_t layer = 0; layer < LAYERS; ++layer) same_layer(cache, layer);
-  /* Once more it moves other layers: uses are counted from 0 again. Without loss that shows in nothing. */
+  /* Once more it moves other layers: uses are counted from 0 again. Without loss that shows in
+   * nothing. */
   if (strcmp(with, "fp32") == 0) TRY(kv_cache_tiered_manage(cache, E));
   promote(cache, 1);
   promote(cache, 1);
@@ -87,10 +92,10 @@ static void tiered(const void *with) {
 }
 
 /* In a folder of the caller's, where cold layers stay for another cache. */
-static void folder(const void *with) {
+static void folder(const void* with) {
   (void)with;
-  kv_cache_tier_config *config = NULL;
-  kv_cache *cache = NULL;
+  kv_cache_tier_config* config = NULL;
+  kv_cache* cache = NULL;
   static char place[300], inside[340];
   snprintf(place, sizeof place, "%s", scratch("."));
   MAKE(config, kv_cache_tier_config_new(&config, E));
