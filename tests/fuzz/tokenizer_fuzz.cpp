@@ -2,16 +2,17 @@
 // Random vocabularies with random texts and tokens, and random SentencePiece `.model` files.
 // Nothing may crash, trip a sanitizer or print; and what encode, decode and the stream decoder
 // promise must hold. The first byte chooses between a SentencePiece vocabulary, a byte-level BPE
-// one and a model file.
+// one, a model file, and a model file that is made from the rest of the input.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/utf8.h"
-#include "tokenizer/chat.h"
+#include "tokenizer/sentencepiece_models.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabularies.h"
@@ -108,6 +109,25 @@ VocabSpec bpe_vocab(Input* input) {
   return spec;
 }
 
+// Sound on the outside: pieces and options as they come, and a map of characters of one unit or of
+// what the input has.
+std::string model_file(Input* input) {
+  VocabSpec spec = test::sp_vocab({"_", "a", "b", "_a", "ab"});
+  const uint32_t bits = input->byte();
+  if ((bits & 1) != 0) spec = VocabSpec();
+  add_tokens(input, &spec);
+  SpModel model;
+  model.pieces = spec.tokens;
+  model.scores = spec.scores;
+  model.types = spec.types;
+  model.model_type = (bits & 2) != 0 ? SpModelType::kBpe : SpModelType::kUnigram;
+  model.add_dummy_prefix = (bits & 4) != 0;
+  model.remove_extra_whitespaces = (bits & 8) != 0;
+  model.escape_whitespaces = (bits & 16) != 0;
+  if ((bits & 32) != 0) model.charsmap = input->take(input->byte() * 16);
+  return test::serialize_sp_model(model);
+}
+
 // For tokens that can be a text's: only plain ones, so that decoding hides and strips nothing.
 bool is_lossless(const VocabSpec& spec) {
   if (spec.kind != VocabKind::kByteBpe) return false;
@@ -119,9 +139,11 @@ bool is_lossless(const VocabSpec& spec) {
 
 void use(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> ids = {1};
-  for (const uint32_t flags : {0U, static_cast<uint32_t>(kAddBos | kParseSpecial)}) {
+  for (const auto& [flags, previous] :
+       {std::pair{0U, kTextStart}, std::pair{0U, kInText},
+        std::pair{static_cast<uint32_t>(kAddBos | kParseSpecial), kTextStart}}) {
     ids.assign(1, 1);
-    const bool encoded = tokenizer.encode(text, flags, &ids).ok();
+    const bool encoded = tokenizer.encode(text, flags, &ids, previous).ok();
     require(ids.front() == 1);
     require(encoded || ids.size() == 1);
     require(!encoded || gen::utf8_valid(text));
@@ -156,11 +178,17 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input input({reinterpret_cast<const char*>(data), size});
-  const uint32_t kind = input.byte() % 3;
+  const uint32_t kind = input.byte() % 4;
   if (kind == 2) {
     const auto file = std::span(data, size).subspan(size > 0 ? 1 : 0);
     auto made = load_sentencepiece_model(std::as_bytes(file));
     if (made.ok()) use(**made, "The \xEF\xBC\xA1 mill...  a\n<s>\xF0\x9F\xA6\x99 aaaab ab");
+    return 0;
+  }
+  if (kind == 3) {
+    const std::string file = model_file(&input);
+    auto made = load_sentencepiece_model(std::as_bytes(std::span(file)));
+    if (made.ok()) use(**made, input.rest());
     return 0;
   }
   auto made = create_tokenizer(kind == 0 ? sentencepiece_vocab(&input) : bpe_vocab(&input));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes seeds for tokenizer_fuzz into the folder given: vocabularies in its own coding and the two small models.
+"""Writes seeds for tokenizer_fuzz into the folder given: vocabularies and models in its own coding, two small models.
 
 usage: tokenizer_seeds.py FOLDER
 """
@@ -36,6 +36,10 @@ def main():
             body += bytes([3] + [r.randrange(256) for _ in range(9)])
         body += r.choice(TEXTS).encode() * r.choice([1, 1, 60])
         with open(os.path.join(folder, f"vocabulary-{number:02}"), "wb") as out:
+            out.write(body)
+    for number in range(40):
+        body = bytearray([3, r.randrange(32)]) + tokens(r) + r.choice(TEXTS).encode() * r.choice([1, 1, 60])
+        with open(os.path.join(folder, f"model-{number:02}"), "wb") as out:
             out.write(body)
     for name in ("bpe", "unigram"):
         with open(os.path.join(HERE, "..", "tokenizer", "data", name + ".model"), "rb") as model:

@@ -375,7 +375,7 @@ final class CachesTest {
       int next = session.generate("", Check.greedy(1)).tokens()[0];
       for (float x : logits) Check.that(x <= logits[next], "greedy takes the largest");
       session.truncate(tokens.length);
-      int first = model.tokenizer().encode(" dog", false, false)[0];
+      int first = model.tokenizer().encodeMore(" dog", false)[0];
       near(new float[] {(float) logprob(logits, first)}, Arrays.copyOf(session.score(" dog"), 1), 1e-5);
       model.forward(tokens, other);
       try (Experimental.Profile profile = new Experimental.Profile()) {
