@@ -151,7 +151,7 @@ class BatchRun {
       const int32_t answer = callback_(user_, index, *event);
       if (answer != 0) generation->stop(answer);
     } catch (...) {
-      generation->abort(callback_failure());
+      generation->break_off(callback_failure());
     }
   }
 

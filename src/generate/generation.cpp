@@ -351,7 +351,7 @@ void Generation::stop(int32_t user_code) noexcept {
   result_.user_code = user_code;
 }
 
-void Generation::abort(Status failure) noexcept {
+void Generation::break_off(Status failure) noexcept {
   take_back();
   if (state_ != State::kEnded) {
     finish(FinishReason::kError, std::move(failure));
@@ -444,7 +444,7 @@ Status run(std::shared_ptr<Session> session, const Prompt& prompt,
       const int32_t answer = callback(user, *event);
       if (answer != 0) generation->stop(answer);
     } catch (...) {
-      generation->abort(callback_failure());
+      generation->break_off(callback_failure());
     }
   }
   Status status = generation->result().status;

@@ -35,7 +35,7 @@ struct Prompt {
 };
 
 /// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An exception
-/// is a failure of the call, see Generation::abort().
+/// is a failure of the call, see Generation::break_off().
 using EventCallback = int32_t (*)(void* user, const Event& event);
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
@@ -85,9 +85,9 @@ class Generation {
 
   /// Ends the call with a failure, and the session is as before open(), also after an end that was
   /// none. No further event.
-  void abort(Status failure) noexcept;
+  void break_off(Status failure) noexcept;
 
-  /// The done event was given, or stop() or abort() was called.
+  /// The done event was given, or stop() or break_off() was called.
   [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
   /// What there is so far; final once ended().
   [[nodiscard]] const GenResult& result() const noexcept { return result_; }
