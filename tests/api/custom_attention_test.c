@@ -70,6 +70,9 @@ static void look(struct noise* toy, const gen_forward_batch* batch) {
   assert_string_equal(kv_cache_dtype(cache), "fp32");
   assert_int_equal(kv_cache_capabilities(cache) & (KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW),
                    0);
+  size_t before = 0;
+  size_t after = 0;
+  assert_ok(kv_cache_memory_bytes(cache, &before, NULL, NULL, &local), local);
   for (int32_t layer = 0; layer < LAYERS; ++layer) {
     static float k[KV_HEADS * CONTEXT * DIM];
     static float v[KV_HEADS * CONTEXT * DIM];
@@ -88,6 +91,9 @@ static void look(struct noise* toy, const gen_forward_batch* batch) {
       }
     }
   }
+  /* What the step has taken for its rows is still there. */
+  assert_ok(kv_cache_memory_bytes(cache, &after, NULL, NULL, &local), local);
+  assert_int_equal(after, before);
   const gen_status state = GEN_ERROR_STATE;
   const float one[KV_HEADS * DIM] = {1};
   size_t n = 0;

@@ -47,5 +47,7 @@ fails() {
   done
   echo "ok: $name is told"
 }
+# The first failure is the one that is told, by its own name.
+fails "the kind of failure" "$work" "UnsatisfiedLinkError: libgenerate was not found"
 fails "a library without what it needs" "$work/elsewhere" "GENERATE_LIBRARY: $work/elsewhere" "libgenerate.so.0"
 fails "what was tried" "$work" "GENERATE_LIBRARY: there is no $work/lib" "the jar has no native/" "java.library.path"

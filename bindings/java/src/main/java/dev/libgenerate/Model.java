@@ -64,7 +64,8 @@ public final class Model extends Handle {
         return null;
       });
     } catch (Throwable e) {
-      Native.gen_model_free(out[0]);  // of a load that ended well before `progress` threw
+      // Of a load that ended well before `progress` threw. Where there is no library, `e` says why; a call would not.
+      if (out[0] != 0) Native.gen_model_free(out[0]);
       throw e;
     }
     return new Model(out[0]);
