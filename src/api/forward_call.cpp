@@ -19,6 +19,9 @@ class HeldCaches {
     caches_.reserve(handles.size());
     for (kv_cache* handle : handles) {
       GEN_TRY(not_null(handle, "a cache"));
+      if (std::count(handles.begin(), handles.end(), handle) > 1) {
+        return {Code::kBusy, "a cache is given twice"};
+      }
       held_.emplace_back(handle);
       GEN_TRY(held_.back().entered("a cache"));
       if (handle->lent != nullptr) {

@@ -94,9 +94,9 @@ class HeldCache {
         call_(whole_, &whole_->in_call, end),
         use_(cache->in_use) {}
   [[nodiscard]] Status entered(const char* what) const noexcept {
-    GEN_TRY(inside_);
     GEN_TRY(call_.entered(what));
-    return use_.entered(what);
+    GEN_TRY(use_.entered(what));
+    return inside_;
   }
 
  private:
