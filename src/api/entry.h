@@ -88,7 +88,7 @@ class Shared {
     GEN_TRY(entry.entered(what));
     return Used<T>(std::move(entry), object_);
   }
-  /// For what neither changes nor waits: immutable members, and getters that may be called anywhere.
+  /// For what neither changes nor waits: immutable members, and getters that are free everywhere.
   [[nodiscard]] std::shared_ptr<T> keep() const noexcept { return object_; }
   [[nodiscard]] T& peek() const noexcept { return *object_; }
   [[nodiscard]] const SharedCallbacks& callbacks() const noexcept { return callbacks_; }
