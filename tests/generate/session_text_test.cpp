@@ -63,7 +63,7 @@ TEST_F(SessionTextTest, APromptGoesOn) {
   const auto outcome = generate(*session, text("en"), greedy(1));
   ASSERT_TRUE(outcome.status.ok());
   EXPECT_EQ(held(*session)[before], kEn);
-  EXPECT_EQ(outcome.result->usage.prompt, 1);
+  EXPECT_EQ(outcome.result->usage.prompt, static_cast<int32_t>(before) + 1);  // with what was appended
 }
 
 TEST_F(SessionTextTest, ScoredTextGoesOn) {

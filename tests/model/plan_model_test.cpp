@@ -380,7 +380,7 @@ TEST(PlanModel, NamesRowAndTokenOfBadLogits) {
     // And whoever asks for all tensors to be checked hears of it at once.
     options.check_tensors = true;
     loaded = load_model(file.value(), options);
-    EXPECT_EQ(loaded.status().code(), Code::kModel);
+    EXPECT_EQ(loaded.status().code(), Code::kFormat);
     EXPECT_NE(std::string(loaded.status().message()).find("output.weight"), std::string::npos);
   }
 }

@@ -119,7 +119,7 @@ TEST_P(Scan, FindsWhatIsNoNumber) {
   const size_t last = data.size() - info.block_bytes;
   std::memcpy(data.data() + last + poison.at, poison.with.data(), poison.with.size());
   const Status status = check_finite(tensor);
-  EXPECT_EQ(status.code(), Code::kModel);
+  EXPECT_EQ(status.code(), Code::kFormat);
   EXPECT_EQ(std::string(status.message()),
             "tensor w: weight " + std::to_string(kCount - info.block_elements) + " is not finite");
 }

@@ -431,8 +431,14 @@ func TestTieredCache(t *testing.T) {
 	dir := t.TempDir()
 	options := []generate.TierOption{generate.WithTierLayers(2), generate.WithTierMaxSeqLen(8), generate.WithColdDir(dir),
 		generate.WithStoreID("a"), generate.WithWarmForm("fp16"), generate.WithDemoteThreshold(1), generate.WithPromoteThreshold(2),
-		generate.WithTierChunkSize(4), generate.WithHotMemory(1), generate.WithHotBlocks(1), generate.WithTierBlockSize(16),
-		generate.WithPrefetchLayers(0), generate.WithTierSetting("chunk_size", "2")}
+		generate.WithTierChunkSize(4), generate.WithTierSetting("chunk_size", "2")}
+	for _, other := range []generate.TierOption{generate.WithHotMemory(1), generate.WithHotBlocks(1),
+		generate.WithTierBlockSize(16), generate.WithPrefetchLayers(1)} {
+		_, err := generate.NewTieredCache(append(options[:len(options):len(options)], other)...)
+		if !errors.Is(err, generate.ErrInvalidArgument) {
+			t.Errorf("a field of sessions: %v", err)
+		}
+	}
 	c := must(generate.NewTieredCache(options...))
 	rows := []float32{1, 2, 3, 4}
 	ok(t, c.Update(0, rows, rows, 1, 2, 2))

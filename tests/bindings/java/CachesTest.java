@@ -235,8 +235,9 @@ final class CachesTest {
   private static void tiers() throws Exception {
     Path cold = Files.createTempDirectory("generate-cold");
     TieredOptions options = TieredOptions.defaults().numLayers(1).maxSequenceLength(16).coldDirectory(cold).storeId("one")
-        .warmForm("fp32").demoteThreshold(1).promoteThreshold(3).chunkSize(4).hotMemory(64).hotBlocks(1).blockSize(16)
-        .prefetchLayers(0);
+        .warmForm("fp32").demoteThreshold(1).promoteThreshold(3).chunkSize(4);
+    String sessions = TieredOptions.defaults().hotMemory(64).hotBlocks(1).blockSize(16).prefetchLayers(0).describe();
+    Check.that(sessions.contains("64") && sessions.contains("16"), sessions);
     Check.that(options.describe().contains("\"one\""), options.describe());
     float[] rows = random(8, 5);
     try (TieredKvCache cache = TieredKvCache.of(options)) {
