@@ -100,6 +100,15 @@ static int no_memory(void) {
   return 1;
 }
 
+static size_t usable(void* block) {
+#ifdef GEN_ADDRESS_SANITIZER
+  (void)block; /* the sanitizer cannot tell before it is ready */
+  return 0;
+#else
+  return malloc_usable_size(block);
+#endif
+}
+
 static void add_bytes(long bytes) {
   const long now = atomic_fetch_add(&live_bytes, bytes) + bytes;
   long peak = peak_bytes;
@@ -110,7 +119,7 @@ static void add_bytes(long bytes) {
 static void* counted(void* block) {
   if (block != NULL) {
     ++live;
-    add_bytes((long)malloc_usable_size(block));
+    add_bytes((long)usable(block));
   }
   return block;
 }
@@ -128,9 +137,9 @@ EXPORT void* realloc(void* block, size_t bytes) {
     return NULL;
   }
   if (no_memory()) return NULL;
-  const long before = (long)malloc_usable_size(block);
+  const long before = (long)usable(block);
   void* moved = REAL(realloc)(block, bytes);
-  if (moved != NULL) add_bytes((long)malloc_usable_size(moved) - before);
+  if (moved != NULL) add_bytes((long)usable(moved) - before);
   return moved;
 }
 
@@ -150,7 +159,7 @@ EXPORT int posix_memalign(void** out, size_t align, size_t bytes) {
 EXPORT void free(void* block) {
   if (block != NULL) {
     --live;
-    live_bytes -= (long)malloc_usable_size(block);
+    live_bytes -= (long)usable(block);
   }
   REAL(free)(block);
 }

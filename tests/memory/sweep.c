@@ -123,12 +123,12 @@ void sweep_same(const char* file, int line, const void* bytes, size_t n) {
   struct record* record = &records[next_record++];
   if (recording) {
     record->bytes = malloc(n + 1);
-    memcpy(record->bytes, bytes, n);
+    if (n > 0) memcpy(record->bytes, bytes, n);
     record->n = n;
     n_records = next_record;
     return;
   }
-  if (next_record > n_records || n != record->n || memcmp(bytes, record->bytes, n) != 0)
+  if (next_record > n_records || n != record->n || (n > 0 && memcmp(bytes, record->bytes, n) != 0))
     sweep_fail(file, line, "result %zu differs from that of a run without failures", next_record);
 }
 
