@@ -235,6 +235,29 @@ TEST(SentencePieceTokenizer, EqualsTheDefinition) {
   }
 }
 
+// Texts of one word, which nothing cuts: this ends at all only if time grows about as the text
+// does.
+TEST(SentencePieceTokenizer, AMebibyteOfOneCharacter) {
+  constexpr size_t kCount = size_t{1} << 20;
+  // 259 _  260 a  261 aa  262 aaaa  263 __  264 ____ 265 aaa, in this order of preference
+  VocabSpec spec = sp_vocab({"_", "a", "aa", "aaaa", "__", "____", "aaa"});
+  spec.add_space_prefix = false;
+  const auto tokenizer = must_create(spec);
+  ASSERT_TRUE(tokenizer);
+  EXPECT_EQ(encode(*tokenizer, std::string(kCount, 'a')), Ids(kCount / 4, 262));
+  EXPECT_EQ(encode(*tokenizer, std::string(kCount, ' ')), Ids(kCount / 4, 264));
+  Ids expected(kCount / 4, 262);
+  expected.push_back(265);
+  EXPECT_EQ(encode(*tokenizer, std::string(kCount + 3, 'a')), expected);
+  std::string text;
+  Ids bytes;
+  for (size_t i = 0; i < kCount / 4; ++i) {
+    text += "\xE6\x97\xA5";
+    for (const char c : {'\xE6', '\x97', '\xA5'}) bytes.push_back(byte_id(c));
+  }
+  EXPECT_EQ(encode(*tokenizer, text), bytes);
+}
+
 std::string read_file(const std::string& name) {
   std::ifstream file(std::string(GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/") + name,
                      std::ios::binary);
