@@ -15,12 +15,12 @@ TEST(WindowedModel, IsNotPooled) {
   test::TinyModelSpec spec;
   spec.window = 5;
   test::TinyModel tiny(spec);
-  std::vector<std::string> pieces;
-  for (int32_t i = 0; i < spec.vocab; ++i) pieces.push_back("t" + std::to_string(i));
+  std::vector<std::string> pieces = {"a", "b", "ab"};
+  for (int32_t i = 3; i < spec.vocab; ++i) pieces.push_back("t" + std::to_string(i));
   tiny.writer()
       .set_string("tokenizer.ggml.model", "gpt2")
       .set_strings("tokenizer.ggml.tokens", pieces)
-      .set_strings("tokenizer.ggml.merges", {"t 1"});
+      .set_strings("tokenizer.ggml.merges", {"a b"});
   const std::vector<std::byte> bytes = tiny.bytes();
   gen_error error = {};
   gen_model* model = nullptr;
