@@ -391,8 +391,11 @@ func TestUnderlyingCaches(t *testing.T) {
 	ok(t, cache.Close())
 	equal(t, "kind of a closed one", below.Kind(), "")
 
-	wrapper := must(generate.NewWrapperCache(must(generate.NewSlidingCache(2)), must(generate.NewCausalCache())))
+	sliding, causal := must(generate.NewSlidingCache(2)), must(generate.NewCausalCache())
+	wrapper := must(generate.NewWrapperCache(sliding, causal))
 	defer wrapper.Close()
+	ok(t, sliding.Close())
+	ok(t, causal.Close())
 	equal(t, "type before Init", wrapper.DType(), "")
 	ok(t, wrapper.Init("q8_0", 1, 8, 4))
 	ok(t, wrapper.SetLayerType(1))

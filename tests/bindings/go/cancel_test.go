@@ -276,11 +276,14 @@ func TestContextEndsWhoWaits(t *testing.T) {
 	if _, err := g.Generate(canceller(t), "a", endless); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	stream := must(g.Stream(canceller(t), "a", endless))
-	for stream.Next() {
+	stream, err := g.Stream(canceller(t), "a", endless)
+	if err == nil { // where others have the processor, the context may end before
+		for stream.Next() {
+		}
+		err = stream.Err()
 	}
-	if !errors.Is(stream.Err(), context.Canceled) {
-		t.Error(stream.Err())
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 	stream = must(g.Stream(ctx, "a", endless))
 	time.AfterFunc(50*time.Millisecond, func() { stream.Close() })
