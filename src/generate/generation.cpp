@@ -74,6 +74,7 @@ Status Generation::start(const Prompt& prompt) {
   holds_session_ = true;
   Sequence& sequence = session_->sequence_;
   before_ = sequence.mark();
+  answered_ = session_->answered_;
 
   const Generator& generator = session_->generator();
   GEN_TRY(OpenCall::enter(generator, &call_));
@@ -106,7 +107,7 @@ Status Generation::start(const Prompt& prompt) {
   result_.tokens.reserve(static_cast<size_t>(most));
   if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
   result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
-  result_.usage.prompt = sequence.length() - sequence.moved(session_->answered_).length;
+  result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
   if (room == 0 && !shifts) pending_finish_ = FinishReason::kContextFull;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
@@ -249,7 +250,7 @@ Status Generation::advance(bool* event) {
   const Status taken = sequence.take();
   if (state_ == State::kPrefill) {
     result_.usage.prompt_cached =
-        std::min(session_->appended_cached_ + sequence.reused(), result_.usage.prompt);
+        std::min(answered_.cached_since + sequence.reused(), result_.usage.prompt);
   }
   GEN_TRY(taken);
   *event = sequence.done();
@@ -359,6 +360,7 @@ void Generation::break_off(Status failure) noexcept {
   }
   if (!result_.status.ok()) return;
   session_->sequence_.rewind(before_);
+  session_->answered_ = answered_;
   session_->publish_length();
   session_->generator().metrics().add(metric::errors(failure.code()), 1);
   result_.finish_reason = FinishReason::kError;

@@ -34,6 +34,12 @@ struct Prompt {
   bool parse_special = false;  // texts of control tokens in `text` become those tokens
 };
 
+/// What a session's last generating call has answered: its prompt begins behind that.
+struct Answered {
+  Sequence::Mark mark;       // what the session held at its end
+  int32_t cached_since = 0;  // of the tokens appended since, what a prefix cache had
+};
+
 /// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An exception
 /// is a failure of the call, see Generation::break_off().
 using EventCallback = int32_t (*)(void* user, const Event& event);
@@ -128,6 +134,7 @@ class Generation {
   bool catching_up_ = false;  // for all but its last token, before the context shifts
   bool queued_ = false;       // by poll()
   Sequence::Mark before_;     // the session as open() found it
+  Answered answered_;         // and what it had answered
   State state_ = State::kOpening;
   bool holds_session_ = false;
   FinishReason pending_finish_ = FinishReason::kNone;  // decided, done event still to come

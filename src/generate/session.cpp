@@ -81,8 +81,7 @@ void Session::tell_reused() const {
 }
 
 void Session::note_answered() noexcept {
-  answered_ = sequence_.mark();
-  appended_cached_ = 0;
+  answered_ = {sequence_.mark(), 0};
 }
 
 Status Session::append(const Prompt& prompt) {
@@ -119,7 +118,7 @@ Status Session::append_prompt(const Prompt& prompt) {
   if (status.ok()) {
     generator_->metrics().add(metric::kPromptTokens, static_cast<double>(tokens.size()));
     tell_reused();
-    appended_cached_ += sequence_.reused();
+    answered_.cached_since += sequence_.reused();
   } else if (status.code() == Code::kCancelled) {
     sequence_.drop_pending(sequence_.moved(before).length);
     cancel_.reset();
@@ -208,8 +207,8 @@ Status Session::truncate(int32_t n) {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   GEN_TRY(sequence_.truncate(n));
-  answered_ = sequence_.moved(answered_);
-  answered_.length = std::min(answered_.length, n);
+  answered_.mark = sequence_.moved(answered_.mark);
+  answered_.mark.length = std::min(answered_.mark.length, n);
   publish_length();
   return {};
 }
@@ -260,8 +259,8 @@ Result<std::shared_ptr<Session>> Session::fork() const {
   GEN_TRY(guard.entered("session"));
   GEN_ASSIGN(Sequence copy, sequence_.fork());
   std::shared_ptr<Session> session(new Session(generator_, std::move(copy)));
-  session->answered_.length = sequence_.moved(answered_).length;
-  session->appended_cached_ = appended_cached_;
+  session->answered_.mark.length = sequence_.moved(answered_.mark).length;
+  session->answered_.cached_since = answered_.cached_since;
   session->publish_length();
   return session;
 }

@@ -110,8 +110,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   std::shared_ptr<const CancelFlag> given_cancel_;  // of set_cancel(); may be null
   std::atomic<int32_t> length_{0};
   std::atomic<float> progress_{1.0F};
-  Sequence::Mark answered_;      // what it held when its last generating call ended
-  int32_t appended_cached_ = 0;  // of the tokens after that, what a prefix cache had
+  Answered answered_;
   std::atomic<int64_t> last_used_{kNothing};
 };
 

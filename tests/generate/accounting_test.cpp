@@ -76,6 +76,14 @@ TEST(Accounting, AppendedTokensAreOfThePrompt) {
   ASSERT_TRUE(failed.result.has_value());
   EXPECT_EQ(failed.result->usage.prompt, 4);
   world.model->before_forward = nullptr;
+  // Nor does one whose end its host could not take.
+  const auto throws = [](void*, const Event& event) -> int32_t {
+    if (event.done) throw 7;
+    return 0;
+  };
+  std::optional<GenResult> result;
+  EXPECT_EQ(session->generate(ids(Tokens{2, 3}), greedy(3), throws, nullptr, &result).code(),
+            Code::kInternal);
   EXPECT_EQ(prompt_usage(*session, {}), 3);
 }
 
@@ -184,7 +192,7 @@ TEST(Accounting, ARefusalRefusesNobodyElse) {
   (void)world.session();
   std::optional<OpenCall> kept;
   ASSERT_TRUE(OpenCall::enter(*world.generator, &kept).ok());
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < 100; ++round) {
     std::optional<OpenCall> first;
     ASSERT_TRUE(OpenCall::enter(*world.generator, &first).ok());
     std::atomic<bool> knocked{false};
