@@ -10,10 +10,10 @@
 #include "api/handles.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
-#include "cache/compressed_cache.h"
-#include "cache/paged_cache.h"
-#include "cache/registry.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/sequence/registry.h"
+#include "cache/sequence/tiered_cache.h"
 #include "generate/metric_names.h"
 #include "graph/plan_trace.h"
 
@@ -179,11 +179,10 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
   if (options.tiered != nullptr) GEN_TRY(use_tiers(*options.tiered, *parts, &inner));
   if (options.paged_mb > 0) GEN_TRY(use_pool(options, *parts, &inner));
   auto handle = std::make_unique<gen_generator>();
-  GEN_ASSIGN(auto made,
-             gen::generate::Generator::create(model_of(parts), parts->loaded->tokenizer,
-                                              std::move(inner)));
-  handle->shared = Shared<const gen::generate::Generator>(std::move(made),
-                                                          callbacks_of(model, options));
+  GEN_ASSIGN(auto made, gen::generate::Generator::create(model_of(parts), parts->loaded->tokenizer,
+                                                         std::move(inner)));
+  handle->shared =
+      Shared<const gen::generate::Generator>(std::move(made), callbacks_of(model, options));
   return handle;
 }
 

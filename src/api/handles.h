@@ -16,13 +16,13 @@
 #include "base/cancel.h"
 #include "base/home_process.h"
 #include "base/thread_pool.h"
-#include "cache/trace_log.h"
+#include "cache/tensor/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
-#include "cache/cache_format.h"
+#include "cache/sequence/cache_format.h"
 #include "sampling/params.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
@@ -64,7 +64,7 @@ struct gen_options {
   int32_t context_keep = gen::generate::kDefaultContextKeep;
   int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
   int32_t max_batch = gen::generate::kDefaultMaxSequences;
-  int32_t max_queue = 0;                        // 0: no limit
+  int32_t max_queue = 0;  // 0: no limit
   int32_t fairness = gen::generate::kMostPassedOver;
   std::shared_ptr<gen::cache::TraceLog> trace;   // null: none
   std::optional<gen::HomeProcess> trace_home;    // of `trace`
@@ -91,7 +91,8 @@ struct ResultData {
   gen_error failure{};
 };
 
-/// Puts a result into a handle that was made before there was any, so that handing it out cannot fail.
+/// Puts a result into a handle that was made before there was any, so that handing it out cannot
+/// fail.
 void fill_result(generate::GenResult&& result, gen_result* handle) noexcept;
 
 /// The parameters of a call: a copy of `sampling`, or defaults for null.

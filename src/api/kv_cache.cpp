@@ -10,11 +10,11 @@
 #include "api/c_allocator.h"
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
-#include "cache/compressed_cache.h"
-#include "cache/compressed_store.h"
-#include "cache/layered_store.h"
-#include "cache/registry.h"
-#include "cache/tensor_kinds.h"
+#include "cache/sequence/compressed_cache.h"
+#include "cache/tensor/compressed_store.h"
+#include "cache/tensor/layered_store.h"
+#include "cache/sequence/registry.h"
+#include "cache/tensor/tensor_kinds.h"
 #include "engine/kv/codec.h"
 
 namespace {

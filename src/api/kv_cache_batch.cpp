@@ -12,9 +12,9 @@
 #include "api/boundary.h"
 #include "api/host_call.h"
 #include "api/kv_cache_handle.h"
-#include "cache/causal_store.h"
-#include "cache/encoder_store.h"
-#include "cache/wrapper_store.h"
+#include "cache/batch/causal_store.h"
+#include "cache/batch/encoder_store.h"
+#include "cache/batch/wrapper_store.h"
 
 namespace {
 
@@ -73,10 +73,8 @@ gen_status make_causal(const char* kind, const CausalRules& rules, kv_cache** ou
 }
 
 /// What rows are kept as; the first is the default.
-constexpr std::pair<const char*, DType> kRowTypes[] = {{"fp16", DType::kF16},
-                                                       {"fp32", DType::kF32},
-                                                       {"q8_0", DType::kQ8_0},
-                                                       {"q4_0", DType::kQ4_0}};
+constexpr std::pair<const char*, DType> kRowTypes[] = {
+    {"fp16", DType::kF16}, {"fp32", DType::kF32}, {"q8_0", DType::kQ8_0}, {"q4_0", DType::kQ4_0}};
 
 template <size_t kSize>
 Result<DType> element_type(const char* name, const char* what,

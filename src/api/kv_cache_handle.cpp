@@ -9,9 +9,9 @@
 
 #include "api/caller_struct.h"
 #include "api/handles.h"
-#include "cache/cache_format.h"
-#include "cache/registry.h"
-#include "cache/wrapper_store.h"
+#include "cache/sequence/cache_format.h"
+#include "cache/sequence/registry.h"
+#include "cache/batch/wrapper_store.h"
 
 namespace gen::api {
 namespace {
@@ -20,8 +20,7 @@ void describe_engine_cache(const cache::KvCache& cache, kv_cache* handle) {
   const char* const kind = cache.traits().kind;
   // Those that are no format of their own keep float32.
   const bool format = cache::parse_cache_format(kind).ok();
-  handle->traits = {
-      .kind = kind, .dtype = format ? kind : "fp32", .lossy = cache.traits().lossy};
+  handle->traits = {.kind = kind, .dtype = format ? kind : "fp32", .lossy = cache.traits().lossy};
   handle->num_layers = static_cast<int32_t>(cache.layers().size());
   handle->max_seq_len = cache.capacity();
 }

@@ -19,9 +19,9 @@
 #include "base/home_process.h"
 #include "base/in_use.h"
 #include "base/status.h"
-#include "cache/kv_cache.h"
-#include "cache/sequence_store.h"
-#include "cache/tensor_provider.h"
+#include "cache/sequence/kv_cache.h"
+#include "cache/batch/sequence_store.h"
+#include "cache/tensor/tensor_provider.h"
 #include <generate/kv_cache.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.

@@ -12,7 +12,7 @@
 #include "api/c_allocator.h"
 #include "api/kv_cache_handle.h"
 #include "api/pool_handle.h"
-#include "cache/paged_store.h"
+#include "cache/tensor/paged_store.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "api/boundary.h"
 #include "api/pool_handle.h"
-#include "cache/prefix_cache.h"
+#include "cache/prefix/prefix_cache.h"
 
 struct kv_cache_prefix : gen::Postponed {
   gen::api::Shared<gen::cache::PrefixCache> shared;

@@ -7,7 +7,7 @@
 
 #include "api/boundary.h"
 #include "api/entry.h"
-#include "cache/radix_cache.h"
+#include "cache/prefix/radix_cache.h"
 
 struct kv_cache_radix : gen::Postponed {
   gen::api::Shared<gen::cache::RadixCache> shared;

@@ -11,7 +11,7 @@
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
-#include "cache/tensor_store.h"
+#include "cache/tensor/tensor_store.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "api/boundary.h"
 #include "api/kv_cache_handle.h"
 #include "api/tier_config.h"
-#include "cache/tiered_store.h"
+#include "cache/tensor/tiered_store.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "api/option_table.h"
 #include "base/cpu.h"
 #include "base/log.h"
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "engine/registry.h"
 #include "model/arch/registry.h"
 #include "quant/format.h"

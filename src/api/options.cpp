@@ -7,7 +7,7 @@
 #include "api/boundary.h"
 #include "api/handles.h"
 #include "api/option_table.h"
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 
 namespace {
 
@@ -206,8 +206,7 @@ const OptionRow<gen_options> kRows[] = {
     {"max_queue", "int", "0 and up; 0 for no limit", "0", int_from_text<set_max_queue>,
      [](const gen_options& o) { return std::to_string(o.max_queue); }},
     {"fairness", "int", "0 and up; steps that a call may be left out of", "16",
-     int_from_text<set_fairness>,
-     [](const gen_options& o) { return std::to_string(o.fairness); }},
+     int_from_text<set_fairness>, [](const gen_options& o) { return std::to_string(o.fairness); }},
 };
 static_assert(gen::generate::kDefaultPrefillChunk == 256, "the table's default");
 static_assert(gen::generate::kDefaultMaxSequences == 64, "the table's default");

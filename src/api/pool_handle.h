@@ -7,7 +7,7 @@
 #include "api/entry.h"
 #include "base/allocator.h"
 #include "base/home_process.h"
-#include "cache/paged_store.h"
+#include "cache/tensor/paged_store.h"
 #include <generate/kv_cache_pool.h>
 
 namespace gen::api {

@@ -8,7 +8,7 @@
 
 #include "api/boundary.h"
 #include "base/in_use.h"
-#include "cache/ssm_state.h"
+#include "cache/state/ssm_state.h"
 
 struct gen_ssm_state {
   std::unique_ptr<gen::cache::SsmState> impl;

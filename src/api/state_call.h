@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "cache/state_file.h"
+#include "cache/state/state_file.h"
 
 namespace gen::api {
 

@@ -12,7 +12,7 @@
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/option_table.h"
-#include "cache/layered_store.h"
+#include "cache/tensor/layered_store.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
-#include "cache/kv_cache.h"
-#include "cache/tiered_cache.h"
-#include "cache/tiered_store.h"
+#include "cache/sequence/kv_cache.h"
+#include "cache/sequence/tiered_cache.h"
+#include "cache/tensor/tiered_store.h"
 #include <generate/base.h>
 
 struct kv_cache_tier_config {

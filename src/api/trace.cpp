@@ -10,7 +10,7 @@
 #include "api/handles.h"
 #include "api/kv_cache_handle.h"
 #include "base/new_file.h"
-#include "cache/tracing_store.h"
+#include "cache/tensor/tracing_store.h"
 
 namespace {
 

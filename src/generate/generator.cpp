@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "generate/session.h"
 
 namespace gen::generate {

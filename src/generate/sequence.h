@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequence: the tokens that a session holds and the cache that holds what the model made of them.
-// The cache always covers a prefix: the first evaluated() tokens are in it, the rest is pending. How
-// many these are is read from the cache alone, so that nothing can disagree with it. A sampled token
-// is pending until the next step needs it. Not synchronised; the session guards it.
+// The cache always covers a prefix: the first evaluated() tokens are in it, the rest is pending.
+// How many these are is read from the cache alone, so that nothing can disagree with it. A sampled
+// token is pending until the next step needs it. Not synchronised; the session guards it.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
-#include "cache/kv_cache.h"
-#include "cache/state_file.h"
+#include "cache/sequence/kv_cache.h"
+#include "cache/state/state_file.h"
 #include "generate/step_plan.h"
 #include "graph/batch.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "cache/cache_state.h"
-#include "cache/registry.h"
+#include "cache/state/cache_state.h"
+#include "cache/sequence/registry.h"
 #include "generate/generator.h"
 #include "generate/sequence.h"
 

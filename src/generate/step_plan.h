@@ -11,7 +11,7 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
-#include "cache/kv_cache.h"
+#include "cache/sequence/kv_cache.h"
 #include "graph/batch.h"
 
 namespace gen::generate {
@@ -72,7 +72,8 @@ struct StepRequest {
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens.size()); }
 };
 
-/// A request that has been left out this often goes before every priority, unless one says otherwise.
+/// A request that has been left out this often goes before every priority, unless one says
+/// otherwise.
 constexpr int32_t kMostPassedOver = 16;
 
 /// What a step may hold, and how long one may wait for it.

@@ -9,7 +9,7 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
-#include "cache/kv_cache.h"
+#include "cache/sequence/kv_cache.h"
 #include "engine/tracer.h"
 
 namespace gen::graph {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "cache/kv_cache.h"
+#include "cache/sequence/kv_cache.h"
 #include "graph/batch.h"
 
 namespace gen::model {

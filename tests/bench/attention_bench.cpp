@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/peaks.h"
 #include "engine/cpu_fixture.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the block pool: order of blocks, every misuse that it can see, reference counts, lazy
 // memory, poison, and that all counters are exact when sixteen threads use it.
-#include "cache/block_pool.h"
+#include "cache/prefix/block_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -10,12 +10,12 @@
 #include <random>
 #include <string>
 
-#include "cache/compressed_cache.h"
-#include "cache/lane_store.h"
-#include "cache/paged_cache.h"
-#include "cache/prefix_cache.h"
-#include "cache/registry.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/lane_store.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/prefix/prefix_cache.h"
+#include "cache/sequence/registry.h"
+#include "cache/sequence/tiered_cache.h"
 #include "support/counting_allocator.h"
 #include "support/failing_file_ops.h"
 

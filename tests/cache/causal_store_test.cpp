@@ -3,7 +3,7 @@
 // and what the vectors leave out: reserving, other element types, padding, masks of binary16, keys
 // that were shifted, shared cells, quotas, moves, and that failing calls change nothing. Random
 // operations are sequence_conformance_test.cpp.
-#include "cache/causal_store.h"
+#include "cache/batch/causal_store.h"
 
 #include <gtest/gtest.h>
 
@@ -358,8 +358,8 @@ TEST_P(Fixture, CompactingChangesCellsAlone) {
   ASSERT_TRUE(put({1, 2, 3, 4, 5, 6}).ok());
   ASSERT_TRUE(store_->copy_prefix(1, 0, 1).ok());  // cell 3 is shared, 0 to 2 are free
   ASSERT_TRUE(store_->remove(1, 0, 1).ok());       // cells 4 and 5 are shifted
-  EXPECT_EQ(store_->compact(1).value(), 1);               // 5 to 0
-  EXPECT_EQ(store_->compact(9).value(), 2);               // 4 to 1, 3 to 2
+  EXPECT_EQ(store_->compact(1).value(), 1);        // 5 to 0
+  EXPECT_EQ(store_->compact(9).value(), 2);        // 4 to 1, 3 to 2
   EXPECT_EQ(store_->compact(9).value(), 0);
   EXPECT_EQ(store_->compact(-1).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(store_->shape().status().code(), Code::kState);

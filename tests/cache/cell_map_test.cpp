@@ -2,7 +2,7 @@
 // Proves the bookkeeping of cells against sets and lists that are searched from end to end: which
 // cells are free, who holds them, what a plan takes, and the rules of causal_cells.h that lanes use
 // beyond those of stores (sequence_conformance_test.cpp).
-#include "cache/cell_map.h"
+#include "cache/batch/cell_map.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <random>
 #include <set>
 
-#include "cache/causal_cells.h"
+#include "cache/batch/causal_cells.h"
 
 namespace gen::cache {
 namespace {

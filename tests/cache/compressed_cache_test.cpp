@@ -2,7 +2,7 @@
 // Proves that a full chunk becomes the mean of its values and of its keys before rotation, turned
 // to the chunk's middle, against a formula in complex numbers; that truncating is exact one chunk
 // back and drops whole chunks further back; and random steps against an obvious model.
-#include "cache/compressed_cache.h"
+#include "cache/sequence/compressed_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "cache/cache_state.h"
+#include "cache/state/cache_state.h"
 #include "cache/guard_allocator.h"
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves chunk-wise means: the published examples, lanes that never mix, cuts by the stated rule,
 // views that survive growth, and random operations against lists of positions in double precision.
-#include "cache/compressed_store.h"
+#include "cache/tensor/compressed_store.h"
 
 #include <gtest/gtest.h>
 

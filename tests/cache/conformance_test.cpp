@@ -12,12 +12,12 @@
 #include <gtest/gtest.h>
 
 #include "base/checksum.h"
-#include "cache/cache_state.h"
+#include "cache/state/cache_state.h"
 #include "cache/guard_allocator.h"
-#include "cache/lane_store.h"
-#include "cache/paged_cache.h"
-#include "cache/registry.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/lane_store.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/sequence/registry.h"
+#include "cache/sequence/tiered_cache.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"

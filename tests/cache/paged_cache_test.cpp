@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cache/paged_cache.h"
+#include "cache/sequence/paged_cache.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
 #include "support/counting_allocator.h"

@@ -2,7 +2,7 @@
 // Proves paged tensors: published layouts, copy on write against a checksum of what others hold,
 // blocks that come and go with the positions, injection, exhaustion, fragmentation, and random
 // forks and cuts of many sequences over one small pool against plain lists.
-#include "cache/paged_store.h"
+#include "cache/tensor/paged_store.h"
 
 #include <gtest/gtest.h>
 

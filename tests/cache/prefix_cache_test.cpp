@@ -4,7 +4,7 @@
 // blocks nobody uses are given back before a pool is empty, and no others; and all of that under
 // sixteen threads and with every allocation failing. A position of a block holds a number made of
 // all tokens up to it, so a wrong or freed block does not go unseen.
-#include "cache/prefix_cache.h"
+#include "cache/prefix/prefix_cache.h"
 
 #include <gtest/gtest.h>
 

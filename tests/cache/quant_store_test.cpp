@@ -2,7 +2,7 @@
 // Proves that quantised tensors come in the groups that the format says, whatever the order of
 // appends and truncates: against lanes that are encoded anew, group by group, for each read. The
 // codecs themselves are proven in quant/kv_codec_test.cpp.
-#include "cache/quant_store.h"
+#include "cache/tensor/quant_store.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Proves the index: the published hashes and examples, random operations against a list of paths
 // with times of use, the same with hashes that say nothing, exact counts and unique ids under
 // sixteen threads, and that every allocation may fail.
-#include "cache/radix_cache.h"
+#include "cache/prefix/radix_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that kinds are found by name and that arguments are checked before anything is made.
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 
 #include <gtest/gtest.h>
 

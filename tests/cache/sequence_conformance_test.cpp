@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "cache/causal_store.h"
-#include "cache/encoder_store.h"
-#include "cache/wrapper_store.h"
+#include "cache/batch/causal_store.h"
+#include "cache/batch/encoder_store.h"
+#include "cache/batch/wrapper_store.h"
 #include "support/counting_allocator.h"
 #include "support/counting_new.h"
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cache/cache_state.h"
+#include "cache/state/cache_state.h"
 #include "cache/guard_allocator.h"
-#include "cache/paged_cache.h"
-#include "cache/registry.h"
-#include "cache/state_file.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/sequence/registry.h"
+#include "cache/state/state_file.h"
+#include "cache/sequence/tiered_cache.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
 

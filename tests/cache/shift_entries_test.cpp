@@ -2,7 +2,7 @@
 // Proves that after a shift of a plain cache each key is what its new position asks for, as near as
 // its type rounds, that values and what stands before are what they were bit for bit, and that
 // caches which cannot do it say so. Angles are computed here, in double precision.
-#include "cache/shift_entries.h"
+#include "cache/sequence/shift_entries.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {

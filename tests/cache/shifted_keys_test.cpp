@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "cache/causal_store.h"
+#include "cache/batch/causal_store.h"
 #include "support/counting_allocator.h"
 #include "tensor/dtype.h"
 

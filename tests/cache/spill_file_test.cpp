@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a spill file without memory keeps its places and leaves nothing where temporary files
 // are.
-#include "cache/spill_file.h"
+#include "cache/sequence/spill_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the recurrent state: memory that stays where it is, snapshots against plain copies in
 // random order, and that a failing allocation changes nothing.
-#include "cache/ssm_state.h"
+#include "cache/state/ssm_state.h"
 
 #include <gtest/gtest.h>
 

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "cache/paged_store.h"
-#include "cache/tensor_kinds.h"
-#include "cache/tensor_store.h"
-#include "cache/tiered_store.h"
+#include "cache/tensor/paged_store.h"
+#include "cache/tensor/tensor_kinds.h"
+#include "cache/tensor/tensor_store.h"
+#include "cache/tensor/tiered_store.h"
 #include "support/counting_allocator.h"
 #include "tensor/half.h"
 #include "support/failing_file_ops.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the per-layer cache against a naive list of positions: appends, cursors, checks in their
 // order, views, truncation, shapes that may change while a layer is empty, memory and clones.
-#include "cache/tensor_store.h"
+#include "cache/tensor/tensor_store.h"
 
 #include <gtest/gtest.h>
 

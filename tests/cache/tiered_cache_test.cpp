@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "cache/registry.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/registry.h"
+#include "cache/sequence/tiered_cache.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
 #include "support/counting_allocator.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cache/tiered_store.h"
+#include "cache/tensor/tiered_store.h"
 #include "support/failing_file_ops.h"
 
 namespace gen::cache {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the tracing wrapper: it passes everything on, records what succeeds and nothing else, and
 // numbers every tensor once.
-#include "cache/tracing_store.h"
+#include "cache/tensor/tracing_store.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/tensor_kinds.h"
+#include "cache/tensor/tensor_kinds.h"
 #include "support/counting_allocator.h"
 
 namespace gen::cache {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "cache/cache_state.h"
-#include "cache/compressed_cache.h"
-#include "cache/compressed_store.h"
-#include "cache/paged_cache.h"
-#include "cache/paged_store.h"
-#include "cache/registry.h"
-#include "cache/tensor_kinds.h"
+#include "cache/state/cache_state.h"
+#include "cache/sequence/compressed_cache.h"
+#include "cache/tensor/compressed_store.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/tensor/paged_store.h"
+#include "cache/sequence/registry.h"
+#include "cache/tensor/tensor_kinds.h"
 #include "engine/kv/codec.h"
 
 namespace {

@@ -6,9 +6,9 @@
 
 #include <atomic>
 
-#include "cache/lane_store.h"
-#include "cache/registry.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/lane_store.h"
+#include "cache/sequence/registry.h"
+#include "cache/sequence/tiered_cache.h"
 #include "generate/batch_run.h"
 #include "prefix_world.h"
 #include "support/counting_allocator.h"

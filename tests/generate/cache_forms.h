@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "cache/compressed_cache.h"
-#include "cache/paged_cache.h"
-#include "cache/prefix_cache.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/prefix/prefix_cache.h"
+#include "cache/sequence/tiered_cache.h"
 #include "generate/said.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
@@ -133,10 +133,9 @@ class FreshSessions {
  public:
   /// A plain cache stands for a paged or a tiered one: they hold the same entries.
   explicit FreshSessions(const CacheForm& form)
-      : generator_(generator_of(form.layout == CacheForm::Layout::kCompressed
-                                    ? form
-                                    : CacheForm{.kind = form.kind},
-                                kFormsContext, 1)) {}
+      : generator_(generator_of(
+            form.layout == CacheForm::Layout::kCompressed ? form : CacheForm{.kind = form.kind},
+            kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
     return generate::say(*generator_->new_session().value(), prompt, n);
   }

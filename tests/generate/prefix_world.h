@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "cache/paged_cache.h"
-#include "cache/prefix_cache.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/prefix/prefix_cache.h"
 #include "generate/said.h"
 #include "generate/session.h"
 #include "support/loaded_tiny.h"

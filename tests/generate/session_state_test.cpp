@@ -12,8 +12,8 @@
 
 #include "base/checksum.h"
 #include "base/mapped_file.h"
-#include "cache/compressed_cache.h"
-#include "cache/paged_cache.h"
+#include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/paged_cache.h"
 #include "generate/fake_world.h"
 #include "support/failing_files.h"
 #include "support/loaded_tiny.h"

@@ -12,8 +12,8 @@
 #include <random>
 #include <thread>
 
-#include "cache/paged_cache.h"
-#include "cache/prefix_cache.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/prefix/prefix_cache.h"
 #include "generate/batch_run.h"
 #include "generate/session.h"
 #include "support/fake_model.h"

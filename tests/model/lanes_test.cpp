@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose layers see different distances runs over lanes of one store (cache/lane_store.h):
-// several sequences at once, cut, grown again, forked, moved, with plans that are dropped. Each
-// row's logits must be, bit for bit, those over a contiguous cache whose views carry the same
-// windows.
+// A model whose layers see different distances runs over lanes of one store
+// (cache/sequence/lane_store.h): several sequences at once, cut, grown again, forked, moved, with
+// plans that are dropped. Each row's logits must be, bit for bit, those over a contiguous cache
+// whose views carry the same windows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/lane_store.h"
+#include "cache/sequence/lane_store.h"
 #include "support/counting_allocator.h"
 #include "support/loaded_tiny.h"
 

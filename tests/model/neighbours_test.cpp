@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cache/lane_store.h"
-#include "cache/paged_cache.h"
-#include "cache/tiered_cache.h"
+#include "cache/sequence/lane_store.h"
+#include "cache/sequence/paged_cache.h"
+#include "cache/sequence/tiered_cache.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {

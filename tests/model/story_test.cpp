@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/cpu.h"
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "engine/registry.h"
 #include "model/loader.h"
 

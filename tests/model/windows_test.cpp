@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cache/cache_state.h"
-#include "cache/lane_store.h"
-#include "cache/state_file.h"
+#include "cache/state/cache_state.h"
+#include "cache/sequence/lane_store.h"
+#include "cache/state/state_file.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {

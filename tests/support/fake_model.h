@@ -17,7 +17,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
-#include "cache/kv_cache.h"
+#include "cache/sequence/kv_cache.h"
 #include "graph/batch.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"

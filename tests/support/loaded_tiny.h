@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/cpu.h"
-#include "cache/registry.h"
+#include "cache/sequence/registry.h"
 #include "engine/registry.h"
 #include "model/loader.h"
 #include "support/tiny_graph.h"

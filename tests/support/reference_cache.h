@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cache/kv_cache.h"
+#include "cache/sequence/kv_cache.h"
 
 namespace gen::test {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cache/kv_cache.h"
+#include "cache/sequence/kv_cache.h"
 #include "graph/execution_plan.h"
 #include "graph/graph.h"
 #include "quant/format.h"

@@ -2,7 +2,7 @@
 // How each KvFormat lies in a tile of sixteen entries (engine/kv_view.h), and entries written and
 // read one at a time by that. What is written depends on the entry's own row only, and each byte
 // belongs to one entry, so entries may be written by several threads. A new format is a number in
-// KvFormat, a file with its codec, a line in codec.cpp, a row in cache/cache_format.cpp,
+// KvFormat, a file with its codec, a line in codec.cpp, a row in cache/sequence/cache_format.cpp,
 // and for attention a reader (cpu/attention_read-inl.h) or an unpacking kernel
 // (cpu/kv_unpack-inl.h).
 #pragma once

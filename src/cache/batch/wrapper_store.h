@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wrapper of sequence_store.h: one cache for each type of layer, driven together. What all of
+// them must do is planned by all before any does it, so that none is ahead of the others when one
+// cannot.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/batch/sequence_store.h"
+
+namespace gen::cache {
+
+class WrapperStore final : public SequenceStore {
+ public:
+  using Children = std::vector<std::shared_ptr<SequenceStore>>;
+  /// At least one child.
+  explicit WrapperStore(Children children) : children_(std::move(children)) {}
+
+  [[nodiscard]] const char* kind() const noexcept override { return "wrapper"; }
+  /// For the children that have none of their own.
+  Status configure(const SequenceConfig& config) override;
+  [[nodiscard]] bool configured() const noexcept override { return configured_; }
+  Status init(const SequenceLimits& limits, Allocator& allocator) override;
+  void undo_init() noexcept override;
+  void close() noexcept override;
+  Status set_layer(int32_t layer) override;
+  Status set_layer_type(int32_t type) override;
+  /// The child that put and get are about.
+  [[nodiscard]] size_t layer_type() const noexcept { return type_; }
+  Status set_shift(ShiftKeys shift) override;
+  Status set_quota(int32_t entries) override;
+  Status plan_start(const SequenceBatch& batch) override;
+  /// Also goes back to layer type 0.
+  void commit_start() noexcept override;
+  Status put(const PutRows& k, const PutRows& v, int32_t n) override {
+    return current().put(k, v, n);
+  }
+  Result<HistoryShape> shape() override { return current().shape(); }
+  Status get(float* k, float* v, void* mask) override { return current().get(k, v, mask); }
+  [[nodiscard]] DType mask_type() const noexcept override { return current().mask_type(); }
+  Status set_causal(std::span<const int32_t> except) override {
+    return current().set_causal(except);
+  }
+  Status plan_copy_prefix(int32_t src, int32_t dst, int32_t length) override;
+  void commit_copy_prefix() noexcept override;
+  [[nodiscard]] Result<bool> can_resume(int32_t sequence, int32_t position) const override;
+  Status plan_remove(int32_t sequence, int32_t begin, int32_t end) override;
+  void commit_remove() noexcept override;
+  Result<int32_t> plan_compact(int32_t budget) override;
+  void commit_compact() noexcept override;
+  [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
+  [[nodiscard]] MemoryUse memory() const noexcept override;
+
+ private:
+  [[nodiscard]] SequenceStore& current() const noexcept { return *children_[type_]; }
+
+  Children children_;
+  bool configured_ = false;
+  bool begun_ = false;  // initialised or closed
+  size_t type_ = 0;
+};
+
+}  // namespace gen::cache

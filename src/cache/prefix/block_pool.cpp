@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// See block_pool.h.
+#include "cache/prefix/block_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace gen::cache {
+namespace {
+
+constexpr size_t kSegmentBytes = size_t{1} << 20;
+
+}  // namespace
+
+BlockPool::BlockPool(size_t block_bytes, int32_t block_size, size_t count,
+                     Allocator& allocator) noexcept
+    : block_bytes_(block_bytes), block_size_(block_size), count_(count), allocator_(&allocator) {}
+
+Status BlockPool::add_segment() {
+  Segment segment;
+  segment.count = std::min(std::max(kSegmentBytes / block_bytes_, size_t{1}), count_ - made_);
+  segment.blocks = std::make_unique<Block[]>(segment.count);
+  GEN_ASSIGN(segment.data, Buffer::allocate(*allocator_, segment.count * block_bytes_));
+  Block* first = segment.blocks.get();
+  const size_t count = segment.count;
+  std::byte* data = segment.data.data();
+  segments_.emplace(first, std::move(segment));
+  // The last is put back first, so that they are taken in order.
+  for (size_t i = count; i-- > 0;) {
+    first[i].pool_ = this;
+    first[i].data_ = data + i * block_bytes_;
+    put_back(&first[i]);
+  }
+  made_ += count;
+  return {};
+}
+
+void BlockPool::put_back(Block* block) noexcept {
+  block->next_free_ = free_;
+  free_ = block;
+}
+
+Result<Block*> BlockPool::allocate() {
+  Block* block = nullptr;
+  GEN_TRY(allocate(std::span(&block, 1)));
+  return block;
+}
+
+Status BlockPool::allocate(std::span<Block*> out) {
+  for (;;) {
+    Status full;
+    {
+      const std::lock_guard lock(mutex_);
+      full = check_free(out.size());
+      if (full.ok()) return take(out);
+    }
+    if (!reclaim(out.size())) return full;
+  }
+}
+
+Status BlockPool::take(std::span<Block*> out) {
+  // Segments first: a failure leaves them to the next call, and no block is taken.
+  while (made_ - allocated_ < out.size()) GEN_TRY(add_segment());
+  for (Block*& block : out) {
+    block = std::exchange(free_, free_->next_free_);
+    block->references_.store(1, std::memory_order_relaxed);
+  }
+  allocated_ += out.size();
+  return {};
+}
+
+Status BlockPool::check_free(size_t wanted) const {
+  if (wanted <= count_ - allocated_) return {};
+  return error(Code::kPoolExhausted, "%zu blocks wanted, %zu of %zu are free", wanted,
+               count_ - allocated_, count_);
+}
+
+Status BlockPool::make_available(size_t wanted) {
+  for (;;) {
+    Status full;
+    {
+      const std::lock_guard lock(mutex_);
+      full = check_free(wanted);
+    }
+    if (full.ok() || !reclaim(wanted)) return full;
+  }
+}
+
+bool BlockPool::reclaim(size_t wanted) {
+  if (wanted > count_) return false;
+  const std::lock_guard lock(savers_mutex_);
+  if (savers_.empty()) return false;
+  const size_t free = available();
+  if (free >= wanted) return true;  // the one who was here before has seen to it
+  size_t lacking = wanted - free;
+  size_t spare = 0;
+  for (const BlockSaver* saver : savers_) spare += saver->spare();
+  if (spare < lacking) return false;  // nothing is given up for nothing
+  size_t given = 0;
+  for (BlockSaver* saver : savers_) {
+    const size_t more = lacking > 0 ? saver->give_up(lacking) : 0;
+    given += more;
+    lacking -= std::min(more, lacking);
+  }
+  return given > 0;
+}
+
+size_t BlockPool::obtainable() {
+  const std::lock_guard lock(savers_mutex_);
+  size_t blocks = available();
+  for (const BlockSaver* saver : savers_) blocks += saver->spare();
+  return blocks;
+}
+
+void BlockPool::add_saver(BlockSaver& saver) {
+  const std::lock_guard lock(savers_mutex_);
+  savers_.push_back(&saver);
+}
+
+void BlockPool::remove_saver(const BlockSaver& saver) noexcept {
+  const std::lock_guard lock(savers_mutex_);
+  savers_.erase(std::remove(savers_.begin(), savers_.end(), &saver), savers_.end());
+}
+
+Block* BlockPool::find(const Block* block) const {
+  const auto after = segments_.upper_bound(block);
+  if (after == segments_.begin()) return nullptr;
+  const auto& [first, segment] = *std::prev(after);
+  // Addresses are compared as numbers: a foreign one may be anything.
+  const auto offset = reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(first);
+  if (offset % sizeof(Block) != 0 || offset / sizeof(Block) >= segment.count) return nullptr;
+  return &segment.blocks[offset / sizeof(Block)];
+}
+
+bool BlockPool::holds(const Block* block) const {
+  const std::lock_guard lock(mutex_);
+  const Block* found = find(block);
+  return found != nullptr && found->references() > 0;
+}
+
+Status BlockPool::retain(std::span<Block* const> blocks) {
+  const std::lock_guard lock(mutex_);
+  for (const Block* block : blocks) {
+    const Block* own = find(block);
+    if (own == nullptr) return {Code::kState, "the block is not one of this pool's"};
+    if (own->references() == 0) return {Code::kState, "the block is free"};
+  }
+  for (Block* block : blocks) block->references_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Status BlockPool::release(Block* block) {
+  const std::lock_guard lock(mutex_);
+  Block* own = find(block);
+  if (own == nullptr) return {Code::kState, "the block is not one of this pool's"};
+  if (own->references() == 0) return {Code::kState, "the block is free already"};
+  if (own->references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return {};
+  set_used(*own, 0);
+  if constexpr (kPoisons) std::memset(own->data_, kPoison, block_bytes_);
+  put_back(own);
+  --allocated_;
+  return {};
+}
+
+void BlockPool::set_used(Block& block, int32_t positions) noexcept {
+  GEN_ASSERT(positions >= 0 && positions <= block_size_);
+  const int32_t before = block.used_.exchange(positions, std::memory_order_relaxed);
+  used_.fetch_add(positions - before, std::memory_order_relaxed);
+}
+
+void BlockPool::raise_used(Block& block, int32_t positions) noexcept {
+  GEN_ASSERT(positions >= 0 && positions <= block_size_);
+  int32_t before = block.used();
+  while (before < positions) {
+    if (!block.used_.compare_exchange_weak(before, positions)) continue;
+    used_.fetch_add(positions - before, std::memory_order_relaxed);
+    return;
+  }
+}
+
+size_t BlockPool::available() const noexcept { return count_ - allocated_; }
+
+double BlockPool::fragmentation() const noexcept {
+  const size_t allocated = allocated_;
+  if (allocated == 0) return 0;
+  const double room = static_cast<double>(allocated) * block_size_;
+  return 1.0 - static_cast<double>(used_.load()) / room;
+}
+
+size_t BlockPool::resident_bytes() const noexcept { return made_ * block_bytes_; }
+
+Status BlockPool::set_allocator(Allocator& allocator) {
+  const std::lock_guard lock(mutex_);
+  if (!segments_.empty()) {
+    return {Code::kState, "the pool has given out blocks; its allocator is set before that"};
+  }
+  allocator_ = &allocator;
+  return {};
+}
+
+}  // namespace gen::cache

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// One buffer for everything, in segments of up to 256 positions that
+// lie as tile_layout.h says. The whole capacity is reserved at once but never initialised: growing
+// moves nothing and allocates nothing, and the kernel gives pages as entries are written.
+#include "cache/sequence/contiguous_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "base/checked.h"
+#include "cache/sequence/shift_entries.h"
+#include "cache/sequence/tile_layout.h"
+
+namespace gen::cache {
+namespace {
+
+/// Positions of a segment: a chunk of attention reads one.
+constexpr int32_t kMostSegment = 256;
+
+constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// Positions of a segment: as few segments as hold the capacity, as even as tiles allow.
+int32_t segment_size(int32_t capacity) {
+  const int32_t tiles = divide_up(capacity, engine::kKvTile);
+  const int32_t segments = divide_up(tiles, kMostSegment / engine::kKvTile);
+  return divide_up(tiles, segments) * engine::kKvTile;
+}
+
+Status too_large(int32_t capacity, size_t layers) {
+  return error(Code::kOutOfMemory, "a cache of %d entries of %zu layers overflows %zu bits",
+               capacity, layers, 8 * sizeof(size_t));
+}
+
+/// Invariant: 0 <= length_ <= capacity_.
+class ContiguousCache final : public KvCache {
+ public:
+  ContiguousCache(TileLayout layout, int32_t capacity)
+      : layout_(std::move(layout)),
+        capacity_(capacity),
+        segments_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
+    traits_.kind = layout_.format().name();
+    traits_.lossy = layout_.format().lossy();
+    traits_.can_shift = can_shift_entries(layout_.format(), layout_.layers());
+    traits_.bytes_per_entry = layout_.bytes_per_entry();
+  }
+
+  Status reserve(Allocator& allocator) {
+    const size_t segment = layout_.block_bytes();
+    size_t bytes = 0;
+    if (!checked_mul(segment, segments_.size(), &bytes)) {
+      return too_large(capacity_, layout_.layers().size());
+    }
+    if (bytes == 0) return {};
+    GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, bytes));
+    for (size_t i = 0; i < segments_.size(); ++i) segments_[i] = buffer_.data() + i * segment;
+    return {};
+  }
+
+  [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
+  [[nodiscard]] std::span<const LayerShape> layers() const noexcept override {
+    return layout_.layers();
+  }
+  [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
+
+  [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
+    if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
+    if (n > capacity_ - length()) {
+      return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
+                   length(), capacity_, n);
+    }
+    return CachePlan{length(), n};
+  }
+
+  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
+    GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
+    return layout_.view(layer, segments_.data(), plan.start + plan.count);
+  }
+
+  void commit(const CachePlan& plan) noexcept override {
+    GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
+    length_ = plan.start + plan.count;
+  }
+
+  Status truncate(int32_t n) override {
+    length_ = std::min(length(), std::max(n, 0));
+    return {};
+  }
+
+  Status shift(int32_t first, int32_t n) override {
+    if (!traits_.can_shift) return KvCache::shift(first, n);
+    if (first < 0 || first > length() || n < 0 || n > length() - first) {
+      return error(Code::kInvalidArgument, "cannot drop %d positions from %d on of %d", n, first,
+                   length());
+    }
+    if (n == 0) return {};
+    EntryShift entries(layers(), n);
+    const int32_t held = length();
+    for (int32_t layer = 0; layer < static_cast<int32_t>(layers().size()); ++layer) {
+      entries.move(layer, layout_.view(layer, segments_.data(), held), first);
+    }
+    length_ = held - n;
+    return {};
+  }
+
+  [[nodiscard]] MemoryUse memory() const noexcept override {
+    MemoryUse use;
+    use.resident = buffer_.size();
+    use.payload = static_cast<size_t>(length()) * traits_.bytes_per_entry;
+    use.metadata = sizeof(*this) + layout_.table_bytes() + segments_.size() * sizeof(segments_[0]);
+    return use;
+  }
+
+ private:
+  TileLayout layout_;
+  int32_t capacity_;
+  std::vector<std::byte*> segments_;
+  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  CacheTraits traits_;
+  Buffer buffer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheFormat& format,
+                                                         std::span<const LayerShape> layers,
+                                                         int32_t capacity, Allocator& allocator) {
+  auto layout = TileLayout::create(format, layers, segment_size(capacity));
+  if (!layout.ok()) return too_large(capacity, layers.size());
+  auto cache = std::make_unique<ContiguousCache>(std::move(*layout), capacity);
+  GEN_TRY(cache->reserve(allocator));
+  return std::unique_ptr<KvCache>(std::move(cache));
+}
+
+}  // namespace gen::cache

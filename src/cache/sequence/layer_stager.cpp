@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// See layer_stager.h. Reads are claimed block by block under the mutex and made without it, so that
+// the caller, who would only wait, and the thread share the work.
+#include "cache/sequence/layer_stager.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gen::cache {
+
+LayerStager::~LayerStager() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_.notify_all();
+  thread_.join();
+}
+
+LayerStager::Room* LayerStager::find(int32_t layer) noexcept {
+  const auto found = std::find_if(rooms_.begin(), rooms_.end(),
+                                  [layer](const Room& room) { return room.layer == layer; });
+  return found != rooms_.end() ? &*found : nullptr;
+}
+
+LayerStager::Room* LayerStager::longest_unused(const Room* except) noexcept {
+  Room* oldest = nullptr;
+  for (Room& room : rooms_) {
+    if (&room != except && (oldest == nullptr || room.used < oldest->used)) oldest = &room;
+  }
+  return oldest;
+}
+
+bool LayerStager::holds(const Room& room, Blocks blocks) noexcept {
+  return room.failure.ok() && room.blocks.size() == blocks.size() &&
+         std::equal(blocks.begin(), blocks.end(), room.blocks.begin());
+}
+
+Status LayerStager::prepare(Room& room, int32_t layer, Blocks blocks) {
+  const auto same =
+      std::mismatch(blocks.begin(), blocks.end(), room.blocks.begin(), room.blocks.end());
+  const auto kept = static_cast<size_t>(same.first - blocks.begin());
+  const size_t next = room.failure.ok() && room.layer == layer ? std::min(kept, room.next) : 0;
+  room.layer = -1;  // until it is whole again
+  room.next = 0;
+  room.failure = {};
+  room.blocks.clear();
+  room.buffers.reserve(blocks.size());
+  room.blocks.reserve(blocks.size());
+  while (room.buffers.size() < blocks.size()) {
+    GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator_, block_bytes_));
+    room.buffers.push_back(std::move(buffer));
+  }
+  room.blocks.assign(blocks.begin(), blocks.end());
+  room.next = next;
+  room.layer = layer;
+  return {};
+}
+
+void LayerStager::settle(Room& room, std::unique_lock<std::mutex>& lock) {
+  if (room.reading == 0) return;
+  const size_t begun = room.next;
+  room.next = room.blocks.size();
+  done_.wait(lock, [&room] { return room.reading == 0; });
+  room.next = begun;
+}
+
+void LayerStager::read_next(Room& room, std::unique_lock<std::mutex>& lock) {
+  const size_t index = room.next++;
+  ++room.reading;
+  // Neither goes away while `reading` counts it.
+  const SpilledBlock& block = *room.blocks[index];
+  std::byte* const to = room.buffers[index].data();
+  lock.unlock();
+  Status status = block.read(to);
+  if (status.ok()) bytes_read_ += block.bytes();
+  lock.lock();
+  --room.reading;
+  if (!status.ok() && room.failure.ok()) room.failure = std::move(status);
+  if (room.reading == 0) done_.notify_all();
+}
+
+void LayerStager::begin_thread() {
+  if (thread_.running() || no_thread_) return;
+  auto started = Thread::start(
+      [](void* self) -> void* {
+        static_cast<LayerStager*>(self)->serve();
+        return nullptr;
+      },
+      this);
+  no_thread_ = !started.ok();
+  if (started.ok()) thread_ = std::move(started).value();
+}
+
+Status LayerStager::need(int32_t layer, Blocks blocks, std::byte** out, size_t* begun) {
+  std::unique_lock lock(mutex_);
+  Room* room = find(layer);
+  if (room == nullptr) room = longest_unused(nullptr);
+  if (!holds(*room, blocks) || room->layer != layer) {
+    settle(*room, lock);
+    GEN_TRY(prepare(*room, layer, blocks));
+  }
+  room->used = ++uses_;
+  current_ = room;
+  *begun = room->blocks.size() - room->next;
+  if (room->blocks.size() > room->next + 1) {
+    begin_thread();
+    work_.notify_one();
+  }
+  while (pending(*room)) read_next(*room, lock);
+  done_.wait(lock, [room] { return room->reading == 0; });
+  GEN_TRY(room->failure);
+  for (size_t i = 0; i < blocks.size(); ++i) out[i] = room->buffers[i].data();
+  return {};
+}
+
+void LayerStager::start(int32_t layer, Blocks blocks) {
+  if (blocks.empty() || rooms_.size() < 2) return;
+  std::unique_lock lock(mutex_);
+  Room* room = find(layer);
+  if (room == nullptr) room = longest_unused(current_);
+  if (room == current_) return;
+  if (!holds(*room, blocks) || room->layer != layer) {
+    if (room->reading > 0) return;
+    if (!prepare(*room, layer, blocks).ok()) return;
+  }
+  room->used = ++uses_;
+  if (!pending(*room)) return;
+  begin_thread();
+  lock.unlock();
+  work_.notify_one();
+}
+
+void LayerStager::serve() noexcept {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Room* first = nullptr;
+    for (Room& room : rooms_) {
+      if (pending(room) && (first == nullptr || room.used < first->used)) first = &room;
+    }
+    if (stop_) return;
+    if (first != nullptr) {
+      read_next(*first, lock);
+    } else {
+      work_.wait(lock);
+    }
+  }
+}
+
+void LayerStager::forget() noexcept {
+  std::unique_lock lock(mutex_);
+  for (Room& room : rooms_) {
+    settle(room, lock);
+    room.layer = -1;
+    room.next = 0;
+    room.failure = {};
+    room.blocks.clear();
+    room.buffers.clear();
+  }
+  current_ = nullptr;
+}
+
+size_t LayerStager::bytes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  size_t buffers = 0;
+  for (const Room& room : rooms_) buffers += room.buffers.size();
+  return buffers * block_bytes_;
+}
+
+}  // namespace gen::cache

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings spilled blocks back into memory, layer by layer in the order of a forward pass: the layer
+// that is needed now, while a thread of its own reads those that come next. There is room for a few
+// layers; the rest must be read again each time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/allocator.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "cache/sequence/spill_file.h"
+
+namespace gen::cache {
+
+/// With one room nothing is read ahead, and the thread only helps.
+/// A copy is known by the blocks it was made of, which it keeps, so that it can never be taken for
+/// what has come in their place.
+/// Threads: one caller.
+class LayerStager {
+ public:
+  using Blocks = std::span<const std::shared_ptr<const SpilledBlock>>;
+
+  /// Room for `rooms` layers, 1 and up, of blocks of up to block_bytes. `bytes_read` grows by what
+  /// is read, and must outlive the stager.
+  LayerStager(int32_t rooms, size_t block_bytes, Allocator& allocator,
+              std::atomic<uint64_t>& bytes_read)
+      : block_bytes_(block_bytes),
+        allocator_(allocator),
+        bytes_read_(bytes_read),
+        rooms_(static_cast<size_t>(rooms)) {}
+  ~LayerStager();
+  LayerStager(const LayerStager&) = delete;
+  LayerStager& operator=(const LayerStager&) = delete;
+
+  /// The bytes of a layer's blocks in memory, into out[blocks.size()]; valid until the next need()
+  /// or forget(). Reads what is not there yet, with the thread's help, and tells how many blocks it
+  /// began to read. After a failure it may be called again. kOutOfMemory, and what
+  /// SpilledBlock::read says.
+  Status need(int32_t layer, Blocks blocks, std::byte** out, size_t* begun);
+  /// Has the thread read a layer in one of the other rooms, the longest unused; never waits for it.
+  /// What fails is left to need().
+  void start(int32_t layer, Blocks blocks);
+  /// Drops all copies and their memory.
+  void forget() noexcept;
+  /// Bytes taken from the allocator.
+  [[nodiscard]] size_t bytes() const noexcept;
+
+ private:
+  struct Room {
+    int32_t layer = -1;
+    uint64_t used = 0;  // the larger, the later
+    std::vector<std::shared_ptr<const SpilledBlock>> blocks;
+    std::vector<Buffer> buffers;  // at least one a block
+    size_t next = 0;              // the first block that nobody has begun to read
+    size_t reading = 0;           // blocks being read
+    Status failure;               // of the first read that failed
+  };
+
+  [[nodiscard]] Room* find(int32_t layer) noexcept;
+  [[nodiscard]] Room* longest_unused(const Room* except) noexcept;
+  [[nodiscard]] static bool holds(const Room& room, Blocks blocks) noexcept;
+  [[nodiscard]] static bool pending(const Room& room) noexcept {
+    return room.failure.ok() && room.next < room.blocks.size();
+  }
+  /// Makes a room without running reads one for these blocks, keeping those it has.
+  Status prepare(Room& room, int32_t layer, Blocks blocks);
+  /// No more reads begin; returns when none is running.
+  void settle(Room& room, std::unique_lock<std::mutex>& lock);
+  void read_next(Room& room, std::unique_lock<std::mutex>& lock);
+  /// The thread, unless it runs or the system gives none. mutex_ held.
+  void begin_thread();
+  void serve() noexcept;
+
+  const size_t block_bytes_;
+  Allocator& allocator_;
+  std::atomic<uint64_t>& bytes_read_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;  // for the thread
+  std::condition_variable done_;  // a read has ended
+  std::vector<Room> rooms_;
+  Room* current_ = nullptr;  // of the last need()
+  uint64_t uses_ = 0;
+  bool stop_ = false;
+  bool no_thread_ = false;  // the system gave none
+  Thread thread_;
+};
+
+}  // namespace gen::cache

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// See paged_cache.h. A plan takes all blocks it needs before anything is written, and makes the
+// last block this sequence's own if others hold it too; a plan that is dropped leaves blocks that
+// the next one uses or gives back.
+#include "cache/sequence/paged_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+
+namespace gen::cache {
+namespace {
+
+/// Invariant: blocks_ hold at least the committed entries; table_ has their bytes.
+class PagedCache final : public KvCache {
+ public:
+  PagedCache(std::shared_ptr<CachePool> pool, int32_t capacity)
+      : pool_(std::move(pool)), capacity_(capacity) {
+    traits_.kind = pool_->layout().format().name();
+    traits_.lossy = pool_->layout().format().lossy();
+    traits_.layout = "paged";
+    traits_.pooled = true;
+    traits_.shares_prefixes = true;
+    traits_.bytes_per_entry = pool_->layout().bytes_per_entry();
+  }
+  PagedCache(const PagedCache&) = delete;
+  PagedCache& operator=(const PagedCache&) = delete;
+  ~PagedCache() override { keep_blocks(0); }
+
+  [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
+  [[nodiscard]] std::span<const LayerShape> layers() const noexcept override {
+    return pool_->layout().layers();
+  }
+  [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
+
+  [[nodiscard]] int32_t room() const noexcept override {
+    size_t more = pool_->blocks().obtainable();
+    size_t own = blocks_.size() * block_size() - static_cast<size_t>(length());
+    if (copies(1)) {
+      if (more == 0) return 0;
+      --more;
+    }
+    const auto left = static_cast<size_t>(capacity_ - length());
+    // Compared as blocks, which cannot overflow.
+    if (own >= left || more >= (left - own + block_size() - 1) / block_size()) {
+      return static_cast<int32_t>(left);
+    }
+    return static_cast<int32_t>(own + more * block_size());
+  }
+  [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
+    if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
+    if (n > capacity_ - length()) {
+      return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
+                   length(), capacity_, n);
+    }
+    const size_t needed = blocks_of(length() + n);
+    if (needed < blocks_.size()) keep_blocks(needed);
+    const size_t last = static_cast<size_t>(length()) / block_size();
+    const bool copies = this->copies(n);
+    std::vector<Block*> fresh(needed - blocks_.size() + (copies ? 1 : 0));
+    blocks_.reserve(needed);
+    table_.reserve(needed);
+    GEN_TRY(pool_->blocks().allocate(fresh));
+    if (copies) {
+      std::memcpy(fresh.back()->data(), blocks_[last]->data(), pool_->layout().block_bytes());
+      std::swap(blocks_[last], fresh.back());
+      table_[last] = blocks_[last]->data();
+      release(fresh.back());
+      fresh.pop_back();
+      pool_->blocks().set_used(*blocks_[last], length() % static_cast<int32_t>(block_size()));
+    }
+    for (Block* block : fresh) {
+      blocks_.push_back(block);
+      table_.push_back(block->data());
+    }
+    return CachePlan{length(), n};
+  }
+
+  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
+    GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
+    return pool_->layout().view(layer, table_.data(), plan.start + plan.count);
+  }
+
+  void commit(const CachePlan& plan) noexcept override {
+    GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
+    const int32_t end = plan.start + plan.count;
+    const auto size = static_cast<int32_t>(block_size());
+    for (size_t i = static_cast<size_t>(plan.start) / block_size(); i < blocks_of(end); ++i) {
+      pool_->blocks().raise_used(*blocks_[i], std::min(end - static_cast<int32_t>(i) * size, size));
+    }
+    length_ = end;
+  }
+
+  Status truncate(int32_t n) override {
+    if (n >= length()) return {};
+    length_ = std::max(n, 0);
+    keep_blocks(blocks_of(length()));
+    const int32_t rest = length() % static_cast<int32_t>(block_size());
+    if (rest != 0 && blocks_.back()->references() == 1) {
+      pool_->blocks().set_used(*blocks_.back(), rest);
+    }
+    return {};
+  }
+
+  [[nodiscard]] MemoryUse memory() const noexcept override {
+    MemoryUse use;
+    use.resident = blocks_.size() * pool_->layout().block_bytes();
+    use.payload = static_cast<size_t>(length()) * traits_.bytes_per_entry;
+    use.metadata = sizeof(*this) + table_.capacity() * sizeof(table_[0]) +
+                   blocks_.capacity() * sizeof(blocks_[0]);
+    return use;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() const override {
+    auto copy = std::make_unique<PagedCache>(pool_, capacity_);
+    const size_t held = blocks_of(length());
+    copy->blocks_.reserve(held);
+    copy->table_.reserve(held);
+    for (size_t i = 0; i < held; ++i) {
+      GEN_TRY(pool_->blocks().retain(blocks_[i]));
+      copy->blocks_.push_back(blocks_[i]);
+      copy->table_.push_back(table_[i]);
+    }
+    copy->length_ = length();
+    return std::unique_ptr<KvCache>(std::move(copy));
+  }
+
+  [[nodiscard]] std::span<Block* const> blocks() const noexcept override {
+    return std::span(blocks_).first(blocks_of(length()));
+  }
+
+  Status adopt(std::span<Block* const> blocks, int32_t positions) override {
+    if (positions <= length() || positions > capacity_ || blocks.size() != blocks_of(positions)) {
+      return error(Code::kInvalidArgument,
+                   "%zu blocks with %d entries for a cache of %d that holds %d", blocks.size(),
+                   positions, capacity_, length());
+    }
+    std::vector<Block*> taken(blocks.begin(), blocks.end());
+    std::vector<std::byte*> table;
+    table.reserve(taken.size());
+    for (const Block* block : taken) {
+      if (&block->pool() != &pool_->blocks()) {
+        return {Code::kState, "a block is not one of the cache's pool"};
+      }
+      table.push_back(block->data());
+    }
+    keep_blocks(0);
+    blocks_ = std::move(taken);
+    table_ = std::move(table);
+    length_ = positions;
+    return {};
+  }
+
+ private:
+  /// Whether `n` more entries begin in a block that others hold, too.
+  [[nodiscard]] bool copies(int32_t n) const noexcept {
+    const size_t last = static_cast<size_t>(length()) / block_size();
+    return n > 0 && last < blocks_.size() && blocks_[last]->references() > 1;
+  }
+  [[nodiscard]] size_t block_size() const noexcept {
+    return static_cast<size_t>(pool_->layout().block_size());
+  }
+  [[nodiscard]] size_t blocks_of(int32_t entries) const noexcept {
+    return (static_cast<size_t>(entries) + block_size() - 1) / block_size();
+  }
+  void release(Block* block) noexcept {
+    const Status released = pool_->blocks().release(block);
+    GEN_ASSERT(released.ok());
+  }
+  void keep_blocks(size_t n) noexcept {
+    while (blocks_.size() > n) {
+      release(blocks_.back());
+      blocks_.pop_back();
+      table_.pop_back();
+    }
+  }
+
+  std::shared_ptr<CachePool> pool_;
+  int32_t capacity_;
+  std::vector<Block*> blocks_;
+  std::vector<std::byte*> table_;
+  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  CacheTraits traits_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
+                                                     std::span<const LayerShape> layers,
+                                                     int32_t block_size, int32_t max_memory_mb,
+                                                     Allocator& allocator) {
+  GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
+  if (block_size < 1 || max_memory_mb < 1) {
+    return error(Code::kInvalidArgument, "a pool of %d MiB in blocks of %d: both must be 1 or more",
+                 max_memory_mb, block_size);
+  }
+  GEN_TRY(check_layers(parsed, layers));
+  GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, layers, block_size));
+  const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
+  if (layout.block_bytes() == 0 || budget < layout.block_bytes()) {
+    return error(Code::kInvalidArgument, "a pool of %d MiB: one block takes %zu bytes",
+                 max_memory_mb, layout.block_bytes());
+  }
+  const auto count = static_cast<size_t>(budget / layout.block_bytes());
+  return std::shared_ptr<CachePool>(new CachePool(std::move(layout), count, allocator));
+}
+
+Result<std::unique_ptr<KvCache>> make_paged_cache(std::shared_ptr<CachePool> pool,
+                                                  int32_t capacity) {
+  if (capacity < 1) {
+    return error(Code::kInvalidArgument, "cache capacity %d is below 1", capacity);
+  }
+  return std::unique_ptr<KvCache>(std::make_unique<PagedCache>(std::move(pool), capacity));
+}
+
+}  // namespace gen::cache

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cache_state.h. A layer is read and written a row of tiles at a time: sixteen entries of all
+// heads, then what heads share of them.
+#include "cache/state/cache_state.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "base/checked.h"
+#include "cache/sequence/cache_format.h"
+#include "engine/kv/codec.h"
+
+namespace gen::cache {
+namespace {
+
+using engine::KvSide;
+using engine::KvView;
+
+constexpr const char* kCacheSection = "CACH";
+constexpr const char* kLayerSection = "LAYR";
+constexpr size_t kCacheNumbers = 3;
+constexpr size_t kLayerNumbers = 10;
+/// As in a store for kv_cache_update.
+constexpr int32_t kMostLayers = 65536;
+
+/// The row of tiles of entries [16 t, 16 t + 16) as a side of its own, at `base`.
+KvSide tile_row(const KvSide& like, int32_t heads, std::byte* base) {
+  const engine::KvCodec& codec = engine::kv_codec(like.format);
+  const auto dim = static_cast<size_t>(like.head_dim);
+  const auto n_heads = static_cast<size_t>(heads);
+  KvSide row;
+  row.format = like.format;
+  row.order = like.order;
+  row.head_dim = like.head_dim;
+  row.base = base;
+  row.head_stride = codec.tile_bytes(like.order, dim);
+  row.shared_offset = n_heads * row.head_stride;
+  const size_t shared = codec.shared_bytes != nullptr ? codec.shared_bytes(n_heads, dim) : 0;
+  row.tile_stride = row.shared_offset + shared;
+  if (shared > 0) row.shared_stride = row.tile_stride;
+  return row;
+}
+
+int64_t tiles_of(int32_t entries) {
+  return (int64_t{entries} + engine::kKvTile - 1) / engine::kKvTile;
+}
+
+/// False on overflow.
+bool side_bytes(engine::KvFormat format, engine::KvOrder order, int32_t heads, int32_t dim,
+                int32_t entries, size_t* bytes) {
+  // No element takes more than four bytes, and no tile more than thrice that for the filling up.
+  size_t most = 16 * sizeof(float) * engine::kKvTile;
+  if (!checked_mul(most, static_cast<size_t>(heads), &most) ||
+      !checked_mul(most, static_cast<size_t>(dim) + 64, &most)) {
+    return false;
+  }
+  KvSide like;
+  like.format = format;
+  like.order = order;
+  like.head_dim = dim;
+  return checked_mul(tile_row(like, heads, nullptr).tile_stride,
+                     static_cast<size_t>(tiles_of(entries)), bytes);
+}
+
+bool layer_bytes(const SavedLayer& layer, int32_t entries, size_t* bytes) {
+  const LayerShape& shape = layer.shape;
+  size_t v = 0;
+  return side_bytes(layer.k, engine::KvOrder::kKeys, shape.kv_heads, shape.k_dim, entries, bytes) &&
+         side_bytes(layer.v, engine::KvOrder::kValues, shape.kv_heads, shape.v_dim, entries, &v) &&
+         checked_add(*bytes, v, bytes);
+}
+
+Status save_side(const KvSide& side, int32_t heads, int32_t entries, StateWriter& to) {
+  std::vector<std::byte> bytes(tile_row(side, heads, nullptr).tile_stride);
+  const KvSide row = tile_row(side, heads, bytes.data());
+  for (int32_t first = 0; first < entries; first += engine::kKvTile) {
+    const int32_t count = std::min(entries - first, engine::kKvTile);
+    // Lanes that hold nothing are zeros, so that equal caches give equal states.
+    if (count < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    engine::kv_copy(side, first, row, 0, heads, count);
+    GEN_TRY(to.write(bytes));
+  }
+  return {};
+}
+
+Status save_layer(const SavedLayer& layer, const KvView& view, int32_t entries, StateWriter& to) {
+  const LayerShape& shape = layer.shape;
+  GEN_TRY(
+      to.numbers({shape.kv_heads, shape.k_dim, shape.v_dim, shape.window,
+                  static_cast<int32_t>(shape.rope), shape.rope_dims, static_cast<int32_t>(layer.k),
+                  static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), shape.chunk}));
+  GEN_TRY(save_side(view.k, shape.kv_heads, entries, to));
+  return save_side(view.v, shape.kv_heads, entries, to);
+}
+
+/// `bytes` are of entries [0, n); those from `first` on go to the side.
+void restore_side(std::span<const std::byte> bytes, const KvSide& side, int32_t heads,
+                  int32_t first, int32_t end) {
+  // Only read from.
+  const KvSide saved = tile_row(side, heads, const_cast<std::byte*>(bytes.data()));
+  engine::kv_copy(saved, first, side, first, heads, end - first);
+}
+
+Status check_number(const char* what, size_t layer, int32_t value, int32_t least, int32_t most) {
+  if (value >= least && value <= most) return {};
+  return error(Code::kFormat, "layer %zu: %s %d outside [%d, %d]", layer, what, value, least, most);
+}
+
+Result<SavedLayer> read_layer(StateSection& section, size_t index) {
+  constexpr int32_t kAny = std::numeric_limits<int32_t>::max();
+  SavedLayer layer;
+  const struct {
+    const char* what;
+    int32_t least;
+    int32_t most;
+  } limits[kLayerNumbers] = {
+      {"kv heads", 1, kAny},
+      {"key elements", 1, kAny},
+      {"value elements", 1, kAny},
+      {"window", 0, kAny},
+      {"rope kind", 0, static_cast<int32_t>(engine::RopeKind::kHalves)},
+      {"rope elements", 0, kAny},
+      {"key format", 0, engine::kKvFormats - 1},
+      {"value format", 0, engine::kKvFormats - 1},
+      {"key form", 0, static_cast<int32_t>(engine::KeyForm::kHadamard)},
+      {"chunk", 0, kAny},
+  };
+  int32_t numbers[kLayerNumbers];
+  for (size_t i = 0; i < kLayerNumbers; ++i) {
+    GEN_TRY(section.number(&numbers[i]));
+    GEN_TRY(check_number(limits[i].what, index, numbers[i], limits[i].least, limits[i].most));
+  }
+  layer.shape.kv_heads = numbers[0];
+  layer.shape.k_dim = numbers[1];
+  layer.shape.v_dim = numbers[2];
+  layer.shape.window = numbers[3];
+  layer.shape.rope = static_cast<engine::RopeKind>(numbers[4]);
+  layer.shape.rope_dims = numbers[5];
+  layer.shape.chunk = numbers[9];
+  layer.k = static_cast<engine::KvFormat>(numbers[6]);
+  layer.v = static_cast<engine::KvFormat>(numbers[7]);
+  layer.form = static_cast<engine::KeyForm>(numbers[8]);
+  layer.shape.chunk = numbers[9];
+  return layer;
+}
+
+Status other(size_t layer, const char* what, int32_t saved, int32_t own) {
+  return error(Code::kInvalidArgument, "the state's layer %zu has %s %d, the cache's has %d", layer,
+               what, saved, own);
+}
+
+const char* format_name(engine::KvFormat format) {
+  for (const CacheKind& kind : cache_kinds()) {
+    if (kind.format == format) return kind.name;
+  }
+  return "unknown";
+}
+
+const char* form_name(engine::KeyForm form) {
+  constexpr const char* kNames[] = {"rotated", "unrotated", "hadamard"};
+  return kNames[static_cast<int32_t>(form)];
+}
+
+Status check_same_name(size_t layer, const char* what, const char* saved, const char* own) {
+  if (std::string_view(saved) == own) return {};
+  return error(Code::kInvalidArgument, "the state's layer %zu has %s %s, the cache's has %s", layer,
+               what, saved, own);
+}
+
+Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView& view,
+                  size_t layer) {
+  const struct {
+    const char* what;
+    int32_t saved;
+    int32_t own;
+  } pairs[] = {
+      {"kv heads", saved.shape.kv_heads, shape.kv_heads},
+      {"key elements", saved.shape.k_dim, shape.k_dim},
+      {"value elements", saved.shape.v_dim, shape.v_dim},
+      {"window", saved.shape.window, shape.window},
+      {"chunk", saved.shape.chunk, shape.chunk},
+      {"rope kind", static_cast<int32_t>(saved.shape.rope), static_cast<int32_t>(shape.rope)},
+      {"rope elements", saved.shape.rope_dims, shape.rope_dims},
+  };
+  for (const auto& pair : pairs) {
+    if (pair.saved != pair.own) return other(layer, pair.what, pair.saved, pair.own);
+  }
+  GEN_TRY(check_same_name(layer, "key format", format_name(saved.k), format_name(view.k.format)));
+  GEN_TRY(check_same_name(layer, "value format", format_name(saved.v), format_name(view.v.format)));
+  return check_same_name(layer, "key form", form_name(saved.form), form_name(view.key_form));
+}
+
+/// As many entries as one plan may bring. Nothing is committed on failure.
+Status restore_some(const SavedEntries& saved, int32_t count, KvCache& cache) {
+  GEN_ASSIGN(const CachePlan plan, cache.plan(count));
+  for (size_t i = 0; i < saved.layers.size(); ++i) {
+    GEN_ASSIGN(const KvView view, cache.view(static_cast<int32_t>(i), plan));
+    const SavedLayer& layer = saved.layers[i];
+    size_t k_bytes = 0;
+    const bool fits = side_bytes(layer.k, engine::KvOrder::kKeys, layer.shape.kv_heads,
+                                 layer.shape.k_dim, saved.entries, &k_bytes);
+    GEN_ASSERT(fits && plan.start + plan.count <= saved.entries);
+    const int32_t end = plan.start + plan.count;
+    restore_side(saved.payloads[i].first(k_bytes), view.k, view.kv_heads, plan.start, end);
+    restore_side(saved.payloads[i].subspan(k_bytes), view.v, view.kv_heads, plan.start, end);
+  }
+  cache.commit(plan);
+  return {};
+}
+
+}  // namespace
+
+Status save_entries(KvCache& cache, StateWriter& to) {
+  GEN_ASSIGN(const CachePlan plan, cache.plan(0));
+  if (plan.start != cache.length()) {
+    return error(Code::kUnsupported, "a %s cache of %d entries for %d positions cannot be saved",
+                 cache.traits().kind, plan.start, cache.length());
+  }
+  const auto layers = static_cast<int32_t>(cache.layers().size());
+  const auto header = [&](StateWriter& out) {
+    return out.numbers({layers, cache.length(), plan.start});
+  };
+  GEN_TRY(to.section(kCacheSection, kCacheNumbers * sizeof(int32_t), header));
+  for (int32_t i = 0; i < layers; ++i) {
+    GEN_ASSIGN(const KvView view, cache.view(i, plan));
+    if (view.k.first_cell > 0) {
+      return error(Code::kUnsupported, "layer %d no longer holds the positions before %d", i,
+                   view.k.first_cell);
+    }
+    const SavedLayer layer{cache.layers()[static_cast<size_t>(i)], view.k.format, view.v.format,
+                           view.key_form};
+    size_t bytes = 0;
+    if (!layer_bytes(layer, plan.start, &bytes)) {
+      return error(Code::kOutOfMemory, "layer %d overflows a size", i);
+    }
+    const auto content = [&](StateWriter& out) { return save_layer(layer, view, plan.start, out); };
+    GEN_TRY(to.section(kLayerSection, kLayerNumbers * sizeof(int32_t) + bytes, content));
+  }
+  return {};
+}
+
+Result<SavedEntries> read_entries(StateReader& from) {
+  if (from.next_is(kPoolSection)) {
+    return Status(Code::kInvalidArgument, "the state is of a compressed cache, and this is none");
+  }
+  GEN_ASSIGN(StateSection header, from.section(kCacheSection));
+  int32_t layers = 0;
+  int32_t positions = 0;
+  SavedEntries saved;
+  GEN_TRY(header.numbers({&layers, &positions, &saved.entries}));
+  GEN_TRY(header.expect(0));
+  if (layers < 0 || layers > kMostLayers || saved.entries < 0 || positions != saved.entries) {
+    return error(Code::kFormat, "a cache of %d layers and %d entries for %d positions", layers,
+                 saved.entries, positions);
+  }
+  for (size_t i = 0; i < static_cast<size_t>(layers); ++i) {
+    GEN_ASSIGN(StateSection section, from.section(kLayerSection));
+    GEN_ASSIGN(const SavedLayer layer, read_layer(section, i));
+    size_t bytes = 0;
+    if (!layer_bytes(layer, saved.entries, &bytes)) {
+      return error(Code::kFormat, "layer %zu: %d entries of %d heads overflow a size", i,
+                   saved.entries, layer.shape.kv_heads);
+    }
+    GEN_TRY(section.expect(bytes));
+    GEN_ASSIGN(const auto payload, section.bytes(bytes));
+    saved.layers.push_back(layer);
+    saved.payloads.push_back(payload);
+  }
+  return saved;
+}
+
+Status check_entries(const SavedEntries& saved, KvCache& cache) {
+  GEN_ASSERT(cache.length() == 0);
+  if (saved.layers.size() != cache.layers().size()) {
+    return error(Code::kInvalidArgument, "the state has %zu layers, the cache %zu",
+                 saved.layers.size(), cache.layers().size());
+  }
+  if (saved.entries > cache.capacity()) {
+    return error(Code::kCacheFull, "a state of %d entries for a cache of at most %d", saved.entries,
+                 cache.capacity());
+  }
+  GEN_ASSIGN(const CachePlan nothing, cache.plan(0));
+  for (size_t i = 0; i < saved.layers.size(); ++i) {
+    GEN_ASSIGN(const KvView view, cache.view(static_cast<int32_t>(i), nothing));
+    GEN_TRY(check_same(saved.layers[i], cache.layers()[i], view, i));
+  }
+  return {};
+}
+
+Status restore_entries(const SavedEntries& saved, KvCache& cache) {
+  while (cache.length() < saved.entries) {
+    const int32_t count = std::min(saved.entries - cache.length(), cache.plan_limit());
+    Status status;
+    try {
+      status = restore_some(saved, count, cache);
+    } catch (...) {
+      static_cast<void>(cache.truncate(0));
+      throw;
+    }
+    if (!status.ok()) {
+      static_cast<void>(cache.truncate(0));
+      return status;
+    }
+  }
+  return {};
+}
+
+Status KvCache::save(StateWriter& to) { return save_entries(*this, to); }
+
+Status KvCache::restore(StateReader& from) {
+  GEN_ASSIGN(const SavedEntries saved, read_entries(from));
+  GEN_TRY(from.finish());
+  GEN_TRY(check_entries(saved, *this));
+  return restore_entries(saved, *this);
+}
+
+Result<SavedOutline> saved_outline(StateReader from) {
+  SavedOutline outline;
+  const bool pooled = from.next_is(kPoolSection);
+  if (pooled) {
+    GEN_ASSIGN(StateSection header, from.section(kPoolSection));
+    int32_t chunk = 0;
+    GEN_TRY(header.numbers({&chunk, &outline.positions}));
+  }
+  GEN_ASSIGN(const SavedEntries saved, read_entries(from));
+  if (!pooled) outline.positions = saved.entries;
+  for (const SavedLayer& layer : saved.layers) outline.layers.push_back(layer.shape);
+  return outline;
+}
+
+}  // namespace gen::cache
