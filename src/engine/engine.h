@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface between a compiled plan and what executes it: memory, prepared weights, operations.
-// Each operation is one virtual call with one argument struct (ops.h); an engine is added by
-// implementing this class and giving registry.h one row. Operations are enqueued in order on a
+// Each operation is one argument struct (ops.h); an engine is added by implementing this class and
+// giving registry.h one row. Operations are enqueued in order on a
 // Stream; finish() waits for them. The CPU engine runs each call to its end before it returns.
 #pragma once
 
@@ -62,16 +62,10 @@ class Engine {
 
   virtual Result<std::unique_ptr<Stream>> new_stream() = 0;
 
-  virtual Status embed(Stream& stream, const EmbedArgs& args) = 0;
-  virtual Status pack(Stream& stream, const PackArgs& args) = 0;
-  virtual Status rms_norm(Stream& stream, const RmsNormArgs& args) = 0;
-  virtual Status linear(Stream& stream, const LinearArgs& args) = 0;
-  virtual Status rope_angles(Stream& stream, const RopeAnglesArgs& args) = 0;
-  virtual Status rope_append(Stream& stream, const RopeAppendArgs& args) = 0;
-  virtual Status attention(Stream& stream, const AttentionArgs& args) = 0;
-  virtual Status select_rows(Stream& stream, const SelectRowsArgs& args) = 0;
-  virtual Status add(Stream& stream, const AddArgs& args) = 0;
-  virtual Status swiglu(Stream& stream, const SwiGluArgs& args) = 0;
+  /// Whether there is a kernel for it; compile() refuses a graph that needs another.
+  [[nodiscard]] virtual bool can(Op op) const noexcept = 0;
+  /// Enqueues an operation. What its arguments point at stays until finish().
+  virtual Status run(Stream& stream, const OpArgs& args) = 0;
   /// Copies host memory to engine memory; the host bytes may go when it returns. The default is for
   /// engines whose memory is the host's.
   virtual Status upload(Stream& stream, void* memory, const void* host, size_t bytes) {

@@ -8,8 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <variant>
 
+#include "engine/activation.h"
 #include "engine/kv_view.h"
+#include "engine/op.h"
 #include "engine/weight.h"
 
 namespace gen::engine {
@@ -69,14 +72,15 @@ struct RmsNormArgs {
   Activations packed;  // data may be null
 };
 
-/// y[t, n] = sum_c x[t, c] * W[n, c] (+ bias[n]) (+ residual[t, n]); for kGateUp weights the gated
-/// product.
+/// y[t, n] = act(sum_c x[t, c] * W[n, c] (+ bias[n])) (+ residual[t, n]); for kGated weights the
+/// activation gates the second matrix's product by the first's.
 struct LinearArgs {
   const Weight* weight = nullptr;
   Activations x;                // [T, C]
-  const float* bias = nullptr;  // [N] or null; two runs of [N], gate then up, for kGateUp
-  ConstMatrixView residual;     // [T, N], data may be null, may be y
-  MatrixView y;                 // [T, N]
+  const float* bias = nullptr;  // [N] or null; two runs of [N], gate then up, for kGated
+  Activation activation;
+  ConstMatrixView residual;  // [T, N], data may be null, may be y
+  MatrixView y;              // [T, N]
 };
 
 enum class RopeKind : int32_t {
@@ -162,11 +166,25 @@ struct AddArgs {
   MatrixView y;
 };
 
-/// y[t, :] = silu(gate[t, :]) * up[t, :], for products that could not be fused.
-struct SwiGluArgs {
+/// y[t, :] = act(gate[t, :]) * up[t, :], for products that could not be fused; y may be either.
+struct GatedArgs {
   ConstMatrixView gate;
   ConstMatrixView up;
   MatrixView y;
+  Activation activation;
 };
+
+/// y[t, :] = act(x[t, :]); y may be x.
+struct ActivateArgs {
+  ConstMatrixView x;
+  MatrixView y;
+  Activation activation;
+};
+
+/// One operation to run. The alternatives stand in the order of Op.
+using OpArgs = std::variant<EmbedArgs, PackArgs, RmsNormArgs, LinearArgs, GatedArgs, ActivateArgs,
+                            AddArgs, RopeAnglesArgs, RopeAppendArgs, AttentionArgs, SelectRowsArgs>;
+
+inline Op op_of(const OpArgs& args) noexcept { return static_cast<Op>(args.index()); }
 
 }  // namespace gen::engine

@@ -33,15 +33,13 @@ struct TraceCache {
 struct TraceEvent {
   int32_t index = -1;       // of the instruction in its plan
   const char* op = "";      // "rms_norm", "linear", "attention", …
+  bool appends = false;     // puts rows into the caches
   const char* detail = "";  // weight or site name, as long as the plan; may be empty
   int32_t layer = -1;       // cache layer for rope_append and attention, else -1
   int64_t rows = 0;
-  int64_t cols = 0;  // width of the output
-  /// What must come from memory if nothing is cached: weights of a product, keys and values of the
-  /// visible entries for attention; 0 for all others.
-  int64_t bytes = 0;
-  /// Products that are summed (a multiplication and an addition each) of a linear or an attention.
-  int64_t products = 0;
+  int64_t cols = 0;      // width of the output
+  int64_t bytes = 0;     // see OpCost
+  int64_t products = 0;  // see OpCost
   // As long as record() runs:
   std::span<const TraceValue> inputs;
   std::span<const TraceValue> outputs;

@@ -24,7 +24,7 @@ struct WeightSource {
 /// How a weight will be used, which decides its layout.
 enum class WeightRole : int32_t {
   kLinear,     // y = x W^T; sources stacked along rows in the order given
-  kGateUp,     // two sources of equal shape, gate then up; y = silu(x G^T) * (x U^T)
+  kGated,      // two sources of equal shape, gate then up; y = act(x G^T) * (x U^T)
   kEmbedding,  // one source; rows are looked up by token id
 };
 
@@ -39,7 +39,8 @@ class WeightMemory {
 class Weight {
  public:
   virtual ~Weight() = default;
-  /// Outputs of the product: sum of the sources' rows, or rows of one source for kGateUp.
+  [[nodiscard]] virtual WeightRole role() const noexcept = 0;
+  /// Outputs of the product: sum of the sources' rows, or rows of one source for kGated.
   [[nodiscard]] virtual int64_t out_features() const noexcept = 0;
   [[nodiscard]] virtual int64_t in_features() const noexcept = 0;
   /// Which activation forms the product reads, as ActForm bits.

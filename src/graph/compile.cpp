@@ -22,11 +22,10 @@ size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 /// Calls visit(operand, writes) for everything an instruction touches.
 template <typename Visit>
 void for_operands(const Instruction& instruction, Visit visit) {
-  for (const Operand* operand :
-       {&instruction.x, &instruction.x2, &instruction.x3, &instruction.angles}) {
+  for (const Operand* operand : instruction.reads()) {
     if (operand->present()) visit(*operand, false);
   }
-  for (const Operand* operand : {&instruction.y, &instruction.packed}) {
+  for (const Operand* operand : instruction.writes()) {
     if (operand->present()) visit(*operand, true);
   }
 }
@@ -42,6 +41,7 @@ class Compiler {
   }
 
   Result<std::shared_ptr<const ExecutionPlan>> run() {
+    GEN_TRY(check_engine());
     program_ = fuse(graph_, options_.fusion);
     GEN_TRY(prepare_all());
     GEN_TRY(upload_constants());
@@ -53,6 +53,15 @@ class Compiler {
 
  private:
   bool report(double fraction) { return !options_.progress || options_.progress(fraction); }
+
+  Status check_engine() const {
+    for (const Node& node : graph_.nodes) {
+      const engine::OpInfo& info = engine::op_info(node.op);
+      if (info.effect == engine::Effect::kHost || plan_->engine_->can(node.op)) continue;
+      return error(Code::kUnsupported, "engine %s has no %s", plan_->engine_->name(), info.name);
+    }
+    return {};
+  }
 
   Status prepare_all() {
     for (const Product& product : program_.products) {
@@ -90,7 +99,7 @@ class Compiler {
     std::vector<bool> read(program_.values.size(), false);
     for (size_t i = plan_->first_selected_; i-- > 0;) {
       Instruction& instruction = plan_->instructions_[i];
-      bool wanted = instruction.op == Op::kRopeAppend || instruction.op == Op::kTap;
+      bool wanted = engine::op_info(instruction.op).effect != engine::Effect::kNone;
       for_operands(instruction, [&](const Operand& operand, bool writes) {
         if (writes && read[at(operand.value)]) wanted = true;
       });
@@ -136,7 +145,6 @@ class Compiler {
     for (const engine::WeightSource& source : product.sources) {
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
-      prepared.products += source.rows * source.cols;
     }
     prepared.sites = product.sites;
     if (instruction.op == Op::kLinear) {
@@ -224,24 +232,27 @@ class Compiler {
     }
   }
 
-  /// A sum may be written over a term that nobody reads later.
+  /// What is made may lie where an operand was that nobody reads later, where the operation allows
+  /// that.
   void share_in_place() {
     owner_.resize(program_.values.size());
     for (size_t i = 0; i < owner_.size(); ++i) owner_[i] = i;
     for (int32_t i = 0; i < static_cast<int32_t>(plan_->instructions_.size()); ++i) {
       const Instruction& instruction = plan_->instructions_[at(i)];
-      std::vector<const Operand*> terms;
-      if (instruction.op == Op::kLinear) terms = {&instruction.x2};
-      if (instruction.op == Op::kAdd) terms = {&instruction.x, &instruction.x2};
+      const uint8_t in_place = engine::op_info(instruction.op).in_place;
+      const auto reads = instruction.reads();
       const Operand& y = instruction.y;
-      for (const Operand* term : terms) {
-        if (!term->present() || root(at(y.value)) == root(at(term->value))) continue;
+      for (size_t operand = 0; operand < reads.size(); ++operand) {
+        const Operand* const term = reads[operand];
+        if ((in_place >> operand & 1) == 0 || !term->present() ||
+            root(at(y.value)) == root(at(term->value)))
+          continue;
         const size_t from = root(at(term->value));
         const ProgramValue& source = program_.values[at(term->value)];
         const ProgramValue& target = program_.values[at(y.value)];
         const bool whole = term->cols == source.cols && y.cols == target.cols;
         if (!whole || source.selected != target.selected || source.cols != target.cols) continue;
-        // Both terms of a sum may be one value; it is then read and written column by column.
+        // Both operands may be one value; it is then read and written column by column.
         if (lives_[from].last != i || lives_[at(y.value)].first != i) continue;
         owner_[at(y.value)] = from;
         lives_[from].last = lives_[at(y.value)].last;

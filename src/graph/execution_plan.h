@@ -75,6 +75,7 @@ class ExecutionPlan {
 
  private:
   friend class Compiler;
+  friend class Binder;
   friend class PlanRunner;
   ExecutionPlan() = default;
 
@@ -83,7 +84,6 @@ class ExecutionPlan {
     std::unique_ptr<engine::Weight> weight;
     std::string name;  // the sources' names joined by '+', for tracers
     std::vector<SiteSlice> sites;
-    int64_t products = 0;  // multiplications of one row
   };
 
   std::shared_ptr<engine::Engine> engine_;  // first, so that it goes last

@@ -4,6 +4,7 @@
 #include "graph/fusion.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "graph/selection.h"
@@ -13,9 +14,23 @@ namespace {
 
 enum class Fate {
   kAlone,
-  kGated,     // emitted by the swiglu node
-  kResidual,  // emitted by the add node
-  kStacked,   // emitted by the first of its stack
+  kFolded,   // emitted by the node that reads it
+  kStacked,  // emitted by the first of its stack
+};
+
+/// An operation that a product's last step can do: sum, + bias, activation or gate, + residual.
+struct Pattern {
+  bool FusionOptions::*on;
+  Op reader;
+  /// Every operand is a product, all of one input; else one is, the later one first, and the other
+  /// is the residual.
+  bool all;
+  engine::WeightRole role;
+};
+constexpr Pattern kPatterns[] = {
+    {&FusionOptions::gate_up, Op::kGated, true, engine::WeightRole::kGated},
+    {&FusionOptions::activate, Op::kActivate, true, engine::WeightRole::kLinear},
+    {&FusionOptions::residual, Op::kAdd, false, engine::WeightRole::kLinear},
 };
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
@@ -28,7 +43,7 @@ class Fuser {
         uses_(graph.nodes.size()),
         fates_(graph.nodes.size(), Fate::kAlone),
         stacks_(graph.nodes.size()),
-        folded_(graph.nodes.size(), -1),
+        folded_(graph.nodes.size()),
         places_(graph.nodes.size()),
         packed_(graph.nodes.size()) {}
 
@@ -51,29 +66,39 @@ class Fuser {
   const Node& node(int32_t n) const { return graph_.nodes[at(n)]; }
   bool single_use(int32_t n) const { return uses_[at(n)].size() == 1; }
   bool is_free_linear(int32_t n) const {
-    return node(n).kind == NodeKind::kLinear && fates_[at(n)] == Fate::kAlone;
+    return node(n).op == Op::kLinear && fates_[at(n)] == Fate::kAlone;
+  }
+
+  /// Whether a node's only reader may take it over.
+  bool is_foldable(int32_t n) const { return n >= 0 && is_free_linear(n) && single_use(n); }
+
+  /// The products that go into node `n`, first the one whose weights come first; none if the
+  /// pattern does not fit.
+  std::vector<int32_t> matched(const Pattern& pattern, int32_t n) const {
+    const Op op = node(n).op;
+    if (op != pattern.reader) return {};
+    const auto inputs = std::span(node(n).inputs).first(engine::op_info(op).n_in);
+    if (pattern.all) {
+      const bool fits = std::all_of(inputs.begin(), inputs.end(), [&](int32_t input) {
+        return is_foldable(input) && node(input).inputs[0] == node(inputs[0]).inputs[0];
+      });
+      // A product is read once, so no two operands are the same one.
+      return fits ? std::vector<int32_t>(inputs.begin(), inputs.end()) : std::vector<int32_t>();
+    }
+    const auto later = std::max_element(inputs.begin(), inputs.end());
+    if (is_foldable(*later)) return {*later};
+    const auto earlier = std::min_element(inputs.begin(), inputs.end());
+    if (is_foldable(*earlier)) return {*earlier};
+    return {};
   }
 
   void decide() {
     const auto count = static_cast<int32_t>(graph_.nodes.size());
-    for (int32_t n = 0; n < count && options_.gate_up; ++n) {
-      if (node(n).kind != NodeKind::kSwiGlu) continue;
-      const auto [gate, up, unused] = node(n).inputs;
-      if (gate == up || !is_free_linear(gate) || !is_free_linear(up)) continue;
-      if (!single_use(gate) || !single_use(up) || node(gate).inputs[0] != node(up).inputs[0]) {
-        continue;
-      }
-      fates_[at(gate)] = fates_[at(up)] = Fate::kGated;
-      folded_[at(n)] = gate;
-    }
-    for (int32_t n = 0; n < count && options_.residual; ++n) {
-      if (node(n).kind != NodeKind::kAdd) continue;
-      const auto [a, b, unused] = node(n).inputs;
-      for (const int32_t product : {std::max(a, b), std::min(a, b)}) {
-        if (!is_free_linear(product) || !single_use(product)) continue;
-        fates_[at(product)] = Fate::kResidual;
-        folded_[at(n)] = product;
-        break;
+    for (const Pattern& pattern : kPatterns) {
+      for (int32_t n = 0; n < count && options_.*pattern.on; ++n) {
+        std::vector<int32_t> products = matched(pattern, n);
+        for (const int32_t product : products) fates_[at(product)] = Fate::kFolded;
+        if (!products.empty()) folded_[at(n)] = {&pattern, std::move(products)};
       }
     }
     for (int32_t n = 0; n < count && options_.stack; ++n) {
@@ -102,6 +127,7 @@ class Fuser {
     instruction.selected = from.selected;
     instruction.layer = from.layer;
     instruction.factor = from.factor;
+    instruction.activation = from.activation;
     instruction.attention = from.attention;
     program_.instructions.push_back(instruction);
     return program_.instructions.back();
@@ -134,7 +160,7 @@ class Fuser {
   /// Outputs of norms and attention: float rows for those who read them, packed rows for products.
   void emit_outputs(int32_t n, Instruction* instruction) {
     const auto& uses = uses_[at(n)];
-    const auto is_product = [&](int32_t use) { return node(use).kind == NodeKind::kLinear; };
+    const auto is_product = [&](int32_t use) { return node(use).op == Op::kLinear; };
     const bool any = std::any_of(uses.begin(), uses.end(), is_product);
     const bool all = std::all_of(uses.begin(), uses.end(), is_product);
     const bool early = options_.pack_early && any;
@@ -168,8 +194,8 @@ class Fuser {
     return static_cast<int32_t>(program_.vectors.size() - 1);
   }
 
-  void emit_product(engine::WeightRole role, const std::vector<int32_t>& parts, Operand residual,
-                    Operand y) {
+  Instruction& emit_product(engine::WeightRole role, const std::vector<int32_t>& parts,
+                            Operand residual, Operand y) {
     const Node& first = node(parts[0]);
     const Operand x = packed(first.inputs[0]);
     Product product;
@@ -179,7 +205,7 @@ class Fuser {
       product.sources.push_back(graph_.weights[at(node(part).weight)]);
       product.sites.push_back({node(part).site, offset, node(part).cols});
       // Gate and up both end in all columns of the gated product.
-      if (role != engine::WeightRole::kGateUp) offset += node(part).cols;
+      if (role != engine::WeightRole::kGated) offset += node(part).cols;
     }
     program_.products.push_back(std::move(product));
     const int32_t bias = joined_bias(parts);
@@ -189,6 +215,19 @@ class Fuser {
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
+    return instruction;
+  }
+
+  /// A node whose products are emitted in its place.
+  void emit_folded(int32_t n) {
+    const auto& [pattern, products] = folded_[at(n)];
+    Operand residual;
+    for (const int32_t input : node(n).inputs) {
+      if (input >= 0 && std::find(products.begin(), products.end(), input) == products.end()) {
+        residual = places_[at(input)];
+      }
+    }
+    emit_product(pattern->role, products, residual, places_[at(n)]).activation = node(n).activation;
   }
 
   void emit_linear(int32_t n) {
@@ -213,83 +252,43 @@ class Fuser {
 
   void emit(int32_t n) {
     const Node& from = node(n);
-    const auto place = [&](int32_t input) { return places_[at(from.inputs[at(input)])]; };
-    switch (from.kind) {
-      case NodeKind::kEmbed: {
-        places_[at(n)] = new_value(from.cols, false, false);
-        program_.products.push_back(
-            {engine::WeightRole::kEmbedding, {graph_.weights[at(from.weight)]}, {}});
-        Instruction& instruction = append(Op::kEmbed, from);
-        instruction.y = places_[at(n)];
-        instruction.product = static_cast<int32_t>(program_.products.size() - 1);
-        return;
-      }
-      case NodeKind::kRmsNorm: {
-        Instruction& instruction = append(Op::kRmsNorm, from);
-        instruction.x = place(0);
-        instruction.vector = from.vector;
-        emit_outputs(n, &instruction);
-        return;
-      }
-      case NodeKind::kLinear:
-        emit_linear(n);
-        return;
-      case NodeKind::kSwiGlu: {
-        places_[at(n)] = new_value(from.cols, false, from.selected);
-        if (folded_[at(n)] >= 0) {
-          emit_product(engine::WeightRole::kGateUp, {from.inputs[0], from.inputs[1]}, {},
-                       places_[at(n)]);
-          return;
-        }
-        Instruction& instruction = append(Op::kSwiGlu, from);
-        instruction.x = place(0);
-        instruction.x2 = place(1);
-        instruction.y = places_[at(n)];
-        return;
-      }
-      case NodeKind::kAdd: {
-        places_[at(n)] = new_value(from.cols, false, from.selected);
-        if (const int32_t product = folded_[at(n)]; product >= 0) {
-          const int32_t other = from.inputs[0] == product ? 1 : 0;
-          emit_product(engine::WeightRole::kLinear, {product}, place(other), places_[at(n)]);
-          return;
-        }
-        Instruction& instruction = append(Op::kAdd, from);
-        instruction.x = place(0);
-        instruction.x2 = place(1);
-        instruction.y = places_[at(n)];
-        return;
-      }
-      case NodeKind::kRopeAppend: {
-        Instruction& instruction = append(Op::kRopeAppend, from);
-        instruction.x = place(0);
-        instruction.x2 = place(1);
-        instruction.x3 = place(2);
-        instruction.vector = from.vector;
-        instruction.vector2 = from.vector2;
-        if (from.attention.rope >= 0) instruction.angles = angles_[at(from.attention.rope)];
-        places_[at(n)] = place(0);
-        return;
-      }
-      case NodeKind::kAttention: {
-        Instruction& instruction = append(Op::kAttention, from);
-        instruction.x = place(0);
-        emit_outputs(n, &instruction);
-        return;
-      }
-      case NodeKind::kSelectRows: {
-        places_[at(n)] = new_value(from.cols, false, true);
-        Instruction& instruction = append(Op::kSelectRows, from);
-        instruction.x = place(0);
-        instruction.y = places_[at(n)];
-        return;
-      }
-      case NodeKind::kTap:
-      case NodeKind::kLogits:
-        append(from.kind == NodeKind::kTap ? Op::kTap : Op::kLogits, from).x = place(0);
-        return;
+    const engine::OpInfo& info = engine::op_info(from.op);
+    if (from.op == Op::kLinear) {
+      emit_linear(n);
+      return;
+    }
+    const bool makes_value = info.effect == engine::Effect::kNone;
+    if (makes_value && !info.packs) places_[at(n)] = new_value(from.cols, false, from.selected);
+    if (folded_[at(n)].pattern != nullptr) {
+      emit_folded(n);
+      return;
+    }
+    if (from.op == Op::kEmbed) {
+      program_.products.push_back(
+          {engine::WeightRole::kEmbedding, {graph_.weights[at(from.weight)]}, {}});
+    }
+    Instruction& instruction = append(from.op, from);
+    Operand* const reads[] = {&instruction.x, &instruction.x2, &instruction.x3};
+    for (size_t i = 0; i < info.n_in; ++i) *reads[i] = places_[at(from.inputs[i])];
+    instruction.vector = from.vector;
+    instruction.vector2 = from.vector2;
+    if (from.op == Op::kEmbed) {
+      instruction.product = static_cast<int32_t>(program_.products.size() - 1);
+    }
+    if (info.effect == engine::Effect::kCache) {
+      if (from.attention.rope >= 0) instruction.angles = angles_[at(from.attention.rope)];
+      places_[at(n)] = instruction.x;  // changed in place
+    } else if (info.packs) {
+      emit_outputs(n, &instruction);
+    } else if (makes_value) {
+      instruction.y = places_[at(n)];
     }
   }
+
+  struct Folded {
+    const Pattern* pattern = nullptr;
+    std::vector<int32_t> products;
+  };
 
   const Graph& graph_;
   const FusionOptions& options_;
@@ -297,7 +296,7 @@ class Fuser {
   std::vector<std::vector<int32_t>> uses_;    // nodes that read a node's value
   std::vector<Fate> fates_;                   // of linear nodes
   std::vector<std::vector<int32_t>> stacks_;  // at the first member: all members
-  std::vector<int32_t> folded_;               // at swiglu and add: a linear node emitted there
+  std::vector<Folded> folded_;                // by node: the products emitted there
   std::vector<Operand> places_;               // where a node's float rows lie
   std::vector<Operand> packed_;               // where its packed rows lie
   std::vector<Operand> angles_;               // by rotary table
@@ -315,36 +314,6 @@ int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) 
 
 }  // namespace
 
-const char* op_name(Op op) noexcept {
-  switch (op) {
-    case Op::kRopeAngles:
-      return "rope_angles";
-    case Op::kEmbed:
-      return "embed";
-    case Op::kRmsNorm:
-      return "rms_norm";
-    case Op::kPack:
-      return "pack";
-    case Op::kLinear:
-      return "linear";
-    case Op::kSwiGlu:
-      return "swiglu";
-    case Op::kAdd:
-      return "add";
-    case Op::kRopeAppend:
-      return "rope_append";
-    case Op::kAttention:
-      return "attention";
-    case Op::kTap:
-      return "tap";
-    case Op::kSelectRows:
-      return "select_rows";
-    case Op::kLogits:
-      return "logits";
-  }
-  return "";
-}
-
 Program fuse(const Graph& graph, const FusionOptions& options) {
   if (!options.select_early) return Fuser(graph, options).run();
   const Graph early = select_early(graph);
@@ -353,7 +322,7 @@ Program fuse(const Graph& graph, const FusionOptions& options) {
 
 void split_product(Program& program, const Instruction& instruction) {
   const Product product = program.products[at(instruction.product)];
-  if (product.role == engine::WeightRole::kGateUp) {
+  if (product.role == engine::WeightRole::kGated) {
     const int64_t cols = instruction.y.cols;
     ProgramValue both;
     both.cols = 2 * cols;
@@ -368,10 +337,12 @@ void split_product(Program& program, const Instruction& instruction) {
     Instruction linear = instruction;
     linear.y = {value, 0, 2 * cols};
     linear.product = static_cast<int32_t>(program.products.size() - 1);
+    linear.activation = {};
     program.instructions.push_back(linear);
 
     Instruction gated;
-    gated.op = Op::kSwiGlu;
+    gated.op = Op::kGated;
+    gated.activation = instruction.activation;
     gated.selected = instruction.selected;
     gated.x = {value, 0, cols};
     gated.x2 = {value, cols, cols};

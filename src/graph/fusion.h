@@ -10,16 +10,17 @@ namespace gen::graph {
 
 struct FusionOptions {
   bool stack = true;         // Q, K and V as one product
-  bool gate_up = true;       // silu(x G^T) * (x U^T) as one product
+  bool gate_up = true;       // act(x G^T) * (x U^T) as one product
   bool residual = true;      // x + product in the product's epilogue
   bool pack_early = true;    // norms and attention write packed rows
   bool select_early = true;  // rows without logits skip the end, see selection.h
+  bool activate = true;      // act(product) in the product's epilogue
 };
 
 Program fuse(const Graph& graph, const FusionOptions& options = {});
 
 /// Undoes a fused product that the engine has no kernel for: the parts of a stack as products of
-/// their own, or a gated pair as a stack followed by swiglu. Appends to program.instructions;
+/// their own, or a gated pair as a stack followed by kGated. Appends to program.instructions;
 /// `instruction` is a kLinear whose product has more than one source.
 void split_product(Program& program, const Instruction& instruction);
 

@@ -3,9 +3,12 @@
 // See graph.h.
 #include "graph/graph.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gen::graph {
+
+using engine::Op;
 
 void GraphBuilder::fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
@@ -14,8 +17,8 @@ void GraphBuilder::fail(Status status) {
 bool GraphBuilder::usable(ValueId x) {
   if (!status_.ok()) return false;
   if (x.index >= 0 && static_cast<size_t>(x.index) < graph_.nodes.size()) {
-    const NodeKind kind = graph_.nodes[static_cast<size_t>(x.index)].kind;
-    if (kind != NodeKind::kTap && kind != NodeKind::kLogits) return true;
+    const Op op = graph_.nodes[static_cast<size_t>(x.index)].op;
+    if (engine::op_info(op).effect != engine::Effect::kHost) return true;
   }
   fail(
       error(Code::kInternal, "graph node %zu uses a value that is not there", graph_.nodes.size()));
@@ -47,7 +50,7 @@ ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale) {
   graph_.hidden = table.cols;
   graph_.weights.push_back(table);
   Node node;
-  node.kind = NodeKind::kEmbed;
+  node.op = Op::kEmbed;
   node.cols = table.cols;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
   node.factor = scale;
@@ -63,7 +66,7 @@ ValueId GraphBuilder::rms_norm(ValueId x, std::span<const float> weight, float e
     return {};
   }
   Node node;
-  node.kind = NodeKind::kRmsNorm;
+  node.op = Op::kRmsNorm;
   node.inputs[0] = x.index;
   node.cols = input.cols;
   node.selected = input.selected;
@@ -89,7 +92,7 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
   }
   graph_.weights.push_back(weight);
   Node node;
-  node.kind = NodeKind::kLinear;
+  node.op = Op::kLinear;
   node.inputs[0] = x.index;
   node.cols = weight.rows;
   node.selected = input.selected;
@@ -99,37 +102,32 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
   return push(node);
 }
 
-ValueId GraphBuilder::swiglu(ValueId gate, ValueId up) {
-  if (!usable(gate) || !usable(up)) return {};
-  const Node& a = graph_.nodes[static_cast<size_t>(gate.index)];
-  const Node& b = graph_.nodes[static_cast<size_t>(up.index)];
-  if (a.cols != b.cols || a.selected != b.selected) {
-    fail(error(Code::kFormat, "gate of %lld values beside up of %lld",
-               static_cast<long long>(a.cols), static_cast<long long>(b.cols)));
+ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
+                            engine::Activation activation) {
+  const engine::OpInfo& info = engine::op_info(op);
+  if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId x) { return usable(x); })) return {};
+  const bool gated_only = activation.kind == engine::Act::kClampedSwiglu && op != Op::kGated;
+  if (!info.same_width || inputs.size() != info.n_in || gated_only) {
+    fail(error(Code::kInternal, "%s of %zu values cannot be applied", info.name, inputs.size()));
     return {};
   }
+  const Node& first = graph_.nodes[static_cast<size_t>(inputs.begin()->index)];
   Node node;
-  node.kind = NodeKind::kSwiGlu;
-  node.inputs = {gate.index, up.index, -1};
-  node.cols = a.cols;
-  node.selected = a.selected;
-  return push(node);
-}
-
-ValueId GraphBuilder::add(ValueId a, ValueId b) {
-  if (!usable(a) || !usable(b)) return {};
-  const Node& left = graph_.nodes[static_cast<size_t>(a.index)];
-  const Node& right = graph_.nodes[static_cast<size_t>(b.index)];
-  if (left.cols != right.cols || left.selected != right.selected) {
-    fail(error(Code::kFormat, "rows of %lld cannot be added to rows of %lld",
-               static_cast<long long>(left.cols), static_cast<long long>(right.cols)));
-    return {};
+  node.op = op;
+  node.cols = first.cols;
+  node.selected = first.selected;
+  node.activation = activation;
+  size_t n = 0;
+  for (const ValueId input : inputs) {
+    const Node& other = graph_.nodes[static_cast<size_t>(input.index)];
+    if (other.cols != first.cols || other.selected != first.selected) {
+      fail(error(Code::kFormat, "%s of %srows of %lld and %srows of %lld", info.name,
+                 first.selected ? "selected " : "", static_cast<long long>(first.cols),
+                 other.selected ? "selected " : "", static_cast<long long>(other.cols)));
+      return {};
+    }
+    node.inputs[n++] = input.index;
   }
-  Node node;
-  node.kind = NodeKind::kAdd;
-  node.inputs = {a.index, b.index, -1};
-  node.cols = left.cols;
-  node.selected = left.selected;
   return push(node);
 }
 
@@ -186,7 +184,7 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t layer
   }
   graph_.layers.push_back(spec);
   Node node;
-  node.kind = NodeKind::kRopeAppend;
+  node.op = Op::kRopeAppend;
   node.inputs = {q.index, k.index, v.index};
   node.cols = width(q);
   node.vector = keep(q_norm);
@@ -200,12 +198,12 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t layer
 ValueId GraphBuilder::attention(ValueId q, int32_t layer) {
   if (!usable(q)) return {};
   const Node& input = graph_.nodes[static_cast<size_t>(q.index)];
-  if (input.kind != NodeKind::kRopeAppend || input.layer != layer) {
+  if (input.op != Op::kRopeAppend || input.layer != layer) {
     fail(error(Code::kInternal, "attention of layer %d needs what rope_append made for it", layer));
     return {};
   }
   Node node;
-  node.kind = NodeKind::kAttention;
+  node.op = Op::kAttention;
   node.inputs[0] = q.index;
   node.cols = int64_t{input.attention.n_heads} * input.attention.v_dim;
   node.layer = layer;
@@ -218,7 +216,7 @@ ValueId GraphBuilder::select_rows(ValueId x) {
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
   if (input.selected) return x;
   Node node;
-  node.kind = NodeKind::kSelectRows;
+  node.op = Op::kSelectRows;
   node.inputs[0] = x.index;
   node.cols = input.cols;
   node.selected = true;
@@ -235,7 +233,7 @@ void GraphBuilder::tap(int32_t layer, ValueId x) {
   }
   graph_.n_taps = layer + 1;
   Node node;
-  node.kind = NodeKind::kTap;
+  node.op = Op::kTap;
   node.inputs[0] = x.index;
   node.layer = layer;
   push(node);
@@ -250,7 +248,7 @@ void GraphBuilder::logits(ValueId x) {
   }
   graph_.logits = input.cols;
   Node node;
-  node.kind = NodeKind::kLogits;
+  node.op = Op::kLogits;
   node.inputs[0] = x.index;
   node.selected = true;
   push(node);
@@ -266,7 +264,7 @@ Result<Graph> GraphBuilder::finish() {
     }
   }
   for (const Node& node : graph_.nodes) {
-    if (node.kind == NodeKind::kRopeAppend && uses[static_cast<size_t>(node.inputs[0])] != 1) {
+    if (node.op == Op::kRopeAppend && uses[static_cast<size_t>(node.inputs[0])] != 1) {
       return error(Code::kInternal, "layer %d: q is rotated in place but has another use",
                    node.layer);
     }

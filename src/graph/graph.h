@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/op.h"
 #include "engine/ops.h"
 #include "engine/weight.h"
 
@@ -28,19 +30,6 @@ inline constexpr int32_t kSitesPerLayer = 16;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }
-
-enum class NodeKind : int32_t {
-  kEmbed,
-  kRmsNorm,
-  kLinear,
-  kSwiGlu,
-  kAdd,
-  kRopeAppend,
-  kAttention,
-  kSelectRows,
-  kTap,
-  kLogits,
-};
 
 /// How a layer attends. The cache is built from the same numbers (cache::LayerShape).
 struct AttentionSpec {
@@ -61,9 +50,9 @@ struct RopeSpec {
   float magnitude = 1.0F;
 };
 
-/// One operation. Fields that its kind does not use keep their defaults.
+/// One operation. Fields that it does not use keep their defaults.
 struct Node {
-  NodeKind kind = NodeKind::kEmbed;
+  engine::Op op = engine::Op::kEmbed;
   std::array<int32_t, 3> inputs = {-1, -1, -1};  // values
   int64_t cols = 0;                              // width of the value made
   bool selected = false;                         // one row for each row that wants logits
@@ -73,6 +62,7 @@ struct Node {
   int32_t layer = -1;    // cache layer, or the layer of a tap
   int32_t site = -1;
   float factor = 1.0F;  // scale of an embedding, eps of a norm
+  engine::Activation activation;
   AttentionSpec attention;
 };
 
@@ -100,9 +90,10 @@ class GraphBuilder {
   /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,
                  int32_t site);
-  /// silu(gate) * up
-  ValueId swiglu(ValueId gate, ValueId up);
-  ValueId add(ValueId a, ValueId b);
+  /// An operation on rows of equal width: kGated (gate, up), kActivate (x), kAdd (a, b).
+  ValueId apply(engine::Op op, std::initializer_list<ValueId> inputs,
+                engine::Activation activation = {});
+  ValueId add(ValueId a, ValueId b) { return apply(engine::Op::kAdd, {a, b}); }
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
   /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the next cache

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a plan's instructions for one batch: turns operands into pointers (arena + offset * rows),
-// asks caches for their views, and calls the engine. Instructions over selected rows run last, in
-// chunks, so that logits of many rows need no arena of their size. See execution_plan.h.
+// Walks a plan's instructions for one batch: binds each (bind.h), tells tracers, and hands it to
+// the engine. Instructions over selected rows run last, in chunks, so that logits of many rows need
+// no arena of their size. See execution_plan.h.
 #include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "engine/op_cost.h"
+#include "graph/bind.h"
 #include "graph/execution_plan.h"
-#include "graph/trace_attention.h"
+#include "graph/traced_caches.h"
 
 namespace gen::graph {
 namespace {
@@ -24,7 +26,8 @@ class PlanRunner {
         batch_(batch),
         work_(workspace),
         engine_(*plan.engine_),
-        stream_(*workspace.stream_) {}
+        stream_(*workspace.stream_),
+        binder_(plan, batch, workspace) {}
 
   Status run() {
     GEN_TRY(check_batch(batch_, plan_.limits()));
@@ -37,19 +40,18 @@ class PlanRunner {
 
  private:
   Status prepare() {
-    rows_ = batch_.rows();
     work_.wanted_rows_.clear();
     for (size_t i = 0; i < batch_.wants_logits.size(); ++i) {
       if (batch_.wants_logits[i] != 0) work_.wanted_rows_.push_back(static_cast<int32_t>(i));
     }
     work_.all_rows_.clear();
     if (wants_selected_tap()) {
-      work_.all_rows_.resize(at(static_cast<int32_t>(rows_)));
+      work_.all_rows_.resize(at(static_cast<int32_t>(batch_.rows())));
       std::iota(work_.all_rows_.begin(), work_.all_rows_.end(), 0);
     }
     const size_t most = std::max(work_.wanted_rows_.size(), work_.all_rows_.size());
     const auto chunk = std::min(plan_.selected_chunk_, static_cast<int64_t>(most));
-    GEN_TRY(work_.reserve(plan_.row_bytes_ * static_cast<size_t>(rows_),
+    GEN_TRY(work_.reserve(plan_.row_bytes_ * static_cast<size_t>(batch_.rows()),
                           plan_.selected_row_bytes_ * static_cast<size_t>(chunk)));
     work_.sequences_.resize(batch_.sequences.size());
     return find_visible();
@@ -124,8 +126,8 @@ class PlanRunner {
   /// Selected instructions before `end` for `rows`, chunk by chunk.
   Status run_selected(std::span<const int32_t> rows, size_t end) {
     for (size_t first = 0; first < rows.size();) {
-      selected_ = rows.subspan(
-          first, std::min(rows.size() - first, static_cast<size_t>(plan_.selected_chunk_)));
+      binder_.select(rows.subspan(
+          first, std::min(rows.size() - first, static_cast<size_t>(plan_.selected_chunk_))));
       first_selected_row_ = first;
       for (size_t i = plan_.first_selected_; i < end; ++i) {
         const Instruction& instruction = plan_.instructions_[i];
@@ -134,71 +136,39 @@ class PlanRunner {
       }
       // The next chunk's values go to the same arena.
       GEN_TRY(engine_.finish(stream_));
-      first += selected_.size();
+      first += binder_.selected().size();
     }
     return {};
   }
 
-  [[nodiscard]] const ProgramValue& value(const Operand& operand) const {
-    return plan_.values_[at(operand.value)];
-  }
-  [[nodiscard]] int64_t rows_of(const Operand& operand) const {
-    return value(operand).selected ? static_cast<int64_t>(selected_.size()) : rows_;
-  }
-  [[nodiscard]] std::byte* memory(const Operand& operand) const {
-    const ProgramValue& of = value(operand);
-    std::byte* arena = of.selected ? work_.selected_.data() : work_.rows_.data();
-    return arena + of.offset * static_cast<size_t>(rows_of(operand));
-  }
-  [[nodiscard]] engine::MatrixView matrix(const Operand& operand) const {
-    if (!operand.present()) return {};
-    return {reinterpret_cast<float*>(memory(operand)) + operand.first, rows_of(operand),
-            operand.cols, static_cast<int64_t>(value(operand).row_bytes / sizeof(float))};
-  }
-  [[nodiscard]] engine::ConstMatrixView const_matrix(const Operand& operand) const {
-    const engine::MatrixView view = matrix(operand);
-    return {view.data, view.rows, view.cols, view.stride};
-  }
-  [[nodiscard]] engine::Activations packed(const Operand& operand) const {
-    if (!operand.present()) return {};
-    return {memory(operand), value(operand).forms, rows_of(operand), operand.cols};
-  }
-  [[nodiscard]] const float* vector(int32_t index) const {
-    return index < 0 ? nullptr : plan_.vectors_[at(index)];
-  }
-
-  void trace(const Instruction& instruction) {
+  /// Tells the tracer that an instruction begins. `args` are null for what goes to the host.
+  void trace(const Instruction& instruction, const engine::OpArgs* args) {
+    const engine::OpInfo& info = engine::op_info(instruction.op);
     engine::TraceEvent event;
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
-    event.op = op_name(instruction.op);
+    event.op = info.name;
+    event.appends = info.effect == engine::Effect::kCache;
     if (instruction.product >= 0)
       event.detail = plan_.products_[at(instruction.product)].name.c_str();
     event.layer = instruction.layer;
     const Operand& output = instruction.y.present()        ? instruction.y
                             : instruction.packed.present() ? instruction.packed
                                                            : instruction.x;
-    event.rows = rows_of(output);
+    event.rows = binder_.rows_of(output);
     event.cols = output.cols;
-    if (instruction.op == Op::kLinear) {
-      const ExecutionPlan::Prepared& product = plan_.products_[at(instruction.product)];
-      event.bytes = static_cast<int64_t>(product.weight->stream_bytes());
-      event.products = event.rows * product.products;
-    }
-    if (instruction.op == Op::kAttention) {
-      count_attention(instruction.attention, work_.sequences_, &event);
+    if (args != nullptr) {
+      const engine::OpCost cost = engine::op_cost(*args);
+      event.bytes = cost.bytes;
+      event.products = cost.products;
     }
     TracedValues inputs;
-    for (const Operand* x :
-         {&instruction.x, &instruction.x2, &instruction.x3, &instruction.angles}) {
-      inputs.add(*this, *x);
-    }
+    for (const Operand* x : instruction.reads()) inputs.add(binder_, *x);
     TracedValues outputs;
-    outputs.add(*this, instruction.y);
-    outputs.add(*this, instruction.packed);
-    if (instruction.op == Op::kRopeAppend) outputs.add(*this, instruction.x);
+    for (const Operand* y : instruction.writes()) outputs.add(binder_, *y);
+    if (event.appends) outputs.add(binder_, instruction.x);
     event.inputs = inputs.all();
     event.outputs = outputs.all();
-    if (instruction.op == Op::kRopeAppend || instruction.op == Op::kAttention) {
+    if (instruction.attention.n_heads > 0) {
       list_caches(instruction.attention, batch_.sequences, &traced_caches_);
       event.caches = traced_caches_;
     }
@@ -207,12 +177,12 @@ class PlanRunner {
 
   /// Values of an instruction, each once.
   struct TracedValues {
-    void add(const PlanRunner& runner, const Operand& operand) {
+    void add(const Binder& binder, const Operand& operand) {
       if (!operand.present()) return;
       for (size_t i = 0; i < n; ++i) {
         if (list[i].value == operand.value) return;
       }
-      list[n++] = {operand.value, runner.rows_of(operand), runner.value(operand).cols};
+      list[n++] = {operand.value, binder.rows_of(operand), binder.value(operand).cols};
     }
     [[nodiscard]] std::span<const engine::TraceValue> all() const { return {list, n}; }
 
@@ -224,57 +194,29 @@ class PlanRunner {
     if (batch_.cancel != nullptr && batch_.cancel->raised()) {
       return error(Code::kCancelled, "cancelled");
     }
-    if (batch_.tracer == nullptr) return execute(instruction);
-    trace(instruction);
+    if (engine::op_info(instruction.op).effect == engine::Effect::kHost) {
+      return traced(instruction, nullptr, [&] { return give(instruction); });
+    }
+    GEN_TRY(binder_.bind(instruction, &args_));
+    return traced(instruction, &args_, [&] {
+      const bool given = instruction.op == Op::kEmbed && batch_.embeddings != nullptr;
+      return given ? take_embeddings(instruction) : engine_.run(stream_, args_);
+    });
+  }
+
+  template <typename Work>
+  Status traced(const Instruction& instruction, const engine::OpArgs* args, Work&& work) {
+    if (batch_.tracer == nullptr) return work();
+    trace(instruction, args);
     return engine::run_traced(*batch_.tracer, [&]() -> Status {
-      GEN_TRY(execute(instruction));
+      GEN_TRY(work());
       return engine_.finish(stream_);  // a device has only been told so far; a clock should see it
     });
   }
 
-  Status execute(const Instruction& instruction) {
-    switch (instruction.op) {
-      case Op::kRopeAngles:
-        return engine_.rope_angles(stream_, {&plan_.tables_[at(instruction.attention.rope)],
-                                             batch_.positions, matrix(instruction.y)});
-      case Op::kEmbed:
-        return embed(instruction);
-      case Op::kRmsNorm:
-        return engine_.rms_norm(
-            stream_, {const_matrix(instruction.x), vector(instruction.vector), instruction.factor,
-                      matrix(instruction.y), packed(instruction.packed)});
-      case Op::kPack:
-        return engine_.pack(stream_, {const_matrix(instruction.x), packed(instruction.packed)});
-      case Op::kLinear:
-        return linear(instruction);
-      case Op::kSwiGlu:
-        return engine_.swiglu(stream_, {const_matrix(instruction.x), const_matrix(instruction.x2),
-                                        matrix(instruction.y)});
-      case Op::kAdd:
-        return engine_.add(stream_, {const_matrix(instruction.x), const_matrix(instruction.x2),
-                                     matrix(instruction.y)});
-      case Op::kRopeAppend:
-        return rope_append(instruction);
-      case Op::kAttention:
-        return attention(instruction);
-      case Op::kTap:
-        return tap(instruction);
-      case Op::kSelectRows:
-        return engine_.select_rows(stream_,
-                                   {const_matrix(instruction.x), selected_, matrix(instruction.y)});
-      case Op::kLogits:
-        return download(instruction.x,
-                        batch_.logits + first_selected_row_ * static_cast<size_t>(plan_.logits_));
-    }
-    return error(Code::kInternal, "instruction %d", static_cast<int>(instruction.op));
-  }
-
-  Status embed(const Instruction& instruction) {
-    const engine::MatrixView y = matrix(instruction.y);
-    if (batch_.embeddings == nullptr) {
-      return engine_.embed(stream_, {plan_.products_[at(instruction.product)].weight.get(),
-                                     batch_.tokens, instruction.factor, y});
-    }
+  /// In place of looking tokens up.
+  Status take_embeddings(const Instruction& instruction) {
+    const engine::MatrixView y = binder_.matrix(instruction.y);
     for (int64_t t = 0; t < y.rows; ++t) {
       GEN_TRY(engine_.upload(stream_, y.data + t * y.stride, batch_.embeddings + t * y.cols,
                              static_cast<size_t>(y.cols) * sizeof(float)));
@@ -282,66 +224,10 @@ class PlanRunner {
     return {};
   }
 
-  Status linear(const Instruction& instruction) {
-    const ExecutionPlan::Prepared& product = plan_.products_[at(instruction.product)];
-    engine::LinearArgs args;
-    args.weight = product.weight.get();
-    args.x = packed(instruction.x);
-    args.bias = vector(instruction.vector);
-    args.residual = const_matrix(instruction.x2);
-    args.y = matrix(instruction.y);
-    GEN_TRY(engine_.linear(stream_, args));
-    for (const SiteSlice& slice : product.sites) adapter_add(slice, args);
-    return {};
-  }
-
-  /// Where adapters will add to a product's slice: nothing, as no adapter can be loaded yet.
-  void adapter_add(const SiteSlice&, const engine::LinearArgs&) const {}
-
-  Status rope_append(const Instruction& instruction) {
-    for (size_t s = 0; s < batch_.sequences.size(); ++s) {
-      const BatchSequence& sequence = batch_.sequences[s];
-      engine::SequenceRows& rows = work_.sequences_[s];
-      rows.first_row = sequence.first_row;
-      rows.n_rows = sequence.n_rows;
-      rows.first_entry = sequence.plan.start;
-      GEN_ASSIGN(rows.view, sequence.cache->view(instruction.layer, sequence.plan));
-    }
-    const AttentionSpec& spec = instruction.attention;
-    engine::RopeAppendArgs args;
-    args.q = matrix(instruction.x);
-    args.k = const_matrix(instruction.x2);
-    args.v = const_matrix(instruction.x3);
-    args.n_heads = spec.n_heads;
-    args.n_kv_heads = spec.n_kv_heads;
-    args.k_dim = spec.k_dim;
-    args.v_dim = spec.v_dim;
-    args.q_norm = vector(instruction.vector);
-    args.k_norm = vector(instruction.vector2);
-    args.norm_eps = instruction.factor;
-    if (spec.rope >= 0) {
-      args.rope = plan_.tables_[at(spec.rope)].kind;
-      args.rope_dims = plan_.tables_[at(spec.rope)].n_dims;
-      args.cs = const_matrix(instruction.angles);
-    }
-    args.sequences = work_.sequences_;
-    return engine_.rope_append(stream_, args);
-  }
-
-  Status attention(const Instruction& instruction) {
-    const AttentionSpec& spec = instruction.attention;
-    engine::AttentionArgs args;
-    args.q = const_matrix(instruction.x);
-    args.out = matrix(instruction.y);
-    args.packed = packed(instruction.packed);
-    args.n_heads = spec.n_heads;
-    args.n_kv_heads = spec.n_kv_heads;
-    args.k_dim = spec.k_dim;
-    args.v_dim = spec.v_dim;
-    args.scale = spec.scale;
-    args.soft_cap = spec.soft_cap;
-    args.sequences = work_.sequences_;
-    return engine_.attention(stream_, args);
+  Status give(const Instruction& instruction) {
+    if (instruction.op == Op::kTap) return tap(instruction);
+    return download(instruction.x,
+                    batch_.logits + first_selected_row_ * static_cast<size_t>(plan_.logits_));
   }
 
   Status tap(const Instruction& instruction) {
@@ -354,7 +240,7 @@ class PlanRunner {
   }
 
   Status download(const Operand& operand, float* out) {
-    const engine::ConstMatrixView x = const_matrix(operand);
+    const engine::ConstMatrixView x = binder_.const_matrix(operand);
     const auto row_bytes = static_cast<size_t>(x.cols) * sizeof(float);
     if (x.stride == x.cols) {
       return engine_.download(stream_, out, x.data, row_bytes * static_cast<size_t>(x.rows));
@@ -370,10 +256,10 @@ class PlanRunner {
   Workspace& work_;
   engine::Engine& engine_;
   engine::Stream& stream_;
-  int64_t rows_ = 0;                   // T
-  std::span<const int32_t> selected_;  // of this chunk
-  size_t first_selected_row_ = 0;      // of this chunk, among those it was cut from
-  bool taps_ = false;                  // selected taps are being run
+  Binder binder_;
+  engine::OpArgs args_;            // of the instruction being run
+  size_t first_selected_row_ = 0;  // of this chunk, among those it was cut from
+  bool taps_ = false;              // selected taps are being run
   std::vector<engine::TraceCache> traced_caches_;
 };
 

@@ -2,8 +2,6 @@
 // See plan_trace.h. An instruction is recorded when it begins and taken back if it fails.
 #include "graph/plan_trace.h"
 
-#include <string_view>
-
 namespace gen::graph {
 namespace {
 
@@ -62,7 +60,7 @@ PlanTrace::Sides PlanTrace::new_sides(const TraceCache& cache, int32_t length) {
 }
 
 void PlanTrace::add(const TraceEvent& event) {
-  const bool appends = std::string_view(event.op) == "rope_append";
+  const bool appends = event.appends;
   TracedOp op;
   op.name = event.op;
   if (!event.caches.empty()) op.layer = event.layer;  // others number something else, as taps do

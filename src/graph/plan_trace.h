@@ -16,7 +16,7 @@
 
 namespace gen::graph {
 
-/// Every run of an instruction is an operation of its op_name, with the weight's name of a product;
+/// Every run of an instruction is an operation of its name, with the weight's name of a product;
 /// what it reads are the tensors that were last made of those values, what it writes are new ones:
 ///   rope_append  outputs: the turned q, and the rows to keep of keys and of values,
 ///                [kv heads, rows, dim]

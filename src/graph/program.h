@@ -4,33 +4,19 @@
 // the runner walks it. Everything is plain data, so a test or a person can look at it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "engine/op.h"
 #include "engine/weight.h"
 #include "graph/graph.h"
 
 namespace gen::graph {
 
-enum class Op : int32_t {
-  kRopeAngles,
-  kEmbed,
-  kRmsNorm,
-  kPack,
-  kLinear,
-  kSwiGlu,
-  kAdd,
-  kRopeAppend,
-  kAttention,
-  kTap,
-  kSelectRows,
-  kLogits,
-};
-
-/// As tracers show it, "rms_norm".
-const char* op_name(Op op) noexcept;
+using engine::Op;
 
 /// Rows of float32, or rows packed for products.
 struct ProgramValue {
@@ -68,7 +54,8 @@ struct Product {
 /// What the operands mean, by op:
 ///   kRopeAngles  -> y (cos and sin)                  kEmbed       -> y
 ///   kRmsNorm     x -> y, packed                      kPack        x -> packed
-///   kLinear      x (packed), x2 (residual) -> y      kSwiGlu, kAdd  x, x2 -> y
+///   kLinear      x (packed), x2 (residual) -> y      kGated, kAdd  x, x2 -> y
+///   kActivate    x -> y
 ///   kRopeAppend  x, x2, x3 (q, k, v), angles; x is rotated in place
 ///   kAttention   x -> y, packed                      kTap, kLogits  x
 ///   kSelectRows  x -> y
@@ -85,7 +72,14 @@ struct Instruction {
   int32_t vector2 = -1;  // norm of k
   int32_t layer = -1;
   float factor = 1.0F;
+  engine::Activation activation;
   AttentionSpec attention;
+
+  /// What it reads, in the order of OpInfo::in_place.
+  [[nodiscard]] std::array<const Operand*, 4> reads() const noexcept {
+    return {&x, &x2, &x3, &angles};
+  }
+  [[nodiscard]] std::array<const Operand*, 2> writes() const noexcept { return {&y, &packed}; }
 };
 
 struct Program {

@@ -8,12 +8,9 @@
 namespace gen::graph {
 namespace {
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
+using engine::Op;
 
-bool is_row_wise(NodeKind kind) {
-  return kind == NodeKind::kRmsNorm || kind == NodeKind::kLinear || kind == NodeKind::kSwiGlu ||
-         kind == NodeKind::kAdd;
-}
+size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 /// Nodes whose value is needed for selected rows only, but for taps.
 std::vector<bool> movable(const Graph& graph) {
@@ -23,8 +20,8 @@ std::vector<bool> movable(const Graph& graph) {
   std::vector<bool> moves(count, false);
   for (size_t n = count; n-- > 0;) {
     const Node& node = graph.nodes[n];
-    moves[n] = is_row_wise(node.kind) && !node.selected && needed[n] && !needed_whole[n];
-    if (node.kind == NodeKind::kTap) continue;
+    moves[n] = engine::op_info(node.op).row_wise && !node.selected && needed[n] && !needed_whole[n];
+    if (node.op == Op::kTap) continue;
     const bool whole = !moves[n] && !node.selected;
     for (const int32_t input : node.inputs) {
       if (input < 0) continue;
@@ -50,7 +47,7 @@ Graph select_early(const Graph& graph) {
   const auto select = [&](int32_t n) {
     if (selected[at(n)] < 0) {
       Node node;
-      node.kind = NodeKind::kSelectRows;
+      node.op = Op::kSelectRows;
       node.inputs[0] = whole[at(n)];
       node.cols = graph.nodes[at(n)].cols;
       node.selected = true;
@@ -60,11 +57,11 @@ Graph select_early(const Graph& graph) {
   };
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Node node = graph.nodes[n];
-    if (node.kind == NodeKind::kSelectRows) {
+    if (node.op == Op::kSelectRows) {
       selected[n] = select(node.inputs[0]);
       continue;
     }
-    const bool tap_moves = node.kind == NodeKind::kTap && moves[at(node.inputs[0])];
+    const bool tap_moves = node.op == Op::kTap && moves[at(node.inputs[0])];
     if (moves[n] || tap_moves) node.selected = true;
     for (int32_t& input : node.inputs) {
       if (input >= 0) input = node.selected ? select(input) : whole[at(input)];

@@ -33,6 +33,7 @@ class Workspace {
   }
 
  private:
+  friend class Binder;
   friend class PlanRunner;
   explicit Workspace(engine::Engine& engine) : engine_(engine) {}
   Status grow(Buffer* buffer, size_t bytes);

@@ -52,7 +52,7 @@ Status CustomAttention::run(int32_t layer, const float* q, const float* k, const
   append.v_dim = spec_.v_dim;
   append.sequences = rows_;
   if (batch_.tracer != nullptr) trace_append(batch_, spec_, layer);
-  GEN_TRY(step([&] { return engine_.rope_append(*stream_, append); }));
+  GEN_TRY(step([&] { return engine_.run(*stream_, append); }));
 
   engine::AttentionArgs attention;
   attention.q = {queries_.data(), t, q_cols, q_cols};
@@ -63,8 +63,8 @@ Status CustomAttention::run(int32_t layer, const float* q, const float* k, const
   attention.v_dim = spec_.v_dim;
   attention.scale = scale;
   attention.sequences = rows_;
-  if (batch_.tracer != nullptr) trace_attention(batch_, spec_, layer, rows_);
-  GEN_TRY(step([&] { return engine_.attention(*stream_, attention); }));
+  if (batch_.tracer != nullptr) trace_attention(batch_, spec_, layer, attention);
+  GEN_TRY(step([&] { return engine_.run(*stream_, attention); }));
   GEN_TRY(engine_.finish(*stream_));
   seen = 1;
   return {};

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/trace_attention.h"
+#include "engine/op_cost.h"
+#include "graph/traced_caches.h"
 
 namespace gen::model {
 namespace {
@@ -42,7 +43,8 @@ void record(const graph::Batch& batch, TraceEvent event, std::span<const TraceVa
 
 void trace_append(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer) {
   TraceEvent event;
-  event.op = "rope_append";
+  event.op = engine::op_info(engine::Op::kRopeAppend).name;
+  event.appends = true;
   event.layer = layer;
   const TraceValue inputs[] = {outside(batch, int64_t{spec.n_heads} * spec.k_dim),
                                outside(batch, int64_t{spec.n_kv_heads} * spec.k_dim),
@@ -51,11 +53,13 @@ void trace_append(const graph::Batch& batch, const graph::AttentionSpec& spec, i
 }
 
 void trace_attention(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer,
-                     std::span<const engine::SequenceRows> sequences) {
+                     const engine::AttentionArgs& args) {
   TraceEvent event;
-  event.op = "attention";
+  event.op = engine::op_info(engine::Op::kAttention).name;
   event.layer = layer;
-  graph::count_attention(spec, sequences, &event);
+  const engine::OpCost cost = engine::op_cost(args);
+  event.bytes = cost.bytes;
+  event.products = cost.products;
   const TraceValue inputs[] = {queries(batch, spec, layer)};
   record(batch, event, inputs, attended(batch, spec, layer), spec);
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "engine/engine.h"
 #include "graph/batch.h"
@@ -18,7 +17,7 @@ void trace_append(const graph::Batch& batch, const graph::AttentionSpec& spec, i
 
 /// Attention of a layer is about to begin.
 void trace_attention(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer,
-                     std::span<const engine::SequenceRows> sequences);
+                     const engine::AttentionArgs& args);
 
 /// A call has succeeded, in which each of so many layers was run. `hidden` is the width of
 /// features.

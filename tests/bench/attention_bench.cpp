@@ -99,7 +99,7 @@ class Step {
     args.n_kv_heads = options_.kv_heads;
     args.k_dim = args.v_dim = options_.dim;
     args.sequences = {&rows, 1};
-    return run_rope_append(context_, args).ok();
+    return run(context_, args).ok();
   }
 
   bool attend(int32_t layer, const cache::CachePlan& plan) {
@@ -113,7 +113,7 @@ class Step {
     args.k_dim = args.v_dim = options_.dim;
     args.scale = 0.125F;
     args.sequences = {&rows, 1};
-    return run_attention(context_, args).ok();
+    return run(context_, args).ok();
   }
 
   const Options& options_;

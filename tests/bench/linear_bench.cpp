@@ -69,7 +69,7 @@ std::vector<float> product(Engine& engine, Stream& stream, const Weight& weight,
   args.weight = &weight;
   args.x = x;
   args.y = {y.data(), x.rows, weight.out_features(), weight.out_features()};
-  if (!engine.linear(stream, args).ok()) std::exit(1);
+  if (!engine.run(stream, args).ok()) std::exit(1);
   return y;
 }
 
@@ -127,7 +127,7 @@ bool bench(const Options& options, DType type, CpuLevel level) {
         args.weight = weights[i].get();
         args.x = x.view;
         args.y = {y.data(), rows, options.outputs, options.outputs};
-        if (!engine->linear(*stream, args).ok()) return false;
+        if (!engine->run(*stream, args).ok()) return false;
       }
       if (run > 0) seconds.push_back(now(options.cpu_time) - start);
     }

@@ -92,7 +92,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
       args.k_dim = shape.k_dim;
       args.v_dim = shape.v_dim;
       args.sequences = {&rows, 1};
-      ASSERT_TRUE(run_rope_append(*bench_, args).ok());
+      ASSERT_TRUE(engine::cpu::run(*bench_, args).ok());
     }
   }
 

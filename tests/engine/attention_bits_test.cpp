@@ -170,7 +170,7 @@ TEST(AttentionBits, SequencesOfABatchAreIndependent) {
   args.k_dim = args.v_dim = 32;
   args.scale = a.scale;
   args.sequences = sequences;
-  ASSERT_TRUE(run_attention(*bench, args).ok());
+  ASSERT_TRUE(run(*bench, args).ok());
   std::vector<float> want = a.run(CpuLevel::kScalar);
   const std::vector<float> rest = b.run(CpuLevel::kScalar);
   want.insert(want.end(), rest.begin(), rest.end());

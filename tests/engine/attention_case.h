@@ -130,7 +130,7 @@ struct AttentionCase {
     args.scale = scale;
     args.soft_cap = soft_cap;
     args.sequences = {&rows_of_call, 1};
-    EXPECT_TRUE(run_attention(context, args).ok());
+    EXPECT_TRUE(cpu::run(context, args).ok());
     return out;
   }
   std::vector<float> run(CpuLevel level, int32_t threads = 1) const {

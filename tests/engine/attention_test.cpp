@@ -188,7 +188,7 @@ TEST(Attention, RefusesOtherKeyForms) {
   args.n_heads = args.n_kv_heads = 1;
   args.sequences = {&rows, 1};
   CpuBench bench;
-  const Status status = run_attention(*bench, args);
+  const Status status = run(*bench, args);
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_STREQ(status.message(), "the CPU engine does not read keys of form 1");
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves add, swiglu and select_rows: values against double precision, any size and alignment, y as
-// an input, nothing written beside a row, equal bits on every level and thread count.
+// Proves add, activations, gates and select_rows: values against double precision, any size and
+// alignment, y as an input, nothing written beside a row, equal bits on every level and thread
+// count.
 #include "engine/cpu/elementwise.h"
 
 #include <cmath>
+#include <limits>
 
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu_fixture.h"
+#include "support/reference_engine.h"
 
 namespace gen::engine::cpu {
 namespace {
@@ -33,17 +36,62 @@ TEST_P(ElementwiseTest, AddsAnySizeAndAlignment) {
   }
 }
 
-TEST_P(ElementwiseTest, SwigluIsCloseToDouble) {
+constexpr Activation kActivations[] = {
+    {Act::kNone}, {Act::kSilu}, {Act::kGelu}, {Act::kRelu2}, {Act::kClampedSwiglu, 1.702F, 7.0F},
+};
+static_assert(std::size(kActivations) == kActs);
+
+/// Ulps of the value that may be lost: five, and the rounding of the exponential's argument, which
+/// counts as often as the argument is large.
+double allowed_ulps(const Activation& activation, float gate) {
+  const double g = gate;
+  if (activation.kind == Act::kGelu) return 5 + 2 * std::fabs(1.5958 * (g + 0.044715 * g * g * g));
+  if (activation.kind == Act::kClampedSwiglu) return 5 + std::fabs(g * activation.alpha);
+  return 5;
+}
+
+TEST_P(ElementwiseTest, ActivationsAreCloseToDouble) {
   const ElementwiseKernels& kernels = *elementwise_kernels(GetParam());
   const std::vector<float> gate = random_floats(1003, 1, 20.0F);
-  const std::vector<float> up = random_floats(1003, 2, 3.0F);
-  std::vector<float> y(1003);
-  kernels.swiglu(gate.data(), up.data(), y.data(), 1003);
-  for (size_t i = 0; i < y.size(); ++i) {
-    const double g = gate[i];
-    const double want = g / (1.0 + std::exp(-g)) * up[i];
-    ASSERT_NEAR(y[i], want, std::fabs(want) * 5 * 0x1p-23) << gate[i];  // 5 ulp
+  const std::vector<float> up = random_floats(1003, 2, 9.0F);
+  constexpr double kDenormal = 1e-37;
+  for (const Activation& activation : kActivations) {
+    const auto act = static_cast<size_t>(activation.kind);
+    std::vector<float> y(1003);
+    kernels.gated[act](gate.data(), up.data(), y.data(), 1003, activation);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double want = test::reference_gated(activation, gate[i], up[i]);
+      const double ulps = allowed_ulps(activation, gate[i]);
+      // tanh of the reference itself is 1 too early, which e^-2u is not.
+      const double reference = activation.kind == Act::kGelu ? 1e-15 : kDenormal;
+      ASSERT_NEAR(y[i], want, std::fabs(want) * ulps * 0x1p-23 + reference)
+          << act << ' ' << gate[i] << ' ' << up[i];
+    }
+    if (kernels.activate[act] == nullptr) continue;
+    std::vector<float> alone(1003);
+    const std::vector<float> ones(1003, 1.0F);
+    kernels.activate[act](gate.data(), alone.data(), 1003);
+    kernels.gated[act](gate.data(), ones.data(), y.data(), 1003, activation);
+    EXPECT_TRUE(same_bits(alone, y)) << act;
   }
+}
+
+TEST_P(ElementwiseTest, ActivationsHaveLimits) {
+  const ElementwiseKernels& kernels = *elementwise_kernels(GetParam());
+  const float inf = std::numeric_limits<float>::infinity();
+  const float x[] = {-1e30F, -100.0F, -0.0F, 0.0F, 100.0F, std::nanf(""), inf};
+  float y[7];
+  kernels.activate[static_cast<size_t>(Act::kGelu)](x, y, 7);
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_EQ(y[1], 0.0F);
+  EXPECT_EQ(y[3], 0.0F);
+  EXPECT_EQ(y[4], 100.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], inf);
+  kernels.activate[static_cast<size_t>(Act::kRelu2)](x, y, 7);
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_EQ(y[4], 10000.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
 }
 
 TEST_P(ElementwiseTest, HasTheBitsOfTheScalarLevel) {
@@ -54,9 +102,12 @@ TEST_P(ElementwiseTest, HasTheBitsOfTheScalarLevel) {
   for (int64_t n : {1, 16, 33, 299}) {
     std::vector<float> got(300);
     std::vector<float> want(300);
-    kernels.swiglu(a.data() + 1, b.data(), got.data(), n);
-    scalar.swiglu(a.data() + 1, b.data(), want.data(), n);
-    EXPECT_TRUE(same_bits(got, want));
+    for (const Activation& activation : kActivations) {
+      const auto act = static_cast<size_t>(activation.kind);
+      kernels.gated[act](a.data() + 1, b.data(), got.data(), n, activation);
+      scalar.gated[act](a.data() + 1, b.data(), want.data(), n, activation);
+      EXPECT_TRUE(same_bits(got, want)) << act;
+    }
     std::vector<uint16_t> got_half(300);
     std::vector<uint16_t> want_half(300);
     kernels.to_half(a.data() + 1, got_half.data(), n);
@@ -82,14 +133,15 @@ TEST_P(ElementwiseTest, RowsHaveStridesAndThreadsDoNotShow) {
     add.a = {sum.data(), rows, cols, stride};
     add.b = {b.data(), rows, cols, stride};
     add.y = {sum.data(), rows, cols, stride};
-    ASSERT_TRUE(run_add(*bench, add).ok());
+    ASSERT_TRUE(run(*bench, add).ok());
     std::vector<float>& product = gated[threads / 4];
     product = b;
-    SwiGluArgs swiglu;
-    swiglu.gate = {a.data(), rows, cols, stride};
-    swiglu.up = {product.data(), rows, cols, stride};
-    swiglu.y = {product.data(), rows, cols, stride};
-    ASSERT_TRUE(run_swiglu(*bench, swiglu).ok());
+    GatedArgs gate;
+    gate.gate = {a.data(), rows, cols, stride};
+    gate.up = {product.data(), rows, cols, stride};
+    gate.y = {product.data(), rows, cols, stride};
+    gate.activation.kind = Act::kSilu;
+    ASSERT_TRUE(run(*bench, gate).ok());
   }
   EXPECT_TRUE(same_bits(sums[0], sums[1]));
   EXPECT_TRUE(same_bits(gated[0], gated[1]));
@@ -111,7 +163,7 @@ TEST_P(ElementwiseTest, SelectsRowsInAnyOrder) {
   args.rows = rows;
   args.y = {y.data(), 4, 7, 8};
   CpuBench bench(GetParam());
-  ASSERT_TRUE(run_select_rows(*bench, args).ok());
+  ASSERT_TRUE(run(*bench, args).ok());
   for (size_t i = 0; i < 4; ++i) {
     for (size_t d = 0; d < 8; ++d) {
       const float want = d < 7 ? x[static_cast<size_t>(rows[i]) * 9 + d] : 7.0F;

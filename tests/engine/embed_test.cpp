@@ -30,7 +30,7 @@ TEST(Embed, RowsById) {
         args.ids = ids;
         args.scale = scale;
         args.y = {y.data(), 4, 256, 300};
-        ASSERT_TRUE(engine->embed(*stream, args).ok());
+        ASSERT_TRUE(engine->run(*stream, args).ok());
         for (size_t t = 0; t < 4; ++t) {
           for (size_t c = 0; c < 256; ++c) {
             ASSERT_EQ(y[t * 300 + c], table.values[static_cast<size_t>(ids[t]) * 256 + c] * scale);
@@ -59,7 +59,7 @@ TEST(Embed, ACopyOutlivesItsSource) {
   args.ids = {&id, 1};
   args.y = {y.data(), 1, 32, 32};
   auto stream = std::move(engine->new_stream()).value();
-  ASSERT_TRUE(engine->embed(*stream, args).ok());
+  ASSERT_TRUE(engine->run(*stream, args).ok());
   EXPECT_TRUE(same_bits(y, std::vector<float>(values.begin() + 64, values.end())));
 }
 

@@ -62,7 +62,7 @@ std::vector<float> attend(CpuLevel level, const std::vector<float>& q, const Ent
   args.scale = scale;
   args.sequences = {&rows, 1};
   CpuBench bench(level);
-  EXPECT_TRUE(run_attention(*bench, args).ok());
+  EXPECT_TRUE(run(*bench, args).ok());
   return out;
 }
 

@@ -138,7 +138,7 @@ struct PackedRows {
     PackArgs args;
     args.x = {x.data(), rows, cols, cols};
     args.y = view;
-    EXPECT_TRUE(engine.pack(*stream, args).ok());
+    EXPECT_TRUE(engine.run(*stream, args).ok());
   }
 
   /// What row t stands for in `form`.

@@ -4,9 +4,11 @@
 // avx512_bf16), the number of rows, or the number of threads.
 #include <gtest/gtest.h>
 
+#include "engine/cpu/elementwise.h"
 #include "engine/cpu/weight.h"
 #include "engine/cpu/weight_layout.h"
 #include "engine/linear_cases.h"
+#include "support/reference_engine.h"
 #include "support/sanitized.h"
 
 namespace gen::engine {
@@ -25,7 +27,7 @@ constexpr float kUntouched = -12345.0F;
 // y of a product, tightly packed; checks that nothing beside it was written.
 std::vector<float> run(Engine& engine, const Weight& weight, const Activations& x,
                        const std::vector<float>* bias = nullptr,
-                       const std::vector<float>* residual = nullptr) {
+                       const std::vector<float>* residual = nullptr, Activation activation = {}) {
   auto stream = std::move(engine.new_stream()).value();
   const int64_t n = weight.out_features();
   const int64_t stride = n + 3;
@@ -34,9 +36,10 @@ std::vector<float> run(Engine& engine, const Weight& weight, const Activations& 
   args.weight = &weight;
   args.x = x;
   args.bias = bias != nullptr ? bias->data() : nullptr;
+  args.activation = activation;
   if (residual != nullptr) args.residual = {residual->data(), x.rows, n, n};
   args.y = {padded.data() + 1, x.rows, n, stride};
-  const Status status = engine.linear(*stream, args);
+  const Status status = engine.run(*stream, args);
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(engine.finish(*stream).ok());
   std::vector<float> y;
@@ -342,7 +345,7 @@ TEST(Linear, WeightsLeftInTheFileGiveTheSameBits) {
     const TestMatrix up(type, 150, cols, 2);
     std::vector<WeightSource> sources = {gate.source(), up.source()};
     for (WeightSource& source : sources) source.lasting = true;
-    for (const WeightRole role : {WeightRole::kLinear, WeightRole::kGateUp}) {
+    for (const WeightRole role : {WeightRole::kLinear, WeightRole::kGated}) {
       const auto left = prepare(*leaving, role, sources);
       const auto packed = prepare(shared_engine(options.cpu_level, 2), role, sources);
       EXPECT_EQ(left->resident_bytes(), 0U);
@@ -411,6 +414,13 @@ TEST(Linear, BiasAndResidual) {
       const float expected = (plain[i] + bias[i % static_cast<size_t>(n)]) + residual[i];
       ASSERT_EQ(y[i], expected) << i;
     }
+    // Between the bias and the residual comes the activation.
+    const Activation relu2 = {Act::kRelu2};
+    const std::vector<float> squares = run(*engine, *weight, packed.view, &bias, &residual, relu2);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const float positive = std::max(plain[i] + bias[i % static_cast<size_t>(n)], 0.0F);
+      ASSERT_EQ(squares[i], positive * positive + residual[i]) << i;
+    }
     // The residual may be the output.
     std::vector<float> in_place = residual;
     auto stream = std::move(engine->new_stream()).value();
@@ -420,7 +430,7 @@ TEST(Linear, BiasAndResidual) {
     args.bias = bias.data();
     args.residual = {in_place.data(), rows, n, n};
     args.y = {in_place.data(), rows, n, n};
-    ASSERT_TRUE(engine->linear(*stream, args).ok());
+    ASSERT_TRUE(engine->run(*stream, args).ok());
     ASSERT_TRUE(same_bits(in_place, y));
   }
 }
@@ -438,24 +448,33 @@ TEST(Linear, GateUp) {
     std::vector<float> scalar;
     for (const CpuLevel level : levels_here()) {
       const auto engine = make_engine(level, 2);
-      const auto fused = prepare(*engine, WeightRole::kGateUp, {gate.source(), up.source()});
+      const auto fused = prepare(*engine, WeightRole::kGated, {gate.source(), up.source()});
       const auto g = prepare(*engine, WeightRole::kLinear, {gate.source()});
       const auto u = prepare(*engine, WeightRole::kLinear, {up.source()});
       EXPECT_EQ(fused->out_features(), n);
       const PackedRows packed(*engine, fused->activation_forms(), x, rows, cols);
-      const std::vector<float> y = run(*engine, *fused, packed.view, &bias);
       const std::vector<float> gate_bias(bias.begin(), bias.begin() + n);
       const std::vector<float> up_bias(bias.begin() + n, bias.end());
       const std::vector<float> gates = run(*engine, *g, packed.view, &gate_bias);
       const std::vector<float> ups = run(*engine, *u, packed.view, &up_bias);
+      for (const Activation activation :
+           {Activation{Act::kGelu}, Activation{Act::kClampedSwiglu, 1.702F, 0.5F}}) {
+        const std::vector<float> other =
+            run(*engine, *fused, packed.view, &bias, nullptr, activation);
+        std::vector<float> apart(other.size());
+        cpu::elementwise_kernels(level)->gated[static_cast<size_t>(activation.kind)](
+            gates.data(), ups.data(), apart.data(), static_cast<int64_t>(apart.size()), activation);
+        ASSERT_TRUE(same_bits(other, apart)) << cpu_level_name(level);
+      }
+      const Activation silu = {Act::kSilu};
+      const std::vector<float> y = run(*engine, *fused, packed.view, &bias, nullptr, silu);
       for (size_t i = 0; i < y.size(); ++i) {
-        const double a = static_cast<double>(gates[i]);
-        const double expected = a / (1.0 + std::exp(-a)) * static_cast<double>(ups[i]);
+        const double expected = test::reference_gated(silu, gates[i], ups[i]);
         ASSERT_NEAR(static_cast<double>(y[i]), expected, std::fabs(expected) * 0x1p-20) << i;
       }
       if (level == CpuLevel::kScalar) scalar = y;
       ASSERT_TRUE(same_bits(y, scalar)) << cpu_level_name(level);
-      const std::vector<float> sum = run(*engine, *fused, packed.view, &bias, &residual);
+      const std::vector<float> sum = run(*engine, *fused, packed.view, &bias, &residual, silu);
       for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(sum[i], y[i] + residual[i]) << i;
     }
   }
@@ -596,16 +615,16 @@ TEST(Linear, ARepeatedProductAllocatesNothing) {
   args.weight = weight.get();
   args.x = packed.view;
   args.y = {y.data(), 1, 640, 640};
-  ASSERT_TRUE(engine->linear(*stream, args).ok());
+  ASSERT_TRUE(engine->run(*stream, args).ok());
   const int before = allocator.requests();
-  ASSERT_TRUE(engine->linear(*stream, args).ok());
+  ASSERT_TRUE(engine->run(*stream, args).ok());
   EXPECT_EQ(allocator.requests(), before);
   // A stream that finds no memory says so and recovers.
   auto poor = std::move(engine->new_stream()).value();
   allocator.fail_at = 0;
-  EXPECT_EQ(engine->linear(*poor, args).code(), Code::kOutOfMemory);
+  EXPECT_EQ(engine->run(*poor, args).code(), Code::kOutOfMemory);
   allocator.fail_at = 1 << 30;
-  EXPECT_TRUE(engine->linear(*poor, args).ok());
+  EXPECT_TRUE(engine->run(*poor, args).ok());
 }
 
 TEST(Prepare, RefusesWhatDoesNotFit) {
@@ -638,7 +657,7 @@ TEST(Prepare, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code(WeightRole::kLinear, {huge}, "huge"), Code::kFormat);
   EXPECT_EQ(code(WeightRole::kLinear, {w.source(), narrow.source("narrow")}, "narrow"),
             Code::kFormat);
-  EXPECT_EQ(code(WeightRole::kGateUp, {w.source()}, "1"), Code::kInternal);
+  EXPECT_EQ(code(WeightRole::kGated, {w.source()}, "1"), Code::kInternal);
 }
 
 TEST(Registry, NamesAndReasons) {

@@ -211,7 +211,7 @@ TEST(Pack, AllLevelsWriteTheSameBytes) {
       PackArgs args;
       args.x = {shifted.data() + 1, rows, cols, cols};
       args.y = {memory.data(), forms, rows, cols};
-      ASSERT_TRUE(engine->pack(*stream, args).ok());
+      ASSERT_TRUE(engine->run(*stream, args).ok());
       const std::vector<std::byte> out(memory.data(), memory.data() + bytes);
       if (level == CpuLevel::kScalar) scalar = out;
       EXPECT_EQ(out, scalar) << cpu_level_name(level) << ' ' << cols;

@@ -43,7 +43,7 @@ TEST_P(RmsNormTest, MatchesDoublePrecision) {
     args.w = w.data();
     args.eps = 1e-5F;
     args.y = y.out();
-    ASSERT_TRUE(run_rms_norm(*bench, args).ok());
+    ASSERT_TRUE(run(*bench, args).ok());
     // The sum of squares has cols / 16 + 5 roundings, of which the root halves the error; then
     // root, reciprocal and two products.
     const double tolerance = ((static_cast<double>(cols) / 16 + 5) / 2 + 5) * 0x1p-24;
@@ -71,12 +71,12 @@ TEST_P(RmsNormTest, HasTheBitsOfTheScalarLevelOnAnyThreads) {
     args.eps = 1e-6F;
     args.y = want.out();
     CpuBench scalar;
-    ASSERT_TRUE(run_rms_norm(*scalar, args).ok());
+    ASSERT_TRUE(run(*scalar, args).ok());
     for (int32_t threads = 1; threads <= 4; ++threads) {
       Rows got(37, cols, 3);
       CpuBench bench(GetParam(), threads);
       args.y = got.out();
-      ASSERT_TRUE(run_rms_norm(*bench, args).ok());
+      ASSERT_TRUE(run(*bench, args).ok());
       ASSERT_TRUE(same_bits(got.memory, want.memory)) << cols;  // gaps included
     }
   }
@@ -100,7 +100,7 @@ TEST_P(RmsNormTest, WorksInPlaceAndPacks) {
   args.eps = 1e-6F;
   args.y = y.out();
   args.packed = {both.data(), forms, 70, cols};
-  ASSERT_TRUE(run_rms_norm(*bench, args).ok());
+  ASSERT_TRUE(run(*bench, args).ok());
   for (int64_t t = 0; t < 70; ++t) {
     pack_row(kernel_table(GetParam()), y.out().data + t * y.stride, {want.data(), forms, 70, cols},
              t);
@@ -108,11 +108,11 @@ TEST_P(RmsNormTest, WorksInPlaceAndPacks) {
   EXPECT_EQ(std::memcmp(both.data(), want.data(), want.size()), 0);
   args.y = {};
   args.packed.data = only.data();
-  ASSERT_TRUE(run_rms_norm(*bench, args).ok());
+  ASSERT_TRUE(run(*bench, args).ok());
   EXPECT_EQ(std::memcmp(only.data(), want.data(), want.size()), 0);
   args.y = x.out();
   args.packed = {};
-  ASSERT_TRUE(run_rms_norm(*bench, args).ok());
+  ASSERT_TRUE(run(*bench, args).ok());
   for (int64_t t = 0; t < 70; ++t) {
     EXPECT_EQ(std::memcmp(x.out().data + t * x.stride, y.out().data + t * y.stride,
                           static_cast<size_t>(cols) * sizeof(float)),

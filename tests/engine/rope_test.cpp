@@ -70,7 +70,7 @@ std::vector<float> angles(CpuContext& context, const std::vector<float>& inv_fre
   args.table = &table;
   args.positions = positions;
   args.cs = {cs.data(), rows, table.n_dims, table.n_dims};
-  EXPECT_TRUE(run_rope_angles(context, args).ok());
+  EXPECT_TRUE(run(context, args).ok());
   return cs;
 }
 
@@ -191,7 +191,7 @@ struct AppendCase {
       args.rope_dims = kind == RopeKind::kNone ? 0 : rope_dims;
       args.cs = {cosines.data() + first * rope_dims, n, rope_dims, rope_dims};
       args.sequences = {&sequence, 1};
-      ASSERT_TRUE(run_rope_append(*bench, args).ok());
+      ASSERT_TRUE(cpu::run(*bench, args).ok());
     }
     k = read(k_memory.side);
     v = read(v_memory.side);
@@ -299,7 +299,7 @@ TEST(RopeAppend, RefusesOtherKeyForms) {
   RopeAppendArgs args;
   args.sequences = {&sequence, 1};
   CpuBench bench;
-  const Status status = run_rope_append(*bench, args);
+  const Status status = run(*bench, args);
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_STREQ(status.message(), "the CPU engine does not store keys of form 1");
 }

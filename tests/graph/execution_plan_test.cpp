@@ -95,13 +95,17 @@ TEST(ExecutionPlan, LiveValuesNeverOverlap) {
         const bool apart = values[a].offset + values[a].row_bytes <= values[b].offset ||
                            values[b].offset + values[b].row_bytes <= values[a].offset;
         if (apart) continue;
-        // Only a sum may lie over its term, exactly, and only if the term ends there.
+        // Only what an operation may write in place lies over its operand, exactly, and only if
+        // the operand ends there.
         const Instruction& in = instructions[static_cast<size_t>(first[b])];
         EXPECT_EQ(last[a], first[b]) << "values " << a << " and " << b;
         EXPECT_EQ(values[a].offset, values[b].offset);
-        EXPECT_TRUE(in.op == Op::kLinear || in.op == Op::kAdd) << op_name(in.op);
-        EXPECT_TRUE(in.x2.value == static_cast<int>(a) ||
-                    (in.op == Op::kAdd && in.x.value == static_cast<int>(a)));
+        bool allowed = false;
+        for (size_t i = 0; i < in.reads().size(); ++i) {
+          const bool may = (engine::op_info(in.op).in_place >> i & 1) != 0;
+          allowed = allowed || (may && in.reads()[i]->value == static_cast<int>(a));
+        }
+        EXPECT_TRUE(allowed) << engine::op_info(in.op).name;
         ++in_place;
       }
     }
@@ -600,6 +604,19 @@ TEST(Memory, ArenasGrowToTheLargestStepAndStay) {
   EXPECT_EQ(machine.pool.bytes(), 12 * (row + selected));
   machine.feed(cache, std::span(kPrompt).first(1));
   EXPECT_EQ(machine.pool.bytes(), 12 * (row + selected));
+}
+
+TEST(ExecutionPlan, AnEngineWithoutAnOperationIsRefusedByName) {
+  const test::TinyGraph tiny;
+  test::ReferenceEngine::Options lacking;
+  lacking.lacks = Op::kGated;
+  CompileOptions options;
+  options.max_seq_len = 8;
+  const auto plan =
+      compile(tiny.graph(), std::make_shared<test::ReferenceEngine>(lacking), options);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.status().code(), Code::kUnsupported);
+  EXPECT_STREQ(plan.status().message(), "engine reference has no gated");
 }
 
 }  // namespace

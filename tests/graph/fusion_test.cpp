@@ -20,7 +20,7 @@ std::string ops(const Program& program) {
   std::string text;
   for (const Instruction& instruction : program.instructions) {
     text += text.empty() ? "" : " ";
-    text += op_name(instruction.op);
+    text += engine::op_info(instruction.op).name;
   }
   return text;
 }
@@ -43,7 +43,7 @@ TEST(Fusion, OffIsOneInstructionForEachNode) {
   EXPECT_EQ(ops(fuse(tiny.graph(), kPlain)),
             "rope_angles embed tap "
             "rms_norm pack linear linear linear rope_append attention pack linear add "
-            "rms_norm pack linear linear swiglu pack linear add tap "
+            "rms_norm pack linear linear gated pack linear add tap "
             "select_rows rms_norm pack linear logits");
 }
 
@@ -98,12 +98,36 @@ TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {
   const ValueId x = builder.select_rows(builder.embed(weight("e")));
   const ValueId gate = builder.linear(x, weight("gate"), {}, 0);
   const ValueId up = builder.linear(x, weight("up"), {}, 1);
-  const ValueId sum = builder.add(gate, builder.swiglu(gate, up));
+  const ValueId sum =
+      builder.add(gate, builder.apply(Op::kGated, {gate, up}, {engine::Act::kSilu}));
   builder.logits(builder.linear(sum, weight("h"), {}, 2));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  EXPECT_EQ(ops(fuse(graph.value())),
-            "embed select_rows pack linear swiglu add pack linear logits");
+  EXPECT_EQ(ops(fuse(graph.value())), "embed select_rows pack linear gated add pack linear logits");
+}
+
+TEST(Fusion, AnActivationEndsItsProduct) {
+  const auto weight = [](const char* name) {
+    return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};
+  };
+  GraphBuilder builder;
+  const ValueId x = builder.select_rows(builder.embed(weight("e")));
+  const ValueId up = builder.linear(x, weight("up"), {}, 0);
+  const ValueId squared = builder.apply(Op::kActivate, {up}, {engine::Act::kRelu2});
+  const ValueId down = builder.linear(squared, weight("down"), {}, 1);
+  builder.logits(builder.linear(builder.add(x, down), weight("h"), {}, 2));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Program fused = fuse(graph.value());
+  EXPECT_EQ(ops(fused), "embed select_rows pack linear pack linear pack linear logits");
+  EXPECT_EQ(fused.instructions[3].activation.kind, engine::Act::kRelu2);
+  EXPECT_FALSE(fused.instructions[3].x2.present());
+  EXPECT_EQ(fused.instructions[5].activation.kind, engine::Act::kNone);
+  EXPECT_TRUE(fused.instructions[5].x2.present());
+  FusionOptions apart;
+  apart.activate = false;
+  EXPECT_EQ(ops(fuse(graph.value(), apart)),
+            "embed select_rows pack linear activate pack linear pack linear logits");
 }
 
 /// Logits of a prompt and one more token, all rows.
@@ -138,9 +162,9 @@ TEST(Fusion, ChangesNoBit) {
   const test::TinyGraph tiny;
   const std::vector<float> plain = run(tiny, kPlain, {});
   ASSERT_EQ(plain.size(), 6U * 30);
-  for (unsigned mask = 1; mask < 32; ++mask) {
-    const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0, (mask & 4) != 0,
-                                  (mask & 8) != 0, (mask & 16) != 0};
+  for (unsigned mask = 1; mask < 64; ++mask) {
+    const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0,  (mask & 4) != 0,
+                                  (mask & 8) != 0, (mask & 16) != 0, (mask & 32) != 0};
     EXPECT_EQ(run(tiny, fusion, {}), plain) << "fusion " << mask;
   }
 }
@@ -176,13 +200,13 @@ TEST(Fusion, MissingKernelsSplitWhatTheyMust) {
   std::string text;
   std::vector<SiteSlice> sites;
   for (const Instruction& instruction : plan.value()->instructions()) {
-    text += std::string(op_name(instruction.op)) + " ";
+    text += std::string(engine::op_info(instruction.op).name) + " ";
     const auto slices = plan.value()->sites(instruction);
     sites.insert(sites.end(), slices.begin(), slices.end());
   }
   EXPECT_EQ(text,
             "rope_angles embed tap rms_norm linear linear linear rope_append attention linear "
-            "rms_norm linear swiglu pack linear tap select_rows rms_norm linear logits ");
+            "rms_norm linear gated pack linear tap select_rows rms_norm linear logits ");
   // Each site is named once, wherever its product went: 7 of the layer and the logits.
   EXPECT_EQ(sites.size(), 8U);
 }

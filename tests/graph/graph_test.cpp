@@ -79,12 +79,24 @@ const Mistake kMistakes[] = {
      Code::kFormat, "bias of 5 values for 4"},
     {"uneven_sum",
      [](GraphBuilder& b, ValueId x) { b.add(x, b.linear(x, weight("w", 4, 8), {}, 0)); },
-     Code::kFormat, "rows of 8 cannot be added to rows of 4"},
+     Code::kFormat, "add of rows of 8 and rows of 4"},
     {"sum_of_all_and_selected", [](GraphBuilder& b, ValueId x) { b.add(x, b.select_rows(x)); },
-     Code::kFormat, "cannot be added"},
+     Code::kFormat, "add of rows of 8 and selected rows of 8"},
     {"uneven_gate",
-     [](GraphBuilder& b, ValueId x) { b.swiglu(x, b.linear(x, weight("w", 4, 8), {}, 0)); },
-     Code::kFormat, "gate of 8"},
+     [](GraphBuilder& b, ValueId x) {
+       b.apply(engine::Op::kGated, {x, b.linear(x, weight("w", 4, 8), {}, 0)});
+     },
+     Code::kFormat, "gated of rows of 8 and rows of 4"},
+    {"gate_without_up", [](GraphBuilder& b, ValueId x) { b.apply(engine::Op::kGated, {x}); },
+     Code::kInternal, "gated of 1 values"},
+    {"norm_as_row_of_equal_width",
+     [](GraphBuilder& b, ValueId x) { b.apply(engine::Op::kRmsNorm, {x}); }, Code::kInternal,
+     "rms_norm of 1 values"},
+    {"clamped_without_gate",
+     [](GraphBuilder& b, ValueId x) {
+       b.apply(engine::Op::kActivate, {x}, {engine::Act::kClampedSwiglu});
+     },
+     Code::kInternal, "activate of 1 values"},
     {"unknown_value", [](GraphBuilder& b, ValueId x) { b.add(x, ValueId{77}); }, Code::kInternal,
      "not there"},
     {"odd_rotation",

@@ -12,11 +12,9 @@ namespace gen::graph {
 namespace {
 
 std::string kinds(const Graph& graph) {
-  const char* names[] = {"embed", "norm",   "linear", "swiglu", "add",
-                         "rope",  "attend", "SELECT", "tap",    "logits"};
   std::string text;
   for (const Node& node : graph.nodes) {
-    text += names[static_cast<int>(node.kind)];
+    text += engine::op_info(node.op).name;
     text += node.selected ? "* " : " ";
   }
   return text;
@@ -25,12 +23,13 @@ std::string kinds(const Graph& graph) {
 TEST(SelectEarly, MovesUpToTheLastAttention) {
   const test::TinyGraph tiny;
   const Graph early = select_early(tiny.graph());
-  EXPECT_EQ(kinds(early),
-            "embed tap "
-            "norm linear linear linear rope attend linear add "
-            "norm linear linear swiglu linear add tap "
-            "norm linear linear linear rope attend SELECT* linear* SELECT* add* "
-            "norm* linear* linear* swiglu* linear* add* tap* norm* linear* logits* ");
+  EXPECT_EQ(
+      kinds(early),
+      "embed tap "
+      "rms_norm linear linear linear rope_append attention linear add "
+      "rms_norm linear linear gated linear add tap "
+      "rms_norm linear linear linear rope_append attention select_rows* linear* select_rows* add* "
+      "rms_norm* linear* linear* gated* linear* add* tap* rms_norm* linear* logits* ");
   // Facts of the graph are as before.
   EXPECT_EQ(early.n_taps, tiny.graph().n_taps);
   EXPECT_EQ(early.layers.size(), tiny.graph().layers.size());
@@ -60,7 +59,7 @@ TEST(SelectEarly, KeepsRowsThatOthersNeed) {
   const auto graph = builder.finish();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   EXPECT_EQ(kinds(select_early(graph.value())),
-            "embed add linear rope attend SELECT* linear* logits* ");
+            "embed add linear rope_append attention select_rows* linear* logits* ");
 }
 
 }  // namespace

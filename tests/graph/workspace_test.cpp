@@ -32,16 +32,8 @@ class IdleEngine final : public engine::Engine {
     return inner_.activation_bytes(forms, cols);
   }
   Result<std::unique_ptr<engine::Stream>> new_stream() override { return inner_.new_stream(); }
-  Status embed(engine::Stream&, const engine::EmbedArgs&) override { return {}; }
-  Status pack(engine::Stream&, const engine::PackArgs&) override { return {}; }
-  Status rms_norm(engine::Stream&, const engine::RmsNormArgs&) override { return {}; }
-  Status linear(engine::Stream&, const engine::LinearArgs&) override { return {}; }
-  Status rope_angles(engine::Stream&, const engine::RopeAnglesArgs&) override { return {}; }
-  Status rope_append(engine::Stream&, const engine::RopeAppendArgs&) override { return {}; }
-  Status attention(engine::Stream&, const engine::AttentionArgs&) override { return {}; }
-  Status select_rows(engine::Stream&, const engine::SelectRowsArgs&) override { return {}; }
-  Status add(engine::Stream&, const engine::AddArgs&) override { return {}; }
-  Status swiglu(engine::Stream&, const engine::SwiGluArgs&) override { return {}; }
+  [[nodiscard]] bool can(engine::Op) const noexcept override { return true; }
+  Status run(engine::Stream&, const engine::OpArgs&) override { return {}; }
   Status download(engine::Stream&, void*, const void*, size_t) override { return {}; }
   Status finish(engine::Stream&) override { return {}; }
 

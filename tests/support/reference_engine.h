@@ -4,8 +4,10 @@
 // refuse kinds of weights, so that the ways around missing kernels are tested, too.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <variant>
 #include <vector>
 
 #include "engine/engine.h"
@@ -16,8 +18,33 @@ namespace gen::test {
 
 class ReferenceStream final : public engine::Stream {};
 
+/// In double precision.
+inline double reference_act(const engine::Activation& activation, double x) {
+  switch (activation.kind) {
+    case engine::Act::kNone:
+      return x;
+    case engine::Act::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case engine::Act::kGelu:
+      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    case engine::Act::kRelu2:
+      return x > 0 ? x * x : 0.0;
+    case engine::Act::kClampedSwiglu:
+      break;
+  }
+  return NAN;
+}
+inline double reference_gated(const engine::Activation& activation, double gate, double up) {
+  if (activation.kind != engine::Act::kClampedSwiglu) return reference_act(activation, gate) * up;
+  const auto alpha = static_cast<double>(activation.alpha);
+  const auto limit = static_cast<double>(activation.limit);
+  const double g = std::min(gate, limit);
+  return g / (1.0 + std::exp(-alpha * g)) * (std::clamp(up, -limit, limit) + 1.0);
+}
+
 class ReferenceWeight final : public engine::Weight {
  public:
+  [[nodiscard]] engine::WeightRole role() const noexcept override { return used; }
   [[nodiscard]] int64_t out_features() const noexcept override { return rows / (gated ? 2 : 1); }
   [[nodiscard]] int64_t in_features() const noexcept override { return cols; }
   [[nodiscard]] uint32_t activation_forms() const noexcept override { return engine::kActF32; }
@@ -31,6 +58,7 @@ class ReferenceWeight final : public engine::Weight {
   int64_t rows = 0;
   int64_t cols = 0;
   bool gated = false;
+  engine::WeightRole used = engine::WeightRole::kLinear;
   bool borrowed = false;  // claims to point at its source
   std::vector<float> values;
 };
@@ -38,10 +66,11 @@ class ReferenceWeight final : public engine::Weight {
 class ReferenceEngine final : public engine::Engine {
  public:
   struct Options {
-    bool gate_up = true;       // has gated products
-    bool mixed_stacks = true;  // stacks weights of different types
-    bool stacks = true;        // stacks weights at all
-    bool borrow = false;       // claims to point at lasting sources
+    bool gate_up = true;                  // has gated products
+    bool mixed_stacks = true;             // stacks weights of different types
+    bool stacks = true;                   // stacks weights at all
+    bool borrow = false;                  // claims to point at lasting sources
+    engine::Op lacks = engine::Op::kTap;  // an operation that it has not
   };
 
   ReferenceEngine() = default;
@@ -54,13 +83,14 @@ class ReferenceEngine final : public engine::Engine {
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>&) override {
-    const bool gated = role == engine::WeightRole::kGateUp;
+    const bool gated = role == engine::WeightRole::kGated;
     if (gated && !options_.gate_up) return error(Code::kUnsupported, "no gated products");
     if (!gated && sources.size() > 1 && !options_.stacks) {
       return error(Code::kUnsupported, "no stacks");
     }
     auto weight = std::make_unique<ReferenceWeight>();
     weight->gated = gated;
+    weight->used = role;
     weight->borrowed = options_.borrow;
     for (const engine::WeightSource& source : sources) {
       if (source.type != sources[0].type && !options_.mixed_stacks) {
@@ -92,7 +122,12 @@ class ReferenceEngine final : public engine::Engine {
     return std::unique_ptr<engine::Stream>(std::make_unique<ReferenceStream>());
   }
 
-  Status embed(engine::Stream&, const engine::EmbedArgs& args) override {
+  [[nodiscard]] bool can(engine::Op op) const noexcept override { return op != options_.lacks; }
+  Status run(engine::Stream&, const engine::OpArgs& args) override {
+    return std::visit([this](const auto& of) { return run_one(of); }, args);
+  }
+
+  Status run_one(const engine::EmbedArgs& args) {
     const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
     for (int64_t t = 0; t < args.y.rows; ++t) {
       const int64_t id = args.ids[static_cast<size_t>(t)];
@@ -104,7 +139,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status pack(engine::Stream&, const engine::PackArgs& args) override {
+  Status run_one(const engine::PackArgs& args) {
     for (int64_t t = 0; t < args.x.rows; ++t) {
       std::memcpy(packed_row(args.y, t), args.x.data + t * args.x.stride,
                   static_cast<size_t>(args.x.cols) * sizeof(float));
@@ -112,7 +147,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status rms_norm(engine::Stream&, const engine::RmsNormArgs& args) override {
+  Status run_one(const engine::RmsNormArgs& args) {
     for (int64_t t = 0; t < args.x.rows; ++t) {
       std::vector<float> row(args.x.data + t * args.x.stride,
                              args.x.data + t * args.x.stride + args.x.cols);
@@ -122,7 +157,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status linear(engine::Stream&, const engine::LinearArgs& args) override {
+  Status run_one(const engine::LinearArgs& args) {
     const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
     const int64_t n = weight.out_features();
     for (int64_t t = 0; t < args.y.rows; ++t) {
@@ -133,7 +168,9 @@ class ReferenceEngine final : public engine::Engine {
           sum = static_cast<double>(static_cast<float>(sum));
           const auto up =
               static_cast<double>(static_cast<float>(dot(weight, o + n, x) + bias(args, o + n)));
-          sum = sum / (1.0 + std::exp(-sum)) * up;
+          sum = reference_gated(args.activation, sum, up);
+        } else if (args.activation.kind != engine::Act::kNone) {
+          sum = reference_act(args.activation, static_cast<double>(static_cast<float>(sum)));
         }
         auto value = static_cast<float>(sum);
         if (args.residual.data != nullptr) {
@@ -145,7 +182,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status rope_angles(engine::Stream&, const engine::RopeAnglesArgs& args) override {
+  Status run_one(const engine::RopeAnglesArgs& args) {
     for (int64_t t = 0; t < args.cs.rows; ++t) {
       for (int32_t i = 0; i < args.table->n_dims / 2; ++i) {
         const double angle = static_cast<double>(args.positions[static_cast<size_t>(t)]) *
@@ -158,7 +195,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status rope_append(engine::Stream&, const engine::RopeAppendArgs& args) override {
+  Status run_one(const engine::RopeAppendArgs& args) {
     for (const engine::SequenceRows& rows : args.sequences) {
       for (int32_t i = 0; i < rows.n_rows; ++i) {
         const int64_t t = rows.first_row + i;
@@ -183,7 +220,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status attention(engine::Stream&, const engine::AttentionArgs& args) override {
+  Status run_one(const engine::AttentionArgs& args) {
     const int64_t cols = int64_t{args.n_heads} * args.v_dim;
     for (const engine::SequenceRows& rows : args.sequences) {
       for (int32_t i = 0; i < rows.n_rows; ++i) {
@@ -195,7 +232,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status select_rows(engine::Stream&, const engine::SelectRowsArgs& args) override {
+  Status run_one(const engine::SelectRowsArgs& args) {
     for (int64_t i = 0; i < args.y.rows; ++i) {
       std::memcpy(args.y.data + i * args.y.stride,
                   args.x.data + int64_t{args.rows[static_cast<size_t>(i)]} * args.x.stride,
@@ -204,7 +241,7 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status add(engine::Stream&, const engine::AddArgs& args) override {
+  Status run_one(const engine::AddArgs& args) {
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
         args.y.data[t * args.y.stride + d] =
@@ -214,13 +251,23 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
-  Status swiglu(engine::Stream&, const engine::SwiGluArgs& args) override {
+  Status run_one(const engine::GatedArgs& args) {
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
         const auto gate = static_cast<double>(args.gate.data[t * args.gate.stride + d]);
         const auto up = static_cast<double>(args.up.data[t * args.up.stride + d]);
         args.y.data[t * args.y.stride + d] =
-            static_cast<float>(gate / (1.0 + std::exp(-gate)) * up);
+            static_cast<float>(reference_gated(args.activation, gate, up));
+      }
+    }
+    return {};
+  }
+
+  Status run_one(const engine::ActivateArgs& args) {
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      for (int64_t d = 0; d < args.y.cols; ++d) {
+        const auto x = static_cast<double>(args.x.data[t * args.x.stride + d]);
+        args.y.data[t * args.y.stride + d] = static_cast<float>(reference_act(args.activation, x));
       }
     }
     return {};

@@ -65,7 +65,8 @@ class TinyGraph {
       const int32_t f = shape.feed_forward;
       const auto gate = builder.linear(a, matrix("gate", f, d), {}, site(SiteKind::kGate));
       const auto up = builder.linear(a, matrix("up", f, d), bias(f), site(SiteKind::kUp));
-      a = builder.linear(builder.swiglu(gate, up), matrix("down", d, f), {}, site(SiteKind::kDown));
+      const auto gated = builder.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
+      a = builder.linear(gated, matrix("down", d, f), {}, site(SiteKind::kDown));
       x = builder.add(a, x);
       builder.tap(i + 1, x);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_attention. Work is cut into items of (block of rows of one sequence, kv head); all query
+// attention. Work is cut into items of (block of rows of one sequence, kv head); all query
 // heads that share the kv head take part, so its keys and values are read once for them. An item
 // walks its chunks in order: dot products, softmax of the chunk, weighted sum of values
 // (attention_chunk.h), merge into the running softmax. Heads of the same rows lie side by side in
@@ -271,7 +271,7 @@ Status Attention::run() {
 
 }  // namespace
 
-Status run_attention(CpuContext& context, const AttentionArgs& args) {
+Status run(CpuContext& context, const AttentionArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
     if (sequence.view.key_form == KeyForm::kUnrotated) {
       return error(Code::kUnsupported, "the CPU engine does not read keys of form %d",

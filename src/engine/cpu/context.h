@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an operation of the CPU engine gets to work with: the kernels of the engine's level, its
 // thread pool, and the scratch memory of the caller's stream. Every operation is one file with one
-// free function `Status run_<op>(CpuContext&, const <Op>Args&)`, declared in ops_run.h.
+// free function `Status run(CpuContext&, const <Op>Args&)`, declared in ops_run.h.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU engine forwards each operation to its free function. See cpu_engine.h.
+// The CPU engine hands each operation to its free function. See cpu_engine.h.
 #include "engine/cpu/cpu_engine.h"
 
 #include <cstring>
+#include <variant>
 
 #include "engine/cpu/activations.h"
 #include "engine/cpu/context.h"
@@ -50,30 +51,10 @@ Result<std::unique_ptr<Stream>> CpuEngine::new_stream() {
   return std::unique_ptr<Stream>(new CpuStream(allocator_));
 }
 
-#define GEN_FORWARD(op, Args)                                                        \
-  Status CpuEngine::op(Stream& stream, const Args& args) {                           \
-    CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream), dry_run_}; \
-    return run_##op(context, args);                                                  \
-  }
-/// For operations without scratch memory.
-#define GEN_FORWARD_PLAIN(op, Args)                                        \
-  Status CpuEngine::op(Stream& stream, const Args& args) {                 \
-    if (dry_run_) return {};                                               \
-    CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream)}; \
-    return run_##op(context, args);                                        \
-  }
-GEN_FORWARD_PLAIN(embed, EmbedArgs)
-GEN_FORWARD_PLAIN(pack, PackArgs)
-GEN_FORWARD(rms_norm, RmsNormArgs)
-GEN_FORWARD(linear, LinearArgs)
-GEN_FORWARD_PLAIN(rope_angles, RopeAnglesArgs)
-GEN_FORWARD(rope_append, RopeAppendArgs)
-GEN_FORWARD(attention, AttentionArgs)
-GEN_FORWARD_PLAIN(select_rows, SelectRowsArgs)
-GEN_FORWARD_PLAIN(add, AddArgs)
-GEN_FORWARD_PLAIN(swiglu, SwiGluArgs)
-#undef GEN_FORWARD_PLAIN
-#undef GEN_FORWARD
+Status CpuEngine::run(Stream& stream, const OpArgs& args) {
+  CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream), dry_run_};
+  return std::visit([&](const auto& of) { return cpu::run(context, of); }, args);
+}
 
 Status CpuEngine::download(Stream&, void* host, const void* memory, size_t bytes) {
   if (bytes == 0) return {};

@@ -31,16 +31,8 @@ class CpuEngine final : public Engine {
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override;
   Result<std::unique_ptr<Stream>> new_stream() override;
 
-  Status embed(Stream& stream, const EmbedArgs& args) override;
-  Status pack(Stream& stream, const PackArgs& args) override;
-  Status rms_norm(Stream& stream, const RmsNormArgs& args) override;
-  Status linear(Stream& stream, const LinearArgs& args) override;
-  Status rope_angles(Stream& stream, const RopeAnglesArgs& args) override;
-  Status rope_append(Stream& stream, const RopeAppendArgs& args) override;
-  Status attention(Stream& stream, const AttentionArgs& args) override;
-  Status select_rows(Stream& stream, const SelectRowsArgs& args) override;
-  Status add(Stream& stream, const AddArgs& args) override;
-  Status swiglu(Stream& stream, const SwiGluArgs& args) override;
+  [[nodiscard]] bool can(Op op) const noexcept override { return op < Op::kTap; }
+  Status run(Stream& stream, const OpArgs& args) override;
   Status download(Stream& stream, void* host, const void* memory, size_t bytes) override;
   Status finish(Stream& stream) override;
 

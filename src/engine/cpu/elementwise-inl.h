@@ -2,7 +2,8 @@
 // Bodies of elementwise.h, compiled once per target.
 //   Work:   sixteen elements a step; a last partial step goes through a padded copy.
 //   Needs:  nothing of alignment; y may be an input, since a step loads before it stores.
-//   Error:  add exact; swiglu <= 5 ulp (exp 2, two additions and divisions, product).
+//   Error:  add exact; silu gated <= 5 ulp (exp 2, two additions and divisions, product); others
+//           are measured in tests/engine/elementwise_test.cpp.
 
 #if defined(GEN_ENGINE_CPU_ELEMENTWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ELEMENTWISE_INL_H_
@@ -11,8 +12,8 @@
 #define GEN_ENGINE_CPU_ELEMENTWISE_INL_H_
 #endif
 
+#include "engine/cpu/activation-inl.h"
 #include "engine/cpu/elementwise.h"
-#include "engine/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
@@ -24,13 +25,25 @@ inline void add_rows(const float* a, const float* b, float* y, int64_t n) {
   if (i < n) store_first(add(load_first(a + i, n - i), load_first(b + i, n - i)), y + i, n - i);
 }
 
-inline void swiglu_rows(const float* gate, const float* up, float* y, int64_t n) {
+template <Act kAct>
+void gated_rows(const float* gate, const float* up, float* y, int64_t n,
+                const Activation& activation) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(mul(silu(load(gate + i)), load(up + i)), y + i);
-  if (i < n) {
-    const Lanes16 gated = silu(load_first(gate + i, n - i));
-    store_first(mul(gated, load_first(up + i, n - i)), y + i, n - i);
+  for (; i + kLanes <= n; i += kLanes) {
+    store(gated<kAct>(load(gate + i), load(up + i), activation), y + i);
   }
+  if (i < n) {
+    const Lanes16 last =
+        gated<kAct>(load_first(gate + i, n - i), load_first(up + i, n - i), activation);
+    store_first(last, y + i, n - i);
+  }
+}
+
+template <Act kAct>
+void activate_rows(const float* x, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(activated<kAct>(load(x + i)), y + i);
+  if (i < n) store_first(activated<kAct>(load_first(x + i, n - i)), y + i, n - i);
 }
 
 inline void to_half_rows(const float* x, uint16_t* y, int64_t n) {
@@ -39,7 +52,13 @@ inline void to_half_rows(const float* x, uint16_t* y, int64_t n) {
   if (i < n) store_first(load_first(x + i, n - i), y + i, n - i);
 }
 
-constexpr ElementwiseKernels kElementwise = {add_rows, swiglu_rows, to_half_rows};
+constexpr ElementwiseKernels kElementwise = {
+    add_rows,
+    {gated_rows<Act::kNone>, gated_rows<Act::kSilu>, gated_rows<Act::kGelu>,
+     gated_rows<Act::kRelu2>, gated_rows<Act::kClampedSwiglu>},
+    {activate_rows<Act::kNone>, activate_rows<Act::kSilu>, activate_rows<Act::kGelu>,
+     activate_rows<Act::kRelu2>, nullptr},
+    to_half_rows};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_add and run_swiglu: rows split over threads, kernels from elementwise.h.
+// Add, gate and activate: rows split over threads, kernels from elementwise.h.
 #include "engine/cpu/elementwise.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,7 +17,8 @@ const ElementwiseKernels* elementwise_kernels(CpuLevel level) noexcept {
   return GEN_LANES_PICK(level, kElementwise);
 }
 
-Status run_add(CpuContext& context, const AddArgs& args) {
+Status run(CpuContext& context, const AddArgs& args) {
+  if (context.dry_run) return {};
   const auto kernel = context.kernels.elementwise->add;
   const int64_t cols = args.y.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
@@ -29,13 +30,27 @@ Status run_add(CpuContext& context, const AddArgs& args) {
   return {};
 }
 
-Status run_swiglu(CpuContext& context, const SwiGluArgs& args) {
-  const auto kernel = context.kernels.elementwise->swiglu;
+Status run(CpuContext& context, const GatedArgs& args) {
+  if (context.dry_run) return {};
+  const auto kernel = context.kernels.elementwise->gated[static_cast<size_t>(args.activation.kind)];
   const int64_t cols = args.y.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
       kernel(args.gate.data + t * args.gate.stride, args.up.data + t * args.up.stride,
-             args.y.data + t * args.y.stride, cols);
+             args.y.data + t * args.y.stride, cols, args.activation);
+    }
+  });
+  return {};
+}
+
+Status run(CpuContext& context, const ActivateArgs& args) {
+  if (context.dry_run) return {};
+  const auto kernel =
+      context.kernels.elementwise->activate[static_cast<size_t>(args.activation.kind)];
+  const int64_t cols = args.y.cols;
+  parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
+    for (int64_t t = begin; t < end; ++t) {
+      kernel(args.x.data + t * args.x.stride, args.y.data + t * args.y.stride, cols);
     }
   });
   return {};

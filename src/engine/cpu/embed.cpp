@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_embed: rows of the embedding decoded by the reference codecs; a step looks up few rows, so
+// embed: rows of the embedding decoded by the reference codecs; a step looks up few rows, so
 // speed is not at stake.
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/parallel_rows.h"
@@ -8,7 +8,8 @@
 
 namespace gen::engine::cpu {
 
-Status run_embed(CpuContext& context, const EmbedArgs& args) {
+Status run(CpuContext& context, const EmbedArgs& args) {
+  if (context.dry_run) return {};
   const auto& weight = static_cast<const CpuWeight&>(*args.weight);
   const quant::Format* format = quant::find_format(weight.rows_type());
   const int64_t cols = weight.in_features();

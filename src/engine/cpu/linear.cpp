@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_linear: splits the output tiles of a product over the pool's threads and calls the kernels of
+// linear: splits the output tiles of a product over the pool's threads and calls the kernels of
 // linear_kernels.h. Columns are never split, so neither the number of threads nor the grouping of
 // rows and tiles shows in a result.
 #include <algorithm>
@@ -85,6 +85,8 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
   const int64_t chunk = product.chunk;
   std::byte* scratch =
       memory + static_cast<size_t>(chunk * product.group * kTileRows) * sizeof(float);
+  const auto finish =
+      product.kernels.linear_float->finish[static_cast<size_t>(args.activation.kind)];
   for (int64_t tile = begin; tile < end; tile += product.group) {
     const int64_t n = std::min(product.group, end - tile);
     const int64_t outputs = std::min(n * kTileRows, segment.rows - tile * kTileRows);
@@ -93,10 +95,9 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
       const int64_t rows = std::min(chunk, product.rows() - row);
       sum_tiles(product, segment, tile, n, row, rows, acc, scratch);
       for (int64_t t = 0; t < rows; ++t) {
-        product.kernels.linear_float->finish(
-            acc + t * product.group * kTileRows, offset_or_null(args.bias, col),
-            residual_at(args, row + t, col), args.y.data + (row + t) * args.y.stride + col,
-            outputs);
+        finish(acc + t * product.group * kTileRows, offset_or_null(args.bias, col),
+               residual_at(args, row + t, col), args.y.data + (row + t) * args.y.stride + col,
+               outputs);
       }
     }
   }
@@ -111,6 +112,8 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
   float* gate_acc = reinterpret_cast<float*>(memory);
   float* up_acc = gate_acc + chunk * product.group * kTileRows;
   std::byte* scratch = reinterpret_cast<std::byte*>(up_acc + chunk * product.group * kTileRows);
+  const auto finish =
+      product.kernels.linear_float->finish_gated[static_cast<size_t>(args.activation.kind)];
   for (int64_t tile = begin; tile < end; tile += product.group) {
     const int64_t n = std::min(product.group, end - tile);
     const int64_t col = tile * kTileRows;
@@ -121,10 +124,9 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
       sum_tiles(product, up, tile, n, row, rows, up_acc, scratch);
       for (int64_t t = 0; t < rows; ++t) {
         const int64_t at = t * product.group * kTileRows;
-        product.kernels.linear_float->finish_gated(
-            gate_acc + at, up_acc + at, offset_or_null(args.bias, col),
-            offset_or_null(args.bias, gate.rows + col), residual_at(args, row + t, col),
-            args.y.data + (row + t) * args.y.stride + col, outputs);
+        finish(gate_acc + at, up_acc + at, offset_or_null(args.bias, col),
+               offset_or_null(args.bias, gate.rows + col), residual_at(args, row + t, col),
+               args.y.data + (row + t) * args.y.stride + col, outputs, args.activation);
       }
     }
   }
@@ -132,7 +134,7 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
 
 // The share [begin, end) of all tiles, the segments' one after another.
 void product_tiles(const Product& product, int64_t begin, int64_t end, std::byte* memory) noexcept {
-  if (product.weight.role() == WeightRole::kGateUp) {
+  if (product.weight.role() == WeightRole::kGated) {
     gated_tiles(product, begin, end, memory);
     return;
   }
@@ -147,10 +149,10 @@ void product_tiles(const Product& product, int64_t begin, int64_t end, std::byte
 
 }  // namespace
 
-Status run_linear(CpuContext& context, const LinearArgs& args) {
+Status run(CpuContext& context, const LinearArgs& args) {
   const auto& weight = static_cast<const CpuWeight&>(*args.weight);
   if (args.y.rows == 0) return {};
-  const bool gated = weight.role() == WeightRole::kGateUp;
+  const bool gated = weight.role() == WeightRole::kGated;
   const bool floats = weight.activation_forms() == kActF32;
   const int64_t chunk = std::min(args.y.rows, floats ? kFloatRowChunk : kRowChunk);
   const int64_t group = args.y.rows == 1 ? kTileGroupOfOneRow

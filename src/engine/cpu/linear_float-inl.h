@@ -17,7 +17,7 @@
 #include <type_traits>
 
 #include "engine/cpu/linear_kernels.h"
-#include "engine/cpu/math-inl.h"
+#include "engine/cpu/activation-inl.h"
 #include "engine/cpu/weight_layout.h"
 #include "tensor/half.h"
 
@@ -335,31 +335,40 @@ HWY_INLINE void store_some(Lanes16 x, float* p, int64_t n) {
   }
 }
 
-inline void finish_linear(const float* sum, const float* bias, const float* residual, float* y,
-                          int64_t n) {
+template <Act kAct>
+void finish_linear(const float* sum, const float* bias, const float* residual, float* y,
+                   int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
     Lanes16 value = load(sum + i);
     if (bias != nullptr) value = add(value, load_some(bias + i, n - i));
+    value = activated<kAct>(value);
     if (residual != nullptr) value = add(value, load_some(residual + i, n - i));
     store_some(value, y + i, n - i);
   }
 }
 
-inline void finish_gated(const float* gate, const float* up, const float* gate_bias,
-                         const float* up_bias, const float* residual, float* y, int64_t n) {
+template <Act kAct>
+void finish_gated(const float* gate, const float* up, const float* gate_bias, const float* up_bias,
+                  const float* residual, float* y, int64_t n, const Activation& activation) {
   for (int64_t i = 0; i < n; i += kLanes) {
     Lanes16 g = load(gate + i);
     Lanes16 u = load(up + i);
     if (gate_bias != nullptr) g = add(g, load_some(gate_bias + i, n - i));
     if (up_bias != nullptr) u = add(u, load_some(up_bias + i, n - i));
-    Lanes16 value = mul(silu(g), u);
+    Lanes16 value = gated<kAct>(g, u, activation);
     if (residual != nullptr) value = add(value, load_some(residual + i, n - i));
     store_some(value, y + i, n - i);
   }
 }
 
-constexpr FloatKernels kFloatKernels = {linear_f32, linear_f16, linear_bf16, finish_linear,
-                                        finish_gated};
+constexpr FloatKernels kFloatKernels = {
+    linear_f32,
+    linear_f16,
+    linear_bf16,
+    {finish_linear<Act::kNone>, finish_linear<Act::kSilu>, finish_linear<Act::kGelu>,
+     finish_linear<Act::kRelu2>, nullptr},
+    {finish_gated<Act::kNone>, finish_gated<Act::kSilu>, finish_gated<Act::kGelu>,
+     finish_gated<Act::kRelu2>, finish_gated<Act::kClampedSwiglu>}};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/cpu.h"
+#include "engine/activation.h"
 #include "engine/cpu/kernel_table.h"
 #include "quant/traits.h"
 #include "tensor/dtype.h"
@@ -40,12 +41,15 @@ struct FloatKernels {
   TileKernel f32;
   TileKernel f16;
   TileKernel bf16;
-  /// y[i] = sum[i] (+ bias[i]) (+ residual[i]), added in this order; bias and residual may be null,
-  /// residual may be y. The sums are readable to the next multiple of 16.
-  void (*finish)(const float* sum, const float* bias, const float* residual, float* y, int64_t n);
-  /// y[i] = silu(gate[i] (+ gate_bias[i])) * (up[i] (+ up_bias[i])) (+ residual[i]).
-  void (*finish_gated)(const float* gate, const float* up, const float* gate_bias,
-                       const float* up_bias, const float* residual, float* y, int64_t n);
+  /// y[i] = act(sum[i] (+ bias[i])) (+ residual[i]), by Act, null for those that are gated only;
+  /// bias and residual may be null, residual may be y. The sums are readable to the next multiple
+  /// of 16.
+  void (*finish[kActs])(const float* sum, const float* bias, const float* residual, float* y,
+                        int64_t n);
+  /// y[i] = act(gate[i] (+ gate_bias[i])) * (up[i] (+ up_bias[i])) (+ residual[i]), by Act.
+  void (*finish_gated[kActs])(const float* gate, const float* up, const float* gate_bias,
+                              const float* up_bias, const float* residual, float* y, int64_t n,
+                              const Activation& activation);
 };
 /// Never null.
 const FloatKernels* float_kernels(CpuLevel level) noexcept;

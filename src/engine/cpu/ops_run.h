@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of the CPU engine as free functions, one file each. Arguments as in engine/ops.h.
+// The operations of the CPU engine as free functions, one file each; engine/ops.h says what they
+// do. In a dry run they only take their scratch memory.
 #pragma once
 
 #include "base/status.h"
@@ -8,15 +9,16 @@
 
 namespace gen::engine::cpu {
 
-Status run_embed(CpuContext& context, const EmbedArgs& args);
-Status run_pack(CpuContext& context, const PackArgs& args);
-Status run_rms_norm(CpuContext& context, const RmsNormArgs& args);
-Status run_linear(CpuContext& context, const LinearArgs& args);
-Status run_rope_angles(CpuContext& context, const RopeAnglesArgs& args);
-Status run_rope_append(CpuContext& context, const RopeAppendArgs& args);
-Status run_attention(CpuContext& context, const AttentionArgs& args);
-Status run_select_rows(CpuContext& context, const SelectRowsArgs& args);
-Status run_add(CpuContext& context, const AddArgs& args);
-Status run_swiglu(CpuContext& context, const SwiGluArgs& args);
+Status run(CpuContext& context, const EmbedArgs& args);
+Status run(CpuContext& context, const PackArgs& args);
+Status run(CpuContext& context, const RmsNormArgs& args);
+Status run(CpuContext& context, const LinearArgs& args);
+Status run(CpuContext& context, const RopeAnglesArgs& args);
+Status run(CpuContext& context, const RopeAppendArgs& args);
+Status run(CpuContext& context, const AttentionArgs& args);
+Status run(CpuContext& context, const SelectRowsArgs& args);
+Status run(CpuContext& context, const AddArgs& args);
+Status run(CpuContext& context, const GatedArgs& args);
+Status run(CpuContext& context, const ActivateArgs& args);
 
 }  // namespace gen::engine::cpu

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_pack: float rows into the forms that products read. See activations.h.
+// pack: float rows into the forms that products read. See activations.h.
 #include "engine/cpu/activations.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/parallel_rows.h"
 
 namespace gen::engine::cpu {
 
-Status run_pack(CpuContext& context, const PackArgs& args) {
+Status run(CpuContext& context, const PackArgs& args) {
+  if (context.dry_run) return {};
   parallel_rows(context, args.x.rows, args.x.cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
       pack_row(context.kernels, args.x.data + t * args.x.stride, args.y, t);

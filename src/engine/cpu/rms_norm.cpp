@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_rms_norm: rows split over threads; a row goes out as floats, packed for products, or both.
+// rms_norm: rows split over threads; a row goes out as floats, packed for products, or both.
 #include "engine/cpu/rms_norm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,7 +18,7 @@ const RmsNormKernels* rms_norm_kernels(CpuLevel level) noexcept {
   return GEN_LANES_PICK(level, kRmsNorm);
 }
 
-Status run_rms_norm(CpuContext& context, const RmsNormArgs& args) {
+Status run(CpuContext& context, const RmsNormArgs& args) {
   const int64_t rows = args.x.rows;
   const int64_t cols = args.x.cols;
   // Packing alone still needs the floats of one row at a time, per thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_rope_angles: cosines and sines of a step's positions, once for all layers. The product of
+// rope_angles: cosines and sines of a step's positions, once for all layers. The product of
 // position and frequency is made in double: in float it would be off by 1e-2 at position 1e5.
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/parallel_rows.h"
@@ -7,7 +7,8 @@
 
 namespace gen::engine::cpu {
 
-Status run_rope_angles(CpuContext& context, const RopeAnglesArgs& args) {
+Status run(CpuContext& context, const RopeAnglesArgs& args) {
+  if (context.dry_run) return {};
   constexpr int64_t kElementsPerPair = 64;  // an angle costs about as much as these
   const RopeTable& table = *args.table;
   const int32_t pairs = table.n_dims / 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_rope_append: normalises and rotates heads, and stores keys and values where the cache says.
+// rope_append: normalises and rotates heads, and stores keys and values where the cache says.
 // Rotation is plain C++ with separate multiplications and additions: the compiler's baseline
 // vectors give the same bits as any other level, and it is a thousandth of a layer's work.
 #include <algorithm>
@@ -121,7 +121,7 @@ void append_row(const CpuContext& context, const RopeAppendArgs& args, const Seq
 
 }  // namespace
 
-Status run_rope_append(CpuContext& context, const RopeAppendArgs& args) {
+Status run(CpuContext& context, const RopeAppendArgs& args) {
   GEN_TRY(check(args));
   const int64_t row_elements =
       int64_t{args.n_heads + args.n_kv_heads} * args.k_dim + int64_t{args.n_kv_heads} * args.v_dim;

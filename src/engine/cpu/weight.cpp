@@ -40,14 +40,14 @@ Status check_source(const WeightSource& source) {
 }
 
 Status check_shapes(WeightRole role, std::span<const WeightSource> sources) {
-  const size_t expected = role == WeightRole::kGateUp ? 2 : 1;
+  const size_t expected = role == WeightRole::kGated ? 2 : 1;
   if (sources.empty() || (role != WeightRole::kLinear && sources.size() != expected)) {
     return error(Code::kInternal, "%zu weight sources where %zu belong", sources.size(), expected);
   }
   for (const WeightSource& source : sources) {
     GEN_TRY(check_source(source));
     if (source.cols != sources[0].cols ||
-        (role == WeightRole::kGateUp && source.rows != sources[0].rows)) {
+        (role == WeightRole::kGated && source.rows != sources[0].rows)) {
       return error(Code::kFormat,
                    "tensor %s of %" PRId64 " by %" PRId64 " does not fit tensor %s of %" PRId64
                    " by %" PRId64,
@@ -101,7 +101,7 @@ Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) 
   for (const WeightSource& source : sources) {
     WeightSegment segment;
     segment.type = source.type;
-    segment.first_row = role_ == WeightRole::kGateUp ? 0 : out_;
+    segment.first_row = role_ == WeightRole::kGated ? 0 : out_;
     segment.rows = source.rows;
     segment.n_tiles = tiles_of(source);
     segment.tile_bytes = tile_bytes(source.type, source.cols);

@@ -19,7 +19,7 @@ namespace gen::engine::cpu {
 /// packed tile by tile whenever it is used.
 struct WeightSegment {
   DType type = DType::kF32;
-  int64_t first_row = 0;  // its first output; for kGateUp 0 in both segments
+  int64_t first_row = 0;  // its first output; for kGated 0 in both segments
   int64_t rows = 0;
   int64_t n_tiles = 0;
   size_t tile_bytes = 0;
@@ -42,13 +42,13 @@ class TileMemory final : public WeightMemory {
 /// Immutable. Products use `segments`, look-ups `rows_data`.
 class CpuWeight final : public Weight {
  public:
+  [[nodiscard]] WeightRole role() const noexcept override { return role_; }
   [[nodiscard]] int64_t out_features() const noexcept override { return out_; }
   [[nodiscard]] int64_t in_features() const noexcept override { return in_; }
   [[nodiscard]] uint32_t activation_forms() const noexcept override { return forms_; }
   [[nodiscard]] size_t resident_bytes() const noexcept override { return resident_bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
 
-  [[nodiscard]] WeightRole role() const noexcept { return role_; }
   [[nodiscard]] std::span<const WeightSegment> segments() const noexcept { return segments_; }
   /// kEmbedding: the rows as in the file.
   [[nodiscard]] DType rows_type() const noexcept { return rows_type_; }

@@ -71,7 +71,8 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
 graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, Bias bias) {
   const graph::ValueId gate = linear(x, "ffn_gate", h_.feed_forward, graph::SiteKind::kGate, bias);
   const graph::ValueId up = linear(x, "ffn_up", h_.feed_forward, graph::SiteKind::kUp, bias);
-  return linear(graph_.swiglu(gate, up), "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
+  return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activation functions as data: which one, and its numbers. A new one is a row here, a body in
+// cpu/activation-inl.h and a line in each of its tables.
+#pragma once
+
+#include <cstdint>
+
+namespace gen::engine {
+
+enum class Act : uint8_t {
+  kNone,           // x; gated: gate * up
+  kSilu,           // x / (1 + e^-x)
+  kGelu,           // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+  kRelu2,          // max(x, 0)^2
+  kClampedSwiglu,  // gated only: g / (1 + e^(-alpha g)) * (u + 1), g = min(gate, limit) and u = up
+                   // cut to [-limit, limit]
+};
+inline constexpr int32_t kActs = 5;
+
+/// act(x), or act(gate) * up where it is gated.
+struct Activation {
+  Act kind = Act::kNone;
+  float alpha = 1.0F;  // both of kClampedSwiglu only
+  float limit = 0.0F;
+  friend bool operator==(const Activation&, const Activation&) = default;
+};
+
+}  // namespace gen::engine

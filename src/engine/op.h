@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plan, its passes and its tracers know of an operation: one row of facts each. A new
+// operation is its arguments (ops.h), its row (op_table.cpp), its case in graph/bind.cpp and a
+// kernel; nobody else names it.
+#pragma once
+
+#include <cstdint>
+
+namespace gen::engine {
+
+/// First the operations of engines, in the order of OpArgs; then what only plans know.
+enum class Op : uint8_t {
+  kEmbed,
+  kPack,
+  kRmsNorm,
+  kLinear,
+  kGated,
+  kActivate,
+  kAdd,
+  kRopeAngles,
+  kRopeAppend,
+  kAttention,
+  kSelectRows,
+  kTap,     // rows go to whoever asked for them
+  kLogits,  // selected rows go to whoever asked for them
+};
+inline constexpr int32_t kOps = 13;
+
+/// What an operation changes besides the value it makes.
+enum class Effect : uint8_t {
+  kNone,
+  kCache,  // appends to caches; makes no value of its own but the first operand, changed in place
+  kHost,   // gives rows to the host; makes no value
+};
+
+struct OpInfo {
+  Op op;
+  const char* name;  // as tracers show it, "rms_norm"
+  uint8_t n_in;      // values that it reads
+  uint8_t in_place;  // bit i: the value made may take over the memory of operand i
+  bool row_wise;     // a row of the value is made of the same row of its operands, and nothing else
+  bool same_width;   // row-wise, and all operands and the value are equally wide
+  bool packs;        // can write packed rows beside or in place of float rows
+  Effect effect;
+};
+
+const OpInfo& op_info(Op op) noexcept;
+
+}  // namespace gen::engine
