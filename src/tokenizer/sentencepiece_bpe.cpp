@@ -33,27 +33,25 @@ class Bpe final : public SpEncoder {
   SpPieces pieces_;
   PieceTable table_;
   WordCuts cuts_;
-  // Whether an unused piece can come up, so that what stands elsewhere in a text matters.
-  bool comes_apart_ = false;
 };
 
-// One text. The library that defines these models looks up two neighbours whenever they become
-// neighbours, and an unused piece comes apart into the two looked up last, wherever they stood. So
-// neighbours are looked up in the same order here, and such a text is never cut.
+// The words of one text. An unused piece comes apart into the two that made it. Those are always
+// the same: what a stretch of text is merged into does not depend on what stands around it, as long
+// as nothing is merged across its ends.
 class Bpe::Merger {
  public:
   Merger(const Bpe& owner, std::string_view text, std::vector<int32_t>* out)
       : owner_(owner), text_(text), out_(out), first_(out->size()) {}
 
-  void push(size_t begin, size_t bytes, int32_t kept_id) {
+  /// Room for `symbols` that are to be pushed.
+  void reserve(size_t symbols) { symbols_.reserve(symbols); }
+  void push(size_t begin, size_t bytes) {
     const auto index = static_cast<uint32_t>(symbols_.size());
     symbols_.push_back({.hash = PieceTable::hash(text_.substr(begin, bytes)),
                         .begin = static_cast<uint32_t>(begin),
                         .bytes = static_cast<uint32_t>(bytes),
                         .previous = index == 0 ? kEnd : index - 1,
-                        .next = index + 1,
-                        .id = kept_id,
-                        .kept = kept_id >= 0});
+                        .next = index + 1});
   }
   /// Merges and writes what was pushed, and forgets it.
   Status finish();
@@ -70,8 +68,7 @@ class Bpe::Merger {
     uint32_t next;          // kEnd for the last
     uint32_t rank = kNone;  // of the piece that this and the next one make
     int32_t joined = -1;    // that piece
-    int32_t id;             // -1: not looked up yet
-    bool kept;
+    int32_t id = -1;        // -1: not looked up yet
   };
 
   [[nodiscard]] std::string_view text_of(const Symbol& symbol) const noexcept {
@@ -110,7 +107,7 @@ bool Bpe::Merger::update(uint32_t index) {
   if (symbol.next == kEnd) return false;
   const Symbol& next = symbols_[symbol.next];
   const size_t bytes = size_t{symbol.bytes} + next.bytes;
-  if (symbol.kept || next.kept || bytes > owner_.table_.max_bytes()) return false;
+  if (bytes > owner_.table_.max_bytes()) return false;
   const uint64_t hash = owner_.table_.join(symbol.hash, next.hash, next.bytes);
   symbol.joined = owner_.table_.find(hash, text_.substr(symbol.begin, bytes));
   if (symbol.joined < 0) return false;
@@ -175,7 +172,7 @@ void Bpe::Merger::push_heap(uint32_t index) {
 Status Bpe::Merger::write(const Symbol& symbol) {
   const int32_t id = symbol.id >= 0 ? symbol.id : owner_.table_.find(symbol.hash, text_of(symbol));
   if (id < 0) return owner_.pieces_.unknown.append(text_of(symbol), first_, out_);
-  if (!symbol.kept && parts_.contains(id)) return take_apart(symbol, id);
+  if (parts_.contains(id)) return take_apart(symbol, id);
   out_->push_back(id);
   return {};
 }
@@ -207,6 +204,11 @@ Status Bpe::Merger::take_apart(const Symbol& symbol, int32_t id) {
   return {};
 }
 
+size_t count_characters(std::string_view text) noexcept {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
 size_t count_pieces(const SpPieces& pieces) noexcept {
   size_t count = 0;
   for (size_t id = 0; id < pieces.spec.tokens.size(); ++id) count += size_t{pieces.holds(id)};
@@ -221,19 +223,6 @@ size_t longest_piece(const SpPieces& pieces) noexcept {
   return bytes;
 }
 
-// Whether the piece may be made of two others, or of characters. Long ones are not worth the look.
-bool may_be_made(const PieceTable& table, std::string_view piece) noexcept {
-  const auto is_symbol = [&](std::string_view text) {
-    return text.size() == character_bytes(text) || table.find(PieceTable::hash(text), text) >= 0;
-  };
-  if (piece.size() > 64) return true;
-  for (size_t at = character_bytes(piece); at < piece.size();
-       at += character_bytes(piece.substr(at))) {
-    if (is_symbol(piece.substr(0, at)) && is_symbol(piece.substr(at))) return true;
-  }
-  return false;
-}
-
 Bpe::Bpe(const SpPieces& pieces)
     : pieces_(pieces), table_(pieces.spec.tokens, count_pieces(pieces), longest_piece(pieces)) {
   const VocabSpec& spec = pieces_.spec;
@@ -242,26 +231,23 @@ Bpe::Bpe(const SpPieces& pieces)
     table_.add(id);
     cuts_.forbid(spec.tokens[id]);
   }
-  for (size_t id = 0; id < spec.tokens.size() && !comes_apart_; ++id) {
-    comes_apart_ = spec.types[id] == TokenType::kUnused && may_be_made(table_, spec.tokens[id]);
-  }
 }
 
 Status Bpe::encode(std::string_view text, std::vector<int32_t>* out) const {
   Merger merger(*this, text, out);
   // Words of unknown characters are not copied, since runs of those become one token.
-  WordCache cache(pieces_.unknown.by_bytes && !comes_apart_ ? text.size() : 0);
+  WordCache cache(pieces_.unknown.by_bytes ? text.size() : 0);
   const auto word = [&](size_t begin, size_t end) -> Status {
     const std::string_view characters = text.substr(begin, end - begin);
     WordCache::Slot* slot = cache.slot_of(characters);
     if (WordCache::copy(slot, characters, out)) return {};
     const size_t first = out->size();
+    merger.reserve(count_characters(characters));
     while (begin < end) {
       const size_t bytes = character_bytes(text.substr(begin));
-      merger.push(begin, bytes, -1);
+      merger.push(begin, bytes);
       begin += bytes;
     }
-    if (comes_apart_) return {};
     GEN_TRY(merger.finish());
     WordCache::store(slot, characters, first, *out);
     return {};
@@ -276,14 +262,10 @@ Status Bpe::encode(std::string_view text, std::vector<int32_t>* out) const {
     } while (at < text.size() && !cuts_.may_cut(text, at));
     GEN_TRY(word(begin, at));
     if (!kept) continue;
-    if (comes_apart_) {
-      merger.push(at, kept->end - at, kept->id);
-    } else {
-      out->push_back(kept->id);
-    }
+    out->push_back(kept->id);
     at = kept->end;
   }
-  return merger.finish();
+  return {};
 }
 
 }  // namespace

@@ -203,6 +203,47 @@ TEST(SentencePieceLibrary, UnigramVocabulariesAtRandom) {
   random_vocabularies(SpModelType::kUnigram, 102);
 }
 
+// The library takes an unused piece apart as it was last made anywhere in the text, we as it was
+// made in this word: few letters, so that there are several ways to each piece, and one ("c") that
+// no piece holds beside another, where a text is cut.
+TEST(SentencePieceLibrary, UnusedPieces) {
+  Random random(106);
+  for (int trial = 0; trial < trials(); ++trial) {
+    SpModel model;
+    model.model_type = SpModelType::kBpe;
+    model.add_dummy_prefix = random() % 2 == 0;
+    model.remove_extra_whitespaces = false;
+    const auto add = [&](const std::string& text, TokenType type, float score) {
+      if (std::find(model.pieces.begin(), model.pieces.end(), text) != model.pieces.end()) return;
+      model.pieces.push_back(text);
+      model.types.push_back(type);
+      model.scores.push_back(score);
+    };
+    add("<unk>", TokenType::kUnknown, 0);
+    std::vector<std::string> texts = {"a", "b"};
+    for (const char* letter : {"a", "b", "c", kSpaceSign}) add(letter, TokenType::kNormal, -9);
+    if (random() % 3 == 0) add("bab", TokenType::kUserDefined, 0);
+    for (int i = 0; i < 12; ++i) {
+      const std::string text = texts[random() % texts.size()] + texts[random() % texts.size()];
+      if (text.size() > 8) continue;
+      const TokenType type = random() % 2 == 0 ? TokenType::kUnused : TokenType::kNormal;
+      add(text, type, -static_cast<float>(random() % 4));
+      texts.push_back(text);
+    }
+    const std::string file = test::serialize_sp_model(model);
+    const auto tokenizer = load(file);
+    ASSERT_TRUE(tokenizer);
+    const Library library(file);
+    for (int i = 0; i < 40; ++i) {
+      std::string text;
+      const size_t length = 1 + random() % (i < 36 ? 16 : 200);
+      while (text.size() < length) text += "aaaabbbbc "[random() % 10];
+      ASSERT_EQ(test::encode(*tokenizer, text), library.encode(text))
+          << "trial " << trial << ": \"" << text << '"';
+    }
+  }
+}
+
 // Vocabularies as GGUF files have them: control pieces are no text, user-defined ones are found
 // before.
 TEST(SentencePieceLibrary, GgufVocabulariesAtRandom) {
