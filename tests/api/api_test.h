@@ -22,6 +22,8 @@
 #include <generate/experimental.h>
 #include <generate/generate.h>
 
+#include "status_record.h"
+
 #define DRAFT_MODEL GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf"
 
 /* The call succeeded; its message is printed if not. `error` must be the gen_error given to it. */

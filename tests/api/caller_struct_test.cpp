@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "status_record.h"
+
 namespace gen::api {
 namespace {
 

@@ -13,6 +13,8 @@
 
 #include <generate/generate.h>
 
+#include "status_record.h"
+
 namespace {
 
 constexpr const char* kDraft = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf";

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "status_record.h"
+
 namespace gen::api {
 namespace {
 

@@ -10,6 +10,8 @@
 
 #include "support/counting_new.h"
 
+#include "status_record.h"
+
 namespace gen::api {
 namespace {
 

@@ -8,6 +8,8 @@
 
 #include "support/tiny_model.h"
 
+#include "status_record.h"
+
 namespace gen {
 namespace {
 

@@ -201,30 +201,51 @@ static void run_once(void) {
     sweep_fail(__FILE__, __LINE__, "%zu results, not %zu", next_record, n_records);
 }
 
-/* One way of failing: all points, or some of them. */
+/* The first allocation of each public function that makes any, in a run without failures; 0: none. */
+static long first_of[STATUS_RECORD_FUNCTIONS], counted;
+static void note_first(int function) {
+  const long now = failing_calls();
+  if (now > counted && first_of[function] == 0) first_of[function] = counted + 1;
+  counted = now;
+}
+
+static void try_point(long nth, long blocks, long table) {
+  current_nth = nth;
+  if (shown) failing_show(report);
+  failing_arm(current_sources, nth, current_later);
+  run_once();
+  check_clean();
+  /* What the failure has kept from growing may grow in a run without. */
+  for (int i = 0; i < 3 && failing_live_blocks() != blocks; ++i) run_once();
+  if (failing_live_blocks() != blocks || failing_table_blocks() != table) {
+    sweep_fail(__FILE__, __LINE__,
+               "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld", blocks,
+               failing_live_blocks(), table, failing_table_blocks());
+  }
+}
+
+/* One way of failing: all points, or some of them and where each function begins to allocate. */
 static long sweep(int sources, int later, long points, long from) {
   current_sources = sources;
   current_later = later;
   current_nth = 0;
+  memset(first_of, 0, sizeof first_of);
+  counted = 0;
   failing_arm(sources, -1, 0);
+  record_hook = note_first;
   run_once();
+  record_hook = NULL;
   const long n = failing_calls();
   const long blocks = failing_live_blocks();
   const long table = failing_table_blocks();
   const long step = points > 0 && n > points ? (n + points - 1) / points : 1;
   long tried = 0;
-  for (current_nth = from; current_nth <= n + 2; current_nth += step, ++tried) {
-    if (shown) failing_show(report);
-    failing_arm(sources, current_nth, later);
-    run_once();
-    check_clean();
-    /* What the failure has kept from growing may grow in a run without. */
-    for (int i = 0; i < 3 && failing_live_blocks() != blocks; ++i) run_once();
-    if (failing_live_blocks() != blocks || failing_table_blocks() != table) {
-      sweep_fail(__FILE__, __LINE__,
-                 "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld",
-                 blocks, failing_live_blocks(), table, failing_table_blocks());
-    }
+  for (long nth = from; nth <= n + 2; nth += step, ++tried) try_point(nth, blocks, table);
+  if (step == 1 || !later) return tried;
+  for (int i = 0; i < STATUS_RECORD_FUNCTIONS; ++i) {
+    if (first_of[i] < from || (first_of[i] - from) % step == 0) continue;
+    try_point(first_of[i], blocks, table);
+    ++tried;
   }
   return tried;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "failing_memory.h"
+#include "status_record.h"
 
 typedef struct scenario {
   const char* name;
