@@ -12,7 +12,7 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
-#include "cache/sequence/kv_cache.h"
+#include "cache/memory_use.h"
 #include "tensor/dtype.h"
 
 namespace gen::cache {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "cache/sequence/kv_cache.h"
+#include "cache/layer_shape.h"
 #include "engine/kv_view.h"
 
 namespace gen::cache {

@@ -14,27 +14,15 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/layer_shape.h"
+#include "cache/memory_use.h"
 #include "engine/kv_view.h"
-#include "engine/ops.h"
 
 namespace gen::cache {
 
 class Block;
 class StateReader;
 class StateWriter;
-
-/// What a cache must know of a layer; it never sees a model.
-struct LayerShape {
-  int32_t kv_heads = 0;
-  int32_t k_dim = 0;
-  int32_t v_dim = 0;
-  int32_t window = 0;  // visible entries, the row itself included; 0 means all
-  engine::RopeKind rope = engine::RopeKind::kNone;
-  int32_t rope_dims = 0;
-  int32_t chunk = 0;  // positions p with p / chunk as the row's are visible; 0 means all
-  /// The model's angles, for caches that move keys; the model owns it. Null where it is not known.
-  const engine::RopeTable* rope_table = nullptr;
-};
 
 /// What a variant can do, as data.
 struct CacheTraits {
@@ -48,12 +36,6 @@ struct CacheTraits {
   bool lossy = false;              // stored values differ from those written
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
   size_t bytes_per_entry = 0;      // over all layers
-};
-
-struct MemoryUse {
-  size_t resident = 0;  // allocated
-  size_t payload = 0;   // keys and values held
-  size_t metadata = 0;  // tables and bookkeeping
 };
 
 /// A reservation of entries [start, start + count); valid until the cache next changes. `start` is

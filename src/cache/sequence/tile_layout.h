@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/layer_shape.h"
 #include "cache/sequence/cache_format.h"
-#include "cache/sequence/kv_cache.h"
 #include "engine/kv_view.h"
 
 namespace gen::cache {

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/status.h"
-#include "cache/sequence/kv_cache.h"
+#include "cache/memory_use.h"
 #include "cache/state/state_file.h"
 #include "tensor/dtype.h"
 
