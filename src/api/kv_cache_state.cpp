@@ -8,7 +8,7 @@
 #include "api/boundary.h"
 #include "api/kv_cache_handle.h"
 #include "api/state_call.h"
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 
 namespace {
 

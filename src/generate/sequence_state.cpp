@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/sequence/registry.h"
 #include "generate/generator.h"
 #include "generate/sequence.h"

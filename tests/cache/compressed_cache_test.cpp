@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/registry.h"
 #include "engine/kv/codec.h"

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/checksum.h"
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/tensor/compressed_store.h"
 #include "cache/sequence/paged_cache.h"

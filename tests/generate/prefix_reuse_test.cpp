@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "generate/batch_run.h"
 #include "generate/prefix_world.h"
 #include "support/counting_new.h"

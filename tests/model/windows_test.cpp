@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/state/state_file.h"
 #include "support/loaded_tiny.h"

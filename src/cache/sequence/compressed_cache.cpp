@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/sequence/registry.h"
 #include "engine/kv/codec.h"
 #include "engine/rope.h"

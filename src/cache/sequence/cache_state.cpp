@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See cache_state.h. A layer is read and written a row of tiles at a time: sixteen entries of all
 // heads, then what heads share of them.
-#include "cache/state/cache_state.h"
+#include "cache/sequence/cache_state.h"
 
 #include <algorithm>
 #include <limits>
