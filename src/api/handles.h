@@ -49,7 +49,7 @@ struct gen_sampling {
 };
 
 struct gen_tracer {
-  std::shared_ptr<gen::cache::TraceLog> log;
+  std::shared_ptr<gen::engine::TraceLog> log;
   gen::HomeProcess home;
 };
 
@@ -66,7 +66,7 @@ struct gen_options {
   int32_t max_batch = gen::generate::kDefaultMaxSequences;
   int32_t max_queue = 0;  // 0: no limit
   int32_t fairness = gen::generate::kMostPassedOver;
-  std::shared_ptr<gen::cache::TraceLog> trace;   // null: none
+  std::shared_ptr<gen::engine::TraceLog> trace;   // null: none
   std::optional<gen::HomeProcess> trace_home;    // of `trace`
   std::shared_ptr<gen::Metrics> metrics;         // null: nobody listens
   std::optional<gen::HomeProcess> metrics_home;  // of a collector of the library's

@@ -32,7 +32,7 @@ gen_status gen_tracer_new(gen_tracer** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
-    *out = new gen_tracer{std::make_shared<gen::cache::TraceLog>(), {}};
+    *out = new gen_tracer{std::make_shared<gen::engine::TraceLog>(), {}};
     return {};
   });
 }

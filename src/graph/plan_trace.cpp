@@ -5,13 +5,13 @@
 namespace gen::graph {
 namespace {
 
-using cache::TensorShape;
-using cache::TracedOp;
 using engine::TraceCache;
+using engine::TracedOp;
 using engine::TraceEvent;
+using engine::TraceShape;
 using engine::TraceValue;
 
-TensorShape shape_of(const TraceValue& value) {
+TraceShape shape_of(const TraceValue& value) {
   return {1, static_cast<int32_t>(value.rows), static_cast<int32_t>(value.cols)};
 }
 

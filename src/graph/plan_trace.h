@@ -33,7 +33,7 @@ namespace gen::graph {
 /// time.
 class PlanTrace final : public engine::Tracer {
  public:
-  explicit PlanTrace(std::shared_ptr<cache::TraceLog> log) : log_(std::move(log)) {}
+  explicit PlanTrace(std::shared_ptr<engine::TraceLog> log) : log_(std::move(log)) {}
 
   void record(const engine::TraceEvent& event) noexcept override;
   void failed() noexcept override { log_->keep_ops(before_); }
@@ -59,7 +59,7 @@ class PlanTrace final : public engine::Tracer {
   int64_t tensor(const engine::TraceValue& value);
   int64_t make(const engine::TraceValue& value);
 
-  std::shared_ptr<cache::TraceLog> log_;
+  std::shared_ptr<engine::TraceLog> log_;
   std::vector<int64_t> tensors_;                        // by the value's number
   std::map<std::pair<int64_t, int32_t>, Sides> sides_;  // by sequence and layer
   size_t before_ = 0;  // operations before the instruction that runs

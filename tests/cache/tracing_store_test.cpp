@@ -18,6 +18,9 @@
 namespace gen::cache {
 namespace {
 
+using engine::TracedOp;
+using engine::TraceLog;
+
 class TracingStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -168,7 +171,7 @@ TEST_F(TracingStoreTest, RandomOperationsAreThoseDone) {
       const TracedOp& op = log_->ops()[seen];
       ASSERT_LT(seen, done.size());
       ASSERT_EQ(op.outputs.size(), 1u);
-      const TensorShape shape = log_->shape(op.outputs[0]);
+      const engine::TraceShape shape = log_->shape(op.outputs[0]);
       EXPECT_EQ(name(op.name, op.layer, shape.seq), done[seen]);
       EXPECT_EQ(shape.batch, 2);
       EXPECT_EQ(shape.dim, 3);

@@ -341,10 +341,10 @@ void fail_every_allocation(const std::shared_ptr<engine::Tracer>& tracer) {
 TEST(CustomModel, EveryAllocationFailsOnce) { fail_every_allocation(nullptr); }
 
 TEST(CustomModel, EveryAllocationFailsOnceWhileTraced) {
-  const auto log = std::make_shared<cache::TraceLog>();
+  const auto log = std::make_shared<engine::TraceLog>();
   fail_every_allocation(std::make_shared<graph::PlanTrace>(log));
   EXPECT_TRUE(log->incomplete());
-  for (const cache::TracedOp& op : log->ops()) {
+  for (const engine::TracedOp& op : log->ops()) {
     EXPECT_STREQ(op.name, "forward");
     ASSERT_EQ(op.inputs.size(), 1U);
     EXPECT_GE(log->shape(op.inputs[0]).seq, 1);

@@ -20,8 +20,8 @@
 namespace gen::graph {
 namespace {
 
-using cache::TracedOp;
-using cache::TraceLog;
+using engine::TracedOp;
+using engine::TraceLog;
 
 constexpr int32_t kLayers = 2;
 constexpr int32_t kMost = 64;
@@ -158,7 +158,7 @@ TEST_F(PlanTraceTest, APassIsItsInstructionsAndWhatTheyDoToCaches) {
     ASSERT_EQ(rope.outputs.size(), 3u);
     EXPECT_EQ(keys.inputs, std::vector<int64_t>{rope.outputs[1]});
     EXPECT_EQ(values.inputs, std::vector<int64_t>{rope.outputs[2]});
-    const cache::TensorShape shape = log_->shape(values.outputs[0]);
+    const engine::TraceShape shape = log_->shape(values.outputs[0]);
     EXPECT_EQ(shape.batch, 2);
     EXPECT_EQ(shape.seq, 5);
     EXPECT_EQ(shape.dim, 10);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace gen::cache {
+namespace gen::engine {
 namespace {
 
 /// Grows by doubling where reserve() alone would grow by what is asked.
@@ -15,7 +15,7 @@ void reserve_more(std::vector<T>& list, size_t more) {
   }
 }
 
-std::string shape_text(const TensorShape& shape) {
+std::string shape_text(const TraceShape& shape) {
   return "[" + std::to_string(shape.batch) + "," + std::to_string(shape.seq) + "," +
          std::to_string(shape.dim) + "]";
 }
@@ -43,7 +43,7 @@ void TraceLog::reserve(size_t tensors, size_t ops) {
   reserve_more(ops_, ops);
 }
 
-int64_t TraceLog::add_tensor(const TensorShape& shape) {
+int64_t TraceLog::add_tensor(const TraceShape& shape) {
   tensors_.push_back(shape);
   return static_cast<int64_t>(tensors_.size());
 }
@@ -97,4 +97,4 @@ std::string TraceLog::dot() const {
   return out + "}\n";
 }
 
-}  // namespace gen::cache
+}  // namespace gen::engine

@@ -12,9 +12,14 @@
 #include <string_view>
 #include <vector>
 
-#include "cache/tensor/tensor_provider.h"
+namespace gen::engine {
 
-namespace gen::cache {
+/// Of a tensor: [batch, seq, dim], as keys and values have it; batch is 1 for what else there is.
+struct TraceShape {
+  int32_t batch = 0;
+  int32_t seq = 0;
+  int32_t dim = 0;
+};
 
 struct TracedOp {
   const char* name = "";  // static text
@@ -28,7 +33,7 @@ struct TracedOp {
 class TraceLog {
  public:
   /// A new tensor's number: 1, 2, 3, …
-  int64_t add_tensor(const TensorShape& shape);
+  int64_t add_tensor(const TraceShape& shape);
   void add_op(TracedOp op) { ops_.push_back(std::move(op)); }
   /// Makes room, so that so many more tensors, and add_op() of so many, cannot fail.
   void reserve(size_t tensors, size_t ops);
@@ -41,7 +46,7 @@ class TraceLog {
 
   [[nodiscard]] std::span<const TracedOp> ops() const noexcept { return ops_; }
   [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
-  [[nodiscard]] TensorShape shape(int64_t tensor) const noexcept {
+  [[nodiscard]] TraceShape shape(int64_t tensor) const noexcept {
     return tensors_[static_cast<size_t>(tensor - 1)];
   }
   /// {"name":…,"inputs":[…],"outputs":[…],"attributes":{"layer":…,"weight":…}}, attributes only
@@ -55,9 +60,9 @@ class TraceLog {
   [[nodiscard]] std::string dot() const;
 
  private:
-  std::vector<TensorShape> tensors_;  // number n at n - 1
+  std::vector<TraceShape> tensors_;  // number n at n - 1
   std::vector<TracedOp> ops_;
   bool incomplete_ = false;
 };
 
-}  // namespace gen::cache
+}  // namespace gen::engine

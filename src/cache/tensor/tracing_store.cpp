@@ -8,6 +8,9 @@
 namespace gen::cache {
 namespace {
 
+using engine::TracedOp;
+using engine::TraceShape;
+
 /// With room for its tensors, so that what comes after the call cannot fail.
 TracedOp make_op(const char* name, int32_t layer, size_t inputs) {
   TracedOp op;
@@ -18,13 +21,15 @@ TracedOp make_op(const char* name, int32_t layer, size_t inputs) {
   return op;
 }
 
+TraceShape traced(const TensorShape& shape) { return {shape.batch, shape.seq, shape.dim}; }
+
 }  // namespace
 
 const TracingStore::Sides& TracingStore::name_sides(int32_t layer) const {
   Sides& sides = sides_[static_cast<size_t>(layer)];
   // Written before it was traced, or not through this object.
   if (sides.k == 0 || sides.changes != changes(layer)) {
-    const TensorShape shape = real_->shape(layer);
+    const TraceShape shape = traced(real_->shape(layer));
     const int64_t k = log_->add_tensor(shape);
     sides = {k, log_->add_tensor(shape), changes(layer)};
   }
@@ -42,8 +47,8 @@ Status TracingStore::update(int32_t layer, const float* k, const float* v,
   // Named now, since the layer cannot be asked afterwards; a failure leaves a number unused.
   const Sides before = had_some ? name_sides(layer) : Sides();
   GEN_TRY(real_->update(layer, k, v, shape));
-  const int64_t k_rows = log_->add_tensor(shape);
-  const int64_t v_rows = log_->add_tensor(shape);
+  const int64_t k_rows = log_->add_tensor(traced(shape));
+  const int64_t v_rows = log_->add_tensor(traced(shape));
   sides_[static_cast<size_t>(layer)] = {};
   const Sides& after = name_sides(layer);
   for (auto& [op, old, rows, now] : {std::tuple{&keys, before.k, k_rows, after.k},
@@ -67,7 +72,7 @@ Status TracingStore::get(int32_t layer, float* k, float* v) const {
   for (auto& [op, out, from] : {std::tuple{&keys, k, sides.k}, std::tuple{&values, v, sides.v}}) {
     if (out == nullptr) continue;
     op->inputs.push_back(from);
-    op->outputs.push_back(log_->add_tensor(shape));
+    op->outputs.push_back(log_->add_tensor(traced(shape)));
     log_->add_op(std::move(*op));
   }
   return {};

@@ -21,7 +21,7 @@ namespace gen::cache {
 /// for want of memory is not made.
 class TracingStore final : public TensorProvider {
  public:
-  TracingStore(std::shared_ptr<TensorProvider> real, std::shared_ptr<TraceLog> log)
+  TracingStore(std::shared_ptr<TensorProvider> real, std::shared_ptr<engine::TraceLog> log)
       : real_(std::move(real)),
         log_(std::move(log)),
         traits_(real_->traits()),
@@ -76,7 +76,7 @@ class TracingStore final : public TensorProvider {
   const Sides& name_sides(int32_t layer) const;
 
   std::shared_ptr<TensorProvider> real_;
-  std::shared_ptr<TraceLog> log_;
+  std::shared_ptr<engine::TraceLog> log_;
   TensorTraits traits_;
   mutable std::vector<Sides> sides_;  // reading gives numbers, too
 };
