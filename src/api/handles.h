@@ -16,7 +16,7 @@
 #include "base/cancel.h"
 #include "base/home_process.h"
 #include "base/thread_pool.h"
-#include "cache/tensor/trace_log.h"
+#include "engine/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
 #include "generate/generation.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See trace_log.h.
-#include "cache/tensor/trace_log.h"
+#include "engine/trace_log.h"
 
 #include <algorithm>
 
