@@ -12,7 +12,7 @@
 struct gen_request {
   std::string prompt;
   std::vector<int32_t> tokens;  // instead of `prompt`, if there are any
-  gen::sampling::SamplingParams params;
+  gen::generate::CallParams params;
   int32_t priority = 0;
   int64_t deadline_ms = 0;  // 0: none
 };

@@ -23,7 +23,7 @@
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "cache/sequence/cache_format.h"
-#include "sampling/params.h"
+#include "generate/call_params.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
 
@@ -45,7 +45,7 @@ struct gen_chat {
 };
 
 struct gen_sampling {
-  gen::sampling::SamplingParams params;
+  gen::generate::CallParams params;
 };
 
 struct gen_tracer {
@@ -96,7 +96,7 @@ struct ResultData {
 void fill_result(generate::GenResult&& result, gen_result* handle) noexcept;
 
 /// The parameters of a call: a copy of `sampling`, or defaults for null.
-sampling::SamplingParams params_of(const gen_sampling* sampling);
+generate::CallParams params_of(const gen_sampling* sampling);
 
 /// Makes `handle` lend a session's cache, sharing its in-use flag.
 /// What a handle around an engine cache of this generator says of it, and what it keeps alive.

@@ -119,9 +119,9 @@ Status fill(const gen_generator& generator, const CountingReserve& memory, int32
   const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - 2)), 0);
   gen::generate::Prompt prompt;
   prompt.tokens = tokens;
-  gen::sampling::SamplingParams params;
-  params.max_new_tokens = 2;
-  params.ignore_eos = true;  // without logits any token is chosen
+  gen::generate::CallParams params;
+  params.stops.max_new_tokens = 2;
+  params.stops.ignore_eos = true;  // without logits any token is chosen
   std::optional<gen::generate::GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
   estimate->cache = session->cache().memory().resident;

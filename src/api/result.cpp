@@ -16,8 +16,8 @@ void fill_result(generate::GenResult&& result, gen_result* handle) noexcept {
   report(data.result.status, &data.failure);
 }
 
-sampling::SamplingParams params_of(const gen_sampling* sampling) {
-  return sampling != nullptr ? sampling->params : sampling::SamplingParams();
+generate::CallParams params_of(const gen_sampling* sampling) {
+  return sampling != nullptr ? sampling->params : generate::CallParams();
 }
 
 void fill_token(const generate::Event& event, gen_token* token) noexcept {

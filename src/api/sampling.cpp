@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling.h of the C API. Numbers and switches are rows of sampling::param_rows(), from which their
-// setters, their names and what describes them come.
+// sampling.h of the C API. Numbers and switches are rows of generate::param_rows(), from which
+// their setters, their names and what describes them come.
 #include <generate/sampling.h>
 
 #include <cmath>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -20,7 +21,10 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::api::number_text;
 using gen::api::OptionRow;
-using gen::sampling::ParamRow;
+using gen::generate::CallParams;
+using gen::generate::param_rows;
+using gen::generate::ParamRow;
+using gen::generate::StopRules;
 using P = gen::sampling::SamplingParams;
 
 constexpr size_t kMaxStopStrings = 256;
@@ -31,10 +35,10 @@ Status add_stop_string(gen_sampling& s, std::string_view text) {
     return gen::error(Code::kInvalidArgument, "a stop string of %zu bytes is above %zu",
                       text.size(), kMaxStopStringBytes);
   }
-  if (s.params.stop_strings.size() >= kMaxStopStrings) {
+  if (s.params.stops.strings.size() >= kMaxStopStrings) {
     return gen::error(Code::kInvalidArgument, "more than %zu stop strings", kMaxStopStrings);
   }
-  return s.params.add_stop_string(text);
+  return s.params.stops.add_string(text);
 }
 
 Result<int32_t> parse_int32(const char* text) {
@@ -43,21 +47,15 @@ Result<int32_t> parse_int32(const char* text) {
   return gen::error(Code::kInvalidArgument, "%s is outside 32 bits", text);
 }
 
+Result<double> parse(const char* text, double) { return gen::api::parse_double(text); }
+Result<int32_t> parse(const char* text, int32_t) { return parse_int32(text); }
+Result<uint64_t> parse(const char* text, uint64_t) { return gen::api::parse_uint(text); }
+Result<bool> parse(const char* text, bool) { return gen::api::parse_bool(text); }
+
 /// The value of `text` for a field, checked by its row.
-Status set_text(gen_sampling& s, double P::*field, const char* text) {
-  GEN_ASSIGN(const double value, gen::api::parse_double(text));
-  return s.params.set(field, value);
-}
-Status set_text(gen_sampling& s, int32_t P::*field, const char* text) {
-  GEN_ASSIGN(const int32_t value, parse_int32(text));
-  return s.params.set(field, value);
-}
-Status set_text(gen_sampling& s, uint64_t P::*field, const char* text) {
-  GEN_ASSIGN(const uint64_t value, gen::api::parse_uint(text));
-  return s.params.set(field, value);
-}
-Status set_text(gen_sampling& s, bool P::*field, const char* text) {
-  GEN_ASSIGN(const bool value, gen::api::parse_bool(text));
+template <typename Part, typename T>
+Status set_text(gen_sampling& s, T Part::*field, const char* text) {
+  GEN_ASSIGN(const T value, parse(text, T()));
   return s.params.set(field, value);
 }
 
@@ -66,14 +64,21 @@ std::string value_text(int32_t value) { return std::to_string(value); }
 std::string value_text(uint64_t value) { return std::to_string(value); }
 std::string value_text(bool value) { return value ? "1" : "0"; }
 
+/// Whether the row is of a number or switch of type T.
+template <typename T>
+bool holds(const ParamRow& row) {
+  const auto is_it = []<typename Part, typename U>(U Part::*) { return std::is_same_v<T, U>; };
+  return std::visit(is_it, row.field);
+}
+
 const char* type_name(const ParamRow& row) {
-  if (std::holds_alternative<double P::*>(row.field)) return "float";
-  return std::holds_alternative<bool P::*>(row.field) ? "bool" : "int";
+  if (holds<double>(row)) return "float";
+  return holds<bool>(row) ? "bool" : "int";
 }
 
 /// "0 to 1", "up to 1000", "0 and up", "any number".
 std::string range_text(const ParamRow& row) {
-  const bool counts = std::holds_alternative<int32_t P::*>(row.field);
+  const bool counts = holds<int32_t>(row);
   const bool no_least = counts ? row.least == INT32_MIN : !std::isfinite(row.least);
   const bool no_most = counts ? row.most == INT32_MAX : !std::isfinite(row.most);
   if (no_least) return no_most ? "any number" : "up to " + number_text(row.most);
@@ -82,12 +87,12 @@ std::string range_text(const ParamRow& row) {
 
 std::string joined(const gen_sampling& s) {
   std::string out;
-  for (const std::string& text : s.params.stop_strings) out += (out.empty() ? "" : "\n") + text;
+  for (const std::string& text : s.params.stops.strings) out += (out.empty() ? "" : "\n") + text;
   return out;
 }
 std::string joined_tokens(const gen_sampling& s) {
   std::string out;
-  for (const int32_t token : s.params.stop_tokens) {
+  for (const int32_t token : s.params.stops.tokens) {
     out += (out.empty() ? "" : ",") + std::to_string(token);
   }
   return out;
@@ -99,7 +104,7 @@ const OptionRow<S> kLists[] = {
     {"stop_token", "int", "a token id; each one is added", "",
      [](S& s, const char* text) -> Status {
        GEN_ASSIGN(const int32_t token, parse_int32(text));
-       return s.params.add_stop_token(token);
+       return s.params.stops.add_token(token);
      },
      joined_tokens},
     {"stop_string", "string", "UTF-8, at most 4096 bytes; each one is added", "",
@@ -107,24 +112,24 @@ const OptionRow<S> kLists[] = {
 };
 
 Status set_by_key(S& s, std::string_view key, const char* text) {
-  for (const ParamRow& row : gen::sampling::param_rows()) {
+  for (const ParamRow& row : param_rows()) {
     if (row.key != key) continue;
     return std::visit([&](auto field) { return set_text(s, field, text); }, row.field);
   }
   std::vector<std::string_view> numbers;
-  for (const ParamRow& row : gen::sampling::param_rows()) numbers.emplace_back(row.key);
+  for (const ParamRow& row : param_rows()) numbers.emplace_back(row.key);
   return gen::api::set_by_name<S>(kLists, s, std::string(key).c_str(), text, std::move(numbers));
 }
 
 std::string described(const S& s) {
-  const P defaults;
+  const CallParams defaults;
   std::vector<gen::api::OptionText> rows;
-  for (const ParamRow& row : gen::sampling::param_rows()) {
-    const auto text_of = [&](const P& params) {
-      return std::visit([&](auto field) { return value_text(params.*field); }, row.field);
+  for (const ParamRow& row : param_rows()) {
+    const auto text_of = [&](const CallParams& params) {
+      return std::visit([&](auto field) { return value_text(params.get(field)); }, row.field);
     };
-    rows.push_back({row.key, type_name(row), range_text(row), text_of(defaults),
-                    text_of(s.params), row.off, row.help});
+    rows.push_back({row.key, type_name(row), range_text(row), text_of(defaults), text_of(s.params),
+                    row.off, row.help});
   }
   for (const OptionRow<S>& row : kLists) {
     rows.push_back({row.key, row.type, row.range, row.initial, row.get(s), "", ""});
@@ -182,7 +187,8 @@ gen_status gen_sampling_set_repetition_penalty(gen_sampling* sampling, double pe
 
 gen_status gen_sampling_set_compound_penalty(gen_sampling* sampling, int32_t compound,
                                              gen_error* error) {
-  return with(sampling, error, [&](S& s) { return s.params.set(&P::compound_penalty, compound != 0); });
+  return with(sampling, error,
+              [&](S& s) { return s.params.set(&P::compound_penalty, compound != 0); });
 }
 
 gen_status gen_sampling_set_frequency_penalty(gen_sampling* sampling, double penalty,
@@ -197,7 +203,8 @@ gen_status gen_sampling_set_presence_penalty(gen_sampling* sampling, double pena
 
 gen_status gen_sampling_set_penalize_prompt(gen_sampling* sampling, int32_t penalize,
                                             gen_error* error) {
-  return with(sampling, error, [&](S& s) { return s.params.set(&P::penalize_prompt, penalize != 0); });
+  return with(sampling, error,
+              [&](S& s) { return s.params.set(&P::penalize_prompt, penalize != 0); });
 }
 
 gen_status gen_sampling_set_penalty_window(gen_sampling* sampling, int32_t tokens,
@@ -207,7 +214,8 @@ gen_status gen_sampling_set_penalty_window(gen_sampling* sampling, int32_t token
 
 gen_status gen_sampling_set_max_new_tokens(gen_sampling* sampling, int32_t tokens,
                                            gen_error* error) {
-  return with(sampling, error, [&](S& s) { return s.params.set(&P::max_new_tokens, tokens); });
+  return with(sampling, error,
+              [&](S& s) { return s.params.set(&StopRules::max_new_tokens, tokens); });
 }
 
 gen_status gen_sampling_set_seed(gen_sampling* sampling, uint64_t seed, gen_error* error) {
@@ -220,15 +228,16 @@ gen_status gen_sampling_set_logprobs(gen_sampling* sampling, int32_t count, gen_
 
 gen_status gen_sampling_set_logit_bias(gen_sampling* sampling, int32_t token, float bias,
                                        gen_error* error) {
-  return with(sampling, error, [&](S& s) { return s.params.set_logit_bias(token, bias); });
+  return with(sampling, error, [&](S& s) { return s.params.sampling.set_logit_bias(token, bias); });
 }
 
 gen_status gen_sampling_set_ignore_eos(gen_sampling* sampling, int32_t ignore, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return s.params.set(&P::ignore_eos, ignore != 0); });
+  return with(sampling, error,
+              [&](S& s) { return s.params.set(&StopRules::ignore_eos, ignore != 0); });
 }
 
 gen_status gen_sampling_add_stop_token(gen_sampling* sampling, int32_t token, gen_error* error) {
-  return with(sampling, error, [&](S& s) { return s.params.add_stop_token(token); });
+  return with(sampling, error, [&](S& s) { return s.params.stops.add_token(token); });
 }
 
 gen_status gen_sampling_add_stop_string(gen_sampling* sampling, const char* text, size_t len,

@@ -16,7 +16,7 @@ class Generator;
 
 struct BatchRequest {
   Prompt prompt;
-  sampling::SamplingParams params;
+  CallParams params;
   Urgency urgency;  // a priority also decides who begins where not all can at once
 };
 

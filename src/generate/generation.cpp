@@ -33,12 +33,11 @@ void make_room_for(size_t more, T* container) {
 
 }  // namespace
 
-Generation::Generation(std::shared_ptr<Session> session, sampling::SamplingParams params,
-                       Urgency urgency)
+Generation::Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency)
     : session_(std::move(session)),
       params_(std::move(params)),
-      chain_(params_),
-      stops_(params_.stop_strings),
+      chain_(params_.sampling),
+      stops_(params_.stops.strings),
       cancel_(&session_->cancel_, params_.cancel.get()),
       urgency_(urgency) {}
 
@@ -55,8 +54,7 @@ Generation::~Generation() {
 }
 
 Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> session,
-                                                     const Prompt& prompt,
-                                                     sampling::SamplingParams params,
+                                                     const Prompt& prompt, CallParams params,
                                                      Urgency urgency) {
   const auto begin = SteadyClock::now();
   std::unique_ptr<Generation> generation(
@@ -79,8 +77,8 @@ Status Generation::start(const Prompt& prompt) {
   const Generator& generator = session_->generator();
   GEN_TRY(OpenCall::enter(generator, &call_));
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
-  stop_tokens_ = params_.stop_tokens;
-  if (!params_.ignore_eos) {
+  stop_tokens_ = params_.stops.tokens;
+  if (!params_.stops.ignore_eos) {
     const std::span<const int32_t> ends = generator.end_tokens();
     stop_tokens_.insert(stop_tokens_.end(), ends.begin(), ends.end());
   }
@@ -102,11 +100,11 @@ Status Generation::start(const Prompt& prompt) {
   const bool shifts = generator.options().shift_context;
   const int32_t room = generator.max_seq_len() - sequence.length();
   const int32_t most =
-      std::min(params_.effective_max_new_tokens(), shifts ? generator.max_seq_len() : room);
+      std::min(params_.stops.effective_max_new_tokens(), shifts ? generator.max_seq_len() : room);
   sequence.reserve(most);
   result_.tokens.reserve(static_cast<size_t>(most));
-  if (params_.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
-  result_.top_count = std::clamp(params_.logprobs, 0, generator.vocab_size());
+  if (params_.sampling.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
+  result_.top_count = std::clamp(params_.sampling.logprobs, 0, generator.vocab_size());
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
   if (room == 0 && !shifts) pending_finish_ = FinishReason::kContextFull;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
@@ -281,8 +279,9 @@ Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
   const int32_t length = sequence.length();
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
-  const std::span<const int32_t> said =
-      params_.penalize_prompt ? sequence.tokens() : std::span<const int32_t>(result_.tokens);
+  const std::span<const int32_t> said = params_.sampling.penalize_prompt
+                                            ? sequence.tokens()
+                                            : std::span<const int32_t>(result_.tokens);
   GEN_ASSIGN(const sampling::Choice choice, chain_.sample(std::span(logits_).first(vocab), said,
                                                           result_.tokens.size(), length - 1));
   sequence.push(choice.token);
@@ -301,8 +300,8 @@ Status Generation::keep(const sampling::Choice& choice) {
   decoded_.clear();
   piece_.clear();
   if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
-  // Room first, for all of it and for what finish() may add, so that nothing is taken by half and an
-  // end needs no memory.
+  // Room first, for all of it and for what finish() may add, so that nothing is taken by half and
+  // an end needs no memory.
   const size_t most = stops_.held() + decoded_.size() + kMostFlushed;
   make_room_for(most, &piece_);
   make_room_for(most, &result_.text);
@@ -311,7 +310,7 @@ Status Generation::keep(const sampling::Choice& choice) {
   const bool stopped = stops_.feed(decoded_, &piece_);
   result_.text += piece_;
   result_.tokens.push_back(choice.token);  // start() made room for these
-  if (params_.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
+  if (params_.sampling.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
   for (const sampling::TokenLogprob& other : choice.top) {
     result_.top_ids.push_back(other.token);
     result_.top_logprobs.push_back(other.logprob);
@@ -319,7 +318,7 @@ Status Generation::keep(const sampling::Choice& choice) {
 
   if (stopped) {
     pending_finish_ = FinishReason::kStopString;
-  } else if (index + 1 == params_.effective_max_new_tokens()) {
+  } else if (index + 1 == params_.stops.effective_max_new_tokens()) {
     pending_finish_ = FinishReason::kLength;
   } else if (session_->sequence_.length() == session_->generator().max_seq_len() &&
              !session_->generator().options().shift_context) {
@@ -434,9 +433,8 @@ Status callback_failure() noexcept {
   }
 }
 
-Status run(std::shared_ptr<Session> session, const Prompt& prompt,
-           const sampling::SamplingParams& params, EventCallback callback, void* user,
-           std::optional<GenResult>* result) {
+Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallParams& params,
+           EventCallback callback, void* user, std::optional<GenResult>* result) {
   result->reset();
   GEN_ASSIGN(auto generation, Generation::open(std::move(session), prompt, params));
   while (!generation->ended()) {

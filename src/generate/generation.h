@@ -14,12 +14,12 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
+#include "generate/call_params.h"
 #include "generate/open_call.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
 #include "generate/stop_matcher.h"
 #include "sampling/chain.h"
-#include "sampling/params.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace gen::generate {
@@ -40,8 +40,8 @@ struct Answered {
   int32_t cached_since = 0;  // of the tokens appended since, what a prefix cache had
 };
 
-/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An exception
-/// is a failure of the call, see Generation::break_off().
+/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An
+/// exception is a failure of the call, see Generation::break_off().
 using EventCallback = int32_t (*)(void* user, const Event& event);
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
@@ -60,8 +60,7 @@ class Generation {
   /// session; kTokenizer; kContextFull naming both numbers; kOutOfRange for a prompt token, stop
   /// token or bias outside the vocabulary; kBusy also when the generator's queue is full.
   static Result<std::unique_ptr<Generation>> open(std::shared_ptr<Session> session,
-                                                  const Prompt& prompt,
-                                                  sampling::SamplingParams params,
+                                                  const Prompt& prompt, CallParams params,
                                                   Urgency urgency = {});
   ~Generation();
   Generation(const Generation&) = delete;
@@ -103,7 +102,7 @@ class Generation {
  private:
   enum class State : int32_t { kOpening, kPrefill, kDecode, kEnded };
 
-  Generation(std::shared_ptr<Session> session, sampling::SamplingParams params, Urgency urgency);
+  Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
   Status prepare(StepRequest** request);
   Status advance(bool* event);
@@ -117,7 +116,7 @@ class Generation {
   void settle(FinishReason reason) noexcept;
 
   std::shared_ptr<Session> session_;
-  sampling::SamplingParams params_;
+  CallParams params_;
   sampling::Chain chain_;
   StopMatcher stops_;
   std::optional<tokenizer::StreamDecoder> decoder_;  // none without a tokenizer
@@ -144,16 +143,15 @@ class Generation {
   GenResult result_;
 };
 
-/// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null) is
-/// raised or the deadline has passed.
+/// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null)
+/// is raised or the deadline has passed.
 Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens);
 /// What a callback's exception means, kInternal or kOutOfMemory. Call in a catch block only.
 Status callback_failure() noexcept;
 
 /// Runs a whole call: opens, pulls, hands every event to `callback` (may be null). `*result` is
 /// filled once generation has begun, whatever the status, and left empty if open() failed.
-Status run(std::shared_ptr<Session> session, const Prompt& prompt,
-           const sampling::SamplingParams& params, EventCallback callback, void* user,
-           std::optional<GenResult>* result);
+Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallParams& params,
+           EventCallback callback, void* user, std::optional<GenResult>* result);
 
 }  // namespace gen::generate

@@ -90,9 +90,8 @@ Result<std::shared_ptr<Session>> Generator::new_session() const {
   return std::shared_ptr<Session>(new Session(shared_from_this(), std::move(sequence)));
 }
 
-Status Generator::generate(const Prompt& prompt, const sampling::SamplingParams& params,
-                           EventCallback callback, void* user,
-                           std::optional<GenResult>* result) const {
+Status Generator::generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
+                           void* user, std::optional<GenResult>* result) const {
   result->reset();
   GEN_ASSIGN(auto session, new_session());
   return run(std::move(session), prompt, params, callback, user, result);

@@ -22,7 +22,6 @@
 #include "generate/result.h"
 #include "generate/scheduler.h"
 #include "model/model.h"
-#include "sampling/params.h"
 #include "tokenizer/tokenizer.h"
 
 namespace gen::generate {
@@ -110,8 +109,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
 
   /// One call on a session of its own; see generate::run in generation.h.
-  Status generate(const Prompt& prompt, const sampling::SamplingParams& params,
-                  EventCallback callback, void* user, std::optional<GenResult>* result) const;
+  Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
+                  void* user, std::optional<GenResult>* result) const;
 
  private:
   Generator(std::shared_ptr<const model::Model> model,

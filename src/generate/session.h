@@ -31,12 +31,12 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Session& operator=(const Session&) = delete;
 
   /// Whole text or callback form, see run() in generation.h.
-  Status generate(const Prompt& prompt, const sampling::SamplingParams& params,
-                  EventCallback callback, void* user, std::optional<GenResult>* result) {
+  Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
+                  void* user, std::optional<GenResult>* result) {
     return run(shared_from_this(), prompt, params, callback, user, result);
   }
   /// Pull form.
-  Result<std::unique_ptr<Generation>> open(const Prompt& prompt, sampling::SamplingParams params) {
+  Result<std::unique_ptr<Generation>> open(const Prompt& prompt, CallParams params) {
     return Generation::open(shared_from_this(), prompt, std::move(params));
   }
 

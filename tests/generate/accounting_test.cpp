@@ -13,8 +13,8 @@ namespace gen::generate {
 namespace {
 
 int32_t prompt_usage(Session& session, const Prompt& prompt, int32_t n = 2) {
-  SamplingParams params = greedy(n);
-  params.ignore_eos = true;
+  CallParams params = greedy(n);
+  params.stops.ignore_eos = true;
   const Outcome outcome = generate(session, prompt, params);
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
   return outcome.result.has_value() ? outcome.result->usage.prompt : -1;

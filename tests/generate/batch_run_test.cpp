@@ -18,7 +18,7 @@ struct Batch {
     for (BatchRequest& request : requests) {
       request.prompt.tokens = prompt;
       request.params = greedy(4);
-      request.params.ignore_eos = true;
+      request.params.stops.ignore_eos = true;
     }
   }
   void run() {
@@ -77,8 +77,8 @@ TEST(BatchRun, ACancelReachesWhatHasNotBegun) {
     if (index == 0 && event.index == 1) cancel->fire();
   };
   batch.run();
-  EXPECT_EQ(batch.order, (Strings{"0", "0", "end 2", "end 3", "0", "0", "end 0", "1", "1", "1",
-                                  "1", "end 1"}));
+  EXPECT_EQ(batch.order,
+            (Strings{"0", "0", "end 2", "end 3", "0", "0", "end 0", "1", "1", "1", "1", "end 1"}));
   expect_cancelled(batch.results[2], "cancelled after 0 tokens");
   expect_cancelled(batch.results[3], "cancelled after 0 tokens");
   EXPECT_TRUE(batch.results[1].status.ok());

@@ -13,7 +13,6 @@
 namespace gen::generate {
 namespace {
 
-using sampling::SamplingParams;
 using Tokens = std::vector<int32_t>;
 
 constexpr int32_t kContext = 96;
@@ -32,13 +31,13 @@ std::shared_ptr<const Generator> make_generator(int32_t max_sequences) {
   return std::move(Generator::create(model, tokenizer, options)).value();
 }
 
-SamplingParams params_of(uint64_t seed) {
-  SamplingParams params;
-  params.seed = seed;
-  params.ignore_eos = true;
-  params.max_new_tokens = 25;
-  params.repetition_penalty = 1.1;
-  params.top_p = 0.9;
+CallParams params_of(uint64_t seed) {
+  CallParams params;
+  params.sampling.seed = seed;
+  params.stops.ignore_eos = true;
+  params.stops.max_new_tokens = 25;
+  params.sampling.repetition_penalty = 1.1;
+  params.sampling.top_p = 0.9;
   return params;
 }
 
@@ -123,8 +122,8 @@ TEST(Concurrency, ASessionInUseIsBusy) {
   thread.join();
   const auto fresh = std::move(generator->new_session()).value();
   std::optional<GenResult> expected;
-  ASSERT_TRUE(fresh->generate({.text = "a", .tokens = {}}, params_of(3), nullptr, nullptr, &expected)
-                  .ok());
+  ASSERT_TRUE(
+      fresh->generate({.text = "a", .tokens = {}}, params_of(3), nullptr, nullptr, &expected).ok());
   EXPECT_EQ(said, expected->tokens);
   ASSERT_TRUE(session->reset().ok());
   EXPECT_EQ(talk(*session, 3), alone);
@@ -140,8 +139,8 @@ TEST(Concurrency, OneSessionManyThreads) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 30; ++i) {
         std::optional<GenResult> result;
-        SamplingParams params = params_of(thread);
-        params.max_new_tokens = 2;
+        CallParams params = params_of(thread);
+        params.stops.max_new_tokens = 2;
         const Status status =
             session->generate({.text = "a", .tokens = {}}, params, nullptr, nullptr, &result);
         EXPECT_TRUE(status.ok() || status.code() == Code::kBusy ||

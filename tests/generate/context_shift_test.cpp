@@ -60,8 +60,8 @@ TEST(ContextShift, OneGenerationFarBeyondTheContext) {
     World world(20);
     make_shifting(world, 4, can_shift);
     const auto session = world.session();
-    SamplingParams params = greedy(100);
-    params.ignore_eos = true;
+    CallParams params = greedy(100);
+    params.stops.ignore_eos = true;
     const Tokens prompt{0, 3, 4, 5, 6};
     const Outcome outcome = generate(*session, ids(prompt), params);
     EXPECT_EQ(outcome.result->finish_reason, FinishReason::kLength);
@@ -122,8 +122,8 @@ TEST(ContextShift, RandomCallsEqualThePlainList) {
         if (forwards++ != fail_at) return {};
         return error(Code::kModel, "injected");
       };
-      SamplingParams params = greedy(static_cast<int32_t>(n));
-      params.ignore_eos = true;
+      CallParams params = greedy(static_cast<int32_t>(n));
+      params.stops.ignore_eos = true;
       const Outcome outcome = generate(*session, ids(prompt), params);
       world.model->before_forward = nullptr;
       if (!fits) {
@@ -217,11 +217,11 @@ class Tiny {
   std::shared_ptr<const model::Model> model_;
 };
 
-SamplingParams drawing(int32_t n, uint64_t seed) {
-  SamplingParams params;
-  params.max_new_tokens = n;
-  params.seed = seed;
-  params.logprobs = 0;
+CallParams drawing(int32_t n, uint64_t seed) {
+  CallParams params;
+  params.stops.max_new_tokens = n;
+  params.sampling.seed = seed;
+  params.sampling.logprobs = 0;
   return params;
 }
 

@@ -116,10 +116,10 @@ std::shared_ptr<const Generator> make_generator(const std::shared_ptr<Automaton>
   return std::move(Generator::create(make_model(automaton, goes_back), nullptr, options)).value();
 }
 
-sampling::SamplingParams greedy(int32_t n) {
-  sampling::SamplingParams params;
-  params.temperature = 0;
-  params.max_new_tokens = n;
+CallParams greedy(int32_t n) {
+  CallParams params;
+  params.sampling.temperature = 0;
+  params.stops.max_new_tokens = n;
   return params;
 }
 

@@ -20,7 +20,6 @@
 
 namespace gen::generate {
 
-using sampling::SamplingParams;
 using test::FakeCache;
 using test::FakeModel;
 using test::FakeTokenizer;
@@ -31,10 +30,10 @@ using Strings = std::vector<std::string>;
 inline const Strings kPieces{"a", "b",    "c",    "ab",   "foo",  " ba",  "r x",  "aba",
                              " ", "\xC3", "\xA9", "\xF0", "\x9F", "\x98", "\x80", "long piece"};
 
-inline SamplingParams greedy(int32_t max_new_tokens) {
-  SamplingParams params;
-  params.temperature = 0.0;
-  params.max_new_tokens = max_new_tokens;
+inline CallParams greedy(int32_t max_new_tokens) {
+  CallParams params;
+  params.sampling.temperature = 0.0;
+  params.stops.max_new_tokens = max_new_tokens;
   return params;
 }
 
@@ -100,7 +99,7 @@ inline int32_t record(void* user, const Event& event) {
   return 0;
 }
 
-inline Outcome generate(Session& session, const Prompt& prompt, const SamplingParams& params) {
+inline Outcome generate(Session& session, const Prompt& prompt, const CallParams& params) {
   Outcome outcome;
   outcome.status = session.generate(prompt, params, record, &outcome, &outcome.result);
   if (outcome.result.has_value()) {
@@ -109,7 +108,7 @@ inline Outcome generate(Session& session, const Prompt& prompt, const SamplingPa
     for (const std::string& piece : outcome.pieces) joined += piece;
     EXPECT_EQ(joined, outcome.result->text);
     EXPECT_EQ(outcome.result->logprobs.size(),
-              params.logprobs < 0 ? 0 : outcome.result->tokens.size());
+              params.sampling.logprobs < 0 ? 0 : outcome.result->tokens.size());
     EXPECT_EQ(outcome.result->usage.completion,
               static_cast<int32_t>(outcome.result->tokens.size()));
     EXPECT_EQ(outcome.result->status.code(), outcome.status.code());
@@ -135,8 +134,8 @@ inline void expect_consistent(const World& world, Session& session) {
 inline Tokens fresh_continuation(World& world, const Tokens& tokens, int32_t n) {
   FakeCache* const kept = world.cache;
   const auto session = world.session();
-  SamplingParams params = greedy(n);
-  params.ignore_eos = true;
+  CallParams params = greedy(n);
+  params.stops.ignore_eos = true;
   Tokens said = generate(*session, ids(tokens), params).result->tokens;
   world.cache = kept;
   return said;

@@ -13,8 +13,8 @@ namespace {
 TEST(Generation, CancelAtEveryStep) {
   World world(64, 2);
   const Tokens prompt{0, 2, 3, 4, 5, 6, 7};  // four chunks
-  SamplingParams params = greedy(6);
-  params.ignore_eos = true;
+  CallParams params = greedy(6);
+  params.stops.ignore_eos = true;
   const Tokens all = fresh_continuation(world, prompt, 6);
   for (int step = 0; step < 9; ++step) {
     for (const bool own_flag : {true, false}) {
@@ -55,8 +55,8 @@ TEST(Generation, CancelAtEveryStep) {
 
 TEST(Generation, CancelFromTheCallback) {
   World world;
-  SamplingParams params = greedy(20);
-  params.ignore_eos = true;
+  CallParams params = greedy(20);
+  params.stops.ignore_eos = true;
   const auto session = world.session();
   std::optional<GenResult> result;
   const Status status = session->generate(
@@ -107,8 +107,8 @@ struct Stopper {
 
 TEST(Generation, CallbackStopsAtEveryEvent) {
   World world;
-  SamplingParams params = greedy(5);
-  params.ignore_eos = true;
+  CallParams params = greedy(5);
+  params.stops.ignore_eos = true;
   for (int32_t at = 0; at <= 5; ++at) {  // 5 is the done event
     const auto session = world.session();
     Stopper stopper{at};
@@ -137,8 +137,8 @@ TEST(Generation, CallbackStopsAtEveryEvent) {
 
 TEST(Generation, ClosingEarlyKeepsWhatWasSaid) {
   World world;
-  SamplingParams params = greedy(20);
-  params.ignore_eos = true;
+  CallParams params = greedy(20);
+  params.stops.ignore_eos = true;
   const auto session = world.session();
   { const auto unused = session->open(text("abc"), params); }
   EXPECT_EQ(session->length(), 0);

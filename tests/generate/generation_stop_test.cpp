@@ -14,8 +14,8 @@ TEST(Generation, ExamplesOfHoldingBack) {
     World world;
     const auto session = world.session();
     world.script(2, world.ids(said));
-    SamplingParams params = greedy(20);
-    params.stop_strings = {stop};
+    CallParams params = greedy(20);
+    params.stops.strings = {stop};
     return generate(*session, text("a"), params);
   };
   Outcome outcome = run_script({"foo", " ba", "r x"}, "bar");
@@ -94,15 +94,15 @@ TEST(Generation, StopTokenStaysInTheSessionNotInTheText) {
 TEST(Generation, StopTokensOfTheCallerAndIgnoreEos) {
   World world;
   world.script(2, {2, 1, 3, 4});
-  SamplingParams params = greedy(20);
-  params.ignore_eos = true;
-  params.stop_tokens = {4};
+  CallParams params = greedy(20);
+  params.stops.ignore_eos = true;
+  params.stops.tokens = {4};
   auto session = world.session();
   const Outcome outcome = generate(*session, text("a"), params);
   EXPECT_EQ(outcome.result->tokens, (Tokens{2, 1, 3}));
   EXPECT_EQ(outcome.result->text, "ab");
   EXPECT_EQ(outcome.result->finish_reason, FinishReason::kStopToken);
-  params.ignore_eos = false;
+  params.stops.ignore_eos = false;
   session = world.session();
   EXPECT_EQ(generate(*session, text("a"), params).result->tokens, (Tokens{2}));
 }
@@ -169,11 +169,11 @@ TEST(Generation, NoByteOfAStopStringEverComesOut) {
     Tokens said;
     for (size_t i = 1 + below(16); i-- > 0;) said.push_back(static_cast<int32_t>(2 + below(10)));
     world.script(1, said);
-    SamplingParams params = greedy(static_cast<int32_t>(said.size()));
+    CallParams params = greedy(static_cast<int32_t>(said.size()));
     for (size_t i = below(4); i-- > 0;) {
       std::string stop;
       for (size_t n = below(5); n-- > 0;) stop += alphabet[below(3)];
-      params.stop_strings.push_back(stop);
+      params.stops.strings.push_back(stop);
     }
     const auto session = world.session();
     const Tokens prompt{0};
@@ -189,7 +189,7 @@ TEST(Generation, NoByteOfAStopStringEverComesOut) {
       tokenizer::StreamDecoder decoder(*world.tokenizer, 0);
       for (size_t i = 0; i < used; ++i) ASSERT_TRUE(decoder.feed(said[i], &expected).ok());
       size_t first = std::string::npos;
-      for (const std::string& stop : params.stop_strings) {
+      for (const std::string& stop : params.stops.strings) {
         if (!stop.empty()) first = std::min(first, expected.find(stop));
       }
       hit = first != std::string::npos;

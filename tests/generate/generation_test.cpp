@@ -38,8 +38,8 @@ TEST(Generation, RefusedPromptsChangeNothing) {
   const Outcome outcome = generate(*session, ids(bad), greedy(3));
   EXPECT_EQ(outcome.status.code(), Code::kOutOfRange);
   EXPECT_STREQ(outcome.status.message(), "token 999 outside vocabulary of 18");
-  SamplingParams params = greedy(3);
-  params.stop_tokens = {18};
+  CallParams params = greedy(3);
+  params.stops.tokens = {18};
   EXPECT_EQ(generate(*session, text("a"), params).status.code(), Code::kOutOfRange);
   EXPECT_EQ(session->length(), 0);
   session->cancel();  // a refused call does not consume it
@@ -62,16 +62,16 @@ TEST(Generation, GoingOnEqualsOneCall) {
   Tokens whole;
   for (const int32_t chunk : {1, 2, 3, 5, 64}) {
     World world(64, chunk);
-    SamplingParams params = greedy(20);
-    params.ignore_eos = true;
+    CallParams params = greedy(20);
+    params.stops.ignore_eos = true;
     const auto one = world.session();
     const Tokens at_once = generate(*one, text("abcab foo"), params).result->tokens;
     if (whole.empty()) whole = at_once;
     EXPECT_EQ(at_once, whole) << chunk;
     const auto two = world.session();
-    params.max_new_tokens = 7;
+    params.stops.max_new_tokens = 7;
     Tokens parts = generate(*two, text("abcab foo"), params).result->tokens;
-    params.max_new_tokens = 13;
+    params.stops.max_new_tokens = 13;
     const Outcome rest = generate(*two, text(""), params);
     EXPECT_EQ(rest.result->usage.prompt, 0);
     parts.insert(parts.end(), rest.result->tokens.begin(), rest.result->tokens.end());
@@ -91,12 +91,12 @@ TEST(Generation, BosOnlyWhenEmpty) {
 
 TEST(Generation, SeedsDecide) {
   World world;
-  SamplingParams params;
-  params.max_new_tokens = 30;
-  params.ignore_eos = true;
+  CallParams params;
+  params.stops.max_new_tokens = 30;
+  params.stops.ignore_eos = true;
   std::vector<Tokens> texts;
   for (const uint64_t seed : {1U, 1U, 2U}) {
-    params.seed = seed;
+    params.sampling.seed = seed;
     const auto session = world.session();
     texts.push_back(generate(*session, text("a"), params).result->tokens);
   }
@@ -107,10 +107,10 @@ TEST(Generation, SeedsDecide) {
 // The oracle draws by hand from the fake model's logits.
 TEST(Generation, DrawsWithSeedAndStep) {
   World world;
-  SamplingParams params;
-  params.max_new_tokens = 12;
-  params.seed = 5;
-  params.ignore_eos = true;
+  CallParams params;
+  params.stops.max_new_tokens = 12;
+  params.sampling.seed = 5;
+  params.stops.ignore_eos = true;
   const auto session = world.session();
   const Tokens said = generate(*session, text("a"), params).result->tokens;
   Tokens history{0, 2};
@@ -132,9 +132,9 @@ TEST(Generation, DrawsWithSeedAndStep) {
 
 TEST(Generation, Logprobs) {
   World world;
-  SamplingParams params = greedy(4);
-  params.logprobs = 3;
-  params.ignore_eos = true;
+  CallParams params = greedy(4);
+  params.sampling.logprobs = 3;
+  params.stops.ignore_eos = true;
   const auto session = world.session();
   const Outcome outcome = generate(*session, text("a"), params);
   const GenResult& result = *outcome.result;
@@ -165,8 +165,8 @@ TEST(Generation, FailuresAtEveryStepLeaveTheSessionAsItWas) {
         World world(64, 2);
         world.cache_can_truncate = can_truncate;
         const auto session = world.session();
-        SamplingParams params = greedy(3);
-        params.ignore_eos = true;
+        CallParams params = greedy(3);
+        params.stops.ignore_eos = true;
         const Tokens first{0, 2, 3};
         ASSERT_TRUE(generate(*session, ids(first), params).status.ok());
         const Tokens before = held(*session);
@@ -190,7 +190,7 @@ TEST(Generation, FailuresAtEveryStepLeaveTheSessionAsItWas) {
           };
         }
         const Tokens second{4, 5, 6};  // with the pending token two chunks, then decoding
-        params.max_new_tokens = 8;
+        params.stops.max_new_tokens = 8;
         const Outcome outcome = generate(*session, ids(second), params);
         world.model->before_forward = nullptr;
         world.model->spoil_logits = nullptr;
@@ -281,8 +281,8 @@ TEST(Generation, ProgressAndTimings) {
     seen.push_back(session->progress());
     return Status();
   };
-  SamplingParams params = greedy(3);
-  params.ignore_eos = true;
+  CallParams params = greedy(3);
+  params.stops.ignore_eos = true;
   const Tokens prompt{0, 2, 3, 4, 5, 6, 7, 8};
   const Outcome outcome = generate(*session, ids(prompt), params);
   EXPECT_EQ(seen, (std::vector<float>{0.0F, 0.25F, 0.5F, 0.75F, 1.0F, 1.0F}));
@@ -310,10 +310,10 @@ TEST(Generation, PenaltiesCountThePromptIfAsked) {
     World world;
     const auto session = world.session();
     world.model->next = [&](std::span<const int32_t> history) { return history[1]; };
-    SamplingParams params = greedy(6);
-    params.ignore_eos = true;
-    params.presence_penalty = 100;
-    params.penalize_prompt = all;
+    CallParams params = greedy(6);
+    params.stops.ignore_eos = true;
+    params.sampling.presence_penalty = 100;
+    params.sampling.penalize_prompt = all;
     const Tokens prompt{0, 4, 5};
     const Tokens said = generate(*session, ids(prompt), params).result->tokens;
     ASSERT_EQ(said.size(), 6U);

@@ -44,7 +44,6 @@ bool fails_now() {
 namespace gen::generate {
 namespace {
 
-using sampling::SamplingParams;
 using Tokens = std::vector<int32_t>;
 
 std::shared_ptr<const Generator> make_generator(
@@ -62,15 +61,15 @@ std::shared_ptr<const Generator> make_generator(
   return std::move(Generator::create(model, tokenizer, options)).value();
 }
 
-SamplingParams lively() {
-  SamplingParams params;
-  params.max_new_tokens = 12;
-  params.ignore_eos = true;
-  params.top_k = 5;
-  params.top_p = 0.9;
-  params.repetition_penalty = 1.2;
-  params.logprobs = 2;
-  params.stop_strings = {"abcdabcd"};
+CallParams lively() {
+  CallParams params;
+  params.stops.max_new_tokens = 12;
+  params.stops.ignore_eos = true;
+  params.sampling.top_k = 5;
+  params.sampling.top_p = 0.9;
+  params.sampling.repetition_penalty = 1.2;
+  params.sampling.logprobs = 2;
+  params.stops.strings = {"abcdabcd"};
   return params;
 }
 
@@ -87,8 +86,8 @@ int32_t listen(void* user, const Event& event) {
   return 0;
 }
 
-// The text ends with what a stop string and an unfinished character hold back: it comes whole, or the
-// call says that it failed.
+// The text ends with what a stop string and an unfinished character hold back: it comes whole, or
+// the call says that it failed.
 TEST(Memory, NoTextIsLostForWantOfIt) {
   for (const bool from_now_on : {false, true}) {
     int whole = 0;
@@ -100,10 +99,10 @@ TEST(Memory, NoTextIsLostForWantOfIt) {
         return kSaid[history.size() - 2];
       });
       const auto session = std::move(generator->new_session()).value();
-      SamplingParams params = lively();
-      params.ignore_eos = false;
-      params.top_k = 1;
-      params.stop_strings = {"abcdabcd", std::string(60, 'x')};
+      CallParams params = lively();
+      params.stops.ignore_eos = false;
+      params.sampling.top_k = 1;
+      params.stops.strings = {"abcdabcd", std::string(60, 'x')};
       Heard heard;
       std::optional<GenResult> result;
       allocations = 0;
@@ -136,7 +135,7 @@ TEST(Memory, NoTextIsLostForWantOfIt) {
 TEST(Memory, EveryAllocationFailsOnce) {
   const auto generator = make_generator(64);
   const Prompt prompt{.text = "abcdabca", .tokens = {}};
-  const SamplingParams params = lively();
+  const CallParams params = lively();
   Tokens expected;
   fails_later = false;
   for (int64_t nth = 0;; ++nth) {
@@ -176,9 +175,9 @@ TEST(Memory, EveryAllocationFailsOnce) {
 TEST(Memory, DecodingHardlyAllocates) {
   const auto generator = make_generator(1024);
   const auto session = std::move(generator->new_session()).value();
-  SamplingParams params = lively();
-  params.max_new_tokens = 900;
-  params.stop_strings = {"abcdabcdabcdabcdabcd"};
+  CallParams params = lively();
+  params.stops.max_new_tokens = 900;
+  params.stops.strings = {"abcdabcdabcdabcdabcd"};
   auto generation = std::move(session->open({.text = "a", .tokens = {}}, params)).value();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(generation->next().ok());
   allocations = 0;

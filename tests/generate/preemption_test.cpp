@@ -16,7 +16,6 @@
 namespace gen::generate {
 namespace {
 
-using sampling::SamplingParams;
 using Tokens = std::vector<int32_t>;
 
 constexpr int32_t kContext = 128;
@@ -45,11 +44,11 @@ struct Pooled {
   std::shared_ptr<const Generator> generator;
 };
 
-SamplingParams params_of(uint64_t seed, int32_t tokens) {
-  SamplingParams params;
-  params.seed = seed;
-  params.ignore_eos = true;
-  params.max_new_tokens = tokens;
+CallParams params_of(uint64_t seed, int32_t tokens) {
+  CallParams params;
+  params.sampling.seed = seed;
+  params.stops.ignore_eos = true;
+  params.stops.max_new_tokens = tokens;
   return params;
 }
 
@@ -57,7 +56,7 @@ std::string prompt_of(uint64_t seed) { return std::string(3 + seed % 19, "abcdef
 
 Prompt text(std::string_view prompt) { return {.text = prompt, .tokens = {}}; }
 
-GenResult say(Session& session, const std::string& prompt, const SamplingParams& params) {
+GenResult say(Session& session, const std::string& prompt, const CallParams& params) {
   std::optional<GenResult> result;
   const Status status = session.generate(text(prompt), params, nullptr, nullptr, &result);
   EXPECT_TRUE(status.ok()) << status.message();
@@ -253,7 +252,8 @@ struct Call {
     Urgency urgency;
     urgency.priority = priority;
     generation =
-        std::move(Generation::open(session, text(prompt), params_of(seed, tokens), urgency)).value();
+        std::move(Generation::open(session, text(prompt), params_of(seed, tokens), urgency))
+            .value();
     const Pooled wide(10000);
     expected = say(*wide.session(), std::string(prompt), params_of(seed, tokens)).tokens;
   }
@@ -317,8 +317,8 @@ TEST(Preemption, BlocksGoByPriorityAndThenByAge) {
         open = open || !call->ended();
       }
     }
-    EXPECT_EQ(*world.pool, 60 - old_high.entries() - low.entries() - young_high.entries() -
-                               newcomer.entries());
+    EXPECT_EQ(*world.pool,
+              60 - old_high.entries() - low.entries() - young_high.entries() - newcomer.entries());
   }
 }
 

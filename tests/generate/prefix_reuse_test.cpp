@@ -322,7 +322,7 @@ TEST(PrefixReuse, EveryAllocationMayFail) {
     Status status;
     std::optional<GenResult> result;
     bool threw = false;
-    const sampling::SamplingParams params = params_of(6);
+    const CallParams params = params_of(6);
     const size_t before = test::news;
     test::fail_new_at = before + nth;
     try {

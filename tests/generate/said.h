@@ -33,12 +33,12 @@ struct Said {
   }
 };
 
-inline sampling::SamplingParams params_of(int32_t n) {
-  sampling::SamplingParams params;
-  params.max_new_tokens = n;
-  params.seed = 7;
-  params.logprobs = 0;
-  params.ignore_eos = true;
+inline CallParams params_of(int32_t n) {
+  CallParams params;
+  params.stops.max_new_tokens = n;
+  params.sampling.seed = 7;
+  params.sampling.logprobs = 0;
+  params.stops.ignore_eos = true;
   return params;
 }
 

@@ -93,9 +93,9 @@ class Program {
 
   Tokens prompt() { return text_of(static_cast<uint32_t>(draw(random_, 1, 6)),
                                    static_cast<size_t>(draw(random_, 0, 20))); }
-  sampling::SamplingParams params(int32_t n) const {
-    sampling::SamplingParams made = params_of(n);
-    made.ignore_eos = true;
+  CallParams params(int32_t n) const {
+    CallParams made = params_of(n);
+    made.stops.ignore_eos = true;
     return made;
   }
   /// True if the call did what it should; a failure is one that may be.

@@ -61,10 +61,10 @@ struct Said {
 };
 
 Said say(Session& session, const Tokens& prompt, int32_t n) {
-  SamplingParams params;
-  params.max_new_tokens = n;
-  params.seed = 7;
-  params.logprobs = 0;
+  CallParams params;
+  params.stops.max_new_tokens = n;
+  params.sampling.seed = 7;
+  params.sampling.logprobs = 0;
   std::optional<GenResult> result;
   const Status status = session.generate(ids(prompt), params, nullptr, nullptr, &result);
   EXPECT_TRUE(status.ok()) << status.message();

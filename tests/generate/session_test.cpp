@@ -12,7 +12,6 @@
 namespace gen::generate {
 namespace {
 
-using sampling::SamplingParams;
 using test::FakeCache;
 using test::FakeModel;
 using test::FakeTokenizer;
@@ -43,10 +42,10 @@ class SessionTest : public testing::Test {
   static Prompt text(std::string_view words) { return {.text = words, .tokens = {}}; }
   static Tokens held(Session& session) { return std::move(session.tokens()).value(); }
   static Tokens go_on(Session& session, int32_t n) {
-    SamplingParams params;
-    params.temperature = 0.0;
-    params.max_new_tokens = n;
-    params.ignore_eos = true;
+    CallParams params;
+    params.sampling.temperature = 0.0;
+    params.stops.max_new_tokens = n;
+    params.stops.ignore_eos = true;
     std::optional<GenResult> result;
     EXPECT_TRUE(session.generate(text(""), params, nullptr, nullptr, &result).ok());
     return result->tokens;
@@ -283,7 +282,8 @@ TEST_F(SessionTest, GeneratorOptionsAreChecked) {
     EXPECT_EQ(made.status().code(), Code::kInvalidArgument);
     return std::string(made.status().message());
   };
-  EXPECT_EQ(refused({.kv_dtype = "fp7"}), "unknown cache kind fp7, known are fp32, fp16, fp8, q4, q3");
+  EXPECT_EQ(refused({.kv_dtype = "fp7"}),
+            "unknown cache kind fp7, known are fp32, fp16, fp8, q4, q3");
   EXPECT_EQ(refused({.kv_dtype = "fp32", .max_seq_len = 33}),
             "max_seq_len 33 outside [0, 32], the model's context");
   EXPECT_EQ(refused({.kv_dtype = "fp32", .max_seq_len = -1}),
@@ -310,10 +310,10 @@ TEST_F(SessionTest, AGeneratorLivesAsLongAsItsSessions) {
 TEST_F(SessionTest, OneShot) {
   (void)session();
   std::optional<GenResult> result;
-  SamplingParams params;
-  params.temperature = 0.0;
-  params.max_new_tokens = 5;
-  params.ignore_eos = true;
+  CallParams params;
+  params.sampling.temperature = 0.0;
+  params.stops.max_new_tokens = 5;
+  params.stops.ignore_eos = true;
   ASSERT_TRUE(generator_->generate(text("abc"), params, nullptr, nullptr, &result).ok());
   EXPECT_EQ(result->tokens, expected({0, 2, 3, 4}, 5));
   EXPECT_EQ(generator_->generate(text(""), params, nullptr, nullptr, &result).code(),

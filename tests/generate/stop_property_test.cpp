@@ -294,11 +294,12 @@ TEST(StopProperty, EveryFormOfTheLoopSaysWhatTheOracleSays) {
     Source source(round);
     const Case one = random_case(source);
     Scene scene(one);
-    SamplingParams params = greedy(200);
-    if (source.below(2) == 0) params.max_new_tokens = static_cast<int32_t>(1 + source.below(12));
-    params.stop_strings = one.stops;
-    const Expected expected =
-        expected_of(one.prompt, one.pieces, one.stops, static_cast<size_t>(params.max_new_tokens));
+    CallParams params = greedy(200);
+    if (source.below(2) == 0)
+      params.stops.max_new_tokens = static_cast<int32_t>(1 + source.below(12));
+    params.stops.strings = one.stops;
+    const Expected expected = expected_of(one.prompt, one.pieces, one.stops,
+                                          static_cast<size_t>(params.stops.max_new_tokens));
     Streamed streamed;
     std::optional<GenResult> result;
     const auto session = scene.world.session();
@@ -341,7 +342,7 @@ TEST(StopProperty, CallsOfAnyLengthTogetherSayTheWholeText) {
     std::optional<GenResult> result;
     Tokens prompt = scene.prompt;
     do {
-      const SamplingParams params = greedy(static_cast<int32_t>(1 + source.below(6)));
+      const CallParams params = greedy(static_cast<int32_t>(1 + source.below(6)));
       ASSERT_TRUE(session->generate(ids(prompt), params, nullptr, nullptr, &result).ok());
       text += result->text;
       prompt.clear();

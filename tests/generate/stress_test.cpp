@@ -22,7 +22,6 @@
 namespace gen::generate {
 namespace {
 
-using sampling::SamplingParams;
 using Tokens = std::vector<int32_t>;
 using Random = std::mt19937;
 
@@ -36,7 +35,7 @@ int32_t draw(Random& random, int32_t from, int32_t to) {
 
 struct Turn {
   Tokens prompt;
-  SamplingParams params;
+  CallParams params;
 };
 
 /// What is asked in conversation number `seed`. Half of them begin with the same words.
@@ -51,18 +50,18 @@ std::vector<Turn> talk_of(uint64_t seed) {
     for (int32_t n = draw(random, 1, 25); n > 0; --n) {
       turn.prompt.push_back(draw(random, 2, kVocab - 1));
     }
-    SamplingParams& params = turn.params;
-    params.seed = seed;
-    params.max_new_tokens = draw(random, 1, 15);
-    params.logprobs = draw(random, 0, 3);
-    params.ignore_eos = draw(random, 0, 1) == 0;
-    if (draw(random, 0, 2) == 0) params.temperature = 0;
-    if (draw(random, 0, 1) == 0) params.top_k = draw(random, 1, 20);
-    if (draw(random, 0, 1) == 0) params.top_p = 0.9;
-    if (draw(random, 0, 1) == 0) params.repetition_penalty = 1.3;
-    if (draw(random, 0, 3) == 0) params.frequency_penalty = 0.5;
-    if (draw(random, 0, 3) == 0) params.stop_tokens.push_back(draw(random, 2, kVocab - 1));
-    if (draw(random, 0, 3) == 0) params.stop_strings.push_back("ab");
+    CallParams& params = turn.params;
+    params.sampling.seed = seed;
+    params.stops.max_new_tokens = draw(random, 1, 15);
+    params.sampling.logprobs = draw(random, 0, 3);
+    params.stops.ignore_eos = draw(random, 0, 1) == 0;
+    if (draw(random, 0, 2) == 0) params.sampling.temperature = 0;
+    if (draw(random, 0, 1) == 0) params.sampling.top_k = draw(random, 1, 20);
+    if (draw(random, 0, 1) == 0) params.sampling.top_p = 0.9;
+    if (draw(random, 0, 1) == 0) params.sampling.repetition_penalty = 1.3;
+    if (draw(random, 0, 3) == 0) params.sampling.frequency_penalty = 0.5;
+    if (draw(random, 0, 3) == 0) params.stops.tokens.push_back(draw(random, 2, kVocab - 1));
+    if (draw(random, 0, 3) == 0) params.stops.strings.push_back("ab");
   }
   return turns;
 }
@@ -315,8 +314,8 @@ void make_trouble(const World& world, const std::atomic<bool>& over, Random rand
   while (!over) {
     const auto session = world.session();
     const Tokens prompt(static_cast<size_t>(draw(random, 1, 30)), draw(random, 2, kVocab + 5));
-    SamplingParams params;
-    params.max_new_tokens = draw(random, 1, 20);
+    CallParams params;
+    params.stops.max_new_tokens = draw(random, 1, 20);
     const auto stop = [](void* user, const Event& event) -> int32_t {
       return event.index == *static_cast<int32_t*>(user) ? 5 : 0;
     };

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a generating call is asked to do, as plain data: how tokens are drawn (sampling/params.h),
+// what ends the text, and who may stop it. A call copies it on entry, so one object may serve many
+// calls. A rule over the tokens (a grammar), adapters and drafts belong here, too, beside
+// `sampling`; each is a member and, where it has numbers, rows of param_rows(). Read next:
+// generation.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/status.h"
+#include "sampling/params.h"
+
+namespace gen::generate {
+
+constexpr int32_t kDefaultMaxNewTokens = 256;
+
+/// What ends a text.
+struct StopRules {
+  int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
+  bool ignore_eos = false;                        // the tokenizer's end tokens do not stop
+  std::vector<int32_t> tokens;
+  std::vector<std::string> strings;  // empty ones are ignored
+
+  Status add_token(int32_t token);  // >= 0; twice is once
+  /// Must be UTF-8, since text that is not never comes out.
+  Status add_string(std::string_view text);
+  [[nodiscard]] int32_t effective_max_new_tokens() const noexcept {
+    return max_new_tokens > 0 ? max_new_tokens : kDefaultMaxNewTokens;
+  }
+};
+
+struct CallParams {
+  sampling::SamplingParams sampling;
+  StopRules stops;
+  std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
+
+  /// Sets a field that has a row in param_rows(), which says what it may be. kInvalidArgument
+  /// naming the value and the range; then nothing has changed.
+  template <typename Part, typename T>
+  Status set(T Part::*field, T value);
+
+  template <typename T>
+  [[nodiscard]] const T& get(T sampling::SamplingParams::*field) const noexcept {
+    return sampling.*field;
+  }
+  template <typename T>
+  [[nodiscard]] const T& get(T StopRules::*field) const noexcept {
+    return stops.*field;
+  }
+
+  /// kOutOfRange for a stop token or a bias outside the vocabulary. Called when a call begins.
+  [[nodiscard]] Status check_vocab(int32_t vocab_size) const;
+};
+
+/// A number or a switch of a call: what it is called and what it may be. Fields that are filled by
+/// hand may hold anything, out-of-range values then read as the nearest "off" value.
+struct ParamRow {
+  using Sampling = sampling::SamplingParams;
+  using Field = std::variant<double Sampling::*, int32_t Sampling::*, uint64_t Sampling::*,
+                             bool Sampling::*, int32_t StopRules::*, bool StopRules::*>;
+  const char* key;
+  Field field;
+  double least;      // both are allowed; infinite: any finite number of the type
+  double most;       // not used for switches and 64 bits, which may be anything
+  const char* off;   // values that do nothing, for people; empty where there is none
+  const char* help;  // one phrase
+};
+
+/// All of them, in the order in which they are shown.
+std::span<const ParamRow> param_rows() noexcept;
+
+}  // namespace gen::generate

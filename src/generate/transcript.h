@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transcript: what a call has said. It takes token after token, turns them into text, holds back what
+// may become a stop string, and decides what ends the text: a stop token, a stop string,
+// max_new_tokens, or the context, in this order. It knows nothing of models, caches and steps. A
+// rule over the tokens (a grammar) is asked here, before all of these.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "generate/call_params.h"
+#include "generate/result.h"
+#include "generate/stop_matcher.h"
+#include "sampling/chain.h"
+#include "tokenizer/stream_decoder.h"
+
+namespace gen::generate {
+
+class Generator;
+
+/// Writes tokens, text and log-probabilities of a result, and its finish reason; the rest of it is
+/// the caller's. Threads: one at a time.
+class Transcript {
+ public:
+  /// Both must outlive it.
+  Transcript(const CallParams& params, GenResult* result)
+      : params_(params), result_(*result), stops_(params.stops.strings) {}
+
+  /// The text goes on behind `held`, all that the session holds. May throw std::bad_alloc; nothing
+  /// has been said then.
+  Status begin(const Generator& generator, std::span<const int32_t> held);
+  /// Tokens that may be kept at most.
+  [[nodiscard]] int32_t most() const noexcept { return most_; }
+
+  /// Takes the token that was drawn last; the session holds `length` tokens with it. True if it is
+  /// kept: event() then tells of it. False for a stop token. A failure, or std::bad_alloc, takes
+  /// nothing.
+  Result<bool> take(const sampling::Choice& choice, int32_t length);
+  /// What ends the text where it now stands, kNone if it goes on.
+  [[nodiscard]] FinishReason end() const noexcept { return end_; }
+  /// Ends the text; event() is then the done event. Everything held comes out, unless a stop string
+  /// was what ended it. Only where the model has ended it an unfinished character is given up; after
+  /// any other end the next call can complete it.
+  void close(FinishReason reason) noexcept;
+
+  /// Of what was last taken or closed; valid until the next call.
+  [[nodiscard]] const Event& event() const noexcept { return event_; }
+
+ private:
+  const CallParams& params_;
+  GenResult& result_;
+  StopMatcher stops_;
+  std::optional<tokenizer::StreamDecoder> decoder_;  // none without a tokenizer
+  std::vector<int32_t> stop_tokens_;
+  int32_t most_ = 0;
+  int32_t context_ = 0;  // length at which the session is full; never where it shifts
+  FinishReason end_ = FinishReason::kNone;
+  std::string piece_;    // characters of the event
+  std::string decoded_;  // characters before stop strings are taken out
+  Event event_;
+};
+
+}  // namespace gen::generate
