@@ -18,26 +18,13 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
-// What a decoder may still hold at the end: three bytes, a U+FFFD for each.
-constexpr size_t kMostFlushed = 9;
-static_assert(kMostFlushed <= StopMatcher::kShortPiece);
-
-// As reserve(), for what grows by little again and again.
-template <typename T>
-void make_room_for(size_t more, T* container) {
-  const size_t wanted = container->size() + more;
-  if (wanted > container->capacity()) {
-    container->reserve(std::max(wanted, 2 * container->capacity()));
-  }
-}
-
 }  // namespace
 
 Generation::Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency)
     : session_(std::move(session)),
       params_(std::move(params)),
-      chain_(params_.sampling),
-      stops_(params_.stops.strings),
+      picker_(params_.sampling),
+      transcript_(params_, &result_),
       cancel_(&session_->cancel_, params_.cancel.get()),
       urgency_(urgency) {}
 
@@ -77,11 +64,6 @@ Status Generation::start(const Prompt& prompt) {
   const Generator& generator = session_->generator();
   GEN_TRY(OpenCall::enter(generator, &call_));
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
-  stop_tokens_ = params_.stops.tokens;
-  if (!params_.stops.ignore_eos) {
-    const std::span<const int32_t> ends = generator.end_tokens();
-    stop_tokens_.insert(stop_tokens_.end(), ends.begin(), ends.end());
-  }
 
   std::vector<int32_t> tokens;
   bool bos = false;
@@ -93,20 +75,9 @@ Status Generation::start(const Prompt& prompt) {
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
-  if (generator.tokenizer() != nullptr) {
-    decoder_.emplace(*generator.tokenizer());
-    GEN_TRY(decoder_->resume(sequence.tokens()));
-  }
-  const bool shifts = generator.options().shift_context;
-  const int32_t room = generator.max_seq_len() - sequence.length();
-  const int32_t most =
-      std::min(params_.stops.effective_max_new_tokens(), shifts ? generator.max_seq_len() : room);
-  sequence.reserve(most);
-  result_.tokens.reserve(static_cast<size_t>(most));
-  if (params_.sampling.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most));
-  result_.top_count = std::clamp(params_.sampling.logprobs, 0, generator.vocab_size());
+  GEN_TRY(transcript_.begin(generator, sequence.tokens()));
+  sequence.reserve(transcript_.most());
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
-  if (room == 0 && !shifts) pending_finish_ = FinishReason::kContextFull;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
   generator.metrics().add(metric::kRequests, 1);
@@ -176,7 +147,7 @@ StepRequest* Generation::want() noexcept {
 Status Generation::prepare(StepRequest** request) {
   *request = nullptr;
   GEN_TRY(check_wanted(&cancel_, urgency_.deadline, result_.tokens.size()));
-  if (pending_finish_ != FinishReason::kNone) return {};
+  if (transcript_.end() != FinishReason::kNone) return {};
   Sequence& sequence = session_->sequence_;
   if (!evaluating_) {
     Sequence::Pass pass;
@@ -226,7 +197,8 @@ const Event* Generation::take() noexcept {
   asking_ = false;
   const double took = seconds_since(asked_);
   (prefill ? result_.timings.first_token : result_.timings.decode) += took;
-  if (!event_.done) {
+  const Event& said = transcript_.event();
+  if (!said.done) {
     Metrics& metrics = session_->generator().metrics();
     metrics.add(metric::kCompletionTokens, 1);
     if (prefill) {
@@ -235,13 +207,13 @@ const Event* Generation::take() noexcept {
       metrics.observe(metric::kInterTokenSeconds, took);
     }
   }
-  return &event_;
+  return &said;
 }
 
 // Sets `*event` to false if more of the prompt must run first.
 Status Generation::advance(bool* event) {
   if (request_ == nullptr) {
-    finish(pending_finish_, Status());
+    finish(transcript_.end(), Status());
     return {};
   }
   Sequence& sequence = session_->sequence_;
@@ -274,63 +246,17 @@ void Generation::take_back() noexcept {
   queued_ = false;
 }
 
-// Chooses a token from the logits, and keeps it unless it ends the text.
+// Draws a token from the logits, and keeps it unless it ends the text. Whether it was the last one
+// is decided here, the done event comes with the next call.
 Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
-  const int32_t length = sequence.length();
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
-  const std::span<const int32_t> said = params_.sampling.penalize_prompt
-                                            ? sequence.tokens()
-                                            : std::span<const int32_t>(result_.tokens);
-  GEN_ASSIGN(const sampling::Choice choice, chain_.sample(std::span(logits_).first(vocab), said,
-                                                          result_.tokens.size(), length - 1));
+  GEN_ASSIGN(const sampling::Choice choice,
+             picker_.pick(std::span(logits_).first(vocab), sequence.tokens(), result_.tokens));
   sequence.push(choice.token);
   session_->publish_length();
-  if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
-    finish(FinishReason::kStopToken, Status());
-    return {};
-  }
-  return keep(choice);
-}
-
-// Takes a token into the result and makes its event. Whether it was the last one is decided here,
-// the done event comes with the next call.
-Status Generation::keep(const sampling::Choice& choice) {
-  const auto index = static_cast<int32_t>(result_.tokens.size());
-  decoded_.clear();
-  piece_.clear();
-  if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
-  // Room first, for all of it and for what finish() may add, so that nothing is taken by half and
-  // an end needs no memory.
-  const size_t most = stops_.held() + decoded_.size() + kMostFlushed;
-  make_room_for(most, &piece_);
-  make_room_for(most, &result_.text);
-  make_room_for(choice.top.size(), &result_.top_ids);
-  make_room_for(choice.top.size(), &result_.top_logprobs);
-  const bool stopped = stops_.feed(decoded_, &piece_);
-  result_.text += piece_;
-  result_.tokens.push_back(choice.token);  // start() made room for these
-  if (params_.sampling.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
-  for (const sampling::TokenLogprob& other : choice.top) {
-    result_.top_ids.push_back(other.token);
-    result_.top_logprobs.push_back(other.logprob);
-  }
-
-  if (stopped) {
-    pending_finish_ = FinishReason::kStopString;
-  } else if (index + 1 == params_.stops.effective_max_new_tokens()) {
-    pending_finish_ = FinishReason::kLength;
-  } else if (session_->sequence_.length() == session_->generator().max_seq_len() &&
-             !session_->generator().options().shift_context) {
-    pending_finish_ = FinishReason::kContextFull;
-  }
-
-  event_ = Event();
-  event_.token = choice.token;
-  event_.text = piece_;
-  event_.logprob = choice.logprob;
-  event_.top = choice.top;
-  event_.index = index;
+  GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length()));
+  if (!kept) finish(transcript_.end(), Status());
   return {};
 }
 
@@ -366,16 +292,8 @@ void Generation::break_off(Status failure) noexcept {
   result_.status = std::move(failure);
 }
 
-// Everything held comes out, unless a stop string was what ended the text. Only where the model has
-// ended it an unfinished character is given up; after any other end the next call can complete it.
 void Generation::finish(FinishReason reason, Status status) noexcept {
-  piece_.clear();
-  decoded_.clear();
-  if (reason != FinishReason::kStopString) {  // keep() has made room
-    if (decoder_.has_value() && reason == FinishReason::kStopToken) decoder_->flush(&decoded_);
-    if (!stops_.feed(decoded_, &piece_)) stops_.flush(&piece_);
-    result_.text += piece_;
-  }
+  transcript_.close(reason);
   settle(reason);
   if (call_.has_value()) call_->end();
   Metrics& metrics = session_->generator().metrics();
@@ -384,15 +302,8 @@ void Generation::finish(FinishReason reason, Status status) noexcept {
     metrics.observe(metric::kTokensPerSecond,
                     static_cast<double>(result_.tokens.size() - 1) / result_.timings.decode);
   }
-  result_.finish_reason = reason;
   result_.status = std::move(status);
-  result_.usage.completion = static_cast<int32_t>(result_.tokens.size());
   result_.usage.dropped = session_->sequence_.dropped() - before_.dropped;
-  event_ = Event();
-  event_.text = piece_;
-  event_.index = result_.usage.completion;
-  event_.done = true;
-  event_.finish_reason = reason;
   state_ = State::kEnded;
 }
 

@@ -18,9 +18,8 @@
 #include "generate/open_call.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
-#include "generate/stop_matcher.h"
-#include "sampling/chain.h"
-#include "tokenizer/stream_decoder.h"
+#include "generate/token_picker.h"
+#include "generate/transcript.h"
 
 namespace gen::generate {
 
@@ -111,16 +110,14 @@ class Generation {
   void take_back() noexcept;
   template <typename F>
   Status contain(F&& work) noexcept;
-  Status keep(const sampling::Choice& choice);
   void finish(FinishReason reason, Status status) noexcept;
   void settle(FinishReason reason) noexcept;
 
   std::shared_ptr<Session> session_;
   CallParams params_;
-  sampling::Chain chain_;
-  StopMatcher stops_;
-  std::optional<tokenizer::StreamDecoder> decoder_;  // none without a tokenizer
-  std::vector<int32_t> stop_tokens_;
+  GenResult result_;
+  TokenPicker picker_;
+  Transcript transcript_;
   std::vector<float> logits_;  // [V] of the last row
   CancelFlag cancel_;          // the session's or the caller's
   Urgency urgency_;
@@ -136,11 +133,6 @@ class Generation {
   Answered answered_;         // and what it had answered
   State state_ = State::kOpening;
   bool holds_session_ = false;
-  FinishReason pending_finish_ = FinishReason::kNone;  // decided, done event still to come
-  std::string piece_;                                  // characters of the event under way
-  std::string decoded_;  // characters before stop strings are taken out
-  Event event_;
-  GenResult result_;
 };
 
 /// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null)
