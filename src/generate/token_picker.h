@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TokenPicker: draws the tokens of a call from rows of logits. A draw depends on the row, its mask,
 // what was said before and how many tokens that are, and on nothing else: rows that a step ran
-// together give the tokens that they give one by one. A hook that edits logits comes before the chain.
+// together give the tokens that they give one by one. A hook that edits logits comes before the
+// chain.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transcript: what a call has said. It takes token after token, turns them into text, holds back what
-// may become a stop string, and decides what ends the text: a stop token, a stop string,
+// Transcript: what a call has said. It takes token after token, turns them into text, holds back
+// what may become a stop string, and decides what ends the text: a stop token, a stop string,
 // max_new_tokens, or the context, in this order. It knows nothing of models, caches and steps. A
 // rule over the tokens (a grammar) is asked here, before all of these.
 #pragma once
@@ -43,8 +43,8 @@ class Transcript {
   /// What ends the text where it now stands, kNone if it goes on.
   [[nodiscard]] FinishReason end() const noexcept { return end_; }
   /// Ends the text; event() is then the done event. Everything held comes out, unless a stop string
-  /// was what ended it. Only where the model has ended it an unfinished character is given up; after
-  /// any other end the next call can complete it.
+  /// was what ended it. Only where the model has ended it an unfinished character is given up;
+  /// after any other end the next call can complete it.
   void close(FinishReason reason) noexcept;
 
   /// Of what was last taken or closed; valid until the next call.

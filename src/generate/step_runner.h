@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepRunner: the rows of a step as one batch, the pass over them, and what each request gets of
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/status.h"
+#include "engine/tracer.h"
+#include "generate/step_plan.h"
+#include "model/model.h"
+
+namespace gen::generate {
+
+/// Keeps its scratch, so that a decode step allocates nothing. Threads: the leader of the moment,
+/// which does not hold the queue's mutex.
+class StepRunner {
+ public:
+  /// As Scheduler.
+  StepRunner(const model::Model& model, engine::Tracer* tracer, Metrics& metrics,
+             const std::function<void(Metrics&)>* measure_caches)
+      : model_(model), tracer_(tracer), metrics_(metrics), measure_caches_(measure_caches) {}
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
+
+  /// Empties the batch.
+  void begin() noexcept;
+  /// Adds the rows of a part, for which `plan` was reserved. May throw std::bad_alloc.
+  void add(const StepPlan::Part& part, const cache::CachePlan& plan);
+  [[nodiscard]] std::span<const StepPlan::Part> parts() const noexcept { return parts_; }
+  /// Runs the batch. Every request of it then has its status, and where that is OK its rows are
+  /// committed and its logits written. May throw, before anything has changed.
+  void run();
+
+  /// What a step tells of itself: its parts, when it ran, how many requests it left out, and how
+  /// many caches were taken for it.
+  void measure(std::span<const StepPlan::Part> parts, SteadyClock::time_point begin,
+               SteadyClock::time_point end, size_t left_out, int32_t preempted) noexcept;
+
+ private:
+  Status forward();
+  void commit() noexcept;
+
+  const model::Model& model_;
+  engine::Tracer* const tracer_;
+  Metrics& metrics_;
+  const std::function<void(Metrics&)>* const measure_caches_;
+
+  std::vector<StepPlan::Part> parts_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<uint8_t> wants_;
+  std::vector<graph::BatchSequence> sequences_;
+  std::vector<float> logits_;  // [wanted_, V], for steps of several sequences
+  size_t wanted_ = 0;
+};
+
+}  // namespace gen::generate
