@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate chat: a conversation at the terminal, in the model's own form. /reset starts anew, /exit
-// or the end of input leaves, Ctrl-C stops an answer.
+// or the end of input leaves, /help tells of these, Ctrl-C stops an answer.
 #include <unistd.h>
 
 #include <cstdio>
@@ -25,21 +25,42 @@ struct ChatRun {
   bool stats = false;
 };
 
-/// Adds a message and the opening of the answer to the session. What came before is there already,
-/// so only the new turn is laid out; the line break that ends the turn before it comes first.
-void append_turn(const Model& model, const Session& session, const std::string& system,
-                 const std::string& line) {
+constexpr const char* kHelp = "/reset starts anew, /exit leaves, Ctrl-C stops an answer";
+
+struct Message {
+  const char* role;
+  std::string text;
+};
+
+/// Messages in the model's form, with the opening of an answer behind them if asked for.
+std::string laid_out(const Model& model, const std::vector<Message>& messages, bool opening) {
   auto chat = make<Chat>(gen_chat_new);
   gen_error error;
-  const bool first = gen_session_length(session.get()) == 0;
-  if (first && !system.empty()) {
-    check(gen_chat_add(chat.get(), "system", system.data(), system.size(), &error), error);
+  for (const Message& one : messages) {
+    check(gen_chat_add(chat.get(), one.role, one.text.data(), one.text.size(), &error), error);
   }
-  check(gen_chat_add(chat.get(), "user", line.data(), line.size(), &error), error);
-  std::string text = text_of([&](char* buf, size_t capacity, size_t* n, gen_error* e) {
-    return gen_chat_format(model.get(), chat.get(), 1, buf, capacity, n, e);
+  return text_of([&](char* buf, size_t capacity, size_t* n, gen_error* e) {
+    return gen_chat_format(model.get(), chat.get(), opening ? 1 : 0, buf, capacity, n, e);
   });
-  if (!first) text.insert(0, "\n");
+}
+
+/// What the form has behind an answer.
+std::string end_of_answer(const Model& model) {
+  const std::string open = laid_out(model, {{"user", "a"}}, true);
+  return laid_out(model, {{"user", "a"}, {"assistant", ""}}, false).substr(open.size());
+}
+
+/// Adds a message and the opening of the answer to the session. What came before is there already,
+/// up to the end of the last answer: that comes first, then the new turn.
+void append_turn(const Model& model, const Session& session, const std::string& system,
+                 const std::string& line) {
+  gen_error error;
+  const bool first = gen_session_length(session.get()) == 0;
+  std::vector<Message> messages;
+  if (first && !system.empty()) messages.push_back({"system", system});
+  messages.push_back({"user", line});
+  std::string text = laid_out(model, messages, true);
+  if (!first) text.insert(0, end_of_answer(model));
 
   const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
   uint32_t flags = GEN_ENCODE_PARSE_SPECIAL;
@@ -67,9 +88,15 @@ void answer(const Model& model, const Session& session, const ChatRun& options,
                                          &raw, &error);
   }
   const Result result(raw);
+  // Whether the model ended the answer or it was cut, its end is the form's and comes with the next
+  // turn.
+  if (gen_result_finish_reason(result.get()) == GEN_FINISH_STOP_TOKEN) {
+    check(gen_session_truncate(session.get(), gen_session_length(session.get()) - 1, &error),
+          error);
+  }
   std::cout << "\n" << std::flush;
   if (result != nullptr && options.stats) std::cerr << speed_line(result.get()) << "\n";
-  if (status != GEN_OK && status != GEN_ERROR_CANCELLED) throw Failure(error.message);
+  if (status != GEN_ERROR_CANCELLED) check(status, error);
 }
 
 void chat(const ChatRun& options) {
@@ -80,7 +107,7 @@ void chat(const ChatRun& options) {
   const Sampling sampling = make_sampling(options.sampling, seed);
   const bool terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
   if (terminal) {
-    std::cerr << "/reset starts anew, /exit leaves, Ctrl-C stops an answer; seed " << seed << "\n";
+    std::cerr << kHelp << "; seed " << seed << "\n";
   } else if (options.stats) {
     std::cerr << "seed " << seed << "\n";
   }
@@ -89,6 +116,10 @@ void chat(const ChatRun& options) {
     if (terminal) std::cerr << "> ";
     if (!std::getline(std::cin, line) || line == "/exit") break;
     if (line.empty()) continue;
+    if (line == "/help") {
+      std::cerr << kHelp << "\n";
+      continue;
+    }
     gen_error error;
     if (line == "/reset") {
       check(gen_session_reset(session.get(), &error), error);
@@ -98,7 +129,8 @@ void chat(const ChatRun& options) {
       answer(model, session, options, sampling, line);
     } catch (const Failure& failure) {
       if (!terminal) throw;
-      std::cerr << "generate: " << failure.what() << "\n";
+      std::cerr << "generate: " << failure.what()
+                << (failure.status == GEN_ERROR_CONTEXT_FULL ? "; /reset starts anew\n" : "\n");
     }
     check_output();
   }

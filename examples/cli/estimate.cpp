@@ -17,9 +17,9 @@ struct Estimate {
 
 void estimate(const Estimate& choice) {
   const std::string path = find_file(choice.model.path, "story.gguf");
-  const MemoryEstimate found = make<MemoryEstimate>(gen_estimate_memory, path.c_str(),
-                                                    make_model_options(choice.model).get(),
-                                                    make_options(choice.model).get());
+  const MemoryEstimate found = make_by_options<MemoryEstimate>(
+      gen_estimate_memory, path.c_str(), make_model_options(choice.model).get(),
+      make_options(choice.model).get());
   nlohmann::ordered_json figures;
   for (const char* key : {"peak", "weights", "cache", "workspace", "mapped", "file"}) {
     size_t bytes = 0;

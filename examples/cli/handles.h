@@ -12,21 +12,23 @@
 
 namespace cli {
 
-/// What went wrong, as one line, with the exit code to leave with.
+/// What went wrong, as one line, with the exit code to leave with: 1, or 2 for a wrong command
+/// line.
 struct Failure : std::runtime_error {
-  explicit Failure(const std::string& message, int code = 1)
-      : std::runtime_error(message), exit_code(code) {}
+  explicit Failure(const std::string& message, int code = 1, gen_status why = GEN_OK)
+      : std::runtime_error(message), exit_code(code), status(why) {}
   int exit_code;
+  gen_status status;  // of the library's call that failed, if it was one
 };
 
 /// Turns a failing status into a Failure.
 inline void check(gen_status status, const gen_error& error) {
-  if (status != GEN_OK) throw Failure(error.message);
+  if (status != GEN_OK) throw Failure(error.message, 1, status);
 }
 
-/// The same for what an option says.
+/// The same for the value of an option.
 inline void check_option(const char* option, gen_status status, const gen_error& error) {
-  if (status != GEN_OK) throw Failure(std::string(option) + ": " + error.message);
+  if (status != GEN_OK) throw Failure(std::string(option) + ": " + error.message, 2, status);
 }
 
 template <auto Free>
@@ -53,12 +55,37 @@ using Request = Handle<gen_request, gen_request_free>;
 using Tracer = Handle<gen_tracer, gen_tracer_free>;
 using Cache = Handle<kv_cache, kv_cache_free>;
 
+/// A message of the library about settings, with those that have an option of the program called by
+/// that: "it needs
+/// --paged" and not "it needs paged_kv".
+std::string by_options(const std::string& message);
+
+/// The same for a call that looks at all options together.
+inline void check_options(gen_status status, const gen_error& error) {
+  if (status == GEN_OK) return;
+  const std::string message = by_options(error.message);
+  throw Failure(message, message == error.message ? 1 : 2, status);
+}
+
 /// Calls make(args…, &handle, &error) and owns what it gave.
 template <typename H, typename F, typename... Args>
 H make(F function, Args... args) {
   typename H::pointer raw = nullptr;
   gen_error error;
   check(function(args..., &raw, &error), error);
+  return H(raw);
+}
+/// The same with check_options.
+template <typename H, typename F, typename... Args>
+H make_by_options(F function, Args... args) {
+  typename H::pointer raw = nullptr;
+  gen_error error;
+  const gen_status status = function(args..., &raw, &error);
+  // Messages about files have names that nobody chose.
+  if (status == GEN_ERROR_INVALID_ARGUMENT || status == GEN_ERROR_OUT_OF_RANGE) {
+    check_options(status, error);
+  }
+  check(status, error);
   return H(raw);
 }
 

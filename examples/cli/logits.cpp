@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -19,7 +20,7 @@ constexpr size_t kRows = 128;  // positions in one forward pass
 struct Logits {
   ModelChoice model;
   std::vector<int32_t> tokens;
-  size_t top = 10;
+  int32_t top = 10;
   bool json = false;
 };
 
@@ -57,7 +58,7 @@ void logits(const Logits& options) {
                                   rows, caches, 1, values.data(), values.size(), &error),
           error);
     for (size_t row = 0; row < rows; ++row) {
-      top.push_back(top_of(values.data() + row * vocab, vocab, options.top));
+      top.push_back(top_of(values.data() + row * vocab, vocab, static_cast<size_t>(options.top)));
     }
   }
   if (options.json) {
@@ -82,8 +83,15 @@ void add_logits(CLI::App& app) {
   add_kv_option(*command, options->model);
   command->add_option("--tokens", options->tokens, "token ids, separated by commas")
       ->required()
-      ->delimiter(',');
-  command->add_option("--top", options->top, "how many tokens to show")->capture_default_str();
+      ->delimiter(',')
+      ->check([](const std::string& text) {
+        const bool digits =
+            !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return digits ? std::string() : "'" + text + "' is no token id";
+      });
+  command->add_option("--top", options->top, "how many tokens to show")
+      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print {\"top\":[[[id,prob],…] per position]}");
   command->callback([options] { logits(*options); });
 }

@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   CLI::App app("Text generation with GGUF models.", "generate");
   app.set_version_flag("--version", std::string("generate ") + gen_version());
   app.footer("'generate help COMMAND' lists the options of a command.");
+  app.failure_message(cli::parse_failure);
   app.require_subcommand(1);
   cli::add_run(app);
   cli::add_chat(app);

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <vector>
 
+#include "text_format.h"
+
 namespace cli {
 namespace {
 
@@ -49,10 +51,20 @@ std::string names_of(const CLI::Option& option) {
   return out.empty() ? option.get_name(true) : out;
 }
 
+/// "INT" of an option that takes a number, "" of a flag.
+std::string value_of(const CLI::Option& option) {
+  if (option.get_positional() && option.get_lnames().empty()) return "";
+  const std::string type = option.get_expected_max() == 0 ? "" : option.get_type_name();
+  return type.substr(0, type.find(':'));
+}
+
 std::string options_page(const CLI::App& app) {
   std::string out;
   for (const CLI::Option* option : options_of(app)) {
-    out += ".TP\n.B " + escaped(names_of(*option)) + "\n";
+    const std::string names = escaped(names_of(*option));
+    const std::string value = value_of(*option);
+    out += ".TP\n";
+    out += value.empty() ? ".B " + names + "\n" : ".BI \"" + names + " \" " + value + "\n";
     const std::string initial = option->get_default_str();
     out += escaped(option->get_description());
     if (!initial.empty() && initial != "[]") out += " (default " + escaped(initial) + ")";
@@ -113,8 +125,20 @@ std::string manual_page(const CLI::App& app, const std::string& version,
     }
   }
   out += ".SH EXIT STATUS\n0, 1 after an error, 2 for a wrong command line.\n";
+  out +=
+      ".SH ENVIRONMENT\n.TP\n.B GEN_MODEL\nthe model where \\-m is not given\n.TP\n"
+      ".B GEN_CPU\nforces a CPU level: scalar, avx2, avx512, avx512_vnni, avx512_bf16 or neon\n";
   if (!examples.empty()) out += ".SH EXAMPLES\n.nf\n" + escaped(examples) + ".fi\n";
   return out + ".SH SEE ALSO\nThe pages in /usr/share/doc/generate.\n";
+}
+
+std::string parse_failure(const CLI::App* app, const CLI::Error& problem) {
+  const auto parsed = app->get_subcommands();
+  const std::string command = parsed.empty() ? "" : " " + parsed.front()->get_name();
+  const bool lists_commands = command.empty() && !commands_of(*app).empty();
+  std::string out = app->get_name() + ": " + printable(problem.what()) + "\n'" + app->get_name();
+  out += commands_of(*app).empty() ? " --help" : " help" + command;
+  return out + "' lists the " + (lists_commands ? "commands" : "options") + "\n";
 }
 
 std::string bash_completion(const CLI::App& app) {

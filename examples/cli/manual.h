@@ -14,6 +14,10 @@ std::string manual_page(const CLI::App& app, const std::string& version,
 /// Completes commands, options and files.
 std::string bash_completion(const CLI::App& app);
 
+/// What standard error gets for a command line that the parser refuses: one line that begins with
+/// the program's name, and one that says where the options are listed.
+std::string parse_failure(const CLI::App* app, const CLI::Error& problem);
+
 /// The command whose name is nearest to what was typed; empty if none is near.
 std::string nearest_command(const CLI::App& app, const std::string& typed);
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "progress_bar.h"
 
@@ -31,6 +33,24 @@ fs::path program_folder() {
 
 }  // namespace
 
+std::string by_options(const std::string& message) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"max_seq_len", "--ctx"},
+      {"kv_dtype", "--kv"},
+      {"paged_kv", "--paged"},
+      {"prefix_cache", "--prefix-cache"},
+      {"compressed_kv", "--compressed"},
+      {"tiered_kv", "--tiered"},
+      {"context_policy", "--context-policy"}};
+  std::string out = message;
+  for (const auto& [name, option] : kNames) {
+    for (size_t at = 0; (at = out.find(name, at)) != std::string::npos; at += option.size()) {
+      out.replace(at, name.size(), option);
+    }
+  }
+  return out;
+}
+
 void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) {
   add_file_options(command, choice, positional);
   command.add_option("-t,--threads", choice.threads, "threads (one per usable CPU if not given)")
@@ -46,18 +66,20 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
       ->check(kCount);
 }
 
+std::string kv_problem(const std::string& text) {
+  auto options = make<Options>(gen_options_new);
+  gen_error error;
+  const gen_status status = gen_options_set_kv_dtype(options.get(), text.c_str(), &error);
+  return status == GEN_OK ? std::string() : std::string(error.message);
+}
+
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
   command
       .add_option(
           "--kv", choice.kv,
           "what keys and values are stored as: fp32, fp16, fp8, q4, q3, or keys/values, with "
           ":rotated or :hadamard behind for the form of keys")
-      ->check([](const std::string& text) {
-        auto options = make<Options>(gen_options_new);
-        gen_error error;
-        const gen_status status = gen_options_set_kv_dtype(options.get(), text.c_str(), &error);
-        return status == GEN_OK ? std::string() : std::string(error.message);
-      })
+      ->check(kv_problem)
       ->capture_default_str();
   command.add_option(
       "--paged", choice.paged,
@@ -118,7 +140,7 @@ Model load_model(const ModelChoice& choice) {
   ProgressBar bar("loading");
   gen_error error;
   check(gen_model_options_set_progress(options.get(), on_progress, &bar, &error), error);
-  return make<Model>(gen_model_load, path.c_str(), options.get());
+  return make_by_options<Model>(gen_model_load, path.c_str(), options.get());
 }
 
 Tokenizer load_tokenizer(const ModelChoice& choice) {
@@ -143,7 +165,7 @@ Options make_options(const ModelChoice& choice) {
 }
 
 Generator make_generator(const Model& model, const ModelChoice& choice) {
-  return make<Generator>(gen_create, model.get(), make_options(choice).get());
+  return make_by_options<Generator>(gen_create, model.get(), make_options(choice).get());
 }
 
 Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens) {

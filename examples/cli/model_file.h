@@ -29,10 +29,12 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool positional =
 /// The same without -t.
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 void add_kv_option(CLI::App& command, ModelChoice& choice);
+/// What is wrong with a kind of cache, for a parser's check; empty if nothing is.
+std::string kv_problem(const std::string& text);
 void add_context_option(CLI::App& command, ModelChoice& choice);
 
-/// -m if given, else GEN_MODEL, else share/generate beside the program, else the source tree; a
-/// Failure names all three places if nothing is there.
+/// -m if given, else GEN_MODEL, else ../share/generate from the program's folder; a Failure names
+/// all three if nothing is there.
 std::string find_file(const std::string& given, const char* bundled_name);
 
 /// What a choice says, for loading and for generators.

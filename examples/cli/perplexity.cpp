@@ -4,13 +4,14 @@
 // model has one); every token that has something before it counts. With --against the same windows
 // are run through a second cache, and it is told how far the probabilities are apart.
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <fstream>
+#include <cstdio>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "model_file.h"
@@ -30,10 +31,25 @@ struct Perplexity {
   bool json = false;
 };
 
+std::string text_of_file(const std::string& path) {
+  std::string text;
+  int reason = 0;
+  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+    char part[4096];
+    for (size_t n = 0; (n = std::fread(part, 1, sizeof part, file)) > 0;) text.append(part, n);
+    reason = std::ferror(file) != 0 ? errno : 0;
+    std::fclose(file);
+  } else {
+    reason = errno;
+  }
+  if (reason != 0) {
+    throw Failure("cannot read '" + path + "': " + std::system_category().message(reason));
+  }
+  return text;
+}
+
 std::vector<int32_t> read_tokens(const Model& model, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Failure("cannot read " + path);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string text = text_of_file(path);
   const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
   gen_error error;
   size_t n = 0;
@@ -186,9 +202,12 @@ void add_perplexity(CLI::App& app) {
   add_kv_option(*command, options->model);
   command->add_option("-f,--file", options->file,
                       "UTF-8 text (the bundled held-out text if not given)");
-  command->add_option("--against", options->against,
-                      "compare with this kind of cache: KL divergence and top-1 agreement");
-  command->add_option("--window", options->window, "tokens in a window")
+  command
+      ->add_option("--against", options->against,
+                   "compare with this kind of cache: KL divergence and top-1 agreement")
+      ->check(kv_problem);
+  command
+      ->add_option("--window", options->window, "tokens in a window, at most the model's context")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object");

@@ -53,7 +53,10 @@ void add_quantize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("quantize", "write a model with smaller weights");
   command->add_option("IN", options->in, "GGUF file to read")->required();
   command->add_option("OUT", options->out, "GGUF file to write")->required();
-  command->add_option("TYPE", options->type, "Q4_K_M, Q5_K_M, Q6_K, Q8_0, Q4_0, F16, BF16, F32 …")
+  command
+      ->add_option(
+          "TYPE", options->type,
+          "Q4_K_M, Q5_K_M, Q6_K, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, F16, BF16 or F32")
       ->required();
   command->callback([options] { quantize(*options); });
 }

@@ -93,11 +93,12 @@ cli::Generator make_generator(const cli::Model& model, const ServerChoice& choic
   for (const std::string& setting : choice.settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos) throw cli::Failure("--set " + setting + ": no '='", 2);
-    cli::check(gen_options_set(options.get(), setting.substr(0, equals).c_str(),
-                               setting.substr(equals + 1).c_str(), &error),
-               error);
+    cli::check_option("--set",
+                      gen_options_set(options.get(), setting.substr(0, equals).c_str(),
+                                      setting.substr(equals + 1).c_str(), &error),
+                      error);
   }
-  return cli::make<cli::Generator>(gen_create, model.get(), options.get());
+  return cli::make_by_options<cli::Generator>(gen_create, model.get(), options.get());
 }
 
 /// Waits for SIGINT or SIGTERM, which are blocked in every thread, in a thread of its own.
@@ -181,6 +182,7 @@ void serve(ServerChoice choice) {
 int main(int argc, char** argv) {
   CLI::App app("Serves a GGUF model over HTTP, for clients of the OpenAI API.", "generate-server");
   app.set_version_flag("--version", std::string("generate-server ") + gen_version());
+  app.failure_message(cli::parse_failure);
   ServerChoice choice;
   add_options(app, choice);
   try {

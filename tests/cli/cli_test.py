@@ -267,6 +267,22 @@ class Forms(unittest.TestCase):
             self.assertEqual(answer("inspect", "-m", made, "--json")["architecture"], "llama")
             self.assertEqual(generate("run", "-m", made, "-p", "Once", "-n", "4").returncode, 0)
 
+    def test_a_turn_that_was_cut_is_closed(self):
+        # What the second answer goes on from is the whole conversation as the model's form lays it out.
+        story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
+        opening = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+        for limit in ("4", "40"):  # cut by the limit, and ended by the model
+            turns = ("Hello!", "Tell me a story." if limit == "4" else "How much is 2 + 3?")
+            talk = generate("chat", "-m", story, "-n", limit, "--temp", "0", "--top-k", "0", stdin="\n".join(turns).encode())
+            self.assertEqual((talk.returncode, talk.stderr), (0, b""))
+            first, second = talk.stdout.decode().splitlines()
+            before = opening.format(turns[0]) + first + "<|im_end|>\n" + opening.format(turns[1])
+            count = len(answer("tokenize", "-m", story, "--json", "--bos", "--special", stdin=before.encode())["tokens"])
+            ids = answer("tokenize", "-m", story, "--json", "--bos", "--special", stdin=(before + second).encode())["tokens"]
+            self.assertGreater(len(ids), count)
+            top = answer("logits", "-m", story, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
+            self.assertEqual([top[at - 1][0][0] for at in range(count, len(ids))], ids[count:])
+
     def test_inspect_and_chat_answer(self):
         done = answer("inspect", "-m", DRAFT, "--json")
         self.assertEqual(done["architecture"], "llama")
@@ -408,6 +424,10 @@ class Help(unittest.TestCase):
             for option in re.findall(r"(?<=[ ,])--[a-z-]+", text):
                 self.assertIn(option.replace("-", "\\-"), page)
                 self.assertIn(option, words)
+        # What an option takes is shown, and what the environment may say.
+        self.assertTrue("\n.BI \"\\-n, \\-\\-tokens \" INT\n" in page)
+        for name in ("GEN_MODEL", "GEN_CPU"):
+            self.assertTrue(f"\n.B {name}\n" in page)
         # Lines that begin so would be taken for requests.
         for line in page.splitlines():
             self.assertFalse(line.startswith("'"), line)
@@ -423,9 +443,13 @@ class Errors(unittest.TestCase):
         done = generate(*arguments, stdin=stdin, environment=environment)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, b"")
-        if code == 1:
-            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
-        self.assertIn(part, done.stderr.decode())
+        lines = done.stderr.decode().splitlines()
+        self.assertTrue(lines[0].startswith("generate: "), lines)
+        if len(lines) > 1:  # only what the parser refuses says where the options are listed
+            self.assertEqual(code, 2)
+            self.assertRegex(lines.pop(), r"^'generate help( [a-z]+)?' lists the (options|commands)$")
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn(part, lines[0])
 
     def test_bad_files(self):
         self.refused("no/such.gguf", "run", "-m", "no/such.gguf", "-p", "x")
@@ -448,9 +472,21 @@ class Errors(unittest.TestCase):
         self.refused("byte", "tokenize", "-m", DRAFT, stdin=b"\xc3")
         self.refused("4096", "logits", "-m", DRAFT, "--tokens", "1,4096")
         self.refused("--temp", "run", "-m", DRAFT, "-p", "x", "--temp", "-1", code=2)
-        self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "2e6")
+        self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "2e6", code=2)
         self.refused("--tokens", "run", "-m", DRAFT, "-p", "x", "-n", "0", code=2)
         self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
+
+    def test_a_text_that_cannot_be_read_is_named(self):
+        for path, reason in (("/no/such.txt", "No such file or directory"), (SOURCE, "Is a directory")):
+            self.refused(f"cannot read '{path}': {reason}", "perplexity", "-m", DRAFT, "-f", path)
+
+    def test_the_help_of_quantize_has_every_type(self):
+        done = generate("quantize", DRAFT, "/no/such", "Q9")
+        types = done.stderr.decode().strip().split("not one of ")[1].split(", ")
+        self.assertGreater(len(types), 10)
+        shown = generate("help", "quantize").stdout.decode()
+        for name in types:
+            self.assertRegex(shown, rf"\b{name}\b")
 
     def test_quantize_refuses(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -463,7 +499,10 @@ class Errors(unittest.TestCase):
 
     def test_bad_command_lines(self):
         self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
-        self.refused("prefix_cache", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100")
+        self.refused("--prefix-cache keeps blocks of a pool: it needs --paged", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100", code=2)
+        self.refused("--ctx 5000 is above the model's context of 1024", "run", "-m", DRAFT, "-p", "x", "--ctx",
+                     "5000", code=2)
+        self.refused("--against: unknown cache kind", "perplexity", "-m", DRAFT, "--against", "fp7", code=2)
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
         for option in ("--ctx", "--prefix-cache", "--compressed"):
@@ -473,9 +512,13 @@ class Errors(unittest.TestCase):
                 self.assertIn(option, done.stderr.decode())
                 self.assertLess(len(done.stderr), 200, done.stderr)
         for option in ("--paged", "--tiered", "--context-policy"):
-            self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, "1,,x")
-        self.refused("--top-p: ", "run", "-m", DRAFT, "-p", "x", "--top-p", "nan")
-        self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide")
+            self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, "1,,x", code=2)
+        self.refused("--top-p: ", "run", "-m", DRAFT, "-p", "x", "--top-p", "nan", code=2)
+        self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide", code=2)
+        for top in ("-1", "-5", "x", "99999999999"):
+            self.refused("--top", "logits", "-m", DRAFT, "--tokens", "1", "--top", top, code=2)
+        for ids in ("", "x", "1.5", "-1", "99999999999"):
+            self.refused("--tokens", "logits", "-m", DRAFT, "--tokens", ids, code=2)
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
         self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")
