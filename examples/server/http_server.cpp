@@ -195,7 +195,9 @@ class HttpServer::Impl {
   bool complete(bool chat, const std::string& body, Exchange& exchange) {
     const Metrics::Gauge place(answering_);
     if (static_cast<size_t>(answering_) >= limits_.connections) {
-      throw server_error(503, "too many requests are being answered, try again later",
+      throw server_error(503,
+                         std::to_string(limits_.connections - 1) +
+                             " requests are being answered, the most at once; try again later",
                          "overloaded");
     }
     const Request request =

@@ -44,6 +44,15 @@ struct ServerChoice {
   server::Dialect dialect;
 };
 
+/// What is wrong with an --allow-origin; empty if a browser may send it as an Origin.
+std::string origin_problem(const std::string& text) {
+  if (text == "*" || text == "null") return "";
+  const size_t colon = text.find("://");
+  const bool named = colon != std::string::npos && colon > 0 && colon + 3 < text.size() &&
+                     text.find_first_of("/ ?#", colon + 3) == std::string::npos;
+  return named ? "" : "'" + text.substr(0, 100) + "' is no SCHEME://NAME or SCHEME://NAME:PORT";
+}
+
 void add_options(CLI::App& app, ServerChoice& choice) {
   cli::add_model_options(app, choice.model);
   cli::add_kv_option(app, choice.model);
@@ -80,6 +89,7 @@ void add_options(CLI::App& app, ServerChoice& choice) {
       ->allow_extra_args(false);
   app.add_option("--allow-origin", choice.origins,
                  "whose web pages may use the server: https://example.org; \"*\" is any")
+      ->check(origin_problem)
       ->allow_extra_args(false);
   app.add_option("--name", choice.name, "the model's name for clients (its file's if not given)");
   app.add_option("--set", choice.settings,

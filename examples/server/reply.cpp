@@ -64,7 +64,10 @@ Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Req
     case Engine::Admission::kTaken:
       return;
     case Engine::Admission::kFull:
-      throw server_error(503, "too many requests are waiting, try again later", "overloaded");
+      throw server_error(503,
+                         "no room beside the answers that run and wait, at most " +
+                             std::to_string(engine_.capacity()) + " answers; try again later",
+                         "overloaded");
     case Engine::Admission::kStopping:
       throw library_error(GEN_ERROR_CANCELLED, {}, {});
   }

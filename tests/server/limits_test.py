@@ -69,6 +69,11 @@ class Limits(unittest.TestCase):
         self.refused(TEXT, "x" * ((64 << 10) + 1), 413, None, "body_too_large")
         self.refused(TEXT, gzip.compress(b"{}"), 415, None, None, headers={"Content-Encoding": "gzip"})
 
+    def test_errors_name_the_limit(self):
+        for field, value, part in (("temperature", -1, "is -1, below 0"), ("top_p", 0, "is 0, not above 0"),
+                                   ("model", "other", "no model 'other'; there is 'draft'")):
+            self.assertIn(part, self.server.post(TEXT, {"prompt": "a", field: value})[1]["error"]["message"])
+
     def test_paths(self):
         self.assertEqual(self.server.json("/v1/models")["data"][0]["id"], "draft")
         self.assertEqual(self.server.json("/v1/models/draft")["object"], "model")
@@ -197,7 +202,9 @@ class Queue(unittest.TestCase):
             other.request("POST", TEXT, json.dumps({"prompt": "a"}))
             refused = other.getresponse()
             self.assertEqual((refused.status, refused.headers["Retry-After"]), (503, "1"))
-            self.assertEqual(json.loads(refused.read())["error"]["code"], "overloaded")
+            error = json.loads(refused.read())["error"]
+            self.assertEqual(error["code"], "overloaded")
+            self.assertIn("8 answers", error["message"])  # two that run and six that wait
             other.close()
             response.close()
             connection.close()
@@ -261,6 +268,17 @@ class Signals(unittest.TestCase):
         self.assertEqual(run("--help").returncode, 0)
         self.assertEqual(run("--port", "65536").returncode, 2)
         self.assertEqual(run("--nothing").returncode, 2)
+        for setting in ("foo=1", "max_batch=1000", "max_batch"):
+            done = run("--set", setting)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (2, b"", 1), done)
+            self.assertRegex(done.stderr, b"^generate-server: --set")
+        # What no browser sends as an Origin would never be allowed by it.
+        for page in ("foo", "chat.example", "https://chat.example/", "https://", "https://a b", "://a", ""):
+            done = run("--allow-origin", page, "-m", "/nothing.gguf")
+            self.assertEqual((done.returncode, done.stdout), (2, b""), page)
+            self.assertRegex(done.stderr, b"^generate-server: --allow-origin: ")
+        for page in ("https://chat.example", "http://a:8080", "null", "*"):
+            self.assertEqual(run("--allow-origin", page, "-m", "/nothing.gguf").returncode, 1, page)
         done = run("-m", "/nothing.gguf")
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         with Server(SERVER, SOURCE) as server:

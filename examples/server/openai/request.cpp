@@ -57,7 +57,8 @@ ApiError too_many(const std::string& path, size_t count, size_t limit) {
 void read_model(Fields& fields, const Dialect& dialect) {
   const auto model = fields.text("model");
   if (model && *model != dialect.model) {
-    throw not_found("model", "no model of this name; there is '" + dialect.model + "'",
+    throw not_found("model",
+                    "no model '" + model->substr(0, 64) + "'; there is '" + dialect.model + "'",
                     "model_not_found");
   }
 }
@@ -114,9 +115,9 @@ void read_setting(Fields& fields, const std::string& name, bool refusable, Reque
     // Zero changes nothing, so it need not be known to the library.
     if (refusable && number == 0) return;
     // Off for the library, but to clients of this API a wish for less than nothing.
-    if ((name == "temperature" && number < 0) || (name == "top_p" && number <= 0)) {
-      throw bad_request(name, "'" + name + "' " + value->dump() + " is below its range");
-    }
+    const std::string is = "'" + name + "' is " + value->dump();
+    if (name == "temperature" && number < 0) throw bad_request(name, is + ", below 0");
+    if (name == "top_p" && number <= 0) throw bad_request(name, is + ", not above 0");
     request.settings.push_back({name, value->dump()});
   } else if (value->is_boolean()) {
     request.settings.push_back({name, value->get<bool>() ? "1" : "0"});
