@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <string_view>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -14,7 +14,9 @@
 #include "api/kv_cache_handle.h"
 #include "cache/batch/causal_store.h"
 #include "cache/batch/encoder_store.h"
+#include "cache/batch/row_codec.h"
 #include "cache/batch/wrapper_store.h"
+#include "cache/element_type.h"
 
 namespace {
 
@@ -72,20 +74,10 @@ gen_status make_causal(const char* kind, const CausalRules& rules, kv_cache** ou
   });
 }
 
-/// What rows are kept as; the first is the default.
-constexpr std::pair<const char*, DType> kRowTypes[] = {
-    {"fp16", DType::kF16}, {"fp32", DType::kF32}, {"q8_0", DType::kQ8_0}, {"q4_0", DType::kQ4_0}};
-
-template <size_t kSize>
-Result<DType> element_type(const char* name, const char* what,
-                           const std::pair<const char*, DType> (&known)[kSize]) {
-  if (name == nullptr) return known[0].second;
-  std::string all;
-  for (const auto& [text, type] : known) {
-    if (std::string_view(name) == text) return type;
-    all += (all.empty() ? "" : ", ") + std::string(text);
-  }
-  return gen::error(Code::kInvalidArgument, "%s of %.40s: known are %s", what, name, all.c_str());
+/// NULL is the first one.
+Result<DType> type_or_first(const char* name, const char* what, std::span<const DType> known) {
+  if (name == nullptr) return known[0];
+  return gen::cache::find_element_type(name, known, what);
 }
 
 template <size_t kSize>
@@ -102,9 +94,7 @@ void write_shape(const int32_t (&shape)[kSize], int32_t* out) {
 
 void note_type(DType type, kv_cache& cache) {
   cache.traits.lossy = type != DType::kF32;
-  for (const auto& [name, known] : kRowTypes) {
-    if (known == type) cache.traits.dtype = name;
-  }
+  cache.traits.dtype = gen::cache::element_type_name(type);
 }
 
 /// Holds the caches that go into a wrapper.
@@ -196,7 +186,7 @@ gen_status kv_cache_set_config(kv_cache* cache, int32_t padding, int32_t permute
   return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     gen::cache::SequenceConfig config;
     GEN_ASSIGN(config.mask_type,
-               element_type(mask_dtype, "masks", {{"fp32", DType::kF32}, {"fp16", DType::kF16}}));
+               type_or_first(mask_dtype, "masks", gen::cache::kMaskTypes));
     config.padding = padding;
     config.permuted_v = permuted_v != 0;
     return store.configure(config);
@@ -234,7 +224,7 @@ gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequenc
     GEN_TRY(many(c, "kv_cache_init"));
     GEN_TRY(gen::api::own(c));
     gen::cache::SequenceLimits limits;
-    GEN_ASSIGN(limits.type, element_type(dtype, "rows", kRowTypes));
+    GEN_ASSIGN(limits.type, type_or_first(dtype, "rows", gen::cache::kRowTypes));
     limits.max_sequences = max_sequences;
     limits.capacity = capacity;
     limits.max_batch = max_batch;

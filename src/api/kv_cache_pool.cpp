@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "api/c_allocator.h"
 #include "api/kv_cache_handle.h"
 #include "api/pool_handle.h"
+#include "cache/element_type.h"
 #include "cache/tensor/paged_store.h"
 
 namespace {
@@ -28,10 +28,7 @@ using gen::cache::TensorPool;
 
 gen::Result<gen::DType> element_type(const char* dtype) {
   GEN_TRY(not_null(dtype, "dtype"));
-  const std::string_view name = dtype;
-  if (name == "fp32") return gen::DType::kF32;
-  if (name == "fp16") return gen::DType::kF16;
-  return gen::error(Code::kInvalidArgument, "a pool of %.40s: known are fp32 and fp16", dtype);
+  return gen::cache::find_element_type(dtype, TensorPool::kTypes, "a pool");
 }
 
 Block* to_block(kv_cache_block* block) { return reinterpret_cast<Block*>(block); }

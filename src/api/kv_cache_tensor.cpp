@@ -4,13 +4,13 @@
 #include <generate/kv_cache_tensor.h>
 
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "api/boundary.h"
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
+#include "cache/element_type.h"
 #include "cache/tensor/tensor_store.h"
 
 namespace {
@@ -26,24 +26,10 @@ using gen::api::with_cache;
 using gen::cache::TensorStore;
 using gen::cache::TensorTraits;
 
-/// What a tensor cache may keep; the name is also that of the engine's format.
-struct Kept {
-  const char* name;
-  DType type;
-  const TensorTraits& traits;
-};
-constexpr Kept kKept[] = {
-    {"fp32", DType::kF32, gen::cache::kTensorFp32Traits},
-    {"fp16", DType::kF16, gen::cache::kTensorFp16Traits},
-};
-
-Result<const Kept*> find_kept(const char* dtype) {
-  if (dtype == nullptr) return &kKept[0];
-  for (const Kept& kept : kKept) {
-    if (std::string_view(dtype) == kept.name) return &kept;
-  }
-  return gen::error(Code::kInvalidArgument, "dtype %.40s: known are %s, %s", dtype, kKept[0].name,
-                    kKept[1].name);
+/// NULL is the first of those that a tensor store keeps.
+Result<DType> find_type(const char* dtype) {
+  if (dtype == nullptr) return TensorStore::kTypes[0];
+  return gen::cache::find_element_type(dtype, TensorStore::kTypes, "a tensor cache");
 }
 
 Status fill_full(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
@@ -78,16 +64,16 @@ gen_status kv_cache_tensor_new(const gen_model* model, int32_t layers, int32_t m
       return gen::error(Code::kInvalidArgument, "a cache of %d layers for a model of %d layers",
                         wanted, own);
     }
-    GEN_ASSIGN(const Kept* kept, find_kept(dtype));
+    GEN_ASSIGN(const DType type, find_type(dtype));
+    const TensorTraits& traits = TensorStore::device_traits(type);
     auto made = std::make_unique<kv_cache>();
-    made->traits = kept->traits;
-    made->engine_format = kept->name;
+    made->traits = traits;
+    made->engine_format = gen::cache::element_type_name(type);
     made->num_layers = wanted;
     made->max_seq_len = max_seq_len;
-    made->make_store = [kept, wanted,
+    made->make_store = [type, &traits, wanted,
                         max_seq_len](gen::Allocator& allocator) -> Result<kv_cache::Store> {
-      GEN_ASSIGN(auto store,
-                 TensorStore::create(kept->type, wanted, max_seq_len, allocator, &kept->traits));
+      GEN_ASSIGN(auto store, TensorStore::create(type, wanted, max_seq_len, allocator, &traits));
       return kv_cache::Store(std::move(store));
     };
     *out = made.release();

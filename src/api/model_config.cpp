@@ -9,6 +9,7 @@
 #include "api/boundary.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
+#include "cache/limits.h"
 
 namespace {
 
@@ -19,7 +20,6 @@ using gen::api::not_null;
 using gen::api::OptionRow;
 using C = gen_model_config;
 
-constexpr int32_t kMostKvLayers = 65536;  // as in a cache for kv_cache_update
 constexpr size_t kMostName = 31;          // what a saved session has room for
 
 Status set_number(int32_t& to, int64_t value, int32_t least, const char* what) {
@@ -51,9 +51,9 @@ Status set_head_dim(C& c, int64_t value) { return set_number(c.head_dim, value, 
 Status set_hidden(C& c, int64_t value) { return set_number(c.hidden, value, 0, "hidden"); }
 
 Status set_kv_layers(C& c, int64_t value) {
-  if (value > kMostKvLayers) {
+  if (value > gen::cache::kMostLayers) {
     return gen::error(Code::kInvalidArgument, "kv_layers %lld is outside [0, %d]",
-                      static_cast<long long>(value), kMostKvLayers);
+                      static_cast<long long>(value), gen::cache::kMostLayers);
   }
   return set_number(c.kv_layers, value, 0, "kv_layers");
 }

@@ -19,8 +19,6 @@ using gen::api::not_null;
 using gen::api::OptionRow;
 using O = gen_model_options;
 
-constexpr int32_t kMaxThreads = 1024;
-
 Status in_range(int64_t value, int64_t low, int64_t high, const char* what) {
   if (value >= low && value <= high) return {};
   return gen::error(Code::kInvalidArgument, "%s %lld is outside [%lld, %lld]", what,
@@ -43,7 +41,7 @@ Status set_device(O& o, int64_t value) {
   return {};
 }
 Status set_threads(O& o, int64_t value) {
-  GEN_TRY(in_range(value, 1, kMaxThreads, "threads"));
+  GEN_TRY(in_range(value, 1, gen::ThreadPool::kMostThreads, "threads"));
   o.threads = static_cast<int32_t>(value);
   return {};
 }

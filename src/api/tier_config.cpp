@@ -12,7 +12,7 @@
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/option_table.h"
-#include "cache/tensor/layered_store.h"
+#include "cache/limits.h"
 
 namespace {
 
@@ -41,7 +41,7 @@ struct Number {
   }
 };
 
-constexpr Number kLayers = {"num_layers", 0, gen::cache::LayeredStore::kMaxLayers,
+constexpr Number kLayers = {"num_layers", 0, gen::cache::kMostLayers,
                             [](Config& c, int32_t x) { c.store.num_layers = x; }};
 constexpr Number kMaxSeqLen = {"max_seq_len", 0, INT32_MAX,
                                [](Config& c, int32_t x) { c.store.max_seq_len = x; }};

@@ -27,7 +27,6 @@
 namespace gen {
 namespace {
 
-constexpr int32_t kMaxThreads = 1024;
 constexpr std::chrono::microseconds kSpinTime{40};
 constexpr int kPausesPerClockRead = 64;
 
@@ -221,8 +220,8 @@ ThreadPool::~ThreadPool() {
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
                                                        std::span<const int32_t> cpus) {
-  if (threads < 0 || threads > kMaxThreads) {
-    return error(Code::kInvalidArgument, "%d threads outside 0 to %d", threads, kMaxThreads);
+  if (threads < 0 || threads > kMostThreads) {
+    return error(Code::kInvalidArgument, "%d threads outside 0 to %d", threads, kMostThreads);
   }
   if (!cpus.empty()) {
     const std::vector<int32_t> allowed = affinity_cpus();
@@ -235,7 +234,7 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
   }
   const int32_t usable = usable_cpus();
   auto impl = std::make_unique<Impl>();
-  impl->size = threads == 0 ? std::min(usable, kMaxThreads) : threads;
+  impl->size = threads == 0 ? std::min(usable, kMostThreads) : threads;
   // With more threads than CPUs a spinning one would keep a working one from running.
   impl->spin = impl->size <= usable;
   impl->workers.reserve(static_cast<size_t>(impl->size) - 1);

@@ -29,6 +29,11 @@ enum class KeyForm : int32_t {
 /// a query, and nothing is summed across lanes.
 constexpr int32_t kKvTile = 16;
 
+/// Attention goes through a sequence in chunks of positions [c * kKvChunk, (c + 1) * kKvChunk), and
+/// what it reads of one should lie in one stretch. Fixed, because partial softmaxes are merged chunk
+/// by chunk and the result must not depend on how rows came.
+constexpr int32_t kKvChunk = 256;
+
 /// How a tile is ordered: element d of entry i at [d][i] for keys, [i][d] for values; formats with
 /// scales or packed codes follow it in their own way, kv/.
 enum class KvOrder : int32_t {

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "cache/batch/row_codec.h"
+#include "cache/limits.h"
 #include "tensor/half.h"
 
 namespace gen::cache {

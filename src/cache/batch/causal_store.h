@@ -45,7 +45,6 @@ class CausalStore final : public SequenceStore {
   [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
-  static constexpr int32_t kMostLayers = 65536;
 
  private:
   /// Keys or values of a layer.

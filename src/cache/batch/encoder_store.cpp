@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "cache/batch/causal_store.h"
 #include "cache/batch/row_codec.h"
+#include "cache/limits.h"
 #include "tensor/half.h"
 
 namespace gen::cache {
@@ -95,8 +96,8 @@ Status EncoderStore::set_quota(int32_t entries) {
 
 Status EncoderStore::set_layer(int32_t layer) {
   GEN_TRY(ready());
-  if (layer < 0 || layer >= CausalStore::kMostLayers) {
-    return error(Code::kOutOfRange, "layer %d outside [0, %d)", layer, CausalStore::kMostLayers);
+  if (layer < 0 || layer >= kMostLayers) {
+    return error(Code::kOutOfRange, "layer %d outside [0, %d)", layer, kMostLayers);
   }
   layer_ = layer;
   return {};

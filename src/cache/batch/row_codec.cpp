@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "base/checked.h"
 #include "quant/format.h"
@@ -13,7 +14,7 @@
 namespace gen::cache {
 
 bool keeps_rows(DType type) noexcept {
-  return type == DType::kF32 || type == DType::kF16 || type == DType::kQ8_0 || type == DType::kQ4_0;
+  return std::find(std::begin(kRowTypes), std::end(kRowTypes), type) != std::end(kRowTypes);
 }
 
 size_t row_bytes(DType type, size_t n) noexcept {

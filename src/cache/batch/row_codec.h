@@ -10,7 +10,9 @@
 
 namespace gen::cache {
 
-/// True for kF32, kF16, kQ8_0 and kQ4_0.
+/// What rows may be kept as; the first is the default.
+inline constexpr DType kRowTypes[] = {DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0};
+/// One of them.
 bool keeps_rows(DType type) noexcept;
 /// Bytes of a row of n elements, or 0 if that overflows.
 size_t row_bytes(DType type, size_t n) noexcept;

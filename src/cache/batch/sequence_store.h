@@ -17,11 +17,14 @@
 
 namespace gen::cache {
 
+/// What masks may be; the first is the default.
+inline constexpr DType kMaskTypes[] = {DType::kF32, DType::kF16};
+
 /// How get() hands out what is held.
 struct SequenceConfig {
   int32_t padding = 1;            // histories begin and end at multiples of this
   bool permuted_v = false;        // values as [heads, dim, entries]
-  DType mask_type = DType::kF32;  // or kF16
+  DType mask_type = kMaskTypes[0];
 };
 
 struct SequenceLimits {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/checked.h"
+#include "cache/limits.h"
 #include "cache/sequence/cache_format.h"
 #include "engine/kv/codec.h"
 
@@ -22,7 +23,6 @@ constexpr const char* kLayerSection = "LAYR";
 constexpr size_t kCacheNumbers = 3;
 constexpr size_t kLayerNumbers = 10;
 /// As in a store for kv_cache_update.
-constexpr int32_t kMostLayers = 65536;
 
 /// The row of tiles of entries [16 t, 16 t + 16) as a side of its own, at `base`.
 KvSide tile_row(const KvSide& like, int32_t heads, std::byte* base) {

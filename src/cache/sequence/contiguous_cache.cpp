@@ -15,15 +15,12 @@
 namespace gen::cache {
 namespace {
 
-/// Positions of a segment: a chunk of attention reads one.
-constexpr int32_t kMostSegment = 256;
-
 constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-/// Positions of a segment: as few segments as hold the capacity, as even as tiles allow.
+/// Positions of a segment, which a chunk of attention reads: as few segments as hold the capacity, as even as tiles allow.
 int32_t segment_size(int32_t capacity) {
   const int32_t tiles = divide_up(capacity, engine::kKvTile);
-  const int32_t segments = divide_up(tiles, kMostSegment / engine::kKvTile);
+  const int32_t segments = divide_up(tiles, engine::kKvChunk / engine::kKvTile);
   return divide_up(tiles, segments) * engine::kKvTile;
 }
 

@@ -14,9 +14,6 @@
 namespace gen::cache {
 namespace {
 
-/// Positions of a segment of memory: a chunk of attention reads one.
-constexpr int32_t kSegment = 256;
-
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 /// What a group holds: the window of its layers, and `rewind` positions more.
@@ -201,7 +198,7 @@ Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits
   cells.set_quota(limits.quota);
   const int32_t n_cells = cells.n_cells();
   const int32_t size =
-      std::min(kSegment, (n_cells + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile);
+      std::min(engine::kKvChunk, (n_cells + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile);
   GEN_ASSIGN(TileLayout layout, TileLayout::create(format_, layers, size));
   const size_t n_segments = at((n_cells + size - 1) / size);
   size_t bytes = 0;

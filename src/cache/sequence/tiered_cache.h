@@ -30,7 +30,7 @@ struct TierCounts {
 };
 
 struct TieredCacheOptions {
-  static constexpr int32_t kBlockSize = 256;  // what a chunk of attention reads
+  static constexpr int32_t kBlockSize = engine::kKvChunk;  // what a chunk of attention reads
 
   std::string format = "fp32";      // as in cache_format.h
   std::string cold_dir;             // empty: where the system keeps temporary files

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "base/checked.h"
@@ -48,7 +49,7 @@ Result<std::shared_ptr<TensorPool>> TensorPool::create(const BlockShape& shape,
                  "must be at least 1",
                  shape.layers, shape.block_size, shape.row_dim, max_memory_mb);
   }
-  if (shape.type != DType::kF32 && shape.type != DType::kF16) {
+  if (std::find(std::begin(kTypes), std::end(kTypes), shape.type) == std::end(kTypes)) {
     return error(Code::kInvalidArgument, "a pool cannot hold elements of type %s",
                  dtype_name(shape.type));
   }

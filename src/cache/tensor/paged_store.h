@@ -41,8 +41,10 @@ struct BlockShape {
 /// A pool and what its blocks hold.
 class TensorPool {
  public:
+  static constexpr DType kTypes[] = {DType::kF32, DType::kF16};
+
   /// As many blocks as fit max_memory_mb * 2^20 bytes. kInvalidArgument for numbers below 1, a type
-  /// other than kF32 and kF16, and a budget below one block, telling what one takes. `allocator`
+  /// that is none of kTypes, and a budget below one block, telling what one takes. `allocator`
   /// must outlive the pool.
   static Result<std::shared_ptr<TensorPool>> create(const BlockShape& shape, int32_t max_memory_mb,
                                                     Allocator& allocator);

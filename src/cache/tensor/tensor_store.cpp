@@ -3,7 +3,9 @@
 // and a quiet NaN (tensor/half.h).
 #include "cache/tensor/tensor_store.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/checked.h"
 #include "tensor/half.h"
@@ -13,7 +15,7 @@ namespace gen::cache {
 Result<std::unique_ptr<TensorStore>> TensorStore::create(DType type, int32_t num_layers,
                                                          int32_t max_seq_len, Allocator& allocator,
                                                          const TensorTraits* traits) {
-  GEN_ASSERT(type == DType::kF32 || type == DType::kF16);
+  GEN_ASSERT(std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes));
   GEN_TRY(check(num_layers, max_seq_len));
   const TensorTraits& plain = type == DType::kF32 ? kFp32Traits : kFp16Traits;
   return std::unique_ptr<TensorStore>(new TensorStore(type, traits != nullptr ? *traits : plain,

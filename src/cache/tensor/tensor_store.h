@@ -29,7 +29,13 @@ inline constexpr TensorTraits kTensorFp16Traits = {
 /// pages come as they are written.
 class TensorStore final : public LayeredStore {
  public:
-  /// `type` is kF32 or kF16, `traits` what it is called, for good; null for "fp32" or "fp16".
+  static constexpr DType kTypes[] = {DType::kF32, DType::kF16};
+  /// What a store in host memory is called that stands for one on a device.
+  static const TensorTraits& device_traits(DType type) noexcept {
+    return type == DType::kF32 ? kTensorFp32Traits : kTensorFp16Traits;
+  }
+
+  /// `type` is of kTypes, `traits` what it is called, for good; null for "fp32" or "fp16".
   /// Checks as check(). `allocator` must outlive the store.
   static Result<std::unique_ptr<TensorStore>> create(DType type, int32_t num_layers,
                                                      int32_t max_seq_len, Allocator& allocator,

@@ -13,11 +13,10 @@
 
 namespace gen::engine::cpu {
 
-/// Positions of a chunk; chunk c holds positions [c * 256, (c + 1) * 256). Fixed, because partial
-/// softmaxes are merged chunk by chunk and the result must not depend on how rows came. 256, since
-/// one head's keys or values of a chunk are 32 KiB in binary16 at head size 64, so they stay in the
-/// first-level cache while the queries of a block pass, and merging costs 4 % (8 % with 128).
-constexpr int32_t kAttentionChunk = 256;
+/// Positions of a chunk. 256 suits here, since one head's keys or values of a chunk are 32 KiB in
+/// binary16 at head size 64, so they stay in the first-level cache while the queries of a block
+/// pass, and merging costs 4 % (8 % with 128).
+constexpr int32_t kAttentionChunk = kKvChunk;
 
 /// `count` entries of a head that fill the chunk's slots from `slot` on: those from `lane` on of
 /// one tile, and of the tiles after it, `stride` bytes apart.

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "engine/cpu/lanes-inl.h"
+#include "engine/kv_view.h"
 #include "tensor/e4m3.h"
 #include "tensor/half.h"
 
@@ -23,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-constexpr int32_t kUnpackTile = 16;  // entries, kKvTile
+constexpr int32_t kUnpackTile = kKvTile;
 
 // What differs between vectors and plain floats: a few lanes of integers made from bytes.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What caches in host memory keep elements as, by the names that the C API has for them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "tensor/dtype.h"
+
+namespace gen::cache {
+
+/// "fp32", "fp16", "q8_0", "q4_0"; null for a type that no such cache keeps.
+const char* element_type_name(DType type) noexcept;
+/// The one of `known` that has this name. kInvalidArgument naming `what` is of the type, and all
+/// that are known.
+Result<DType> find_element_type(std::string_view name, std::span<const DType> known,
+                                const char* what);
+
+}  // namespace gen::cache
