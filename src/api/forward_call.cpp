@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/split_rows.h"
+#include "generate/split_rows.h"
 
 namespace gen::api {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See split_rows.h.
-#include "api/split_rows.h"
+#include "generate/split_rows.h"
 
 #include <algorithm>
 
