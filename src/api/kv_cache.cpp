@@ -10,6 +10,7 @@
 #include "api/c_allocator.h"
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/tensor/compressed_store.h"
 #include "cache/tensor/layered_store.h"
@@ -64,12 +65,12 @@ Result<KvView> engine_layer(const kv_cache& cache, int32_t layer) {
   const bool there = layer >= 0 && static_cast<size_t>(layer) < engine.layers().size();
   if (!there || engine.length() == 0) return KvView();
   if (cache.step != nullptr) {  // any other plan would end the step's
-    GEN_ASSIGN(KvView view, engine.view(layer, *cache.step));
+    GEN_ASSIGN(KvView view, gen::cache::host_view(engine, layer, *cache.step));
     view.entries = cache.step->start;
     return view;
   }
   GEN_ASSIGN(const gen::cache::CachePlan plan, engine.plan(0));
-  return engine.view(layer, plan);
+  return gen::cache::host_view(engine, layer, plan);
 }
 
 struct Shapes {

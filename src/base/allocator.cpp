@@ -58,6 +58,12 @@ Result<Buffer> Buffer::allocate_large(Allocator& allocator, size_t bytes) noexce
   return buffer;
 }
 
+std::byte* Buffer::detach() noexcept {
+  allocator_ = nullptr;
+  size_ = 0;
+  return std::exchange(data_, nullptr);
+}
+
 void Buffer::reset() noexcept {
   if (data_ != nullptr) allocator_->release(data_, size_);
   allocator_ = nullptr;

@@ -54,6 +54,8 @@ class Buffer {
   static Result<Buffer> allocate_large(Allocator& allocator, size_t bytes) noexcept;
 
   void reset() noexcept;
+  /// Gives the memory up to the caller, who releases it.
+  [[nodiscard]] std::byte* detach() noexcept;
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   template <typename T>
   [[nodiscard]] T* as() const noexcept {

@@ -7,12 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 
-#include "base/allocator.h"
 #include "base/status.h"
+#include "engine/memory.h"
 #include "engine/ops.h"
 #include "engine/weight.h"
 
@@ -33,8 +32,8 @@ class Engine {
   virtual ~Engine() = default;
 
   [[nodiscard]] virtual const char* name() const noexcept = 0;
-  /// Memory that operations can address: arenas and caches come from here.
-  [[nodiscard]] virtual Allocator& memory() const noexcept = 0;
+  /// Memory that operations can address.
+  [[nodiscard]] virtual EngineMemory& memory() noexcept = 0;
 
   /// Bytes that prepare() would take of a WeightMemory; 0 if it takes none or refuses.
   [[nodiscard]] virtual size_t weight_bytes(WeightRole role,
@@ -66,15 +65,12 @@ class Engine {
   [[nodiscard]] virtual bool can(Op op) const noexcept = 0;
   /// Enqueues an operation. What its arguments point at stays until finish().
   virtual Status run(Stream& stream, const OpArgs& args) = 0;
-  /// Copies host memory to engine memory; the host bytes may go when it returns. The default is for
-  /// engines whose memory is the host's.
-  virtual Status upload(Stream& stream, void* memory, const void* host, size_t bytes) {
-    static_cast<void>(stream);
-    std::memcpy(memory, host, bytes);
-    return {};
-  }
-  /// Copies engine memory to host memory.
-  virtual Status download(Stream& stream, void* host, const void* memory, size_t bytes) = 0;
+  /// Copies host memory to engine memory; the host bytes may go when it returns.
+  virtual Status upload(Stream& stream, EnginePtr<std::byte> to, const void* from,
+                        size_t bytes) = 0;
+  /// Copies engine memory to host memory, where the bytes are after finish().
+  virtual Status download(Stream& stream, void* to, EnginePtr<const std::byte> from,
+                          size_t bytes) = 0;
   /// Waits for everything enqueued; reports the first failure.
   virtual Status finish(Stream& stream) = 0;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/ops.h"
 
@@ -16,6 +17,7 @@ struct OpCost {
   int64_t products = 0;
 };
 
-OpCost op_cost(const OpArgs& args) noexcept;
+/// `sequences` are the host's copy of those of the arguments.
+OpCost op_cost(const OpArgs& args, std::span<const KvRows> sequences = {}) noexcept;
 
 }  // namespace gen::engine

@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <variant>
 
 #include "engine/activation.h"
+#include "engine/engine_ptr.h"
 #include "engine/kv_view.h"
 #include "engine/op.h"
 #include "engine/weight.h"
@@ -27,13 +27,13 @@ enum ActForm : uint32_t {
 
 /// Rows of float32, `stride` elements apart.
 struct MatrixView {
-  float* data = nullptr;
+  EnginePtr<float> data;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;
 };
 struct ConstMatrixView {
-  const float* data = nullptr;
+  EnginePtr<const float> data;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;
@@ -43,7 +43,7 @@ struct ConstMatrixView {
 /// one block of memory of Engine::activation_bytes(forms, C) bytes per row, rows beside one
 /// another.
 struct Activations {
-  std::byte* data = nullptr;
+  EnginePtr<std::byte> data;
   uint32_t forms = 0;
   int64_t rows = 0;
   int64_t cols = 0;
@@ -52,7 +52,7 @@ struct Activations {
 /// y[t, :] = decode(weight[ids[t], :]) * scale
 struct EmbedArgs {
   const Weight* weight = nullptr;
-  std::span<const int32_t> ids;  // [T], host memory, checked by the caller
+  EnginePtr<const int32_t> ids;  // [T], checked by the caller
   float scale = 1.0F;
   MatrixView y;  // [T, D]
 };
@@ -66,7 +66,7 @@ struct PackArgs {
 /// y[t, d] = x[t, d] / sqrt(mean_d(x[t, :]^2) + eps) * w[d], as float32 rows, packed, or both.
 struct RmsNormArgs {
   ConstMatrixView x;         // [T, D]
-  const float* w = nullptr;  // [D]
+  EnginePtr<const float> w;  // [D]
   float eps = 0.0F;
   MatrixView y;        // data may be null
   Activations packed;  // data may be null
@@ -77,7 +77,7 @@ struct RmsNormArgs {
 struct LinearArgs {
   const Weight* weight = nullptr;
   Activations x;                // [T, C]
-  const float* bias = nullptr;  // [N] or null; two runs of [N], gate then up, for kGated
+  EnginePtr<const float> bias;  // [N] or null; two runs of [N], gate then up, for kGated
   Activation activation;
   ConstMatrixView residual;  // [T, N], data may be null, may be y
   MatrixView y;              // [T, N]
@@ -95,26 +95,16 @@ enum class RopeKind : int32_t {
 struct RopeTable {
   RopeKind kind = RopeKind::kNone;
   int32_t n_dims = 0;               // rotated elements of a head, even
-  const float* inv_freq = nullptr;  // [n_dims / 2], host memory
+  const float* inv_freq = nullptr;  // [n_dims / 2], host memory: for caches that turn keys
   float magnitude = 1.0F;
 };
 
 /// cs[t, i] = (cos, sin) of pair i at positions[t], computed once for all layers of a step.
 struct RopeAnglesArgs {
-  const RopeTable* table = nullptr;
-  std::span<const int32_t> positions;  // [T], host memory
+  EnginePtr<const float> inv_freq;  // [n_dims / 2]
+  float magnitude = 1.0F;
+  EnginePtr<const int32_t> positions;  // [T]
   MatrixView cs;                       // [T, n_dims], cos and sin interleaved
-};
-
-/// Rows of one sequence in the batch, and the layer of its cache that they use.
-struct SequenceRows {
-  int32_t first_row = 0;
-  int32_t n_rows = 0;
-  int32_t first_entry = 0;  // cache entry of the first row; the others follow
-  KvView view;
-  /// Entry visibility among the rows of this step for trees: bit j of row i (word i * words + j /
-  /// 64) set when row i may look at row j; null means causal.
-  const uint64_t* visible = nullptr;
 };
 
 /// Normalises heads if asked, rotates q in place and k on its way into the cache, stores k and v.
@@ -127,13 +117,15 @@ struct RopeAppendArgs {
   int32_t n_kv_heads = 0;
   int32_t k_dim = 0;
   int32_t v_dim = 0;
-  const float* q_norm = nullptr;  // [K] or null: RMS norm of each head before rotation
-  const float* k_norm = nullptr;  // [K] or null
+  EnginePtr<const float> q_norm;  // [K] or null: RMS norm of each head before rotation
+  EnginePtr<const float> k_norm;  // [K] or null
   float norm_eps = 0.0F;
   RopeKind rope = RopeKind::kNone;
   int32_t rope_dims = 0;
   ConstMatrixView cs;  // [T, rope_dims], see RopeAnglesArgs
-  std::span<const SequenceRows> sequences;
+  KvLayer layer;
+  EnginePtr<const KvRows> sequences;  // [n_sequences]
+  int32_t n_sequences = 0;
 };
 
 /// out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :], g = h / (H / G), over the
@@ -149,13 +141,15 @@ struct AttentionArgs {
   int32_t v_dim = 0;
   float scale = 1.0F;
   float soft_cap = 0.0F;  // scores become cap * tanh(score / cap); 0 is off
-  std::span<const SequenceRows> sequences;
+  KvLayer layer;
+  EnginePtr<const KvRows> sequences;  // [n_sequences]
+  int32_t n_sequences = 0;
 };
 
 /// y[i, :] = x[rows[i], :]
 struct SelectRowsArgs {
   ConstMatrixView x;
-  std::span<const int32_t> rows;  // host memory
+  EnginePtr<const int32_t> rows;  // as many as y has
   MatrixView y;
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/allocator.h"
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
@@ -14,9 +15,13 @@ namespace gen::engine {
 struct EngineOptions {
   std::shared_ptr<ThreadPool> pool;            // required by the CPU engine
   Allocator* allocator = &system_allocator();  // outlives the engine
-  CpuLevel cpu_level = CpuLevel::kScalar;      // kernels to use; see chosen_cpu_level()
-  /// Takes all memory that work would take, and does none of it: weights are not filled, results are
-  /// anything, what is downloaded is 0. For estimates.
+  /// For what everybody addresses (Engine::memory()), in place of the allocator's; outlives the
+  /// engine. Its bytes lie `distance` from the addresses that it gives, for tests.
+  EngineMemory* memory = nullptr;
+  std::ptrdiff_t distance = 0;
+  CpuLevel cpu_level = CpuLevel::kScalar;  // kernels to use; see chosen_cpu_level()
+  /// Takes all memory that work would take, and does none of it: weights are not filled, results
+  /// are anything, what is downloaded is 0. For estimates.
   bool dry_run = false;
   bool repack = true;  // false: lasting weights stay where they are, which is slower
 };

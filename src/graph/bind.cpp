@@ -13,15 +13,15 @@ const ProgramValue& Binder::value(const Operand& operand) const noexcept {
   return plan_.values_[at(operand.value)];
 }
 
-std::byte* Binder::memory(const Operand& operand) const noexcept {
+engine::EnginePtr<std::byte> Binder::memory(const Operand& operand) const noexcept {
   const ProgramValue& of = value(operand);
-  std::byte* arena = of.selected ? work_.selected_.data() : work_.rows_.data();
-  return arena + of.offset * static_cast<size_t>(rows_of(operand));
+  const engine::EngineBuffer& arena = of.selected ? work_.selected_ : work_.rows_;
+  return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * rows_of(operand);
 }
 
 engine::MatrixView Binder::matrix(const Operand& operand) const noexcept {
   if (!operand.present()) return {};
-  return {reinterpret_cast<float*>(memory(operand)) + operand.first, rows_of(operand), operand.cols,
+  return {memory(operand).as<float>() + operand.first, rows_of(operand), operand.cols,
           static_cast<int64_t>(value(operand).row_bytes / sizeof(float))};
 }
 
@@ -35,24 +35,13 @@ engine::Activations Binder::packed(const Operand& operand) const noexcept {
   return {memory(operand), value(operand).forms, rows_of(operand), operand.cols};
 }
 
-const float* Binder::vector(int32_t index) const noexcept {
-  return index < 0 ? nullptr : plan_.vectors_[at(index)];
+engine::EnginePtr<const float> Binder::vector(int32_t index) const noexcept {
+  if (index < 0) return nullptr;
+  return plan_.vectors_[at(index)];
 }
 
 const engine::Weight* Binder::weight(const Instruction& instruction) const noexcept {
   return plan_.products_[at(instruction.product)].weight.get();
-}
-
-Status Binder::view_caches(int32_t layer) {
-  for (size_t s = 0; s < batch_.sequences.size(); ++s) {
-    const BatchSequence& sequence = batch_.sequences[s];
-    engine::SequenceRows& rows = work_.sequences_[s];
-    rows.first_row = sequence.first_row;
-    rows.n_rows = sequence.n_rows;
-    rows.first_entry = sequence.plan.start;
-    GEN_ASSIGN(rows.view, sequence.cache->view(layer, sequence.plan));
-  }
-  return {};
 }
 
 engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept {
@@ -66,7 +55,8 @@ engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept
   return args;
 }
 
-engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction) const noexcept {
+engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
+                                           size_t call) const noexcept {
   const AttentionSpec& spec = instruction.attention;
   engine::RopeAppendArgs args;
   args.q = matrix(instruction.x);
@@ -84,11 +74,15 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction) const
     args.rope_dims = plan_.tables_[at(spec.rope)].n_dims;
     args.cs = const_matrix(instruction.angles);
   }
-  args.sequences = work_.sequences_;
+  const StepBlock::Group& group = work_.block_.groups()[call];
+  args.layer = group.layers[at(instruction.layer)];
+  args.sequences = work_.block_.sequences(group, args.layer.part);
+  args.n_sequences = group.n;
   return args;
 }
 
-engine::AttentionArgs Binder::attention(const Instruction& instruction) const noexcept {
+engine::AttentionArgs Binder::attention(const Instruction& instruction,
+                                        size_t call) const noexcept {
   const AttentionSpec& spec = instruction.attention;
   engine::AttentionArgs args;
   args.q = const_matrix(instruction.x);
@@ -100,54 +94,47 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction) const no
   args.v_dim = spec.v_dim;
   args.scale = spec.scale;
   args.soft_cap = spec.soft_cap;
-  args.sequences = work_.sequences_;
+  const StepBlock::Group& group = work_.block_.groups()[call];
+  args.layer = group.layers[at(instruction.layer)];
+  args.sequences = work_.block_.sequences(group, args.layer.part);
+  args.n_sequences = group.n;
   return args;
 }
 
-Status Binder::bind(const Instruction& in, engine::OpArgs* args) {
+engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
   switch (in.op) {
     case Op::kEmbed:
-      *args = engine::EmbedArgs{weight(in), batch_.tokens, in.factor, matrix(in.y)};
-      return {};
+      return engine::EmbedArgs{weight(in), work_.block_.tokens(), in.factor, matrix(in.y)};
     case Op::kPack:
-      *args = engine::PackArgs{const_matrix(in.x), packed(in.packed)};
-      return {};
+      return engine::PackArgs{const_matrix(in.x), packed(in.packed)};
     case Op::kRmsNorm:
-      *args = engine::RmsNormArgs{const_matrix(in.x), vector(in.vector), in.factor, matrix(in.y),
-                                  packed(in.packed)};
-      return {};
+      return engine::RmsNormArgs{const_matrix(in.x), vector(in.vector), in.factor, matrix(in.y),
+                                 packed(in.packed)};
     case Op::kLinear:
-      *args = linear(in);
-      return {};
+      return linear(in);
     case Op::kGated:
-      *args =
-          engine::GatedArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y), in.activation};
-      return {};
+      return engine::GatedArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y),
+                               in.activation};
     case Op::kActivate:
-      *args = engine::ActivateArgs{const_matrix(in.x), matrix(in.y), in.activation};
-      return {};
+      return engine::ActivateArgs{const_matrix(in.x), matrix(in.y), in.activation};
     case Op::kAdd:
-      *args = engine::AddArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y)};
-      return {};
+      return engine::AddArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y)};
     case Op::kRopeAngles:
-      *args = engine::RopeAnglesArgs{&plan_.tables_[at(in.attention.rope)], batch_.positions,
-                                     matrix(in.y)};
-      return {};
+      return engine::RopeAnglesArgs{plan_.inv_freq_[at(in.attention.rope)],
+                                    plan_.tables_[at(in.attention.rope)].magnitude,
+                                    work_.block_.positions(), matrix(in.y)};
     case Op::kRopeAppend:
-      GEN_TRY(view_caches(in.layer));
-      *args = rope_append(in);
-      return {};
+      return rope_append(in, call);
     case Op::kAttention:
-      *args = attention(in);
-      return {};
+      return attention(in, call);
     case Op::kSelectRows:
-      *args = engine::SelectRowsArgs{const_matrix(in.x), selected_, matrix(in.y)};
-      return {};
+      return engine::SelectRowsArgs{const_matrix(in.x), selected_.rows, matrix(in.y)};
     case Op::kTap:
     case Op::kLogits:
-      break;
+      break;  // the runner's own
   }
-  return error(Code::kInternal, "%s has no arguments", engine::op_info(in.op).name);
+  GEN_ASSERT(false);
+  return {};
 }
 
 }  // namespace gen::graph

@@ -175,21 +175,29 @@ class Compiler {
   }
 
   Status upload_constants() {
-    std::vector<size_t> offsets;
     size_t bytes = 0;
-    for (const std::vector<float>& vector : program_.vectors) {
-      offsets.push_back(bytes);
-      bytes += aligned(vector.size() * sizeof(float));
-    }
-    GEN_ASSIGN(plan_->constants_, Buffer::allocate(plan_->engine_->memory(), bytes, kAlign));
+    const auto each = [&](const auto& visit) -> Status {
+      for (const std::vector<float>& vector : program_.vectors) {
+        GEN_TRY(visit(vector, &plan_->vectors_));
+      }
+      for (const RopeSpec& rope : graph_.ropes) GEN_TRY(visit(rope.inv_freq, &plan_->inv_freq_));
+      return {};
+    };
+    Status status = each([&](const std::vector<float>& values, auto*) -> Status {
+      bytes += aligned(values.size() * sizeof(float));
+      return {};
+    });
+    GEN_ASSIGN(plan_->constants_, plan_->engine_->memory().allocate(bytes));
     GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, plan_->engine_->new_stream());
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      std::byte* target = plan_->constants_.data() + offsets[i];
-      const std::vector<float>& vector = program_.vectors[i];
-      GEN_TRY(
-          plan_->engine_->upload(*stream, target, vector.data(), vector.size() * sizeof(float)));
-      plan_->vectors_.push_back(reinterpret_cast<const float*>(target));
-    }
+    engine::EnginePtr<std::byte> next = plan_->constants_.data();
+    status = each([&](const std::vector<float>& values, auto* places) -> Status {
+      places->push_back(next.as<const float>());
+      const size_t size = values.size() * sizeof(float);
+      const engine::EnginePtr<std::byte> to = next;
+      next = next + static_cast<std::ptrdiff_t>(aligned(size));
+      return plan_->engine_->upload(*stream, to, values.data(), size);
+    });
+    GEN_TRY(std::move(status));
     plan_->resident_bytes_ += bytes;
     return plan_->engine_->finish(*stream);
   }

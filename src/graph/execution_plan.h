@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "base/allocator.h"
 #include "base/cancel.h"
 #include "base/status.h"
 #include "engine/engine.h"
@@ -92,8 +91,9 @@ class ExecutionPlan {
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
-  Buffer constants_;                   // engine memory
-  std::vector<const float*> vectors_;  // into constants_, by Instruction::vector
+  engine::EngineBuffer constants_;
+  std::vector<engine::EnginePtr<const float>> vectors_;   // into it, by Instruction::vector
+  std::vector<engine::EnginePtr<const float>> inv_freq_;  // and by rotary table
   std::vector<RopeSpec> ropes_;
   std::vector<engine::RopeTable> tables_;  // point into ropes_
   std::vector<AttentionSpec> layers_;

@@ -3,7 +3,6 @@
 // the engine. Instructions over selected rows run last, in chunks, so that logits of many rows need
 // no arena of their size. See execution_plan.h.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -40,62 +39,15 @@ class PlanRunner {
 
  private:
   Status prepare() {
-    work_.wanted_rows_.clear();
-    for (size_t i = 0; i < batch_.wants_logits.size(); ++i) {
-      if (batch_.wants_logits[i] != 0) work_.wanted_rows_.push_back(static_cast<int32_t>(i));
-    }
-    work_.all_rows_.clear();
-    if (wants_selected_tap()) {
-      work_.all_rows_.resize(at(static_cast<int32_t>(batch_.rows())));
-      std::iota(work_.all_rows_.begin(), work_.all_rows_.end(), 0);
-    }
-    const size_t most = std::max(work_.wanted_rows_.size(), work_.all_rows_.size());
-    const auto chunk = std::min(plan_.selected_chunk_, static_cast<int64_t>(most));
+    const bool all_rows = wants_selected_tap();
+    const auto wanted = std::count_if(batch_.wants_logits.begin(), batch_.wants_logits.end(),
+                                      [](uint8_t wants) { return wants != 0; });
+    const int64_t most = all_rows ? batch_.rows() : wanted;
+    const int64_t chunk = std::min(plan_.selected_chunk_, most);
     GEN_TRY(work_.reserve(plan_.row_bytes_ * static_cast<size_t>(batch_.rows()),
                           plan_.selected_row_bytes_ * static_cast<size_t>(chunk)));
-    work_.sequences_.resize(batch_.sequences.size());
-    return find_visible();
+    return work_.fill(batch_, all_rows);
   }
-
-  /// Trees: each row sees what its parent sees, and itself. Chains stay causal.
-  Status find_visible() {
-    for (engine::SequenceRows& rows : work_.sequences_) rows.visible = nullptr;
-    if (batch_.parents.empty()) return {};
-    size_t words = 0;
-    for (const BatchSequence& sequence : batch_.sequences) {
-      if (is_tree(sequence)) words += words_of(sequence) * at(sequence.n_rows);
-    }
-    work_.visible_.assign(words, 0);
-    size_t next = 0;
-    for (size_t s = 0; s < batch_.sequences.size(); ++s) {
-      const BatchSequence& sequence = batch_.sequences[s];
-      if (!is_tree(sequence)) continue;
-      uint64_t* bits = work_.visible_.data() + next;
-      const size_t row_words = words_of(sequence);
-      for (int32_t i = 0; i < sequence.n_rows; ++i) {
-        const int32_t parent = parent_in(sequence, i);
-        uint64_t* row = bits + at(i) * row_words;
-        if (parent >= 0) std::copy_n(bits + at(parent) * row_words, row_words, row);
-        row[i / 64] |= uint64_t{1} << (i % 64);
-      }
-      work_.sequences_[s].visible = bits;
-      next += row_words * at(sequence.n_rows);
-    }
-    return {};
-  }
-
-  /// Row looked back at, counted from the sequence's first row; -1 for that first row.
-  [[nodiscard]] int32_t parent_in(const BatchSequence& sequence, int32_t i) const {
-    const int32_t parent = batch_.parents[at(sequence.first_row + i)];
-    return parent == -1 ? i - 1 : parent - sequence.first_row;
-  }
-  [[nodiscard]] bool is_tree(const BatchSequence& sequence) const {
-    for (int32_t i = 0; i < sequence.n_rows; ++i) {
-      if (parent_in(sequence, i) != i - 1) return true;
-    }
-    return false;
-  }
-  static size_t words_of(const BatchSequence& sequence) { return at(sequence.n_rows + 63) / 64; }
 
   /// Whether the batch asks for a tap that lies among the selected instructions.
   [[nodiscard]] bool wants_selected_tap() const {
@@ -110,7 +62,9 @@ class PlanRunner {
   }
 
   Status run_all() {
-    const bool nothing_selected = work_.wanted_rows_.empty() && work_.all_rows_.empty();
+    const StepBlock::RowList wanted = work_.block_.wanted_rows();
+    const StepBlock::RowList all = work_.block_.all_rows();
+    const bool nothing_selected = wanted.n == 0 && all.n == 0;
     for (size_t i = 0; i < plan_.first_selected_; ++i) {
       const Instruction& instruction = plan_.instructions_[i];
       if (instruction.skippable && nothing_selected) continue;
@@ -118,31 +72,29 @@ class PlanRunner {
     }
     // Taps show all rows, so the way to them is run for all; logits are for those that want them.
     taps_ = true;
-    GEN_TRY(run_selected(work_.all_rows_, plan_.end_selected_taps_));
+    GEN_TRY(run_selected(all, plan_.end_selected_taps_));
     taps_ = false;
-    return run_selected(work_.wanted_rows_, plan_.instructions_.size());
+    return run_selected(wanted, plan_.instructions_.size());
   }
 
-  /// Selected instructions before `end` for `rows`, chunk by chunk.
-  Status run_selected(std::span<const int32_t> rows, size_t end) {
-    for (size_t first = 0; first < rows.size();) {
-      binder_.select(rows.subspan(
-          first, std::min(rows.size() - first, static_cast<size_t>(plan_.selected_chunk_))));
-      first_selected_row_ = first;
+  /// Selected instructions before `end` for `rows`, chunk by chunk, which use the same arena.
+  Status run_selected(const StepBlock::RowList& rows, size_t end) {
+    for (int64_t first = 0; first < rows.n;) {
+      const int64_t n = std::min(rows.n - first, plan_.selected_chunk_);
+      binder_.select({rows.rows + first, n});
+      first_selected_row_ = static_cast<size_t>(first);
       for (size_t i = plan_.first_selected_; i < end; ++i) {
         const Instruction& instruction = plan_.instructions_[i];
         if (instruction.op == Op::kTap && !taps_) continue;
         GEN_TRY(step(instruction));
       }
-      // The next chunk's values go to the same arena.
-      GEN_TRY(engine_.finish(stream_));
-      first += binder_.selected().size();
+      first += n;
     }
     return {};
   }
 
-  /// Tells the tracer that an instruction begins. `args` are null for what goes to the host.
-  void trace(const Instruction& instruction, const engine::OpArgs* args) {
+  /// Tells the tracer that an instruction begins.
+  void trace(const Instruction& instruction) {
     const engine::OpInfo& info = engine::op_info(instruction.op);
     engine::TraceEvent event;
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
@@ -156,10 +108,13 @@ class PlanRunner {
                                                            : instruction.x;
     event.rows = binder_.rows_of(output);
     event.cols = output.cols;
-    if (args != nullptr) {
-      const engine::OpCost cost = engine::op_cost(*args);
-      event.bytes = cost.bytes;
-      event.products = cost.products;
+    if (info.effect != engine::Effect::kHost) {
+      for (size_t call = 0; call < binder_.calls(instruction); ++call) {
+        const engine::OpCost cost =
+            engine::op_cost(binder_.bind(instruction, call), host_sequences(instruction, call));
+        event.bytes += cost.bytes;
+        event.products += cost.products;
+      }
     }
     TracedValues inputs;
     for (const Operand* x : instruction.reads()) inputs.add(binder_, *x);
@@ -194,40 +149,57 @@ class PlanRunner {
     if (batch_.cancel != nullptr && batch_.cancel->raised()) {
       return error(Code::kCancelled, "cancelled");
     }
-    if (engine::op_info(instruction.op).effect == engine::Effect::kHost) {
-      return traced(instruction, nullptr, [&] { return give(instruction); });
-    }
-    GEN_TRY(binder_.bind(instruction, &args_));
-    return traced(instruction, &args_, [&] {
-      const bool given = instruction.op == Op::kEmbed && batch_.embeddings != nullptr;
-      return given ? take_embeddings(instruction) : engine_.run(stream_, args_);
+    if (batch_.tracer == nullptr) return execute(instruction);
+    trace(instruction);
+    return engine::run_traced(*batch_.tracer, [&]() -> Status {
+      GEN_TRY(execute(instruction));
+      return engine_.finish(stream_);  // a device has only been told so far; a clock should see it
     });
   }
 
-  template <typename Work>
-  Status traced(const Instruction& instruction, const engine::OpArgs* args, Work&& work) {
-    if (batch_.tracer == nullptr) return work();
-    trace(instruction, args);
-    return engine::run_traced(*batch_.tracer, [&]() -> Status {
-      GEN_TRY(work());
-      return engine_.finish(stream_);  // a device has only been told so far; a clock should see it
-    });
+  Status execute(const Instruction& instruction) {
+    if (instruction.op == Op::kTap) return tap(instruction);
+    if (instruction.op == Op::kLogits) {
+      return download(instruction.x,
+                      batch_.logits + first_selected_row_ * static_cast<size_t>(plan_.logits_));
+    }
+    if (instruction.op == Op::kEmbed && batch_.embeddings != nullptr) {
+      return take_embeddings(instruction);
+    }
+    if (instruction.attention.n_heads > 0) GEN_TRY(stage(instruction.layer));
+    for (size_t call = 0; call < binder_.calls(instruction); ++call) {
+      GEN_TRY(engine_.run(stream_, binder_.bind(instruction, call)));
+    }
+    return {};
+  }
+
+  /// Has caches bring a layer, where they keep some elsewhere.
+  Status stage(int32_t layer) {
+    if (!work_.block_.stages() || layer == staged_layer_) return {};
+    GEN_TRY(engine_.finish(stream_));  // earlier layers have been where this one will be
+    for (const BatchSequence& sequence : batch_.sequences) {
+      GEN_TRY(sequence.cache->stage(layer, sequence.plan));
+    }
+    staged_layer_ = layer;
+    return {};
+  }
+
+  [[nodiscard]] std::span<const engine::KvRows> host_sequences(const Instruction& instruction,
+                                                               size_t call) const {
+    if (instruction.attention.n_heads == 0) return {};
+    const StepBlock::Group& group = work_.block_.groups()[call];
+    return work_.block_.host_sequences(group, group.layers[at(instruction.layer)].part);
   }
 
   /// In place of looking tokens up.
   Status take_embeddings(const Instruction& instruction) {
     const engine::MatrixView y = binder_.matrix(instruction.y);
     for (int64_t t = 0; t < y.rows; ++t) {
-      GEN_TRY(engine_.upload(stream_, y.data + t * y.stride, batch_.embeddings + t * y.cols,
+      GEN_TRY(engine_.upload(stream_, (y.data + t * y.stride).as<std::byte>(),
+                             batch_.embeddings + t * y.cols,
                              static_cast<size_t>(y.cols) * sizeof(float)));
     }
     return {};
-  }
-
-  Status give(const Instruction& instruction) {
-    if (instruction.op == Op::kTap) return tap(instruction);
-    return download(instruction.x,
-                    batch_.logits + first_selected_row_ * static_cast<size_t>(plan_.logits_));
   }
 
   Status tap(const Instruction& instruction) {
@@ -243,10 +215,12 @@ class PlanRunner {
     const engine::ConstMatrixView x = binder_.const_matrix(operand);
     const auto row_bytes = static_cast<size_t>(x.cols) * sizeof(float);
     if (x.stride == x.cols) {
-      return engine_.download(stream_, out, x.data, row_bytes * static_cast<size_t>(x.rows));
+      return engine_.download(stream_, out, x.data.as<const std::byte>(),
+                              row_bytes * static_cast<size_t>(x.rows));
     }
     for (int64_t t = 0; t < x.rows; ++t) {
-      GEN_TRY(engine_.download(stream_, out + t * x.cols, x.data + t * x.stride, row_bytes));
+      GEN_TRY(engine_.download(stream_, out + t * x.cols,
+                               (x.data + t * x.stride).as<const std::byte>(), row_bytes));
     }
     return {};
   }
@@ -257,7 +231,7 @@ class PlanRunner {
   engine::Engine& engine_;
   engine::Stream& stream_;
   Binder binder_;
-  engine::OpArgs args_;            // of the instruction being run
+  int32_t staged_layer_ = -1;
   size_t first_selected_row_ = 0;  // of this chunk, among those it was cut from
   bool taps_ = false;              // selected taps are being run
   std::vector<engine::TraceCache> traced_caches_;

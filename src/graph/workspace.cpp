@@ -12,14 +12,21 @@ Result<std::unique_ptr<Workspace>> Workspace::create(engine::Engine& engine) {
   return workspace;
 }
 
-Status Workspace::grow(Buffer* buffer, size_t bytes) {
+Status Workspace::grow(engine::EngineBuffer* buffer, size_t bytes) {
   if (bytes <= buffer->size()) return {};
   // The old contents are of no use, so both need not exist at once.
   bytes_.fetch_sub(buffer->size(), std::memory_order_relaxed);
   buffer->reset();
-  GEN_ASSIGN(*buffer, Buffer::allocate(engine_.memory(), bytes));
+  GEN_ASSIGN(*buffer, engine_.memory().allocate(bytes));
   bytes_.fetch_add(buffer->size(), std::memory_order_relaxed);
   return {};
+}
+
+Status Workspace::fill(const Batch& batch, bool all_rows) {
+  const size_t before = block_.bytes();
+  const Status status = block_.fill(batch, all_rows, engine_, *stream_);
+  bytes_.fetch_add(block_.bytes() - before, std::memory_order_relaxed);  // modulo, if it shrank
+  return status;
 }
 
 Status Workspace::reserve(size_t row_bytes, size_t selected_bytes) {

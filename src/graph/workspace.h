@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one run of a plan needs for itself: a stream of the engine, the arenas for intermediate
-// values, and the vectors of a step. Workspaces are borrowed from a pool and come back with their
+// values, and the step block. Workspaces are borrowed from a pool and come back with their
 // memory, so that a steady decode step allocates nothing.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include <mutex>
 #include <vector>
 
-#include "base/allocator.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "graph/step_block.h"
 
 namespace gen::graph {
 
@@ -27,7 +27,10 @@ class Workspace {
 
   /// Makes room; arenas grow and never shrink. After a failure the workspace is still usable.
   Status reserve(size_t row_bytes, size_t selected_bytes);
-  /// Bytes of both arenas and of what operations share. Any thread.
+  /// Fills the step block, see StepBlock::fill().
+  Status fill(const Batch& batch, bool all_rows);
+  [[nodiscard]] const StepBlock& block() const noexcept { return block_; }
+  /// Bytes of both arenas, the step block, and of what operations share. Any thread.
   [[nodiscard]] size_t bytes() const noexcept {
     return bytes_.load(std::memory_order_relaxed) + stream_->bytes();
   }
@@ -36,17 +39,14 @@ class Workspace {
   friend class Binder;
   friend class PlanRunner;
   explicit Workspace(engine::Engine& engine) : engine_(engine) {}
-  Status grow(Buffer* buffer, size_t bytes);
+  Status grow(engine::EngineBuffer* buffer, size_t bytes);
 
   engine::Engine& engine_;
   std::unique_ptr<engine::Stream> stream_;
-  Buffer rows_;      // values of T rows
-  Buffer selected_;  // values of selected rows
-  std::atomic<size_t> bytes_{0};
-  std::vector<engine::SequenceRows> sequences_;  // of the layer being run
-  std::vector<int32_t> wanted_rows_;             // rows that want logits
-  std::vector<int32_t> all_rows_;                // 0, 1, … for taps among selected instructions
-  std::vector<uint64_t> visible_;                // trees: visibility bits of all sequences
+  engine::EngineBuffer rows_;      // values of T rows
+  engine::EngineBuffer selected_;  // values of selected rows
+  StepBlock block_;
+  std::atomic<size_t> bytes_{0};  // of all three
 };
 
 /// Threads: any.

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
+#include "graph/step_block.h"
 
 namespace gen::model {
 
@@ -36,13 +37,24 @@ class CustomAttention {
   template <typename Work>
   Status step(Work&& work);
 
+  /// Rows of queries, keys, values and results in engine memory.
+  struct Rows {
+    engine::MatrixView q, k, v, out;
+  };
+  /// What all layers share, when the first is run.
+  Status prepare();
+  [[nodiscard]] Rows rows() const noexcept;
+  Status upload(const engine::MatrixView& to, const float* from);
+  Status append(int32_t layer, const Rows& rows);
+  Status attend(int32_t layer, const Rows& rows, float scale);
+
   engine::Engine& engine_;
   const graph::Batch& batch_;
   const graph::AttentionSpec& spec_;
   std::vector<uint8_t> seen_;  // [layers]
   std::unique_ptr<engine::Stream> stream_;
-  std::vector<engine::SequenceRows> rows_;
-  std::vector<float> queries_;  // a copy, which the engine may turn
+  graph::StepBlock block_;
+  engine::EngineBuffer memory_;  // of rows()
 };
 
 }  // namespace gen::model

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/op_cost.h"
 #include "graph/traced_caches.h"
 
 namespace gen::model {
@@ -53,11 +52,10 @@ void trace_append(const graph::Batch& batch, const graph::AttentionSpec& spec, i
 }
 
 void trace_attention(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer,
-                     const engine::AttentionArgs& args) {
+                     const engine::OpCost& cost) {
   TraceEvent event;
   event.op = engine::op_info(engine::Op::kAttention).name;
   event.layer = layer;
-  const engine::OpCost cost = engine::op_cost(args);
   event.bytes = cost.bytes;
   event.products = cost.products;
   const TraceValue inputs[] = {queries(batch, spec, layer)};

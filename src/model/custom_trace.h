@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "engine/engine.h"
+#include "engine/op_cost.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
 
@@ -17,7 +17,7 @@ void trace_append(const graph::Batch& batch, const graph::AttentionSpec& spec, i
 
 /// Attention of a layer is about to begin.
 void trace_attention(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer,
-                     const engine::AttentionArgs& args);
+                     const engine::OpCost& cost);
 
 /// A call has succeeded, in which each of so many layers was run. `hidden` is the width of
 /// features.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cache/sequence/registry.h"
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/cpu/peaks.h"
 #include "engine/cpu_fixture.h"
 
@@ -84,14 +84,14 @@ class Step {
     SequenceRows rows;
     rows.n_rows = plan.count;
     rows.first_entry = plan.start;
-    rows.view = cache_.view(layer, plan).value();
+    rows.view = cache::host_view(cache_, layer, plan).value();
     return rows;
   }
 
   bool append(int32_t layer, const cache::CachePlan& plan) {
     const SequenceRows rows = sequence(layer, plan);
     const int64_t cols = int64_t{options_.kv_heads} * options_.dim;
-    RopeAppendArgs args;
+    AppendArgs args;
     args.q = {q_.data(), plan.count, 0, 0};
     args.k = {k_.data(), plan.count, cols, cols};
     args.v = args.k;
@@ -99,13 +99,13 @@ class Step {
     args.n_kv_heads = options_.kv_heads;
     args.k_dim = args.v_dim = options_.dim;
     args.sequences = {&rows, 1};
-    return run(context_, args).ok();
+    return append(context_, args).ok();
   }
 
   bool attend(int32_t layer, const cache::CachePlan& plan) {
     const SequenceRows rows = sequence(layer, plan);
     const int64_t cols = int64_t{options_.heads} * options_.dim;
-    AttentionArgs args;
+    AttendArgs args;
     args.q = {q_.data(), plan.count, cols, cols};
     args.out = {out_.data(), plan.count, cols, cols};
     args.n_heads = options_.heads;
@@ -113,7 +113,7 @@ class Step {
     args.k_dim = args.v_dim = options_.dim;
     args.scale = 0.125F;
     args.sequences = {&rows, 1};
-    return run(context_, args).ok();
+    return attend(context_, args).ok();
   }
 
   const Options& options_;

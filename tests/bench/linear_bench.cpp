@@ -68,7 +68,7 @@ std::vector<float> product(Engine& engine, Stream& stream, const Weight& weight,
   LinearArgs args;
   args.weight = &weight;
   args.x = x;
-  args.y = {y.data(), x.rows, weight.out_features(), weight.out_features()};
+  args.y = {engine_ptr(y.data()), x.rows, weight.out_features(), weight.out_features()};
   if (!engine.run(stream, args).ok()) std::exit(1);
   return y;
 }
@@ -126,7 +126,7 @@ bool bench(const Options& options, DType type, CpuLevel level) {
         LinearArgs args;
         args.weight = weights[i].get();
         args.x = x.view;
-        args.y = {y.data(), rows, options.outputs, options.outputs};
+        args.y = {engine_ptr(y.data()), rows, options.outputs, options.outputs};
         if (!engine->run(*stream, args).ok()) return false;
       }
       if (run > 0) seconds.push_back(now(options.cpu_time) - start);

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
@@ -75,7 +76,7 @@ class CacheRoom : public testing::TestWithParam<const char*> {
   /// Reads what a step reads.
   static void touch(KvCache& cache, const CachePlan& plan) {
     for (size_t layer = 0; layer < cache.layers().size(); ++layer) {
-      ASSERT_TRUE(cache.view(static_cast<int32_t>(layer), plan).ok());
+      ASSERT_TRUE(host_view(cache, static_cast<int32_t>(layer), plan).ok());
     }
   }
   static Status grow(KvCache& cache, int32_t n) {

@@ -2,6 +2,7 @@
 // Proves that a full chunk becomes the mean of its values and of its keys before rotation, turned
 // to the chunk's middle, against a formula in complex numbers; that truncating is exact one chunk
 // back and drops whole chunks further back; and random steps against an obvious model.
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/compressed_cache.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +90,7 @@ class Compressed {
       auto plan = cache_->plan(n);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       for (size_t layer = 0; layer < 2; ++layer) {
-        const engine::KvView view = cache_->view(static_cast<int32_t>(layer), *plan).value();
+        const engine::KvView view = host_view(*cache_, static_cast<int32_t>(layer), *plan).value();
         for (int32_t i = 0; i < n; ++i) {
           const uint32_t seed = seeds[at + static_cast<size_t>(i)];
           put(view.k, layer, true, plan->start + i, cache_->length() + i, seed);
@@ -129,7 +130,7 @@ class Compressed {
     const CachePlan plan = cache_->plan(0).value();
     ASSERT_EQ(plan.start, chunks + length % chunk_);
     for (size_t layer = 0; layer < 2; ++layer) {
-      const engine::KvView view = cache_->view(static_cast<int32_t>(layer), plan).value();
+      const engine::KvView view = host_view(*cache_, static_cast<int32_t>(layer), plan).value();
       ASSERT_EQ(view.entries, plan.start);
       for (int32_t e = 0; e < view.entries; ++e) {
         const bool pooled = e < chunks;

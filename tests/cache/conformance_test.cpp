@@ -12,13 +12,14 @@
 #include <gtest/gtest.h>
 
 #include "base/checksum.h"
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/tiered_cache.h"
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
 #include "support/kv_side.h"
@@ -74,7 +75,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
       engine::SequenceRows rows;
       rows.n_rows = plan.count;
       rows.first_entry = plan.start;
-      rows.view = cache.view(layer, plan).value();
+      rows.view = host_view(cache, layer, plan).value();
       std::vector<float> k;
       std::vector<float> v;
       for (int32_t e = plan.start; e < plan.start + plan.count; ++e) {
@@ -82,7 +83,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
         for (float x : values(layer, e)) v.push_back(x);
       }
       std::vector<float> q(static_cast<size_t>(plan.count * shape.kv_heads * shape.k_dim));
-      engine::RopeAppendArgs args;
+      engine::cpu::AppendArgs args;
       const int64_t k_cols = shape.kv_heads * shape.k_dim;
       const int64_t v_cols = shape.kv_heads * shape.v_dim;
       args.q = {q.data(), plan.count, k_cols, k_cols};
@@ -92,7 +93,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
       args.k_dim = shape.k_dim;
       args.v_dim = shape.v_dim;
       args.sequences = {&rows, 1};
-      ASSERT_TRUE(engine::cpu::run(*bench_, args).ok());
+      ASSERT_TRUE(engine::cpu::append(*bench_, args).ok());
     }
   }
 
@@ -130,7 +131,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
   static void expect_content(KvCache& cache, int32_t n) {
     const CachePlan now = {cache.length(), 0};
     for (int32_t layer = 0; layer < static_cast<int32_t>(kLayers.size()); ++layer) {
-      const engine::KvView view = cache.view(layer, now).value();
+      const engine::KvView view = host_view(cache, layer, now).value();
       for (int32_t e = 0; e < n; ++e) {
         expect_row(view.k, view.kv_heads, e, keys(layer, e));
         expect_row(view.v, view.kv_heads, e, values(layer, e));
@@ -220,14 +221,14 @@ TEST_P(CacheConformance, ViewsShowCommittedAndPlannedEntries) {
   append(*cache, 4);
   auto plan = cache->plan(2);
   ASSERT_TRUE(plan.ok());
-  const engine::KvView view = cache->view(1, *plan).value();
+  const engine::KvView view = host_view(*cache, 1, *plan).value();
   EXPECT_EQ(view.entries, 6);
   EXPECT_EQ(view.kv_heads, 3);
   EXPECT_EQ(view.k.head_dim, 5);
   EXPECT_EQ(view.v.head_dim, 7);
   EXPECT_EQ(view.window, 4);
   EXPECT_EQ(view.key_form, engine::KeyForm::kRotated);
-  EXPECT_EQ(cache->view(0, CachePlan{4, 0}).value().entries, 4);
+  EXPECT_EQ(host_view(*cache, 0, CachePlan{4, 0}).value().entries, 4);
 }
 
 TEST_P(CacheConformance, CapacityIsExact) {

@@ -2,6 +2,7 @@
 // What lanes of one store promise beyond the bits of attention (model/lanes_test.cpp): what is
 // refused and leaves nothing behind, how far back they can go, that moves keep every row, and that
 // lanes may be driven by different threads.
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/lane_store.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ void append(KvCache& lane, int32_t key, int32_t n) {
   auto plan = lane.plan(n);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   for (int32_t layer = 0; layer < 3; ++layer) {
-    const engine::KvView view = lane.view(layer, *plan).value();
+    const engine::KvView view = host_view(lane, layer, *plan).value();
     for (int32_t p = plan->start; p < plan->start + n; ++p) {
       engine::kv_put(view.k, p, view.kv_heads,
                      row_of(key, p, layer, view.kv_heads * view.k.head_dim).data());
@@ -53,7 +54,7 @@ void append(KvCache& lane, int32_t key, int32_t n) {
 void expect_rows(KvCache& lane, int32_t key, bool others = true) {
   const CachePlan plan = {lane.length(), 0};
   for (int32_t layer = 0; layer < 3; ++layer) {
-    const engine::KvView view = lane.view(layer, plan).value();
+    const engine::KvView view = host_view(lane, layer, plan).value();
     ASSERT_EQ(view.entries, lane.length());
     const int32_t needed = layer == 1 ? 0 : std::max(0, lane.length() - 3);
     ASSERT_LE(view.k.first_cell, needed);

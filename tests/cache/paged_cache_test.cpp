@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/paged_cache.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
@@ -44,7 +45,7 @@ std::unique_ptr<KvCache> make(const std::shared_ptr<CachePool>& pool, int32_t ca
 
 void write(KvCache& cache, const CachePlan& plan, const std::vector<uint32_t>& seeds) {
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    const engine::KvView view = cache.view(static_cast<int32_t>(layer), plan).value();
+    const engine::KvView view = host_view(cache, static_cast<int32_t>(layer), plan).value();
     for (int32_t i = 0; i < plan.count; ++i) {
       const uint32_t seed = seeds[static_cast<size_t>(i)];
       kv_put(view.k, plan.start + i, view.kv_heads, row_of(layer, true, seed).data());
@@ -65,7 +66,7 @@ void expect_rows(KvCache& cache, const std::vector<uint32_t>& seeds) {
   ASSERT_EQ(cache.length(), static_cast<int32_t>(seeds.size()));
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
     const engine::KvView view =
-        cache.view(static_cast<int32_t>(layer), {cache.length(), 0}).value();
+        host_view(cache, static_cast<int32_t>(layer), {cache.length(), 0}).value();
     EXPECT_EQ(view.window, kLayers[layer].window);
     for (bool keys : {true, false}) {
       const engine::KvSide& side = keys ? view.k : view.v;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/paged_cache.h"
@@ -61,7 +62,7 @@ class Shapes : public ::testing::TestWithParam<const char*> {
   static void fill(KvCache& cache) {
     const CachePlan plan = cache.plan(kEntries).value();
     for (int32_t layer = 0; layer < 2; ++layer) {
-      const engine::KvView view = cache.view(layer, plan).value();
+      const engine::KvView view = host_view(cache, layer, plan).value();
       const auto row = static_cast<size_t>(view.kv_heads * view.k.head_dim);
       for (int32_t e = 0; e < kEntries; ++e) {
         const auto seed = static_cast<uint32_t>(1000 * layer + 2 * e);
@@ -75,7 +76,7 @@ class Shapes : public ::testing::TestWithParam<const char*> {
   static std::vector<float> content(KvCache& cache) {
     std::vector<float> all;
     for (int32_t layer = 0; layer < 2; ++layer) {
-      const engine::KvView view = cache.view(layer, {cache.length(), 0}).value();
+      const engine::KvView view = host_view(cache, layer, {cache.length(), 0}).value();
       std::vector<float> head(static_cast<size_t>(view.k.head_dim));
       for (int32_t e = 0; e < cache.length(); ++e) {
         for (const engine::KvSide* side : {&view.k, &view.v}) {

@@ -2,6 +2,7 @@
 // Proves that after a shift of a plain cache each key is what its new position asks for, as near as
 // its type rounds, that values and what stands before are what they were bit for bit, and that
 // caches which cannot do it say so. Angles are computed here, in double precision.
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/shift_entries.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ void append(KvCache& cache, int32_t token) {
   for (size_t l = 0; l < cache.layers().size(); ++l) {
     const auto layer = static_cast<int32_t>(l);
     const LayerShape& shape = cache.layers()[l];
-    const engine::KvView view = cache.view(layer, plan).value();
+    const engine::KvView view = host_view(cache, layer, plan).value();
     std::vector<float> k;
     std::vector<float> v;
     for (int32_t head = 0; head < shape.kv_heads; ++head) {
@@ -89,7 +90,7 @@ void append(KvCache& cache, int32_t token) {
 
 std::vector<float> read(KvCache& cache, int32_t layer, int32_t entry, bool values) {
   const CachePlan held = cache.plan(0).value();
-  const engine::KvView view = cache.view(layer, held).value();
+  const engine::KvView view = host_view(cache, layer, held).value();
   const engine::KvSide& side = values ? view.v : view.k;
   const auto dim = static_cast<size_t>(side.head_dim);
   std::vector<float> row(dim * static_cast<size_t>(view.kv_heads));

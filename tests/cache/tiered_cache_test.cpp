@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/tiered_cache.h"
 #include "engine/cpu_fixture.h"
@@ -68,7 +69,7 @@ Status append(KvCache& cache, const std::vector<uint32_t>& held,
               const std::vector<uint32_t>& seeds) {
   GEN_ASSIGN(const CachePlan plan, cache.plan(static_cast<int32_t>(seeds.size())));
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    GEN_ASSIGN(const engine::KvView view, cache.view(static_cast<int32_t>(layer), plan));
+    GEN_ASSIGN(const engine::KvView view, host_view(cache, static_cast<int32_t>(layer), plan));
     for (int32_t i = 0; i < plan.count; ++i) {
       const uint32_t seed = seeds[static_cast<size_t>(i)];
       kv_put(view.k, plan.start + i, view.kv_heads, row_of(layer, true, seed).data());
@@ -102,8 +103,8 @@ void expect_rows(KvCache& cache, const std::vector<uint32_t>& seeds) {
   ASSERT_EQ(cache.length(), static_cast<int32_t>(seeds.size()));
   if (seeds.empty()) return;
   for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    auto view = cache.view(static_cast<int32_t>(layer), {cache.length(), 0});
-    if (!view.ok()) view = cache.view(static_cast<int32_t>(layer), {cache.length(), 0});
+    auto view = host_view(cache, static_cast<int32_t>(layer), {cache.length(), 0});
+    if (!view.ok()) view = host_view(cache, static_cast<int32_t>(layer), {cache.length(), 0});
     ASSERT_TRUE(view.ok()) << view.status().message();
     for (const bool keys : {true, false}) {
       const engine::KvSide& side = keys ? view->k : view->v;
@@ -373,7 +374,7 @@ TEST(TieredCache, ChangedBytesAreFound) {
     bytes[at % bytes.size()] ^= static_cast<std::byte>(1 << (at % 8));
   };
   for (; at < 200; at += 7) {
-    const Status status = fork->view(static_cast<int32_t>(at % 5), {71, 0}).status();
+    const Status status = host_view(*fork, static_cast<int32_t>(at % 5), {71, 0}).status();
     ASSERT_EQ(status.code(), Code::kFormat);
     ASSERT_NE(std::string(status.message()).find("is damaged"), std::string::npos);
     ASSERT_EQ(append(*fork, held, {1}).code(), Code::kFormat);

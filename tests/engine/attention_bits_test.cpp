@@ -162,7 +162,7 @@ TEST(AttentionBits, SequencesOfABatchAreIndependent) {
   SequenceRows sequences[2] = {a.sequence(0, 1), b.sequence(0, 3)};
   sequences[1].first_row = 1;
   std::vector<float> out(4 * a.out_cols());
-  AttentionArgs args;
+  AttendArgs args;
   args.q = {q.data(), 4, 128, 128};
   args.out = {out.data(), 4, 128, 128};
   args.n_heads = 4;
@@ -170,7 +170,7 @@ TEST(AttentionBits, SequencesOfABatchAreIndependent) {
   args.k_dim = args.v_dim = 32;
   args.scale = a.scale;
   args.sequences = sequences;
-  ASSERT_TRUE(run(*bench, args).ok());
+  ASSERT_TRUE(attend(*bench, args).ok());
   std::vector<float> want = a.run(CpuLevel::kScalar);
   const std::vector<float> rest = b.run(CpuLevel::kScalar);
   want.insert(want.end(), rest.begin(), rest.end());

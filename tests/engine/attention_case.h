@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/cpu/attention.h"
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/cpu_fixture.h"
 #include "support/kv_side.h"
 #include "tensor/half.h"
@@ -118,7 +118,7 @@ struct AttentionCase {
   std::vector<float> run(CpuContext& context, int32_t first, int32_t n) const {
     std::vector<float> out(static_cast<size_t>(n) * out_cols(), kNan);
     const SequenceRows rows_of_call = sequence(first, n);
-    AttentionArgs args;
+    AttendArgs args;
     const int64_t q_cols = shape.heads * shape.k_dim;
     args.q = {q.data() + first * q_cols, n, q_cols, q_cols};
     const auto cols = static_cast<int64_t>(out_cols());
@@ -130,7 +130,7 @@ struct AttentionCase {
     args.scale = scale;
     args.soft_cap = soft_cap;
     args.sequences = {&rows_of_call, 1};
-    EXPECT_TRUE(cpu::run(context, args).ok());
+    EXPECT_TRUE(attend(context, args).ok());
     return out;
   }
   std::vector<float> run(CpuLevel level, int32_t threads = 1) const {

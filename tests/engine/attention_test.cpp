@@ -184,11 +184,11 @@ TEST(Attention, RefusesOtherKeyForms) {
   Case c({1, 1, 16, 16}, 3, 1);
   SequenceRows rows = c.sequence(0, 1);
   rows.view.key_form = KeyForm::kUnrotated;
-  AttentionArgs args;
+  AttendArgs args;
   args.n_heads = args.n_kv_heads = 1;
   args.sequences = {&rows, 1};
   CpuBench bench;
-  const Status status = run(*bench, args);
+  const Status status = attend(*bench, args);
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_STREQ(status.message(), "the CPU engine does not read keys of form 1");
 }

@@ -130,16 +130,16 @@ TEST_P(ElementwiseTest, RowsHaveStridesAndThreadsDoNotShow) {
     std::vector<float>& sum = sums[threads / 4];
     sum = a;  // y is a
     AddArgs add;
-    add.a = {sum.data(), rows, cols, stride};
-    add.b = {b.data(), rows, cols, stride};
-    add.y = {sum.data(), rows, cols, stride};
+    add.a = {engine_ptr(sum.data()), rows, cols, stride};
+    add.b = {engine_ptr(b.data()), rows, cols, stride};
+    add.y = {engine_ptr(sum.data()), rows, cols, stride};
     ASSERT_TRUE(run(*bench, add).ok());
     std::vector<float>& product = gated[threads / 4];
     product = b;
     GatedArgs gate;
-    gate.gate = {a.data(), rows, cols, stride};
-    gate.up = {product.data(), rows, cols, stride};
-    gate.y = {product.data(), rows, cols, stride};
+    gate.gate = {engine_ptr(a.data()), rows, cols, stride};
+    gate.up = {engine_ptr(product.data()), rows, cols, stride};
+    gate.y = {engine_ptr(product.data()), rows, cols, stride};
     gate.activation.kind = Act::kSilu;
     ASSERT_TRUE(run(*bench, gate).ok());
   }
@@ -159,9 +159,9 @@ TEST_P(ElementwiseTest, SelectsRowsInAnyOrder) {
   std::vector<float> y(4 * 8, 7.0F);
   const int32_t rows[] = {4, 0, 4, 2};
   SelectRowsArgs args;
-  args.x = {x.data(), 5, 7, 9};
-  args.rows = rows;
-  args.y = {y.data(), 4, 7, 8};
+  args.x = {engine_ptr(x.data()), 5, 7, 9};
+  args.rows = engine_ptr(rows);
+  args.y = {engine_ptr(y.data()), 4, 7, 8};
   CpuBench bench(GetParam());
   ASSERT_TRUE(run(*bench, args).ok());
   for (size_t i = 0; i < 4; ++i) {

@@ -3,6 +3,7 @@
 // and from a copy otherwise.
 #include <gtest/gtest.h>
 
+#include "engine/access.h"
 #include "engine/linear_cases.h"
 
 namespace gen::engine {
@@ -27,9 +28,9 @@ TEST(Embed, RowsById) {
         std::vector<float> y(4 * 300, -1.0F);
         EmbedArgs args;
         args.weight = weight.get();
-        args.ids = ids;
+        args.ids = engine_ptr(std::data(ids));
         args.scale = scale;
-        args.y = {y.data(), 4, 256, 300};
+        args.y = {engine_ptr(y.data()), 4, 256, 300};
         ASSERT_TRUE(engine->run(*stream, args).ok());
         for (size_t t = 0; t < 4; ++t) {
           for (size_t c = 0; c < 256; ++c) {
@@ -56,8 +57,8 @@ TEST(Embed, ACopyOutlivesItsSource) {
   std::vector<float> y(32);
   EmbedArgs args;
   args.weight = weight.get();
-  args.ids = {&id, 1};
-  args.y = {y.data(), 1, 32, 32};
+  args.ids = engine_ptr(&id);
+  args.y = {engine_ptr(y.data()), 1, 32, 32};
   auto stream = std::move(engine->new_stream()).value();
   ASSERT_TRUE(engine->run(*stream, args).ok());
   EXPECT_TRUE(same_bits(y, std::vector<float>(values.begin() + 64, values.end())));

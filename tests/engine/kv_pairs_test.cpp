@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/cpu/attention.h"
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/cpu_fixture.h"
 #include "support/kv_side.h"
 #include "support/sanitized.h"
@@ -52,7 +52,7 @@ std::vector<float> attend(CpuLevel level, const std::vector<float>& q, const Ent
   rows.view.kv_heads = kKvHeads;
   rows.view.entries = k.count(k_dim);
   std::vector<float> out(static_cast<size_t>(kHeads * v_dim));
-  AttentionArgs args;
+  AttendArgs args;
   args.q = {q.data(), 1, kHeads * k_dim, kHeads * k_dim};
   args.out = {out.data(), 1, kHeads * v_dim, kHeads * v_dim};
   args.n_heads = kHeads;
@@ -62,7 +62,7 @@ std::vector<float> attend(CpuLevel level, const std::vector<float>& q, const Ent
   args.scale = scale;
   args.sequences = {&rows, 1};
   CpuBench bench(level);
-  EXPECT_TRUE(run(*bench, args).ok());
+  EXPECT_TRUE(attend(*bench, args).ok());
   return out;
 }
 

@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "engine/access.h"
 #include "engine/cpu/activations.h"
 #include "engine/registry.h"
 #include "quant/format.h"
@@ -132,11 +133,11 @@ struct PackedRows {
   PackedRows(Engine& engine, uint32_t forms, const std::vector<float>& x, int64_t rows,
              int64_t cols) {
     const size_t bytes = engine.activation_bytes(forms, cols) * static_cast<size_t>(rows);
-    memory = std::move(Buffer::allocate(engine.memory(), bytes)).value();
-    view = {memory.data(), forms, rows, cols};
+    memory = std::move(Buffer::allocate(system_allocator(), bytes)).value();
+    view = {engine_ptr(memory.data()), forms, rows, cols};
     auto stream = std::move(engine.new_stream()).value();
     PackArgs args;
-    args.x = {x.data(), rows, cols, cols};
+    args.x = {engine_ptr(x.data()), rows, cols, cols};
     args.y = view;
     EXPECT_TRUE(engine.run(*stream, args).ok());
   }
@@ -144,7 +145,7 @@ struct PackedRows {
   /// What row t stands for in `form`.
   [[nodiscard]] std::vector<double> values(uint32_t form, int64_t t) const {
     std::vector<double> x(static_cast<size_t>(view.cols));
-    const std::byte* row = view.data +
+    const std::byte* row = memory.data() +
                            static_cast<size_t>(t) * cpu::packed_row_bytes(view.forms, view.cols) +
                            cpu::packed_form_offset(view.forms, form, view.cols);
     for (size_t c = 0; c < x.size(); ++c) {

@@ -35,10 +35,10 @@ std::vector<float> run(Engine& engine, const Weight& weight, const Activations& 
   LinearArgs args;
   args.weight = &weight;
   args.x = x;
-  args.bias = bias != nullptr ? bias->data() : nullptr;
+  if (bias != nullptr) args.bias = engine_ptr(bias->data());
   args.activation = activation;
-  if (residual != nullptr) args.residual = {residual->data(), x.rows, n, n};
-  args.y = {padded.data() + 1, x.rows, n, stride};
+  if (residual != nullptr) args.residual = {engine_ptr(residual->data()), x.rows, n, n};
+  args.y = {engine_ptr(padded.data() + 1), x.rows, n, stride};
   const Status status = engine.run(*stream, args);
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(engine.finish(*stream).ok());
@@ -318,7 +318,7 @@ TEST(Linear, OneRowOneResult) {
           std::vector<float> y;
           for (int64_t t = 0; t < rows; t += step) {
             Activations part = all.view;
-            part.data += static_cast<size_t>(t) * row_bytes;
+            part.data = part.data + t * static_cast<std::ptrdiff_t>(row_bytes);
             part.rows = std::min(step, rows - t);
             const std::vector<float> some = run(engine, *weight, part);
             y.insert(y.end(), some.begin(), some.end());
@@ -427,9 +427,9 @@ TEST(Linear, BiasAndResidual) {
     LinearArgs args;
     args.weight = weight.get();
     args.x = packed.view;
-    args.bias = bias.data();
-    args.residual = {in_place.data(), rows, n, n};
-    args.y = {in_place.data(), rows, n, n};
+    args.bias = engine_ptr(bias.data());
+    args.residual = {engine_ptr(in_place.data()), rows, n, n};
+    args.y = {engine_ptr(in_place.data()), rows, n, n};
     ASSERT_TRUE(engine->run(*stream, args).ok());
     ASSERT_TRUE(same_bits(in_place, y));
   }
@@ -527,7 +527,9 @@ TEST(Linear, MemoryComesFromTheAllocatorAndFailuresLeaveNothing) {
   const TestMatrix w(DType::kQ8_0, 33, 64, 1);
   CountingAllocator allocator;
   const auto engine = make_engine(CpuLevel::kScalar, 2, &allocator);
-  EXPECT_EQ(&engine->memory(), &allocator);
+  const int requests = allocator.requests();
+  EXPECT_TRUE(engine->memory().allocate(64).ok());
+  EXPECT_EQ(allocator.requests(), requests + 1);
   {
     const auto weight = prepare(*engine, WeightRole::kLinear, {w.source()});
     EXPECT_EQ(weight->resident_bytes(), allocator.live);
@@ -614,7 +616,7 @@ TEST(Linear, ARepeatedProductAllocatesNothing) {
   LinearArgs args;
   args.weight = weight.get();
   args.x = packed.view;
-  args.y = {y.data(), 1, 640, 640};
+  args.y = {engine_ptr(y.data()), 1, 640, 640};
   ASSERT_TRUE(engine->run(*stream, args).ok());
   const int before = allocator.requests();
   ASSERT_TRUE(engine->run(*stream, args).ok());

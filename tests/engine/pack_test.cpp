@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "engine/access.h"
 #include "engine/linear_cases.h"
 #include "tensor/half.h"
 
@@ -16,14 +17,14 @@ constexpr uint32_t kAllForms = kActF32 | kActQ8 | kActQ8K | kActBF16;
 const cpu::ActQ8Block* q8_blocks(const PackedRows& rows, int64_t t) {
   const auto& view = rows.view;
   return reinterpret_cast<const cpu::ActQ8Block*>(
-      view.data + static_cast<size_t>(t) * cpu::packed_row_bytes(view.forms, view.cols) +
+      rows.memory.data() + static_cast<size_t>(t) * cpu::packed_row_bytes(view.forms, view.cols) +
       cpu::packed_form_offset(view.forms, kActQ8, view.cols));
 }
 
 const cpu::ActQ8KBlock* q8k_blocks(const PackedRows& rows, int64_t t) {
   const auto& view = rows.view;
   return reinterpret_cast<const cpu::ActQ8KBlock*>(
-      view.data + static_cast<size_t>(t) * cpu::packed_row_bytes(view.forms, view.cols) +
+      rows.memory.data() + static_cast<size_t>(t) * cpu::packed_row_bytes(view.forms, view.cols) +
       cpu::packed_form_offset(view.forms, kActQ8K, view.cols));
 }
 
@@ -108,7 +109,7 @@ TEST(Pack, Bf16IsRoundedToNearestEvenAndPadded) {
     for (const CpuLevel level : levels_here()) {
       const auto engine = make_engine(level, 1);
       const PackedRows packed(*engine, kActBF16, x, 1, cols);
-      const auto* out = reinterpret_cast<const uint16_t*>(packed.view.data);
+      const auto* out = reinterpret_cast<const uint16_t*>(packed.memory.data());
       for (size_t i = 0; i < x.size(); ++i) {
         ASSERT_EQ(out[i], cases[i % std::size(cases)].expected)
             << cpu_level_name(level) << ' ' << i;
@@ -202,15 +203,15 @@ TEST(Pack, AllLevelsWriteTheSameBytes) {
       const auto engine = make_engine(level, 2);
       const size_t bytes = engine->activation_bytes(forms, cols) * static_cast<size_t>(rows);
       // Padding is left as it was, so the memory starts as zeros.
-      Buffer memory = std::move(Buffer::allocate(engine->memory(), bytes)).value();
+      Buffer memory = std::move(Buffer::allocate(system_allocator(), bytes)).value();
       std::memset(memory.data(), 0, bytes);
       auto stream = std::move(engine->new_stream()).value();
       // From an odd start: rows of floats need no alignment.
       std::vector<float> shifted(x.size() + 1);
       std::copy(x.begin(), x.end(), shifted.begin() + 1);
       PackArgs args;
-      args.x = {shifted.data() + 1, rows, cols, cols};
-      args.y = {memory.data(), forms, rows, cols};
+      args.x = {engine_ptr(shifted.data() + 1), rows, cols, cols};
+      args.y = {engine_ptr(memory.data()), forms, rows, cols};
       ASSERT_TRUE(engine->run(*stream, args).ok());
       const std::vector<std::byte> out(memory.data(), memory.data() + bytes);
       if (level == CpuLevel::kScalar) scalar = out;

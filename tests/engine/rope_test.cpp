@@ -6,6 +6,7 @@
 
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/rope_sincos.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/cpu_fixture.h"
 #include "support/kv_side.h"
 #include "tensor/half.h"
@@ -59,17 +60,14 @@ std::vector<float> frequencies(int32_t dims, double base) {
 
 std::vector<float> angles(CpuContext& context, const std::vector<float>& inv_freq,
                           std::span<const int32_t> positions, float magnitude) {
-  RopeTable table;
-  table.kind = RopeKind::kHalves;
-  table.n_dims = static_cast<int32_t>(inv_freq.size()) * 2;
-  table.inv_freq = inv_freq.data();
-  table.magnitude = magnitude;
+  const auto n_dims = static_cast<int64_t>(inv_freq.size()) * 2;
   const auto rows = static_cast<int64_t>(positions.size());
   std::vector<float> cs(positions.size() * inv_freq.size() * 2);
   RopeAnglesArgs args;
-  args.table = &table;
-  args.positions = positions;
-  args.cs = {cs.data(), rows, table.n_dims, table.n_dims};
+  args.inv_freq = engine_ptr(inv_freq.data());
+  args.magnitude = magnitude;
+  args.positions = engine_ptr(positions.data());
+  args.cs = {engine_ptr(cs.data()), rows, n_dims, n_dims};
   EXPECT_TRUE(run(context, args).ok());
   return cs;
 }
@@ -171,7 +169,7 @@ struct AppendCase {
       sequence.view.v = v_memory.side;
       sequence.view.kv_heads = kv_heads;
       sequence.view.entries = sequence.first_entry + n;
-      RopeAppendArgs args;
+      AppendArgs args;
       const int64_t q_cols = heads * k_dim;
       const int64_t k_cols = kv_heads * k_dim;
       const int64_t v_cols = kv_heads * v_dim;
@@ -191,7 +189,7 @@ struct AppendCase {
       args.rope_dims = kind == RopeKind::kNone ? 0 : rope_dims;
       args.cs = {cosines.data() + first * rope_dims, n, rope_dims, rope_dims};
       args.sequences = {&sequence, 1};
-      ASSERT_TRUE(cpu::run(*bench, args).ok());
+      ASSERT_TRUE(append(*bench, args).ok());
     }
     k = read(k_memory.side);
     v = read(v_memory.side);
@@ -296,10 +294,10 @@ TEST_P(RopeAppendTest, BitsDependOnTheRowAlone) {
 TEST(RopeAppend, RefusesOtherKeyForms) {
   SequenceRows sequence;
   sequence.view.key_form = KeyForm::kUnrotated;
-  RopeAppendArgs args;
+  AppendArgs args;
   args.sequences = {&sequence, 1};
   CpuBench bench;
-  const Status status = run(*bench, args);
+  const Status status = append(*bench, args);
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_STREQ(status.message(), "the CPU engine does not store keys of form 1");
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checksum.h"
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/cache_state.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/tensor/compressed_store.h"
@@ -68,7 +69,7 @@ void try_cache(KvCache& cache, std::span<const std::byte> state) {
   auto plan = cache.plan(0);
   require(plan.ok());
   for (int32_t layer = 0; layer < kLayers; ++layer) {
-    auto view = cache.view(layer, *plan);
+    auto view = gen::cache::host_view(cache, layer, *plan);
     require(view.ok());
     for (int32_t e = 0; e < cache.length(); ++e) {
       gen::engine::kv_get(view->k, e, 0, row.data());

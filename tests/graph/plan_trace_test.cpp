@@ -46,7 +46,7 @@ class Counter final : public engine::Tracer {
   const char* running_ = "";
 };
 
-/// A cache whose view fails from the nth on.
+/// A cache whose layers are brought, of which the nth fails.
 class FailingCache final : public cache::KvCache {
  public:
   explicit FailingCache(std::span<const cache::LayerShape> layers) : inner_(layers, kMost) {}
@@ -55,15 +55,23 @@ class FailingCache final : public cache::KvCache {
   int32_t length() const noexcept override { return inner_.length(); }
   int32_t capacity() const noexcept override { return inner_.capacity(); }
   Result<cache::CachePlan> plan(int32_t n) override { return inner_.plan(n); }
-  Result<engine::KvView> view(int32_t layer, const cache::CachePlan& plan) override {
-    if (views++ == fails_at) return error(Code::kIo, "no layer %d", layer);
-    return inner_.view(layer, plan);
+  std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return inner_.kv_layers();
   }
+  int32_t parts() const noexcept override { return inner_.parts(); }
+  Result<cache::CacheTables> tables(int32_t part, const cache::CachePlan& plan) override {
+    return inner_.tables(part, plan);
+  }
+  Status stage(int32_t layer, const cache::CachePlan&) override {
+    if (staged++ == fails_at) return error(Code::kIo, "no layer %d", layer);
+    return {};
+  }
+  bool stages(const cache::CachePlan&) const noexcept override { return true; }
   void commit(const cache::CachePlan& plan) noexcept override { inner_.commit(plan); }
   Status truncate(int32_t n) override { return inner_.truncate(n); }
   cache::MemoryUse memory() const noexcept override { return inner_.memory(); }
 
-  int views = 0;
+  int staged = 0;
   int fails_at = -1;
 
  private:
@@ -202,7 +210,7 @@ TEST_F(PlanTraceTest, SequencesAreToldApart) {
 
 TEST_F(PlanTraceTest, WhatFailedIsNotRecorded) {
   for (int fail = 0; fail < kLayers; ++fail) {
-    caches_[0]->views = 0;
+    caches_[0]->staged = 0;
     caches_[0]->fails_at = fail;
     EXPECT_EQ(feed({3}).code(), Code::kIo);
     auto expected = counter_.calls;
@@ -227,7 +235,7 @@ TEST_F(PlanTraceTest, RandomPassesAreThoseDone) {
     }
     std::vector<int32_t> rows = {static_cast<int32_t>(random() % 4), 0};
     rows[1] = static_cast<int32_t>(random() % 4) + (rows[0] == 0 ? 1 : 0);
-    caches_[0]->views = 0;
+    caches_[0]->staged = 0;
     caches_[0]->fails_at = random() % 6 == 0 ? static_cast<int>(random() % 4) : -1;
     const auto before = counter_.calls["rope_append"];
     const Status status = feed(rows);

@@ -22,7 +22,7 @@ class IdleEngine final : public engine::Engine {
  public:
   explicit IdleEngine(Allocator& allocator) : inner_({}, allocator) {}
   [[nodiscard]] const char* name() const noexcept override { return "idle"; }
-  [[nodiscard]] Allocator& memory() const noexcept override { return inner_.memory(); }
+  [[nodiscard]] engine::EngineMemory& memory() noexcept override { return inner_.memory(); }
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>& memory) override {
@@ -34,7 +34,12 @@ class IdleEngine final : public engine::Engine {
   Result<std::unique_ptr<engine::Stream>> new_stream() override { return inner_.new_stream(); }
   [[nodiscard]] bool can(engine::Op) const noexcept override { return true; }
   Status run(engine::Stream&, const engine::OpArgs&) override { return {}; }
-  Status download(engine::Stream&, void*, const void*, size_t) override { return {}; }
+  Status upload(engine::Stream&, engine::EnginePtr<std::byte>, const void*, size_t) override {
+    return {};
+  }
+  Status download(engine::Stream&, void*, engine::EnginePtr<const std::byte>, size_t) override {
+    return {};
+  }
   Status finish(engine::Stream&) override { return {}; }
 
  private:

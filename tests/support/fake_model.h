@@ -58,8 +58,9 @@ class FakeCache final : public cache::KvCache {
     }
     return cache::CachePlan{length_, n};
   }
-  Result<engine::KvView> view(int32_t, const cache::CachePlan&) override {
-    return engine::KvView();
+  std::span<const engine::KvLayer> kv_layers() const noexcept override { return {}; }
+  Result<cache::CacheTables> tables(int32_t, const cache::CachePlan&) override {
+    return cache::CacheTables();
   }
   void commit(const cache::CachePlan& plan) noexcept override { length_ = plan.start + plan.count; }
   Status truncate(int32_t n) override {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/access.h"
 #include "engine/kv/codec.h"
 #include "tensor/half.h"
 
@@ -16,7 +17,7 @@ inline std::byte* kv_element(const engine::KvSide& side, int64_t entry, int32_t 
   std::byte* first = side.base;
   int64_t within = entry;
   if (side.blocks != nullptr) {
-    first = side.blocks[entry / side.block_size] + side.block_offset;
+    first = engine::Access::pointer(side.blocks[entry / side.block_size]) + side.block_offset;
     within = entry % side.block_size;
   }
   const int64_t tile = within / 16;
@@ -77,14 +78,14 @@ class KvMemory {
     const size_t block_bytes = side.block_offset + tiles * (side.tile_stride + side.shared_stride);
     bytes.assign(static_cast<size_t>(n_blocks) * block_bytes + 4, fill);
     for (int32_t i = n_blocks - 1; i >= 0; --i) {
-      blocks.push_back(bytes.data() + 4 + static_cast<size_t>(i) * block_bytes);
+      blocks.push_back(engine::engine_ptr(bytes.data() + 4 + static_cast<size_t>(i) * block_bytes));
     }
     side.base = bytes.data() + 4;
     if (block_size > 0) side.blocks = blocks.data();
   }
 
   std::vector<std::byte> bytes;
-  std::vector<std::byte*> blocks;
+  std::vector<engine::EnginePtr<std::byte>> blocks;
   engine::KvSide side;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/sequence/kv_cache.h"
+#include "engine/access.h"
 
 namespace gen::test {
 
@@ -16,11 +17,22 @@ class ReferenceCache final : public cache::KvCache {
   ReferenceCache(std::span<const cache::LayerShape> layers, int32_t capacity)
       : layers_(layers.begin(), layers.end()), capacity_(capacity) {
     traits_.kind = "reference";
-    for (const cache::LayerShape& layer : layers_) {
-      const auto heads = static_cast<size_t>(layer.kv_heads);
+    for (const cache::LayerShape& shape : layers_) {
       const auto entries = static_cast<size_t>((capacity + 15) / 16 * 16);
-      keys_.emplace_back(entries * heads * static_cast<size_t>(layer.k_dim));
-      values_.emplace_back(entries * heads * static_cast<size_t>(layer.v_dim));
+      const auto heads = static_cast<size_t>(shape.kv_heads);
+      const size_t keys = entries * heads * static_cast<size_t>(shape.k_dim);
+      const size_t values = entries * heads * static_cast<size_t>(shape.v_dim);
+      engine::KvLayer layer;
+      layer.k = form(engine::KvOrder::kKeys, shape.kv_heads, shape.k_dim, 0);
+      layer.v = form(engine::KvOrder::kValues, shape.kv_heads, shape.v_dim, keys * sizeof(float));
+      layer.kv_heads = shape.kv_heads;
+      layer.block_size = static_cast<int32_t>(entries);
+      layer.window = shape.window;
+      layer.part = static_cast<int32_t>(kv_layers_.size());
+      kv_layers_.push_back(layer);
+      n_keys_.push_back(keys);
+      memory_.emplace_back(keys + values);
+      blocks_.push_back(engine::engine_ptr(reinterpret_cast<std::byte*>(memory_.back().data())));
     }
   }
 
@@ -37,16 +49,10 @@ class ReferenceCache final : public cache::KvCache {
     }
     return cache::CachePlan{length_, n};
   }
-  Result<engine::KvView> view(int32_t layer, const cache::CachePlan& plan) override {
-    const auto index = static_cast<size_t>(layer);
-    const cache::LayerShape& shape = layers_[index];
-    engine::KvView view;
-    view.k = side(keys_[index], engine::KvOrder::kKeys, shape.kv_heads, shape.k_dim);
-    view.v = side(values_[index], engine::KvOrder::kValues, shape.kv_heads, shape.v_dim);
-    view.kv_heads = shape.kv_heads;
-    view.entries = plan.start + plan.count;
-    view.window = shape.window;
-    return view;
+  std::span<const engine::KvLayer> kv_layers() const noexcept override { return kv_layers_; }
+  int32_t parts() const noexcept override { return static_cast<int32_t>(kv_layers_.size()); }
+  Result<cache::CacheTables> tables(int32_t part, const cache::CachePlan&) override {
+    return cache::CacheTables{std::span(blocks_).subspan(static_cast<size_t>(part), 1)};
   }
   void commit(const cache::CachePlan& plan) noexcept override { length_ = plan.start + plan.count; }
   Status truncate(int32_t n) override {
@@ -55,26 +61,30 @@ class ReferenceCache final : public cache::KvCache {
   }
   [[nodiscard]] cache::MemoryUse memory() const noexcept override { return {}; }
 
-  [[nodiscard]] const std::vector<float>& keys(size_t layer) const { return keys_[layer]; }
+  [[nodiscard]] std::vector<float> keys(size_t layer) const {
+    const auto begin = memory_[layer].begin();
+    return {begin, begin + static_cast<std::ptrdiff_t>(n_keys_[layer])};
+  }
 
  private:
-  static engine::KvSide side(std::vector<float>& data, engine::KvOrder order, int32_t heads,
-                             int32_t dim) {
-    engine::KvSide side;
-    side.order = order;
-    side.base = reinterpret_cast<std::byte*>(data.data());
-    side.head_stride = 16 * static_cast<size_t>(dim) * sizeof(float);
-    side.tile_stride = side.head_stride * static_cast<size_t>(heads);
-    side.head_dim = dim;
-    return side;
+  static engine::KvSideForm form(engine::KvOrder order, int32_t heads, int32_t dim, size_t offset) {
+    engine::KvSideForm form;
+    form.order = order;
+    form.head_dim = dim;
+    form.block_offset = offset;
+    form.head_stride = 16 * static_cast<size_t>(dim) * sizeof(float);
+    form.tile_stride = form.head_stride * static_cast<size_t>(heads);
+    return form;
   }
 
   cache::CacheTraits traits_;
   std::vector<cache::LayerShape> layers_;
   int32_t capacity_;
   int32_t length_ = 0;
-  std::vector<std::vector<float>> keys_;
-  std::vector<std::vector<float>> values_;
+  std::vector<engine::KvLayer> kv_layers_;
+  std::vector<std::vector<float>> memory_;  // of a layer: keys, then values
+  std::vector<size_t> n_keys_;
+  std::vector<engine::EnginePtr<std::byte>> blocks_;  // one of each layer
 };
 
 }  // namespace gen::test

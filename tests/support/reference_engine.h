@@ -10,7 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "engine/access.h"
 #include "engine/engine.h"
+#include "engine/host_memory.h"
 #include "quant/format.h"
 #include "support/kv_side.h"
 
@@ -75,10 +77,10 @@ class ReferenceEngine final : public engine::Engine {
 
   ReferenceEngine() = default;
   explicit ReferenceEngine(Options options, Allocator& allocator = system_allocator())
-      : options_(options), allocator_(allocator) {}
+      : options_(options), memory_(allocator) {}
 
   [[nodiscard]] const char* name() const noexcept override { return "reference"; }
-  [[nodiscard]] Allocator& memory() const noexcept override { return allocator_; }
+  [[nodiscard]] engine::EngineMemory& memory() noexcept override { return memory_; }
 
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
@@ -130,9 +132,9 @@ class ReferenceEngine final : public engine::Engine {
   Status run_one(const engine::EmbedArgs& args) {
     const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
     for (int64_t t = 0; t < args.y.rows; ++t) {
-      const int64_t id = args.ids[static_cast<size_t>(t)];
+      const int64_t id = at(args.ids)[t];
       for (int64_t d = 0; d < args.y.cols; ++d) {
-        args.y.data[t * args.y.stride + d] =
+        at(args.y.data)[t * args.y.stride + d] =
             weight.values[static_cast<size_t>(id * weight.cols + d)] * args.scale;
       }
     }
@@ -141,7 +143,7 @@ class ReferenceEngine final : public engine::Engine {
 
   Status run_one(const engine::PackArgs& args) {
     for (int64_t t = 0; t < args.x.rows; ++t) {
-      std::memcpy(packed_row(args.y, t), args.x.data + t * args.x.stride,
+      std::memcpy(packed_row(args.y, t), at(args.x.data) + t * args.x.stride,
                   static_cast<size_t>(args.x.cols) * sizeof(float));
     }
     return {};
@@ -149,9 +151,9 @@ class ReferenceEngine final : public engine::Engine {
 
   Status run_one(const engine::RmsNormArgs& args) {
     for (int64_t t = 0; t < args.x.rows; ++t) {
-      std::vector<float> row(args.x.data + t * args.x.stride,
-                             args.x.data + t * args.x.stride + args.x.cols);
-      normalise(row.data(), args.x.cols, args.w, args.eps);
+      std::vector<float> row(at(args.x.data) + t * args.x.stride,
+                             at(args.x.data) + t * args.x.stride + args.x.cols);
+      normalise(row.data(), args.x.cols, at(args.w), args.eps);
       write(row, t, args.y, args.packed);
     }
     return {};
@@ -173,10 +175,10 @@ class ReferenceEngine final : public engine::Engine {
           sum = reference_act(args.activation, static_cast<double>(static_cast<float>(sum)));
         }
         auto value = static_cast<float>(sum);
-        if (args.residual.data != nullptr) {
-          value += args.residual.data[t * args.residual.stride + o];
+        if (args.residual.data) {
+          value += at(args.residual.data)[t * args.residual.stride + o];
         }
-        args.y.data[t * args.y.stride + o] = value;
+        at(args.y.data)[t * args.y.stride + o] = value;
       }
     }
     return {};
@@ -184,34 +186,35 @@ class ReferenceEngine final : public engine::Engine {
 
   Status run_one(const engine::RopeAnglesArgs& args) {
     for (int64_t t = 0; t < args.cs.rows; ++t) {
-      for (int32_t i = 0; i < args.table->n_dims / 2; ++i) {
-        const double angle = static_cast<double>(args.positions[static_cast<size_t>(t)]) *
-                             static_cast<double>(args.table->inv_freq[i]);
-        float* cs = args.cs.data + t * args.cs.stride + 2 * i;
-        cs[0] = static_cast<float>(std::cos(angle) * static_cast<double>(args.table->magnitude));
-        cs[1] = static_cast<float>(std::sin(angle) * static_cast<double>(args.table->magnitude));
+      for (int32_t i = 0; i < args.cs.cols / 2; ++i) {
+        const double angle =
+            static_cast<double>(at(args.positions)[t]) * static_cast<double>(at(args.inv_freq)[i]);
+        float* cs = at(args.cs.data) + t * args.cs.stride + 2 * i;
+        cs[0] = static_cast<float>(std::cos(angle) * static_cast<double>(args.magnitude));
+        cs[1] = static_cast<float>(std::sin(angle) * static_cast<double>(args.magnitude));
       }
     }
     return {};
   }
 
   Status run_one(const engine::RopeAppendArgs& args) {
-    for (const engine::SequenceRows& rows : args.sequences) {
+    for (int32_t s = 0; s < args.n_sequences; ++s) {
+      const engine::SequenceRows rows = engine::resolve(args.layer, at(args.sequences)[s], 0);
       for (int32_t i = 0; i < rows.n_rows; ++i) {
         const int64_t t = rows.first_row + i;
         for (int32_t h = 0; h < args.n_heads; ++h) {
-          float* q = args.q.data + t * args.q.stride + int64_t{h} * args.k_dim;
-          if (args.q_norm != nullptr) normalise(q, args.k_dim, args.q_norm, args.norm_eps);
+          float* q = at(args.q.data) + t * args.q.stride + int64_t{h} * args.k_dim;
+          if (args.q_norm) normalise(q, args.k_dim, at(args.q_norm), args.norm_eps);
           rotate(q, args, t);
         }
         for (int32_t g = 0; g < args.n_kv_heads; ++g) {
-          const float* k = args.k.data + t * args.k.stride + int64_t{g} * args.k_dim;
+          const float* k = at(args.k.data) + t * args.k.stride + int64_t{g} * args.k_dim;
           std::vector<float> head(k, k + args.k_dim);
-          if (args.k_norm != nullptr) {
-            normalise(head.data(), args.k_dim, args.k_norm, args.norm_eps);
+          if (args.k_norm) {
+            normalise(head.data(), args.k_dim, at(args.k_norm), args.norm_eps);
           }
           rotate(head.data(), args, t);
-          const float* v = args.v.data + t * args.v.stride + int64_t{g} * args.v_dim;
+          const float* v = at(args.v.data) + t * args.v.stride + int64_t{g} * args.v_dim;
           put(rows.view.k, rows.first_entry + i, g, head.data());
           put(rows.view.v, rows.first_entry + i, g, v);
         }
@@ -222,7 +225,8 @@ class ReferenceEngine final : public engine::Engine {
 
   Status run_one(const engine::AttentionArgs& args) {
     const int64_t cols = int64_t{args.n_heads} * args.v_dim;
-    for (const engine::SequenceRows& rows : args.sequences) {
+    for (int32_t s = 0; s < args.n_sequences; ++s) {
+      const engine::SequenceRows rows = engine::resolve(args.layer, at(args.sequences)[s], 0);
       for (int32_t i = 0; i < rows.n_rows; ++i) {
         std::vector<float> out(static_cast<size_t>(cols));
         for (int32_t h = 0; h < args.n_heads; ++h) attend(args, rows, i, h, out.data());
@@ -234,8 +238,8 @@ class ReferenceEngine final : public engine::Engine {
 
   Status run_one(const engine::SelectRowsArgs& args) {
     for (int64_t i = 0; i < args.y.rows; ++i) {
-      std::memcpy(args.y.data + i * args.y.stride,
-                  args.x.data + int64_t{args.rows[static_cast<size_t>(i)]} * args.x.stride,
+      std::memcpy(at(args.y.data) + i * args.y.stride,
+                  at(args.x.data) + int64_t{at(args.rows)[i]} * args.x.stride,
                   static_cast<size_t>(args.y.cols) * sizeof(float));
     }
     return {};
@@ -244,8 +248,8 @@ class ReferenceEngine final : public engine::Engine {
   Status run_one(const engine::AddArgs& args) {
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
-        args.y.data[t * args.y.stride + d] =
-            args.a.data[t * args.a.stride + d] + args.b.data[t * args.b.stride + d];
+        at(args.y.data)[t * args.y.stride + d] =
+            at(args.a.data)[t * args.a.stride + d] + at(args.b.data)[t * args.b.stride + d];
       }
     }
     return {};
@@ -254,9 +258,9 @@ class ReferenceEngine final : public engine::Engine {
   Status run_one(const engine::GatedArgs& args) {
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
-        const auto gate = static_cast<double>(args.gate.data[t * args.gate.stride + d]);
-        const auto up = static_cast<double>(args.up.data[t * args.up.stride + d]);
-        args.y.data[t * args.y.stride + d] =
+        const auto gate = static_cast<double>(at(args.gate.data)[t * args.gate.stride + d]);
+        const auto up = static_cast<double>(at(args.up.data)[t * args.up.stride + d]);
+        at(args.y.data)[t * args.y.stride + d] =
             static_cast<float>(reference_gated(args.activation, gate, up));
       }
     }
@@ -266,29 +270,40 @@ class ReferenceEngine final : public engine::Engine {
   Status run_one(const engine::ActivateArgs& args) {
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
-        const auto x = static_cast<double>(args.x.data[t * args.x.stride + d]);
-        args.y.data[t * args.y.stride + d] = static_cast<float>(reference_act(args.activation, x));
+        const auto x = static_cast<double>(at(args.x.data)[t * args.x.stride + d]);
+        at(args.y.data)[t * args.y.stride + d] =
+            static_cast<float>(reference_act(args.activation, x));
       }
     }
     return {};
   }
 
-  Status download(engine::Stream&, void* host, const void* memory, size_t bytes) override {
-    std::memcpy(host, memory, bytes);
+  Status upload(engine::Stream&, engine::EnginePtr<std::byte> to, const void* from,
+                size_t bytes) override {
+    if (bytes > 0) std::memcpy(at(to), from, bytes);
+    return {};
+  }
+  Status download(engine::Stream&, void* to, engine::EnginePtr<const std::byte> from,
+                  size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, at(from), bytes);
     return {};
   }
   Status finish(engine::Stream&) override { return {}; }
 
  private:
+  template <typename T>
+  static T* at(engine::EnginePtr<T> address) {
+    return engine::Access::pointer(address);
+  }
   float* packed_row(const engine::Activations& rows, int64_t t) const {
-    return reinterpret_cast<float*>(rows.data + static_cast<size_t>(t) *
-                                                    activation_bytes(rows.forms, rows.cols));
+    return reinterpret_cast<float*>(at(rows.data) + static_cast<size_t>(t) *
+                                                        activation_bytes(rows.forms, rows.cols));
   }
   void write(const std::vector<float>& row, int64_t t, const engine::MatrixView& y,
              const engine::Activations& packed) const {
     const size_t bytes = row.size() * sizeof(float);
-    if (y.data != nullptr) std::memcpy(y.data + t * y.stride, row.data(), bytes);
-    if (packed.data != nullptr) std::memcpy(packed_row(packed, t), row.data(), bytes);
+    if (y.data) std::memcpy(at(y.data) + t * y.stride, row.data(), bytes);
+    if (packed.data) std::memcpy(packed_row(packed, t), row.data(), bytes);
   }
   static void normalise(float* row, int64_t n, const float* w, float eps) {
     double squares = 0.0;
@@ -308,12 +323,12 @@ class ReferenceEngine final : public engine::Engine {
     return sum;
   }
   static double bias(const engine::LinearArgs& args, int64_t n) {
-    return args.bias == nullptr ? 0.0 : static_cast<double>(args.bias[n]);
+    return args.bias ? static_cast<double>(at(args.bias)[n]) : 0.0;
   }
   static void rotate(float* head, const engine::RopeAppendArgs& args, int64_t t) {
     if (args.rope == engine::RopeKind::kNone) return;
     for (int32_t i = 0; i < args.rope_dims / 2; ++i) {
-      const float* cs = args.cs.data + t * args.cs.stride + 2 * i;
+      const float* cs = at(args.cs.data) + t * args.cs.stride + 2 * i;
       const bool adjacent = args.rope == engine::RopeKind::kAdjacent;
       float& a = head[adjacent ? 2 * i : i];
       float& b = head[adjacent ? 2 * i + 1 : i + args.rope_dims / 2];
@@ -338,7 +353,7 @@ class ReferenceEngine final : public engine::Engine {
     const int64_t own = rows.first_entry + row;
     const int32_t group = head / (args.n_heads / args.n_kv_heads);
     const float* q =
-        args.q.data + (rows.first_row + row) * args.q.stride + int64_t{head} * args.k_dim;
+        at(args.q.data) + (rows.first_row + row) * args.q.stride + int64_t{head} * args.k_dim;
     std::vector<double> weights(static_cast<size_t>(own + 1), 0.0);
     double total = 0.0;
     for (int64_t e = 0; e <= own; ++e) {
@@ -367,7 +382,7 @@ class ReferenceEngine final : public engine::Engine {
   }
 
   Options options_;
-  Allocator& allocator_ = system_allocator();
+  engine::HostMemory memory_{system_allocator()};
 };
 
 }  // namespace gen::test

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "cache/limits.h"
 #include "cache/sequence/cache_format.h"
+#include "cache/sequence/host_view.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {
@@ -168,7 +169,7 @@ Status check_same_name(size_t layer, const char* what, const char* saved, const 
                what, saved, own);
 }
 
-Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView& view,
+Status check_same(const SavedLayer& saved, const LayerShape& shape, const engine::KvLayer& own,
                   size_t layer) {
   const struct {
     const char* what;
@@ -186,16 +187,16 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const KvView
   for (const auto& pair : pairs) {
     if (pair.saved != pair.own) return other(layer, pair.what, pair.saved, pair.own);
   }
-  GEN_TRY(check_same_name(layer, "key format", format_name(saved.k), format_name(view.k.format)));
-  GEN_TRY(check_same_name(layer, "value format", format_name(saved.v), format_name(view.v.format)));
-  return check_same_name(layer, "key form", form_name(saved.form), form_name(view.key_form));
+  GEN_TRY(check_same_name(layer, "key format", format_name(saved.k), format_name(own.k.format)));
+  GEN_TRY(check_same_name(layer, "value format", format_name(saved.v), format_name(own.v.format)));
+  return check_same_name(layer, "key form", form_name(saved.form), form_name(own.key_form));
 }
 
 /// As many entries as one plan may bring. Nothing is committed on failure.
 Status restore_some(const SavedEntries& saved, int32_t count, KvCache& cache) {
   GEN_ASSIGN(const CachePlan plan, cache.plan(count));
   for (size_t i = 0; i < saved.layers.size(); ++i) {
-    GEN_ASSIGN(const KvView view, cache.view(static_cast<int32_t>(i), plan));
+    GEN_ASSIGN(const KvView view, host_view(cache, static_cast<int32_t>(i), plan));
     const SavedLayer& layer = saved.layers[i];
     size_t k_bytes = 0;
     const bool fits = side_bytes(layer.k, engine::KvOrder::kKeys, layer.shape.kv_heads,
@@ -223,7 +224,7 @@ Status save_entries(KvCache& cache, StateWriter& to) {
   };
   GEN_TRY(to.section(kCacheSection, kCacheNumbers * sizeof(int32_t), header));
   for (int32_t i = 0; i < layers; ++i) {
-    GEN_ASSIGN(const KvView view, cache.view(i, plan));
+    GEN_ASSIGN(const KvView view, host_view(cache, i, plan));
     if (view.k.first_cell > 0) {
       return error(Code::kUnsupported, "layer %d no longer holds the positions before %d", i,
                    view.k.first_cell);
@@ -280,10 +281,8 @@ Status check_entries(const SavedEntries& saved, KvCache& cache) {
     return error(Code::kCacheFull, "a state of %d entries for a cache of at most %d", saved.entries,
                  cache.capacity());
   }
-  GEN_ASSIGN(const CachePlan nothing, cache.plan(0));
   for (size_t i = 0; i < saved.layers.size(); ++i) {
-    GEN_ASSIGN(const KvView view, cache.view(static_cast<int32_t>(i), nothing));
-    GEN_TRY(check_same(saved.layers[i], cache.layers()[i], view, i));
+    GEN_TRY(check_same(saved.layers[i], cache.layers()[i], cache.kv_layers()[i], i));
   }
   return {};
 }

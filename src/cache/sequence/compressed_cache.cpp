@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/sequence/cache_state.h"
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/registry.h"
 #include "engine/kv/codec.h"
 #include "engine/rope.h"
@@ -77,14 +78,18 @@ class CompressedCache final : public KvCache {
     return entries_->plan(n);
   }
 
-  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
-    GEN_ASSIGN(engine::KvView view, entries_->view(layer, plan));
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return entries_->kv_layers();
+  }
+  [[nodiscard]] Result<CacheTables> tables(int32_t part, const CachePlan& plan) override {
+    GEN_ASSIGN(CacheTables tables, entries_->tables(part, plan));
     for (int32_t e = chunks_; e < plan.start + plan.count; ++e) {
       positions_[static_cast<size_t>(e)] = chunks_ * chunk_ + (e - chunks_);
     }
-    view.positions = positions_.data();
-    view.log_weights = log_weights_.data();
-    return view;
+    const auto held = static_cast<size_t>(plan.start + plan.count);
+    tables.positions = std::span(positions_).first(held);
+    tables.log_weights = std::span(log_weights_).first(held);
+    return tables;
   }
 
   void commit(const CachePlan& plan) noexcept override {
@@ -200,8 +205,8 @@ class CompressedCache final : public KvCache {
     const CachePlan held = from.plan(0).value();
     const CachePlan added = to.plan(n).value();
     for (size_t i = 0; i < from.layers().size(); ++i) {
-      const engine::KvView source = from.view(static_cast<int32_t>(i), held).value();
-      const engine::KvView target = to.view(static_cast<int32_t>(i), added).value();
+      const engine::KvView source = host_view(from, static_cast<int32_t>(i), held).value();
+      const engine::KvView target = host_view(to, static_cast<int32_t>(i), added).value();
       engine::kv_copy(source.k, first, target.k, added.start, source.kv_heads, n);
       engine::kv_copy(source.v, first, target.v, added.start, source.kv_heads, n);
     }
@@ -215,7 +220,7 @@ class CompressedCache final : public KvCache {
     const CachePlan all = entries_->plan(0).value();
     for (size_t i = 0; i < layers().size(); ++i) {
       const LayerShape& shape = layers()[i];
-      const engine::KvView view = entries_->view(static_cast<int32_t>(i), all).value();
+      const engine::KvView view = host_view(*entries_, static_cast<int32_t>(i), all).value();
       for (int32_t head = 0; head < shape.kv_heads; ++head) {
         pool(view.k, head, shape.rope_table, keys_.data() + int64_t{head} * shape.k_dim);
         pool(view.v, head, nullptr, values_.data() + int64_t{head} * shape.v_dim);

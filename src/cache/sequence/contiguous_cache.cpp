@@ -9,15 +9,18 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/shift_entries.h"
 #include "cache/sequence/tile_layout.h"
+#include "engine/access.h"
 
 namespace gen::cache {
 namespace {
 
 constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-/// Positions of a segment, which a chunk of attention reads: as few segments as hold the capacity, as even as tiles allow.
+/// Positions of a segment, which a chunk of attention reads: as few segments as hold the capacity,
+/// as even as tiles allow.
 int32_t segment_size(int32_t capacity) {
   const int32_t tiles = divide_up(capacity, engine::kKvTile);
   const int32_t segments = divide_up(tiles, engine::kKvChunk / engine::kKvTile);
@@ -50,7 +53,8 @@ class ContiguousCache final : public KvCache {
     }
     if (bytes == 0) return {};
     GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, bytes));
-    for (size_t i = 0; i < segments_.size(); ++i) segments_[i] = buffer_.data() + i * segment;
+    for (size_t i = 0; i < segments_.size(); ++i)
+      segments_[i] = engine::engine_ptr(buffer_.data() + i * segment);
     return {};
   }
 
@@ -70,9 +74,13 @@ class ContiguousCache final : public KvCache {
     return CachePlan{length(), n};
   }
 
-  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return layout_.kv_layers();
+  }
+  [[nodiscard]] Result<CacheTables> tables(int32_t /*part*/, const CachePlan& plan) override {
     GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
-    return layout_.view(layer, segments_.data(), plan.start + plan.count);
+    const auto held = static_cast<size_t>(divide_up(plan.start + plan.count, layout_.block_size()));
+    return CacheTables{std::span(segments_).first(held)};
   }
 
   void commit(const CachePlan& plan) noexcept override {
@@ -94,8 +102,10 @@ class ContiguousCache final : public KvCache {
     if (n == 0) return {};
     EntryShift entries(layers(), n);
     const int32_t held = length();
-    for (int32_t layer = 0; layer < static_cast<int32_t>(layers().size()); ++layer) {
-      entries.move(layer, layout_.view(layer, segments_.data(), held), first);
+    const CacheTables tables{segments_};
+    for (size_t layer = 0; layer < layers().size(); ++layer) {
+      entries.move(static_cast<int32_t>(layer), host_view(layout_.kv_layers()[layer], tables, held),
+                   first);
     }
     length_ = held - n;
     return {};
@@ -112,7 +122,7 @@ class ContiguousCache final : public KvCache {
  private:
   TileLayout layout_;
   int32_t capacity_;
-  std::vector<std::byte*> segments_;
+  std::vector<engine::EnginePtr<std::byte>> segments_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
   Buffer buffer_;

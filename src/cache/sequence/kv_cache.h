@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of every cache: ONE sequence, grown by plan / view / commit and cut by truncate. A
-// step calls plan(n), hands view(layer, plan) to kernels, which write the new rows and read the
-// rest, and commits when the step has run; dropping the plan instead leaves the cache as it was. A
-// new variant is one file implementing this that passes the conformance test; a new format is one
-// of cache_format.h.
+// The interface of every cache: ONE sequence, grown by plan / tables / commit and cut by truncate.
+// A step calls plan(n), tells the engine where the entries lie (tables()), whose operations write
+// the new rows and read the rest, and commits when the step has run; dropping the plan instead
+// leaves the cache as it was. A new variant is one file implementing this that passes the
+// conformance test; a new format is one of cache_format.h.
 #pragma once
 
 #include <cstddef>
@@ -45,6 +45,15 @@ struct CachePlan {
   int32_t count = 0;
 };
 
+/// Where entries of one part lie: lists in host memory of addresses in the engine's.
+struct CacheTables {
+  std::span<const engine::EnginePtr<std::byte>> blocks;
+  std::span<const int32_t> cells = {};      // see KvRows
+  int32_t first_cell = 0;                   // the entry that cells[0] is of
+  std::span<const int32_t> positions = {};  // of each entry; empty: entry e is at position e
+  std::span<const float> log_weights = {};  // of each entry; empty: none
+};
+
 /// The positions that an entry stands for.
 struct EntryPositions {
   int32_t first = 0;
@@ -83,10 +92,19 @@ class KvCache {
   /// traits().pooled and others hold what is missing; nothing observable changes. plan(0) is for
   /// reading.
   [[nodiscard]] virtual Result<CachePlan> plan(int32_t n) = 0;
-  /// The layer including the planned entries, valid until the next call but views of other layers;
-  /// a cache that fetches layers may end it with those, too. `layer` is in [0, layers().size()).
-  /// kIo and the like where something must be fetched first; the step may then be made again.
-  [[nodiscard]] virtual Result<engine::KvView> view(int32_t layer, const CachePlan& plan) = 0;
+  /// How the layers lie in blocks; constant.
+  [[nodiscard]] virtual std::span<const engine::KvLayer> kv_layers() const noexcept = 0;
+  /// Block tables that layers have: KvLayer::part is below. Constant.
+  [[nodiscard]] virtual int32_t parts() const noexcept { return 1; }
+  /// Where a part's entries lie, those of the plan included; valid until the cache next changes.
+  /// What a layer's operations read may have to be brought there first, see stage(). kOutOfMemory.
+  [[nodiscard]] virtual Result<CacheTables> tables(int32_t part, const CachePlan& plan) = 0;
+  /// Brings what the plan's rows see of a layer to where tables() says, once all operations of
+  /// earlier layers have ended; layers come in ascending order. kIo and the like; the step may then
+  /// be made again.
+  virtual Status stage(int32_t /*layer*/, const CachePlan& /*plan*/) { return {}; }
+  /// Whether stage() has anything to do for a plan.
+  [[nodiscard]] virtual bool stages(const CachePlan& /*plan*/) const noexcept { return false; }
   /// Makes the planned entries real.
   virtual void commit(const CachePlan& plan) noexcept = 0;
   /// Keeps the first max(n, 0) positions, or fewer where traits().cuts_exactly is not set; does

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "cache/sequence/host_view.h"
+#include "engine/access.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {
@@ -75,19 +77,22 @@ class Lane final : public KvCache {
     return CachePlan{length(), n};
   }
 
-  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return store_->kv_layers_;
+  }
+  [[nodiscard]] int32_t parts() const noexcept override {
+    return static_cast<int32_t>(store_->groups_.size());
+  }
+  [[nodiscard]] Result<CacheTables> tables(int32_t part, const CachePlan& plan) override {
     const std::lock_guard lock(store_->mutex_);
-    const LaneStore::LayerPlace place = store_->places_[at(layer)];
-    const LaneStore::Group& group = store_->groups_[place.group];
+    const LaneStore::Group& group = store_->groups_[at(part)];
     GEN_ASSERT(plan.start == length() && plan.count <= group.cells.map().planned(slot_));
-    engine::KvView view =
-        group.layout.view(place.layer, group.segments.data(), plan.start + plan.count);
     const auto positions = group.cells.map().positions(slot_);
-    for (engine::KvSide* side : {&view.k, &view.v}) {
-      side->cells = group.cells.map().cells(slot_).data();
-      side->first_cell = positions.empty() ? plan.start : positions[0];
-    }
-    return view;
+    CacheTables tables;
+    tables.blocks = group.segments;
+    tables.cells = group.cells.map().cells(slot_);
+    tables.first_cell = positions.empty() ? plan.start : positions[0];
+    return tables;
   }
 
   void commit(const CachePlan& plan) noexcept override {
@@ -186,6 +191,10 @@ Result<std::shared_ptr<LaneStore>> LaneStore::create(std::string_view format,
         {static_cast<size_t>(group - groups.begin()), static_cast<int32_t>(group->size()) - 1});
   }
   for (const auto& group : groups) GEN_TRY(store->add_group(group, limits, allocator));
+  for (const LayerPlace& place : store->places_) {
+    store->kv_layers_.push_back(store->groups_[place.group].layout.kv_layers()[at(place.layer)]);
+    store->kv_layers_.back().part = static_cast<int32_t>(place.group);
+  }
   if (limits.max_sequences > 0) store->lanes_.resize(at(limits.max_sequences));
   return store;
 }
@@ -197,8 +206,8 @@ Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits
                                  {limits.max_sequences, limits.capacity, limits.max_batch, 1}));
   cells.set_quota(limits.quota);
   const int32_t n_cells = cells.n_cells();
-  const int32_t size =
-      std::min(engine::kKvChunk, (n_cells + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile);
+  const int32_t size = std::min(
+      engine::kKvChunk, (n_cells + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile);
   GEN_ASSIGN(TileLayout layout, TileLayout::create(format_, layers, size));
   const size_t n_segments = at((n_cells + size - 1) / size);
   size_t bytes = 0;
@@ -206,10 +215,13 @@ Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits
     return error(Code::kOutOfMemory, "%d cells of %zu layers overflow %zu bits", n_cells,
                  layers.size(), 8 * sizeof(size_t));
   }
-  Group group = {std::move(cells), std::move(layout), {}, std::vector<std::byte*>(n_segments)};
+  Group group = {std::move(cells),
+                 std::move(layout),
+                 {},
+                 std::vector<engine::EnginePtr<std::byte>>(n_segments)};
   GEN_ASSIGN(group.buffer, Buffer::allocate_large(allocator, bytes));
   for (size_t i = 0; i < n_segments; ++i) {
-    group.segments[i] = group.buffer.data() + i * group.layout.block_bytes();
+    group.segments[i] = engine::engine_ptr(group.buffer.data() + i * group.layout.block_bytes());
   }
   traits_.bytes_per_entry += group.layout.bytes_per_entry();
   groups_.push_back(std::move(group));
@@ -274,9 +286,8 @@ Status LaneStore::copy_prefix(int32_t src, int32_t dst, int32_t length) {
 }
 
 void LaneStore::move_rows(Group& group, std::span<const CellMove> moves) noexcept {
-  for (size_t layer = 0; layer < group.layout.layers().size(); ++layer) {
-    const engine::KvView view = group.layout.view(static_cast<int32_t>(layer),
-                                                  group.segments.data(), group.cells.n_cells());
+  for (const engine::KvLayer& layer : group.layout.kv_layers()) {
+    const engine::KvView view = host_view(layer, {group.segments}, group.cells.n_cells());
     for (const CellMove& move : moves) {
       engine::kv_copy(view.k, move.from, view.k, move.to, view.kv_heads, 1);
       engine::kv_copy(view.v, move.from, view.v, move.to, view.kv_heads, 1);

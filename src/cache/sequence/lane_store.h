@@ -69,7 +69,7 @@ class LaneStore : public std::enable_shared_from_this<LaneStore> {
     CausalCells cells;
     TileLayout layout;
     Buffer buffer;
-    std::vector<std::byte*> segments;
+    std::vector<engine::EnginePtr<std::byte>> segments;
   };
   struct LayerPlace {
     size_t group;
@@ -88,6 +88,7 @@ class LaneStore : public std::enable_shared_from_this<LaneStore> {
   CacheFormat format_;
   std::vector<LayerShape> layers_;
   std::vector<LayerPlace> places_;  // of each layer
+  std::vector<engine::KvLayer> kv_layers_;
   LaneLimits limits_;
   CacheTraits traits_;
   std::mutex mutex_;  // over all below but the rows

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/access.h"
+
 namespace gen::cache {
 
 LayerStager::~LayerStager() {
@@ -17,18 +19,21 @@ LayerStager::~LayerStager() {
   thread_.join();
 }
 
-LayerStager::Room* LayerStager::find(int32_t layer) noexcept {
-  const auto found = std::find_if(rooms_.begin(), rooms_.end(),
-                                  [layer](const Room& room) { return room.layer == layer; });
-  return found != rooms_.end() ? &*found : nullptr;
+Status LayerStager::grow(Room& room, size_t buffers) {
+  room.buffers.reserve(buffers);
+  while (room.buffers.size() < buffers) {
+    GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator_, block_bytes_));
+    room.buffers.push_back(std::move(buffer));
+  }
+  return {};
 }
 
-LayerStager::Room* LayerStager::longest_unused(const Room* except) noexcept {
-  Room* oldest = nullptr;
-  for (Room& room : rooms_) {
-    if (&room != except && (oldest == nullptr || room.used < oldest->used)) oldest = &room;
-  }
-  return oldest;
+Status LayerStager::places(int32_t layer, std::span<engine::EnginePtr<std::byte>> out) {
+  const std::lock_guard lock(mutex_);
+  Room& room = room_of(layer);
+  GEN_TRY(grow(room, out.size()));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = engine::engine_ptr(room.buffers[i].data());
+  return {};
 }
 
 bool LayerStager::holds(const Room& room, Blocks blocks) noexcept {
@@ -45,12 +50,8 @@ Status LayerStager::prepare(Room& room, int32_t layer, Blocks blocks) {
   room.next = 0;
   room.failure = {};
   room.blocks.clear();
-  room.buffers.reserve(blocks.size());
   room.blocks.reserve(blocks.size());
-  while (room.buffers.size() < blocks.size()) {
-    GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator_, block_bytes_));
-    room.buffers.push_back(std::move(buffer));
-  }
+  GEN_TRY(grow(room, blocks.size()));
   room.blocks.assign(blocks.begin(), blocks.end());
   room.next = next;
   room.layer = layer;
@@ -92,40 +93,36 @@ void LayerStager::begin_thread() {
   if (started.ok()) thread_ = std::move(started).value();
 }
 
-Status LayerStager::need(int32_t layer, Blocks blocks, std::byte** out, size_t* begun) {
+Status LayerStager::need(int32_t layer, Blocks blocks, size_t* begun) {
   std::unique_lock lock(mutex_);
-  Room* room = find(layer);
-  if (room == nullptr) room = longest_unused(nullptr);
-  if (!holds(*room, blocks) || room->layer != layer) {
-    settle(*room, lock);
-    GEN_TRY(prepare(*room, layer, blocks));
+  Room& room = room_of(layer);
+  if (!holds(room, blocks) || room.layer != layer) {
+    settle(room, lock);
+    GEN_TRY(prepare(room, layer, blocks));
   }
-  room->used = ++uses_;
-  current_ = room;
-  *begun = room->blocks.size() - room->next;
-  if (room->blocks.size() > room->next + 1) {
+  room.used = ++uses_;
+  current_ = &room;
+  *begun = room.blocks.size() - room.next;
+  if (room.blocks.size() > room.next + 1) {
     begin_thread();
     work_.notify_one();
   }
-  while (pending(*room)) read_next(*room, lock);
-  done_.wait(lock, [room] { return room->reading == 0; });
-  GEN_TRY(room->failure);
-  for (size_t i = 0; i < blocks.size(); ++i) out[i] = room->buffers[i].data();
-  return {};
+  while (pending(room)) read_next(room, lock);
+  done_.wait(lock, [&room] { return room.reading == 0; });
+  return room.failure;
 }
 
 void LayerStager::start(int32_t layer, Blocks blocks) {
   if (blocks.empty() || rooms_.size() < 2) return;
   std::unique_lock lock(mutex_);
-  Room* room = find(layer);
-  if (room == nullptr) room = longest_unused(current_);
-  if (room == current_) return;
-  if (!holds(*room, blocks) || room->layer != layer) {
-    if (room->reading > 0) return;
-    if (!prepare(*room, layer, blocks).ok()) return;
+  Room& room = room_of(layer);
+  if (&room == current_) return;
+  if (!holds(room, blocks) || room.layer != layer) {
+    if (room.reading > 0) return;
+    if (!prepare(room, layer, blocks).ok()) return;
   }
-  room->used = ++uses_;
-  if (!pending(*room)) return;
+  room.used = ++uses_;
+  if (!pending(room)) return;
   begin_thread();
   lock.unlock();
   work_.notify_one();

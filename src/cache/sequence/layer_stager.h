@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "cache/sequence/spill_file.h"
+#include "engine/engine_ptr.h"
 
 namespace gen::cache {
 
@@ -40,13 +41,15 @@ class LayerStager {
   LayerStager(const LayerStager&) = delete;
   LayerStager& operator=(const LayerStager&) = delete;
 
-  /// The bytes of a layer's blocks in memory, into out[blocks.size()]; valid until the next need()
-  /// or forget(). Reads what is not there yet, with the thread's help, and tells how many blocks it
-  /// began to read. After a failure it may be called again. kOutOfMemory, and what
-  /// SpilledBlock::read says.
-  Status need(int32_t layer, Blocks blocks, std::byte** out, size_t* begun);
-  /// Has the thread read a layer in one of the other rooms, the longest unused; never waits for it.
-  /// What fails is left to need().
+  /// Where blocks of a layer will be read to: its room is layer % rooms. Valid until forget().
+  /// kOutOfMemory.
+  Status places(int32_t layer, std::span<engine::EnginePtr<std::byte>> out);
+  /// Brings a layer's blocks to places(), until the next layer of the same room is needed. Reads
+  /// what is not there yet, with the thread's help, and tells how many blocks it began to read.
+  /// After a failure it may be called again. kOutOfMemory, and what SpilledBlock::read says.
+  Status need(int32_t layer, Blocks blocks, size_t* begun);
+  /// Has the thread read a layer in its room, unless that is the current layer's; never waits for
+  /// it. What fails is left to need().
   void start(int32_t layer, Blocks blocks);
   /// Drops all copies and their memory.
   void forget() noexcept;
@@ -64,8 +67,11 @@ class LayerStager {
     Status failure;               // of the first read that failed
   };
 
-  [[nodiscard]] Room* find(int32_t layer) noexcept;
-  [[nodiscard]] Room* longest_unused(const Room* except) noexcept;
+  [[nodiscard]] Room& room_of(int32_t layer) noexcept {
+    return rooms_[static_cast<size_t>(layer) % rooms_.size()];
+  }
+  /// At least so many buffers.
+  Status grow(Room& room, size_t buffers);
   [[nodiscard]] static bool holds(const Room& room, Blocks blocks) noexcept;
   [[nodiscard]] static bool pending(const Room& room) noexcept {
     return room.failure.ok() && room.next < room.blocks.size();

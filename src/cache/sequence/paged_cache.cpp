@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engine/access.h"
 
 namespace gen::cache {
 namespace {
@@ -69,21 +70,25 @@ class PagedCache final : public KvCache {
     if (copies) {
       std::memcpy(fresh.back()->data(), blocks_[last]->data(), pool_->layout().block_bytes());
       std::swap(blocks_[last], fresh.back());
-      table_[last] = blocks_[last]->data();
+      table_[last] = engine::engine_ptr(blocks_[last]->data());
       release(fresh.back());
       fresh.pop_back();
       pool_->blocks().set_used(*blocks_[last], length() % static_cast<int32_t>(block_size()));
     }
     for (Block* block : fresh) {
       blocks_.push_back(block);
-      table_.push_back(block->data());
+      table_.push_back(engine::engine_ptr(block->data()));
     }
     return CachePlan{length(), n};
   }
 
-  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
-    GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
-    return pool_->layout().view(layer, table_.data(), plan.start + plan.count);
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return pool_->layout().kv_layers();
+  }
+  [[nodiscard]] Result<CacheTables> tables(int32_t /*part*/, const CachePlan& plan) override {
+    const size_t held = blocks_of(plan.start + plan.count);
+    GEN_ASSERT(plan.start == length() && held <= blocks_.size());
+    return CacheTables{std::span(table_).first(held)};
   }
 
   void commit(const CachePlan& plan) noexcept override {
@@ -141,13 +146,13 @@ class PagedCache final : public KvCache {
                    positions, capacity_, length());
     }
     std::vector<Block*> taken(blocks.begin(), blocks.end());
-    std::vector<std::byte*> table;
+    std::vector<engine::EnginePtr<std::byte>> table;
     table.reserve(taken.size());
     for (const Block* block : taken) {
       if (&block->pool() != &pool_->blocks()) {
         return {Code::kState, "a block is not one of the cache's pool"};
       }
-      table.push_back(block->data());
+      table.push_back(engine::engine_ptr(block->data()));
     }
     keep_blocks(0);
     blocks_ = std::move(taken);
@@ -183,7 +188,7 @@ class PagedCache final : public KvCache {
   std::shared_ptr<CachePool> pool_;
   int32_t capacity_;
   std::vector<Block*> blocks_;
-  std::vector<std::byte*> table_;
+  std::vector<engine::EnginePtr<std::byte>> table_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
 };

@@ -3,6 +3,7 @@
 #include "cache/sequence/registry.h"
 
 #include "cache/sequence/contiguous_cache.h"
+#include "cache/sequence/host_view.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {
@@ -26,8 +27,8 @@ Result<std::unique_ptr<KvCache>> clone_cache(KvCache& source, Allocator& allocat
   GEN_ASSIGN(const CachePlan held, source.plan(0));
   for (size_t i = 0; i < source.layers().size(); ++i) {
     const auto layer = static_cast<int32_t>(i);
-    GEN_ASSIGN(const engine::KvView from, source.view(layer, held));
-    GEN_ASSIGN(const engine::KvView to, copy->view(layer, all));
+    GEN_ASSIGN(const engine::KvView from, host_view(source, layer, held));
+    GEN_ASSIGN(const engine::KvView to, host_view(*copy, layer, all));
     engine::kv_copy(from.k, 0, to.k, 0, from.kv_heads, held.start);
     engine::kv_copy(from.v, 0, to.v, 0, from.kv_heads, held.start);
   }

@@ -16,6 +16,7 @@
 #include "cache/sequence/layer_stager.h"
 #include "cache/sequence/spill_file.h"
 #include "cache/sequence/tile_layout.h"
+#include "engine/access.h"
 
 namespace gen::cache {
 namespace {
@@ -85,6 +86,7 @@ class TieredCache final : public KvCache {
   struct Shared {
     std::vector<LayerShape> shapes;
     std::vector<TileLayout> layouts;  // of each layer alone
+    std::vector<engine::KvLayer> kv_layers;
     Budget budget;
     size_t most_block = 0;  // bytes of a layer's block
     int32_t rooms = 1;      // layers in memory for reading
@@ -145,22 +147,35 @@ class TieredCache final : public KvCache {
     return CachePlan{length(), n};
   }
 
-  [[nodiscard]] Result<engine::KvView> view(int32_t layer, const CachePlan& plan) override {
-    const int32_t entries = plan.start + plan.count;
-    GEN_ASSERT(plan.start == length() && blocks_of(entries) <= held_);
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return shared_->kv_layers;
+  }
+  /// A layer is a part.
+  [[nodiscard]] int32_t parts() const noexcept override {
+    return static_cast<int32_t>(layers_.size());
+  }
+  [[nodiscard]] Result<CacheTables> tables(int32_t layer, const CachePlan& plan) override {
+    const size_t held = blocks_of(plan.start + plan.count);
+    GEN_ASSERT(plan.start == length() && held <= held_);
     Layer& own = layers_[static_cast<size_t>(layer)];
+    const size_t seen = cold_blocks(layer, plan).size();
+    if (seen > 0) GEN_TRY(stager_.places(layer, std::span(own.table).subspan(cold_ - seen, seen)));
+    // What no row of the plan sees is not read; it must only be somewhere.
+    for (size_t i = 0; i < cold_ - seen; ++i) own.table[i] = own.table.back();
+    return CacheTables{std::span<const engine::EnginePtr<std::byte>>(own.table).first(held)};
+  }
+  Status stage(int32_t layer, const CachePlan& plan) override {
     const auto blocks = cold_blocks(layer, plan);
     if (!blocks.empty()) {
       size_t read = 0;
-      GEN_TRY(stager_.need(layer, blocks, own.table.data() + cold_ - blocks.size(), &read));
+      GEN_TRY(stager_.need(layer, blocks, &read));
       shared_->counts->cold_hits += read;
       shared_->counts->warm_hits += blocks.size() - read;
     }
-    // What no row of the plan sees is not read; it must only be somewhere.
-    for (size_t i = 0; i < cold_ - blocks.size(); ++i) own.table[i] = own.table.back();
     prepare_next(layer, plan);
-    return shared_->layouts[static_cast<size_t>(layer)].view(0, own.table.data(), entries);
+    return {};
   }
+  [[nodiscard]] bool stages(const CachePlan& /*plan*/) const noexcept override { return cold_ > 0; }
 
   void commit(const CachePlan& plan) noexcept override {
     GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= held_);
@@ -217,7 +232,7 @@ class TieredCache final : public KvCache {
   struct Layer {
     std::vector<HotBlock> hot;                              // [held_], null for cold ones
     std::vector<std::shared_ptr<const SpilledBlock>> cold;  // [cold_]
-    std::vector<std::byte*> table;                          // [held_], as attention reads it
+    std::vector<engine::EnginePtr<std::byte>> table;        // [held_], as attention reads it
   };
 
   [[nodiscard]] size_t block_of(int32_t entry) const noexcept {
@@ -294,7 +309,7 @@ class TieredCache final : public KvCache {
     shared_->counts->bytes_read += shared_->budget.block;
     --cold_;
     for (size_t i = 0; i < layers_.size(); ++i) {
-      layers_[i].table[cold_] = blocks[i].data();
+      layers_[i].table[cold_] = engine::engine_ptr(blocks[i].data());
       layers_[i].hot[cold_] = std::move(blocks[i]);
       layers_[i].cold.pop_back();
     }
@@ -309,7 +324,7 @@ class TieredCache final : public KvCache {
       GEN_ASSIGN(HotBlock copy, allocate(i));
       std::memcpy(copy.data(), held.data(), held.size());
       held = std::move(copy);
-      layers_[i].table[block] = held.data();
+      layers_[i].table[block] = engine::engine_ptr(held.data());
     }
     return {};
   }
@@ -325,7 +340,7 @@ class TieredCache final : public KvCache {
         GEN_ASSIGN(blocks[i], allocate(i));
       }
       for (size_t i = 0; i < layers_.size(); ++i) {
-        layers_[i].table.push_back(blocks[i].data());
+        layers_[i].table.push_back(engine::engine_ptr(blocks[i].data()));
         layers_[i].hot.push_back(std::move(blocks[i]));
       }
       ++held_;
@@ -410,6 +425,8 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
     if (!checked_add(shared->budget.block, layout->block_bytes(), &shared->budget.block)) {
       return too_large(capacity, layers.size());
     }
+    shared->kv_layers.push_back(layout->kv_layers()[0]);
+    shared->kv_layers.back().part = static_cast<int32_t>(i);
     shared->layouts.push_back(std::move(*layout));
   }
   size_t whole = 0;

@@ -34,37 +34,22 @@ class TileLayout {
   /// Bytes of the tables in here.
   [[nodiscard]] size_t table_bytes() const noexcept;
 
-  /// A layer of a sequence of `entries` positions that lies in blocks[ceil(entries / block_size)].
-  [[nodiscard]] engine::KvView view(int32_t layer, std::byte* const* blocks,
-                                    int32_t entries) const noexcept;
+  /// How each layer lies in a block; all are one part.
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept { return kv_layers_; }
 
  private:
-  /// Where a layer's keys or values lie in a block.
-  struct Region {
-    size_t offset = 0;
-    size_t tile_bytes = 0;    // of a head
-    size_t head_bytes = 0;    // all tiles
-    size_t shared_bytes = 0;  // of a tile, after all heads' tiles
-    size_t shared_offset = 0;
-  };
-  struct LayerPlace {
-    Region k;
-    Region v;
-  };
-
   [[nodiscard]] engine::KvFormat side_format(engine::KvOrder order) const noexcept {
     return order == engine::KvOrder::kKeys ? format_.keys : format_.values;
   }
-  [[nodiscard]] bool add_region(engine::KvOrder order, int32_t heads, int32_t dim, Region* region);
-  [[nodiscard]] engine::KvSide side(const Region& region, engine::KvOrder order, int32_t dim,
-                                    std::byte* const* blocks) const noexcept;
+  [[nodiscard]] bool add_region(engine::KvOrder order, int32_t heads, int32_t dim,
+                                engine::KvSideForm* form);
 
   CacheFormat format_;
   int32_t block_size_ = 0;
   size_t block_bytes_ = 0;
   size_t bytes_per_entry_ = 0;
   std::vector<LayerShape> shapes_;
-  std::vector<LayerPlace> places_;
+  std::vector<engine::KvLayer> kv_layers_;
 };
 
 }  // namespace gen::cache

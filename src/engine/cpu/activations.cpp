@@ -109,7 +109,7 @@ size_t packed_form_offset(uint32_t forms, uint32_t form, int64_t cols) noexcept 
   return offset;
 }
 
-void pack_row(const KernelTable& kernels, const float* x, const Activations& y,
+void pack_row(const KernelTable& kernels, const float* x, const PackedView& y,
               int64_t row) noexcept {
   std::byte* out = y.data + static_cast<size_t>(row) * packed_row_bytes(y.forms, y.cols);
   if ((y.forms & kActF32) != 0) {

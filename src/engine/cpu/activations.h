@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "engine/cpu/kernel_table.h"
+#include "engine/cpu/rows.h"
 #include "engine/ops.h"
 
 namespace gen::engine::cpu {
@@ -51,7 +52,7 @@ size_t packed_row_bytes(uint32_t forms, int64_t cols) noexcept;
 size_t packed_form_offset(uint32_t forms, uint32_t form, int64_t cols) noexcept;
 
 /// Packs one row of y.cols floats into row `row` of `y`. x is not changed and may be unaligned.
-void pack_row(const KernelTable& kernels, const float* x, const Activations& y,
+void pack_row(const KernelTable& kernels, const float* x, const PackedView& y,
               int64_t row) noexcept;
 
 }  // namespace gen::engine::cpu

@@ -45,7 +45,7 @@ struct Workspace {
 
 class Attention {
  public:
-  Attention(CpuContext& context, const AttentionArgs& args) noexcept
+  Attention(CpuContext& context, const AttendArgs& args) noexcept
       : context_(context), args_(args), work_(args, *context.kernels.attention) {}
 
   Status run();
@@ -55,6 +55,7 @@ class Attention {
   void carve(Carver& carver) noexcept;
   void list_items() noexcept;
   void run_items() noexcept;
+  void pack() noexcept;
   /// Item by item, or where positions are implied chunk by chunk over all `n` items, the heads of
   /// the same rows.
   void whole_item(const AttentionItem& item, Workspace& space) const noexcept;
@@ -62,7 +63,7 @@ class Attention {
   [[nodiscard]] int64_t multiply_adds() const noexcept;
 
   CpuContext& context_;
-  const AttentionArgs& args_;
+  const AttendArgs& args_;
   ChunkAttention work_;
   std::optional<SplitAttention> split_;
 
@@ -74,7 +75,7 @@ class Attention {
   AttentionItem* items_ = nullptr;
   Workspace* spaces_ = nullptr;
   ChunkSpace** chunk_spaces_ = nullptr;
-  MatrixView out_;
+  Rows out_;
 };
 
 int64_t Attention::multiply_adds() const noexcept {
@@ -242,6 +243,28 @@ void Attention::carve(Carver& carver) noexcept {
   if (split_) split_->take_memory(carver);
 }
 
+void Attention::pack() noexcept {
+  const auto pack_range = [&](int64_t first, int64_t n) {
+    parallel_rows(context_, n, args_.packed.cols, [&](int64_t begin, int64_t end, int32_t) {
+      for (int64_t t = first + begin; t < first + end; ++t) {
+        pack_row(context_.kernels, out_.row(t), args_.packed, t);
+      }
+    });
+  };
+  // Rows that follow one another are one range, so that threads share many sequences of one row.
+  int64_t first = 0;
+  int64_t n = 0;
+  for (const SequenceRows& sequence : args_.sequences) {
+    if (sequence.first_row != first + n) {
+      pack_range(first, n);
+      first = sequence.first_row;
+      n = 0;
+    }
+    n += sequence.n_rows;
+  }
+  pack_range(first, n);
+}
+
 Status Attention::run() {
   choose_blocks();
   Carver count(nullptr);
@@ -258,20 +281,28 @@ Status Attention::run() {
   } else {
     run_items();
   }
-  if (args_.packed.data != nullptr) {
-    parallel_rows(context_, args_.packed.rows, args_.packed.cols,
-                  [&](int64_t begin, int64_t end, int32_t) {
-                    for (int64_t t = begin; t < end; ++t) {
-                      pack_row(context_.kernels, out_.data + t * out_.stride, args_.packed, t);
-                    }
-                  });
-  }
+  if (args_.packed.data != nullptr) pack();
   return {};
 }
 
 }  // namespace
 
 Status run(CpuContext& context, const AttentionArgs& args) {
+  AttendArgs own;
+  own.q = context.at(args.q);
+  own.out = context.at(args.out);
+  own.packed = context.at(args.packed);
+  own.n_heads = args.n_heads;
+  own.n_kv_heads = args.n_kv_heads;
+  own.k_dim = args.k_dim;
+  own.v_dim = args.v_dim;
+  own.scale = args.scale;
+  own.soft_cap = args.soft_cap;
+  own.sequences = context.sequences(args.layer, args.sequences, args.n_sequences);
+  return attend(context, own);
+}
+
+Status attend(CpuContext& context, const AttendArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
     if (sequence.view.key_form == KeyForm::kUnrotated) {
       return error(Code::kUnsupported, "the CPU engine does not read keys of form %d",

@@ -19,7 +19,7 @@ void fetch(const std::byte* from, size_t bytes) noexcept {
 
 }  // namespace
 
-ChunkAttention::ChunkAttention(const AttentionArgs& args, const AttentionKernels& kernels) noexcept
+ChunkAttention::ChunkAttention(const AttendArgs& args, const AttentionKernels& kernels) noexcept
     : args_(args),
       kernels_(kernels),
       group_(args.n_heads / args.n_kv_heads),

@@ -10,6 +10,7 @@
 #include "engine/cpu/attention.h"
 #include "engine/cpu/attention_walk.h"
 #include "engine/cpu/carver.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/ops.h"
 
 namespace gen::engine::cpu {
@@ -35,9 +36,9 @@ struct ChunkSpace {
 /// Immutable once it knows where rows go; threads share it.
 class ChunkAttention {
  public:
-  ChunkAttention(const AttentionArgs& args, const AttentionKernels& kernels) noexcept;
+  ChunkAttention(const AttendArgs& args, const AttentionKernels& kernels) noexcept;
 
-  void set_out(MatrixView out) noexcept { out_ = out; }
+  void set_out(Rows out) noexcept { out_ = out; }
   [[nodiscard]] const AttentionKernels& kernels() const noexcept { return kernels_; }
   [[nodiscard]] int32_t group() const noexcept { return group_; }
   [[nodiscard]] int32_t k_dim() const noexcept { return args_.k_dim; }
@@ -71,11 +72,11 @@ class ChunkAttention {
                 Use use) const noexcept;
   [[nodiscard]] int64_t unpacked_floats() const noexcept;
 
-  const AttentionArgs& args_;
+  const AttendArgs& args_;
   const AttentionKernels& kernels_;
   const int32_t group_;     // query heads of a kv head
   const int64_t v_stride_;  // floats of a row of sums
-  MatrixView out_;
+  Rows out_;
 };
 
 }  // namespace gen::engine::cpu

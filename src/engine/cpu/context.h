@@ -6,11 +6,15 @@
 
 #include <atomic>
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "base/allocator.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "engine/access.h"
 #include "engine/cpu/kernel_table.h"
+#include "engine/cpu/rows.h"
 #include "engine/engine.h"
 
 namespace gen::engine::cpu {
@@ -38,7 +42,10 @@ class CpuStream final : public Stream {
   }
 
  private:
+  friend struct CpuContext;
+
   Allocator& allocator_;
+  std::vector<SequenceRows> sequences_;
   Buffer buffer_;
   std::atomic<size_t> bytes_{0};  // of it
 };
@@ -47,7 +54,37 @@ struct CpuContext {
   const KernelTable& kernels;
   ThreadPool& pool;
   CpuStream& stream;
-  bool dry_run = false;  // stop where scratch has been taken
+  bool dry_run = false;         // stop where scratch has been taken
+  std::ptrdiff_t distance = 0;  // EngineOptions
+
+  template <typename T>
+  [[nodiscard]] T* at(EnginePtr<T> address) const noexcept {
+    return Access::pointer(address, distance);
+  }
+  [[nodiscard]] Rows at(const MatrixView& view) const noexcept {
+    return {at(view.data), view.rows, view.cols, view.stride};
+  }
+  [[nodiscard]] ConstRows at(const ConstMatrixView& view) const noexcept {
+    return {at(view.data), view.rows, view.cols, view.stride};
+  }
+  [[nodiscard]] PackedView at(const Activations& packed) const noexcept {
+    return {at(packed.data), packed.forms, packed.rows, packed.cols};
+  }
+  /// Rows of sequences with their views, valid until the next call on the stream.
+  [[nodiscard]] std::span<const SequenceRows> sequences(const KvLayer& layer,
+                                                        EnginePtr<const KvRows> rows,
+                                                        int32_t n) const;
 };
+
+inline std::span<const SequenceRows> CpuContext::sequences(const KvLayer& layer,
+                                                           EnginePtr<const KvRows> rows,
+                                                           int32_t n) const {
+  const KvRows* const records = at(rows);
+  stream.sequences_.resize(static_cast<size_t>(n));
+  for (int32_t i = 0; i < n; ++i) {
+    stream.sequences_[static_cast<size_t>(i)] = resolve(layer, records[i], distance);
+  }
+  return stream.sequences_;
+}
 
 }  // namespace gen::engine::cpu

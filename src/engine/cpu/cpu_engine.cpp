@@ -52,16 +52,21 @@ Result<std::unique_ptr<Stream>> CpuEngine::new_stream() {
 }
 
 Status CpuEngine::run(Stream& stream, const OpArgs& args) {
-  CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream), dry_run_};
+  CpuContext context{kernels_, *pool_, static_cast<CpuStream&>(stream), dry_run_, distance_};
   return std::visit([&](const auto& of) { return cpu::run(context, of); }, args);
 }
 
-Status CpuEngine::download(Stream&, void* host, const void* memory, size_t bytes) {
+Status CpuEngine::upload(Stream&, EnginePtr<std::byte> to, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(Access::pointer(to, distance_), from, bytes);
+  return {};
+}
+
+Status CpuEngine::download(Stream&, void* to, EnginePtr<const std::byte> from, size_t bytes) {
   if (bytes == 0) return {};
   if (dry_run_) {
-    std::memset(host, 0, bytes);
+    std::memset(to, 0, bytes);
   } else {
-    std::memcpy(host, memory, bytes);
+    std::memcpy(to, Access::pointer(from, distance_), bytes);
   }
   return {};
 }

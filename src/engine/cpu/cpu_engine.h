@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "engine/cpu/kernel_table.h"
 #include "engine/engine.h"
+#include "engine/host_memory.h"
 #include "engine/registry.h"
 
 namespace gen::engine::cpu {
@@ -20,7 +21,7 @@ class CpuEngine final : public Engine {
   static Result<std::shared_ptr<Engine>> create(const EngineOptions& options);
 
   [[nodiscard]] const char* name() const noexcept override { return "cpu"; }
-  [[nodiscard]] Allocator& memory() const noexcept override { return allocator_; }
+  [[nodiscard]] EngineMemory& memory() noexcept override { return *memory_; }
   [[nodiscard]] const KernelTable& kernels() const noexcept { return kernels_; }
 
   [[nodiscard]] size_t weight_bytes(WeightRole role,
@@ -33,19 +34,26 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] bool can(Op op) const noexcept override { return op < Op::kTap; }
   Status run(Stream& stream, const OpArgs& args) override;
-  Status download(Stream& stream, void* host, const void* memory, size_t bytes) override;
+  Status upload(Stream& stream, EnginePtr<std::byte> to, const void* from, size_t bytes) override;
+  Status download(Stream& stream, void* to, EnginePtr<const std::byte> from, size_t bytes) override;
   Status finish(Stream& stream) override;
 
  private:
   explicit CpuEngine(const EngineOptions& options) noexcept
       : pool_(options.pool),
         allocator_(*options.allocator),
+        own_memory_(*options.allocator),
+        memory_(options.memory != nullptr ? options.memory : &own_memory_),
+        distance_(options.distance),
         kernels_(kernel_table(options.cpu_level)),
         repack_(options.repack),
         dry_run_(options.dry_run) {}
 
   std::shared_ptr<ThreadPool> pool_;
   Allocator& allocator_;
+  HostMemory own_memory_;
+  EngineMemory* memory_;
+  std::ptrdiff_t distance_;
   KernelTable kernels_;
   bool repack_;
   bool dry_run_;

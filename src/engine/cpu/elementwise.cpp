@@ -20,11 +20,13 @@ const ElementwiseKernels* elementwise_kernels(CpuLevel level) noexcept {
 Status run(CpuContext& context, const AddArgs& args) {
   if (context.dry_run) return {};
   const auto kernel = context.kernels.elementwise->add;
+  const ConstRows a = context.at(args.a);
+  const ConstRows b = context.at(args.b);
+  const Rows y = context.at(args.y);
   const int64_t cols = args.y.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      kernel(args.a.data + t * args.a.stride, args.b.data + t * args.b.stride,
-             args.y.data + t * args.y.stride, cols);
+      kernel(a.row(t), b.row(t), y.row(t), cols);
     }
   });
   return {};
@@ -33,11 +35,13 @@ Status run(CpuContext& context, const AddArgs& args) {
 Status run(CpuContext& context, const GatedArgs& args) {
   if (context.dry_run) return {};
   const auto kernel = context.kernels.elementwise->gated[static_cast<size_t>(args.activation.kind)];
+  const ConstRows gate = context.at(args.gate);
+  const ConstRows up = context.at(args.up);
+  const Rows y = context.at(args.y);
   const int64_t cols = args.y.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      kernel(args.gate.data + t * args.gate.stride, args.up.data + t * args.up.stride,
-             args.y.data + t * args.y.stride, cols, args.activation);
+      kernel(gate.row(t), up.row(t), y.row(t), cols, args.activation);
     }
   });
   return {};
@@ -47,10 +51,12 @@ Status run(CpuContext& context, const ActivateArgs& args) {
   if (context.dry_run) return {};
   const auto kernel =
       context.kernels.elementwise->activate[static_cast<size_t>(args.activation.kind)];
+  const ConstRows x = context.at(args.x);
+  const Rows y = context.at(args.y);
   const int64_t cols = args.y.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      kernel(args.x.data + t * args.x.stride, args.y.data + t * args.y.stride, cols);
+      kernel(x.row(t), y.row(t), cols);
     }
   });
   return {};

@@ -13,10 +13,12 @@ Status run(CpuContext& context, const EmbedArgs& args) {
   const auto& weight = static_cast<const CpuWeight&>(*args.weight);
   const quant::Format* format = quant::find_format(weight.rows_type());
   const int64_t cols = weight.in_features();
+  const int32_t* const ids = context.at(args.ids);
+  const Rows rows = context.at(args.y);
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      const auto id = static_cast<size_t>(args.ids[static_cast<size_t>(t)]);
-      float* y = args.y.data + t * args.y.stride;
+      const auto id = static_cast<size_t>(ids[t]);
+      float* y = rows.row(t);
       format->decode(weight.rows_data() + id * weight.row_bytes(), y, cols);
       if (args.scale != 1.0F) {
         for (int64_t c = 0; c < cols; ++c) y[c] *= args.scale;

@@ -26,9 +26,18 @@ constexpr int64_t kTileGroupOfOneRow = 64;
 // Below this many bytes of weights times rows, waking the pool costs more than it saves.
 constexpr size_t kBytesWorthAThread = 32768;
 
+/// LinearArgs with their pointers.
+struct Operands {
+  PackedView x;
+  const float* bias;
+  Activation activation;
+  ConstRows residual;
+  Rows y;
+};
+
 struct Product {
   const CpuWeight& weight;
-  const LinearArgs& args;
+  const Operands& args;
   const KernelTable& kernels;
   size_t x_stride;
   size_t scratch_bytes;  // of one thread
@@ -43,7 +52,7 @@ struct Product {
 // room for a tile before what kernels use.
 void sum_tiles(const Product& product, const WeightSegment& segment, int64_t tile, int64_t n,
                int64_t row, int64_t rows, float* acc, std::byte* scratch) noexcept {
-  const Activations& x = product.args.x;
+  const PackedView& x = product.args.x;
   const TileKernel kernel = find_tile_kernel(product.kernels, segment.type);
   TileJob job;
   job.tile_bytes = segment.tile_bytes;
@@ -73,14 +82,14 @@ const float* offset_or_null(const float* p, int64_t offset) noexcept {
   return p != nullptr ? p + offset : nullptr;
 }
 
-const float* residual_at(const LinearArgs& args, int64_t row, int64_t col) noexcept {
+const float* residual_at(const Operands& args, int64_t row, int64_t col) noexcept {
   return offset_or_null(args.residual.data, row * args.residual.stride + col);
 }
 
 // Tiles [begin, end) of one segment, plain product.
 void linear_tiles(const Product& product, const WeightSegment& segment, int64_t begin, int64_t end,
                   std::byte* memory) noexcept {
-  const LinearArgs& args = product.args;
+  const Operands& args = product.args;
   float* acc = reinterpret_cast<float*>(memory);
   const int64_t chunk = product.chunk;
   std::byte* scratch =
@@ -105,7 +114,7 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
 
 // Tiles [begin, end) of gate and up together.
 void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* memory) noexcept {
-  const LinearArgs& args = product.args;
+  const Operands& args = product.args;
   const WeightSegment& gate = product.weight.segments()[0];
   const WeightSegment& up = product.weight.segments()[1];
   const int64_t chunk = product.chunk;
@@ -168,9 +177,11 @@ Status run(CpuContext& context, const LinearArgs& args) {
       tile_bytes = std::max(tile_bytes, round_up_64(segment.tile_bytes));
   }
   const size_t scratch_bytes = sums + tile_bytes + kTileScratchBytes;
+  const Operands operands = {context.at(args.x), context.at(args.bias), args.activation,
+                             context.at(args.residual), context.at(args.y)};
   const Product product = {
-      weight,        args,  context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
-      scratch_bytes, chunk, group,           tile_bytes};
+      weight,        operands, context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
+      scratch_bytes, chunk,    group,           tile_bytes};
   if (gated) n_tiles /= 2;
   const bool alone = context.pool.size() == 1 ||
                      weight.stream_bytes() < kBytesWorthAThread / static_cast<size_t>(args.y.rows);

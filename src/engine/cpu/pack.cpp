@@ -8,9 +8,11 @@ namespace gen::engine::cpu {
 
 Status run(CpuContext& context, const PackArgs& args) {
   if (context.dry_run) return {};
+  const ConstRows x = context.at(args.x);
+  const PackedView y = context.at(args.y);
   parallel_rows(context, args.x.rows, args.x.cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      pack_row(context.kernels, args.x.data + t * args.x.stride, args.y, t);
+      pack_row(context.kernels, x.row(t), y, t);
     }
   });
   return {};

@@ -24,7 +24,7 @@ Status run(CpuContext& context, const RmsNormArgs& args) {
   // Packing alone still needs the floats of one row at a time, per thread.
   const int64_t row_floats = (cols + kLanes - 1) / kLanes * kLanes;
   float* temporary = nullptr;
-  if (args.y.data == nullptr) {
+  if (!args.y.data) {
     const auto threads = static_cast<size_t>(threads_for_rows(context, rows, cols));
     std::byte* memory = nullptr;
     GEN_TRY(
@@ -33,12 +33,15 @@ Status run(CpuContext& context, const RmsNormArgs& args) {
   }
   if (context.dry_run) return {};
   const auto kernel = context.kernels.rms_norm->row;
+  const ConstRows x = context.at(args.x);
+  const Rows out = context.at(args.y);
+  const PackedView packed = context.at(args.packed);
+  const float* const w = context.at(args.w);
   parallel_rows(context, rows, cols, [&](int64_t begin, int64_t end, int32_t thread) {
     for (int64_t t = begin; t < end; ++t) {
-      float* y = args.y.data != nullptr ? args.y.data + t * args.y.stride
-                                        : temporary + thread * row_floats;
-      kernel(args.x.data + t * args.x.stride, args.w, args.eps, y, cols);
-      if (args.packed.data != nullptr) pack_row(context.kernels, y, args.packed, t);
+      float* y = out.data != nullptr ? out.row(t) : temporary + thread * row_floats;
+      kernel(x.row(t), w, args.eps, y, cols);
+      if (packed.data != nullptr) pack_row(context.kernels, y, packed, t);
     }
   });
   return {};

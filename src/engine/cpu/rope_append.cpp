@@ -10,6 +10,7 @@
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/parallel_rows.h"
 #include "engine/cpu/rms_norm.h"
+#include "engine/cpu/sequence_ops.h"
 #include "engine/kv/codec.h"
 
 namespace gen::engine::cpu {
@@ -71,7 +72,7 @@ void store_row(const ElementwiseKernels& kernels, const float* x, int32_t heads,
   }
 }
 
-Status check(const RopeAppendArgs& args) {
+Status check(const AppendArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
     if (sequence.view.key_form == KeyForm::kUnrotated) {
       return error(Code::kUnsupported, "the CPU engine does not store keys of form %d",
@@ -86,7 +87,7 @@ Status check(const RopeAppendArgs& args) {
 }
 
 /// One row of the batch: all its heads.
-void append_row(const CpuContext& context, const RopeAppendArgs& args, const SequenceRows& sequence,
+void append_row(const CpuContext& context, const AppendArgs& args, const SequenceRows& sequence,
                 int32_t index, float* keys, uint16_t* halves) {
   const int64_t row = sequence.first_row + index;
   const int64_t entry = int64_t{sequence.first_entry} + index;
@@ -122,6 +123,25 @@ void append_row(const CpuContext& context, const RopeAppendArgs& args, const Seq
 }  // namespace
 
 Status run(CpuContext& context, const RopeAppendArgs& args) {
+  AppendArgs own;
+  own.q = context.at(args.q);
+  own.k = context.at(args.k);
+  own.v = context.at(args.v);
+  own.n_heads = args.n_heads;
+  own.n_kv_heads = args.n_kv_heads;
+  own.k_dim = args.k_dim;
+  own.v_dim = args.v_dim;
+  own.q_norm = context.at(args.q_norm);
+  own.k_norm = context.at(args.k_norm);
+  own.norm_eps = args.norm_eps;
+  own.rope = args.rope;
+  own.rope_dims = args.rope_dims;
+  own.cs = context.at(args.cs);
+  own.sequences = context.sequences(args.layer, args.sequences, args.n_sequences);
+  return append(context, own);
+}
+
+Status append(CpuContext& context, const AppendArgs& args) {
   GEN_TRY(check(args));
   const int64_t row_elements =
       int64_t{args.n_heads + args.n_kv_heads} * args.k_dim + int64_t{args.n_kv_heads} * args.v_dim;

@@ -9,10 +9,10 @@ namespace gen::engine::cpu {
 Status run(CpuContext& context, const SelectRowsArgs& args) {
   if (context.dry_run) return {};
   const auto bytes = static_cast<size_t>(args.y.cols) * sizeof(float);
-  for (size_t i = 0; i < args.rows.size(); ++i) {
-    const float* from = args.x.data + args.rows[i] * args.x.stride;
-    std::memcpy(args.y.data + static_cast<int64_t>(i) * args.y.stride, from, bytes);
-  }
+  const ConstRows x = context.at(args.x);
+  const Rows y = context.at(args.y);
+  const int32_t* const rows = context.at(args.rows);
+  for (int64_t i = 0; i < y.rows; ++i) std::memcpy(y.row(i), x.row(rows[i]), bytes);
   return {};
 }
 
