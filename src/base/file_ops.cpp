@@ -184,12 +184,12 @@ class SystemFiles final : public FileOps {
 };
 
 // Constant-initialised and trivially destroyed: no code runs at load or at exit.
-constinit SystemFiles files;
+constinit SystemFiles disk;
 static_assert(std::is_trivially_destructible_v<SystemFiles>);
 
 }  // namespace
 
-FileOps& system_files() noexcept { return files; }
+FileOps& system_files() noexcept { return disk; }
 
 Result<OpenFile> OpenFile::create(FileOps& files, const std::string& path) {
   OpenFile made(files, -1, path);
