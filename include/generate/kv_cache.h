@@ -412,7 +412,7 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
  *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_STATE if the cache has never been written to;
- *         GEN_ERROR_IO naming the path; GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_IO naming the path; GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache; GEN_ERROR_OUT_OF_MEMORY.
  *         The cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    writes what the cache holds.
@@ -442,7 +442,7 @@ GEN_API gen_status kv_cache_save_buffer(const kv_cache *cache, void *buf, size_t
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL, or for a state of another kind or shape, or a session's;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_IO naming the path, or the file of a tiered cache;
  *         GEN_ERROR_FORMAT if the file is damaged or none of ours;
  *         GEN_ERROR_STATE if the cache holds something, is a session's, or was shaped by kv_cache_update and the saved
  *         one by a model, or the other way round;

@@ -6,9 +6,9 @@
  * checked when they are read: what is torn, foreign, changed or missing is an error that names the file, never data.
  * kv_cache_update, kv_cache_get and everything else of kv_cache.h works on such a cache, but for kv_cache_view and
  * gen_model_forward. What must touch a file there (kv_cache_update, kv_cache_get and kv_cache_clone of a cold layer,
- * kv_cache_truncate and kv_cache_reset where one is cut) can also fail with GEN_ERROR_IO, and with GEN_ERROR_FORMAT if
- * the file is not what was written, and after kv_cache_tiered_close all of these with GEN_ERROR_STATE; nothing has
- * changed then.
+ * kv_cache_truncate and kv_cache_reset where one is cut) can also fail with GEN_ERROR_IO, the first three with
+ * GEN_ERROR_FORMAT if the file is not what was written, and after kv_cache_tiered_close all of these with
+ * GEN_ERROR_STATE; nothing has changed then.
  *
  * A configuration given to gen_options_set_tiered_kv keeps the newest positions of generating sessions in memory and
  * the rest in a file, see there. Each field says which of the two it is for: cold_dir, num_layers and max_seq_len are
@@ -316,7 +316,7 @@ GEN_API gen_status kv_cache_tiered_demote(const kv_cache *cache, int32_t layer, 
  * Moves each layer one tier down if it was used less often than the demote threshold, else one up if as often as
  * the promote threshold, and counts from 0 again. Layers that cannot be moved stay; the first failure is returned.
  *
- * @return GEN_OK; as kv_cache_tiered_promote and kv_cache_tiered_demote.
+ * @return GEN_OK; as kv_cache_tiered_promote and kv_cache_tiered_demote, without GEN_ERROR_OUT_OF_RANGE.
  * Threads: any.
  * Cost:    the bytes of the layers that move.
  * Since:   0.1

@@ -21,7 +21,7 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * @param model_options  as for gen_model_load, NULL for the defaults; its allocator and progress are not called.
  * @param options        as for gen_create, NULL for the defaults.
  * @param out            receives the estimate; free it with gen_memory_estimate_free.
- * @return as gen_model_load and gen_create.
+ * @return as gen_model_load and gen_create, without GEN_ERROR_CANCELLED.
  * Threads: any.
  * Cost:    reading the vocabulary, and some microseconds for each step that filling the context takes.
  * Since:   0.1

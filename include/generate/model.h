@@ -342,6 +342,7 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
  *         kv_cache_tiered_new and kv_cache_tracing_new, for one of many sequences, and for a session's;
  *         GEN_ERROR_UNSUPPORTED if it is compressed and the model has windows or chunks;
  *         GEN_ERROR_POOL_EXHAUSTED if it is in blocks of a pool that has none left;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT if it is in tiers and their file cannot be written or read back;
  *         GEN_ERROR_BUSY if the cache is in use; GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY.
  *         On failure the cache holds what it held.
  * Threads: any, one at a time per cache.

@@ -71,6 +71,7 @@ GEN_API gen_status gen_session_generate_stream(gen_session *session, const char 
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_TOKENIZER if the text is not UTF-8;
  *         GEN_ERROR_CONTEXT_FULL if it does not fit; GEN_ERROR_CANCELLED; GEN_ERROR_BUSY; GEN_ERROR_MODEL;
+ *         GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_IO and GEN_ERROR_FORMAT as gen_generate;
  *         GEN_ERROR_OUT_OF_MEMORY. After a cancel the tokens run so far stay; after any other failure the
  *         session is unchanged.
  * Threads: one at a time per session.
@@ -84,7 +85,7 @@ GEN_API gen_status gen_session_append(gen_session *session, const char *text, si
  * Adds tokens as they are, without begin-of-sequence.
  *
  * @param tokens  [count] token ids, copied; 0 tokens is allowed and does nothing.
- * @return as gen_session_append; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary.
+ * @return as gen_session_append, without GEN_ERROR_TOKENIZER; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary.
  * Threads: one at a time per session.
  * Cost:    runs the model over the tokens before returning.
  * Since:   0.1
@@ -171,6 +172,7 @@ GEN_API gen_status gen_session_fork(const gen_session *session, gen_session **ou
  * @param path  of the file; it appears whole, or not at all, and replaces one that is there, whose permissions it
  *              takes. Else only this user may read it (mode 0600), for it holds the text.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_IO naming the path;
+ *         GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache;
  *         GEN_ERROR_UNSUPPORTED for a custom model with a state; GEN_ERROR_OUT_OF_MEMORY.
  *         The session is unchanged.
  * Threads: one at a time per session.
@@ -200,7 +202,7 @@ GEN_API gen_status gen_session_save_buffer(const gen_session *session, void *buf
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL, or a state of another model or another kind of cache;
  *         GEN_ERROR_BUSY;
- *         GEN_ERROR_IO naming the path, also if the file is written to while it is read;
+ *         GEN_ERROR_IO naming the path, also if the file is written to while it is read, or the file of a tiered cache;
  *         GEN_ERROR_FORMAT if the file is damaged or none of ours;
  *         GEN_ERROR_STATE if the session is not empty;
  *         GEN_ERROR_CONTEXT_FULL if the context is too short for it;

@@ -2,9 +2,11 @@
 /* gen_forward_attention: a toy of two layers whose queries, keys and values are noise made of
  * token, position and layer. What it says is compared with attention written out in double
  * precision, in all kinds of cache, and its sessions are cut, forked, saved and made to fail. */
-#include "api_test.h"
+#include "damage_files.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum {
   VOCAB = 50,
@@ -20,14 +22,14 @@ static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 /* What the function does wrong: nothing, or at its next call one of these. */
-enum fault { GOOD, LEAVES_OUT, TWICE, NO_LAYER, NO_NUMBER, NULLS, FAILS_HALFWAY };
+enum fault { GOOD, LEAVES_OUT, TWICE, NO_LAYER, NO_NUMBER, NULLS, FAILS_HALFWAY, TWO_THREADS };
 struct noise {
   enum fault fault;
   gen_status seen; /* what gen_forward_attention said of it */
   int32_t context; /* 0: CONTEXT */
   int looks;       /* at the batch's caches, before, between and after the layers */
   int looked;
-  int lossy;       /* what is kept need not be what was given */
+  int lossy;               /* what is kept need not be what was given */
   int32_t tokens[CONTEXT]; /* of the one sequence that is looked at */
 };
 
@@ -68,7 +70,8 @@ static void look(struct noise* toy, const gen_forward_batch* batch) {
   assert_int_equal(kv_cache_seq_len(cache), held);
   assert_int_equal(kv_cache_num_layers(cache), LAYERS);
   assert_string_equal(kv_cache_dtype(cache), "fp32");
-  assert_int_equal(kv_cache_capabilities(cache) & (KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW),
+  assert_int_equal(kv_cache_capabilities(cache) &
+                       (KV_CACHE_CAN_TRUNCATE | KV_CACHE_CAN_CLONE | KV_CACHE_CAN_VIEW),
                    0);
   size_t before = 0;
   size_t after = 0;
@@ -107,6 +110,19 @@ static void look(struct noise* toy, const gen_forward_batch* batch) {
   kv_cache_free(writable); /* it is not theirs to free */
 }
 
+/* Two threads with one batch, until a call has met another. */
+static atomic_int met;
+static void* call_until_met(void* batch) {
+  const float row[WIDTH] = {0};
+  float out[WIDTH];
+  while (!met) {
+    const gen_status status = gen_forward_attention(batch, LAYERS, row, row, row, 1, out, NULL);
+    if (status == GEN_ERROR_BUSY) met = 1;
+    if (status != GEN_ERROR_BUSY && status != GEN_ERROR_OUT_OF_RANGE) return batch;
+  }
+  return NULL;
+}
+
 static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
                           float* features, gen_error* said) {
   struct noise* toy = user;
@@ -127,7 +143,10 @@ static gen_status forward(void* user, const gen_forward_batch* batch, float* log
     fill(q, 0, layer, batch, WIDTH);
     fill(k, 1, layer, batch, KV_HEADS * DIM);
     fill(v, 2, layer, batch, KV_HEADS * DIM);
-    if (status == GEN_OK) status = gen_forward_attention(batch, layer, q, k, v, kScale, out, said);
+    if (status == GEN_OK) {
+      status = gen_forward_attention(batch, layer, q, k, v, kScale, out, said);
+      if (status != GEN_OK) toy->seen = status;
+    }
     look(toy, batch);
     float* row_logits = logits;
     for (size_t row = 0; row < rows && status == GEN_OK; ++row) {
@@ -138,6 +157,16 @@ static gen_status forward(void* user, const gen_forward_batch* batch, float* log
       }
       row_logits += VOCAB;
     }
+  }
+  if (fault == TWO_THREADS) {
+    pthread_t other;
+    void* failed = NULL;
+    void* shared = (void*)(uintptr_t)batch;
+    met = 0;
+    assert_int_equal(pthread_create(&other, NULL, call_until_met, shared), 0);
+    assert_null(call_until_met(shared));
+    assert_int_equal(pthread_join(other, &failed), 0);
+    assert_null(failed);
   }
   if (fault == TWICE)
     toy->seen = status = gen_forward_attention(batch, 1, q, k, v, kScale, out, said);
@@ -339,8 +368,11 @@ static void results_do_not_depend_on_how(void** state) {
 
 static void caches_can_be_read_in_a_step(void** state) {
   (void)state;
-  static const char* const hows[][2] = {{"prefill_chunk", "7"}, {"paged_kv", "8,16"},    {"paged_kv", "8,5"},
-                                        {"tiered_kv", "1"},     {"compressed_kv", "4"}};
+  static const char* const hows[][2] = {{"prefill_chunk", "7"},
+                                        {"paged_kv", "8,16"},
+                                        {"paged_kv", "8,5"},
+                                        {"tiered_kv", "1"},
+                                        {"compressed_kv", "4"}};
   for (int how = 0; how < 5; ++how) {
     int32_t tokens[60];
     int32_t said[2][12];
@@ -457,6 +489,51 @@ static void faults_leave_no_trace(void** state) {
   gen_free(generator);
 }
 
+/* What a call says of another on the batch, and of a file of tiers that is not as it was. */
+static void calls_meet_threads_and_files(void** state) {
+  (void)state;
+  struct noise toy = {.fault = GOOD};
+  int32_t tokens[40];
+  make_prompt(tokens, 40);
+  const char* const none[] = {NULL};
+  gen_generator* generator = make_generator(&toy, none);
+  gen_session* session = begin(generator, tokens, 20);
+  toy.fault = TWO_THREADS;
+  assert_goes_on(session, 3);
+  gen_session_free(session);
+  gen_free(generator);
+
+  gen_model* model = make_model(&toy);
+  gen_options* options = NULL;
+  kv_cache_tier_config* config = NULL;
+  assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(kv_cache_tier_config_new(&config, &error), error);
+  char folder[] = "/tmp/custom-attention-XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  assert_ok(kv_cache_tier_config_set_cold_dir(config, folder, &error), error);
+  assert_ok(kv_cache_tier_config_set_block_size(config, 4, &error), error);
+  assert_ok(kv_cache_tier_config_set_hot_blocks(config, 1, &error), error);
+  assert_ok(gen_options_set_tiered_kv(options, config, &error), error);
+  assert_ok(gen_options_set_prefill_chunk(options, 4, &error), error);
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  const gen_status statuses[] = {GEN_ERROR_IO, GEN_ERROR_FORMAT};
+  for (enum damage damage = CUT; damage <= CHANGED; ++damage) {
+    session = begin(generator, tokens, 20);
+    damage_files(folder, damage);
+    toy.seen = GEN_OK;
+    assert_fails(gen_session_append_tokens(session, tokens + 20, 1, &error), statuses[damage],
+                 folder, error);
+    assert_int_equal(toy.seen, statuses[damage]);
+    assert_int_equal(gen_session_length(session), 20);
+    gen_session_free(session);
+  }
+  gen_free(generator);
+  assert_int_equal(rmdir(folder), 0);
+  gen_options_free(options);
+  kv_cache_tier_config_free(config);
+  gen_model_free(model);
+}
+
 static void layers_need_heads(void** state) {
   (void)state;
   struct noise toy = {.fault = GOOD};
@@ -500,6 +577,7 @@ int main(void) {
       cmocka_unit_test(sessions_are_cut_forked_and_saved),
       cmocka_unit_test(faults_leave_no_trace),
       cmocka_unit_test(full_contexts_are_run_again),
+      cmocka_unit_test(calls_meet_threads_and_files),
       cmocka_unit_test(layers_need_heads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

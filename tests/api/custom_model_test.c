@@ -4,6 +4,8 @@
  * freed in balance. */
 #include "toy_model.h"
 
+#include <unistd.h>
+
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const int32_t prompt[] = {3, 14, 15, 9, 26, 5, 35};
@@ -157,6 +159,39 @@ static void sessions_are_forked(void** state) {
   gen_session_free(session);
   gen_free(generator);
   assert_balanced(&toy);
+}
+
+/* Not even a file of a session without state is taken. */
+static void sessions_with_a_state_are_not_saved(void** state) {
+  (void)state;
+  const gen_status unsupported = GEN_ERROR_UNSUPPORTED;
+  char path[] = "/tmp/custom-model-test-XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0 && close(file) == 0);
+  for (int kind = STATELESS; kind >= 0; --kind) {
+    struct toy toy = {.at = -1};
+    const gen_forward table = table_of(&toy, kind);
+    gen_generator* generator = toy_generator(&table, NULL);
+    gen_session* session = open_session(generator);
+    gen_free(generator);
+    if (kind == STATELESS) {
+      assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+      assert_ok(gen_session_save(session, path, &error), error);
+    } else {
+      size_t size = 0;
+      unsigned char* bytes = read_file(path, &size);
+      assert_fails(gen_session_load(session, path, &error), unsupported, "saved", error);
+      assert_fails(gen_session_load_buffer(session, bytes, size, &error), unsupported, "saved",
+                   error);
+      assert_fails(gen_session_save(session, "/tmp/no-such-file", &error), unsupported, "saved",
+                   error);
+      assert_int_equal(access("/tmp/no-such-file", F_OK), -1);
+      free(bytes);
+    }
+    gen_session_free(session);
+    assert_balanced(&toy);
+  }
+  assert_int_equal(unlink(path), 0);
 }
 
 static void sessions_without_state_are_saved(void** state) {
@@ -666,6 +701,7 @@ int main(void) {
       cmocka_unit_test(eos_ends_it),
       cmocka_unit_test(sessions_are_cut),
       cmocka_unit_test(sessions_are_forked),
+      cmocka_unit_test(sessions_with_a_state_are_not_saved),
       cmocka_unit_test(sessions_without_state_are_saved),
       cmocka_unit_test(every_status_at_every_step),
       cmocka_unit_test(messages_are_passed_on),

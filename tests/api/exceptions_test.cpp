@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a C++ exception from each kind of callback does: it is a failure of the call around it, which
-// leaves everything as it was, or nothing where nobody can be told. Texts are compared with those of
-// sessions to which nothing happened.
+// What a C++ exception from each kind of callback does: it is a failure of the call around it,
+// which leaves everything as it was, or nothing where nobody can be told. Texts are compared with
+// those of sessions to which nothing happened.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -117,9 +117,8 @@ TEST_F(Exceptions, OfATokenCallbackTakeTheCallBack) {
       const int32_t length = gen_session_length(session.get());
       Thrower thrower{at, plain};
       gen_result* result = nullptr;
-      const gen_status status =
-          gen_session_generate_stream(session.get(), " a time", 7, greedy().get(), on_token,
-                                      &thrower, &result, &error_);
+      const gen_status status = gen_session_generate_stream(
+          session.get(), " a time", 7, greedy().get(), on_token, &thrower, &result, &error_);
       const Owned<gen_result> owned(result, gen_result_free);
       expect_failure(status, GEN_ERROR_INTERNAL, plain ? "threw" : "threw: no more");
       EXPECT_EQ(thrower.calls, at + 1);
@@ -216,6 +215,41 @@ TEST_F(Exceptions, OfAMetricsSinkGoNowhere) {
     const auto generator = create(options);
     EXPECT_EQ(text(begin(generator.get()).get()), expected);
     EXPECT_GT(thrower.calls, at);
+  }
+}
+
+gen_status on_shift(void* user, int32_t, float*, int32_t, int32_t, int32_t, const int32_t*) {
+  static_cast<Thrower*>(user)->call();
+  return GEN_OK;
+}
+
+TEST_F(Exceptions, OfAShiftFunctionFailTheRead) {
+  for (const bool plain : {false, true}) {
+    kv_cache* made = nullptr;
+    ASSERT_EQ(kv_cache_causal_new(&made, &error_), GEN_OK);
+    const Owned<kv_cache> cache(made, kv_cache_free);
+    Thrower thrower{0, plain};
+    ASSERT_EQ(kv_cache_set_shift(made, on_shift, &thrower, &error_), GEN_OK);
+    ASSERT_EQ(kv_cache_init(made, "fp32", 1, 8, 4, &error_), GEN_OK);
+    const int32_t positions[] = {0, 1, 2};
+    const int32_t sequences[] = {0, 0, 0};
+    const float x[] = {1, 2, 3};
+    ASSERT_EQ(kv_cache_start_forward(made, positions, sequences, 3, 0, nullptr, 0, &error_),
+              GEN_OK);
+    ASSERT_EQ(kv_cache_put(made, x, 1, 1, x, 1, 1, 3, &error_), GEN_OK);
+    ASSERT_EQ(kv_cache_remove(made, 0, 0, 1, &error_), GEN_OK);
+    ASSERT_EQ(kv_cache_start_forward(made, positions + 2, sequences, 1, 0, nullptr, 0, &error_),
+              GEN_OK);
+    ASSERT_EQ(kv_cache_put(made, x, 1, 1, x, 1, 1, 1, &error_), GEN_OK);
+    const auto read = [&](float* k) {
+      return kv_cache_get_masked(made, k, 8, nullptr, 0, nullptr, 0, nullptr, nullptr, nullptr,
+                                 &error_);
+    };
+    float k[8] = {};
+    EXPECT_EQ(read(k), GEN_ERROR_INTERNAL);
+    EXPECT_NE(std::string(error_.message).find("the shift function"), std::string::npos);
+    EXPECT_EQ(read(k), GEN_OK) << error_.message;
+    EXPECT_EQ(thrower.calls, 2);
   }
 }
 

@@ -201,6 +201,57 @@ static void profiles_count_and_change_nothing(void** state) {
   free(seen);
 }
 
+/* Both forms of a pass of many rows say the same. */
+static void passes_that_do_not_fit(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  const int32_t layers = gen_model_config_num_layers(gen_model_get_config(model));
+  gen_profile* profile = NULL;
+  kv_cache* small = NULL;
+  kv_cache* full = NULL;
+  assert_ok(gen_profile_new(&profile, &error), error);
+  assert_ok(kv_cache_new(layers, 4, &small, &error), error);
+  assert_ok(kv_cache_new(layers, 2000, &full, &error), error);
+  static int32_t tokens[512]; /* twice of them is the context */
+  static uint8_t wants[512];
+  static float logits[kVocab];
+  for (int i = 0; i < 2; ++i) {
+    assert_ok(gen_model_forward_batch(model, tokens, NULL, wants, 512, &full, 1, NULL, 0, &error),
+              error);
+  }
+  const int32_t outside[] = {kVocab};
+  const struct {
+    const int32_t* tokens;
+    size_t n;
+    kv_cache** cache;
+    size_t capacity;
+    gen_status status;
+    const char* part;
+  } cases[] = {
+      {tokens, 5, &small, kVocab, GEN_ERROR_CACHE_FULL, "4"},
+      {tokens, 1, &full, kVocab, GEN_ERROR_CONTEXT_FULL, "1024"},
+      {outside, 1, &small, kVocab, GEN_ERROR_OUT_OF_RANGE, "4096"},
+      {tokens, 1, &small, kVocab - 1, GEN_ERROR_OUT_OF_RANGE, "4095"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    uint8_t last[5] = {0};
+    last[cases[i].n - 1] = 1;
+    assert_fails(gen_model_forward_batch(model, cases[i].tokens, NULL, last, cases[i].n,
+                                         cases[i].cache, 1, logits, cases[i].capacity, &error),
+                 cases[i].status, cases[i].part, error);
+    assert_fails(
+        gen_model_forward_profiled(model, cases[i].tokens, NULL, last, cases[i].n, cases[i].cache,
+                                   1, logits, cases[i].capacity, profile, &error),
+        cases[i].status, cases[i].part, error);
+    assert_int_equal(kv_cache_seq_len(small), 0);
+    assert_int_equal(kv_cache_seq_len(full), 1024);
+  }
+  kv_cache_free(small);
+  kv_cache_free(full);
+  gen_profile_free(profile);
+  gen_model_free(model);
+}
+
 static void peaks_are_plausible(void** state) {
   (void)state;
   static const char* const names[] = {"read_bandwidth", "fma_f32", "dot_i8"};
@@ -229,6 +280,7 @@ int main(void) {
       cmocka_unit_test(rows_together_equal_rows_alone),
       cmocka_unit_test(batches_refuse_and_change_nothing),
       cmocka_unit_test(profiles_count_and_change_nothing),
+      cmocka_unit_test(passes_that_do_not_fit),
       cmocka_unit_test(peaks_are_plausible),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

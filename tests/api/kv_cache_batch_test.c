@@ -220,6 +220,23 @@ static gen_status add_offsets(void* user, int32_t layer, float* keys, int32_t k_
   return GEN_OK;
 }
 
+/* What another sequence has as well must be copied before it moves. */
+static void shared_cells_need_room_to_move(void** test) {
+  (void)test;
+  kv_cache* cache = make_causal(2, 2, 4);
+  int calls = 9;
+  const float x[4] = {1, 2, 3, 4};
+  assert_ok(kv_cache_set_shift(cache, add_offsets, &calls, &error), error);
+  assert_ok(start(cache, kZeros, kPositions, 4), error);
+  assert_ok(put(cache, x, 4), error);
+  assert_ok(kv_cache_copy_prefix(cache, 0, 1, 4, &error), error);
+  assert_fails(kv_cache_remove(cache, 0, 0, 1, &error), GEN_ERROR_CACHE_FULL,
+               "are shared and need copies, 0 of 4 cells are free", error);
+  assert_ok(kv_cache_remove(cache, 1, 0, KV_CACHE_TO_THE_END, &error), error);
+  assert_ok(kv_cache_remove(cache, 0, 0, 1, &error), error);
+  kv_cache_free(cache);
+}
+
 static void sequences_are_cut_shifted_and_copied(void** test) {
   (void)test;
   kv_cache* cache = make_causal(2, 4, 4);
@@ -228,6 +245,7 @@ static void sequences_are_cut_shifted_and_copied(void** test) {
   assert_ok(start(cache, kZeros, kPositions, 4), error);
   assert_ok(put(cache, x, 4), error);
   assert_fails(kv_cache_remove(NULL, 0, 0, 1, &error), bad, "cache", error);
+  assert_fails(kv_cache_set_layer_type(NULL, 0, &error), bad, "cache", error);
   assert_fails(kv_cache_remove(cache, 0, -1, 1, &error), bad, "[-1, 1)", error);
   assert_fails(kv_cache_remove(cache, 0, 2, 1, &error), bad, "[2, 1)", error);
   assert_fails(kv_cache_remove(cache, 0, 0, 1, &error), GEN_ERROR_UNSUPPORTED, "shifted", error);
@@ -503,6 +521,7 @@ int main(void) {
       cmocka_unit_test(a_pass_is_written_and_read),
       cmocka_unit_test(reserving_takes_memory_only),
       cmocka_unit_test(sequences_are_cut_shifted_and_copied),
+      cmocka_unit_test(shared_cells_need_room_to_move),
       cmocka_unit_test(full_caches_stay_as_they_were),
       cmocka_unit_test(quantised_rows_must_be_finite),
       cmocka_unit_test(encoders_keep_items),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiered caches and their files: folders that are left and used again, files that are damaged, gone or links. */
+/* Tiered caches and their files: folders that are left and used again, files that are damaged, gone
+ * or links. */
 #include "tiered_caches.h"
 
 #include <sys/stat.h>
@@ -110,6 +111,7 @@ static void files_fail_the_calls_of_every_cache(void** state) {
   kv_cache_tier_config* c = config_of(1, 8);
   assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
   assert_ok(kv_cache_tier_config_set_store_id(c, "it", &error), error);
+  assert_ok(kv_cache_tier_config_set_promote_threshold(c, 1, &error), error);
   assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
   kv_cache_tier_config_free(c);
   assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
@@ -135,6 +137,16 @@ static void files_fail_the_calls_of_every_cache(void** state) {
     assert_fails(kv_cache_update(cache, 0, x, x, 1, 1, 1, &error), want, "layer_0.bin", error);
     assert_fails(kv_cache_clone(cache, &copy, &error), want, "layer_0.bin", error);
     assert_null(copy);
+    char saved[160];
+    size_t n = 0;
+    unsigned char bytes[4096];
+    snprintf(saved, sizeof saved, "%s/saved", folder);
+    assert_fails(kv_cache_save(cache, saved, &error), want, "layer_0.bin", error);
+    assert_int_equal(access(saved, F_OK), -1);
+    assert_fails(kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error), want, "layer_0.bin",
+                 error);
+    assert_fails(kv_cache_tiered_promote(cache, 0, &error), want, "layer_0.bin", error);
+    assert_fails(kv_cache_tiered_manage(cache, &error), want, "layer_0.bin", error);
     if (damaged) assert_int_equal(unlink(path), 0);
     assert_int_equal(rename(other, path), 0);
     expect(cache, 0, x, 3);
@@ -149,6 +161,58 @@ static void files_fail_the_calls_of_every_cache(void** state) {
   expect(cache, 0, x, 2);
   assert_ok(kv_cache_reset(cache, &error), error);
   kv_cache_free(cache);
+  assert_int_equal(rmdir(folder), 0);
+}
+
+/* Layers cannot go down without their folder, and it cannot be opened with another manifest, nor
+ * removed with a folder in the manifest's place. */
+static void folders_fail_moves_and_ends(void** state) {
+  (void)state;
+  char folder[64];
+  char home[128];
+  char away[128];
+  char path[160];
+  make_folder(folder);
+  snprintf(home, sizeof home, "%s/kv-it", folder);
+  snprintf(away, sizeof away, "%s/away", folder);
+  const float x[3] = {1, 2, 3};
+  kv_cache* cache = NULL;
+  kv_cache_tier_config* c = config_of(1, 8);
+  assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
+  assert_ok(kv_cache_tier_config_set_store_id(c, "it", &error), error);
+  assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
+  assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
+  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
+  assert_int_equal(rename(home, away), 0);
+  assert_fails(kv_cache_tiered_demote(cache, 0, &error), GEN_ERROR_IO, home, error);
+  assert_fails(kv_cache_tiered_manage(cache, &error), GEN_ERROR_IO, home, error);
+  assert_int_equal(kv_cache_tiered_tier(cache, 0), KV_CACHE_TIER_WARM);
+  assert_int_equal(rename(away, home), 0);
+  expect(cache, 0, x, 3);
+  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
+  kv_cache_free(cache);
+
+  snprintf(path, sizeof path, "%s/manifest.bin", home);
+  assert_int_equal(rename(path, away), 0);
+  FILE* file = fopen(path, "w");
+  assert_non_null(file);
+  assert_int_equal(fprintf(file, "%100s", "nothing of ours"), 100);
+  assert_int_equal(fclose(file), 0);
+  assert_fails(kv_cache_tiered_open(c, &cache, &error), GEN_ERROR_FORMAT, "manifest.bin", error);
+  assert_null(cache);
+  assert_int_equal(rename(away, path), 0);
+  assert_ok(kv_cache_tiered_open(c, &cache, &error), error);
+  expect(cache, 0, x, 3);
+  assert_ok(kv_cache_reset(cache, &error), error);
+
+  assert_int_equal(rename(path, away), 0);
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_fails(kv_cache_tiered_close(cache, &error), GEN_ERROR_IO, "manifest.bin", error);
+  assert_int_equal(rmdir(path), 0);
+  assert_int_equal(rename(away, path), 0);
+  assert_ok(kv_cache_tiered_close(cache, &error), error);
+  kv_cache_free(cache);
+  kv_cache_tier_config_free(c);
   assert_int_equal(rmdir(folder), 0);
 }
 
@@ -217,6 +281,7 @@ int main(void) {
       cmocka_unit_test(folders_are_left_and_used_again),
       cmocka_unit_test(damage_is_found),
       cmocka_unit_test(files_fail_the_calls_of_every_cache),
+      cmocka_unit_test(folders_fail_moves_and_ends),
       cmocka_unit_test(links_are_not_followed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,21 @@
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
+typedef struct {
+  double last;
+  int calls;
+  int falls;
+  double stop_at;
+} Progress;
+
+static int on_progress(void* user, double share) {
+  Progress* p = user;
+  if (share < p->last || share < 0 || share > 1) ++p->falls;
+  p->last = share;
+  ++p->calls;
+  return share >= p->stop_at;
+}
+
 static void options_check_and_describe(void** state) {
   (void)state;
   gen_model_options* o = NULL;
@@ -94,18 +109,6 @@ static void load_refuses(void** state) {
   gen_model_free(NULL);
 }
 
-/* Replaces the first `from` in the bytes by `to`, of equal length. */
-static void patch(unsigned char* bytes, size_t size, const char* from, const char* to) {
-  const size_t length = strlen(from);
-  for (size_t i = 0; i + length <= size; ++i) {
-    if (memcmp(bytes + i, from, length) == 0) {
-      memcpy(bytes + i, to, length);
-      return;
-    }
-  }
-  fail_msg("%s is not in the file", from);
-}
-
 /* A message that happens to hold the path's letters names the file all the same. */
 static void failures_name_the_file(void** state) {
   (void)state;
@@ -123,21 +126,103 @@ static void failures_name_the_file(void** state) {
   assert_fails(gen_model_quantize("t", "out", "Q8_0", NULL, NULL, &error), GEN_ERROR_FORMAT,
                "t: magic", error);
   assert_fails(gen_tokenizer_load("t", &tokenizer, &error), GEN_ERROR_FORMAT, "t: ", error);
+  gen_memory_estimate* estimate = NULL;
+  assert_fails(gen_estimate_memory("t", NULL, NULL, &estimate, &error), GEN_ERROR_FORMAT,
+               "t: magic", error);
   assert_int_equal(unlink("t"), 0);
   assert_int_equal(chdir(before), 0);
   assert_int_equal(rmdir(folder), 0);
+}
+
+/* Writes the bytes to a file and asks all that read models. */
+static void assert_unknown(const unsigned char* bytes, size_t size, const char* part, int to_model,
+                           int to_quantize, int to_tokenizer) {
+  char path[] = "/tmp/gen-model-test-XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0);
+  assert_int_equal(write(file, bytes, size), size);
+  close(file);
+  const gen_status wanted = GEN_ERROR_UNSUPPORTED;
+  gen_model* model = NULL;
+  gen_tokenizer* tokenizer = NULL;
+  gen_memory_estimate* estimate = NULL;
+  char out[64];
+  snprintf(out, sizeof out, "%s.out", path);
+  if (to_model) {
+    assert_fails(gen_model_load(path, NULL, &model, &error), wanted, part, error);
+    assert_fails(gen_model_load_memory(bytes, size, NULL, &model, &error), wanted, part, error);
+    assert_fails(gen_estimate_memory(path, NULL, NULL, &estimate, &error), wanted, part, error);
+  }
+  if (to_quantize) {
+    assert_fails(gen_model_quantize(path, out, "Q4_0", NULL, NULL, &error), wanted, part, error);
+    assert_int_equal(access(out, F_OK), -1);
+  }
+  if (to_tokenizer) {
+    assert_fails(gen_tokenizer_load(path, &tokenizer, &error), wanted, part, error);
+  }
+  assert_true(model == NULL && tokenizer == NULL && estimate == NULL);
+  assert_int_equal(unlink(path), 0);
+}
+
+static unsigned char* find(unsigned char* bytes, size_t size, const char* text) {
+  const size_t length = strlen(text);
+  for (size_t i = 0; i + length <= size; ++i) {
+    if (memcmp(bytes + i, text, length) == 0) return bytes + i;
+  }
+  fail_msg("%s is not in the file", text);
+  return NULL;
+}
+
+static void what_is_not_known_is_named(void** state) {
+  (void)state;
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  unsigned char* at = find(bytes, size, "tokenizer.ggml.model");
+  unsigned char* kind = find(at, size - (size_t)(at - bytes), "llama");
+  memcpy(kind, "lambo", 5);
+  assert_unknown(bytes, size, "lambo", 1, 0, 1);
+  memcpy(kind, "llama", 5);
+  /* A tensor's name, two dimensions, its format. */
+  at = find(bytes, size, "token_embd.weight") + strlen("token_embd.weight");
+  assert_int_equal(at[0], 2);
+  at[4 + 2 * 8] = 199;
+  assert_unknown(bytes, size, "token_embd.weight", 1, 1, 0);
+  free(bytes);
+}
+
+/* What options ask for is refused by all that load. */
+static void options_that_cannot_be_followed(void** state) {
+  (void)state;
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  gen_model_options* o = NULL;
+  gen_model* model = NULL;
+  gen_memory_estimate* estimate = NULL;
+  Progress stop = {0, 0, 0, 0};
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set_progress(o, on_progress, &stop, &error), error);
+  assert_fails(gen_model_load_memory(bytes, size, o, &model, &error), GEN_ERROR_CANCELLED, "",
+               error);
+  assert_ok(gen_estimate_memory(DRAFT_MODEL, o, NULL, &estimate, &error), error); /* not called */
+  gen_memory_estimate_free(estimate);
+  assert_ok(gen_model_options_set_progress(o, NULL, NULL, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(o, 1 << 20, &error), error);
+  assert_fails(gen_model_load_memory(bytes, size, o, &model, &error), GEN_ERROR_OUT_OF_RANGE,
+               "1048576", error);
+  assert_fails(gen_estimate_memory(DRAFT_MODEL, o, NULL, &estimate, &error), GEN_ERROR_OUT_OF_RANGE,
+               "1048576", error);
+  assert_null(estimate);
+  gen_model_options_free(o);
+  free(bytes);
 }
 
 static void unknown_architectures_are_named(void** state) {
   (void)state;
   size_t size = 0;
   unsigned char* bytes = read_file(DRAFT_MODEL, &size);
-  gen_model* model = NULL;
   /* The value of general.architecture is the first "llama" of the file. */
-  patch(bytes, size, "llama", "lambo");
-  assert_fails(gen_model_load_memory(bytes, size, NULL, &model, &error), GEN_ERROR_UNSUPPORTED,
-               "lambo", error);
-  assert_null(model);
+  memcpy(find(bytes, size, "llama"), "lambo", 5);
+  assert_unknown(bytes, size, "lambo", 1, 0, 0);
   free(bytes);
 }
 
@@ -218,21 +303,6 @@ static void memory_and_read_loads_equal_the_mapped_one(void** state) {
   gen_model_free(from_read);
   gen_model_free(in_place);
   gen_model_free(mapped);
-}
-
-typedef struct {
-  double last;
-  int calls;
-  int falls;
-  double stop_at;
-} Progress;
-
-static int on_progress(void* user, double share) {
-  Progress* p = user;
-  if (share < p->last || share < 0 || share > 1) ++p->falls;
-  p->last = share;
-  ++p->calls;
-  return share >= p->stop_at;
 }
 
 /* A file of our own that may be spoiled. */
@@ -360,6 +430,8 @@ int main(void) {
       cmocka_unit_test(load_refuses),
       cmocka_unit_test(failures_name_the_file),
       cmocka_unit_test(unknown_architectures_are_named),
+      cmocka_unit_test(what_is_not_known_is_named),
+      cmocka_unit_test(options_that_cannot_be_followed),
       cmocka_unit_test(every_truncation_is_an_error),
       cmocka_unit_test(memory_and_read_loads_equal_the_mapped_one),
       cmocka_unit_test(a_file_that_was_read_may_go),

@@ -102,6 +102,9 @@ static void questions(void** state) {
   assert_null(gen_model_metadata_key(model, count));
   assert_fails(gen_model_metadata_value(model, "no.such.key", text, sizeof text, &n, &error), bad,
                "no.such.key", error);
+  assert_fails(gen_model_metadata_value(model, "general.architecture", text, 5, &n, &error),
+               GEN_ERROR_OUT_OF_RANGE, "do not fit", error);
+  assert_int_equal(n, strlen("llama"));
   assert_fails(gen_model_metadata_value(model, NULL, text, sizeof text, &n, &error), bad, "key",
                error);
 

@@ -3,6 +3,9 @@
  * nothing. */
 #include "api_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
@@ -106,11 +109,56 @@ static void snapshots_are_restored(void** test) {
   gen_ssm_state_free(state);
 }
 
+enum { FUNCTIONS = 5, SIZE = 4096 };
+static gen_ssm_state* shared;
+static atomic_int busy[FUNCTIONS];
+
+static gen_status call(int function, float* h) {
+  int64_t number = 0;
+  switch (function) {
+    case 0:
+      return gen_ssm_state_get_layer(shared, 0, h, SIZE, NULL, NULL);
+    case 1:
+      return gen_ssm_state_set_layer(shared, 0, h, 1, SIZE, 1, NULL);
+    case 2:
+      return gen_ssm_state_snapshot(shared, &number, NULL);
+    case 3:
+      return gen_ssm_state_restore(shared, 1, NULL);
+    default:
+      return gen_ssm_state_reset(shared, NULL);
+  }
+}
+
+/* Calls until each function has met another. */
+static void* meet(void* unused) {
+  (void)unused;
+  float h[SIZE] = {0};
+  for (int function = 0; function < FUNCTIONS; ++function) {
+    while (busy[function] == 0) {
+      for (int i = 0; i < FUNCTIONS; ++i) {
+        if (call(i, h) == GEN_ERROR_BUSY) busy[i] = 1;
+      }
+    }
+  }
+  return NULL;
+}
+
+static void a_second_call_is_busy(void** test) {
+  (void)test;
+  pthread_t other;
+  assert_ok(gen_ssm_state_new(1, SIZE, 1, &shared, &error), error);
+  assert_int_equal(pthread_create(&other, NULL, meet, NULL), 0);
+  meet(NULL);
+  assert_int_equal(pthread_join(other, NULL), 0);
+  gen_ssm_state_free(shared);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(new_checks_its_arguments),
       cmocka_unit_test(layers_are_set_and_read),
       cmocka_unit_test(snapshots_are_restored),
+      cmocka_unit_test(a_second_call_is_busy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

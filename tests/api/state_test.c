@@ -169,6 +169,33 @@ static void sessions_refuse(void** state) {
   assert_fails(gen_session_load(q4, at("one"), &error), bad, "key format", error);
   assert_ok(kv_cache_save(gen_session_cache(session), at("two"), &error), error);
   assert_fails(gen_session_load(other, at("two"), &error), bad, "a cache's", error);
+  /* A context too short for it. */
+  gen_model_options* short_options = NULL;
+  gen_model* short_model = NULL;
+  gen_generator* short_generator = NULL;
+  gen_session* short_session = NULL;
+  size_t size = 0;
+  assert_ok(gen_model_options_new(&short_options, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(short_options, 4, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, short_options, &short_model, &error), error);
+  assert_ok(gen_create(short_model, NULL, &short_generator, &error), error);
+  assert_ok(gen_session_new(short_generator, &short_session, &error), error);
+  unsigned char* bytes = read_file(at("one"), &size);
+  assert_fails(gen_session_load(short_session, at("one"), &error), GEN_ERROR_CONTEXT_FULL,
+               "context of 4", error);
+  assert_fails(gen_session_load_buffer(short_session, bytes, size, &error), GEN_ERROR_CONTEXT_FULL,
+               "context of 4", error);
+  float logprobs[64];
+  size_t n_scored = 0;
+  assert_fails(
+      gen_session_score(short_session, "The fox and the crow", 20, logprobs, 64, &n_scored, &error),
+      GEN_ERROR_CONTEXT_FULL, "context of 4", error);
+  assert_int_equal(gen_session_length(short_session), 0);
+  free(bytes);
+  gen_session_free(short_session);
+  gen_free(short_generator);
+  gen_model_free(short_model);
+  gen_model_options_free(short_options);
   /* A pool that many sessions fill. */
   gen_generator* generator = make_generator("fp32", "1,16");
   gen_session* many[256];
@@ -328,6 +355,10 @@ static void caches_refuse(void** state) {
   assert_fails(kv_cache_save(NULL, "x", &error), bad, "cache is NULL", error);
   assert_fails(kv_cache_save(cache, NULL, &error), bad, "path is NULL", error);
   assert_fails(kv_cache_save(cache, at("x"), &error), GEN_ERROR_STATE, "not been written", error);
+  fill(cache, 0, 1);
+  assert_fails(kv_cache_save(cache, at("no/where"), &error), GEN_ERROR_IO, "no/where", error);
+  kv_cache_free(cache);
+  cache = make_cache(kv_cache_new);
   assert_fails(kv_cache_save_buffer(NULL, NULL, 0, &n, &error), bad, "cache is NULL", error);
   assert_int_equal(n, 0);
   assert_fails(kv_cache_save_buffer(cache, NULL, 0, NULL, &error), bad, "n is NULL", error);
@@ -530,10 +561,14 @@ int main(int argc, char** argv) {
   if (argc == 4) return go_on(argv[1], argv[2], argv[3]);
   if (mkdtemp(folder) == NULL) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(another_process_goes_on), cmocka_unit_test(sessions_to_memory),
-      cmocka_unit_test(sessions_refuse),         cmocka_unit_test(forks),
-      cmocka_unit_test(caches_of_tensors),       cmocka_unit_test(caches_refuse),
-      cmocka_unit_test(caches_of_models),        cmocka_unit_test(files_are_private),
+      cmocka_unit_test(another_process_goes_on),
+      cmocka_unit_test(sessions_to_memory),
+      cmocka_unit_test(sessions_refuse),
+      cmocka_unit_test(forks),
+      cmocka_unit_test(caches_of_tensors),
+      cmocka_unit_test(caches_refuse),
+      cmocka_unit_test(caches_of_models),
+      cmocka_unit_test(files_are_private),
       cmocka_unit_test(a_file_that_is_rewritten),
       cmocka_unit_test(a_file_that_is_cut_while_it_is_loaded),
   };

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every call that runs a model, and what may go wrong under it for real: weights that are no numbers, a pool too small,
- * a file of tiers that cannot be written, is cut or is changed between two steps. Nothing has changed after a failure,
- * and when the trouble is over the same call succeeds.
+ * Every call that runs a model, and what may go wrong under it for real: weights that are no
+ * numbers, a pool too small, a file of tiers that cannot be written, is cut or is changed between
+ * two steps. Nothing has changed after a failure, and when the trouble is over the same call
+ * succeeds.
  */
-#include "api_test.h"
+#include "damage_files.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static gen_error error;
 enum { TOKENS = 120, VOCAB = 4096, MORE = 20 };
@@ -51,8 +47,8 @@ static gen_status generate(gen_generator* generator) {
 
 static gen_status generate_stream(gen_generator* generator) {
   gen_sampling* sampling = greedy(MORE);
-  const gen_status status = gen_generate_stream(generator, text, GEN_NUL_TERMINATED, sampling,
-                                                go_on, NULL, NULL, &error);
+  const gen_status status =
+      gen_generate_stream(generator, text, GEN_NUL_TERMINATED, sampling, go_on, NULL, NULL, &error);
   gen_sampling_free(sampling);
   return status;
 }
@@ -84,8 +80,7 @@ static gen_status call_stream(int polls) {
   gen_stream* stream = NULL;
   const gen_token* token = NULL;
   int32_t state = GEN_STREAM_PENDING;
-  gen_status status =
-      gen_stream_open(session, text, GEN_NUL_TERMINATED, sampling, &stream, &error);
+  gen_status status = gen_stream_open(session, text, GEN_NUL_TERMINATED, sampling, &stream, &error);
   while (status == GEN_OK && state != GEN_STREAM_END) {
     status = polls ? gen_stream_poll(stream, &token, &state, &error)
                    : gen_stream_next(stream, &token, &error);
@@ -97,12 +92,8 @@ static gen_status call_stream(int polls) {
 }
 static gen_status call_next(void) { return call_stream(0); }
 static gen_status call_poll(void) { return call_stream(1); }
-static gen_status stream_next(gen_generator* generator) {
-  return in_session(generator, call_next);
-}
-static gen_status stream_poll(gen_generator* generator) {
-  return in_session(generator, call_poll);
-}
+static gen_status stream_next(gen_generator* generator) { return in_session(generator, call_next); }
+static gen_status stream_poll(gen_generator* generator) { return in_session(generator, call_poll); }
 
 static gen_status call_append(void) {
   return gen_session_append(session, text, GEN_NUL_TERMINATED, &error);
@@ -127,7 +118,7 @@ static gen_status session_score(gen_generator* generator) {
   return in_session(generator, call_score);
 }
 
-static void damage_files(void);
+static char folder[] = "/tmp/steps-fail-XXXXXX";
 static int damages_between;
 
 /* Of tokens twice, so that the second pass finds files of the first. */
@@ -142,7 +133,7 @@ static gen_status pass(gen_generator* generator, enum pass kind) {
   wants[TOKENS - 1] = 1;
   for (int i = 0; i < 2 && status == GEN_OK; ++i) {
     const int32_t before = kv_cache_seq_len(cache);
-    if (i > 0 && damages_between) damage_files();
+    if (i > 0 && damages_between) damage_files(folder, CHANGED);
     if (kind == ALONE) {
       status = gen_model_forward(model, tokens, TOKENS, cache, logits, VOCAB, &error);
     } else if (kind == BATCH) {
@@ -211,6 +202,38 @@ static void weights_that_are_no_numbers(void** state) {
   gen_model_free(model);
 }
 
+static gen_status refuse(void* user, const gen_forward_batch* batch, float* row, float* features,
+                         gen_error* said) {
+  (void)user;
+  (void)batch;
+  (void)row;
+  (void)features;
+  (void)said;
+  return GEN_ERROR_MODEL;
+}
+
+/* A model of one's own that fails where no numbers are wanted either. */
+static void a_function_that_fails(void** state) {
+  (void)state;
+  const gen_forward table = {.struct_size = sizeof table, .forward = refuse};
+  gen_tokenizer* tokenizer = NULL;
+  gen_model_config* config = NULL;
+  gen_generator* generator = NULL;
+  assert_ok(gen_tokenizer_load(DRAFT_MODEL, &tokenizer, &error), error);
+  assert_ok(gen_model_config_new(&config, &error), error);
+  assert_ok(gen_model_config_set_vocab_size(config, VOCAB, &error), error);
+  assert_ok(gen_model_config_set_max_seq_len(config, 1024, &error), error);
+  assert_ok(gen_model_new_custom(&table, config, tokenizer, &model, &error), error);
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  for (int i = 0; i < CALLS; ++i) {
+    if (!calls[i].is_pass) expect_status(&calls[i], generator, GEN_ERROR_MODEL, "");
+  }
+  gen_free(generator);
+  gen_model_free(model);
+  gen_model_config_free(config);
+  gen_tokenizer_free(tokenizer);
+}
+
 static void a_pool_too_small(void** state) {
   (void)state;
   model = load_draft();
@@ -250,8 +273,8 @@ static void a_pool_too_small(void** state) {
   unsigned char* bytes = malloc(n);
   assert_ok(gen_session_save_buffer(saved, bytes, n, &n, &error), error);
   assert_ok(gen_session_new(generator, &empty, &error), error);
-  assert_fails(gen_session_load_buffer(empty, bytes, n, &error), GEN_ERROR_POOL_EXHAUSTED,
-               "free", error);
+  assert_fails(gen_session_load_buffer(empty, bytes, n, &error), GEN_ERROR_POOL_EXHAUSTED, "free",
+               error);
   assert_int_equal(gen_session_length(empty), 0);
   kv_cache* other = NULL;
   kv_cache* small = NULL;
@@ -291,33 +314,13 @@ static void a_pool_too_small(void** state) {
   gen_model_free(model);
 }
 
-static char folder[] = "/tmp/steps-fail-XXXXXX";
-
-/* Changes a byte in 64 of each file of the folder; they have no names but are open. */
-static void damage_files(void) {
-  for (int fd = 3; fd < 256; ++fd) {
-    char path[64];
-    char name[256];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const ssize_t length = readlink(path, name, sizeof name - 1);
-    if (length < 0) continue;
-    name[length] = '\0';
-    if (strncmp(name, folder, strlen(folder)) != 0) continue;
-    const int file = open(path, O_RDWR);
-    struct stat info;
-    if (file < 0) continue; /* the folder itself */
-    assert_int_equal(fstat(file, &info), 0);
-    for (off_t at = 0; at < info.st_size; at += 64) assert_int_equal(pwrite(file, "?", 1, at), 1);
-    close(file);
-  }
-}
-
 /* A metrics sink that damages them after so many steps. */
 static int steps_to_go;
 static void count_step(void* user, const char* name, double value) {
   (void)user;
   (void)value;
-  if (strcmp(name, "steps") == 0 && steps_to_go > 0 && --steps_to_go == 0) damage_files();
+  if (strcmp(name, "steps") == 0 && steps_to_go > 0 && --steps_to_go == 0)
+    damage_files(folder, CHANGED);
 }
 static void drop(void* user, const char* name, double value) {
   (void)user;
@@ -367,6 +370,69 @@ static void files_of_tiers(void** state) {
   assert_int_equal(rmdir(folder), 0);
 }
 
+/* Saving reads what is in files, loading writes them. */
+static void states_in_tiers(void** state) {
+  (void)state;
+  strcpy(folder, "/tmp/steps-fail-XXXXXX");
+  assert_non_null(mkdtemp(folder));
+  char path[] = "/tmp/steps-fail-XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0 && close(file) == 0);
+  model = load_draft();
+  gen_generator* generator = in_tiers();
+  gen_session* full = NULL;
+  gen_session* empty = NULL;
+  kv_cache* cache = NULL;
+  kv_cache* other = NULL;
+  size_t n = 0;
+  size_t n_cache = 0;
+  assert_ok(gen_session_new(generator, &full, &error), error);
+  assert_ok(gen_session_new(generator, &empty, &error), error);
+  assert_ok(kv_cache_generator_new(generator, 2 * TOKENS, &cache, &error), error);
+  assert_ok(kv_cache_generator_new(generator, 2 * TOKENS, &other, &error), error);
+  assert_ok(gen_session_append_tokens(full, tokens, TOKENS, &error), error);
+  assert_ok(gen_model_forward(model, tokens, TOKENS, cache, logits, VOCAB, &error), error);
+  assert_ok(gen_session_save_buffer(full, NULL, 0, &n, &error), error);
+  assert_ok(kv_cache_save_buffer(cache, NULL, 0, &n_cache, &error), error);
+  void* bytes = malloc(n);
+  void* cache_bytes = malloc(n_cache);
+  assert_ok(gen_session_save_buffer(full, bytes, n, &n, &error), error);
+  assert_ok(kv_cache_save_buffer(cache, cache_bytes, n_cache, &n_cache, &error), error);
+  struct rlimit before;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit none = {0, before.rlim_max};
+  const gen_status io = GEN_ERROR_IO;
+  assert_ok(gen_session_save(full, path, &error), error);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+  assert_fails(gen_session_load(empty, path, &error), io, folder, error);
+  assert_fails(gen_session_load_buffer(empty, bytes, n, &error), io, folder, error);
+  assert_fails(kv_cache_load_buffer(other, cache_bytes, n_cache, &error), io, folder, error);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_int_equal(gen_session_length(empty), 0);
+  assert_int_equal(kv_cache_seq_len(other), 0);
+  damage_files(folder, CHANGED);
+  const gen_status format = GEN_ERROR_FORMAT;
+  assert_fails(gen_session_save(full, path, &error), format, folder, error);
+  assert_fails(gen_session_save_buffer(full, bytes, n, &n, &error), format, folder, error);
+  assert_fails(kv_cache_save(cache, path, &error), format, folder, error);
+  assert_fails(kv_cache_save_buffer(cache, cache_bytes, n_cache, &n_cache, &error), format, folder,
+               error);
+  assert_ok(gen_session_load(empty, path, &error), error); /* is still what was saved there */
+  damage_files(folder, CUT);
+  assert_fails(gen_session_save(full, path, &error), io, folder, error);
+  assert_fails(gen_session_save_buffer(full, bytes, n, &n, &error), io, folder, error);
+  gen_session_free(full);
+  gen_session_free(empty);
+  kv_cache_free(cache);
+  kv_cache_free(other);
+  gen_free(generator);
+  gen_model_free(model);
+  free(bytes);
+  free(cache_bytes);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(rmdir(folder), 0);
+}
+
 static int begin(void** state) {
   (void)state;
   for (int32_t i = 0; i < TOKENS; ++i) tokens[i] = 300 + 7 * i;
@@ -377,8 +443,10 @@ static int begin(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(weights_that_are_no_numbers),
+      cmocka_unit_test(a_function_that_fails),
       cmocka_unit_test(a_pool_too_small),
       cmocka_unit_test(files_of_tiers),
+      cmocka_unit_test(states_in_tiers),
   };
   return cmocka_run_group_tests(tests, begin, NULL);
 }

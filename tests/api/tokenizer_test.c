@@ -176,6 +176,7 @@ static void load_refuses(void** state) {
 
 static void chat_is_laid_out(void** state) {
   (void)state;
+  assert_fails(gen_chat_new(NULL, &error), bad, "out", error);
   gen_model* model = load_draft();
   gen_chat* chat = NULL;
   char text[256];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model with windows says to caches that cannot keep them.
+#include <generate/experimental.h>
 #include <generate/generate.h>
 #include <gtest/gtest.h>
 
@@ -39,6 +40,16 @@ TEST(WindowedModel, IsNotPooled) {
   EXPECT_NE(std::string(error.message).find("window"), std::string::npos) << error.message;
   EXPECT_EQ(logits, std::vector<float>(logits.size(), 7.0F));
   EXPECT_EQ(kv_cache_seq_len(cache), 0);
+  const uint8_t wants[] = {0, 0, 1};
+  EXPECT_EQ(gen_model_forward_batch(model, tokens, nullptr, wants, 3, &cache, 1, logits.data(),
+                                    logits.size(), &error),
+            GEN_ERROR_UNSUPPORTED);
+  gen_profile* profile = nullptr;
+  ASSERT_EQ(gen_profile_new(&profile, &error), GEN_OK);
+  EXPECT_EQ(gen_model_forward_profiled(model, tokens, nullptr, wants, 3, &cache, 1, logits.data(),
+                                       logits.size(), profile, &error),
+            GEN_ERROR_UNSUPPORTED);
+  gen_profile_free(profile);
   kv_cache_free(cache);
   ASSERT_EQ(kv_cache_new(layers, 64, &cache, &error), GEN_OK);
   EXPECT_EQ(gen_model_forward(model, tokens, 3, cache, logits.data(), logits.size(), &error),

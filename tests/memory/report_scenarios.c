@@ -29,6 +29,13 @@ static void generate(gen_generator* generator, const char* prompt) {
   FREE(gen_sampling_free(sampling));
 }
 
+static void tell(void* user, const char* name, double value) {
+  (void)user;
+  (void)name;
+  (void)value;
+}
+static const gen_metrics_sink nobody = {sizeof nobody, NULL, tell, tell, tell};
+
 static void metrics(const void* with) {
   (void)with;
   gen_options* options = NULL;
@@ -38,6 +45,7 @@ static void metrics(const void* with) {
   size_t n = 0;
   MAKE(options, gen_options_new(&options, E));
   MAKE(memory, gen_metrics_memory_new(&memory, E));
+  TRY(gen_options_set_metrics(options, &nobody, E));
   TRY(gen_options_set_metrics(options, gen_metrics_memory_sink(memory), E));
   MAKE(generator, gen_create(model, options, &generator, E));
   FREE(gen_options_free(options));

@@ -201,7 +201,8 @@ static void run_once(void) {
     sweep_fail(__FILE__, __LINE__, "%zu results, not %zu", next_record, n_records);
 }
 
-/* The first allocation of each public function that makes any, in a run without failures; 0: none. */
+/* The first allocation of each public function that makes any, in a run without failures; 0: none.
+ */
 static long first_of[STATUS_RECORD_FUNCTIONS], counted;
 static void note_first(int function) {
   const long now = failing_calls();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes which statuses the public functions have returned, for tests/check/statuses.py: into the file that
- * GEN_STATUS_RECORD names, which is mapped, so that children, many threads and ends of any kind lose nothing. Without it
- * nothing is noted.
+ * Notes which statuses the public functions have returned, for tests/check/statuses.py: into the
+ * file that GEN_STATUS_RECORD names, which is mapped, so that children, many threads and ends of
+ * any kind lose nothing. Without it nothing is noted.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -41,7 +41,8 @@ void record_nothing(int whether) { nothing = whether; }
 void (*record_hook)(int function);
 
 gen_status record_status(int function, gen_status status) {
-  if (!nothing && rows != NULL && status <= 0 && status > -STATUSES) rows[function].seen[-status] = 1;
+  if (!nothing && rows != NULL && status <= 0 && status > -STATUSES)
+    rows[function].seen[-status] = 1;
   if (record_hook != NULL) record_hook(function);
   return status;
 }
