@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables and views that a caller hands over: structs that begin with `uint32_t struct_size` and only
-// grow at the end. A caller may have been built with older or newer headers than the library: what
-// its struct lacks counts as zero, what it has beyond ours is neither read nor written. Less than
-// version 0.1 had cannot be right.
+// Tables and views that a caller hands over: structs that begin with `uint32_t struct_size` and
+// only grow at the end. A caller may have been built with older or newer headers than the library:
+// what its struct lacks counts as zero, what it has beyond ours is neither read nor written. Less
+// than version 0.1 had cannot be right.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct CallerStruct<gen_allocator> {
 template <>
 struct CallerStruct<gen_forward> {
   static constexpr const char* kName = "gen_forward";
-  static constexpr size_t kFirstSize = offsetof(gen_forward, release) + sizeof(gen_forward::release);
+  static constexpr size_t kFirstSize =
+      offsetof(gen_forward, release) + sizeof(gen_forward::release);
 };
 
 template <>

@@ -32,7 +32,8 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path)
               std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
   }
   if (!is_gguf) {
-    // Read, not mapped: what was checked must be what is used, whoever writes to the file meanwhile.
+    // Read, not mapped: what was checked must be what is used, whoever writes to the file
+    // meanwhile.
     GEN_ASSIGN(const auto file, gen::MappedFile::open(path, gen::MappedFile::Mode::kRead));
     return gen::tokenizer::load_sentencepiece_model(file.bytes());
   }

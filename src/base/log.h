@@ -10,8 +10,8 @@ namespace gen {
 /// Ascending detail; numbers are those of the public header.
 enum class LogLevel : int32_t { kOff = 0, kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
 
-/// Receives one line without its end. Calls come from any thread, one at a time. What it logs itself
-/// is dropped, what it sets holds after it, and what it throws goes nowhere.
+/// Receives one line without its end. Calls come from any thread, one at a time. What it logs
+/// itself is dropped, what it sets holds after it, and what it throws goes nowhere.
 using LogSink = void (*)(void* user, int32_t level, const char* message);
 
 /// Replaces the sink; null silences. Once this returns, the former sink is not called any more;

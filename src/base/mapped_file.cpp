@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening, mapping and reading. A mapping is private, so pages that a debugger writes stay ours, but
-// what another process writes shows in it, and a file that is shortened while it is mapped raises
-// SIGBUS on access, which is why kRead exists. See mapped_file.h.
+// Opening, mapping and reading. A mapping is private, so pages that a debugger writes stay ours,
+// but what another process writes shows in it, and a file that is shortened while it is mapped
+// raises SIGBUS on access, which is why kRead exists. See mapped_file.h.
 #include "base/mapped_file.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See signals.h. The system sends SIGXFSZ to the thread that writes, so that it can be held back and
-// taken there, whatever other threads do.
+// See signals.h. The system sends SIGXFSZ to the thread that writes, so that it can be held back
+// and taken there, whatever other threads do.
 #include "base/signals.h"
 
 #include <ctime>

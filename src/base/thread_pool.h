@@ -31,8 +31,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] int32_t size() const noexcept;
-  /// kState in a child of the process it was made in: its threads are not there, and its memory goes
-  /// with the process.
+  /// kState in a child of the process it was made in: its threads are not there, and its memory
+  /// goes with the process.
   [[nodiscard]] Status check_home() const noexcept { return home_.check("the thread pool"); }
 
   /// Calls work(context, index) for every index in [0, size()) at once, one per thread, and returns

@@ -36,8 +36,8 @@ struct Event {
   /// The kept token; -1 in the done event.
   int32_t token = -1;
   /// Whole UTF-8 characters; empty while a character or a possible stop string is held back. The
-  /// done event carries what was still held. A NUL stands behind it. Valid until the next call on the
-  /// generation.
+  /// done event carries what was still held. A NUL stands behind it. Valid until the next call on
+  /// the generation.
   std::string_view text = "";
   float logprob = 0.0F;  // log-softmax of the raw logits if asked for, else 0
   std::span<const sampling::TokenLogprob> top;  // params.logprobs alternatives, best first

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar conversions between float32, binary16 and bfloat16: round to nearest even, gradual
-// underflow, overflow to infinity, NaN to a quiet NaN with its sign. The reference for every faster path.
+// underflow, overflow to infinity, NaN to a quiet NaN with its sign. The reference for every faster
+// path.
 #pragma once
 
 #include <bit>

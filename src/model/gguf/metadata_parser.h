@@ -19,9 +19,9 @@ class MetadataParser {
 
   /// Leaves `reader` behind `count` entries, which were checked one by one. Allocates nothing.
   static Status skip(ByteReader& reader, uint64_t count);
-  /// Reads `count` entries and leaves `reader`, which reads `*head`, behind them. The metadata keeps
-  /// these bytes, and puts a NUL behind each key. What is allocated stays within a small multiple of
-  /// the bytes read, whatever they say.
+  /// Reads `count` entries and leaves `reader`, which reads `*head`, behind them. The metadata
+  /// keeps these bytes, and puts a NUL behind each key. What is allocated stays within a small
+  /// multiple of the bytes read, whatever they say.
   static Result<std::shared_ptr<const Metadata>> parse(
       ByteReader& reader, uint64_t count, const std::shared_ptr<std::vector<std::byte>>& head);
 

@@ -132,7 +132,8 @@ Status read_flags(const Metadata& metadata, VocabSpec* spec) {
     const char* key;
     bool* flag;
   };
-  // Not .add_eos_token: something always follows what is encoded here, and an end would end it first.
+  // Not .add_eos_token: something always follows what is encoded here, and an end would end it
+  // first.
   const Row rows[] = {
       {"tokenizer.ggml.add_bos_token", &spec->add_bos},
       {"tokenizer.ggml.add_space_prefix", &spec->add_space_prefix},
