@@ -15,13 +15,12 @@ import sys
 import threading
 import unittest
 
-from server_client import Server, of_answer
+from server_client import ENDLESS, WITH_ENDLESS, Server, of_answer
 
 SERVER, _, SOURCE = sys.argv[1:4]
 SANITIZED = "GEN_TRIALS" in os.environ
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
 BODY = json.dumps({"prompt": "Once", "max_tokens": 5, "seed": 1}).encode()
-LONG = {"prompt": "Once upon a time", "max_tokens": 1000, "n": 8, "ignore_eos": True, "stream": True}
 NEXT = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -239,11 +238,11 @@ class Places(unittest.TestCase):
                     self.assertEqual(statuses(answer), [408])
 
     def test_a_place_is_kept_for_who_asks_how_it_is(self):
-        with Server(SERVER, SOURCE, "--connections", "3") as server:
+        with Server(SERVER, SOURCE, "--connections", "3", *WITH_ENDLESS) as server:
             streams = []
             for _ in range(2):
                 streams.append(server.connect())
-                streams[-1].request("POST", TEXT, json.dumps(LONG))
+                streams[-1].request("POST", TEXT, json.dumps({**ENDLESS, "stream": True}))
                 streams[-1].getresponse().readline()
             status, answer = server.post(TEXT, BODY)
             self.assertEqual((status, answer["error"]["code"]), (503, "overloaded"))

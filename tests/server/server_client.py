@@ -10,6 +10,10 @@ import sys
 import tempfile
 import time
 
+# Answers that last until they are cancelled, however late a busy machine does that: they are hours of work.
+ENDLESS = {"prompt": "Once upon a time", "max_tokens": 1000000, "n": 8, "ignore_eos": True}
+WITH_ENDLESS = ("--max-tokens", "1000000", "--set", "context_policy=shift,4")
+
 
 class Server:
     """A server on a free port with the draft model. Ends with its `with` block, and must end well."""
