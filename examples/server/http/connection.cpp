@@ -40,7 +40,7 @@ bool Connection::read_head(Head& head) {
     size_t n = 0;
     while (received_.compare(n, 2, "\r\n") == 0) n += 2;
     received_.erase(0, n);
-    return received_.empty();
+    return received_.empty() || received_ == "\r";  // the other half may come
   };
   const Clock::time_point idle_until = Clock::now() + kIdleTime;
   while (drop_empty_lines()) {
