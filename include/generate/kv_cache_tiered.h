@@ -355,8 +355,8 @@ GEN_API gen_status kv_cache_tiered_get_prefetched(const kv_cache *cache, int32_t
 
 /**
  * Ends the thread and forgets everything in memory. A temporary folder is removed; a configured one keeps the files
- * of cold layers for kv_cache_tiered_open. Everything else but kv_cache_free is GEN_ERROR_STATE afterwards. Closing
- * again does nothing, or tries again what failed.
+ * of cold layers for kv_cache_tiered_open. Everything else but kv_cache_free is GEN_ERROR_STATE afterwards, and
+ * kv_cache_memory_bytes tells what is left. Closing again does nothing, or tries again what failed.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers;

@@ -34,8 +34,16 @@ static void folders_are_left_and_used_again(void** state) {
   assert_int_equal(kv_cache_tiered_tier(cache, 1), KV_CACHE_TIER_COLD);
   expect(cache, 1, x, 3);
   assert_ok(kv_cache_reset(cache, &error), error);
+  char saved[1024]; /* of layers that hold nothing */
+  size_t size = 0;
+  assert_ok(kv_cache_save_buffer(cache, saved, sizeof saved, &size, &error), error);
   assert_ok(kv_cache_tiered_close(cache, &error), error);
   assert_ok(kv_cache_tiered_close(cache, &error), error);
+  size_t n = 0;
+  assert_fails(kv_cache_save_buffer(cache, NULL, 0, &n, &error), closed, "closed", error);
+  assert_fails(kv_cache_load_buffer(cache, saved, size, &error), closed, "closed", error);
+  assert_ok(kv_cache_memory_bytes(cache, NULL, &n, NULL, &error), error);
+  assert_int_equal(n, 0);
   float k[3];
   int32_t shape[3];
   assert_int_equal(kv_cache_update(cache, 0, x, x, 1, 1, 1, &error), closed);

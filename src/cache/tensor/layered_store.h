@@ -27,8 +27,8 @@ class LayeredStore : public TensorProvider {
   }
   [[nodiscard]] int32_t max_seq_len() const noexcept final { return max_seq_len_; }
 
-  Status save(StateWriter& to) const final;
-  Status restore(StateReader& from) final;
+  Status save(StateWriter& to) const override;
+  Status restore(StateReader& from) override;
 
  protected:
   /// What a store's elements are kept as; states go from store to store where these are the same.

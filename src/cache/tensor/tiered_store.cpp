@@ -439,6 +439,16 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
   return std::unique_ptr<TensorProvider>(std::move(copy));
 }
 
+Status TieredStore::save(StateWriter& to) const {
+  GEN_TRY(check_open());  // no layer tells if all are empty
+  return LayeredStore::save(to);
+}
+
+Status TieredStore::restore(StateReader& from) {
+  GEN_TRY(check_open());
+  return LayeredStore::restore(from);
+}
+
 bool TieredStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
   *bytes = 2 * sizeof(float);
   return checked_mul(*bytes, size_of(shape.batch), bytes) &&

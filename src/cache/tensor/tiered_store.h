@@ -72,6 +72,9 @@ class TieredStore final : public LayeredStore {
   Status reset() override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
+  // These two may meet moves and prefetching of other threads, but no writing.
+  Status save(StateWriter& to) const override;
+  Status restore(StateReader& from) override;
 
   /// Out of range: hot.
   [[nodiscard]] Tier tier(int32_t layer) const noexcept;
@@ -103,7 +106,6 @@ class TieredStore final : public LayeredStore {
   [[nodiscard]] const std::string& folder() const noexcept { return cold_->path(); }
 
  protected:
-  // save() and restore() may meet moves and prefetching of other threads, but no writing.
   [[nodiscard]] StateForm state_form() const noexcept override { return plain_form(DType::kF32); }
   [[nodiscard]] bool saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept override;
   Status save_layer(int32_t layer, StateWriter& to) const override;
