@@ -38,9 +38,18 @@ foreach(file story.gguf draft.gguf heldout.txt)
   install(FILES ${PROJECT_SOURCE_DIR}/examples/demo_model/${file}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/generate COMPONENT program OPTIONAL)
 endforeach()
+# All pages and examples that README.md points to, in the same places beside it.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
-install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT program)
+  ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program FILES_MATCHING
+  PATTERN "*.md")
+foreach(language go java csharp)
+  install(FILES ${PROJECT_SOURCE_DIR}/bindings/${language}/README.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/bindings/${language} COMPONENT program)
+endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/examples/markov.c ${PROJECT_SOURCE_DIR}/examples/prometheus.c
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
+foreach(language go java csharp python node)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${language} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program
+    FILES_MATCHING REGEX "\\.(go|mod|java|cs|py|mjs)$" PATTERN "__pycache__" EXCLUDE)
+endforeach()

@@ -11,7 +11,8 @@ for file in include/generate/generate.h include/generate/experimental.h "$libdir
   "$libdir/pkgconfig/generate.pc" "$libdir/cmake/generate/generateConfig.cmake" \
   share/generate/story.gguf share/generate/draft.gguf share/generate/heldout.txt bin/generate \
   bin/generate-server share/man/man1/generate.1 share/man/man1/generate-server.1 \
-  share/bash-completion/completions/generate share/doc/generate/docs/server.md share/doc/generate/README.md; do
+  share/bash-completion/completions/generate share/doc/generate/docs/server.md share/doc/generate/README.md \
+  share/doc/generate/examples/python/libgenerate.py share/doc/generate/examples/java/ChatLoop.java; do
   test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
 done
 for link in libgenerate.so libgenerate.so.0; do
