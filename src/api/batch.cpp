@@ -149,7 +149,7 @@ gen_status gen_request_set_deadline_ms(gen_request* request, int64_t millisecond
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(request, "request"));
     if (milliseconds < 0) {
-      return gen::error(Code::kInvalidArgument, "a deadline of %lld ms",
+      return gen::error(Code::kInvalidArgument, "a deadline of %lld ms is below 0",
                         static_cast<long long>(milliseconds));
     }
     request->deadline_ms = milliseconds;

@@ -113,7 +113,7 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
       *value = figure;
       return {};
     }
-    return gen::error(Code::kInvalidArgument, "unknown figure %.60s", key);
+    return gen::error(Code::kInvalidArgument, "unknown figure \"%.60s\"", key);
   });
 }
 
@@ -135,7 +135,7 @@ gen_status gen_measure_peaks(int32_t threads, const char* what, double* value, g
       // What the machine has counts, since the level in use may do without on purpose.
       GEN_ASSIGN(*value, cpu::measure_dot_bf16(*pool, gen::detect_cpu_level()));
     } else {
-      return gen::error(Code::kInvalidArgument, "unknown peak %.60s", what);
+      return gen::error(Code::kInvalidArgument, "unknown peak \"%.60s\"", what);
     }
     return {};
   });

@@ -186,10 +186,7 @@ const char* gen_backend_name(int32_t index) {
 gen_status gen_backend_available(const char* name, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(name, "name"));
-    const auto* row = find_backend(name);
-    if (row == nullptr) {
-      return gen::error(Code::kInvalidArgument, "unknown backend %.60s", name);
-    }
+    GEN_ASSIGN(const auto* row, gen::engine::engine_row(name));
     const char* reason = row->why_not();
     if (reason != nullptr) {
       return gen::error(Code::kUnsupported, "backend %s: %s", row->name, reason);
@@ -208,9 +205,7 @@ gen_status gen_device_describe(const char* backend, int32_t device, char* buf, s
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(backend, "backend"));
-    if (find_backend(backend) == nullptr) {
-      return gen::error(Code::kInvalidArgument, "unknown backend %.60s", backend);
-    }
+    GEN_TRY(gen::engine::engine_row(backend).status());
     if (const int32_t count = gen_device_count(backend); device < 0 || device >= count) {
       return gen::error(Code::kOutOfRange, "device %d of backend %s, which has %d", device, backend,
                         count);

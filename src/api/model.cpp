@@ -244,7 +244,7 @@ gen_status gen_model_metadata_value(const gen_model* model, const char* key, cha
     const auto parts = model->shared.keep();
     const auto* value = parts->loaded->metadata->find(key);
     if (value == nullptr) {
-      return gen::error(Code::kInvalidArgument, "the file has no metadata key %.200s", key);
+      return gen::error(Code::kInvalidArgument, "the file has no metadata key \"%.200s\"", key);
     }
     return gen::api::text_out(value->text(), buf, capacity, n);
   });

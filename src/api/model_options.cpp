@@ -27,13 +27,9 @@ Status in_range(int64_t value, int64_t low, int64_t high, const char* what) {
 }
 
 Status set_backend(O& o, const char* name) {
-  for (const auto& row : gen::engine::engine_rows()) {
-    if (std::string_view(row.name) == name) {
-      o.backend = row.name;
-      return {};
-    }
-  }
-  return gen::error(Code::kInvalidArgument, "unknown backend %.60s", name);
+  GEN_ASSIGN(const auto* row, gen::engine::engine_row(name));
+  o.backend = row->name;
+  return {};
 }
 Status set_device(O& o, int64_t value) {
   GEN_TRY(in_range(value, 0, std::numeric_limits<int32_t>::max(), "device"));

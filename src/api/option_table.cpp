@@ -41,10 +41,18 @@ Result<bool> parse_bool(const char* text) {
   return error(Code::kInvalidArgument, "\"%.60s\" is not 0, 1, false or true", text);
 }
 
+Status named(const char* key, Status status) {
+  if (status.ok() || std::string_view(status.message()).find(key) != std::string_view::npos) {
+    return status;
+  }
+  return error(status.code(), "%s: %s", key, status.message());
+}
+
 Status unknown_option(const char* key, std::span<const std::string_view> known) {
   std::string names;
   for (const std::string_view name : known) names.append(names.empty() ? "" : ", ").append(name);
-  return error(Code::kInvalidArgument, "unknown option %.200s, known are %s", key, names.c_str());
+  return error(Code::kInvalidArgument, "unknown option \"%.200s\", known are %s", key,
+               names.c_str());
 }
 
 std::string number_text(double value) {

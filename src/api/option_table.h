@@ -34,6 +34,9 @@ struct OptionRow {
   std::string (*get)(const T& object);
 };
 
+/// What a setter gave, with the key in its message; parsing knows only the value.
+Status named(const char* key, Status status);
+
 /// For a key that is none of the known ones.
 Status unknown_option(const char* key, std::span<const std::string_view> known);
 
@@ -42,7 +45,7 @@ template <typename T>
 Status set_by_name(std::span<const OptionRow<T>> rows, T& object, const char* key,
                    const char* value, std::vector<std::string_view> others = {}) {
   for (const OptionRow<T>& row : rows) {
-    if (std::string_view(row.key) == key) return row.set(object, value);
+    if (std::string_view(row.key) == key) return named(row.key, row.set(object, value));
   }
   for (const OptionRow<T>& row : rows) others.emplace_back(row.key);
   return unknown_option(key, others);

@@ -62,7 +62,8 @@ Status find_value(const std::pair<const char*, T> (&rows)[N], const char* key, T
   }
   std::string known;
   for (const auto& [name, number] : rows) known.append(known.empty() ? "" : ", ").append(name);
-  return gen::error(Code::kInvalidArgument, "unknown key %.60s, known are %s", key, known.c_str());
+  return gen::error(Code::kInvalidArgument, "unknown key \"%.60s\", known are %s", key,
+                    known.c_str());
 }
 
 }  // namespace

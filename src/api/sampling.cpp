@@ -114,7 +114,8 @@ const OptionRow<S> kLists[] = {
 Status set_by_key(S& s, std::string_view key, const char* text) {
   for (const ParamRow& row : param_rows()) {
     if (row.key != key) continue;
-    return std::visit([&](auto field) { return set_text(s, field, text); }, row.field);
+    return gen::api::named(
+        row.key, std::visit([&](auto field) { return set_text(s, field, text); }, row.field));
   }
   std::vector<std::string_view> numbers;
   for (const ParamRow& row : param_rows()) numbers.emplace_back(row.key);

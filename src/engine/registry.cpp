@@ -2,6 +2,7 @@
 // The engines of this build. See registry.h.
 #include "engine/registry.h"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/cpu/cpu_engine.h"
@@ -19,21 +20,22 @@ constexpr EngineRow kRows[] = {
 
 std::span<const EngineRow> engine_rows() noexcept { return kRows; }
 
-Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const EngineOptions& options) {
-  for (const EngineRow& row : kRows) {
-    if (name != row.name) continue;
-    if (const char* reason = row.why_not(); reason != nullptr) {
-      return error(Code::kUnsupported, "engine %s: %s", row.name, reason);
-    }
-    return row.create(options);
-  }
+Result<const EngineRow*> engine_row(std::string_view name) {
   std::string known;
   for (const EngineRow& row : kRows) {
-    if (!known.empty()) known += ", ";
-    known += row.name;
+    if (name == row.name) return &row;
+    known.append(known.empty() ? "" : ", ").append(row.name);
   }
-  return error(Code::kInvalidArgument, "engine %.*s is not one of %s",
-               static_cast<int>(name.size()), name.data(), known.c_str());
+  return error(Code::kInvalidArgument, "unknown backend \"%.*s\", known are %s",
+               static_cast<int>(std::min<size_t>(name.size(), 60)), name.data(), known.c_str());
+}
+
+Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const EngineOptions& options) {
+  GEN_ASSIGN(const EngineRow* row, engine_row(name));
+  if (const char* reason = row->why_not(); reason != nullptr) {
+    return error(Code::kUnsupported, "backend %s: %s", row->name, reason);
+  }
+  return row->create(options);
 }
 
 }  // namespace gen::engine

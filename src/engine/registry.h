@@ -35,6 +35,8 @@ struct EngineRow {
 
 /// All engines this build knows, the default one first.
 std::span<const EngineRow> engine_rows() noexcept;
+/// kInvalidArgument for an unknown name.
+Result<const EngineRow*> engine_row(std::string_view name);
 /// kInvalidArgument for an unknown name, kUnsupported with the reason for an unavailable engine.
 Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const EngineOptions& options);
 

@@ -97,7 +97,8 @@ Status Session::append_prompt(const Prompt& prompt) {
   GEN_TRY(encode(prompt, &tokens, &bos));
   if (tokens.empty()) return {};
   // Asked here, too: a single token is not evaluated before it is needed.
-  if (given_cancel_ != nullptr && given_cancel_->raised()) return {Code::kCancelled, "cancelled"};
+  if (given_cancel_ != nullptr && given_cancel_->raised())
+    return {Code::kCancelled, "cancelled before the first token"};
   const Sequence::Mark before = sequence_.mark();
   GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);

@@ -147,7 +147,7 @@ class PlanRunner {
 
   Status step(const Instruction& instruction) {
     if (batch_.cancel != nullptr && batch_.cancel->raised()) {
-      return error(Code::kCancelled, "cancelled");
+      return error(Code::kCancelled, "cancelled within a forward pass");
     }
     if (batch_.tracer == nullptr) return execute(instruction);
     trace(instruction);

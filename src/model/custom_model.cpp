@@ -243,7 +243,7 @@ Result<size_t> CustomModel::memory(std::string_view key) const {
     if (key == known) return size_t{0};
   }
   return error(Code::kInvalidArgument,
-               "no memory figure \"%.*s\" (weights, workspace, mapped, stream)",
+               "no memory figure \"%.*s\" (weights, workspace, mapped, file, stream)",
                static_cast<int>(std::min<size_t>(key.size(), 64)), key.data());
 }
 

@@ -36,7 +36,7 @@ Result<size_t> PlanModel::memory(std::string_view key) const {
   if (key == "mapped") return mapped_bytes_;
   if (key == "stream") return plan_->stream_bytes();
   return error(Code::kInvalidArgument,
-               "no memory figure \"%.*s\" (weights, workspace, mapped, stream)",
+               "no memory figure \"%.*s\" (weights, workspace, mapped, file, stream)",
                static_cast<int>(std::min<size_t>(key.size(), 64)), key.data());
 }
 

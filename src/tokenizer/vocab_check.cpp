@@ -38,7 +38,7 @@ Status check_texts(const VocabSpec& spec) {
     }
     const size_t valid = utf8_valid_prefix(text);
     if (valid != text.size()) {
-      return error(Code::kFormat, "token %zu is not utf-8 at byte %zu", id, valid);
+      return error(Code::kFormat, "token %zu is not UTF-8 at byte %zu", id, valid);
     }
     const auto [other, fresh] = seen.emplace(text, id);
     if (!fresh) return error(Code::kFormat, "token %zu repeats token %zu", id, other->second);

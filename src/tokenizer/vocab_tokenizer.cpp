@@ -44,7 +44,7 @@ Status check_segments(std::span<const TextSegment> segments) {
   for (const TextSegment& segment : segments) {
     const size_t valid = utf8_valid_prefix(segment.text);
     if (valid != segment.text.size()) {
-      return error(Code::kTokenizer, "text is not utf-8 at byte %zu (0x%02x)", valid,
+      return error(Code::kTokenizer, "text is not UTF-8 at byte %zu (0x%02x)", valid,
                    static_cast<unsigned>(static_cast<unsigned char>(segment.text[valid])));
     }
   }

@@ -37,7 +37,7 @@ static void pool_new_checks_its_arguments(void** state) {
   assert_null(pool);
   assert_fails(kv_cache_pool_new(2, 0, 64, 1, "fp32", &pool, &error), bad, "0 positions", error);
   assert_fails(kv_cache_pool_new(2, 16, -1, 1, "fp32", &pool, &error), bad, "-1 elements", error);
-  assert_fails(kv_cache_pool_new(2, 16, 64, 0, "fp32", &pool, &error), bad, "0 MB", error);
+  assert_fails(kv_cache_pool_new(2, 16, 64, 0, "fp32", &pool, &error), bad, "0 MiB", error);
   assert_fails(kv_cache_pool_new(2, 16, 64, 1, "fp33", &pool, &error), bad, "fp33", error);
   assert_fails(kv_cache_pool_new(2, 16, 64, 1, NULL, &pool, &error), bad, "dtype", error);
   assert_fails(kv_cache_pool_new(2, 16, 64, 1, "fp32", NULL, &error), bad, "out", error);
@@ -187,7 +187,7 @@ static void an_exhausted_pool_leaves_the_cache(void** state) {
   float* x = calloc(5 * 32768, sizeof(float));
   assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 32768, &error), error);
   assert_fails(kv_cache_update(cache, 0, x, x, 1, 2, 32768, &error), GEN_ERROR_POOL_EXHAUSTED,
-               "1 blocks wanted, 0 of 2 are free", error);
+               "the pool has 0 of 2 blocks free, 1 wanted", error);
   assert_int_equal(kv_cache_layer_seq_len(cache, 0), 3);
   assert_ok(kv_cache_update(cache, 0, x, x, 1, 1, 32768, &error), error);
   free(x);

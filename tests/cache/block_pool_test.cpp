@@ -50,7 +50,7 @@ TEST(BlockPool, ExhaustionTakesNothing) {
   std::vector<Block*> more(3);
   const Status status = pool.allocate(more);
   EXPECT_EQ(status.code(), Code::kPoolExhausted);
-  EXPECT_STREQ(status.message(), "3 blocks wanted, 2 of 5 are free");
+  EXPECT_STREQ(status.message(), "the pool has 2 of 5 blocks free, 3 wanted");
   EXPECT_EQ(pool.available(), 2u);
   more.resize(2);
   ASSERT_TRUE(pool.allocate(more).ok());

@@ -65,14 +65,14 @@ TEST(TensorPool, ChecksItsCreation) {
   };
   EXPECT_EQ(
       message({0, 16, 64}, 1),
-      "a pool of 0 layers, blocks of 16 positions, rows of 64 elements and 1 MB: each must be "
+      "a pool of 0 layers, blocks of 16 positions, rows of 64 elements and 1 MiB: each must be "
       "at least 1");
   message({1, 0, 64}, 1);
   message({1, 16, -1}, 1);
   message({1, 16, 64}, 0);
   EXPECT_EQ(message({1, 16, 64, DType::kQ8_0}, 1), "a pool cannot hold elements of type Q8_0");
   EXPECT_EQ(message({100, 100, 100}, 1),
-            "a block takes 8000000 bytes, more than the 1 MB of the pool");
+            "a block takes 8000000 bytes, more than the 1 MiB of the pool");
   EXPECT_NE(message({INT32_MAX, INT32_MAX, INT32_MAX}, INT32_MAX).find("overflows"),
             std::string::npos);
   EXPECT_STREQ(PagedStore::create(make_pool({2, 4, 6}), 3).status().message(),

@@ -248,7 +248,7 @@ TEST(PrefixCache, APoolGetsBackWhatNobodyUses) {
   Blocks many(4);
   const Status full = pool->allocate(many);
   EXPECT_EQ(full.code(), Code::kPoolExhausted);
-  EXPECT_STREQ(full.message(), "4 blocks wanted, 0 of 8 are free");
+  EXPECT_STREQ(full.message(), "the pool has 0 of 8 blocks free, 4 wanted");
   EXPECT_EQ(pool->make_available(4).code(), Code::kPoolExhausted);
   EXPECT_EQ(pool->make_available(9).code(), Code::kPoolExhausted);
   EXPECT_EQ(cache->size(), 5);

@@ -37,9 +37,9 @@ TEST(CacheRegistry, ReadsFormats) {
   const auto refused = [](const char* text) {
     return std::string(parse_cache_format(text).status().message());
   };
-  EXPECT_EQ(refused("fp8/"), "unknown cache kind , known are fp32, fp16, fp8, q4, q3");
-  EXPECT_EQ(refused("q4:upside"), "unknown key form upside, known are best, rotated, hadamard");
-  EXPECT_EQ(refused("q4/q3/q4"), "unknown cache kind q3/q4, known are fp32, fp16, fp8, q4, q3");
+  EXPECT_EQ(refused("fp8/"), "unknown cache kind \"\", known are fp32, fp16, fp8, q4, q3");
+  EXPECT_EQ(refused("q4:upside"), "unknown key form \"upside\", known are best, rotated, hadamard");
+  EXPECT_EQ(refused("q4/q3/q4"), "unknown cache kind \"q3/q4\", known are fp32, fp16, fp8, q4, q3");
 }
 
 TEST(CacheRegistry, KeysAreTurnedWhereAskedAndPossible) {
@@ -62,7 +62,7 @@ TEST(CacheRegistry, KeysAreTurnedWhereAskedAndPossible) {
 TEST(CacheRegistry, NamesWhatItKnows) {
   const Status status = make_cache("fp7", {&kShape, 1}, 8, system_allocator()).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_STREQ(status.message(), "unknown cache kind fp7, known are fp32, fp16, fp8, q4, q3");
+  EXPECT_STREQ(status.message(), "unknown cache kind \"fp7\", known are fp32, fp16, fp8, q4, q3");
 }
 
 TEST(CacheRegistry, ChecksArguments) {

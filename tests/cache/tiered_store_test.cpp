@@ -32,7 +32,8 @@ TEST(TieredStore, ChecksItsOptions) {
   options.warm = "zip";
   const Status unknown = TieredStore::create(options, system_allocator()).status();
   EXPECT_EQ(unknown.code(), Code::kInvalidArgument);
-  EXPECT_STREQ(unknown.message(), "unknown warm form zip, known are fp32, fp16, fp8, q4, q3, mean");
+  EXPECT_STREQ(unknown.message(),
+               "unknown warm form \"zip\", known are fp32, fp16, fp8, q4, q3, mean");
   options = options_for(files, "/nowhere/at/all");
   EXPECT_EQ(TieredStore::create(options, system_allocator()).status().code(), Code::kIo);
   options = options_for(files);

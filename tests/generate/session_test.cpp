@@ -283,7 +283,7 @@ TEST_F(SessionTest, GeneratorOptionsAreChecked) {
     return std::string(made.status().message());
   };
   EXPECT_EQ(refused({.kv_dtype = "fp7"}),
-            "unknown cache kind fp7, known are fp32, fp16, fp8, q4, q3");
+            "unknown cache kind \"fp7\", known are fp32, fp16, fp8, q4, q3");
   EXPECT_EQ(refused({.kv_dtype = "fp32", .max_seq_len = 33}),
             "max_seq_len 33 outside [0, 32], the model's context");
   EXPECT_EQ(refused({.kv_dtype = "fp32", .max_seq_len = -1}),

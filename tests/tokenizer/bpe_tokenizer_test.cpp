@@ -71,7 +71,7 @@ TEST(BpeTokenizer, InvalidUtf8) {
   Ids ids = {7};
   const Status status = tokenizer->encode("ab\xC3(", 0, &ids);
   EXPECT_EQ(status.code(), Code::kTokenizer);
-  EXPECT_STREQ(status.message(), "text is not utf-8 at byte 2 (0xc3)");
+  EXPECT_STREQ(status.message(), "text is not UTF-8 at byte 2 (0xc3)");
   EXPECT_EQ(ids, Ids{7});
 }
 

@@ -132,10 +132,10 @@ TEST(SentencePieceTokenizer, InvalidUtf8) {
   const auto tokenizer = must_create(sp_vocab({"_", "a"}));
   ASSERT_TRUE(tokenizer);
   const std::pair<const char*, const char*> cases[] = {
-      {"\xFF", "text is not utf-8 at byte 0 (0xff)"},
-      {"a\xC3", "text is not utf-8 at byte 1 (0xc3)"},
-      {"aa\xED\xA0\x80", "text is not utf-8 at byte 2 (0xed)"},
-      {"\xC0\x80", "text is not utf-8 at byte 0 (0xc0)"}};
+      {"\xFF", "text is not UTF-8 at byte 0 (0xff)"},
+      {"a\xC3", "text is not UTF-8 at byte 1 (0xc3)"},
+      {"aa\xED\xA0\x80", "text is not UTF-8 at byte 2 (0xed)"},
+      {"\xC0\x80", "text is not UTF-8 at byte 0 (0xc0)"}};
   for (const auto& [text, message] : cases) {
     Ids ids;
     const Status status = tokenizer->encode(text, kAddBos, &ids);

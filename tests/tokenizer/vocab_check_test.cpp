@@ -42,7 +42,7 @@ const std::vector<Hostile>& hostile_vocabularies() {
       {"token one byte too long", good_bpe, [](VocabSpec* s) { s->tokens[7].assign(4097, 'x'); },
        Code::kFormat, "token 7 has 4097 bytes, limit 4096"},
       {"broken utf-8", good_sp, [](VocabSpec* s) { s->tokens[260] = "a\xFF"; }, Code::kFormat,
-       "token 260 is not utf-8 at byte 1"},
+       "token 260 is not UTF-8 at byte 1"},
       {"repeated token", good_sp, [](VocabSpec* s) { s->tokens[261] = s->tokens[259]; },
        Code::kFormat, "token 261 repeats token 259"},
       {"repeated control token", good_sp, [](VocabSpec* s) { s->tokens[2] = "<s>"; }, Code::kFormat,

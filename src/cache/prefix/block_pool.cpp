@@ -73,8 +73,8 @@ Status BlockPool::take(std::span<Block*> out) {
 
 Status BlockPool::check_free(size_t wanted) const {
   if (wanted <= count_ - allocated_) return {};
-  return error(Code::kPoolExhausted, "%zu blocks wanted, %zu of %zu are free", wanted,
-               count_ - allocated_, count_);
+  return error(Code::kPoolExhausted, "the pool has %zu of %zu blocks free, %zu wanted",
+               count_ - allocated_, count_, wanted);
 }
 
 Status BlockPool::make_available(size_t wanted) {

@@ -66,7 +66,7 @@ Result<const CacheKind*> kind_named(std::string_view name) {
   for (const CacheKind& kind : kKinds) {
     known.append(known.empty() ? "" : ", ").append(kind.name);
   }
-  return error(Code::kInvalidArgument, "unknown cache kind %.40s, known are %s",
+  return error(Code::kInvalidArgument, "unknown cache kind \"%.40s\", known are %s",
                std::string(name).c_str(), known.c_str());
 }
 
@@ -93,7 +93,8 @@ Result<KeyChoice> find_key_choice(std::string_view name) {
   for (int32_t c = 0; c < kKeyChoices; ++c) {
     if (name == kChoices[c]) return static_cast<KeyChoice>(c);
   }
-  return error(Code::kInvalidArgument, "unknown key form %.40s, known are best, rotated, hadamard",
+  return error(Code::kInvalidArgument,
+               "unknown key form \"%.40s\", known are best, rotated, hadamard",
                std::string(name).c_str());
 }
 

@@ -44,10 +44,11 @@ Result<std::shared_ptr<TensorPool>> TensorPool::create(const BlockShape& shape,
                                                        int32_t max_memory_mb,
                                                        Allocator& allocator) {
   if (shape.layers < 1 || shape.block_size < 1 || shape.row_dim < 1 || max_memory_mb < 1) {
-    return error(Code::kInvalidArgument,
-                 "a pool of %d layers, blocks of %d positions, rows of %d elements and %d MB: each "
-                 "must be at least 1",
-                 shape.layers, shape.block_size, shape.row_dim, max_memory_mb);
+    return error(
+        Code::kInvalidArgument,
+        "a pool of %d layers, blocks of %d positions, rows of %d elements and %d MiB: each "
+        "must be at least 1",
+        shape.layers, shape.block_size, shape.row_dim, max_memory_mb);
   }
   if (std::find(std::begin(kTypes), std::end(kTypes), shape.type) == std::end(kTypes)) {
     return error(Code::kInvalidArgument, "a pool cannot hold elements of type %s",
@@ -61,8 +62,8 @@ Result<std::shared_ptr<TensorPool>> TensorPool::create(const BlockShape& shape,
                  shape.layers, shape.block_size, shape.row_dim);
   }
   if (bytes > budget) {
-    return error(Code::kInvalidArgument, "a block takes %zu bytes, more than the %d MB of the pool",
-                 bytes, max_memory_mb);
+    return error(Code::kInvalidArgument,
+                 "a block takes %zu bytes, more than the %d MiB of the pool", bytes, max_memory_mb);
   }
   return std::shared_ptr<TensorPool>(new TensorPool(shape, bytes, budget / bytes, allocator));
 }

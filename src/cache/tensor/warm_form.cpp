@@ -160,7 +160,7 @@ Result<const WarmForm*> find_warm_form(std::string_view name) {
     if (name == form.name) return &form;
     known += (known.empty() ? "" : ", ") + std::string(form.name);
   }
-  return error(gen::Code::kInvalidArgument, "unknown warm form %.40s, known are %s",
+  return error(gen::Code::kInvalidArgument, "unknown warm form \"%.40s\", known are %s",
                std::string(name).c_str(), known.c_str());
 }
 
