@@ -143,57 +143,33 @@ std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) 
   return made;
 }
 
-Result<EngineCache> EngineCache::open(kv_cache& handle, std::span<const cache::LayerShape> layers,
-                                      int32_t capacity) {
+Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::LayerShape> layers,
+                                     int32_t capacity) {
   GEN_TRY(one_sequence(handle, "gen_model_forward"));
   if (handle.store != nullptr) return tensors_only(handle);
   if (static_cast<size_t>(handle.num_layers) != layers.size()) {
     return error(Code::kInvalidArgument, "a cache of %d layers for a model of %zu layers",
                  handle.num_layers, layers.size());
   }
-  std::unique_ptr<cache::KvCache> made;
-  if (handle.engine() == nullptr) {
-    GEN_ASSIGN(made, make_engine(handle, layers, std::min(handle.max_seq_len, capacity)));
-  } else {
-    const auto held = handle.engine()->layers();
-    if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {
-      return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
-    }
+  cache::KvCache* const engine = handle.engine();
+  if (engine == nullptr) {
+    GEN_ASSIGN(auto made, make_engine(handle, layers, std::min(handle.max_seq_len, capacity)));
+    return cache::CacheTrial(std::move(made));
   }
-  return EngineCache(handle, std::move(made));
-}
-
-EngineCache::EngineCache(kv_cache& handle, std::unique_ptr<cache::KvCache> made)
-    : handle_(&handle),
-      made_(std::move(made)),
-      cache_(made_ != nullptr ? made_.get() : handle.engine()),
-      before_(cache_->length()) {}
-
-EngineCache::EngineCache(EngineCache&& other) noexcept
-    : handle_(other.handle_),
-      made_(std::move(other.made_)),
-      cache_(std::exchange(other.cache_, nullptr)),
-      before_(other.before_) {}
-
-EngineCache::~EngineCache() {
-  if (cache_ == nullptr || made_ != nullptr) return;
+  const auto held = engine->layers();
+  if (!std::equal(held.begin(), held.end(), layers.begin(), layers.end(), same_shape)) {
+    return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
+  }
   // Caches of a C handle can always be cut, see KV_CACHE_CAN_TRUNCATE.
-  if (cache_->length() > before_) static_cast<void>(cache_->truncate(before_));
+  return cache::CacheTrial(*engine,
+                           handle.allocator != nullptr ? *handle.allocator : system_allocator());
 }
 
-Status EngineCache::work_on_copy() {
-  if (made_ != nullptr) return {};
-  Allocator& allocator = handle_->allocator != nullptr ? *handle_->allocator : system_allocator();
-  GEN_ASSIGN(made_, cache::clone_cache(*cache_, allocator));
-  cache_ = made_.get();
-  return {};
-}
-
-void EngineCache::keep() noexcept {
-  cache_ = nullptr;
-  if (made_ == nullptr) return;
-  handle_->owned = std::move(made_);
-  handle_->seen_owned.store(handle_->owned.get(), std::memory_order_release);
+void keep_trial(kv_cache& handle, cache::CacheTrial& trial) noexcept {
+  auto made = trial.keep();
+  if (made == nullptr) return;
+  handle.owned = std::move(made);
+  handle.seen_owned.store(handle.owned.get(), std::memory_order_release);
 }
 
 void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,

@@ -19,6 +19,7 @@
 #include "base/home_process.h"
 #include "base/in_use.h"
 #include "base/status.h"
+#include "cache/sequence/cache_trial.h"
 #include "cache/sequence/kv_cache.h"
 #include "cache/batch/sequence_store.h"
 #include "cache/tensor/tensor_provider.h"
@@ -149,34 +150,13 @@ kv_cache_span span_of(const cache::TensorSpan& from);
 /// A handle around a store that is there from the start.
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);
 
-/// The engine form of a cache during one forward pass. A pass that fails leaves no trace: until
-/// keep(), a form made for this pass is not the handle's yet, and the end of this object cuts off
-/// what was committed meanwhile. The caller holds the in-use flag for as long as this lives.
-class EngineCache {
- public:
-  /// For a model with these layers; made now if the cache has no shape yet. `capacity` is the most
-  /// a model can use. kState for a cache of tensors or of many sequences, kInvalidArgument if it
-  /// was shaped for other layers.
-  static Result<EngineCache> open(kv_cache& handle, std::span<const cache::LayerShape> layers,
-                                  int32_t capacity);
-  EngineCache(EngineCache&& other) noexcept;
-  EngineCache& operator=(EngineCache&&) = delete;
-  ~EngineCache();
-
-  [[nodiscard]] cache::KvCache* get() const noexcept { return cache_; }
-  /// To be called before the first plan of a pass that needs several, where a cache could not be
-  /// cut back to what it is now: from here on get() is a copy, which keep() puts in its place.
-  Status work_on_copy();
-  /// The pass has succeeded: the cache keeps its shape and what is in it.
-  void keep() noexcept;
-
- private:
-  EngineCache(kv_cache& handle, std::unique_ptr<cache::KvCache> made);
-
-  kv_cache* handle_;
-  std::unique_ptr<cache::KvCache> made_;  // not the handle's yet
-  cache::KvCache* cache_;                 // null once kept or moved from
-  int32_t before_;                        // entries at open()
-};
+/// The engine form of a cache for one forward pass of a model with these layers, made now if the
+/// cache has no shape yet: then it is the handle's from keep_trial() on. `capacity` is the most a
+/// model can use. kState for a cache of tensors or of many sequences, kInvalidArgument if it was
+/// shaped for other layers. The caller holds the in-use flag for as long as the trial lives.
+Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::LayerShape> layers,
+                                     int32_t capacity);
+/// The pass has succeeded: the cache keeps its shape and what is in it.
+void keep_trial(kv_cache& handle, cache::CacheTrial& trial) noexcept;
 
 }  // namespace gen::api

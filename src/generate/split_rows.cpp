@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace gen::api {
+namespace gen::generate {
 
 SplitRows::SplitRows(std::span<const int32_t> tokens, std::span<const uint8_t> wants,
                      std::span<const int32_t> rows_of, size_t vocab)
@@ -52,4 +52,4 @@ void SplitRows::collect() {
   }
 }
 
-}  // namespace gen::api
+}  // namespace gen::generate

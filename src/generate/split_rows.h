@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
-namespace gen::api {
+namespace gen::generate {
 
 class SplitRows {
  public:
@@ -26,10 +27,10 @@ class SplitRows {
   [[nodiscard]] size_t wanted() const { return places_.size(); }
   /// Where this step's logits go, [wanted(), vocab].
   [[nodiscard]] float* logits() { return step_logits_.data(); }
-  /// Puts them where they belong in all_logits().
+  /// Puts them where they belong in take_logits().
   void collect();
-  /// [rows that want logits, vocab], complete after the last step.
-  [[nodiscard]] const std::vector<float>& all_logits() const { return logits_; }
+  /// After the last step: [rows that want logits, vocab].
+  [[nodiscard]] std::vector<float> take_logits() { return std::move(logits_); }
 
  private:
   std::span<const int32_t> tokens_;
@@ -47,4 +48,4 @@ class SplitRows {
   std::vector<float> step_logits_;
 };
 
-}  // namespace gen::api
+}  // namespace gen::generate

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cache_trial.h.
+#include "cache/sequence/cache_trial.h"
+
+#include <utility>
+
+#include "cache/sequence/registry.h"
+
+namespace gen::cache {
+
+CacheTrial::CacheTrial(KvCache& cache, Allocator& allocator) noexcept
+    : allocator_(&allocator), cache_(&cache), before_(cache.length()) {}
+
+CacheTrial::CacheTrial(std::unique_ptr<KvCache> made) noexcept
+    : allocator_(nullptr), made_(std::move(made)), cache_(made_.get()), before_(0) {}
+
+CacheTrial::CacheTrial(CacheTrial&& other) noexcept
+    : allocator_(other.allocator_),
+      made_(std::move(other.made_)),
+      cache_(std::exchange(other.cache_, nullptr)),
+      before_(other.before_) {}
+
+CacheTrial::~CacheTrial() {
+  if (cache_ == nullptr || made_ != nullptr) return;
+  if (cache_->length() > before_) static_cast<void>(cache_->truncate(before_));
+}
+
+Status CacheTrial::expect(size_t rows) {
+  const bool several = rows > static_cast<size_t>(cache_->plan_limit());
+  if (!several || cache_->traits().cuts_exactly || made_ != nullptr) return {};
+  GEN_ASSIGN(made_, clone_cache(*cache_, *allocator_));
+  cache_ = made_.get();
+  return {};
+}
+
+std::unique_ptr<KvCache> CacheTrial::keep() noexcept {
+  cache_ = nullptr;
+  return std::move(made_);
+}
+
+}  // namespace gen::cache

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// See forward.h.
+#include "generate/forward.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generate/split_rows.h"
+#include "graph/batch.h"
+
+namespace gen::generate {
+namespace {
+
+/// Rows for one cache after another, with their positions and plans.
+struct Step {
+  std::vector<int32_t> positions;
+  std::vector<uint8_t> wants;
+  std::vector<graph::BatchSequence> sequences;
+
+  Status add(const model::ModelTraits& traits, cache::KvCache* cache, int32_t n_rows) {
+    const int32_t start = cache->length();
+    if (n_rows > traits.max_seq_len - start) {
+      return error(Code::kContextFull, "%d tokens after %d do not fit the context of %d", n_rows,
+                   start, traits.max_seq_len);
+    }
+    graph::BatchSequence sequence;
+    sequence.cache = cache;
+    sequence.first_row = static_cast<int32_t>(positions.size());
+    sequence.n_rows = n_rows;
+    GEN_ASSIGN(sequence.plan, cache->plan(n_rows));
+    for (int32_t i = 0; i < n_rows; ++i) positions.push_back(start + i);
+    sequences.push_back(sequence);
+    return {};
+  }
+
+  Status run(const model::Model& model, std::span<const int32_t> tokens, float* logits,
+             size_t logits_rows, engine::Tracer* tracer = nullptr) {
+    graph::Batch batch;
+    batch.tracer = tracer;
+    batch.tokens = tokens;
+    batch.positions = positions;
+    batch.wants_logits = wants;
+    batch.sequences = sequences;
+    batch.logits = logits;
+    batch.logits_rows = logits_rows;
+    GEN_TRY(model.forward(batch));
+    for (const graph::BatchSequence& sequence : sequences) {
+      sequence.cache->commit(sequence.plan);
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Status check_tokens(std::span<const int32_t> tokens, int32_t vocab_size) {
+  if (tokens.empty()) return {Code::kInvalidArgument, "there are no tokens"};
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocab_size) {
+      return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocab_size);
+    }
+  }
+  return {};
+}
+
+Result<std::vector<float>> forward_one(const model::Model& model, std::span<const int32_t> tokens,
+                                       cache::CacheTrial& cache) {
+  const model::ModelTraits& traits = model.traits();
+  GEN_TRY(check_tokens(tokens, traits.vocab_size));
+  GEN_TRY(cache.expect(tokens.size()));
+  cache::KvCache* target = cache.get();
+  const int32_t before = target->length();
+  if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
+    return error(Code::kContextFull, "%zu tokens after %d do not fit the context of %d",
+                 tokens.size(), before, traits.max_seq_len);
+  }
+  if (const int32_t room = target->capacity() - before; tokens.size() > static_cast<size_t>(room)) {
+    return error(Code::kCacheFull, "%zu tokens after %d do not fit the cache of %d", tokens.size(),
+                 before, target->capacity());
+  }
+  std::vector<float> row(static_cast<size_t>(traits.vocab_size));
+  for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
+    count = std::min({tokens.size() - begin, static_cast<size_t>(traits.max_batch_rows),
+                      static_cast<size_t>(target->plan_limit())});
+    const bool last = begin + count == tokens.size();
+    Step step;
+    GEN_TRY(step.add(traits, target, static_cast<int32_t>(count)));
+    step.wants.assign(count, 0);
+    if (last) step.wants.back() = 1;
+    GEN_TRY(step.run(model, tokens.subspan(begin, count), row.data(), last ? 1 : 0));
+  }
+  return row;
+}
+
+Result<ForwardRows> ForwardRows::create(const model::ModelTraits& traits,
+                                        std::span<const int32_t> tokens, const int32_t* sequences,
+                                        const uint8_t* wants_logits, size_t n_caches) {
+  GEN_TRY(check_tokens(tokens, traits.vocab_size));
+  if (tokens.size() > static_cast<size_t>(traits.max_batch_rows)) {
+    return error(Code::kInvalidArgument, "%zu rows are more than %d", tokens.size(),
+                 traits.max_batch_rows);
+  }
+  if (n_caches == 0) return Status(Code::kInvalidArgument, "there are no caches");
+  if (sequences == nullptr && n_caches != 1) {
+    return error(Code::kInvalidArgument, "sequences is NULL with %zu caches", n_caches);
+  }
+  ForwardRows made;
+  made.tokens_ = tokens;
+  made.rows_of_.resize(n_caches, 0);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    const int32_t sequence = sequences != nullptr ? sequences[row] : 0;
+    if (sequence < 0 || static_cast<size_t>(sequence) >= n_caches) {
+      return error(Code::kOutOfRange, "sequence %d of row %zu outside %zu caches", sequence, row,
+                   n_caches);
+    }
+    if (row > 0 && sequences != nullptr && sequence < sequences[row - 1]) {
+      return error(Code::kInvalidArgument, "sequence %d of row %zu after %d: rows must ascend",
+                   sequence, row, sequences[row - 1]);
+    }
+    ++made.rows_of_[static_cast<size_t>(sequence)];
+  }
+  for (size_t i = 0; i < n_caches; ++i) {
+    if (made.rows_of_[i] == 0) return error(Code::kInvalidArgument, "cache %zu has no row", i);
+  }
+  made.wants_.assign(tokens.size(), 1);
+  if (wants_logits != nullptr) {
+    std::transform(wants_logits, wants_logits + tokens.size(), made.wants_.begin(),
+                   [](uint8_t wanted) { return static_cast<uint8_t>(wanted != 0 ? 1 : 0); });
+  }
+  made.wanted_ =
+      static_cast<size_t>(std::count(made.wants_.begin(), made.wants_.end(), uint8_t{1}));
+  return made;
+}
+
+Result<std::vector<float>> ForwardRows::run(const model::Model& model,
+                                            std::span<cache::CacheTrial> caches,
+                                            engine::Tracer* tracer) const {
+  const model::ModelTraits& traits = model.traits();
+  for (size_t i = 0; i < caches.size(); ++i) {
+    GEN_TRY(caches[i].expect(static_cast<size_t>(rows_of_[i])));
+  }
+  SplitRows split(tokens_, wants_, rows_of_, static_cast<size_t>(traits.vocab_size));
+  while (split.next([&](size_t i) { return caches[i].get()->plan_limit(); })) {
+    Step step;
+    step.wants = split.wants();
+    for (size_t i = 0; i < caches.size(); ++i) {
+      if (split.count(i) > 0) GEN_TRY(step.add(traits, caches[i].get(), split.count(i)));
+    }
+    GEN_TRY(step.run(model, split.tokens(), split.logits(), split.wanted(), tracer));
+    split.collect();
+  }
+  return split.take_logits();
+}
+
+}  // namespace gen::generate
