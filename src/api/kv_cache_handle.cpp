@@ -26,9 +26,7 @@ void describe_engine_cache(const cache::KvCache& cache, kv_cache* handle) {
 }
 
 bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
-  return a.kv_heads == b.kv_heads && a.k_dim == b.k_dim && a.v_dim == b.v_dim &&
-         a.window == b.window && a.chunk == b.chunk && a.rope == b.rope &&
-         a.rope_dims == b.rope_dims;
+  return !cache::shape_difference(a, b);
 }
 
 /// Why no model can write a cache of tensors, and what to do about it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache must know of a layer.
+// What a cache must know of a layer. For models that are plans the graph's attention nodes say it
+// (graph/cache_layers.h).
 #pragma once
 
 #include <cstdint>
@@ -20,5 +21,17 @@ struct LayerShape {
   /// The model's angles, for caches that move keys; the model owns it. Null where it is not known.
   const engine::RopeTable* rope_table = nullptr;
 };
+
+/// A number that two shapes differ in.
+struct ShapeDifference {
+  const char* what = nullptr;  // "kv heads", "window"; null for none. Static text
+  int32_t first = 0;
+  int32_t second = 0;
+  explicit operator bool() const noexcept { return what != nullptr; }
+};
+
+/// The first number in which they differ. Angles are not compared: a cache may have been made
+/// without.
+ShapeDifference shape_difference(const LayerShape& first, const LayerShape& second) noexcept;
 
 }  // namespace gen::cache

@@ -60,7 +60,7 @@ Status check_outputs(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-Status check_cache(const cache::KvCache& cache, std::span<const AttentionSpec> layers) {
+Status check_cache(const cache::KvCache& cache, std::span<const cache::LayerShape> layers) {
   const std::span<const cache::LayerShape> shapes = cache.layers();
   if (shapes.size() != layers.size()) {
     return error(Code::kInvalidArgument, "a cache of %zu layers for a model of %zu", shapes.size(),
@@ -68,13 +68,11 @@ Status check_cache(const cache::KvCache& cache, std::span<const AttentionSpec> l
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     const cache::LayerShape& shape = shapes[i];
-    const AttentionSpec& spec = layers[i];
-    if (shape.kv_heads != spec.n_kv_heads || shape.k_dim != spec.k_dim ||
-        shape.v_dim != spec.v_dim) {
+    const cache::LayerShape& own = layers[i];
+    if (shape.kv_heads != own.kv_heads || shape.k_dim != own.k_dim || shape.v_dim != own.v_dim) {
       return error(Code::kInvalidArgument,
                    "cache layer %zu holds %d heads of %d and %d, the model needs %d of %d and %d",
-                   i, shape.kv_heads, shape.k_dim, shape.v_dim, spec.n_kv_heads, spec.k_dim,
-                   spec.v_dim);
+                   i, shape.kv_heads, shape.k_dim, shape.v_dim, own.kv_heads, own.k_dim, own.v_dim);
     }
   }
   return {};

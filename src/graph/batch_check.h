@@ -7,20 +7,20 @@
 #include <span>
 
 #include "base/status.h"
+#include "cache/layer_shape.h"
 #include "graph/batch.h"
-#include "graph/graph.h"
 
 namespace gen::graph {
 
 /// What a plan accepts.
 struct BatchLimits {
-  int64_t vocab = 0;                      // token ids lie in [0, vocab)
-  int64_t hidden = 0;                     // width of embeddings and taps
-  int64_t logits = 0;                     // V
-  int32_t max_rows = 0;                   // rows of one batch
-  int32_t max_seq_len = 0;                // positions lie in [0, max_seq_len)
-  int32_t n_taps = 0;                     // taps lie in [0, n_taps)
-  std::span<const AttentionSpec> layers;  // what caches must hold
+  int64_t vocab = 0;                          // token ids lie in [0, vocab)
+  int64_t hidden = 0;                         // width of embeddings and taps
+  int64_t logits = 0;                         // V
+  int32_t max_rows = 0;                       // rows of one batch
+  int32_t max_seq_len = 0;                    // positions lie in [0, max_seq_len)
+  int32_t n_taps = 0;                         // taps lie in [0, n_taps)
+  std::span<const cache::LayerShape> layers;  // what caches must hold
 };
 
 /// kOutOfRange naming a token or position with its limit, kUnsupported for adapters,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "graph/cache_layers.h"
 #include "graph/execution_plan.h"
 #include "graph/memory_plan.h"
 
@@ -279,7 +280,7 @@ class Compiler {
     for (const RopeSpec& rope : plan_->ropes_) {
       plan_->tables_.push_back({rope.kind, rope.n_dims, rope.inv_freq.data(), rope.magnitude});
     }
-    plan_->layers_ = graph_.layers;
+    plan_->layers_ = cache_layers(graph_, plan_->tables_);
     plan_->vocab_ = graph_.vocab;
     plan_->hidden_ = graph_.hidden;
     plan_->logits_ = graph_.logits;

@@ -61,11 +61,8 @@ class ExecutionPlan {
   /// Selected rows that are run at once.
   [[nodiscard]] int64_t selected_chunk() const noexcept { return selected_chunk_; }
 
-  /// Angles of a layer of attention; null where it has none. The plan owns them.
-  [[nodiscard]] const engine::RopeTable* rope_table(size_t layer) const noexcept {
-    const int32_t table = layers_[layer].rope;
-    return table >= 0 ? &tables_[static_cast<size_t>(table)] : nullptr;
-  }
+  /// What a cache for this plan is made of. The plan owns the angles that they point at.
+  [[nodiscard]] std::span<const cache::LayerShape> cache_layers() const noexcept { return layers_; }
 
   // For people and tools.
   [[nodiscard]] std::span<const Instruction> instructions() const noexcept { return instructions_; }
@@ -96,7 +93,7 @@ class ExecutionPlan {
   std::vector<engine::EnginePtr<const float>> inv_freq_;  // and by rotary table
   std::vector<RopeSpec> ropes_;
   std::vector<engine::RopeTable> tables_;  // point into ropes_
-  std::vector<AttentionSpec> layers_;
+  std::vector<cache::LayerShape> layers_;
   int64_t vocab_ = 0;
   int64_t hidden_ = 0;
   int64_t logits_ = 0;

@@ -147,9 +147,8 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t layer
                                   const AttentionSpec& spec, std::span<const float> q_norm,
                                   std::span<const float> k_norm, float norm_eps) {
   if (!usable(q) || !usable(k) || !usable(v)) return {};
-  if (std::cmp_not_equal(layer, graph_.layers.size())) {
-    fail(error(Code::kInternal, "cache layer %d named after %zu layers", layer,
-               graph_.layers.size()));
+  if (layer != n_layers_) {
+    fail(error(Code::kInternal, "cache layer %d named after %d layers", layer, n_layers_));
     return {};
   }
   const bool heads = spec.n_heads > 0 && spec.n_kv_heads > 0 && spec.k_dim > 0 && spec.v_dim > 0 &&
@@ -182,7 +181,7 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t layer
                q_norm.size(), k_norm.size(), spec.k_dim));
     return {};
   }
-  graph_.layers.push_back(spec);
+  ++n_layers_;
   Node node;
   node.op = Op::kRopeAppend;
   node.inputs = {q.index, k.index, v.index};

@@ -31,13 +31,15 @@ constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }
 
-/// How a layer attends. The cache is built from the same numbers (cache::LayerShape).
+/// How a block attends: the one place that says so. Caches' shapes come from it, cache_layers.h.
 struct AttentionSpec {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
   int32_t k_dim = 0;
   int32_t v_dim = 0;
-  int32_t rope = -1;  // table from GraphBuilder::rope_table, -1 for none
+  int32_t rope = -1;   // table from GraphBuilder::rope_table, -1 for none
+  int32_t window = 0;  // visible entries, the row itself included; 0 means all
+  int32_t chunk = 0;   // positions p with p / chunk as the row's are visible; 0 means all
   float scale = 1.0F;
   float soft_cap = 0.0F;
 };
@@ -72,11 +74,10 @@ struct Graph {
   std::vector<engine::WeightSource> weights;
   std::vector<std::vector<float>> vectors;
   std::vector<RopeSpec> ropes;
-  std::vector<AttentionSpec> layers;  // one for each cache layer
-  int32_t n_taps = 0;                 // layer borders offered, [0, n_taps)
-  int64_t hidden = 0;                 // D
-  int64_t vocab = 0;                  // rows of the embedding
-  int64_t logits = 0;                 // V
+  int32_t n_taps = 0;  // layer borders offered, [0, n_taps)
+  int64_t hidden = 0;  // D
+  int64_t vocab = 0;   // rows of the embedding
+  int64_t logits = 0;  // V
 };
 
 /// Names the operations of a model one after another. The first mistake is kept and reported by
@@ -122,6 +123,7 @@ class GraphBuilder {
   void fail(Status status);
 
   Graph graph_;
+  int32_t n_layers_ = 0;  // of caches, named so far
   Status status_;
 };
 

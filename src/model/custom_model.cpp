@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/batch_check.h"
+#include "graph/cache_layers.h"
 #include "model/custom_trace.h"
 #include "model/logits_check.h"
 
@@ -99,11 +100,7 @@ CustomModel::CustomModel(std::shared_ptr<const CustomForward> forward, ModelTrai
   attention_.n_heads = traits_.num_heads;
   attention_.n_kv_heads = traits_.num_kv_heads;
   attention_.k_dim = attention_.v_dim = traits_.head_dim;
-  cache::LayerShape shape;
-  shape.kv_heads = traits_.num_kv_heads;
-  shape.k_dim = shape.v_dim = traits_.head_dim;
-  shapes_.assign(static_cast<size_t>(layers_.count), shape);
-  specs_.assign(static_cast<size_t>(layers_.count), attention_);
+  shapes_.assign(static_cast<size_t>(layers_.count), graph::cache_layer(attention_, nullptr));
 }
 
 Result<std::shared_ptr<const CustomModel>> CustomModel::create(
@@ -160,7 +157,7 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.hidden = traits_.hidden;
   limits.max_rows = traits_.max_batch_rows;
   limits.max_seq_len = traits_.max_seq_len;
-  limits.layers = specs_;
+  limits.layers = shapes_;
   limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
   GEN_TRY(graph::check_batch(batch, limits));
   if (batch.embeddings != nullptr || !batch.parents.empty()) {

@@ -79,9 +79,8 @@ class CustomModel final : public Model {
   ModelTraits traits_;
   CustomStates states_;
   CustomLayers layers_;
-  graph::AttentionSpec attention_;           // of each layer
-  std::vector<cache::LayerShape> shapes_;    // [count]
-  std::vector<graph::AttentionSpec> specs_;  // [count]
+  graph::AttentionSpec attention_;         // of each layer
+  std::vector<cache::LayerShape> shapes_;  // [count]
 };
 
 }  // namespace gen::model

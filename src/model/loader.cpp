@@ -9,7 +9,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/checksum.h"
 #include "model/arch/registry.h"
@@ -131,8 +130,8 @@ class Loader {
     std::shared_ptr<const void> source;
     if (plan->borrows_sources()) source = file_;
     const size_t mapped = source != nullptr ? static_cast<size_t>(file_->total_bytes()) : 0;
-    return std::shared_ptr<const Model>(std::make_shared<PlanModel>(
-        std::move(plan), traits, make_shapes(), std::move(source), mapped));
+    return std::shared_ptr<const Model>(
+        std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped));
   }
 
   [[nodiscard]] ModelTraits make_traits() const {
@@ -176,22 +175,6 @@ class Loader {
       sum.add(tensor.data.last(sample));
     }
     return sum.value();
-  }
-
-  [[nodiscard]] std::vector<cache::LayerShape> make_shapes() const {
-    cache::LayerShape shape;
-    shape.kv_heads = hparams_.n_kv_heads;
-    shape.k_dim = hparams_.k_dim;
-    shape.v_dim = hparams_.v_dim;
-    shape.rope = architecture_->rope;
-    shape.rope_dims = hparams_.rope.n_dims;
-    std::vector<cache::LayerShape> shapes(static_cast<size_t>(hparams_.n_layers), shape);
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      if (hparams_.local[i] == 0) continue;
-      shapes[i].window = hparams_.window;
-      shapes[i].chunk = hparams_.chunk;
-    }
-    return shapes;
   }
 
   static constexpr int32_t kMaxBatchRows = 65536;

@@ -9,16 +9,12 @@
 
 namespace gen::model {
 PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
-                     std::vector<cache::LayerShape> shapes, std::shared_ptr<const void> source,
-                     size_t mapped_bytes)
+                     std::shared_ptr<const void> source, size_t mapped_bytes)
     : traits_(std::move(traits)),
-      shapes_(std::move(shapes)),
       source_(std::move(source)),
       mapped_bytes_(mapped_bytes),
       plan_(std::move(plan)),
-      workspaces_(plan_->engine()) {
-  for (size_t i = 0; i < shapes_.size(); ++i) shapes_[i].rope_table = plan_->rope_table(i);
-}
+      workspaces_(plan_->engine()) {}
 
 Result<std::unique_ptr<graph::SequenceState>> PlanModel::new_sequence_state() const {
   return std::unique_ptr<graph::SequenceState>();

@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "graph/execution_plan.h"
 #include "graph/workspace.h"
@@ -18,12 +17,11 @@ class PlanModel final : public Model {
  public:
   /// `source` is what weights point into, kept as long as the model; `mapped_bytes` is its size.
   PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
-            std::vector<cache::LayerShape> shapes, std::shared_ptr<const void> source,
-            size_t mapped_bytes);
+            std::shared_ptr<const void> source, size_t mapped_bytes);
 
   [[nodiscard]] const ModelTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
-    return shapes_;
+    return plan_->cache_layers();
   }
   Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
@@ -33,7 +31,6 @@ class PlanModel final : public Model {
 
  private:
   ModelTraits traits_;
-  std::vector<cache::LayerShape> shapes_;
   std::shared_ptr<const void> source_;  // outlives plan_
   size_t mapped_bytes_;
   std::shared_ptr<const graph::ExecutionPlan> plan_;

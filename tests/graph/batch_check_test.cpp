@@ -17,12 +17,7 @@ namespace {
 /// Two sequences, of 3 and 2 rows, for a model of two layers.
 struct Fixture {
   Fixture() {
-    AttentionSpec spec;
-    spec.n_heads = 4;
-    spec.n_kv_heads = 2;
-    spec.k_dim = 6;
-    spec.v_dim = 10;
-    layers.assign(2, spec);
+    layers = shapes();
     limits.vocab = 30;
     limits.hidden = 24;
     limits.logits = 30;
@@ -46,7 +41,7 @@ struct Fixture {
   test::ReferenceCache second{shapes(), 10};
   test::ReferenceCache other_heads{shapes(1), 10};
   test::ReferenceCache other_layers{shapes(2, 3), 10};
-  std::vector<AttentionSpec> layers;
+  std::vector<cache::LayerShape> layers;
   BatchLimits limits;
   test::OwnedBatch owned;
   float hidden = 0.0F;

@@ -32,7 +32,6 @@ TEST(SelectEarly, MovesUpToTheLastAttention) {
       "rms_norm* linear* linear* gated* linear* add* tap* rms_norm* linear* logits* ");
   // Facts of the graph are as before.
   EXPECT_EQ(early.n_taps, tiny.graph().n_taps);
-  EXPECT_EQ(early.layers.size(), tiny.graph().layers.size());
   EXPECT_EQ(early.weights.size(), tiny.graph().weights.size());
 }
 

@@ -146,11 +146,6 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
   return layer;
 }
 
-Status other(size_t layer, const char* what, int32_t saved, int32_t own) {
-  return error(Code::kInvalidArgument, "the state's layer %zu has %s %d, the cache's has %d", layer,
-               what, saved, own);
-}
-
 const char* format_name(engine::KvFormat format) {
   for (const CacheKind& kind : cache_kinds()) {
     if (kind.format == format) return kind.name;
@@ -171,21 +166,9 @@ Status check_same_name(size_t layer, const char* what, const char* saved, const 
 
 Status check_same(const SavedLayer& saved, const LayerShape& shape, const engine::KvLayer& own,
                   size_t layer) {
-  const struct {
-    const char* what;
-    int32_t saved;
-    int32_t own;
-  } pairs[] = {
-      {"kv heads", saved.shape.kv_heads, shape.kv_heads},
-      {"key elements", saved.shape.k_dim, shape.k_dim},
-      {"value elements", saved.shape.v_dim, shape.v_dim},
-      {"window", saved.shape.window, shape.window},
-      {"chunk", saved.shape.chunk, shape.chunk},
-      {"rope kind", static_cast<int32_t>(saved.shape.rope), static_cast<int32_t>(shape.rope)},
-      {"rope elements", saved.shape.rope_dims, shape.rope_dims},
-  };
-  for (const auto& pair : pairs) {
-    if (pair.saved != pair.own) return other(layer, pair.what, pair.saved, pair.own);
+  if (const ShapeDifference found = shape_difference(saved.shape, shape)) {
+    return error(Code::kInvalidArgument, "the state's layer %zu has %s %d, the cache's has %d",
+                 layer, found.what, found.first, found.second);
   }
   GEN_TRY(check_same_name(layer, "key format", format_name(saved.k), format_name(own.k.format)));
   GEN_TRY(check_same_name(layer, "value format", format_name(saved.v), format_name(own.v.format)));

@@ -64,7 +64,12 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
     q_norm = weights_.vector(name("attn_q_norm", ".weight"), h_.k_dim);
     k_norm = weights_.vector(name("attn_k_norm", ".weight"), h_.k_dim);
   }
-  q = graph_.rope_append(q, k, v, layer_, attention_, q_norm, k_norm, h_.norm_eps);
+  graph::AttentionSpec spec = attention_;
+  if (h_.local[static_cast<size_t>(layer_)] != 0) {
+    spec.window = h_.window;
+    spec.chunk = h_.chunk;
+  }
+  q = graph_.rope_append(q, k, v, layer_, spec, q_norm, k_norm, h_.norm_eps);
   return graph_.attention(q, layer_);
 }
 

@@ -8,9 +8,9 @@ namespace gen::model::arch {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
-    {"llama", engine::RopeKind::kAdjacent, build_llama},
-    {"qwen2", engine::RopeKind::kHalves, build_qwen2},
-    {"qwen3", engine::RopeKind::kHalves, build_qwen3},
+    {"llama", build_llama},
+    {"qwen2", build_qwen2},
+    {"qwen3", build_qwen3},
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/status.h"
-#include "engine/ops.h"
 #include "graph/graph.h"
 #include "model/hparams.h"
 #include "model/weights.h"
@@ -15,8 +14,7 @@
 namespace gen::model::arch {
 
 struct Architecture {
-  const char* name;       // general.architecture
-  engine::RopeKind rope;  // for cache::LayerShape
+  const char* name;  // general.architecture
   /// Names tensors and operations; what goes wrong stays in the two objects.
   void (*build)(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
 };

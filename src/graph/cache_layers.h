@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers that a cache for a graph has: the only maker of cache::LayerShape outside of tests. A
+// graph's attention nodes say how each block attends; what a cache must know of it is taken from
+// there and stated nowhere else.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cache/layer_shape.h"
+#include "engine/ops.h"
+#include "graph/graph.h"
+
+namespace gen::graph {
+
+/// What a cache must know of attention with these angles, null for none.
+cache::LayerShape cache_layer(const AttentionSpec& spec, const engine::RopeTable* table);
+
+/// One for each cache layer, by its number. `tables` are those of graph.ropes; shapes point at
+/// them.
+std::vector<cache::LayerShape> cache_layers(const Graph& graph,
+                                            std::span<const engine::RopeTable> tables);
+
+}  // namespace gen::graph
