@@ -108,11 +108,12 @@ struct RopeAnglesArgs {
 };
 
 /// Normalises heads if asked, rotates q in place and k on its way into the cache, stores k and v.
-/// One operation, because the cache's key form decides what is stored.
+/// One operation, because the cache's key form decides what is stored. Without k and v nothing is
+/// stored: the layer is another block's, which has written it.
 struct RopeAppendArgs {
   MatrixView q;       // [T, H * K], rotated in place
-  ConstMatrixView k;  // [T, G * K]
-  ConstMatrixView v;  // [T, G * Kv]
+  ConstMatrixView k;  // [T, G * K], data may be null
+  ConstMatrixView v;  // [T, G * Kv], data may be null where k's is
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
   int32_t k_dim = 0;

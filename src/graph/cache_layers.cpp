@@ -23,7 +23,8 @@ std::vector<cache::LayerShape> cache_layers(const Graph& graph,
                                             std::span<const engine::RopeTable> tables) {
   std::vector<cache::LayerShape> layers;
   for (const Node& node : graph.nodes) {
-    if (node.op != engine::Op::kRopeAppend) continue;
+    const bool stores = node.op == engine::Op::kRopeAppend && node.attention.use == CacheUse::kOwn;
+    if (!stores) continue;
     const int32_t rope = node.attention.rope;
     layers.push_back(
         cache_layer(node.attention, rope >= 0 ? &tables[static_cast<size_t>(rope)] : nullptr));

@@ -57,11 +57,24 @@ class Compiler {
 
   Status check_engine() const {
     for (const Node& node : graph_.nodes) {
+      GEN_TRY(check_attention(node));
       const engine::OpInfo& info = engine::op_info(node.op);
       if (info.effect == engine::Effect::kHost || plan_->engine_->can(node.op)) continue;
       return error(Code::kUnsupported, "engine %s has no %s", plan_->engine_->name(), info.name);
     }
     return {};
+  }
+
+  /// Ways to attend that have no kernels.
+  Status check_attention(const Node& node) const {
+    const AttentionSpec& spec = node.attention;
+    const char* what = spec.v_in_k                   ? "values in keys"
+                       : !spec.causal                ? "attention to later rows"
+                       : spec.use == CacheUse::kStep ? "attention without a cache"
+                                                     : nullptr;
+    if (what == nullptr) return {};
+    return error(Code::kUnsupported, "block %d: engine %s has no %s", node.block,
+                 plan_->engine_->name(), what);
   }
 
   Status prepare_all() {
@@ -101,6 +114,10 @@ class Compiler {
     for (size_t i = plan_->first_selected_; i-- > 0;) {
       Instruction& instruction = plan_->instructions_[i];
       bool wanted = engine::op_info(instruction.op).effect != engine::Effect::kNone;
+      // Turned in place, and nothing stored.
+      if (instruction.attention.use == CacheUse::kShared && instruction.op == Op::kRopeAppend) {
+        wanted = read[at(instruction.x.value)];
+      }
       for_operands(instruction, [&](const Operand& operand, bool writes) {
         if (writes && read[at(operand.value)]) wanted = true;
       });

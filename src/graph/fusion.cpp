@@ -269,7 +269,9 @@ class Fuser {
     }
     Instruction& instruction = append(from.op, from);
     Operand* const reads[] = {&instruction.x, &instruction.x2, &instruction.x3};
-    for (size_t i = 0; i < info.n_in; ++i) *reads[i] = places_[at(from.inputs[i])];
+    for (size_t i = 0; i < info.n_in; ++i) {
+      if (from.inputs[i] >= 0) *reads[i] = places_[at(from.inputs[i])];
+    }
     instruction.vector = from.vector;
     instruction.vector2 = from.vector2;
     if (from.op == Op::kEmbed) {

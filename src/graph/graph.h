@@ -31,6 +31,13 @@ constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }
 
+/// Where the keys and values come from that a block looks at.
+enum class CacheUse : uint8_t {
+  kOwn,     // a cache layer of its own, which the block writes
+  kShared,  // the cache layer of an earlier block
+  kStep,    // the rows of the step, and no cache (encoders)
+};
+
 /// How a block attends: the one place that says so. Caches' shapes come from it, cache_layers.h.
 struct AttentionSpec {
   int32_t n_heads = 0;
@@ -42,6 +49,10 @@ struct AttentionSpec {
   int32_t chunk = 0;   // positions p with p / chunk as the row's are visible; 0 means all
   float scale = 1.0F;
   float soft_cap = 0.0F;
+  bool causal = true;   // false: rows also see those after them in the step
+  bool v_in_k = false;  // values are the first v_dim elements of keys and are not kept
+  CacheUse use = CacheUse::kOwn;
+  int32_t shared = -1;  // kShared: the block whose cache layer it is
 };
 
 /// A rotary table in double precision results rounded once; owned by graph and plan.
@@ -61,6 +72,7 @@ struct Node {
   int32_t weight = -1;                           // index into Graph::weights
   int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
   int32_t vector2 = -1;  // norm of k
+  int32_t block = -1;    // of the model, where it attends
   int32_t layer = -1;    // cache layer, or the layer of a tap
   int32_t site = -1;
   float factor = 1.0F;  // scale of an embedding, eps of a norm
@@ -97,14 +109,16 @@ class GraphBuilder {
   ValueId add(ValueId a, ValueId b) { return apply(engine::Op::kAdd, {a, b}); }
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
-  /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the next cache
-  /// layer; the value is the rotated q. Layers are named in ascending order from 0. The given q
-  /// must have no other use.
-  ValueId rope_append(ValueId q, ValueId k, ValueId v, int32_t layer, const AttentionSpec& spec,
+  /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the block's
+  /// cache layer; the value is the rotated q. Blocks ascend; those that do not attend are not named
+  /// and have no cache layer. A block that shares the layer of another gives no k and no v, and its
+  /// geometry is that block's but for the number of heads; without values of its own (v_in_k) it
+  /// gives no v. The given q must have no other use.
+  ValueId rope_append(ValueId q, ValueId k, ValueId v, int32_t block, const AttentionSpec& spec,
                       std::span<const float> q_norm = {}, std::span<const float> k_norm = {},
                       float norm_eps = 0.0F);
-  /// Looks at the layer that rope_append wrote; the value is [T, n_heads * v_dim].
-  ValueId attention(ValueId q, int32_t layer);
+  /// Looks at what rope_append stored or shares; the value is [T, n_heads * v_dim].
+  ValueId attention(ValueId q, int32_t block);
   /// Only the rows that want logits go on from here.
   ValueId select_rows(ValueId x);
   /// Offers x as the hidden state after `layer` (0: the embedding). Ascending from 0.
@@ -118,12 +132,16 @@ class GraphBuilder {
 
  private:
   bool usable(ValueId x);
+  Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
+                         const AttentionSpec& spec) const;
+  Result<int32_t> cache_layer_of(int32_t block, const AttentionSpec& spec);
   ValueId push(Node node);
   int32_t keep(std::span<const float> vector);
   void fail(Status status);
 
   Graph graph_;
-  int32_t n_layers_ = 0;  // of caches, named so far
+  int32_t last_block_ = -1;      // that attends
+  std::vector<int32_t> stores_;  // the node that writes a cache layer, by its number
   Status status_;
 };
 

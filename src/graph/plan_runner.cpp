@@ -99,7 +99,8 @@ class PlanRunner {
     engine::TraceEvent event;
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
     event.op = info.name;
-    event.appends = info.effect == engine::Effect::kCache;
+    const bool turns = info.effect == engine::Effect::kCache;
+    event.appends = turns && instruction.x2.present();  // else the layer is another block's
     if (instruction.product >= 0)
       event.detail = plan_.products_[at(instruction.product)].name.c_str();
     event.layer = instruction.layer;
@@ -120,10 +121,10 @@ class PlanRunner {
     for (const Operand* x : instruction.reads()) inputs.add(binder_, *x);
     TracedValues outputs;
     for (const Operand* y : instruction.writes()) outputs.add(binder_, *y);
-    if (event.appends) outputs.add(binder_, instruction.x);
+    if (turns) outputs.add(binder_, instruction.x);
     event.inputs = inputs.all();
     event.outputs = outputs.all();
-    if (instruction.attention.n_heads > 0) {
+    if (instruction.attention.n_heads > 0 && turns == event.appends) {
       list_caches(instruction.attention, batch_.sequences, &traced_caches_);
       event.caches = traced_caches_;
     }

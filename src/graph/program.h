@@ -56,7 +56,8 @@ struct Product {
 ///   kRmsNorm     x -> y, packed                      kPack        x -> packed
 ///   kLinear      x (packed), x2 (residual) -> y      kGated, kAdd  x, x2 -> y
 ///   kActivate    x -> y
-///   kRopeAppend  x, x2, x3 (q, k, v), angles; x is rotated in place
+///   kRopeAppend  x, x2, x3 (q, k, v), angles; x is rotated in place; without x2 and x3 the layer
+///                is another block's and nothing is stored
 ///   kAttention   x -> y, packed                      kTap, kLogits  x
 ///   kSelectRows  x -> y
 struct Instruction {

@@ -63,6 +63,14 @@ AttentionSpec heads(int32_t n, int32_t kv, int32_t dim) {
   return spec;
 }
 
+/// Blocks of the same geometry that look at another's layer.
+AttentionSpec sharing(int32_t block) {
+  AttentionSpec spec = heads(2, 2, 4);
+  spec.use = CacheUse::kShared;
+  spec.shared = block;
+  return spec;
+}
+
 const Mistake kMistakes[] = {
     {"second_embedding", [](GraphBuilder& b, ValueId) { b.embed(weight("again", 3, 8)); },
      Code::kInternal, "embedding"},
@@ -102,16 +110,73 @@ const Mistake kMistakes[] = {
        b.rope_table({engine::RopeKind::kHalves, 3, {1.0F}, 1.0F});
      },
      Code::kInternal, "3 dimensions"},
-    {"layer_order", [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, x, 1, heads(2, 2, 4)); },
-     Code::kInternal, "cache layer 1"},
+    {"block_order",
+     [](GraphBuilder& b, ValueId x) {
+       b.rope_append(x, x, x, 3, heads(2, 2, 4));
+       b.rope_append(x, x, x, 3, heads(2, 2, 4));
+     },
+     Code::kInternal, "block 3 attends after block 3"},
+    {"shares_nothing",
+     [](GraphBuilder& b, ValueId x) {
+       b.rope_append(x, x, x, 0, heads(2, 2, 4));
+       b.rope_append(x, {}, {}, 2, sharing(1));
+     },
+     Code::kInternal, "block 2 shares a layer of block 1, which has none"},
+    {"shares_what_is_shared",
+     [](GraphBuilder& b, ValueId x) {
+       b.rope_append(x, x, x, 0, heads(2, 2, 4));
+       b.rope_append(x, {}, {}, 1, sharing(0));
+       b.rope_append(x, {}, {}, 2, sharing(1));
+     },
+     Code::kInternal, "block 2 shares a layer of block 1, which has none"},
+    {"shares_another_window",
+     [](GraphBuilder& b, ValueId x) {
+       AttentionSpec spec = sharing(0);
+       b.rope_append(x, x, x, 0, heads(2, 2, 4));
+       spec.window = 5;
+       b.rope_append(x, {}, {}, 1, spec);
+     },
+     Code::kInternal, "block 1 has window 5, block 0, whose layer it shares, has 0"},
+    {"shares_other_angles",
+     [](GraphBuilder& b, ValueId x) {
+       AttentionSpec spec = sharing(0);
+       b.rope_append(x, x, x, 0, heads(2, 2, 4));
+       spec.rope = b.rope_table({engine::RopeKind::kHalves, 2, {1.0F}, 1.0F});
+       b.rope_append(x, {}, {}, 1, spec);
+     },
+     Code::kInternal, "block 1 has rotary table 0, block 0, whose layer it shares, has -1"},
+    {"shares_and_stores",
+     [](GraphBuilder& b, ValueId x) {
+       b.rope_append(x, x, x, 0, heads(2, 2, 4));
+       b.rope_append(x, x, x, 1, sharing(0));
+     },
+     Code::kInternal, "block 1: k and v are given"},
+    {"stores_nothing",
+     [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, {}, 0, heads(2, 2, 4)); },
+     Code::kInternal, "block 0: k and v are given"},
+    {"long_values_in_keys",
+     [](GraphBuilder& b, ValueId x) {
+       AttentionSpec spec = heads(2, 2, 4);
+       spec.v_in_k = true;
+       spec.v_dim = 5;
+       b.rope_append(x, x, {}, 0, spec);
+     },
+     Code::kFormat, "block 0"},
+    {"negative_window",
+     [](GraphBuilder& b, ValueId x) {
+       AttentionSpec spec = heads(2, 2, 4);
+       spec.window = -1;
+       b.rope_append(x, x, x, 0, spec);
+     },
+     Code::kFormat, "block 0"},
     {"uneven_heads", [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, x, 0, heads(3, 2, 4)); },
-     Code::kFormat, "layer 0"},
+     Code::kFormat, "block 0"},
     {"narrow_keys",
      [](GraphBuilder& b, ValueId x) {
        const ValueId k = b.linear(x, weight("k", 2, 8), {}, 0);
        b.rope_append(x, k, x, 0, heads(2, 1, 4));
      },
-     Code::kFormat, "layer 0: q, k, v of 8, 2, 8"},
+     Code::kFormat, "block 0: q, k, v of 8, 2, 8"},
     {"long_head_norm",
      [](GraphBuilder& b, ValueId x) {
        b.rope_append(x, x, x, 0, heads(2, 2, 4), std::vector<float>(8));
@@ -125,7 +190,7 @@ const Mistake kMistakes[] = {
      },
      Code::kInternal, "rotary table"},
     {"attention_without_rope", [](GraphBuilder& b, ValueId x) { b.attention(x, 0); },
-     Code::kInternal, "layer 0"},
+     Code::kInternal, "block 0"},
     {"q_used_twice", [](GraphBuilder& b, ValueId x) { b.rope_append(x, x, x, 0, heads(2, 2, 4)); },
      Code::kInternal, "another use"},
     {"tap_order", [](GraphBuilder& b, ValueId x) { b.tap(1, x); }, Code::kInternal, "tap 1"},

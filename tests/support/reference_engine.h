@@ -207,7 +207,7 @@ class ReferenceEngine final : public engine::Engine {
           if (args.q_norm) normalise(q, args.k_dim, at(args.q_norm), args.norm_eps);
           rotate(q, args, t);
         }
-        for (int32_t g = 0; g < args.n_kv_heads; ++g) {
+        for (int32_t g = 0; args.k.data && g < args.n_kv_heads; ++g) {
           const float* k = at(args.k.data) + t * args.k.stride + int64_t{g} * args.k_dim;
           std::vector<float> head(k, k + args.k_dim);
           if (args.k_norm) {

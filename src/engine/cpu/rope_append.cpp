@@ -104,6 +104,7 @@ void append_row(const CpuContext& context, const AppendArgs& args, const Sequenc
     rotate_head(args.rope, dims, cs, q, q, args.k_dim);
     if (turned) kv_hadamard(q, args.k_dim);
   }
+  if (args.k.data == nullptr) return;
   const float* k = args.k.data + row * args.k.stride;
   for (int32_t g = 0; g < args.n_kv_heads; ++g, k += args.k_dim) {
     float* head = keys + int64_t{g} * args.k_dim;
