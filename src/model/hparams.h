@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that shape a transformer, read from a file's metadata and checked: whoever has
-// HParams may multiply them without fear. Keys are "<architecture>.<name>"; the comments give the
-// name and what its absence means.
+// HParams may multiply them without fear. What all models share is here; how the blocks are made is
+// a list, one for each, which the architecture's own `read` fills (arch/registry.h).
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,20 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/ops.h"
+#include "graph/graph.h"
 #include "model/gguf/metadata.h"
+#include "model/key_reader.h"
 
 namespace gen::model {
 
 enum class RopeScaling : int32_t { kNone, kLinear, kYarn, kLlama3 };
 
-/// How positions turn into angles. See rope_table.h for the formulas.
+/// How positions turn into angles. See rope_table.h for the formulas. The comments give the key
+/// below "<architecture>." and what its absence means, or "family" for what no file says.
 struct RopeParams {
+  engine::RopeKind kind = engine::RopeKind::kNone;  // family
+  bool freq_factors = false;                 // family: rope_freqs.weight, if there, is for this
   int32_t n_dims = 0;                        // rope.dimension_count; k_dim
   double base = 10000.0;                     // rope.freq_base
   RopeScaling scaling = RopeScaling::kNone;  // rope.scaling.type; linear if there is a factor
@@ -28,33 +34,38 @@ struct RopeParams {
   double yarn_beta_slow = 1.0;               // rope.scaling.yarn_beta_slow
   double low_freq_factor = 1.0;              // rope.scaling.low_freq_factor (llama3)
   double high_freq_factor = 4.0;             // rope.scaling.high_freq_factor (llama3)
+  friend bool operator==(const RopeParams&, const RopeParams&) = default;
+};
+
+/// What mixes the rows of a sequence in a block.
+enum class MixerKind : uint8_t { kNone, kAttention };
+
+/// One block.
+struct LayerParams {
+  MixerKind mixer = MixerKind::kAttention;
+  /// All but its rotary table, which the graph numbers when it gets `rope`.
+  graph::AttentionSpec attention;
+  RopeParams rope;
+  int32_t feed_forward = 0;
 };
 
 struct HParams {
-  std::string architecture;    // general.architecture
-  int32_t context_length = 0;  // context_length
-  int32_t n_layers = 0;        // block_count
-  int32_t hidden = 0;          // embedding_length
-  int32_t feed_forward = 0;    // feed_forward_length
-  int32_t n_heads = 0;         // attention.head_count
-  int32_t n_kv_heads = 0;      // attention.head_count_kv; n_heads
-  int32_t k_dim = 0;           // attention.key_length; hidden / n_heads
-  int32_t v_dim = 0;           // attention.value_length; hidden / n_heads
-  int32_t window = 0;          // attention.sliding_window, own row included; 0: all
-  int32_t chunk = 0;           // attention.chunk_size; 0: all
-  /// attention.sliding_window_pattern: the layers that window and chunk are for, [n_layers]; all.
-  /// In files a list of them, or a number n: the last of each n layers is not.
-  std::vector<uint8_t> local;
-  float norm_eps = 0.0F;         // attention.layer_norm_rms_epsilon
-  float attention_scale = 0.0F;  // attention.scale; 1 / sqrt(k_dim)
-  RopeParams rope;
+  std::string architecture;         // general.architecture
+  int32_t context_length = 0;       // context_length
+  int32_t n_layers = 0;             // block_count
+  int32_t hidden = 0;               // embedding_length
+  float norm_eps = 0.0F;            // attention.layer_norm_rms_epsilon
+  std::vector<LayerParams> layers;  // [n_layers]
   // Not from metadata:
   int32_t vocab_size = 0;  // rows of token_embd.weight, set by the loader
 };
 
+/// Fills HParams but for the architecture's name. See arch/decoder_keys.h for what most share.
+using ReadHParams = Status (*)(KeyReader& keys, HParams* hparams);
+
 /// Errors: kFormat for a missing key, a wrong type or a value outside its range, kUnsupported for
-/// variants that would need other operations (experts, long-context rotary factors, layers that
-/// differ). All name the key, the value and the limit.
-Result<HParams> read_hparams(const gguf::Metadata& metadata);
+/// variants that would need other operations: a key that changes the computation and that `read`
+/// did not ask for. All name the key, the value and the limit.
+Result<HParams> read_hparams(const gguf::Metadata& metadata, ReadHParams read);
 
 }  // namespace gen::model

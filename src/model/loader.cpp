@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/checksum.h"
-#include "model/arch/registry.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
 #include "model/plan_model.h"
@@ -31,8 +30,8 @@ class Loader {
   Result<std::shared_ptr<const LoadedModel>> run() {
     GEN_TRY(check_options());
     GEN_ASSIGN(const std::string name, file_->metadata().get_string("general.architecture"));
-    GEN_ASSIGN(architecture_, arch::find_architecture(name));
-    GEN_ASSIGN(hparams_, read_hparams(file_->metadata()));
+    GEN_ASSIGN(architecture_, arch::find_architecture(options_.architectures, name));
+    GEN_ASSIGN(hparams_, read_hparams(file_->metadata(), architecture_->read));
     auto loaded = std::make_shared<LoadedModel>();
     loaded->metadata = file_->shared_metadata();
     GEN_ASSIGN(loaded->tokenizer, load_tokenizer());
@@ -143,9 +142,11 @@ class Loader {
       traits.max_seq_len = std::min(traits.max_seq_len, options_.max_seq_len);
     }
     traits.num_layers = hparams_.n_layers;
-    traits.num_heads = hparams_.n_heads;
-    traits.num_kv_heads = hparams_.n_kv_heads;
-    traits.head_dim = hparams_.k_dim;
+    for (const LayerParams& layer : hparams_.layers) {  // the most, where layers differ
+      traits.num_heads = std::max(traits.num_heads, layer.attention.n_heads);
+      traits.num_kv_heads = std::max(traits.num_kv_heads, layer.attention.n_kv_heads);
+      traits.head_dim = std::max(traits.head_dim, layer.attention.k_dim);
+    }
     traits.hidden = hparams_.hidden;
     traits.max_batch_rows = options_.max_batch_rows;
     traits.fingerprint = fingerprint();

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "base/cancel.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "model/arch/registry.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/metadata.h"
 #include "model/model.h"
@@ -25,6 +27,8 @@ struct LoadOptions {
   std::function<bool(double fraction)> progress;
   const CancelFlag* cancel = nullptr;
   bool check_tensors = false;  // looks for NaN and infinity in every weight (reads all of them)
+  /// Those that a file may name.
+  std::span<const arch::Architecture> architectures = arch::architectures();
   /// The file's bytes stay as long as the GgufFile does, so weights may point at them; the model
   /// then keeps the GgufFile. False: everything is copied and the file may go after loading.
   bool lasting = true;

@@ -20,9 +20,9 @@ struct ModelTraits {
   int32_t vocab_size = 0;        // V
   int32_t max_seq_len = 0;       // context, as capped by the loader's option
   int32_t num_layers = 0;        // L
-  int32_t num_heads = 0;         // H
-  int32_t num_kv_heads = 0;      // G
-  int32_t head_dim = 0;          // K
+  int32_t num_heads = 0;         // H, the most of a layer
+  int32_t num_kv_heads = 0;      // G, the most of a layer
+  int32_t head_dim = 0;          // K, the most of a layer
   int32_t hidden = 0;            // D
   int32_t max_batch_rows = 512;  // rows a single forward accepts
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();

@@ -38,10 +38,9 @@ double yarn_mix(int32_t i, const RopeParams& params) {
 
 }  // namespace
 
-graph::RopeSpec make_rope_table(engine::RopeKind kind, const RopeParams& params,
-                                std::span<const float> factors) {
+graph::RopeSpec make_rope_table(const RopeParams& params, std::span<const float> factors) {
   graph::RopeSpec spec;
-  spec.kind = kind;
+  spec.kind = params.kind;
   spec.n_dims = params.n_dims;
   double magnitude = params.attn_factor;
   if (params.scaling == RopeScaling::kYarn && params.yarn_ext_factor != 0.0 &&

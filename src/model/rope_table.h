@@ -5,7 +5,6 @@
 
 #include <span>
 
-#include "engine/ops.h"
 #include "graph/graph.h"
 #include "model/hparams.h"
 
@@ -22,7 +21,6 @@ namespace gen::model {
 ///            context, rounded outwards; cos and sin grow by 1 + 0.1 ln(factor)
 /// `factors` is the tensor rope_freqs.weight, [n_dims / 2], or empty. When it is given it already
 /// holds the llama3 rule.
-graph::RopeSpec make_rope_table(engine::RopeKind kind, const RopeParams& params,
-                                std::span<const float> factors = {});
+graph::RopeSpec make_rope_table(const RopeParams& params, std::span<const float> factors = {});
 
 }  // namespace gen::model

@@ -9,7 +9,10 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
+#include "model/arch/decoder_keys.h"
+#include "model/arch/registry.h"
 #include "model/gguf/gguf_file.h"
 #include "support/gguf_writer.h"
 
@@ -20,7 +23,8 @@ using test::GgufWriter;
 using Change = std::function<void(GgufWriter&)>;
 
 /// A complete set, but for the keys that `change` writes itself.
-Result<HParams> read(const Change& change, const std::string& without = "") {
+Result<HParams> read(const Change& change, const std::string& without = "",
+                     ReadHParams hook = arch::read_llama) {
   GgufWriter writer;
   const auto set = [&](const char* key, uint32_t value) {
     if (without != key) writer.set(std::string("llama.") + key, value);
@@ -38,7 +42,7 @@ Result<HParams> read(const Change& change, const std::string& without = "") {
   const std::vector<std::byte> bytes = writer.build().bytes;
   auto file = gguf::GgufFile::parse(bytes);
   if (!file.ok()) return file.status();
-  return read_hparams(file.value()->metadata());
+  return read_hparams(file.value()->metadata(), hook);
 }
 
 TEST(HParams, Defaults) {
@@ -48,18 +52,28 @@ TEST(HParams, Defaults) {
   EXPECT_EQ(h.value().context_length, 2048);
   EXPECT_EQ(h.value().n_layers, 3);
   EXPECT_EQ(h.value().hidden, 64);
-  EXPECT_EQ(h.value().feed_forward, 160);
-  EXPECT_EQ(h.value().n_heads, 4);
-  EXPECT_EQ(h.value().n_kv_heads, 4);
-  EXPECT_EQ(h.value().k_dim, 16);
-  EXPECT_EQ(h.value().v_dim, 16);
-  EXPECT_EQ(h.value().window, 0);
   EXPECT_FLOAT_EQ(h.value().norm_eps, 1e-5F);
-  EXPECT_FLOAT_EQ(h.value().attention_scale, 0.25F);
-  EXPECT_EQ(h.value().rope.n_dims, 16);
-  EXPECT_EQ(h.value().rope.base, 10000.0);
-  EXPECT_EQ(h.value().rope.scaling, RopeScaling::kNone);
-  EXPECT_EQ(h.value().rope.original_context, 2048);
+  ASSERT_EQ(h.value().layers.size(), 3U);
+  for (const LayerParams& layer : h.value().layers) {
+    EXPECT_EQ(layer.mixer, MixerKind::kAttention);
+    EXPECT_EQ(layer.feed_forward, 160);
+    EXPECT_EQ(layer.attention.n_heads, 4);
+    EXPECT_EQ(layer.attention.n_kv_heads, 4);
+    EXPECT_EQ(layer.attention.k_dim, 16);
+    EXPECT_EQ(layer.attention.v_dim, 16);
+    EXPECT_EQ(layer.attention.window, 0);
+    EXPECT_EQ(layer.attention.chunk, 0);
+    EXPECT_FLOAT_EQ(layer.attention.scale, 0.25F);
+    EXPECT_EQ(layer.attention.soft_cap, 0.0F);
+    EXPECT_TRUE(layer.attention.causal);
+    EXPECT_EQ(layer.attention.use, graph::CacheUse::kOwn);
+    EXPECT_EQ(layer.rope.kind, engine::RopeKind::kAdjacent);
+    EXPECT_TRUE(layer.rope.freq_factors);
+    EXPECT_EQ(layer.rope.n_dims, 16);
+    EXPECT_EQ(layer.rope.base, 10000.0);
+    EXPECT_EQ(layer.rope.scaling, RopeScaling::kNone);
+    EXPECT_EQ(layer.rope.original_context, 2048);
+  }
 }
 
 TEST(HParams, WhatFilesSay) {
@@ -79,48 +93,122 @@ TEST(HParams, WhatFilesSay) {
         .set("llama.rope.scaling.yarn_beta_fast", 16.0F);
   });
   ASSERT_TRUE(h.ok()) << h.status().message();
-  EXPECT_EQ(h.value().n_kv_heads, 2);
-  EXPECT_EQ(h.value().k_dim, 32);
-  EXPECT_EQ(h.value().v_dim, 24);
-  EXPECT_EQ(h.value().window, 100);
-  EXPECT_EQ(h.value().chunk, 64);
-  EXPECT_EQ(h.value().local, (std::vector<uint8_t>{1, 1, 1}));
-  EXPECT_EQ(h.value().attention_scale, 0.5F);
-  EXPECT_EQ(h.value().rope.n_dims, 8);
-  EXPECT_EQ(h.value().rope.base, 500000.0);
-  EXPECT_EQ(h.value().rope.scaling, RopeScaling::kYarn);
-  EXPECT_EQ(h.value().rope.factor, 8.0);
-  EXPECT_EQ(h.value().rope.original_context, 512);
-  EXPECT_EQ(h.value().rope.attn_factor, 1.25);
-  EXPECT_EQ(h.value().rope.yarn_beta_fast, 16.0);
-  EXPECT_EQ(h.value().rope.yarn_beta_slow, 1.0);
+  for (const LayerParams& layer : h.value().layers) {
+    EXPECT_EQ(layer.attention.n_kv_heads, 2);
+    EXPECT_EQ(layer.attention.k_dim, 32);
+    EXPECT_EQ(layer.attention.v_dim, 24);
+    EXPECT_EQ(layer.attention.window, 100);
+    EXPECT_EQ(layer.attention.chunk, 64);
+    EXPECT_EQ(layer.attention.scale, 0.5F);
+  }
+  EXPECT_EQ(h.value().layers[2].rope.n_dims, 8);
+  EXPECT_EQ(h.value().layers[2].rope.base, 500000.0);
+  EXPECT_EQ(h.value().layers[2].rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(h.value().layers[2].rope.factor, 8.0);
+  EXPECT_EQ(h.value().layers[2].rope.original_context, 512);
+  EXPECT_EQ(h.value().layers[2].rope.attn_factor, 1.25);
+  EXPECT_EQ(h.value().layers[2].rope.yarn_beta_fast, 16.0);
+  EXPECT_EQ(h.value().layers[2].rope.yarn_beta_slow, 1.0);
 }
 
 TEST(HParams, OldAndImplicitScaling) {
   const auto old = read([](GgufWriter& w) { w.set("llama.rope.scale_linear", 4.0F); });
   ASSERT_TRUE(old.ok());
-  EXPECT_EQ(old.value().rope.scaling, RopeScaling::kLinear);
-  EXPECT_EQ(old.value().rope.factor, 4.0);
+  EXPECT_EQ(old.value().layers[0].rope.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(old.value().layers[0].rope.factor, 4.0);
   const auto zero = read([](GgufWriter& w) { w.set("llama.rope.scaling.factor", 0.0F); });
   ASSERT_TRUE(zero.ok());
-  EXPECT_EQ(zero.value().rope.scaling, RopeScaling::kNone);
+  EXPECT_EQ(zero.value().layers[0].rope.scaling, RopeScaling::kNone);
   const auto none = read([](GgufWriter& w) {
     w.set("llama.rope.scaling.factor", 4.0F).set_string("llama.rope.scaling.type", "none");
   });
   ASSERT_TRUE(none.ok());
-  EXPECT_EQ(none.value().rope.scaling, RopeScaling::kNone);
+  EXPECT_EQ(none.value().layers[0].rope.scaling, RopeScaling::kNone);
 }
 
-TEST(HParams, EqualLayersMayBeListed) {
-  const auto h = read(
+/// What `member` is in each layer.
+template <typename T>
+std::vector<T> each(const HParams& h, T graph::AttentionSpec::*member) {
+  std::vector<T> values;
+  for (const LayerParams& layer : h.layers) values.push_back(layer.attention.*member);
+  return values;
+}
+using Numbers = std::vector<int32_t>;
+
+TEST(HParams, LayersMayBeListed) {
+  const auto widths = read(
       [](GgufWriter& w) {
-        w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2, 2})
-            .set_array<int32_t>("llama.feed_forward_length", {96, 96, 96});
+        w.set_array<int16_t>("llama.attention.head_count_kv", {4, 2, 1, 99})
+            .set_array<int32_t>("llama.feed_forward_length", {96, 32, 64});
       },
       "feed_forward_length");
+  ASSERT_TRUE(widths.ok()) << widths.status().message();
+  EXPECT_EQ(each(widths.value(), &graph::AttentionSpec::n_heads), (Numbers{4, 4, 4}));
+  EXPECT_EQ(each(widths.value(), &graph::AttentionSpec::n_kv_heads), (Numbers{4, 2, 1}));
+  EXPECT_EQ(widths.value().layers[0].feed_forward, 96);
+  EXPECT_EQ(widths.value().layers[1].feed_forward, 32);
+  EXPECT_EQ(widths.value().layers[2].feed_forward, 64);
+
+  const auto heads = read(
+      [](GgufWriter& w) {
+        w.set_array<uint64_t>("llama.attention.head_count", {4, 8, 2});
+      },
+      "attention.head_count");
+  ASSERT_TRUE(heads.ok()) << heads.status().message();
+  EXPECT_EQ(each(heads.value(), &graph::AttentionSpec::n_heads), (Numbers{4, 8, 2}));
+  EXPECT_EQ(each(heads.value(), &graph::AttentionSpec::n_kv_heads), (Numbers{4, 8, 2}));
+  // Even shares of the width, and what follows from them.
+  EXPECT_EQ(each(heads.value(), &graph::AttentionSpec::k_dim), (Numbers{16, 8, 32}));
+  EXPECT_EQ(each(heads.value(), &graph::AttentionSpec::scale),
+            (std::vector<float>{0.25F, static_cast<float>(1 / std::sqrt(8.0)),
+                                static_cast<float>(1 / std::sqrt(32.0))}));
+  EXPECT_EQ(heads.value().layers[1].rope.n_dims, 8);
+  EXPECT_EQ(heads.value().layers[2].rope.n_dims, 32);
+}
+
+/// The keys of a family that is made up: blocks may do without attention, one of three sees
+/// everything, logits are capped.
+Status read_made_up(KeyReader& keys, HParams* h) {
+  GEN_TRY(arch::read_model(keys, h));
+  GEN_TRY(arch::read_feed_forward(keys, h));
+  GEN_TRY(arch::read_heads(keys, true, h));
+  GEN_TRY(arch::read_windows(keys, 3, h));
+  GEN_TRY(arch::read_rope(keys, {.kind = engine::RopeKind::kHalves}, h));
+  double cap = 0.0;
+  return keys.number_or("final_logit_softcapping", 0.0, 0.0, 1e6, &cap);
+}
+
+TEST(HParams, ArchitecturesReadTheirOwn) {
+  const Change change = [](GgufWriter& w) {
+    w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 0, 1})
+        .set("llama.attention.sliding_window", uint32_t{7})
+        .set("llama.final_logit_softcapping", 30.0F);
+  };
+  const auto h = read(change, "", read_made_up);
   ASSERT_TRUE(h.ok()) << h.status().message();
-  EXPECT_EQ(h.value().n_kv_heads, 2);
-  EXPECT_EQ(h.value().feed_forward, 96);
+  EXPECT_EQ(h.value().layers[0].mixer, MixerKind::kAttention);
+  EXPECT_EQ(h.value().layers[1].mixer, MixerKind::kNone);
+  EXPECT_EQ(h.value().layers[2].mixer, MixerKind::kAttention);
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::n_kv_heads), (Numbers{2, 0, 1}));
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{7, 7, 0}));
+  EXPECT_EQ(h.value().layers[0].rope.kind, engine::RopeKind::kHalves);
+  EXPECT_EQ(h.value().layers[1].rope.kind, engine::RopeKind::kNone);
+  // A family that does not know the cap must not pass over it; nor one that has no such blocks.
+  const auto other = read([](GgufWriter& w) { w.set("llama.final_logit_softcapping", 30.0F); });
+  EXPECT_EQ(other.status().code(), Code::kUnsupported) << other.status().message();
+  EXPECT_EQ(read(change).status().message(),
+            std::string("llama.attention.head_count_kv[1] is 0, outside [1, 65536]"));
+}
+
+TEST(HParams, NeutralValuesChangeNothing) {
+  const auto h = read([](GgufWriter& w) {
+    w.set("llama.expert_count", uint32_t{0})
+        .set("llama.attention.causal", true)
+        .set("llama.embedding_scale", 1.0F)
+        .set("llama.residual_scale", 0.0F)
+        .set("llama.logit_scale", 0.0F);
+  });
+  EXPECT_TRUE(h.ok()) << h.status().message();
 }
 
 struct Bad {
@@ -189,11 +277,16 @@ const Bad kBad[] = {
      "llama.attention.head_count_kv is 0"},
     {"uneven_kv_heads", "", u32("attention.head_count_kv", 3), kFormat,
      "llama.attention.head_count_kv is 3, which does not divide 4 heads"},
-    {"layers_differ", "",
+    {"uneven_listed_kv_heads", "",
      [](GgufWriter& w) {
-       w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2, 1});
+       w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2, 3});
      },
-     kUnsupported, "2 in layer 0 and 1 in layer 2"},
+     kFormat, "llama.attention.head_count_kv is 3, which does not divide 4 heads in layer 2"},
+    {"zero_width_listed", "feed_forward_length",
+     [](GgufWriter& w) {
+       w.set_array<uint32_t>("llama.feed_forward_length", {64, 0, 64});
+     },
+     kFormat, "llama.feed_forward_length[1] is 0, outside [1, 16777216]"},
     {"too_few_layers_listed", "",
      [](GgufWriter& w) {
        w.set_array<uint32_t>("llama.attention.head_count_kv", {2, 2});
@@ -251,42 +344,63 @@ const Bad kBad[] = {
      },
      kFormat, "llama.rope.scaling.high_freq_factor is 4, not above"},
     {"experts", "", u32("expert_count", 8), kUnsupported, "llama.expert_count is 8"},
+    {"experts_as_text", "", text("expert_count", "many"), kFormat, "llama.expert_count"},
     {"soft_cap", "", f32("attn_logit_softcapping", 50.0F), kUnsupported,
      "llama.attn_logit_softcapping is 50"},
+    {"final_cap", "", f32("final_logit_softcapping", 30.0F), kUnsupported,
+     "llama.final_logit_softcapping is 30"},
+    {"alibi", "", f32("attention.max_alibi_bias", 8.0F), kUnsupported,
+     "llama.attention.max_alibi_bias is 8"},
+    {"clamps", "", f32("attention.clamp_kqv", 4.0F), kUnsupported,
+     "llama.attention.clamp_kqv is 4"},
+    {"temperature", "", f32("attention.temperature_scale", 0.1F), kUnsupported,
+     "llama.attention.temperature_scale is 0.1"},
+    {"logit_scale", "", f32("logit_scale", 8.0F), kUnsupported, "llama.logit_scale is 8"},
+    {"embedding_scale", "", f32("embedding_scale", 12.0F), kUnsupported,
+     "llama.embedding_scale is 12"},
+    {"residual_scale", "", f32("residual_scale", 0.22F), kUnsupported,
+     "llama.residual_scale is 0.22"},
+    {"yarn_multiplier", "", f32("rope.scaling.yarn_log_multiplier", 0.1F), kUnsupported,
+     "llama.rope.scaling.yarn_log_multiplier is 0.1"},
+    {"drafting_blocks", "", u32("nextn_predict_layers", 1), kUnsupported,
+     "llama.nextn_predict_layers is 1"},
+    {"shared_layers", "", u32("attention.shared_kv_layers", 2), kUnsupported,
+     "llama.attention.shared_kv_layers is 2"},
+    {"not_causal", "", [](GgufWriter& w) { w.set("llama.attention.causal", false); }, kUnsupported,
+     "llama.attention.causal is 0: attention to later rows is not supported"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, BadHParams, testing::ValuesIn(kBad),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(HParams, PatternsOfLayers) {
-  const auto local = [](const auto& set) {
+  const auto windows = [](const auto& set) {
     const auto h = read([&](GgufWriter& w) {
       w.set("llama.attention.sliding_window", uint32_t{8});
       set(w);
     });
     EXPECT_TRUE(h.ok()) << h.status().message();
-    return h.ok() ? h.value().local : std::vector<uint8_t>();
+    return h.ok() ? each(h.value(), &graph::AttentionSpec::window) : Numbers();
   };
   constexpr const char* kKey = "llama.attention.sliding_window_pattern";
-  using Flags = std::vector<uint8_t>;
-  EXPECT_EQ(local([&](GgufWriter& w) {
+  EXPECT_EQ(windows([&](GgufWriter& w) {
               w.set_array<uint32_t>(kKey, {1, 0, 5, 0});
             }),
-            (Flags{1, 0, 1}));
-  EXPECT_EQ(local([&](GgufWriter& w) {
+            (Numbers{8, 0, 8}));
+  EXPECT_EQ(windows([&](GgufWriter& w) {
               w.set_array<bool>(kKey, {false, true, true});
             }),
-            (Flags{0, 1, 1}));
-  EXPECT_EQ(local([&](GgufWriter& w) { w.set(kKey, uint32_t{2}); }), (Flags{1, 0, 1}));
-  EXPECT_EQ(local([&](GgufWriter& w) { w.set(kKey, uint32_t{3}); }), (Flags{1, 1, 0}));
-  EXPECT_EQ(local([&](GgufWriter& w) { w.set(kKey, uint32_t{1}); }), (Flags{0, 0, 0}));
+            (Numbers{0, 8, 8}));
+  EXPECT_EQ(windows([&](GgufWriter& w) { w.set(kKey, uint32_t{2}); }), (Numbers{8, 0, 8}));
+  EXPECT_EQ(windows([&](GgufWriter& w) { w.set(kKey, uint32_t{3}); }), (Numbers{8, 8, 0}));
+  EXPECT_EQ(windows([&](GgufWriter& w) { w.set(kKey, uint32_t{1}); }), (Numbers{0, 0, 0}));
 }
 
 TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;
   auto file = gguf::GgufFile::parse(bytes);
   ASSERT_TRUE(file.ok());
-  const auto h = read_hparams(file.value()->metadata());
+  const auto h = read_hparams(file.value()->metadata(), arch::read_llama);
   EXPECT_EQ(h.status().code(), Code::kFormat);
   EXPECT_NE(std::string(h.status().message()).find("general.architecture"), std::string::npos);
 }

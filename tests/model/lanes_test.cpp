@@ -32,15 +32,27 @@ struct Sequence {
   std::unique_ptr<cache::KvCache> alone;
 };
 
+/// A llama with windows that no two kinds of layers share.
+Status read_mixed(KeyReader& keys, HParams* h) {
+  GEN_TRY(arch::read_llama(keys, h));
+  h->layers[0].attention.window = 5;
+  h->layers[2].attention.chunk = 7;
+  h->layers[3].attention.window = 5;
+  h->layers[4].attention.window = 20;
+  h->layers[4].attention.chunk = 16;
+  return {};
+}
+constexpr arch::Architecture kMixed[] = {{"llama", read_mixed, arch::build_llama}};
+
 class Lanes : public testing::TestWithParam<const char*> {
  protected:
-  Lanes() : tiny_(spec()), model_(tiny_) {
+  Lanes() : tiny_(spec()), model_(tiny_, mixed_windows()) {
     shapes_.assign(model_.model().layer_shapes().begin(), model_.model().layer_shapes().end());
-    shapes_[0].window = 5;
-    shapes_[2].chunk = 7;
-    shapes_[3].window = 5;
-    shapes_[4].window = 20;
-    shapes_[4].chunk = 16;
+  }
+  static test::TinyEngineOptions mixed_windows() {
+    test::TinyEngineOptions options;
+    options.architectures = kMixed;
+    return options;
   }
   static TinyModelSpec spec() {
     TinyModelSpec spec;

@@ -97,6 +97,10 @@ std::vector<ValueCase> value_cases() {
   heads.head_dim = 32;  // not hidden / heads
   heads.kv_heads = 1;
   cases.push_back({"wide_heads", heads, kFloat});
+  TinyModelSpec uneven = spec_of("llama");
+  uneven.layer_kv_heads = {4, 1};
+  uneven.layer_feed_forward = {64, 128};
+  cases.push_back({"uneven_layers", uneven, kFloat});
   TinyModelSpec k_quant = spec_of("llama", DType::kQ4_K);
   k_quant.v_type = DType::kQ6_K;  // as Q4_K_M files mix them
   k_quant.hidden = 256;

@@ -19,8 +19,13 @@ RopeParams params(int32_t n_dims, double base) {
   return p;
 }
 
+graph::RopeSpec table(engine::RopeKind kind, RopeParams p, std::span<const float> factors = {}) {
+  p.kind = kind;
+  return make_rope_table(p, factors);
+}
+
 TEST(RopeTable, PlainFrequenciesFallGeometrically) {
-  const graph::RopeSpec spec = make_rope_table(engine::RopeKind::kAdjacent, params(8, 10000.0));
+  const graph::RopeSpec spec = table(engine::RopeKind::kAdjacent, params(8, 10000.0));
   EXPECT_EQ(spec.kind, engine::RopeKind::kAdjacent);
   EXPECT_EQ(spec.n_dims, 8);
   EXPECT_EQ(spec.magnitude, 1.0F);
@@ -34,8 +39,7 @@ TEST(RopeTable, PlainFrequenciesFallGeometrically) {
 
 TEST(RopeTable, FactorsDivide) {
   const float factors[] = {1.0F, 2.0F, 4.0F, 0.5F};
-  const graph::RopeSpec spec =
-      make_rope_table(engine::RopeKind::kHalves, params(8, 10000.0), factors);
+  const graph::RopeSpec spec = table(engine::RopeKind::kHalves, params(8, 10000.0), factors);
   EXPECT_FLOAT_EQ(spec.inv_freq[1], 0.05F);
   EXPECT_FLOAT_EQ(spec.inv_freq[2], 0.0025F);
   EXPECT_FLOAT_EQ(spec.inv_freq[3], 0.002F);
@@ -45,7 +49,7 @@ TEST(RopeTable, LinearStretchesPositions) {
   RopeParams p = params(8, 10000.0);
   p.scaling = RopeScaling::kLinear;
   p.factor = 4.0;
-  const graph::RopeSpec spec = make_rope_table(engine::RopeKind::kHalves, p);
+  const graph::RopeSpec spec = table(engine::RopeKind::kHalves, p);
   EXPECT_FLOAT_EQ(spec.inv_freq[0], 0.25F);
   EXPECT_FLOAT_EQ(spec.inv_freq[3], 0.00025F);
   EXPECT_EQ(spec.magnitude, 1.0F);
@@ -56,7 +60,7 @@ TEST(RopeTable, Llama3KeepsFastAndSlowsSlow) {
   RopeParams p = params(128, 500000.0);
   p.scaling = RopeScaling::kLlama3;
   p.factor = 8.0;
-  const graph::RopeSpec spec = make_rope_table(engine::RopeKind::kAdjacent, p);
+  const graph::RopeSpec spec = table(engine::RopeKind::kAdjacent, p);
   int kept = 0;
   int slowed = 0;
   int between = 0;
@@ -91,8 +95,8 @@ TEST(RopeTable, FactorsOfAFileReplaceTheLlama3Rule) {
   p.factor = 8.0;
   const float ones[] = {1.0F, 1.0F, 1.0F, 1.0F};
   p.original_context = 1024;  // the slowest pair's wavelength of 6283 is beyond it
-  EXPECT_FLOAT_EQ(make_rope_table(engine::RopeKind::kAdjacent, p, ones).inv_freq[3], 0.001F);
-  EXPECT_FLOAT_EQ(make_rope_table(engine::RopeKind::kAdjacent, p).inv_freq[3], 0.000125F);
+  EXPECT_FLOAT_EQ(table(engine::RopeKind::kAdjacent, p, ones).inv_freq[3], 0.001F);
+  EXPECT_FLOAT_EQ(table(engine::RopeKind::kAdjacent, p).inv_freq[3], 0.000125F);
 }
 
 TEST(RopeTable, YarnMixesByTurnsWithinTheOriginalContext) {
@@ -100,7 +104,7 @@ TEST(RopeTable, YarnMixesByTurnsWithinTheOriginalContext) {
   p.original_context = 4096;
   p.scaling = RopeScaling::kYarn;
   p.factor = 16.0;
-  const graph::RopeSpec spec = make_rope_table(engine::RopeKind::kHalves, p);
+  const graph::RopeSpec spec = table(engine::RopeKind::kHalves, p);
   EXPECT_NEAR(static_cast<double>(spec.magnitude), 1.0 + 0.1 * std::log(16.0), 1e-6);
   // Turns of pair i: 4096 / (2 pi) * 10000^(-i / 64). 32 turns at i = 20.94, one at i = 45.03, so
   // the ramp runs from 20 to 46.
@@ -125,13 +129,13 @@ TEST(RopeTable, YarnFactorsMultiply) {
   p.scaling = RopeScaling::kYarn;
   p.factor = 1.0;
   p.attn_factor = 0.7;
-  EXPECT_FLOAT_EQ(make_rope_table(engine::RopeKind::kHalves, p).magnitude, 0.7F);
+  EXPECT_FLOAT_EQ(table(engine::RopeKind::kHalves, p).magnitude, 0.7F);
   p.factor = 4.0;
-  EXPECT_NEAR(static_cast<double>(make_rope_table(engine::RopeKind::kHalves, p).magnitude),
+  EXPECT_NEAR(static_cast<double>(table(engine::RopeKind::kHalves, p).magnitude),
               0.7 * (1.0 + 0.1 * std::log(4.0)), 1e-6);
   // Without extrapolation it is linear scaling.
   p.yarn_ext_factor = 0.0;
-  const graph::RopeSpec spec = make_rope_table(engine::RopeKind::kHalves, p);
+  const graph::RopeSpec spec = table(engine::RopeKind::kHalves, p);
   EXPECT_FLOAT_EQ(spec.magnitude, 0.7F);
   EXPECT_FLOAT_EQ(spec.inv_freq[0], 0.25F);
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ struct TinyEngineOptions {
   CpuLevel level = detect_cpu_level();
   Allocator* allocator = &system_allocator();
   bool repack = true;
+  std::span<const model::arch::Architecture> architectures = model::arch::architectures();
 };
 
 inline std::shared_ptr<engine::Engine> cpu_engine(const TinyEngineOptions& options = {}) {
@@ -43,6 +45,7 @@ class LoadedTiny {
     if (!file.ok()) return;
     model::LoadOptions load;
     load.engine = cpu_engine(options);
+    load.architectures = options.architectures;
     auto loaded = model::load_model(std::move(file).value(), load);
     EXPECT_TRUE(loaded.ok()) << loaded.status().message();
     if (loaded.ok()) model_ = loaded.value()->model;

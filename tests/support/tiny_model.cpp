@@ -27,13 +27,22 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
       .set(a + "context_length", u32(spec.context))
       .set(a + "block_count", u32(spec.layers))
       .set(a + "embedding_length", u32(spec.hidden))
-      .set(a + "feed_forward_length", u32(spec.feed_forward))
       .set(a + "attention.head_count", u32(spec.heads))
-      .set(a + "attention.head_count_kv", u32(spec.kv_heads))
       .set(a + "attention.key_length", u32(spec.head_dim))
       .set(a + "attention.value_length", u32(spec.head_dim))
       .set(a + "attention.layer_norm_rms_epsilon", static_cast<float>(kEps))
       .set(a + "rope.freq_base", spec.rope_base);
+  const auto set_layers = [&](const char* key, const std::vector<uint32_t>& each, int32_t all) {
+    if (each.empty()) {
+      writer_.set(a + key, u32(all));
+    } else {
+      writer_.set_array<uint32_t>(a + key, each);
+    }
+  };
+  set_layers("feed_forward_length", spec.layer_feed_forward, spec.feed_forward);
+  set_layers("attention.head_count_kv", spec.layer_kv_heads, spec.kv_heads);
+  if (!spec.shares.empty()) writer_.set_array<uint32_t>(a + "attention.shares", spec.shares);
+  if (spec.local_rope_base != 0.0F) writer_.set(a + "rope.local_freq_base", spec.local_rope_base);
   if (spec.linear_factor != 1.0F) {
     writer_.set_string(a + "rope.scaling.type", "linear")
         .set(a + "rope.scaling.factor", spec.linear_factor);
@@ -46,16 +55,22 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
 
   const int32_t d = spec.hidden;
   const int32_t q = spec.heads * spec.head_dim;
-  const int32_t kv = spec.kv_heads * spec.head_dim;
   const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
   const bool qkv_biases = spec.biases || spec.architecture == "qwen2";
   matrix("token_embd.weight", spec.vocab, d, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) {
-    vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
-    matrix(in_layer(i, "attn_q.weight"), q, d, spec.type);
-    matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
-    matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
-    matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
+    const int32_t kv = kv_heads(i) * spec.head_dim;
+    const int32_t ff = feed_forward(i);
+    const bool stores = kv > 0 && !shares(i);
+    if (kv > 0) {
+      vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
+      matrix(in_layer(i, "attn_q.weight"), q, d, spec.type);
+    }
+    if (stores) {
+      matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
+      matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
+    }
+    if (kv > 0) matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
     if (qkv_biases) {
       vector(in_layer(i, "attn_q.bias"), q, 0.0F);
       vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
@@ -63,8 +78,8 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
     }
     if (spec.biases && spec.architecture == "llama") {
       vector(in_layer(i, "attn_output.bias"), d, 0.0F);
-      vector(in_layer(i, "ffn_gate.bias"), spec.feed_forward, 0.0F);
-      vector(in_layer(i, "ffn_up.bias"), spec.feed_forward, 0.0F);
+      vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
+      vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
       vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
     }
     if (spec.architecture == "qwen3") {
@@ -72,9 +87,9 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
       vector(in_layer(i, "attn_k_norm.weight"), spec.head_dim, 1.0F);
     }
     vector(in_layer(i, "ffn_norm.weight"), d, 1.0F);
-    matrix(in_layer(i, "ffn_gate.weight"), spec.feed_forward, d, spec.type);
-    matrix(in_layer(i, "ffn_up.weight"), spec.feed_forward, d, spec.type);
-    matrix(in_layer(i, "ffn_down.weight"), d, spec.feed_forward, v_type);
+    matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
+    matrix(in_layer(i, "ffn_up.weight"), ff, d, spec.type);
+    matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
   }
   vector("output_norm.weight", d, 1.0F);
   if (!spec.tied) matrix("output.weight", spec.vocab, d, spec.type);
@@ -139,12 +154,31 @@ TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
   return y;
 }
 
-void TinyModel::rotate(double* head, int32_t position) const {
+int32_t TinyModel::kv_heads(int32_t index) const {
+  const auto i = static_cast<size_t>(index);
+  return spec_.layer_kv_heads.empty() ? spec_.kv_heads
+                                      : static_cast<int32_t>(spec_.layer_kv_heads[i]);
+}
+
+int32_t TinyModel::feed_forward(int32_t index) const {
+  const auto i = static_cast<size_t>(index);
+  return spec_.layer_feed_forward.empty() ? spec_.feed_forward
+                                          : static_cast<int32_t>(spec_.layer_feed_forward[i]);
+}
+
+bool TinyModel::shares(int32_t index) const {
+  return !spec_.shares.empty() && spec_.shares[static_cast<size_t>(index)] != 0;
+}
+
+bool TinyModel::is_local(int32_t index) const {
+  return spec_.local.empty() || spec_.local[static_cast<size_t>(index)] != 0;
+}
+
+void TinyModel::rotate(double* head, int32_t position, double base) const {
   const int32_t half = spec_.head_dim / 2;
-  const bool adjacent = spec_.architecture == "llama";
+  const bool adjacent = spec_.architecture == "llama" || spec_.architecture == "toy";
   for (int32_t i = 0; i < half; ++i) {
-    double angle =
-        position * std::pow(static_cast<double>(spec_.rope_base), -2.0 * i / spec_.head_dim);
+    double angle = position * std::pow(base, -2.0 * i / spec_.head_dim);
     if (!spec_.freq_factors.empty()) {
       angle /= static_cast<double>(spec_.freq_factors[static_cast<size_t>(i)]);
     }
@@ -158,52 +192,68 @@ void TinyModel::rotate(double* head, int32_t position) const {
   }
 }
 
-void TinyModel::layer(int32_t index, std::vector<Row>* hidden) const {
+/// Normalises and rotates a row of queries or keys, head by head.
+void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t position,
+                           Row* heads) const {
+  const auto dim = static_cast<size_t>(spec_.head_dim);
+  const float base =
+      is_local(index) && spec_.local_rope_base != 0.0F ? spec_.local_rope_base : spec_.rope_base;
+  for (size_t first = 0; first < heads->size(); first += dim) {
+    Row head(heads->begin() + static_cast<std::ptrdiff_t>(first),
+             heads->begin() + static_cast<std::ptrdiff_t>(first + dim));
+    if (spec_.architecture == "qwen3") head = norm(in_layer(index, norm_name), head);
+    rotate(head.data(), position, static_cast<double>(base));
+    std::copy(head.begin(), head.end(), heads->begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const {
   const auto dim = static_cast<size_t>(spec_.head_dim);
   std::vector<Row> queries;
-  std::vector<Row> keys;
-  std::vector<Row> values;
+  Kept& own = (*kept)[static_cast<size_t>(index)];
   for (size_t t = 0; t < hidden->size(); ++t) {
     const Row x = norm(in_layer(index, "attn_norm"), (*hidden)[t]);
+    const auto position = static_cast<int32_t>(t);
     queries.push_back(product(in_layer(index, "attn_q"), x));
-    keys.push_back(product(in_layer(index, "attn_k"), x));
-    values.push_back(product(in_layer(index, "attn_v"), x));
-    for (const auto& [rows, name] :
-         {std::pair{&queries.back(), "attn_q_norm"}, {&keys.back(), "attn_k_norm"}}) {
-      for (size_t first = 0; first < rows->size(); first += dim) {
-        Row head(rows->begin() + static_cast<std::ptrdiff_t>(first),
-                 rows->begin() + static_cast<std::ptrdiff_t>(first + dim));
-        if (spec_.architecture == "qwen3") head = norm(in_layer(index, name), head);
-        rotate(head.data(), static_cast<int32_t>(t));
-        std::copy(head.begin(), head.end(), rows->begin() + static_cast<std::ptrdiff_t>(first));
-      }
-    }
+    turn_heads(index, "attn_q_norm", position, &queries.back());
+    if (shares(index)) continue;
+    own.keys.push_back(product(in_layer(index, "attn_k"), x));
+    own.values.push_back(product(in_layer(index, "attn_v"), x));
+    turn_heads(index, "attn_k_norm", position, &own.keys.back());
   }
+  if (shares(index)) own = (*kept)[spec_.shares[static_cast<size_t>(index)] - 1];
   for (size_t t = 0; t < hidden->size(); ++t) {
     Row attended(queries[t].size());
     for (size_t h = 0; h < static_cast<size_t>(spec_.heads); ++h) {
-      const size_t g = h / static_cast<size_t>(spec_.heads / spec_.kv_heads);
+      const size_t g = h / static_cast<size_t>(spec_.heads / kv_heads(index));
       Row weights(t + 1);
       double total = 0.0;
       for (size_t e = 0; e <= t; ++e) {
-        const bool local = spec_.local.empty() || spec_.local[static_cast<size_t>(index)] != 0;
+        const bool local = is_local(index);
         if (local && spec_.window > 0 && t - e >= static_cast<size_t>(spec_.window)) continue;
         const auto chunk = static_cast<size_t>(spec_.chunk);
         if (local && chunk > 0 && e / chunk != t / chunk) continue;
         double score = 0.0;
-        for (size_t i = 0; i < dim; ++i) score += queries[t][h * dim + i] * keys[e][g * dim + i];
+        for (size_t i = 0; i < dim; ++i) {
+          score += queries[t][h * dim + i] * own.keys[e][g * dim + i];
+        }
         weights[e] = std::exp(score / std::sqrt(static_cast<double>(dim)));
         total += weights[e];
       }
       for (size_t i = 0; i < dim; ++i) {
         for (size_t e = 0; e <= t; ++e) {
-          attended[h * dim + i] += weights[e] / total * values[e][g * dim + i];
+          attended[h * dim + i] += weights[e] / total * own.values[e][g * dim + i];
         }
       }
     }
     Row& x = (*hidden)[t];
     const Row out = product(in_layer(index, "attn_output"), attended);
     for (size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+  }
+}
+
+void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
+  for (Row& x : *hidden) {
     const Row y = norm(in_layer(index, "ffn_norm"), x);
     Row gate = product(in_layer(index, "ffn_gate"), y);
     const Row up = product(in_layer(index, "ffn_up"), y);
@@ -221,7 +271,11 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens) const 
     const auto first = table.begin() + static_cast<std::ptrdiff_t>(token) * spec_.hidden;
     hidden.emplace_back(first, first + static_cast<std::ptrdiff_t>(d));
   }
-  for (int32_t i = 0; i < spec_.layers; ++i) layer(i, &hidden);
+  std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
+  for (int32_t i = 0; i < spec_.layers; ++i) {
+    if (kv_heads(i) > 0) attend(i, &kept, &hidden);
+    mix(i, &hidden);
+  }
   std::vector<double> all;
   for (const Row& x : hidden) {
     const Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));

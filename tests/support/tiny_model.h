@@ -35,6 +35,11 @@ struct TinyModelSpec {
   int32_t window = 0;
   int32_t chunk = 0;
   std::vector<uint32_t> local;  // layers that these are for, [layers], or empty: all
+  // Where layers differ, [layers], or empty: they do not.
+  std::vector<uint32_t> layer_kv_heads;  // 0: the layer does not attend
+  std::vector<uint32_t> layer_feed_forward;
+  std::vector<uint32_t> shares;  // 1 + the layer whose keys and values it looks at; 0: its own
+  float local_rope_base = 0.0F;  // of the layers that windows and chunks are for; 0: as all
   uint32_t seed = 1;
 };
 
@@ -59,8 +64,20 @@ class TinyModel {
   [[nodiscard]] const Row* find(const std::string& name) const;
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;
   [[nodiscard]] Row norm(const std::string& name, const Row& x) const;
-  void rotate(double* head, int32_t position) const;
-  void layer(int32_t index, std::vector<Row>* hidden) const;
+  /// Keys and values of a layer, by position.
+  struct Kept {
+    std::vector<Row> keys;
+    std::vector<Row> values;
+  };
+
+  [[nodiscard]] int32_t kv_heads(int32_t index) const;
+  [[nodiscard]] int32_t feed_forward(int32_t index) const;
+  [[nodiscard]] bool shares(int32_t index) const;
+  [[nodiscard]] bool is_local(int32_t index) const;
+  void rotate(double* head, int32_t position, double base) const;
+  void turn_heads(int32_t index, const char* norm_name, int32_t position, Row* heads) const;
+  void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
+  void mix(int32_t index, std::vector<Row>* hidden) const;
 
   TinyModelSpec spec_;
   std::mt19937 random_;

@@ -8,19 +8,19 @@
 
 namespace gen::model::arch {
 
-void DecoderBuilder::set_attention(engine::RopeKind rope, bool freq_factors) {
-  std::vector<float> factors;
-  if (freq_factors) {
-    factors = weights_.optional_vector("rope_freqs.weight", h_.rope.n_dims / 2);
-  } else {
-    weights_.ignore("rope_freqs.weight");
+int32_t DecoderBuilder::rope_table() {
+  const RopeParams& rope = layer().rope;
+  if (rope.kind == engine::RopeKind::kNone) return -1;
+  for (const auto& [params, table] : tables_) {
+    if (params == rope) return table;
   }
-  attention_.n_heads = h_.n_heads;
-  attention_.n_kv_heads = h_.n_kv_heads;
-  attention_.k_dim = h_.k_dim;
-  attention_.v_dim = h_.v_dim;
-  attention_.scale = h_.attention_scale;
-  attention_.rope = graph_.rope_table(make_rope_table(rope, h_.rope, factors));
+  std::vector<float> factors;
+  if (rope.freq_factors) {
+    factors = weights_.optional_vector("rope_freqs.weight", rope.n_dims / 2);
+  }
+  const int32_t table = graph_.rope_table(make_rope_table(rope, factors));
+  tables_.emplace_back(rope, table);
+  return table;
 }
 
 std::string DecoderBuilder::name(const char* part, const char* suffix) const {
@@ -50,8 +50,8 @@ graph::ValueId DecoderBuilder::product(graph::ValueId x, const std::string& weig
 graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_t rows,
                                       graph::SiteKind kind, Bias bias) {
   int64_t cols = h_.hidden;
-  if (kind == graph::SiteKind::kAttnOut) cols = int64_t{h_.n_heads} * h_.v_dim;
-  if (kind == graph::SiteKind::kDown) cols = h_.feed_forward;
+  if (kind == graph::SiteKind::kAttnOut) cols = int64_t{spec().n_heads} * spec().v_dim;
+  if (kind == graph::SiteKind::kDown) cols = layer().feed_forward;
   return product(x, name(part, ".weight"), rows, cols, name(part, ".bias"), bias,
                  graph::site_id(layer_, kind));
 }
@@ -61,21 +61,19 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   std::vector<float> q_norm;
   std::vector<float> k_norm;
   if (head_norms) {
-    q_norm = weights_.vector(name("attn_q_norm", ".weight"), h_.k_dim);
-    k_norm = weights_.vector(name("attn_k_norm", ".weight"), h_.k_dim);
+    q_norm = weights_.vector(name("attn_q_norm", ".weight"), spec().k_dim);
+    if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
   }
-  graph::AttentionSpec spec = attention_;
-  if (h_.local[static_cast<size_t>(layer_)] != 0) {
-    spec.window = h_.window;
-    spec.chunk = h_.chunk;
-  }
-  q = graph_.rope_append(q, k, v, layer_, spec, q_norm, k_norm, h_.norm_eps);
+  graph::AttentionSpec attention = spec();
+  attention.rope = rope_table();
+  q = graph_.rope_append(q, k, v, layer_, attention, q_norm, k_norm, h_.norm_eps);
   return graph_.attention(q, layer_);
 }
 
 graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, Bias bias) {
-  const graph::ValueId gate = linear(x, "ffn_gate", h_.feed_forward, graph::SiteKind::kGate, bias);
-  const graph::ValueId up = linear(x, "ffn_up", h_.feed_forward, graph::SiteKind::kUp, bias);
+  const int32_t width = layer().feed_forward;
+  const graph::ValueId gate = linear(x, "ffn_gate", width, graph::SiteKind::kGate, bias);
+  const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
   const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }

@@ -5,8 +5,9 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "engine/ops.h"
 #include "graph/graph.h"
 #include "model/hparams.h"
 #include "model/weights.h"
@@ -20,21 +21,21 @@ enum class Bias { kNone, kOptional, kRequired };
 class DecoderBuilder {
  public:
   DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph)
-      : h_(hparams), weights_(weights), graph_(graph) {}
-
-  /// All layers attend in this way. `freq_factors`: the file may hold rope_freqs.weight.
-  void set_attention(engine::RopeKind rope, bool freq_factors);
+      : h_(hparams), weights_(weights), graph_(graph) {
+    weights_.ignore("rope_freqs.weight");  // where no layer's angles ask for it
+  }
 
   /// "token_embd"; also the tap before the first layer.
   graph::ValueId embedding();
-  /// Tensors named from here on are those of "blk.<layer>.".
+  /// Tensors named from here on are those of "blk.<layer>.", sizes those of the layer.
   void begin_layer(int32_t layer) { layer_ = layer; }
   /// RMS norm with the tensor "<name>.weight".
   graph::ValueId norm(graph::ValueId x, const char* name);
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
                         Bias bias);
-  /// Rotates, stores and attends. `head_norms`: attn_q_norm and attn_k_norm before rotating.
+  /// Rotates, stores and attends. `head_norms`: attn_q_norm and attn_k_norm before rotating. k and
+  /// v are none where the layer shares an earlier one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, bool head_norms);
   /// ffn_down(silu(ffn_gate x) * ffn_up x)
   graph::ValueId gated_feed_forward(graph::ValueId x, Bias bias);
@@ -45,11 +46,16 @@ class DecoderBuilder {
   /// serves for both.
   void head(graph::ValueId x, Bias bias);
 
-  [[nodiscard]] int64_t q_rows() const { return int64_t{h_.n_heads} * h_.k_dim; }
-  [[nodiscard]] int64_t k_rows() const { return int64_t{h_.n_kv_heads} * h_.k_dim; }
-  [[nodiscard]] int64_t v_rows() const { return int64_t{h_.n_kv_heads} * h_.v_dim; }
+  /// What the layer is made of.
+  [[nodiscard]] const LayerParams& layer() const { return h_.layers[static_cast<size_t>(layer_)]; }
+  [[nodiscard]] int64_t q_rows() const { return int64_t{spec().n_heads} * spec().k_dim; }
+  [[nodiscard]] int64_t k_rows() const { return int64_t{spec().n_kv_heads} * spec().k_dim; }
+  [[nodiscard]] int64_t v_rows() const { return int64_t{spec().n_kv_heads} * spec().v_dim; }
 
  private:
+  [[nodiscard]] const graph::AttentionSpec& spec() const { return layer().attention; }
+  /// The graph's number of the layer's angles; layers with the same share a table.
+  int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);
@@ -57,8 +63,8 @@ class DecoderBuilder {
   const HParams& h_;
   Weights& weights_;
   graph::GraphBuilder& graph_;
-  graph::AttentionSpec attention_;
   int32_t layer_ = 0;
+  std::vector<std::pair<RopeParams, int32_t>> tables_;
 };
 
 }  // namespace gen::model::arch

@@ -10,7 +10,6 @@ using graph::ValueId;
 void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& weights,
                          graph::GraphBuilder& graph) {
   DecoderBuilder d(h, weights, graph);
-  d.set_attention(style.rope, style.freq_factors);
   ValueId x = d.embedding();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);

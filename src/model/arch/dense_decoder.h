@@ -4,7 +4,6 @@
 // another build writes its own loop with decoder_builder.h.
 #pragma once
 
-#include "engine/ops.h"
 #include "graph/graph.h"
 #include "model/arch/decoder_builder.h"
 #include "model/hparams.h"
@@ -13,8 +12,6 @@
 namespace gen::model::arch {
 
 struct DenseStyle {
-  engine::RopeKind rope = engine::RopeKind::kAdjacent;
-  bool freq_factors = false;      // the file may hold rope_freqs.weight
   bool head_norms = false;        // each head of q and k is normalised before it is rotated
   Bias input_bias = Bias::kNone;  // of attn_q, attn_k and attn_v
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward

@@ -8,7 +8,6 @@ namespace gen::model::arch {
 
 void build_qwen3(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph) {
   DenseStyle style;
-  style.rope = engine::RopeKind::kHalves;
   style.head_norms = true;
   build_dense_decoder(style, hparams, weights, graph);
 }

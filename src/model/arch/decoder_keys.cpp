@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading hyperparameters. One line for each key with its range; see decoder_keys.h.
+#include "model/arch/decoder_keys.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "model/gguf/clean_name.h"
+
+namespace gen::model::arch {
+namespace {
+
+// Far above every known model, and small enough that products of two fit 64 bits.
+constexpr int64_t kMaxLayers = 4096;
+constexpr int64_t kMaxWidth = int64_t{1} << 24;
+constexpr int64_t kMaxHeads = 65536;
+constexpr int64_t kMaxHeadDim = 65536;
+constexpr int64_t kMaxContext = int64_t{1} << 30;
+constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
+
+/// Heads of one block.
+Status read_block(KeyReader& keys, const HParams& h, size_t block, graph::AttentionSpec* spec) {
+  if (spec->n_heads % spec->n_kv_heads != 0) {
+    return error(Code::kFormat, "%s is %d, which does not divide %d heads in layer %zu",
+                 keys.key("attention.head_count_kv").c_str(), spec->n_kv_heads, spec->n_heads,
+                 block);
+  }
+  const bool has_k = keys.has("attention.key_length");
+  const bool has_v = keys.has("attention.value_length");
+  if (!(has_k && has_v) && h.hidden % spec->n_heads != 0) {
+    return error(Code::kFormat, "%s is %d, not a multiple of %d heads",
+                 keys.key("embedding_length").c_str(), h.hidden, spec->n_heads);
+  }
+  const int64_t even_share = std::clamp<int64_t>(h.hidden / spec->n_heads, 1, kMaxHeadDim);
+  GEN_TRY(keys.integer_or("attention.key_length", even_share, 1, kMaxHeadDim, &spec->k_dim));
+  GEN_TRY(keys.integer_or("attention.value_length", even_share, 1, kMaxHeadDim, &spec->v_dim));
+  double scale = 0.0;
+  GEN_TRY(keys.number_or("attention.scale", 0.0, 0.0, 1e6, &scale));
+  if (scale == 0.0) scale = 1.0 / std::sqrt(static_cast<double>(spec->k_dim));
+  spec->scale = static_cast<float>(scale);
+  return {};
+}
+
+Status read_scaling(KeyReader& keys, const HParams& h, RopeParams* rope) {
+  const char* factor_key =
+      keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+  GEN_TRY(keys.number_or(factor_key, 1.0, 0.0, 1e6, &rope->factor));
+  if (rope->factor == 0.0) rope->factor = 1.0;  // what files mean by it
+  if (rope->factor < 1e-6) {
+    return error(Code::kFormat, "%s is %g, outside [1e-06, 1e+06]", keys.key(factor_key).c_str(),
+                 rope->factor);
+  }
+  std::string type;
+  GEN_TRY(keys.text_or("rope.scaling.type", "linear", &type));
+  if (type == "none") {
+    rope->scaling = RopeScaling::kNone;
+  } else if (type == "linear") {
+    rope->scaling = rope->factor == 1.0 ? RopeScaling::kNone : RopeScaling::kLinear;
+  } else if (type == "yarn") {
+    rope->scaling = RopeScaling::kYarn;
+  } else if (type == "llama3") {
+    rope->scaling = RopeScaling::kLlama3;
+  } else {
+    const int shown = gguf::is_clean_name(type) ? gguf::shown_length(type) : 0;
+    return error(Code::kUnsupported, "%s \"%.*s\" is not supported (none, linear, yarn, llama3)",
+                 keys.key("rope.scaling.type").c_str(), shown, type.c_str());
+  }
+  GEN_TRY(keys.integer_or("rope.scaling.original_context_length", h.context_length, 1, kMaxContext,
+                          &rope->original_context));
+  GEN_TRY(keys.number_or("rope.scaling.attn_factor", 1.0, 1e-6, 1e6, &rope->attn_factor));
+  // A negative number says "by the scaling type" in these files.
+  GEN_TRY(keys.number_or("rope.scaling.yarn_ext_factor", 1.0, -1.0, 1e3, &rope->yarn_ext_factor));
+  if (rope->yarn_ext_factor < 0.0) rope->yarn_ext_factor = 1.0;
+  GEN_TRY(keys.number_or("rope.scaling.yarn_beta_fast", 32.0, 1e-6, 1e6, &rope->yarn_beta_fast));
+  GEN_TRY(keys.number_or("rope.scaling.yarn_beta_slow", 1.0, 1e-6, 1e6, &rope->yarn_beta_slow));
+  GEN_TRY(keys.number_or("rope.scaling.low_freq_factor", 1.0, 1e-6, 1e6, &rope->low_freq_factor));
+  GEN_TRY(keys.number_or("rope.scaling.high_freq_factor", 4.0, 1e-6, 1e6, &rope->high_freq_factor));
+  if (rope->scaling == RopeScaling::kLlama3 && rope->high_freq_factor <= rope->low_freq_factor) {
+    return error(Code::kFormat, "%s is %g, not above the low factor of %g",
+                 keys.key("rope.scaling.high_freq_factor").c_str(), rope->high_freq_factor,
+                 rope->low_freq_factor);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_model(KeyReader& keys, HParams* h) {
+  GEN_TRY(keys.integer("context_length", 1, kMaxContext, &h->context_length));
+  GEN_TRY(keys.integer("block_count", 1, kMaxLayers, &h->n_layers));
+  h->layers.assign(static_cast<size_t>(h->n_layers), LayerParams());
+  GEN_TRY(keys.integer("embedding_length", 1, kMaxWidth, &h->hidden));
+  double eps = 0.0;
+  GEN_TRY(keys.number("attention.layer_norm_rms_epsilon", 1e-20, 1.0, &eps));
+  h->norm_eps = static_cast<float>(eps);
+  return {};
+}
+
+Status read_heads(KeyReader& keys, bool absent, HParams* h) {
+  const int64_t least = absent ? 0 : 1;
+  std::vector<int32_t> heads(h->layers.size());
+  GEN_TRY(keys.per_layer("attention.head_count", least, kMaxHeads, &heads));
+  std::vector<int32_t> kv_heads = heads;
+  if (keys.has("attention.head_count_kv")) {
+    GEN_TRY(keys.per_layer("attention.head_count_kv", least, kMaxHeads, &kv_heads));
+  }
+  for (size_t i = 0; i < h->layers.size(); ++i) {
+    LayerParams& layer = h->layers[i];
+    if (heads[i] == 0 || kv_heads[i] == 0) {
+      layer.mixer = MixerKind::kNone;
+      continue;
+    }
+    layer.attention.n_heads = heads[i];
+    layer.attention.n_kv_heads = kv_heads[i];
+    GEN_TRY(read_block(keys, *h, i, &layer.attention));
+  }
+  return {};
+}
+
+Status read_windows(KeyReader& keys, int32_t pattern, HParams* h) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  int32_t window = 0;
+  int32_t chunk = 0;
+  GEN_TRY(keys.integer_or("attention.sliding_window", 0, 0, kMaxEntries, &window));
+  GEN_TRY(keys.integer_or("attention.chunk_size", 0, 0, kMaxEntries, &chunk));
+  std::vector<uint8_t> local(h->layers.size(), 1);
+  if (keys.is_array(kPattern)) {
+    GEN_TRY(keys.flags(kPattern, &local));
+  } else {
+    if (keys.has(kPattern)) GEN_TRY(keys.integer(kPattern, 1, kMaxLayers, &pattern));
+    for (size_t i = 0; pattern > 0 && i < local.size(); ++i) {
+      const auto every = static_cast<size_t>(pattern);
+      local[i] = i % every < every - 1 ? 1 : 0;
+    }
+  }
+  for (size_t i = 0; i < local.size(); ++i) {
+    if (local[i] == 0) continue;
+    h->layers[i].attention.window = window;
+    h->layers[i].attention.chunk = chunk;
+  }
+  return {};
+}
+
+Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h) {
+  RopeParams rope = family;
+  GEN_TRY(keys.number_or("rope.freq_base", 10000.0, 1.0 + 1e-6, 1e15, &rope.base));
+  GEN_TRY(read_scaling(keys, *h, &rope));
+  for (LayerParams& layer : h->layers) {
+    if (layer.mixer != MixerKind::kAttention) continue;
+    const int32_t k_dim = layer.attention.k_dim;
+    GEN_TRY(keys.integer_or("rope.dimension_count", k_dim, 2, k_dim, &rope.n_dims));
+    if (rope.n_dims % 2 != 0) {
+      return error(Code::kFormat, "%s is %d, not even", keys.key("rope.dimension_count").c_str(),
+                   rope.n_dims);
+    }
+    layer.rope = rope;
+  }
+  return {};
+}
+
+Status read_feed_forward(KeyReader& keys, HParams* h) {
+  std::vector<int32_t> widths(h->layers.size());
+  GEN_TRY(keys.per_layer("feed_forward_length", 1, kMaxWidth, &widths));
+  for (size_t i = 0; i < widths.size(); ++i) h->layers[i].feed_forward = widths[i];
+  return {};
+}
+
+Status read_decoder(KeyReader& keys, const RopeParams& family, HParams* h) {
+  GEN_TRY(read_model(keys, h));
+  GEN_TRY(read_feed_forward(keys, h));
+  GEN_TRY(read_heads(keys, false, h));
+  GEN_TRY(read_windows(keys, 0, h));
+  return read_rope(keys, family, h);
+}
+
+}  // namespace gen::model::arch

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metadata below "<architecture>." for those who read hyperparameters: each call names a key, its
+// range and where the value goes. It notes what was asked for, so that a key which changes the
+// computation and which an architecture does not know is refused and not passed over.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "model/gguf/metadata.h"
+
+namespace gen::model {
+
+/// All failures are kFormat and name the key, the value and the limit. Threads: one user at a time.
+class KeyReader {
+ public:
+  /// `metadata` must outlive it.
+  KeyReader(const gguf::Metadata& metadata, std::string_view architecture)
+      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
+
+  /// The whole key, for messages.
+  [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
+  [[nodiscard]] bool has(std::string_view name) { return find(name) != nullptr; }
+  [[nodiscard]] bool is_array(std::string_view name);
+
+  /// A whole number in [least, most].
+  Status integer(std::string_view name, int64_t least, int64_t most, int32_t* out);
+  Status integer_or(std::string_view name, int64_t fallback, int64_t least, int64_t most,
+                    int32_t* out);
+  /// A finite number in [least, most].
+  Status number(std::string_view name, double least, double most, double* out);
+  Status number_or(std::string_view name, double fallback, double least, double most, double* out);
+  Status text_or(std::string_view name, std::string_view fallback, std::string* out);
+  /// For each of out's elements a whole number in [least, most]: the same for all, or a list, which
+  /// may be longer.
+  Status per_layer(std::string_view name, int64_t least, int64_t most, std::vector<int32_t>* out);
+  /// A list of truth values, or numbers, one for each of out's elements; it may be longer.
+  Status flags(std::string_view name, std::vector<uint8_t>* out);
+
+  /// kUnsupported naming a key that changes the computation, has a value that does, and was never
+  /// asked for.
+  Status refuse_unread() const;
+
+ private:
+  const gguf::Value* find(std::string_view name);
+  Status in_range(const std::string& shown, int64_t least, int64_t most, uint64_t value,
+                  int32_t* out) const;
+  Status too_few(std::string_view name, size_t found, size_t wanted) const;
+
+  const gguf::Metadata& metadata_;
+  std::string prefix_;
+  std::set<std::string, std::less<>> asked_;  // names without the prefix
+};
+
+}  // namespace gen::model
