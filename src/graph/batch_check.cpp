@@ -67,12 +67,9 @@ Status check_cache(const cache::KvCache& cache, std::span<const cache::LayerShap
                  layers.size());
   }
   for (size_t i = 0; i < layers.size(); ++i) {
-    const cache::LayerShape& shape = shapes[i];
-    const cache::LayerShape& own = layers[i];
-    if (shape.kv_heads != own.kv_heads || shape.k_dim != own.k_dim || shape.v_dim != own.v_dim) {
-      return error(Code::kInvalidArgument,
-                   "cache layer %zu holds %d heads of %d and %d, the model needs %d of %d and %d",
-                   i, shape.kv_heads, shape.k_dim, shape.v_dim, own.kv_heads, own.k_dim, own.v_dim);
+    if (const auto found = cache::shape_difference(shapes[i], layers[i])) {
+      return error(Code::kInvalidArgument, "cache layer %zu has %s %d, the model needs %d", i,
+                   found.what, found.first, found.second);
     }
   }
   return {};

@@ -36,11 +36,24 @@ struct Fixture {
     shape.v_dim = 10;
     return std::vector<cache::LayerShape>(n, shape);
   }
+  /// A cache whose second layer has another number.
+  template <typename T>
+  static test::ReferenceCache other(T cache::LayerShape::*number, T value) {
+    std::vector<cache::LayerShape> layers = shapes();
+    layers[1].*number = value;
+    return {layers, 10};
+  }
 
   test::ReferenceCache first{shapes(), 10};
   test::ReferenceCache second{shapes(), 10};
   test::ReferenceCache other_heads{shapes(1), 10};
   test::ReferenceCache other_layers{shapes(2, 3), 10};
+  test::ReferenceCache other_keys = other(&cache::LayerShape::k_dim, 7);
+  test::ReferenceCache other_values = other(&cache::LayerShape::v_dim, 9);
+  test::ReferenceCache other_window = other(&cache::LayerShape::window, 3);
+  test::ReferenceCache other_chunk = other(&cache::LayerShape::chunk, 4);
+  test::ReferenceCache other_rope = other(&cache::LayerShape::rope, engine::RopeKind::kHalves);
+  test::ReferenceCache other_turn = other(&cache::LayerShape::rope_dims, 2);
   std::vector<cache::LayerShape> layers;
   BatchLimits limits;
   test::OwnedBatch owned;
@@ -150,7 +163,19 @@ const Case kCases[] = {
     {"shared_cache", [](F& f) { f.owned.sequences[1].cache = &f.first; }, Code::kInvalidArgument,
      "0 and 1 share a cache"},
     {"cache_of_other_heads", [](F& f) { f.owned.sequences[0].cache = &f.other_heads; },
-     Code::kInvalidArgument, "layer 0 holds 1 heads"},
+     Code::kInvalidArgument, "cache layer 0 has kv heads 1, the model needs 2"},
+    {"cache_of_other_keys", [](F& f) { f.owned.sequences[1].cache = &f.other_keys; },
+     Code::kInvalidArgument, "cache layer 1 has key elements 7, the model needs 6"},
+    {"cache_of_other_values", [](F& f) { f.owned.sequences[1].cache = &f.other_values; },
+     Code::kInvalidArgument, "cache layer 1 has value elements 9, the model needs 10"},
+    {"cache_of_other_window", [](F& f) { f.owned.sequences[1].cache = &f.other_window; },
+     Code::kInvalidArgument, "cache layer 1 has window 3, the model needs 0"},
+    {"cache_of_other_chunk", [](F& f) { f.owned.sequences[1].cache = &f.other_chunk; },
+     Code::kInvalidArgument, "cache layer 1 has chunk 4, the model needs 0"},
+    {"cache_of_other_rope", [](F& f) { f.owned.sequences[1].cache = &f.other_rope; },
+     Code::kInvalidArgument, "cache layer 1 has rope kind 2, the model needs 0"},
+    {"cache_of_other_turn", [](F& f) { f.owned.sequences[1].cache = &f.other_turn; },
+     Code::kInvalidArgument, "cache layer 1 has rope elements 2, the model needs 0"},
     {"cache_of_other_layers", [](F& f) { f.owned.sequences[0].cache = &f.other_layers; },
      Code::kInvalidArgument, "3 layers for a model of 2"},
     {"plan_count", [](F& f) { f.owned.sequences[0].plan.count = 2; }, Code::kInvalidArgument,
