@@ -39,7 +39,8 @@ class Model {
  public:
   virtual ~Model() = default;
   [[nodiscard]] virtual const ModelTraits& traits() const noexcept = 0;
-  /// One entry per attention layer: what a cache for this model is built from.
+  /// What a cache for this model is built from: a layer for each block that keeps keys and values,
+  /// which need not be all of them.
   [[nodiscard]] virtual std::span<const cache::LayerShape> layer_shapes() const noexcept = 0;
   /// Null for models whose whole state is the KV cache.
   virtual Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const = 0;
