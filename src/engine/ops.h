@@ -11,7 +11,7 @@
 
 #include "engine/activation.h"
 #include "engine/engine_ptr.h"
-#include "engine/kv_view.h"
+#include "engine/kv_layer.h"
 #include "engine/op.h"
 #include "engine/weight.h"
 

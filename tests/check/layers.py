@@ -9,10 +9,13 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1])
-allowed, folders, debts, failures, seen = {}, {}, set(), [], 0
+allowed, folders, kept, debts, failures, seen = {}, {}, {}, set(), [], 0
 for line in (pathlib.Path(__file__).parent / "layers.txt").read_text().splitlines():
     if line.startswith("!"):
         debts.add(tuple(line.split()[1:3]))
+    elif line.startswith("@"):
+        header, rooms = line[1:].split(":")
+        kept[header.strip()] = rooms.split()
     elif ":" in line and not line.startswith("#"):
         name, below = (part.strip() for part in line.split(":"))
         table = folders if "/" in name else allowed
@@ -56,6 +59,10 @@ for path in sorted(p for top in ("src", "examples", "bindings") for p in (root /
             if fine and first == own and own in divided:
                 mine, other = folder_of(here.parts[1:]), folder_of(target.split("/"))
                 fine = other in {own, *folders.get(mine, ())}
+        if here.parts[0] == "src" and own not in kept.get(target, [own]):
+            if (str(here), target) not in debts:
+                failures.append(f"{here}:{number}: only {', '.join(kept[target])} may include \"{target}\"")
+            continue
         if not fine and (str(here), first) not in debts:
             place = "/".join((here.parts if own in divided else here.parts[:3])[:-1])
             failures.append(f"{here}:{number}: {place} may not include \"{target}\"")

@@ -191,7 +191,7 @@ class Tiny {
     model::LoadOptions load;
     test::TinyEngineOptions engine;
     engine.threads = threads;
-    load.engine = test::cpu_engine(engine);
+    load.engine = test::cpu_engine({.threads = engine.threads});
     model_ = model::load_model(gguf::GgufFile::parse(bytes_).value(), load).value()->model;
   }
   static test::TinyModelSpec spec(int32_t layers) {

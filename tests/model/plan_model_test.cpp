@@ -415,7 +415,7 @@ TEST(PlanModel, EveryFailedAllocationIsReportedAndNothingLeaks) {
   const TinyModel tiny(spec_of("llama", DType::kQ8_0));
   const std::vector<std::byte> bytes = tiny.bytes();
   test::CountingAllocator allocator;
-  test::TinyEngineOptions engine_options;
+  test::CpuEngineOptions engine_options;
   engine_options.allocator = &allocator;
   bool succeeded = false;
   size_t n = 0;

@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/cpu.h"
 #include "cache/sequence/registry.h"
-#include "engine/registry.h"
 #include "model/loader.h"
+#include "support/cpu_engine.h"
 #include "support/tiny_graph.h"
 #include "support/tiny_model.h"
 
@@ -27,15 +26,6 @@ struct TinyEngineOptions {
   std::span<const model::arch::Architecture> architectures = model::arch::architectures();
 };
 
-inline std::shared_ptr<engine::Engine> cpu_engine(const TinyEngineOptions& options = {}) {
-  engine::EngineOptions engine_options;
-  engine_options.pool = ThreadPool::create(options.threads).value();
-  engine_options.cpu_level = options.level;
-  engine_options.allocator = options.allocator;
-  engine_options.repack = options.repack;
-  return engine::create_engine("cpu", engine_options).value();
-}
-
 class LoadedTiny {
  public:
   explicit LoadedTiny(const TinyModel& tiny, const TinyEngineOptions& options = {})
@@ -44,7 +34,7 @@ class LoadedTiny {
     EXPECT_TRUE(file.ok()) << file.status().message();
     if (!file.ok()) return;
     model::LoadOptions load;
-    load.engine = cpu_engine(options);
+    load.engine = cpu_engine({options.threads, options.level, options.allocator, options.repack});
     load.architectures = options.architectures;
     auto loaded = model::load_model(std::move(file).value(), load);
     EXPECT_TRUE(loaded.ok()) << loaded.status().message();

@@ -13,6 +13,7 @@
 #include "engine/access.h"
 #include "engine/engine.h"
 #include "engine/host_memory.h"
+#include "engine/kv_view.h"
 #include "quant/format.h"
 #include "support/kv_side.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "cache/layer_shape.h"
-#include "engine/kv_view.h"
+#include "engine/kv_layer.h"
 
 namespace gen::cache {
 

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/kv_cache.h"
+#include "engine/kv_view.h"
 #include "engine/rope.h"
 
 namespace gen::cache {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a block of positions lies in memory when an engine writes it: all layers, each layer's keys,
 // then its values, head by head, so that memory is touched from its start on as a sequence grows,
-// and what attention reads at once, a head's tiles of sixteen positions (engine/kv_view.h), is one
+// and what attention reads at once, a head's tiles of sixteen positions (engine/kv_layer.h), is one
 // stretch for the processor's prefetching.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "cache/layer_shape.h"
 #include "cache/sequence/cache_format.h"
-#include "engine/kv_view.h"
+#include "engine/kv_layer.h"
 
 namespace gen::cache {
 

@@ -16,6 +16,7 @@
 #include "engine/cpu/kernel_table.h"
 #include "engine/cpu/rows.h"
 #include "engine/engine.h"
+#include "engine/kv_view.h"
 
 namespace gen::engine::cpu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each KvFormat lies in a tile of sixteen entries (engine/kv_view.h), and entries written and
+// How each KvFormat lies in a tile of sixteen entries (engine/kv_layer.h), and entries written and
 // read one at a time by that. What is written depends on the entry's own row only, and each byte
 // belongs to one entry, so entries may be written by several threads. A new format is a number in
 // KvFormat, a file with its codec, a line in codec.cpp, a row in cache/sequence/cache_format.cpp,
