@@ -67,7 +67,9 @@ class FailingCache final : public cache::KvCache {
     return {};
   }
   bool stages(const cache::CachePlan&) const noexcept override { return true; }
-  void commit(const cache::CachePlan& plan) noexcept override { inner_.commit(plan); }
+  void commit(const cache::CachePlan& plan, cache::Kept kept) noexcept override {
+    inner_.commit(plan, kept);
+  }
   Status truncate(int32_t n) override { return inner_.truncate(n); }
   cache::MemoryUse memory() const noexcept override { return inner_.memory(); }
 

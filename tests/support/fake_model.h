@@ -34,6 +34,7 @@ class FakeCache final : public cache::KvCache {
     traits_.kind = "fake";
     traits_.can_truncate = can_truncate;
     traits_.pooled = pool_ != nullptr;
+    traits_.keeps_paths = true;
   }
   FakeCache(const FakeCache&) = delete;
   FakeCache& operator=(const FakeCache&) = delete;
@@ -62,7 +63,15 @@ class FakeCache final : public cache::KvCache {
   Result<cache::CacheTables> tables(int32_t, const cache::CachePlan&) override {
     return cache::CacheTables();
   }
-  void commit(const cache::CachePlan& plan) noexcept override { length_ = plan.start + plan.count; }
+  using KvCache::commit;
+  void commit(const cache::CachePlan& plan, cache::Kept kept) noexcept override {
+    for (int32_t i = 0; kept.rows != nullptr && i < kept.n; ++i) {
+      entries_[static_cast<size_t>(plan.start + i)] =
+          entries_[static_cast<size_t>(plan.start + kept.rows[i])];
+    }
+    length_ = plan.start + kept.n;
+    hold(length_);
+  }
   Status truncate(int32_t n) override {
     if (!traits_.can_truncate) return error(Code::kUnsupported, "this cache cannot be cut");
     length_ = std::min(length_, std::max(n, 0));

@@ -54,7 +54,11 @@ class ReferenceCache final : public cache::KvCache {
   Result<cache::CacheTables> tables(int32_t part, const cache::CachePlan&) override {
     return cache::CacheTables{std::span(blocks_).subspan(static_cast<size_t>(part), 1)};
   }
-  void commit(const cache::CachePlan& plan) noexcept override { length_ = plan.start + plan.count; }
+  using KvCache::commit;
+  void commit(const cache::CachePlan& plan, cache::Kept kept) noexcept override {
+    GEN_ASSERT(kept.rows == nullptr);
+    length_ = plan.start + kept.n;
+  }
   Status truncate(int32_t n) override {
     length_ = std::min(length_, std::max(n, 0));
     return {};

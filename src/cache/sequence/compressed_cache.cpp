@@ -92,9 +92,11 @@ class CompressedCache final : public KvCache {
     return tables;
   }
 
-  void commit(const CachePlan& plan) noexcept override {
-    entries_->commit(plan);
-    const int32_t length = length_ + plan.count;
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
+    GEN_ASSERT(kept.rows ==
+               nullptr);  // positions of its entries are listed, those of a tree are not
+    entries_->commit(plan, kept);
+    const int32_t length = length_ + kept.n;
     if (length / chunk_ > chunks_) close_chunk();
     length_ = length;
   }
@@ -131,7 +133,7 @@ class CompressedCache final : public KvCache {
     return use;
   }
 
-  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() const override {
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_ASSIGN(auto entries, clone_cache(*entries_, allocator_));
     GEN_ASSIGN(auto kept, clone_cache(*kept_, allocator_));
     auto copy = std::make_unique<CompressedCache>(std::move(entries), std::move(kept), capacity_,

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "cache/sequence/host_view.h"
+#include "cache/sequence/path_moves.h"
 #include "cache/sequence/shift_entries.h"
 #include "cache/sequence/tile_layout.h"
 #include "engine/access.h"
@@ -41,6 +42,7 @@ class ContiguousCache final : public KvCache {
         segments_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
     traits_.kind = layout_.format().name();
     traits_.lossy = layout_.format().lossy();
+    traits_.keeps_paths = true;
     traits_.can_shift = can_shift_entries(layout_.format(), layout_.layers());
     traits_.bytes_per_entry = layout_.bytes_per_entry();
   }
@@ -71,6 +73,7 @@ class ContiguousCache final : public KvCache {
       return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
                    length(), capacity_, n);
     }
+    settle();
     return CachePlan{length(), n};
   }
 
@@ -83,13 +86,15 @@ class ContiguousCache final : public KvCache {
     return CacheTables{std::span(segments_).first(held)};
   }
 
-  void commit(const CachePlan& plan) noexcept override {
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
     GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
-    length_ = plan.start + plan.count;
+    moves_.note(plan, kept);
+    length_ = plan.start + kept.n;
   }
 
   Status truncate(int32_t n) override {
     length_ = std::min(length(), std::max(n, 0));
+    moves_.cut(length());
     return {};
   }
 
@@ -101,6 +106,7 @@ class ContiguousCache final : public KvCache {
     }
     if (n == 0) return {};
     EntryShift entries(layers(), n);
+    settle();
     const int32_t held = length();
     const CacheTables tables{segments_};
     for (size_t layer = 0; layer < layers().size(); ++layer) {
@@ -120,8 +126,17 @@ class ContiguousCache final : public KvCache {
   }
 
  private:
+  void settle() noexcept {
+    if (moves_.empty()) return;
+    for (const engine::KvLayer& layer : layout_.kv_layers()) {
+      moves_.move(host_view(layer, CacheTables{segments_}, moves_.end()));
+    }
+    moves_.clear();
+  }
+
   TileLayout layout_;
   int32_t capacity_;
+  PathMoves moves_;
   std::vector<engine::EnginePtr<std::byte>> segments_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface of every cache: ONE sequence, grown by plan / tables / commit and cut by truncate.
-// A step calls plan(n), tells the engine where the entries lie (tables()), whose operations write
-// the new rows and read the rest, and commits when the step has run; dropping the plan instead
-// leaves the cache as it was. A new variant is one file implementing this that passes the
-// conformance test; a new format is one of cache_format.h.
+// A step calls plan(n) and tells the engine where the entries lie (tables()), whose operations write
+// the new rows and read the rest; who owns the sequence commits what it keeps of them when the step
+// has run. Dropping the plan instead leaves the cache as it was. A new variant is one file
+// implementing this that passes the conformance test; a new format is one of cache_format.h.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,7 @@ struct CacheTraits {
   bool shares_prefixes = false;    // blocks() and adopt() work
   bool can_shift = false;          // shift() works
   bool lossy = false;              // stored values differ from those written
+  bool keeps_paths = false;        // commit() takes rows that are not the first of a plan
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
   size_t bytes_per_entry = 0;      // over all layers
 };
@@ -53,6 +54,16 @@ struct CacheTables {
   std::span<const int32_t> positions = {};  // of each entry; empty: entry e is at position e
   std::span<const float> log_weights = {};  // of each entry; empty: none
 };
+
+/// What becomes real of a plan: its first `n` rows, or, with `rows`, these n, ascending, as entries
+/// one after another: a path of a tree, whose rows came at the positions that they then have.
+struct Kept {
+  int32_t n = 0;
+  const int32_t* rows = nullptr;
+};
+/// Only among so many first rows of a plan there may be some that are left out before one that is
+/// kept.
+constexpr int32_t kMostTreeRows = 64;
 
 /// The positions that an entry stands for.
 struct EntryPositions {
@@ -105,8 +116,12 @@ class KvCache {
   virtual Status stage(int32_t /*layer*/, const CachePlan& /*plan*/) { return {}; }
   /// Whether stage() has anything to do for a plan.
   [[nodiscard]] virtual bool stages(const CachePlan& /*plan*/) const noexcept { return false; }
-  /// Makes the planned entries real.
-  virtual void commit(const CachePlan& plan) noexcept = 0;
+  /// Makes rows of the plan real; the others are as if they had never come. `rows` only where
+  /// traits().keeps_paths, and unless they are the first ones below kMostTreeRows. What must move
+  /// is noted, and moved when the next plan is made; so plan(0) comes before reading, and blocks()
+  /// has none of it before.
+  virtual void commit(const CachePlan& plan, Kept kept) noexcept = 0;
+  void commit(const CachePlan& plan) noexcept { commit(plan, {plan.count}); }
   /// Keeps the first max(n, 0) positions, or fewer where traits().cuts_exactly is not set; does
   /// nothing when that is all of them. kUnsupported, and nothing changed, where they are no longer
   /// held.
@@ -126,7 +141,7 @@ class KvCache {
   /// A sequence of its own with the same content; paged and tiered caches and lanes share what is
   /// committed until one of the two writes. kUnsupported for plain caches; clone_cache() copies
   /// any.
-  [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() const {
+  [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() {
     return error(Code::kUnsupported, "a %s cache does not fork", traits().layout);
   }
 

@@ -95,13 +95,14 @@ class Lane final : public KvCache {
     return tables;
   }
 
-  void commit(const CachePlan& plan) noexcept override {
-    GEN_ASSERT(plan.start == length());
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
+    GEN_ASSERT(plan.start == length() && kept.rows == nullptr);
     const std::lock_guard lock(store_->mutex_);
     for (LaneStore::Group& group : store_->groups_) {
       group.cells.commit_planned(slot_, plan.start);
+      if (kept.n < plan.count) group.cells.cut(slot_, plan.start + kept.n);
     }
-    length_ = plan.start + plan.count;
+    length_ = plan.start + kept.n;
   }
 
   Status truncate(int32_t n) override {
@@ -131,7 +132,7 @@ class Lane final : public KvCache {
     return use;
   }
 
-  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() const override {
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     int32_t number = LaneStore::kAnyNumber;
     GEN_ASSIGN(auto made, store_->make_lane(&number));
     GEN_TRY(store_->copy_prefix(sequence_, number, length()));

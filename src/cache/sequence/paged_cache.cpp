@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "cache/sequence/host_view.h"
+#include "cache/sequence/path_moves.h"
 #include "engine/access.h"
 
 namespace gen::cache {
@@ -26,6 +28,7 @@ class PagedCache final : public KvCache {
     traits_.layout = "paged";
     traits_.pooled = true;
     traits_.shares_prefixes = true;
+    traits_.keeps_paths = true;
     traits_.bytes_per_entry = pool_->layout().bytes_per_entry();
   }
   PagedCache(const PagedCache&) = delete;
@@ -59,6 +62,7 @@ class PagedCache final : public KvCache {
       return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
                    length(), capacity_, n);
     }
+    settle();
     const size_t needed = blocks_of(length() + n);
     if (needed < blocks_.size()) keep_blocks(needed);
     const size_t last = static_cast<size_t>(length()) / block_size();
@@ -91,19 +95,23 @@ class PagedCache final : public KvCache {
     return CacheTables{std::span(table_).first(held)};
   }
 
-  void commit(const CachePlan& plan) noexcept override {
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
     GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
-    const int32_t end = plan.start + plan.count;
+    moves_.note(plan, kept);
+    const int32_t end = plan.start + kept.n;
     const auto size = static_cast<int32_t>(block_size());
     for (size_t i = static_cast<size_t>(plan.start) / block_size(); i < blocks_of(end); ++i) {
       pool_->blocks().raise_used(*blocks_[i], std::min(end - static_cast<int32_t>(i) * size, size));
     }
     length_ = end;
+    if (kept.n < plan.count && moves_.empty()) keep_blocks(blocks_of(end));
   }
 
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     length_ = std::max(n, 0);
+    moves_.cut(length());
+    if (!moves_.empty()) settle();  // from blocks that go
     keep_blocks(blocks_of(length()));
     const int32_t rest = length() % static_cast<int32_t>(block_size());
     if (rest != 0 && blocks_.back()->references() == 1) {
@@ -121,7 +129,8 @@ class PagedCache final : public KvCache {
     return use;
   }
 
-  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() const override {
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
+    settle();
     auto copy = std::make_unique<PagedCache>(pool_, capacity_);
     const size_t held = blocks_of(length());
     copy->blocks_.reserve(held);
@@ -136,7 +145,9 @@ class PagedCache final : public KvCache {
   }
 
   [[nodiscard]] std::span<Block* const> blocks() const noexcept override {
-    return std::span(blocks_).first(blocks_of(length()));
+    const int32_t settled = moves_.settled(length());
+    return std::span(blocks_).first(
+        settled == length() ? blocks_of(settled) : static_cast<size_t>(settled) / block_size());
   }
 
   Status adopt(std::span<Block* const> blocks, int32_t positions) override {
@@ -155,6 +166,7 @@ class PagedCache final : public KvCache {
       table.push_back(engine::engine_ptr(block->data()));
     }
     keep_blocks(0);
+    moves_.clear();
     blocks_ = std::move(taken);
     table_ = std::move(table);
     length_ = positions;
@@ -162,6 +174,13 @@ class PagedCache final : public KvCache {
   }
 
  private:
+  void settle() noexcept {
+    if (moves_.empty()) return;
+    for (const engine::KvLayer& layer : pool_->layout().kv_layers()) {
+      moves_.move(host_view(layer, CacheTables{table_}, moves_.end()));
+    }
+    moves_.clear();
+  }
   /// Whether `n` more entries begin in a block that others hold, too.
   [[nodiscard]] bool copies(int32_t n) const noexcept {
     const size_t last = static_cast<size_t>(length()) / block_size();
@@ -187,6 +206,7 @@ class PagedCache final : public KvCache {
 
   std::shared_ptr<CachePool> pool_;
   int32_t capacity_;
+  PathMoves moves_;
   std::vector<Block*> blocks_;
   std::vector<engine::EnginePtr<std::byte>> table_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread

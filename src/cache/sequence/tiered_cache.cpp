@@ -13,7 +13,9 @@
 
 #include "base/checked.h"
 #include "cache/sequence/cache_format.h"
+#include "cache/sequence/host_view.h"
 #include "cache/sequence/layer_stager.h"
+#include "cache/sequence/path_moves.h"
 #include "cache/sequence/spill_file.h"
 #include "cache/sequence/tile_layout.h"
 #include "engine/access.h"
@@ -108,6 +110,7 @@ class TieredCache final : public KvCache {
       traits_.lossy = shared_->layouts[0].format().lossy();
     }
     traits_.layout = "tiered";
+    traits_.keeps_paths = true;
     for (const TileLayout& layout : shared_->layouts) {
       traits_.bytes_per_entry += layout.bytes_per_entry();
     }
@@ -132,6 +135,7 @@ class TieredCache final : public KvCache {
       return error(Code::kInvalidArgument, "a plan for %d entries, over %d pass the budget", n,
                    plan_limit());
     }
+    settle();  // before anything goes to the file
     if (n > 0) {
       const size_t needed = blocks_of(length() + n);
       const size_t first = block_of(length());  // that is written
@@ -177,14 +181,17 @@ class TieredCache final : public KvCache {
   }
   [[nodiscard]] bool stages(const CachePlan& /*plan*/) const noexcept override { return cold_ > 0; }
 
-  void commit(const CachePlan& plan) noexcept override {
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
     GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= held_);
-    length_ = plan.start + plan.count;
+    moves_.note(plan, kept);
+    length_ = plan.start + kept.n;
   }
 
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     length_ = std::max(n, 0);
+    moves_.cut(length());
+    settle();  // from blocks that go
     keep_blocks(blocks_of(length()));
     return {};
   }
@@ -212,7 +219,8 @@ class TieredCache final : public KvCache {
     return use;
   }
 
-  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() const override {
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
+    settle();
     auto copy = std::make_unique<TieredCache>(shared_, file_, allocator_);
     const auto held = static_cast<std::ptrdiff_t>(blocks_of(length()));
     for (size_t i = 0; i < layers_.size(); ++i) {
@@ -235,6 +243,14 @@ class TieredCache final : public KvCache {
     std::vector<engine::EnginePtr<std::byte>> table;        // [held_], as attention reads it
   };
 
+  /// What a plan wrote is in memory until the next.
+  void settle() noexcept {
+    if (moves_.empty()) return;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      moves_.move(host_view(shared_->kv_layers[i], CacheTables{layers_[i].table}, moves_.end()));
+    }
+    moves_.clear();
+  }
   [[nodiscard]] size_t block_of(int32_t entry) const noexcept {
     return static_cast<size_t>(entry) / static_cast<size_t>(shared_->block_size);
   }
@@ -364,6 +380,7 @@ class TieredCache final : public KvCache {
   std::shared_ptr<SpillFile> file_;
   Allocator& allocator_;
   std::vector<Layer> layers_;
+  PathMoves moves_;
   size_t held_ = 0;
   size_t cold_ = 0;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
