@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scheduler: where the sessions of a generator meet. Each waits in its own caller's thread; whoever
 // finds no leader leads: it plans a step over all that wait, reserves cache room, runs the model,
-// commits or drops the reservations, and hands over once its own rows are done. There is no thread
-// behind it. One thread may bring many requests (submit, wait_any), or only look by (poll).
-// request_queue.h has who waits and who leads, admission.h who is in a step and whose blocks it
-// takes, step_runner.h the pass; the order of a step is here, in lead().
+// hands out what came of it, and hands over once its own rows are done. Whoever owns a sequence
+// then commits its plan in its own thread: until it does, the cache is in no queue and its session
+// in use, so nobody takes its blocks. There is no thread behind it. One thread may bring many
+// requests (submit, wait_any), or only look by (poll). request_queue.h has who waits and who leads,
+// admission.h who is in a step and whose blocks it takes, step_runner.h the pass; the order of a
+// step is here, in lead().
 //
 // Locks, in the order in which they may be taken: the queue's mutex; then what guards saved
 // sessions, the prefix cache, a pool of blocks. No model, engine, tracer, metrics, or user's code
@@ -42,10 +44,11 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Waits until a step has run rows of the request, and returns its status. When OK, `taken` rows
-  /// are in the cache and their wanted logits are written, else nothing has changed: kCacheFull or
-  /// kOutOfMemory for the reservation, kCancelled, also when the deadline has passed, or what the
-  /// model says. A request that fails does not affect the others of its step.
+  /// Waits until a step has run rows of the request, and returns its status. When OK, the cache
+  /// holds `taken` rows for its owner to commit, and their wanted logits are written (or it was
+  /// evicted, and none has run); else nothing has changed: kCacheFull or kOutOfMemory for the
+  /// reservation, kCancelled, also when the deadline has passed, or what the model says. A request
+  /// that fails does not affect the others of its step.
   Status run(StepRequest* request);
 
   /// Queues a request; it stays where it is until it is done. Throws std::bad_alloc, and then it is
@@ -62,8 +65,8 @@ class Scheduler {
   /// The same; where it is not and nobody leads, runs one step first. Never
   /// waits for another thread.
   bool poll(StepRequest* request);
-  /// Takes a request back, which is done then: kCancelled if no step has run it. Waits for the
-  /// step that is running it.
+  /// Takes a request back, which is done then: kCancelled if no step has run it, else with a plan
+  /// to commit or drop. Waits for the step that is running it.
   void withdraw(StepRequest* request) noexcept { queue_.withdraw(request); }
 
   /// Tells of something that may be evicted; until remove().

@@ -119,6 +119,7 @@ Status Sequence::take() {
     if (state_ != nullptr && state_->lost()) stale_ = true;
     return request_.status;
   }
+  if (request_.taken > 0) cache_->commit(request_.plan, {request_.taken});
   remember();
   if (pass_.progress != nullptr) {
     pass_.progress->store(

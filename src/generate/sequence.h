@@ -63,11 +63,11 @@ class Sequence {
     Participant* participant = nullptr;  // the call it is for, or null
     int32_t count_from = 0;              // reused() counts tokens from here on
   };
-  /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed. Steps
-  /// the cache back first if logits of rows are wanted that it already holds. Where the generator
-  /// has a prefix cache, takes from it what it has of tokens whose logits nobody wants, and gives
-  /// it every block that is full. Errors: kCancelled, what the cache or the model says; chunks
-  /// before the failure stay.
+  /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed, here
+  /// and by nobody else. Steps the cache back first if logits of rows are wanted that it already
+  /// holds. Where the generator has a prefix cache, takes from it what it has of tokens whose
+  /// logits nobody wants, and gives it every block that is full. Errors: kCancelled, what the cache
+  /// or the model says; chunks before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
 
   /// The same in parts, for who has other things to do meanwhile: start, then, until done(), have

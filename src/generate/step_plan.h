@@ -57,8 +57,11 @@ struct StepRequest {
   /// would only have to give it up again.
   int32_t room = 0;
 
-  Status status;         // out: OK when rows are committed, else nothing has changed
-  int32_t taken = 0;     // out: rows that are committed, from the first on
+  Status status;      // out: OK when rows have run, else nothing has changed
+  int32_t taken = 0;  // out: rows that have run, from the first on; above 0 `plan` is theirs
+  /// Out: what the rows were reserved as. Who owns the cache commits what it keeps of them before
+  /// it does anything else with it; no step does.
+  cache::CachePlan plan;
   bool evicted = false;  // out: OK, but the cache has been emptied for others; nothing is taken
   bool done = true;      // out: false from submit() until its step is over
 

@@ -52,7 +52,7 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
 
 void StepRunner::run() {
   const Status status = forward();
-  if (status.ok()) return commit();
+  if (status.ok()) return hand_out();
   for (const StepPlan::Part& part : parts_) part.request->status = status;
 }
 
@@ -75,9 +75,11 @@ Status StepRunner::forward() {
   return model_.forward(batch);
 }
 
-void StepRunner::commit() noexcept {
-  for (const graph::BatchSequence& sequence : sequences_) sequence.cache->commit(sequence.plan);
-  for (const StepPlan::Part& part : parts_) part.request->taken = part.rows;
+void StepRunner::hand_out() noexcept {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    parts_[i].request->plan = sequences_[i].plan;
+    parts_[i].request->taken = parts_[i].rows;
+  }
   if (parts_.size() == 1) return;
   const float* from = logits_.data();
   for (const StepPlan::Part& part : parts_) {

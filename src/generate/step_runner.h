@@ -33,8 +33,8 @@ class StepRunner {
   /// Adds the rows of a part, for which `plan` was reserved. May throw std::bad_alloc.
   void add(const StepPlan::Part& part, const cache::CachePlan& plan);
   [[nodiscard]] std::span<const StepPlan::Part> parts() const noexcept { return parts_; }
-  /// Runs the batch. Every request of it then has its status, and where that is OK its rows are
-  /// committed and its logits written. May throw, before anything has changed.
+  /// Runs the batch. Every request of it then has its status, and where that is OK its plan, whose
+  /// rows the cache holds uncommitted, and its logits. May throw, before anything has changed.
   void run();
 
   /// What a step tells of itself: its parts, when it ran, how many requests it left out, and how
@@ -44,7 +44,7 @@ class StepRunner {
 
  private:
   Status forward();
-  void commit() noexcept;
+  void hand_out() noexcept;
 
   const model::Model& model_;
   engine::Tracer* const tracer_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves a step's contract with a recording model: reserve, run, commit or drop; one sequence's
-// failure is its own; concurrent sequences get what they would get alone.
+// Proves a step's contract with a recording model: reserve, run, hand out; what ran is its owner's
+// to commit, and nobody else's; one sequence's failure is its own; concurrent sequences get what
+// they would get alone.
 #include "generate/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -43,6 +44,13 @@ struct Stepper {
   std::vector<float> logits;
 };
 
+// What the owner of a sequence does: runs rows and commits them.
+Status run(Scheduler& scheduler, StepRequest* request) {
+  const Status status = scheduler.run(request);
+  if (request->taken > 0) request->cache->commit(request->plan, {request->taken});
+  return status;
+}
+
 std::vector<float> logits_after(const FakeModel& model, const std::vector<int32_t>& history) {
   std::vector<float> logits(kVocab);
   model.write_logits(history, logits.data());
@@ -55,14 +63,51 @@ TEST(Scheduler, RunsAndCommits) {
   Stepper one;
   const std::vector<int32_t> prompt{1, 2, 3};
   StepRequest first = one.request(prompt);
-  ASSERT_TRUE(scheduler.run(&first).ok());
+  ASSERT_TRUE(run(scheduler, &first).ok());
   EXPECT_EQ(one.cache.length(), 3);
   EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3}));
   const std::vector<int32_t> token{4};
   StepRequest second = one.request(token);
-  ASSERT_TRUE(scheduler.run(&second).ok());
+  ASSERT_TRUE(run(scheduler, &second).ok());
   EXPECT_EQ(one.cache.length(), 4);
   EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3, 4}));
+}
+
+TEST(Scheduler, CommitsNothing) {
+  const FakeModel model(kVocab);
+  Scheduler scheduler(model, {});
+  Stepper one;
+  const std::vector<int32_t> prompt{1, 2, 3};
+  StepRequest first = one.request(prompt);
+  ASSERT_TRUE(scheduler.run(&first).ok());
+  EXPECT_EQ(first.taken, 3);
+  EXPECT_EQ(one.cache.length(), 0);
+  // The owner keeps the first two, and another row comes behind them.
+  one.cache.commit(first.plan, {2});
+  EXPECT_EQ(one.cache.length(), 2);
+  const std::vector<int32_t> token{4};
+  StepRequest second = one.request(token);
+  ASSERT_TRUE(scheduler.run(&second).ok());
+  EXPECT_EQ(one.logits, logits_after(model, {1, 2, 4}));
+  // A plan that is dropped leaves what there was.
+  StepRequest third = one.request(token);
+  ASSERT_TRUE(scheduler.run(&third).ok());
+  EXPECT_EQ(one.logits, logits_after(model, {1, 2, 4}));
+}
+
+// A request that is taken back when a step has run it leaves its plan to its owner.
+TEST(Scheduler, WithdrawnWhenDone) {
+  const FakeModel model(kVocab);
+  Scheduler scheduler(model, {});
+  Stepper one;
+  const std::vector<int32_t> prompt{1, 2, 3};
+  StepRequest request = one.request(prompt);
+  scheduler.submit(&request);
+  ASSERT_TRUE(scheduler.poll(&request));
+  scheduler.withdraw(&request);
+  EXPECT_TRUE(request.status.ok());
+  EXPECT_EQ(request.taken, 3);
+  EXPECT_EQ(one.cache.length(), 0);
 }
 
 TEST(Scheduler, FailuresChangeNothing) {
@@ -71,10 +116,10 @@ TEST(Scheduler, FailuresChangeNothing) {
   Stepper one(4);
   const std::vector<int32_t> tokens{1, 2, 3};
   StepRequest request = one.request(tokens);
-  ASSERT_TRUE(scheduler.run(&request).ok());
+  ASSERT_TRUE(run(scheduler, &request).ok());
 
   request = one.request(tokens);  // four entries at most
-  EXPECT_EQ(scheduler.run(&request).code(), Code::kCacheFull);
+  EXPECT_EQ(run(scheduler, &request).code(), Code::kCacheFull);
   EXPECT_EQ(model.forwards, 1);
 
   const std::vector<int32_t> token{4};
@@ -82,7 +127,7 @@ TEST(Scheduler, FailuresChangeNothing) {
   cancel.fire();
   request = one.request(token);
   request.cancel = &cancel;
-  EXPECT_EQ(scheduler.run(&request).code(), Code::kCancelled);
+  EXPECT_EQ(run(scheduler, &request).code(), Code::kCancelled);
   EXPECT_EQ(model.forwards, 1);
 
   cancel.reset();
@@ -90,15 +135,15 @@ TEST(Scheduler, FailuresChangeNothing) {
     EXPECT_EQ(batch.cancel, &cancel);
     return error(Code::kModel, "no");
   };
-  EXPECT_EQ(scheduler.run(&request).code(), Code::kModel);
+  EXPECT_EQ(run(scheduler, &request).code(), Code::kModel);
   model.before_forward = [](const graph::Batch&) -> Status { throw std::bad_alloc(); };
-  EXPECT_EQ(scheduler.run(&request).code(), Code::kOutOfMemory);
+  EXPECT_EQ(run(scheduler, &request).code(), Code::kOutOfMemory);
   model.before_forward = [](const graph::Batch&) -> Status { throw 7; };
-  EXPECT_EQ(scheduler.run(&request).code(), Code::kInternal);
+  EXPECT_EQ(run(scheduler, &request).code(), Code::kInternal);
   EXPECT_EQ(one.cache.length(), 3);
 
   model.before_forward = nullptr;
-  ASSERT_TRUE(scheduler.run(&request).ok());
+  ASSERT_TRUE(run(scheduler, &request).ok());
   EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3, 4}));
 }
 
@@ -136,7 +181,7 @@ std::vector<Status> meet(Scheduler* scheduler, Meeting* meeting, std::vector<Ste
     threads.emplace_back([&, i] {
       const std::vector<int32_t> token{static_cast<int32_t>(i)};
       StepRequest request = (*steppers)[i].request(token);
-      statuses[i] = scheduler->run(&request);
+      statuses[i] = run(*scheduler, &request);
     });
   };
   start(0);
@@ -192,7 +237,7 @@ TEST(Scheduler, PromptsAreCutToTheirBudget) {
   int32_t at = 0;
   for (const int32_t expected : {4, 4, 2}) {
     EXPECT_EQ(one.logits, untouched);
-    ASSERT_TRUE(scheduler.run(&request).ok());
+    ASSERT_TRUE(run(scheduler, &request).ok());
     EXPECT_EQ(request.taken, expected);
     at += request.taken;
     EXPECT_EQ(one.cache.length(), at);
@@ -298,7 +343,7 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
       for (int step = 0; step < kSteps; ++step) {
         StepRequest request = one.request(token);
         request.participant = &participant;
-        EXPECT_TRUE(scheduler.run(&request).ok());
+        EXPECT_TRUE(run(scheduler, &request).ok());
       }
     });
   }
@@ -321,7 +366,7 @@ TEST(Scheduler, ConcurrentSequencesEqualSolo) {
         for (int32_t step = 0; step < kSteps; ++step) {
           const std::vector<int32_t> token{static_cast<int32_t>(i) + step % 3};
           StepRequest request = one.request(token);
-          if (!scheduler.run(&request).ok()) ++wrong;
+          if (!run(scheduler, &request).ok()) ++wrong;
           history.push_back(token.front());
           if (one.logits != logits_after(model, history)) ++wrong;
         }
