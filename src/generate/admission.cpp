@@ -60,8 +60,16 @@ bool Admission::reserve(const StepPlan::Part& part, SteadyClock::time_point now,
 Result<cache::CachePlan> Admission::make_room(const StepPlan::Part& part) {
   StepRequest& request = *part.request;
   cache::KvCache& cache = *request.cache;
+  int32_t rows = part.rows;
+  if (part.drafts > 0 && rows > 1) {
+    if (cache.length() > 0 || !cache.traits().pooled) {
+      Result<cache::CachePlan> plan = cache.plan(rows);
+      if (plan.ok()) return plan;
+    }
+    rows = 1;
+  }
   if (cache.length() == 0 && cache.traits().pooled) {
-    const int32_t wanted = std::min(std::max(request.room, part.rows), cache.capacity());
+    const int32_t wanted = std::min(std::max(request.room, rows), cache.capacity());
     int32_t room = cache.room();
     while (room < wanted && evict_for(request)) room = cache.room();
     if (room < wanted) {
@@ -69,9 +77,9 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Part& part) {
                    room);
     }
   }
-  Result<cache::CachePlan> plan = cache.plan(part.rows);
+  Result<cache::CachePlan> plan = cache.plan(rows);
   while (plan.status().code() == Code::kPoolExhausted && evict_for(request)) {
-    plan = cache.plan(part.rows);
+    plan = cache.plan(rows);
   }
   return plan;
 }

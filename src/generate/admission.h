@@ -36,10 +36,11 @@ class Admission {
   /// the order in which they are to be reserved. Where there is no memory for a plan the oldest
   /// request fails alone, and the step has no parts.
   void choose();
-  [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] std::span<StepPlan::Part> parts() noexcept { return plan_.parts; }
 
-  /// Reserves the rows of a part, with the mutex released. False if it cannot be in the step: the
-  /// request says why, and may be starved, or have been evicted before its turn came.
+  /// Reserves the rows of a part, with the mutex released; of drafts only what asks nothing of
+  /// others, so the plan may be for fewer rows. False if it cannot be in the step: the request says
+  /// why, and may be starved, or have been evicted before its turn came.
   bool reserve(const StepPlan::Part& part, SteadyClock::time_point now, cache::CachePlan* plan);
   /// Sequences whose caches were taken since this was last asked.
   [[nodiscard]] int32_t take_preempted() noexcept { return std::exchange(preempted_, 0); }

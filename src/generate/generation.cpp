@@ -71,7 +71,7 @@ Status Generation::start(const Prompt& prompt) {
   if (tokens.empty() && sequence.length() == 0) {
     return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
   }
-  logits_.resize(static_cast<size_t>(generator.model().traits().vocab_size));
+  begin_drafts();
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
@@ -84,6 +84,31 @@ Status Generation::start(const Prompt& prompt) {
   generator.metrics().add(metric::kPromptTokens, static_cast<double>(tokens.size()));
   state_ = State::kPrefill;
   return {};
+}
+
+// Without memory for drafts the call does without.
+void Generation::begin_drafts() {
+  const Generator& generator = session_->generator();
+  const auto width = static_cast<size_t>(generator.model().traits().vocab_size);
+  Drafter* const drafter = generator.drafter();
+  if (drafter != nullptr) {
+    try {
+      most_drafts_ = std::clamp(drafter->most_rows(), 0, kMostDraftRows - 1);
+      const auto rows = static_cast<size_t>(most_drafts_) + 1;
+      drafts_ = drafter->begin();
+      logits_.resize(rows * width);
+      path_.reserve(rows);
+      job_.tree.reserve(static_cast<int32_t>(rows));
+      job_.positions.reserve(rows);
+      job_.wants_logits.reserve(rows);
+      job_.state = drafts_.get();
+      return;
+    } catch (...) {
+      drafts_ = nullptr;
+    }
+  }
+  logits_.resize(width);
+  path_.reserve(1);
 }
 
 Result<const Event*> Generation::next() {
@@ -147,7 +172,7 @@ StepRequest* Generation::want() noexcept {
 Status Generation::prepare(StepRequest** request) {
   *request = nullptr;
   GEN_TRY(check_wanted(&cancel_, urgency_.deadline, result_.tokens.size()));
-  if (transcript_.end() != FinishReason::kNone) return {};
+  if (transcript_.end() != FinishReason::kNone || row_ > 0) return {};
   Sequence& sequence = session_->sequence_;
   if (!evaluating_) {
     Sequence::Pass pass;
@@ -173,6 +198,11 @@ Status Generation::prepare(StepRequest** request) {
     pass.urgency = urgency_;
     pass.participant = call_->participant();
     pass.count_from = sequence.moved(before_).length;
+    if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_) {
+      const auto said = static_cast<int32_t>(result_.tokens.size());
+      job_.most = std::min(most_drafts_, transcript_.most() - said - 1);
+      pass.draft = &job_;
+    }
     GEN_TRY(sequence.start(end, pass));
     evaluating_ = true;
   }
@@ -213,6 +243,7 @@ const Event* Generation::take() noexcept {
 // Sets `*event` to false if more of the prompt must run first.
 Status Generation::advance(bool* event) {
   if (request_ == nullptr) {
+    if (transcript_.end() == FinishReason::kNone) return choose();
     finish(transcript_.end(), Status());
     return {};
   }
@@ -242,22 +273,39 @@ Status Generation::advance(bool* event) {
 // Nothing runs for this call any more; what has run stays in the session.
 void Generation::take_back() noexcept {
   session_->sequence_.withdraw();
+  end_step();
   request_ = nullptr;
   queued_ = false;
 }
 
-// Draws a token from the logits, and keeps it unless it ends the text. Whether it was the last one
-// is decided here, the done event comes with the next call.
+// Draws a token from the logits of a row, and keeps it unless it ends the text. Whether it was the
+// last one is decided here, the done event comes with the next call. Where it had been guessed the
+// logits of the next row are there.
 Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
+  const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
+  const auto logits = std::span(logits_).subspan(static_cast<size_t>(row_) * width, vocab);
   GEN_ASSIGN(const sampling::Choice choice,
-             picker_.pick(std::span(logits_).first(vocab), sequence.tokens(), result_.tokens));
+             picker_.pick(logits, sequence.tokens(), result_.tokens));
   sequence.push(choice.token);
+  path_.push_back(row_);  // start() made room
   session_->publish_length();
   GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length()));
+  const bool goes_on = kept && transcript_.end() == FinishReason::kNone;
+  row_ = goes_on ? job_.tree.child(row_, choice.token) : -1;
+  if (row_ < 0) end_step();
   if (!kept) finish(transcript_.end(), Status());
   return {};
+}
+
+// The rows of the step that the text went through are evaluated, the others have never been.
+void Generation::end_step() noexcept {
+  session_->sequence_.keep(path_);
+  if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) drafts_->accepted(path_);
+  job_.tree.cut(0);
+  path_.clear();
+  row_ = 0;
 }
 
 void Generation::stop(int32_t user_code) noexcept {
@@ -293,6 +341,7 @@ void Generation::break_off(Status failure) noexcept {
 }
 
 void Generation::finish(FinishReason reason, Status status) noexcept {
+  end_step();
   transcript_.close(reason);
   settle(reason);
   if (call_.has_value()) call_->end();

@@ -15,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/status.h"
 #include "generate/call_params.h"
+#include "generate/drafter.h"
 #include "generate/open_call.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
@@ -44,15 +45,17 @@ struct Answered {
 using EventCallback = int32_t (*)(void* user, const Event& event);
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
-/// is in use. Nothing is evaluated before the first next().
-/// Ends, in the order in which they are looked at: cancel, a stop token, a stop string,
-/// max_new_tokens, the context where it does not shift (Sequence::make_room). After a cancel, a
-/// callback's stop or a stop condition the session keeps what was evaluated and sampled; after any
-/// other failure it is as before open(), but for what a shift dropped. Destroying an unfinished
-/// generation is a cancel. Texts are whole characters. One that an end other than a stop token cuts
-/// is left out, and comes whole with the next call that goes on from there; before a stop token it
-/// becomes U+FFFD. Who drives many generations from one thread uses want() and take() in place of
-/// next(). Threads: one at a time, not necessarily the same.
+/// is in use. Nothing is evaluated before the first next(). Ends, in the order in which they are
+/// looked at: cancel, a stop token, a stop string, max_new_tokens, the context where it does not
+/// shift (Sequence::make_room). After a cancel, a callback's stop or a stop condition the session
+/// keeps what was evaluated and sampled; after any other failure it is as before open(), but for
+/// what a shift dropped. Destroying an unfinished generation is a cancel. Where the generator
+/// drafts, a step runs several rows; each event walks on by one of them as long as what was drawn
+/// had been guessed (plain decoding has trees of one row), so that what ends a call between two
+/// events ends it where it would without drafts. Texts are whole characters. One that an end other
+/// than a stop token cuts is left out, and comes whole with the next call that goes on from there;
+/// before a stop token it becomes U+FFFD. Who drives many generations from one thread uses want()
+/// and take() in place of next(). Threads: one at a time, not necessarily the same.
 class Generation {
  public:
   /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty
@@ -103,9 +106,11 @@ class Generation {
 
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
+  void begin_drafts();
   Status prepare(StepRequest** request);
   Status advance(bool* event);
   Status choose();
+  void end_step() noexcept;
   bool queue() noexcept;
   void take_back() noexcept;
   template <typename F>
@@ -118,7 +123,12 @@ class Generation {
   GenResult result_;
   TokenPicker picker_;
   Transcript transcript_;
-  std::vector<float> logits_;  // [V] of the last row
+  std::vector<float> logits_;           // [rows, V]: the last row's, and those of its drafts
+  std::unique_ptr<DraftState> drafts_;  // null without
+  int32_t most_drafts_ = 0;
+  DraftJob job_;
+  int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come
+  std::vector<int32_t> path_;  // rows of the tree that the text went through
   CancelFlag cancel_;          // the session's or the caller's
   Urgency urgency_;
   std::optional<OpenCall> call_;

@@ -15,9 +15,10 @@
 #include "base/allocator.h"
 #include "base/metrics.h"
 #include "base/status.h"
-#include "cache/sequence/kv_cache.h"
 #include "cache/prefix/prefix_cache.h"
+#include "cache/sequence/kv_cache.h"
 #include "engine/tracer.h"
+#include "generate/drafter.h"
 #include "generate/generation.h"
 #include "generate/result.h"
 #include "generate/scheduler.h"
@@ -52,6 +53,7 @@ struct GeneratorOptions {
   std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
+  std::shared_ptr<Drafter> drafter = nullptr;  // null: every step draws one token of a text
   std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
   /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
   std::function<void(Metrics& metrics)> measure_caches = nullptr;
@@ -93,6 +95,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   }
   /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
   [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
+  /// Null if there is none.
+  [[nodiscard]] Drafter* drafter() const noexcept { return options_.drafter.get(); }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Generating calls begun and not ended.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }

@@ -36,7 +36,7 @@ void Scheduler::lead(RequestQueue::Lock* lock, bool patient) {
   if (patient) queue_.gather(lock);
   queue_.drop_ended();
   admission_.choose();
-  const std::span<const StepPlan::Part> parts = admission_.plan().parts;
+  const std::span<StepPlan::Part> parts = admission_.parts();
   const size_t left_out = queue_.waiting().size() - parts.size();
   lock->unlock();
 
@@ -54,17 +54,20 @@ void Scheduler::lead(RequestQueue::Lock* lock, bool patient) {
 }
 
 // Whether a pass has been tried.
-bool Scheduler::execute(std::span<const StepPlan::Part> parts) {
+bool Scheduler::execute(std::span<StepPlan::Part> parts) {
+  runner_.propose(parts);
   bool progress = attempt(parts);
-  if (parts.size() == 1) return progress;
-  // One bad sequence fails a whole forward pass; apart, the others succeed.
+  if (parts.size() == 1 && parts[0].drafts == 0) return progress;
+  // One bad sequence fails a whole forward pass; apart, and without drafts, the others succeed.
   const auto failed = [](const StepPlan::Part& part) {
     return !part.request->status.ok() && !part.request->starved;
   };
   const std::span<const StepPlan::Part> tried = runner_.parts();
   if (!std::any_of(tried.begin(), tried.end(), failed)) return progress;
-  for (const StepPlan::Part& part : parts) {
-    if (failed(part)) progress = attempt({&part, 1}) || progress;
+  for (StepPlan::Part& part : parts) {
+    if (!failed(part)) continue;
+    StepRunner::drop_drafts(&part);
+    progress = attempt({&part, 1}) || progress;
   }
   return progress;
 }

@@ -34,13 +34,15 @@ class Scheduler {
  public:
   /// `model` must outlive the scheduler, and so must `tracer`, which sees each forward pass and may
   /// be null, and `metrics`. `measure_caches` (may be null, or empty) sets gauges after a step.
+  /// `drafter` may be null; no request then has drafts.
   Scheduler(const model::Model& model, StepLimits limits, engine::Tracer* tracer = nullptr,
             Metrics& metrics = no_metrics(),
-            const std::function<void(Metrics&)>* measure_caches = nullptr)
+            const std::function<void(Metrics&)>* measure_caches = nullptr,
+            Drafter* drafter = nullptr)
       : metrics_(metrics),
         queue_(limits.most_passed_over),
         admission_(&queue_, limits),
-        runner_(model, tracer, metrics, measure_caches) {}
+        runner_(model, tracer, metrics, measure_caches, drafter) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -80,7 +82,7 @@ class Scheduler {
 
  private:
   void lead(RequestQueue::Lock* lock, bool patient);
-  bool execute(std::span<const StepPlan::Part> parts);
+  bool execute(std::span<StepPlan::Part> parts);
   bool attempt(std::span<const StepPlan::Part> parts);
 
   Metrics& metrics_;

@@ -84,10 +84,22 @@ StepRequest* Sequence::next() {
   wants_.assign(static_cast<size_t>(quiet), 0);
   wants_.resize(static_cast<size_t>(rows), 1);
 
+  DraftJob* const draft = rows == 1 && wants && state_ == nullptr ? pass_.draft : nullptr;
+  if (draft != nullptr) {
+    const int32_t most = std::min(cache_->plan_limit(), generator_->prefill_chunk()) - 1;
+    // After a row that fills the context plain decoding would shift it.
+    draft->most = std::min({draft->most, most, generator_->max_seq_len() - at - 2});
+    draft->tokens = tokens();
+    draft->branches = cache_->traits().keeps_paths && generator_->model().traits().can_branch;
+    draft->tree.begin(tokens_[static_cast<size_t>(at)]);
+  }
+  request_.draft = draft != nullptr && draft->most > 0 ? draft : nullptr;
   request_.cache = cache_.get();
   request_.state = state_.get();
   request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
+  request_.parents = {};
   request_.first_position = at;
+  request_.positions = {};
   request_.wants_logits = wants_;
   request_.logits = nullptr;
   if (wants) {
@@ -119,6 +131,11 @@ Status Sequence::take() {
     if (state_ != nullptr && state_->lost()) stale_ = true;
     return request_.status;
   }
+  if (request_.draft != nullptr && request_.taken > 0) {
+    request_.draft->tree.cut(request_.taken);
+    open_ = true;
+    return {};
+  }
   if (request_.taken > 0) cache_->commit(request_.plan, {request_.taken});
   remember();
   if (pass_.progress != nullptr) {
@@ -127,6 +144,15 @@ Status Sequence::take() {
         std::memory_order_relaxed);
   }
   return {};
+}
+
+void Sequence::keep(std::span<const int32_t> path) noexcept {
+  if (!open_) return;
+  open_ = false;
+  bool first = true;  // rows of the plan
+  for (size_t i = 0; i < path.size(); ++i) first = first && path[i] == static_cast<int32_t>(i);
+  cache_->commit(request_.plan, {static_cast<int32_t>(path.size()), first ? nullptr : path.data()});
+  remember();
 }
 
 void Sequence::withdraw() noexcept {

@@ -62,6 +62,9 @@ class Sequence {
     Urgency urgency;
     Participant* participant = nullptr;  // the call it is for, or null
     int32_t count_from = 0;              // reused() counts tokens from here on
+    /// Where a single row is left and it writes logits: drafts that may come behind it, at most
+    /// draft->most; `logits` has room for them. Null: none.
+    DraftJob* draft = nullptr;
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed, here
   /// and by nobody else. Steps the cache back first if logits of rows are wanted that it already
@@ -74,9 +77,13 @@ class Sequence {
   /// the scheduler run next() and account for it with take(). The sequence stays where it is and as
   /// it is while a request is out: from next() until take() or withdraw().
   Status start(int32_t end, const Pass& pass);
-  [[nodiscard]] bool done() const noexcept { return evaluated() >= end_; }
+  [[nodiscard]] bool done() const noexcept { return open_ || evaluated() >= end_; }
   StepRequest* next();
   Status take();
+  /// After an evaluation that had drafts their rows have run, but none is evaluated; this keeps
+  /// those of a path through the tree, row 0 first, whose tokens the sequence has. Nothing happens
+  /// where none are left from it. Whatever changes the sequence in another way comes after it.
+  void keep(std::span<const int32_t> path) noexcept;
   /// Ends the evaluation: takes a request that is out back from the scheduler, and accounts for it
   /// where a step has run it all the same. Nothing happens where none is out.
   void withdraw() noexcept;
@@ -157,6 +164,7 @@ class Sequence {
   bool evicted_ = false;        // on the way, for others
   StepRequest request_;         // the chunk that next() gave
   bool out_ = false;            // it has not been accounted for
+  bool open_ = false;           // its rows have run, which of them are kept is open
   std::vector<uint8_t> wants_;  // [rows of a chunk]
 };
 

@@ -45,7 +45,7 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
   }
   for (StepRequest* request : plan->order) {
     if (request->rows() > 1 || sequences == 0 || rows == 0) continue;
-    plan->parts.push_back({request, 1});
+    plan->parts.push_back({request, 1, 0});
     --sequences;
     --rows;
   }
@@ -53,13 +53,20 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
     ++sequences;
     ++rows;
   }
+  int32_t left = rows;
   rows = std::min(rows, std::max(limits.prompt_rows, 1));
   for (StepRequest* request : plan->order) {
     if (request->rows() <= 1 || sequences == 0 || rows == 0) continue;
     const int32_t taken = std::min(request->rows(), rows);
-    plan->parts.push_back({request, taken});
+    plan->parts.push_back({request, taken, 0});
     --sequences;
     rows -= taken;
+    left -= taken;
+  }
+  for (StepPlan::Part& part : plan->parts) {
+    if (part.request->draft == nullptr) continue;
+    part.drafts = std::clamp(part.request->draft->most, 0, left);
+    left -= part.drafts;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/cancel.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
+#include "generate/drafter.h"
 #include "graph/batch.h"
 
 namespace gen::generate {
@@ -39,16 +40,22 @@ class Evictable {
   [[nodiscard]] virtual int64_t last_used() const noexcept = 0;
 };
 
-/// One sequence's rows: a decode token or what is left of a prompt. A step may run only the first
-/// of them. Borrowed by the scheduler until it is done.
+/// One sequence's rows: a decode token, alone or with drafts behind it, or what is left of a
+/// prompt. A step may run only the first of them. Borrowed by the scheduler until it is done.
 struct StepRequest {
   cache::KvCache* cache = nullptr;
   graph::SequenceState* state = nullptr;
   int32_t adapter = -1;
-  std::span<const int32_t> tokens;        // [T]
-  int32_t first_position = 0;             // of tokens[0]; the others follow
+  std::span<const int32_t> tokens;  // [T]
+  /// [T]: the row that each looks back at, -1 for the first; empty: each the one before it.
+  std::span<const int32_t> parents;
+  int32_t first_position = 0;             // of tokens[0]
+  std::span<const int32_t> positions;     // [T]; empty: they count up
   std::span<const uint8_t> wants_logits;  // [T]
   float* logits = nullptr;                // [wanted rows, V]
+  /// For a single token: drafts are welcome. What a drafter adds in a step become rows behind the
+  /// token, and the spans above those of the job; `logits` has room for all of them. Null: none.
+  DraftJob* draft = nullptr;
   const CancelFlag* cancel = nullptr;
   Urgency urgency;
   Participant* participant = nullptr;  // the call it belongs to, or null
@@ -83,15 +90,17 @@ constexpr int32_t kMostPassedOver = 16;
 struct StepLimits {
   int32_t max_sequences = 1;
   int32_t max_rows = 512;
-  int32_t prompt_rows = 512;  // of these, rows of requests that have more than one
+  int32_t prompt_rows = 512;  // of these, rows of prompts: requests that have more than one
   int32_t most_passed_over = kMostPassedOver;
 };
 
 /// The requests of one step, in the order of their rows in the batch.
 struct StepPlan {
+  /// Decoding: one row. Verification: one row, and drafts behind it. Prefill: several rows.
   struct Part {
     StepRequest* request;
-    int32_t rows;  // its first ones
+    int32_t rows;        // its first ones
+    int32_t drafts = 0;  // rows that a drafter may add
   };
   std::vector<Part> parts;
   std::vector<StepRequest*> order;  // scratch
@@ -99,8 +108,8 @@ struct StepPlan {
 
 /// Chooses from `waiting` (oldest first). Whoever is first, by priority and then age, is always
 /// taken, so that nobody waits for ever. Room for the others goes to single rows (decoding), then
-/// to prompts, cut to what `prompt_rows` leaves: a prompt delays a decoding session by no more
-/// rows than that a step.
+/// to prompts, cut to what `prompt_rows` leaves: a prompt delays a decoding session by no more rows
+/// than that a step. Drafts get what is left of `max_rows` then, so they keep nobody waiting.
 void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, StepPlan* plan);
 
 }  // namespace gen::generate

@@ -18,11 +18,63 @@ size_t wanted_rows(const StepPlan::Part& part) noexcept {
 
 }  // namespace
 
+// What a job's rows are to the model: each wants logits, and stands as far behind the first as the
+// path to it is long.
+void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
+  jobs_.clear();
+  try {
+    for (const StepPlan::Part& part : parts) {
+      if (part.drafts == 0) continue;
+      DraftJob* const job = part.request->draft;
+      job->most = part.drafts;
+      jobs_.push_back(job);
+    }
+    if (jobs_.empty()) return;
+    drafter_->propose(jobs_);
+    for (StepPlan::Part& part : parts) {
+      if (part.drafts == 0) continue;
+      StepRequest& request = *part.request;
+      DraftJob& job = *request.draft;
+      const int32_t valid = job.tree.valid_rows(model_.traits().vocab_size, !job.branches);
+      job.tree.cut(std::min(part.drafts + 1, valid));
+      const auto rows = static_cast<size_t>(job.tree.rows());
+      if (rows <= 1) continue;
+      job.wants_logits.assign(rows, 1);
+      if (!job.tree.is_chain()) {
+        job.positions.assign(1, request.first_position);
+        for (const int32_t parent : job.tree.parents().subspan(1)) {
+          job.positions.push_back(job.positions[static_cast<size_t>(parent)] + 1);
+        }
+        request.parents = job.tree.parents();
+        request.positions = job.positions;
+      }
+      request.tokens = job.tree.tokens();
+      request.wants_logits = job.wants_logits;
+      part.rows = job.tree.rows();
+    }
+  } catch (...) {  // no memory, or a drafter's own failure
+    for (StepPlan::Part& part : parts) drop_drafts(&part);
+  }
+}
+
+void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
+  if (part->drafts == 0) return;
+  StepRequest& request = *part->request;
+  request.draft->tree.cut(1);
+  request.tokens = request.tokens.first(1);
+  request.wants_logits = request.wants_logits.first(1);
+  request.parents = {};
+  request.positions = {};
+  part->rows = 1;
+  part->drafts = 0;
+}
+
 void StepRunner::begin() noexcept {
   parts_.clear();
   sequences_.clear();
   tokens_.clear();
   positions_.clear();
+  parents_.clear();
   wants_.clear();
   wanted_ = 0;
 }
@@ -35,19 +87,28 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   sequence.plan = plan;
   sequence.adapter = request.adapter;
   sequence.first_row = static_cast<int32_t>(tokens_.size());
-  sequence.n_rows = part.rows;
+  sequence.n_rows = plan.count;
   sequence.trace_id = request.trace_id;
   sequences_.push_back(sequence);
-  const auto rows = static_cast<size_t>(part.rows);
+  const auto rows = static_cast<size_t>(plan.count);
   const auto tokens = request.tokens.first(rows);
   const auto wants = request.wants_logits.first(rows);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   wants_.insert(wants_.end(), wants.begin(), wants.end());
-  for (int32_t row = 0; row < part.rows; ++row) {
-    positions_.push_back(request.first_position + row);
+  for (size_t row = 0; row < rows; ++row) {
+    positions_.push_back(request.positions.empty()
+                             ? request.first_position + static_cast<int32_t>(row)
+                             : request.positions[row]);
   }
-  wanted_ += wanted_rows(part);
-  parts_.push_back(part);
+  if (!request.parents.empty() || !parents_.empty()) {
+    const size_t first = positions_.size() - rows;
+    parents_.resize(positions_.size(), -1);
+    for (size_t row = 1; row < std::min(rows, request.parents.size()); ++row) {
+      parents_[first + row] = sequence.first_row + request.parents[row];
+    }
+  }
+  parts_.push_back({part.request, plan.count, part.drafts});
+  wanted_ += wanted_rows(parts_.back());
 }
 
 void StepRunner::run() {
@@ -66,6 +127,7 @@ Status StepRunner::forward() {
   graph::Batch batch;
   batch.tokens = tokens_;
   batch.positions = positions_;
+  batch.parents = parents_;
   batch.wants_logits = wants_;
   batch.sequences = sequences_;
   batch.logits = only != nullptr ? only->logits : logits_.data();

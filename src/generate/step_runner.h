@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepRunner: the rows of a step as one batch, the pass over them, and what each request gets of
-// it.
+// StepRunner: the rows of a step as one batch, drafts among them, the pass over them, and what each
+// request gets of it.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "base/status.h"
 #include "engine/tracer.h"
+#include "generate/drafter.h"
 #include "generate/step_plan.h"
 #include "model/model.h"
 
@@ -23,14 +24,23 @@ class StepRunner {
  public:
   /// As Scheduler.
   StepRunner(const model::Model& model, engine::Tracer* tracer, Metrics& metrics,
-             const std::function<void(Metrics&)>* measure_caches)
-      : model_(model), tracer_(tracer), metrics_(metrics), measure_caches_(measure_caches) {}
+             const std::function<void(Metrics&)>* measure_caches, Drafter* drafter)
+      : model_(model),
+        tracer_(tracer),
+        metrics_(metrics),
+        measure_caches_(measure_caches),
+        drafter_(drafter) {}
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
+  /// Has the drafter add rows to the parts that may have some. What it cannot do there is without.
+  void propose(std::span<StepPlan::Part> parts) noexcept;
+  /// Leaves the part its token alone.
+  static void drop_drafts(StepPlan::Part* part) noexcept;
+
   /// Empties the batch.
   void begin() noexcept;
-  /// Adds the rows of a part, for which `plan` was reserved. May throw std::bad_alloc.
+  /// Adds as many rows of a part as `plan` was reserved for. May throw std::bad_alloc.
   void add(const StepPlan::Part& part, const cache::CachePlan& plan);
   [[nodiscard]] std::span<const StepPlan::Part> parts() const noexcept { return parts_; }
   /// Runs the batch. Every request of it then has its status, and where that is OK its plan, whose
@@ -51,9 +61,13 @@ class StepRunner {
   Metrics& metrics_;
   const std::function<void(Metrics&)>* const measure_caches_;
 
+  Drafter* const drafter_;
+
+  std::vector<DraftJob*> jobs_;
   std::vector<StepPlan::Part> parts_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
+  std::vector<int32_t> parents_;  // empty as long as no request has some
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
   std::vector<float> logits_;  // [wanted_, V], for steps of several sequences

@@ -123,6 +123,7 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
                  traits.num_heads, traits.num_kv_heads, traits.head_dim);
   }
   traits.can_shift = layers.count == 0;
+  traits.can_branch = false;
   traits.can_truncate = !states.used || states.truncate;
   if (!traits.can_truncate) traits.max_batch_sequences = 1;
   return std::shared_ptr<const CustomModel>(

@@ -29,6 +29,7 @@ struct ModelTraits {
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
   bool can_shift = true;  // caches know how keys tell positions
+  bool can_branch = true;  // rows may have parents (graph::Batch)
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
   /// whether a saved session is this model's.
   uint64_t fingerprint = 0;

@@ -69,12 +69,14 @@ inline const model::Model& forms_model() {
 
 /// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
 inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int32_t chunk = 8,
-                                                     int32_t max_sequences = 8) {
+                                                     int32_t max_sequences = 8,
+                                                     std::shared_ptr<Drafter> drafter = nullptr) {
   using Layout = CacheForm::Layout;
   GeneratorOptions options;
   options.kv_dtype = form.kind;
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
+  options.drafter = std::move(drafter);
   const auto shapes = forms_model().layer_shapes();
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =

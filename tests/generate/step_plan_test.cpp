@@ -128,5 +128,33 @@ TEST(StepPlan, NobodyStarves) {
   }
 }
 
+// What a request that wants drafts gets of them: what nobody else has asked for.
+TEST(StepPlan, DraftsGetWhatIsLeft) {
+  const auto drafts = [](const std::vector<size_t>& rows, const std::vector<int32_t>& wanted,
+                         StepLimits limits) {
+    Waiting waiting(rows);
+    std::vector<DraftJob> jobs(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      jobs[i].most = wanted[i];
+      if (wanted[i] != 0) waiting.requests[i].draft = &jobs[i];
+    }
+    StepPlan made;
+    plan_step(waiting.queue, limits, &made);
+    std::vector<int32_t> given;
+    for (const StepPlan::Part& part : made.parts) given.push_back(part.drafts);
+    return given;
+  };
+  using Given = std::vector<int32_t>;
+  EXPECT_EQ(drafts({1}, {4}, {8, 100, 100}), (Given{4}));
+  EXPECT_EQ(drafts({1}, {-3}, {8, 100, 100}), (Given{0}));
+  EXPECT_EQ(drafts({1}, {4}, {8, 3, 100}), (Given{2}));
+  EXPECT_EQ(drafts({1}, {4}, {8, 1, 100}), (Given{0}));
+  EXPECT_EQ(drafts({1, 1, 1}, {4, 0, 4}, {8, 9, 9}), (Given{4, 0, 2}));
+  // A prompt has its rows first, and none of them are drafts'.
+  EXPECT_EQ(drafts({1, 50, 1}, {7, 0, 7}, {8, 20, 10}), (Given{7, 1, 0}));
+  EXPECT_EQ(drafts({1, 50}, {7, 0}, {8, 51, 100}), (Given{0, 0}));
+  EXPECT_EQ(drafts({50, 1}, {0, 7}, {8, 20, 10}), (Given{7, 0}));
+}
+
 }  // namespace
 }  // namespace gen::generate

@@ -159,17 +159,39 @@ class FakeModel final : public model::Model {
       for (int32_t i = 0; i < sequence.n_rows; ++i) {
         const auto row = static_cast<size_t>(sequence.first_row + i);
         const int32_t entry = sequence.plan.start + i;
-        if (batch.positions[row] != entry) {
-          return error(Code::kOutOfRange, "position %d in entry %d", batch.positions[row], entry);
-        }
         cache->write(entry, batch.tokens[row]);
+        std::vector<int32_t> branch;
+        if (!batch.parents.empty()) branch = history_of(batch, sequence, i, *cache);
+        const std::span<const int32_t> history =
+            branch.empty() ? cache->entries(entry + 1) : std::span<const int32_t>(branch);
+        if (batch.positions[row] != static_cast<int32_t>(history.size()) - 1) {
+          return error(Code::kOutOfRange, "position %d after %zu tokens", batch.positions[row],
+                       history.size() - 1);
+        }
         if (batch.wants_logits[row] != 0) {
-          write_logits(cache->entries(entry + 1), out);
+          write_logits(history, out);
           out += traits_.vocab_size;
         }
       }
     }
     return {};
+  }
+
+  /// What row `i` of a sequence looks back at, and its own token.
+  static std::vector<int32_t> history_of(const graph::Batch& batch,
+                                         const graph::BatchSequence& sequence, int32_t i,
+                                         const FakeCache& cache) {
+    const std::span<const int32_t> entries = cache.entries(sequence.plan.start + i + 1);
+    std::vector<int32_t> history;  // the row's own first
+    while (i >= 0) {
+      history.push_back(entries[static_cast<size_t>(sequence.plan.start + i)]);
+      const int32_t parent = batch.parents[static_cast<size_t>(sequence.first_row + i)];
+      i = parent < 0 ? i - 1 : parent - sequence.first_row;
+    }
+    const auto held = cache.entries(sequence.plan.start);
+    history.insert(history.end(), held.rbegin(), held.rend());
+    std::reverse(history.begin(), history.end());
+    return history;
   }
 
   /// The logits after `history`: pseudo-random, or a peak where `next` says.

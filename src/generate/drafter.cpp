@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// See drafter.h.
+#include "generate/drafter.h"
+
+#include <algorithm>
+
+namespace gen::generate {
+
+void DraftTree::reserve(int32_t rows) {
+  tokens_.reserve(static_cast<size_t>(rows));
+  parents_.reserve(static_cast<size_t>(rows));
+}
+
+void DraftTree::begin(int32_t pending) {
+  tokens_.assign(1, pending);
+  parents_.assign(1, -1);
+}
+
+int32_t DraftTree::add(int32_t token, int32_t parent) {
+  parents_.push_back(parent);
+  tokens_.push_back(token);
+  return rows() - 1;
+}
+
+void DraftTree::cut(int32_t rows) noexcept {
+  const auto n = std::min(static_cast<size_t>(std::max(rows, 0)), tokens_.size());
+  tokens_.resize(n);
+  parents_.resize(n);
+}
+
+int32_t DraftTree::child(int32_t row, int32_t token) const noexcept {
+  for (int32_t i = row + 1; i < rows(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (parents_[at] == row && tokens_[at] == token) return i;
+  }
+  return -1;
+}
+
+bool DraftTree::is_chain() const noexcept {
+  for (int32_t i = 0; i < rows(); ++i) {
+    if (parents_[static_cast<size_t>(i)] != i - 1) return false;
+  }
+  return true;
+}
+
+int32_t DraftTree::valid_rows(int32_t vocab, bool chain) const noexcept {
+  const auto n = static_cast<int32_t>(std::min(tokens_.size(), parents_.size()));
+  for (int32_t i = 1; i < n; ++i) {
+    const int32_t token = tokens_[static_cast<size_t>(i)];
+    const int32_t parent = parents_[static_cast<size_t>(i)];
+    if (token < 0 || token >= vocab || parent >= i || parent < (chain ? i - 1 : 0)) return i;
+  }
+  return n;
+}
+
+}  // namespace gen::generate
