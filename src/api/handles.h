@@ -19,10 +19,10 @@
 #include "engine/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
+#include "generate/cache_choice.h"
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
-#include "cache/sequence/cache_format.h"
 #include "generate/call_params.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
@@ -54,22 +54,13 @@ struct gen_tracer {
 };
 
 struct gen_options {
-  gen::cache::CacheFormat kv;
-  int32_t paged_mb = 0;  // 0: each session has memory of its own
-  int32_t paged_block_size = 16;
-  int32_t prefix_blocks = 0;                           // 0: texts that begin alike share nothing
-  int32_t compressed_chunk = 0;                        // 0: nothing is pooled
+  gen::generate::CacheChoice caches;                   // but for `tiered`
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
-  bool shift_context = false;
-  int32_t context_keep = gen::generate::kDefaultContextKeep;
-  int32_t prefill_chunk = gen::generate::kDefaultPrefillChunk;
-  int32_t max_batch = gen::generate::kDefaultMaxSequences;
-  int32_t max_queue = 0;  // 0: no limit
-  int32_t fairness = gen::generate::kMostPassedOver;
-  std::shared_ptr<gen::engine::TraceLog> trace;   // null: none
-  std::optional<gen::HomeProcess> trace_home;    // of `trace`
-  std::shared_ptr<gen::Metrics> metrics;         // null: nobody listens
-  std::optional<gen::HomeProcess> metrics_home;  // of a collector of the library's
+  gen::generate::GeneratorOptions generator;           // numbers and switches; the rest stands here
+  std::shared_ptr<gen::engine::TraceLog> trace;        // null: none
+  std::optional<gen::HomeProcess> trace_home;          // of `trace`
+  std::shared_ptr<gen::Metrics> metrics;               // null: nobody listens
+  std::optional<gen::HomeProcess> metrics_home;        // of a collector of the library's
 };
 
 struct gen_generator : gen::Postponed {

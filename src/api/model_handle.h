@@ -77,6 +77,11 @@ struct gen_model : gen::Postponed {
 
 namespace gen::api {
 
+/// What generators are made over, which keeps all the parts.
+generate::ModelInUse in_use(const std::shared_ptr<const ModelParts>& parts);
+/// Of options as C sees them.
+generate::CacheChoice cache_choice(const gen_options& options);
+
 /// gen_model_load and gen_create for what stands behind the border.
 Result<std::unique_ptr<gen_model>> load_model(const char* path, const gen_model_options& options);
 Result<std::unique_ptr<gen_generator>> create_generator(const gen_model& model,

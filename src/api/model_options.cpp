@@ -2,8 +2,6 @@
 // model.h of the C API: the load options.
 #include <generate/model.h>
 
-#include <limits>
-
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/model_handle.h"
@@ -15,15 +13,20 @@ namespace {
 using gen::Code;
 using gen::Status;
 using gen::api::guard;
+using gen::api::kAnyMost;
 using gen::api::not_null;
 using gen::api::OptionRow;
+using gen::api::SwitchOption;
+using gen::api::TextOption;
+using gen::api::WholeOption;
 using O = gen_model_options;
 
-Status in_range(int64_t value, int64_t low, int64_t high, const char* what) {
-  if (value >= low && value <= high) return {};
-  return gen::error(Code::kInvalidArgument, "%s %lld is outside [%lld, %lld]", what,
-                    static_cast<long long>(value), static_cast<long long>(low),
-                    static_cast<long long>(high));
+std::string backend_names() {
+  std::string names;
+  for (const auto& row : gen::engine::engine_rows()) {
+    names.append(names.empty() ? "" : ", ").append(row.name);
+  }
+  return names;
 }
 
 Status set_backend(O& o, const char* name) {
@@ -31,61 +34,30 @@ Status set_backend(O& o, const char* name) {
   o.backend = row->name;
   return {};
 }
-Status set_device(O& o, int64_t value) {
-  GEN_TRY(in_range(value, 0, std::numeric_limits<int32_t>::max(), "device"));
-  o.device = static_cast<int32_t>(value);
-  return {};
-}
-Status set_threads(O& o, int64_t value) {
-  GEN_TRY(in_range(value, 1, gen::ThreadPool::kMostThreads, "threads"));
-  o.threads = static_cast<int32_t>(value);
-  return {};
-}
-Status set_max_seq_len(O& o, int64_t value) {
-  GEN_TRY(in_range(value, 0, std::numeric_limits<int32_t>::max(), "max_seq_len"));
-  o.max_seq_len = static_cast<int32_t>(value);
-  return {};
-}
-Status set_mmap(O& o, bool value) {
-  o.use_mmap = value;
-  return {};
-}
-Status set_repack(O& o, bool value) {
-  o.repack = value;
-  return {};
-}
-Status set_check_tensors(O& o, bool value) {
-  o.check_tensors = value;
-  return {};
-}
 
-template <Status (*Set)(O&, int64_t)>
-Status from_int(O& o, const char* text) {
-  GEN_ASSIGN(const int64_t value, gen::api::parse_int(text));
-  return Set(o, value);
-}
-template <Status (*Set)(O&, bool)>
-Status from_bool(O& o, const char* text) {
-  GEN_ASSIGN(const bool value, gen::api::parse_bool(text));
-  return Set(o, value);
-}
-std::string bool_text(bool value) { return value ? "1" : "0"; }
+constexpr OptionRow<O> kDevice = {
+    "device", WholeOption<O>{[](O& o) -> int32_t& { return o.device; }, 0, kAnyMost},
+    "number of the backend's device"};
+constexpr OptionRow<O> kThreads = {
+    "threads",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.threads; }, 1, gen::ThreadPool::kMostThreads},
+    "threads that compute; one per usable CPU if not set, which reads as 0"};
+constexpr OptionRow<O> kMaxSeqLen = {
+    "max_seq_len", WholeOption<O>{[](O& o) -> int32_t& { return o.max_seq_len; }, 0, kAnyMost},
+    "longest context; 0 is the model's own, which is the most"};
 
 const OptionRow<O> kRows[] = {
-    {"backend", "string", "a name of gen_backend_name", "cpu", set_backend,
-     [](const O& o) { return o.backend; }},
-    {"device", "int", "0 and up", "0", from_int<set_device>,
-     [](const O& o) { return std::to_string(o.device); }},
-    {"threads", "int", "1 to 1024; one per usable CPU if not set", "0", from_int<set_threads>,
-     [](const O& o) { return std::to_string(o.threads); }},
-    {"mmap", "bool", "0 or 1", "1", from_bool<set_mmap>,
-     [](const O& o) { return bool_text(o.use_mmap); }},
-    {"repack", "bool", "0 or 1", "1", from_bool<set_repack>,
-     [](const O& o) { return bool_text(o.repack); }},
-    {"max_seq_len", "int", "0 and up; 0 is the model's own", "0", from_int<set_max_seq_len>,
-     [](const O& o) { return std::to_string(o.max_seq_len); }},
-    {"check_tensors", "bool", "0 or 1", "0", from_bool<set_check_tensors>,
-     [](const O& o) { return bool_text(o.check_tensors); }},
+    {"backend", TextOption<O>{backend_names, set_backend, [](const O& o) { return o.backend; }},
+     "the engine that computes"},
+    kDevice,
+    kThreads,
+    {"mmap", SwitchOption<O>{[](O& o) -> bool& { return o.use_mmap; }},
+     "maps the file instead of reading it"},
+    {"repack", SwitchOption<O>{[](O& o) -> bool& { return o.repack; }},
+     "copies weights into the engine's own order, which is faster; 0 leaves them in the file"},
+    kMaxSeqLen,
+    {"check_tensors", SwitchOption<O>{[](O& o) -> bool& { return o.check_tensors; }},
+     "looks for NaN and infinity in every weight, which reads all of the file"},
 };
 
 template <typename F>
@@ -119,12 +91,12 @@ gen_status gen_model_options_set_backend(gen_model_options* options, const char*
 
 gen_status gen_model_options_set_device(gen_model_options* options, int32_t device,
                                         gen_error* error) {
-  return with(options, error, [&](O& o) { return set_device(o, device); });
+  return with(options, error, [&](O& o) { return kDevice.set(o, device); });
 }
 
 gen_status gen_model_options_set_threads(gen_model_options* options, int32_t threads,
                                          gen_error* error) {
-  return with(options, error, [&](O& o) { return set_threads(o, threads); });
+  return with(options, error, [&](O& o) { return kThreads.set(o, threads); });
 }
 
 gen_status gen_model_options_set_thread_pool(gen_model_options* options, gen_thread_pool* pool,
@@ -150,7 +122,10 @@ gen_status gen_model_options_set_allocator(gen_model_options* options,
 
 gen_status gen_model_options_set_mmap(gen_model_options* options, int32_t use_mmap,
                                       gen_error* error) {
-  return with(options, error, [&](O& o) { return set_mmap(o, use_mmap != 0); });
+  return with(options, error, [&](O& o) -> Status {
+    o.use_mmap = use_mmap != 0;
+    return {};
+  });
 }
 
 gen_status gen_model_options_set_progress(gen_model_options* options,
@@ -165,12 +140,15 @@ gen_status gen_model_options_set_progress(gen_model_options* options,
 
 gen_status gen_model_options_set_max_seq_len(gen_model_options* options, int32_t tokens,
                                              gen_error* error) {
-  return with(options, error, [&](O& o) { return set_max_seq_len(o, tokens); });
+  return with(options, error, [&](O& o) { return kMaxSeqLen.set(o, tokens); });
 }
 
 gen_status gen_model_options_set_check_tensors(gen_model_options* options, int32_t check,
                                                gen_error* error) {
-  return with(options, error, [&](O& o) { return set_check_tensors(o, check != 0); });
+  return with(options, error, [&](O& o) -> Status {
+    o.check_tensors = check != 0;
+    return {};
+  });
 }
 
 gen_status gen_model_options_set(gen_model_options* options, const char* key, const char* value,

@@ -4,6 +4,7 @@
 #include "api/option_table.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 #include "api/json_text.h"
@@ -61,18 +62,31 @@ std::string number_text(double value) {
   return failure == std::errc() ? std::string(text, end) : std::string("0");
 }
 
+std::string range_text(double least, double most) {
+  if (!std::isfinite(least)) {
+    return std::isfinite(most) ? "up to " + number_text(most) : "any number";
+  }
+  return number_text(least) + (std::isfinite(most) ? " to " + number_text(most) : " and up");
+}
+
+Status check_range(const char* what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return {};
+  return error(Code::kInvalidArgument, "%s %lld is outside [%lld, %lld]", what,
+               static_cast<long long>(value), static_cast<long long>(least),
+               static_cast<long long>(most));
+}
+
 std::string describe_rows(std::span<const OptionText> rows) {
   std::string out = "[";
   for (const OptionText& row : rows) {
     const std::pair<const char*, const std::string&> parts[] = {
-        {"key", row.key}, {"type", row.type}, {"range", row.range},  {"default", row.initial},
+        {"key", row.key}, {"type", row.type}, {"range", row.range}, {"default", row.initial},
         {"off", row.off}, {"help", row.help}, {"value", row.value},
     };
     out += out.size() > 1 ? ",{" : "{";
     const char* comma = "";
     for (const auto& [name, text] : parts) {
-      const bool said = !text.empty() || (&text != &row.off && &text != &row.help);
-      if (!said) continue;
+      if (text.empty() && &text == &row.off) continue;
       out.append(comma).append("\"").append(name).append("\":").append(json_quote(text));
       comma = ",";
     }

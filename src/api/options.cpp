@@ -13,25 +13,50 @@ namespace {
 
 using gen::Code;
 using gen::Status;
+using gen::api::check_range;
 using gen::api::guard;
+using gen::api::kAnyMost;
 using gen::api::not_null;
 using gen::api::OptionRow;
+using gen::api::TextOption;
+using gen::api::WholeOption;
 using gen::cache::CacheFormat;
 using gen::cache::KeyChoice;
 
-constexpr int32_t kMaxPrefillChunk = 512;
-constexpr int32_t kMostBatch = 512;
+using O = gen_options;
 
-template <Status (*Set)(gen_options&, int64_t)>
-Status int_from_text(gen_options& options, const char* text) {
-  GEN_ASSIGN(const int64_t value, gen::api::parse_int(text));
-  return Set(options, value);
-}
+// No more than a pass of a model takes.
+constexpr int32_t kMostRows = 512;
+
+constexpr OptionRow<O> kPrefixCache = {
+    "prefix_cache",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.caches.prefix_blocks; }, 0, kAnyMost},
+    "blocks of the pool kept for prompts that begin as an earlier one did; 0: none"};
+constexpr OptionRow<O> kCompressedKv = {
+    "compressed_kv",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.caches.compressed_chunk; }, 0, kAnyMost},
+    "makes every full chunk of so many positions one entry, their mean; 0: none"};
+constexpr OptionRow<O> kPrefillChunk = {
+    "prefill_chunk",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 1, kMostRows},
+    "most tokens of a prompt in one pass"};
+constexpr OptionRow<O> kMaxBatch = {
+    "max_batch",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_sequences; }, 1, kMostRows},
+    "most sequences in one pass"};
+constexpr OptionRow<O> kMaxQueue = {
+    "max_queue",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_queue; }, 0, kAnyMost},
+    "calls beyond max_batch that may wait; 0: any number"};
+constexpr OptionRow<O> kFairness = {
+    "fairness",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.most_passed_over; }, 0, kAnyMost},
+    "passes that a waiting call may be left out of for more urgent ones"};
 
 Status set_kv_dtype(gen_options& options, const char* name) {
   GEN_ASSIGN(CacheFormat format, gen::cache::parse_cache_format(name));
-  if (format.key_choice == KeyChoice::kBest) format.key_choice = options.kv.key_choice;
-  options.kv = format;
+  if (format.key_choice == KeyChoice::kBest) format.key_choice = options.caches.format.key_choice;
+  options.caches.format = format;
   return {};
 }
 
@@ -40,20 +65,15 @@ Status set_kv_types(gen_options& options, const char* keys, const char* values) 
 }
 
 Status set_kv_key_form(gen_options& options, const char* name) {
-  GEN_ASSIGN(options.kv.key_choice, gen::cache::find_key_choice(name));
+  GEN_ASSIGN(options.caches.format.key_choice, gen::cache::find_key_choice(name));
   return {};
 }
 
 Status set_paged_kv(gen_options& options, int64_t max_memory_mb, int64_t block_size) {
-  constexpr int64_t kMost = INT32_MAX;
-  if (max_memory_mb < 0 || max_memory_mb > kMost || block_size < 1 || block_size > kMost) {
-    return gen::error(Code::kInvalidArgument,
-                      "paged_kv of %lld MiB in blocks of %lld: outside [0, %lld] and [1, %lld]",
-                      static_cast<long long>(max_memory_mb), static_cast<long long>(block_size),
-                      static_cast<long long>(kMost), static_cast<long long>(kMost));
-  }
-  options.paged_mb = static_cast<int32_t>(max_memory_mb);
-  options.paged_block_size = static_cast<int32_t>(block_size);
+  GEN_TRY(check_range("paged_kv of MiB", max_memory_mb, 0, kAnyMost));
+  GEN_TRY(check_range("paged_kv in blocks of", block_size, 1, kAnyMost));
+  options.caches.paged_mb = static_cast<int32_t>(max_memory_mb);
+  options.caches.paged_block_size = static_cast<int32_t>(block_size);
   return {};
 }
 
@@ -62,29 +82,11 @@ Status paged_kv_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   const size_t comma = all.find(',');
   GEN_ASSIGN(const int64_t mib, gen::api::parse_int(std::string(all.substr(0, comma)).c_str()));
-  int64_t block_size = options.paged_block_size;
+  int64_t block_size = options.caches.paged_block_size;
   if (comma != std::string_view::npos) {
     GEN_ASSIGN(block_size, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
   }
   return set_paged_kv(options, mib, block_size);
-}
-
-Status set_prefix_cache(gen_options& options, int64_t blocks) {
-  if (blocks < 0 || blocks > INT32_MAX) {
-    return gen::error(Code::kInvalidArgument, "prefix_cache of %lld blocks: outside [0, %d]",
-                      static_cast<long long>(blocks), INT32_MAX);
-  }
-  options.prefix_blocks = static_cast<int32_t>(blocks);
-  return {};
-}
-
-Status set_compressed_kv(gen_options& options, int64_t chunk) {
-  if (chunk < 0 || chunk > INT32_MAX) {
-    return gen::error(Code::kInvalidArgument, "compressed_kv in chunks of %lld: outside [0, %d]",
-                      static_cast<long long>(chunk), INT32_MAX);
-  }
-  options.compressed_chunk = static_cast<int32_t>(chunk);
-  return {};
 }
 
 /// "512" or "folder,512"; empty or "0" for none. A folder may hold commas.
@@ -107,7 +109,7 @@ Status tiered_kv_from_text(gen_options& options, const char* text) {
 std::string tiered_kv_text(const gen_options& options) {
   if (options.tiered == nullptr) return "";
   const std::string& folder = options.tiered->store.cold_dir;
-  return (folder.empty() ? "" : folder + ",") + std::to_string(options.tiered->hot_mb);
+  return (folder.empty() ? "" : folder + ",") + std::to_string(options.tiered->sessions.hot_mb);
 }
 
 Status set_context_policy(gen_options& options, std::string_view name, int64_t keep) {
@@ -115,12 +117,9 @@ Status set_context_policy(gen_options& options, std::string_view name, int64_t k
     return gen::error(Code::kInvalidArgument, "unknown context_policy \"%.*s\": stop or shift",
                       static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
   }
-  if (keep < 0 || keep > INT32_MAX) {
-    return gen::error(Code::kInvalidArgument, "context_policy keeps %lld tokens, outside [0, %d]",
-                      static_cast<long long>(keep), INT32_MAX);
-  }
-  options.shift_context = name == "shift";
-  options.context_keep = static_cast<int32_t>(keep);
+  GEN_TRY(check_range("context_policy keep", keep, 0, kAnyMost));
+  options.generator.shift_context = name == "shift";
+  options.generator.context_keep = static_cast<int32_t>(keep);
   return {};
 }
 
@@ -135,82 +134,61 @@ Status context_policy_from_text(gen_options& options, const char* text) {
   return set_context_policy(options, all.substr(0, comma), keep);
 }
 
-Status set_prefill_chunk(gen_options& options, int64_t tokens) {
-  if (tokens < 1 || tokens > kMaxPrefillChunk) {
-    return gen::error(Code::kInvalidArgument, "prefill_chunk %lld is outside [1, %d]",
-                      static_cast<long long>(tokens), kMaxPrefillChunk);
+std::string key_forms() {
+  std::string names;
+  for (int32_t choice = 0; choice < gen::cache::kKeyChoices; ++choice) {
+    names.append(names.empty() ? "" : ", ").append(key_choice_name(static_cast<KeyChoice>(choice)));
   }
-  options.prefill_chunk = static_cast<int32_t>(tokens);
-  return {};
+  return names;
 }
 
-Status set_max_batch(gen_options& options, int64_t sequences) {
-  if (sequences < 1 || sequences > kMostBatch) {
-    return gen::error(Code::kInvalidArgument, "max_batch %lld is outside [1, %d]",
-                      static_cast<long long>(sequences), kMostBatch);
-  }
-  options.max_batch = static_cast<int32_t>(sequences);
-  return {};
+std::string kv_names() {
+  std::string names;
+  for (const auto& kind : gen::cache::cache_kinds()) names.append(kind.name).append(", ");
+  return names + "or KEYS/VALUES; :FORM behind for keys of a kv_key_form";
 }
 
-// A queue of INT32_MAX / 2 is as good as none; sums with max_batch fit.
-Status set_max_queue(gen_options& options, int64_t calls) {
-  constexpr int32_t kMost = INT32_MAX / 2;
-  if (calls < 0 || calls > INT32_MAX) {
-    return gen::error(Code::kInvalidArgument, "max_queue %lld is outside [0, %d]",
-                      static_cast<long long>(calls), INT32_MAX);
-  }
-  options.max_queue = static_cast<int32_t>(std::min<int64_t>(calls, kMost));
-  return {};
-}
-
-Status set_fairness(gen_options& options, int64_t steps) {
-  if (steps < 0 || steps > INT32_MAX) {
-    return gen::error(Code::kInvalidArgument, "fairness of %lld steps is outside [0, %d]",
-                      static_cast<long long>(steps), INT32_MAX);
-  }
-  options.fairness = static_cast<int32_t>(steps);
-  return {};
-}
-
-const OptionRow<gen_options> kRows[] = {
-    {"kv_dtype", "string", "a name of gen_kv_kind_describe, or keys/values", "fp32", set_kv_dtype,
-     [](const gen_options& o) {
-       return std::string(CacheFormat{o.kv.keys, o.kv.values}.name());
-     }},
-    {"kv_key_form", "string", "best, rotated or hadamard", "best", set_kv_key_form,
-     [](const gen_options& o) { return std::string(key_choice_name(o.kv.key_choice)); }},
-    {"paged_kv", "string", "MiB of the pool, or MiB,block size; 0 for no pool", "0,16",
-     paged_kv_from_text,
-     [](const gen_options& o) {
-       return std::to_string(o.paged_mb) + "," + std::to_string(o.paged_block_size);
-     }},
-    {"prefix_cache", "int", "blocks of the pool kept for prompts that begin alike; 0 for none", "0",
-     int_from_text<set_prefix_cache>,
-     [](const gen_options& o) { return std::to_string(o.prefix_blocks); }},
-    {"compressed_kv", "int", "positions of a chunk that becomes one; 0 for none", "0",
-     int_from_text<set_compressed_kv>,
-     [](const gen_options& o) { return std::to_string(o.compressed_chunk); }},
-    {"tiered_kv", "string", "folder,MiB of memory, or MiB; empty for none", "", tiered_kv_from_text,
-     tiered_kv_text},
-    {"context_policy", "string", "stop, shift or shift,TOKENS KEPT", "stop",
-     context_policy_from_text,
-     [](const gen_options& o) {
-       return o.shift_context ? std::string("shift,") + std::to_string(o.context_keep)
-                              : std::string("stop");
-     }},
-    {"prefill_chunk", "int", "1 to 512", "256", int_from_text<set_prefill_chunk>,
-     [](const gen_options& o) { return std::to_string(o.prefill_chunk); }},
-    {"max_batch", "int", "1 to 512", "64", int_from_text<set_max_batch>,
-     [](const gen_options& o) { return std::to_string(o.max_batch); }},
-    {"max_queue", "int", "0 and up; 0 for no limit", "0", int_from_text<set_max_queue>,
-     [](const gen_options& o) { return std::to_string(o.max_queue); }},
-    {"fairness", "int", "0 and up; steps that a call may be left out of", "16",
-     int_from_text<set_fairness>, [](const gen_options& o) { return std::to_string(o.fairness); }},
+const OptionRow<O> kRows[] = {
+    {"kv_dtype",
+     TextOption<O>{kv_names, set_kv_dtype,
+                   [](const O& o) {
+                     const CacheFormat& kv = o.caches.format;
+                     return std::string(CacheFormat{kv.keys, kv.values}.name());
+                   }},
+     "what keys and values are stored as"},
+    {"kv_key_form",
+     TextOption<O>{
+         key_forms, set_kv_key_form,
+         [](const O& o) { return std::string(key_choice_name(o.caches.format.key_choice)); }},
+     "the form in which keys are stored"},
+    {"paged_kv",
+     TextOption<O>{[] { return std::string("MIB or MIB,POSITIONS"); }, paged_kv_from_text,
+                   [](const O& o) {
+                     return std::to_string(o.caches.paged_mb) + "," +
+                            std::to_string(o.caches.paged_block_size);
+                   }},
+     "keeps keys and values in blocks of so many positions, of a pool of so many MiB; 0: in memory "
+     "of each session"},
+    kPrefixCache,
+    kCompressedKv,
+    {"tiered_kv",
+     TextOption<O>{[] { return std::string("MIB or FOLDER,MIB"); }, tiered_kv_from_text,
+                   tiered_kv_text},
+     "keeps the newest keys and values in so much memory and the rest in a file there; empty or 0: "
+     "all in memory"},
+    {"context_policy",
+     TextOption<O>{
+         [] { return std::string("stop, shift or shift,KEEP"); }, context_policy_from_text,
+         [](const O& o) {
+           return o.generator.shift_context ? "shift," + std::to_string(o.generator.context_keep)
+                                            : std::string("stop");
+         }},
+     "when the context is full: ends, or goes on without the oldest tokens after the first KEEP"},
+    kPrefillChunk,
+    kMaxBatch,
+    kMaxQueue,
+    kFairness,
 };
-static_assert(gen::generate::kDefaultPrefillChunk == 256, "the table's default");
-static_assert(gen::generate::kDefaultMaxSequences == 64, "the table's default");
-static_assert(gen::generate::kMostPassedOver == 16, "the table's default");
 
 }  // namespace
 
@@ -262,14 +240,14 @@ gen_status gen_options_set_paged_kv(gen_options* options, int32_t max_memory_mb,
 gen_status gen_options_set_prefix_cache(gen_options* options, int32_t blocks, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return set_prefix_cache(*options, blocks);
+    return kPrefixCache.set(*options, blocks);
   });
 }
 
 gen_status gen_options_set_compressed_kv(gen_options* options, int32_t chunk, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return set_compressed_kv(*options, chunk);
+    return kCompressedKv.set(*options, chunk);
   });
 }
 
@@ -296,28 +274,28 @@ gen_status gen_options_set_context_policy(gen_options* options, const char* poli
 gen_status gen_options_set_prefill_chunk(gen_options* options, int32_t tokens, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return set_prefill_chunk(*options, tokens);
+    return kPrefillChunk.set(*options, tokens);
   });
 }
 
 gen_status gen_options_set_max_batch(gen_options* options, int32_t sequences, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return set_max_batch(*options, sequences);
+    return kMaxBatch.set(*options, sequences);
   });
 }
 
 gen_status gen_options_set_max_queue(gen_options* options, int32_t calls, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return set_max_queue(*options, calls);
+    return kMaxQueue.set(*options, calls);
   });
 }
 
 gen_status gen_options_set_fairness(gen_options* options, int32_t steps, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return set_fairness(*options, steps);
+    return kFairness.set(*options, steps);
   });
 }
 

@@ -3,7 +3,7 @@
 // their setters, their names and what describes them come.
 #include <generate/sampling.h>
 
-#include <cmath>
+#include <limits>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -21,6 +21,7 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::api::number_text;
 using gen::api::OptionRow;
+using gen::api::TextOption;
 using gen::generate::CallParams;
 using gen::generate::param_rows;
 using gen::generate::ParamRow;
@@ -76,13 +77,11 @@ const char* type_name(const ParamRow& row) {
   return holds<bool>(row) ? "bool" : "int";
 }
 
-/// "0 to 1", "up to 1000", "0 and up", "any number".
-std::string range_text(const ParamRow& row) {
+std::string range_of(const ParamRow& row) {
+  constexpr double kNoBound = std::numeric_limits<double>::infinity();
   const bool counts = holds<int32_t>(row);
-  const bool no_least = counts ? row.least == INT32_MIN : !std::isfinite(row.least);
-  const bool no_most = counts ? row.most == INT32_MAX : !std::isfinite(row.most);
-  if (no_least) return no_most ? "any number" : "up to " + number_text(row.most);
-  return number_text(row.least) + (no_most ? " and up" : " to " + number_text(row.most));
+  return gen::api::range_text(counts && row.least == gen::api::kAnyLeast ? -kNoBound : row.least,
+                              counts && row.most == gen::api::kAnyMost ? kNoBound : row.most);
 }
 
 std::string joined(const gen_sampling& s) {
@@ -101,14 +100,19 @@ std::string joined_tokens(const gen_sampling& s) {
 using S = gen_sampling;
 /// What is no number of its own; the numbers are param_rows().
 const OptionRow<S> kLists[] = {
-    {"stop_token", "int", "a token id; each one is added", "",
-     [](S& s, const char* text) -> Status {
-       GEN_ASSIGN(const int32_t token, parse_int32(text));
-       return s.params.stops.add_token(token);
-     },
-     joined_tokens},
-    {"stop_string", "string", "UTF-8, at most 4096 bytes; each one is added", "",
-     [](S& s, const char* text) -> Status { return add_stop_string(s, text); }, joined},
+    {"stop_token",
+     TextOption<S>{[] { return std::string("a token id"); },
+                   [](S& s, const char* text) -> Status {
+                     GEN_ASSIGN(const int32_t token, parse_int32(text));
+                     return s.params.stops.add_token(token);
+                   },
+                   joined_tokens, "int"},
+     "a token that ends a generation; each one is added"},
+    {"stop_string",
+     TextOption<S>{
+         [] { return "UTF-8, at most " + std::to_string(kMaxStopStringBytes) + " bytes"; },
+         [](S& s, const char* text) -> Status { return add_stop_string(s, text); }, joined},
+     "a text that ends a generation and is left out; each one is added"},
 };
 
 Status set_by_key(S& s, std::string_view key, const char* text) {
@@ -129,12 +133,10 @@ std::string described(const S& s) {
     const auto text_of = [&](const CallParams& params) {
       return std::visit([&](auto field) { return value_text(params.get(field)); }, row.field);
     };
-    rows.push_back({row.key, type_name(row), range_text(row), text_of(defaults), text_of(s.params),
-                    row.off, row.help});
+    rows.push_back({row.key, type_name(row), range_of(row), text_of(defaults), text_of(s.params),
+                    row.help, row.off});
   }
-  for (const OptionRow<S>& row : kLists) {
-    rows.push_back({row.key, row.type, row.range, row.initial, row.get(s), "", ""});
-  }
+  gen::api::add_texts<S>(kLists, s, &rows);
   return gen::api::describe_rows(rows);
 }
 

@@ -20,51 +20,57 @@ using Config = kv_cache_tier_config;
 using gen::Code;
 using gen::Status;
 using gen::api::guard;
+using gen::api::kAnyLeast;
+using gen::api::kAnyMost;
 using gen::api::not_null;
 using gen::api::OptionRow;
+using gen::api::TextOption;
+using gen::api::WholeOption;
+using gen::cache::TierOptions;
 
-/// A whole number that must lie in a range.
-struct Number {
-  const char* key;
-  int64_t least;
-  int64_t most;
-  void (*store)(Config& config, int32_t value);
+constexpr int32_t kMostBlock = 65536;
 
-  Status set(Config& config, int64_t value) const {
-    if (value < least || value > most) {
-      return gen::error(Code::kInvalidArgument, "%s %lld is outside [%lld, %lld]", key,
-                        static_cast<long long>(value), static_cast<long long>(least),
-                        static_cast<long long>(most));
-    }
-    store(config, static_cast<int32_t>(value));
-    return {};
-  }
-};
-
-constexpr Number kLayers = {"num_layers", 0, gen::cache::kMostLayers,
-                            [](Config& c, int32_t x) { c.store.num_layers = x; }};
-constexpr Number kMaxSeqLen = {"max_seq_len", 0, INT32_MAX,
-                               [](Config& c, int32_t x) { c.store.max_seq_len = x; }};
-constexpr Number kChunk = {"chunk_size", INT32_MIN, INT32_MAX,
-                           [](Config& c, int32_t x) { c.store.chunk_size = x; }};
-constexpr Number kDemote = {"demote_threshold", INT32_MIN, INT32_MAX,
-                            [](Config& c, int32_t x) { c.store.demote_threshold = x; }};
-constexpr Number kPromote = {"promote_threshold", INT32_MIN, INT32_MAX,
-                             [](Config& c, int32_t x) { c.store.promote_threshold = x; }};
-constexpr Number kHotMemory = {"hot_memory", 1, INT32_MAX,
-                               [](Config& c, int32_t x) { c.hot_mb = x; }};
-constexpr Number kHotBlocks = {"hot_blocks", 0, INT32_MAX,
-                               [](Config& c, int32_t x) { c.hot_blocks = x; }};
-constexpr Number kBlockSize = {"block_size", 1, 65536,
-                               [](Config& c, int32_t x) { c.block_size = x; }};
-constexpr Number kPrefetch = {"prefetch_layers", -1, INT32_MAX,
-                              [](Config& c, int32_t x) { c.prefetch_layers = x; }};
-
-template <const Number& kNumber>
-Status from_text(Config& config, const char* text) {
-  GEN_ASSIGN(const int64_t value, gen::api::parse_int(text));
-  return kNumber.set(config, value);
-}
+constexpr OptionRow<Config> kLayers = {
+    "num_layers",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.num_layers; }, 0,
+                        gen::cache::kMostLayers},
+    "layers; 0: the model's"};
+constexpr OptionRow<Config> kMaxSeqLen = {
+    "max_seq_len",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.max_seq_len; }, 0, kAnyMost},
+    "longest context; 0: the model's"};
+constexpr OptionRow<Config> kChunk = {
+    "chunk_size",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.chunk_size; }, kAnyLeast,
+                        kAnyMost, TierOptions::kDefaultChunk},
+    "positions of a mean; 0 and less stand for the default"};
+constexpr OptionRow<Config> kDemote = {
+    "demote_threshold",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.demote_threshold; }, kAnyLeast,
+                        kAnyMost, TierOptions::kDefaultDemote},
+    "uses below which a layer goes down a tier; 0 and less stand for the default"};
+constexpr OptionRow<Config> kPromote = {
+    "promote_threshold",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.promote_threshold; }, kAnyLeast,
+                        kAnyMost, TierOptions::kDefaultPromote},
+    "uses from which a layer goes up a tier; 0 and less stand for the default"};
+constexpr OptionRow<Config> kHotMemory = {
+    "hot_memory",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.hot_mb; }, 1, kAnyMost},
+    "MiB of memory for each session"};
+constexpr OptionRow<Config> kHotBlocks = {
+    "hot_blocks",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.hot_blocks; }, 0, kAnyMost},
+    "blocks in memory for each layer; 0: as many as hot_memory holds"};
+constexpr OptionRow<Config> kBlockSize = {
+    "block_size",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.block_size; }, 1, kMostBlock},
+    "positions of a block"};
+constexpr OptionRow<Config> kPrefetch = {
+    "prefetch_layers",
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.prefetch_layers; }, -1,
+                        kAnyMost},
+    "layers that are read ahead of the one in use; -1: 1 if a CPU is free, else 0"};
 
 Status set_cold_dir(Config& config, const char* path) {
   config.store.cold_dir = path;
@@ -80,39 +86,35 @@ Status set_warm_form(Config& config, const char* form) {
   return {};
 }
 
-/// The value or what stands for it.
-std::string shown(int32_t value, int32_t otherwise) {
-  return std::to_string(value > 0 ? value : otherwise);
+std::string warm_names() {
+  std::string names;
+  for (const auto& form : gen::cache::warm_forms()) {
+    names.append(names.empty() ? "" : ", ").append(form.name);
+  }
+  return names;
 }
 
-using gen::cache::TierOptions;
 const OptionRow<Config> kRows[] = {
-    {"num_layers", "int", "0 to 65536; 0: the model's", "0", from_text<kLayers>,
-     [](const Config& c) { return std::to_string(c.store.num_layers); }},
-    {"max_seq_len", "int", "0 and up; 0: the model's", "0", from_text<kMaxSeqLen>,
-     [](const Config& c) { return std::to_string(c.store.max_seq_len); }},
-    {"chunk_size", "int", "positions of a mean", "64", from_text<kChunk>,
-     [](const Config& c) { return shown(c.store.chunk_size, TierOptions::kDefaultChunk); }},
-    {"demote_threshold", "int", "uses", "2", from_text<kDemote>,
-     [](const Config& c) { return shown(c.store.demote_threshold, TierOptions::kDefaultDemote); }},
-    {"promote_threshold", "int", "uses", "5", from_text<kPromote>,
-     [](const Config& c) {
-       return shown(c.store.promote_threshold, TierOptions::kDefaultPromote);
-     }},
-    {"cold_dir", "string", "a folder; empty: a temporary one", "", set_cold_dir,
-     [](const Config& c) { return c.store.cold_dir; }},
-    {"store_id", "string", "letters, digits, - and _; empty: random", "", set_store_id,
-     [](const Config& c) { return c.store.store_id; }},
-    {"warm_form", "string", "fp32, fp16, fp8, q4, q3 or mean", "fp32", set_warm_form,
-     [](const Config& c) { return c.store.warm; }},
-    {"hot_memory", "int", "MiB, 1 and up", "1024", from_text<kHotMemory>,
-     [](const Config& c) { return std::to_string(c.hot_mb); }},
-    {"hot_blocks", "int", "0 and up; 0: by hot_memory", "0", from_text<kHotBlocks>,
-     [](const Config& c) { return std::to_string(c.hot_blocks); }},
-    {"block_size", "int", "1 to 65536 positions", "256", from_text<kBlockSize>,
-     [](const Config& c) { return std::to_string(c.block_size); }},
-    {"prefetch_layers", "int", "-1 and up; -1: 1 if a CPU is free, else 0", "-1",
-     from_text<kPrefetch>, [](const Config& c) { return std::to_string(c.prefetch_layers); }},
+    kLayers,
+    kMaxSeqLen,
+    kChunk,
+    kDemote,
+    kPromote,
+    {"cold_dir",
+     TextOption<Config>{[] { return std::string("a folder"); }, set_cold_dir,
+                        [](const Config& c) { return c.store.cold_dir; }},
+     "where files lie; empty: a temporary folder"},
+    {"store_id",
+     TextOption<Config>{[] { return std::string("letters, digits, - and _"); }, set_store_id,
+                        [](const Config& c) { return c.store.store_id; }},
+     "begins the names of the store's files; empty: random"},
+    {"warm_form",
+     TextOption<Config>{warm_names, set_warm_form, [](const Config& c) { return c.store.warm; }},
+     "how layers are kept that are not hot"},
+    kHotMemory,
+    kHotBlocks,
+    kBlockSize,
+    kPrefetch,
 };
 
 constexpr std::string_view kOfStores[] = {"chunk_size", "demote_threshold", "promote_threshold",
@@ -122,16 +124,18 @@ constexpr std::string_view kOfSessions[] = {"hot_memory", "hot_blocks", "block_s
 
 Status refuse(const Config& config, std::span<const std::string_view> fields, const char* of,
               const char* use) {
+  const Config initial{};
   for (const OptionRow<Config>& row : kRows) {
     if (std::find(fields.begin(), fields.end(), row.key) == fields.end()) continue;
-    if (row.get(config) == row.initial) continue;
+    if (row.text(config) == row.text(initial)) continue;
     return gen::error(Code::kInvalidArgument, "%s %.40s is a field of %s and says nothing to %s",
-                      row.key, row.get(config).c_str(), of, use);
+                      row.key, row.text(config).c_str(), of, use);
   }
   return {};
 }
 
-gen_status set_number(Config* config, const Number& number, int32_t value, gen_error* error) {
+gen_status set_number(Config* config, const OptionRow<Config>& number, int32_t value,
+                      gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(config, "config"));
     return number.set(*config, value);
@@ -158,21 +162,12 @@ Status set_hot_memory(kv_cache_tier_config& config, int64_t mebibytes) {
   return kHotMemory.set(config, mebibytes);
 }
 
-Result<cache::TieredCacheOptions> session_tiers(const kv_cache_tier_config& config,
-                                                const char* format, size_t layers, bool spare_cpu) {
-  if (config.store.num_layers != 0 && static_cast<size_t>(config.store.num_layers) != layers) {
-    return error(Code::kInvalidArgument, "tiered_kv for %d layers, the model has %zu",
-                 config.store.num_layers, layers);
-  }
-  cache::TieredCacheOptions options;
-  options.format = format;
-  options.cold_dir = config.store.cold_dir;
-  options.hot_bytes = static_cast<size_t>(config.hot_mb) << 20;
-  options.hot_blocks = config.hot_blocks;
-  options.block_size = config.block_size;
-  options.prefetch_layers = config.prefetch_layers;
-  if (options.prefetch_layers < 0) options.prefetch_layers = spare_cpu ? 1 : 0;
-  return options;
+generate::TierChoice tier_choice(const kv_cache_tier_config& config) {
+  generate::TierChoice choice = config.sessions;
+  choice.num_layers = config.store.num_layers;
+  choice.max_seq_len = config.store.max_seq_len;
+  choice.cold_dir = config.store.cold_dir;
+  return choice;
 }
 
 }  // namespace gen::api

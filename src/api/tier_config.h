@@ -8,17 +8,14 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
-#include "cache/sequence/kv_cache.h"
-#include "cache/sequence/tiered_cache.h"
 #include "cache/tensor/tiered_store.h"
+#include "generate/cache_choice.h"
 #include <generate/base.h>
 
 struct kv_cache_tier_config {
   gen::cache::TierOptions store;  // num_layers and max_seq_len 0: the model's
-  int32_t hot_mb = 1024;
-  int32_t hot_blocks = 0;
-  int32_t block_size = gen::cache::TieredCacheOptions::kBlockSize;
-  int32_t prefetch_layers = -1;               // by the CPUs that are free
+  /// What stores know nothing of; layers, length and folder are those of `store`.
+  gen::generate::TierChoice sessions;
   std::shared_ptr<gen::Allocator> allocator;  // of stores; null: the system's
 };
 
@@ -32,9 +29,7 @@ Status check_for_sessions(const kv_cache_tier_config& config);
 /// Checks shared by the typed setter and the one by name.
 Status set_hot_memory(kv_cache_tier_config& config, int64_t mebibytes);
 
-/// What sessions over `layers` layers take from a configuration, in the format named; `spare_cpu`
-/// if the model leaves one to others. kInvalidArgument for another number of layers.
-Result<cache::TieredCacheOptions> session_tiers(const kv_cache_tier_config& config,
-                                                const char* format, size_t layers, bool spare_cpu);
+/// What sessions take from a configuration.
+generate::TierChoice tier_choice(const kv_cache_tier_config& config);
 
 }  // namespace gen::api

@@ -3,6 +3,7 @@
 #include "generate/generator.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cache/sequence/registry.h"
@@ -68,6 +69,8 @@ Result<std::shared_ptr<const Generator>> Generator::create(
     return error(Code::kInvalidArgument, "context_policy keeps %d tokens, outside [0, %d]",
                  options.context_keep, options.max_seq_len - 2);
   }
+  // A queue of half of that is as good as none, and sums with max_sequences fit.
+  options.max_queue = std::min(options.max_queue, std::numeric_limits<int32_t>::max() / 2);
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
   if (options.allocator == nullptr) options.allocator = &system_allocator();

@@ -41,7 +41,7 @@ constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tok
 struct GeneratorOptions {
   std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
   int32_t max_seq_len = 0;        // 0: the model's; never more than that
-  int32_t prefill_chunk = 0;      // rows per forward pass, 0: kDefaultPrefillChunk
+  int32_t prefill_chunk = kDefaultPrefillChunk;  // rows per forward pass, 0: the default
   bool shift_context = false;     // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass

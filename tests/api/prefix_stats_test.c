@@ -200,7 +200,7 @@ static void fairness_bounds_what_priority_does(void** state) {
   assert_ok(gen_options_new(&options, &error), error);
   assert_ok(gen_options_describe(options, described, sizeof described, &n, &error), error);
   assert_non_null(strstr(described, "\"key\":\"fairness\""));
-  assert_non_null(strstr(described, "\"default\":\"16\",\"value\":\"16\""));
+  assert_non_null(strstr(described, "\"key\":\"fairness\",\"type\":\"int\",\"range\":\"0 and up\",\"default\":\"16\","));
   assert_ok(gen_options_set_fairness(options, 12345, &error), error);
   assert_ok(gen_options_set_fairness(options, INT32_MAX, &error), error);
   assert_ok(gen_options_set_fairness(options, 4321, &error), error);

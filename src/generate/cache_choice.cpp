@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cache_choice.h.
+#include "generate/cache_choice.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/paged_cache.h"
+#include "generate/metric_names.h"
+
+namespace gen::generate {
+namespace {
+
+Allocator& memory_of(const GeneratorOptions& options) {
+  return options.allocator != nullptr ? *options.allocator : system_allocator();
+}
+
+/// What does not go together.
+Status check_together(const CacheChoice& choice, const model::Model& model) {
+  const bool paged = choice.paged_mb > 0;
+  const bool compressed = choice.compressed_chunk > 0;
+  const bool tiered = choice.tiered.has_value();
+  if ((paged || compressed || tiered) && model.layer_shapes().empty()) {
+    return {Code::kInvalidArgument,
+            "the model keeps no keys and values: no paged_kv, compressed_kv or tiered_kv"};
+  }
+  if (compressed &&
+      (paged || choice.format.name() != std::string_view(cache::CacheFormat().name()))) {
+    return {Code::kInvalidArgument,
+            "compressed_kv keeps fp32 in memory of each session: no other kv_dtype, no paged_kv"};
+  }
+  if (tiered && (paged || compressed)) {
+    return {Code::kInvalidArgument, "tiered_kv does not go with paged_kv or compressed_kv"};
+  }
+  if (choice.prefix_blocks > 0 && !paged) {
+    return {Code::kInvalidArgument, "prefix_cache keeps blocks of a pool: it needs paged_kv"};
+  }
+  return {};
+}
+
+Status use_chunks(int32_t chunk, const model::Model& model, GeneratorOptions* options) {
+  Allocator& memory = memory_of(*options);
+  GEN_TRY(cache::make_compressed_cache(model.layer_shapes(), 1, 1, memory).status());
+  options->cache_factory = [chunk, &memory](std::span<const cache::LayerShape> shapes,
+                                            int32_t capacity) {
+    return cache::make_compressed_cache(shapes, capacity, chunk, memory);
+  };
+  return {};
+}
+
+/// What has been counted since `told`.
+void measure_tiers(const cache::TierCounts& counts, std::array<uint64_t, 6>& told,
+                   Metrics& metrics) {
+  const std::pair<const char*, const std::atomic<uint64_t>&> all[] = {
+      {metric::kTierDemotions, counts.demotions},
+      {metric::kTierPromotions, counts.promotions},
+      {metric::kTierBytesWritten, counts.bytes_written},
+      {metric::kTierBytesRead, counts.bytes_read},
+      {metric::kTierColdHits, counts.cold_hits},
+      {metric::kTierWarmHits, counts.warm_hits},
+  };
+  for (size_t i = 0; i < told.size(); ++i) {
+    const uint64_t now = all[i].second;
+    metrics.add(all[i].first, static_cast<double>(now - told[i]));
+    told[i] = now;
+  }
+}
+
+/// Sessions whose caches are made as `options` say by now, but tiered.
+Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOptions* options) {
+  const model::Model& model = *in_use.model;
+  const auto shapes = model.layer_shapes();
+  if (choice.num_layers != 0 && static_cast<size_t>(choice.num_layers) != shapes.size()) {
+    return error(Code::kInvalidArgument, "tiered_kv for %d layers, the model has %zu",
+                 choice.num_layers, shapes.size());
+  }
+  cache::TieredCacheOptions tiers;
+  tiers.format = options->kv_dtype;
+  tiers.cold_dir = choice.cold_dir;
+  tiers.hot_bytes = static_cast<size_t>(choice.hot_mb) << 20;
+  tiers.hot_blocks = choice.hot_blocks;
+  tiers.block_size = choice.block_size;
+  tiers.prefetch_layers = choice.prefetch_layers;
+  if (tiers.prefetch_layers < 0) tiers.prefetch_layers = in_use.spare_cpu ? 1 : 0;
+  tiers.counts = std::make_shared<cache::TierCounts>();
+  options->max_seq_len = choice.max_seq_len;
+  Allocator& memory = memory_of(*options);
+  // What cannot be had is said now and not by each session.
+  const int32_t context =
+      options->max_seq_len != 0 ? options->max_seq_len : model.traits().max_seq_len;
+  GEN_TRY(cache::make_tiered_cache(tiers, shapes, context, memory).status());
+  options->cache_factory = [tiers, &memory](std::span<const cache::LayerShape> layers,
+                                            int32_t capacity) {
+    return cache::make_tiered_cache(tiers, layers, capacity, memory);
+  };
+  options->measure_caches = [counts = tiers.counts,
+                             told = std::array<uint64_t, 6>{}](Metrics& metrics) mutable {
+    measure_tiers(*counts, told, metrics);
+  };
+  return {};
+}
+
+void measure_pool(cache::CachePool& pool, Metrics& metrics) {
+  const cache::BlockPool& blocks = pool.blocks();
+  const size_t unused = blocks.available();
+  metrics.set(metric::kCacheBlocksUsed, static_cast<double>(blocks.capacity() - unused));
+  metrics.set(metric::kCacheBlocksFree, static_cast<double>(unused));
+  metrics.set(metric::kCacheFragmentation, blocks.fragmentation());
+}
+
+/// One pool for all sessions and, if asked for, what earlier ones began with.
+Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorOptions* options) {
+  GEN_ASSIGN(auto pool, cache::CachePool::create(options->kv_dtype, model.layer_shapes(),
+                                                 choice.paged_block_size, choice.paged_mb,
+                                                 memory_of(*options)));
+  options->cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
+    return cache::make_paged_cache(pool, capacity);
+  };
+  options->measure_caches = [pool](Metrics& metrics) { measure_pool(*pool, metrics); };
+  if (choice.prefix_blocks == 0) return {};
+  std::shared_ptr<cache::BlockPool> blocks(pool, &pool->blocks());
+  GEN_ASSIGN(options->prefix_cache,
+             cache::PrefixCache::create(std::move(blocks), choice.prefix_blocks));
+  options->measure_caches = [pool, prefixes = options->prefix_cache,
+                             told = uint64_t{0}](Metrics& metrics) mutable {
+    measure_pool(*pool, metrics);
+    const uint64_t evicted = prefixes->evicted();
+    if (evicted == told) return;
+    metrics.add(metric::kPrefixEvictions, static_cast<double>(evicted - told));
+    told = evicted;
+  };
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_use,
+                                                          const CacheChoice& choice,
+                                                          GeneratorOptions options) {
+  const model::Model& model = *in_use.model;
+  GEN_TRY(check_together(choice, model));
+  options.kv_dtype = choice.format.name();
+  if (choice.compressed_chunk > 0) GEN_TRY(use_chunks(choice.compressed_chunk, model, &options));
+  if (choice.tiered.has_value()) GEN_TRY(use_tiers(*choice.tiered, in_use, &options));
+  if (choice.paged_mb > 0) GEN_TRY(use_pool(choice, model, &options));
+  return Generator::create(in_use.model, in_use.tokenizer, std::move(options));
+}
+
+}  // namespace gen::generate
