@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "option_help.h"
 #include "progress_bar.h"
 
 namespace cli {
@@ -53,8 +54,14 @@ std::string by_options(const std::string& message) {
 
 void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) {
   add_file_options(command, choice, positional);
-  command.add_option("-t,--threads", choice.threads, "threads (one per usable CPU if not given)")
-      ->check(CLI::Range(1, 1024));
+  command.add_option("-t,--threads", choice.threads, model_help("threads"))
+      ->check([](const std::string& text) {
+        auto options = make<ModelOptions>(gen_model_options_new);
+        gen_error error;
+        const gen_status status =
+            gen_model_options_set(options.get(), "threads", text.c_str(), &error);
+        return status == GEN_OK ? std::string() : std::string(error.message);
+      });
 }
 
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
@@ -62,7 +69,7 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
                      "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
-  command.add_option("--ctx", choice.max_seq_len, "cap the context length")
+  command.add_option("--ctx", choice.max_seq_len, model_help("max_seq_len"))
       ->check(kCount);
 }
 
@@ -75,26 +82,17 @@ std::string kv_problem(const std::string& text) {
 
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
   command
-      .add_option(
-          "--kv", choice.kv,
-          "what keys and values are stored as: fp32, fp16, fp8, q4, q3, or keys/values, with "
-          ":rotated or :hadamard behind for the form of keys")
+      .add_option("--kv", choice.kv, generator_help("kv_dtype"))
       ->check(kv_problem)
       ->capture_default_str();
-  command.add_option(
-      "--paged", choice.paged,
-      "keep them in blocks of a pool of so many MiB: MIB or MIB,POSITIONS of a block");
+  command.add_option("--paged", choice.paged, generator_help("paged_kv"));
   command
-      .add_option("--prefix-cache", choice.prefix_cache,
-                  "with --paged: keep so many blocks for prompts that begin as an earlier one did")
+      .add_option("--prefix-cache", choice.prefix_cache, generator_help("prefix_cache"))
       ->check(kCount);
   command
-      .add_option("--compressed", choice.compressed,
-                  "make every full chunk of so many positions one entry, their mean")
+      .add_option("--compressed", choice.compressed, generator_help("compressed_kv"))
       ->check(kCount);
-  command.add_option("--tiered", choice.tiered,
-                     "FOLDER,MiB or MiB: keep the newest keys and values in so much memory and the "
-                     "rest in a file there");
+  command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
 }
 
 std::string find_file(const std::string& given, const char* bundled_name) {
@@ -111,10 +109,7 @@ std::string find_file(const std::string& given, const char* bundled_name) {
 
 void add_context_option(CLI::App& command, ModelChoice& choice) {
   command
-      .add_option(
-          "--context-policy", choice.context,
-          "when the context is full: stop, or shift,KEEP to go on without the oldest tokens "
-          "after the first KEEP")
+      .add_option("--context-policy", choice.context, generator_help("context_policy"))
       ->capture_default_str();
 }
 

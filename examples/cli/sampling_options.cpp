@@ -8,6 +8,8 @@
 #include <random>
 #include <utility>
 
+#include "option_help.h"
+
 namespace cli {
 namespace {
 
@@ -27,45 +29,45 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
 }  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
-  command.add_option("-n,--tokens", choice.max_new_tokens, "most tokens to generate")
+  command.add_option("-n,--tokens", choice.max_new_tokens, sampling_help("max_new_tokens"))
       ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
-  command.add_option("--temp", choice.temperature, "temperature; 0 takes the most probable token")
+  command.add_option("--temp", choice.temperature, sampling_help("temperature"))
       ->check([](const std::string& text) {
         return std::strtod(text.c_str(), nullptr) < 0 ? text + " is below 0" : std::string();
       })
       ->capture_default_str();
-  command.add_option("--top-k", choice.top_k, "keep the k most probable tokens; 0 keeps all")
+  command.add_option("--top-k", choice.top_k, sampling_help("top_k"))
       ->capture_default_str();
-  command.add_option("--top-p", choice.top_p, "keep the tokens that make up this probability")
+  command.add_option("--top-p", choice.top_p, sampling_help("top_p"))
+      ->capture_default_str();
+  command.add_option("--typical-p", choice.typical_p, sampling_help("typical_p"))
+      ->capture_default_str();
+  command.add_option("--min-p", choice.min_p, sampling_help("min_p"))
       ->capture_default_str();
   command
-      .add_option("--typical-p", choice.typical_p,
-                  "keep the most typical tokens up to this probability")
-      ->capture_default_str();
-  command.add_option("--min-p", choice.min_p, "keep tokens this probable beside the best")
-      ->capture_default_str();
-  command.add_option("--repeat-penalty", choice.repetition_penalty, "weaken tokens said before")
+      .add_option("--repeat-penalty", choice.repetition_penalty,
+                  sampling_help("repetition_penalty"))
       ->capture_default_str();
   command
       .add_option("--frequency-penalty", choice.frequency_penalty,
-                  "weaken tokens by this for each time they were said")
+                  sampling_help("frequency_penalty"))
       ->capture_default_str();
   command
       .add_option("--presence-penalty", choice.presence_penalty,
-                  "weaken tokens by this if they were said")
+                  sampling_help("presence_penalty"))
       ->capture_default_str();
   command
       .add_option("--penalty-window", choice.penalty_window,
-                  "tokens the penalties look back; 0 is the whole answer")
+                  sampling_help("penalty_window"))
       ->capture_default_str();
   command
       .add_option_function<std::string>(
           "-s,--seed", [&choice](const std::string& text) { choice.seed = parse_seed(text); },
           "seed of the draws: a number, or random (-1), which is told")
       ->default_str(choice.seed ? std::to_string(*choice.seed) : "random");
-  command.add_option("--stop", choice.stop, "text that ends the answer; may be given again");
-  command.add_flag("--ignore-eos", choice.ignore_eos, "go on after the model's end tokens");
+  command.add_option("--stop", choice.stop, sampling_help("stop_string"));
+  command.add_flag("--ignore-eos", choice.ignore_eos, sampling_help("ignore_eos"));
 }
 
 uint64_t seed_of(const SamplingChoice& choice) {
