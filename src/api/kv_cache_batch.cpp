@@ -185,8 +185,7 @@ gen_status kv_cache_set_config(kv_cache* cache, int32_t padding, int32_t permute
                                const char* mask_dtype, gen_error* error) {
   return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     gen::cache::SequenceConfig config;
-    GEN_ASSIGN(config.mask_type,
-               type_or_first(mask_dtype, "masks", gen::cache::kMaskTypes));
+    GEN_ASSIGN(config.mask_type, type_or_first(mask_dtype, "masks", gen::cache::kMaskTypes));
     config.padding = padding;
     config.permuted_v = permuted_v != 0;
     return store.configure(config);
@@ -243,8 +242,11 @@ gen_status kv_cache_set_layer(kv_cache* cache, int32_t layer, gen_error* error) 
 }
 
 gen_status kv_cache_set_layer_type(kv_cache* cache, int32_t type, gen_error* error) {
-  return with_sequences(cache, __func__, error,
-                        [&](SequenceStore& store) { return store.set_layer_type(type); });
+  return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
+    gen::cache::LayerTypes* const types = store.layer_types();
+    if (types != nullptr) return types->set_layer_type(type);
+    return gen::error(Code::kUnsupported, "a %s cache has no layer types", store.kind());
+  });
 }
 
 gen_status kv_cache_start_forward(kv_cache* cache, const int32_t* positions, const int32_t* seqs,
@@ -339,7 +341,13 @@ gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* 
   if (cached != nullptr) *cached = 0;
   return with_sequences(cache, __func__, error, [&](const SequenceStore& store) -> Status {
     GEN_TRY(not_null(cached, "cached"));
-    GEN_ASSIGN(const bool answer, store.encoder_cached(seq));
+    const gen::cache::EncoderItems* const items = store.encoder_items();
+    if (items == nullptr) {
+      return gen::error(
+          Code::kUnsupported, "a %s cache keeps no encoder output%s", store.kind(),
+          store.kind() == std::string_view("wrapper") ? ": none of its caches does" : "");
+    }
+    GEN_ASSIGN(const bool answer, items->encoder_cached(seq));
     *cached = answer ? 1 : 0;
     return {};
   });

@@ -11,7 +11,6 @@
 #include "api/handles.h"
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/registry.h"
-#include "cache/batch/wrapper_store.h"
 
 namespace gen::api {
 namespace {
@@ -63,7 +62,7 @@ const kv_cache* underlying(const kv_cache& cache) noexcept {
   if (cache.underlying.empty()) return nullptr;
   size_t which = 0;
   if (cache.sequences != nullptr) {
-    which = static_cast<const cache::WrapperStore&>(*cache.sequences).layer_type();
+    which = cache.sequences->layer_types()->layer_type();
   }
   return cache.underlying[which].get();
 }

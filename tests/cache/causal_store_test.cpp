@@ -411,8 +411,8 @@ TEST_P(Fixture, CallsComeInOrder) {
   EXPECT_EQ(raw.remove(0, 2, 1).code(), Code::kInvalidArgument);
   EXPECT_EQ(raw.memory().resident, allocator_.live_bytes);
   EXPECT_EQ(raw.memory().payload, 12u);
-  EXPECT_EQ(raw.set_layer_type(0).code(), Code::kUnsupported);
-  EXPECT_EQ(raw.encoder_cached(0).status().code(), Code::kUnsupported);
+  EXPECT_EQ(raw.layer_types(), nullptr);
+  EXPECT_EQ(raw.encoder_items(), nullptr);
   raw.close();
   raw.close();
   EXPECT_EQ(allocator_.live_bytes, 0u);

@@ -441,7 +441,7 @@ class SequenceConformance : public ::testing::TestWithParam<Variant> {
     ASSERT_TRUE(store_->set_layer(layer).ok());
     for (size_t type = 0; type < models_.size(); ++type) {
       if (models_.size() > 1) {
-        ASSERT_TRUE(store_->set_layer_type(static_cast<int32_t>(type)).ok());
+        ASSERT_TRUE(store_->layer_types()->set_layer_type(static_cast<int32_t>(type)).ok());
       }
       auto& fresh = models_[type]->fresh;
       const bool encoder = dynamic_cast<EncoderModel*>(models_[type].get()) != nullptr;
@@ -475,7 +475,7 @@ class SequenceConformance : public ::testing::TestWithParam<Variant> {
       ASSERT_TRUE(store_->set_layer(layer).ok());
       for (size_t type = 0; type < models_.size(); ++type) {
         if (models_.size() > 1) {
-          ASSERT_TRUE(store_->set_layer_type(static_cast<int32_t>(type)).ok());
+          ASSERT_TRUE(store_->layer_types()->set_layer_type(static_cast<int32_t>(type)).ok());
         }
         SCOPED_TRACE("type " + std::to_string(type));
         expect_layer(*models_[type], layer);
@@ -604,7 +604,7 @@ class SequenceConformance : public ::testing::TestWithParam<Variant> {
     }
     for (size_t type = 0; type < models_.size(); ++type) {
       const Status status = attempt([&]() -> Status {
-        if (models_.size() > 1) GEN_TRY(store_->set_layer_type(static_cast<int32_t>(type)));
+        if (models_.size() > 1) GEN_TRY(store_->layer_types()->set_layer_type(static_cast<int32_t>(type)));
         return store_->set_causal(tokens);
       });
       ASSERT_TRUE(status.ok()) << status.message();

@@ -389,10 +389,6 @@ void CausalStore::commit_compact() noexcept {
   cells_->compact(moves_);
 }
 
-Result<bool> CausalStore::encoder_cached(int32_t /*sequence*/) const {
-  return error(Code::kUnsupported, "a %s cache keeps no encoder output", kind_);
-}
-
 MemoryUse CausalStore::memory() const noexcept {
   MemoryUse use;
   use.metadata = sizeof(*this) + offsets_.capacity() * sizeof(int32_t) +

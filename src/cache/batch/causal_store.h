@@ -42,7 +42,6 @@ class CausalStore final : public SequenceStore {
   void commit_remove() noexcept override;
   Result<int32_t> plan_compact(int32_t budget) override;
   void commit_compact() noexcept override;
-  [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
 

@@ -17,7 +17,7 @@ namespace gen::cache {
 /// another, and a mask if some token comes before an item, or in another sequence. Items of a
 /// sequence have the same heads in a layer; those of several may be read together only if they
 /// have. Storage: rows as in causal_store.h, a buffer for each item and layer.
-class EncoderStore final : public SequenceStore {
+class EncoderStore final : public SequenceStore, private EncoderItems {
  public:
   [[nodiscard]] const char* kind() const noexcept override { return "encoder"; }
   /// kUnsupported for a padding above 1.
@@ -46,6 +46,7 @@ class EncoderStore final : public SequenceStore {
   void commit_remove() noexcept override;
   Result<int32_t> plan_compact(int32_t budget) override;
   void commit_compact() noexcept override { pass_.reset(); }
+  [[nodiscard]] const EncoderItems* encoder_items() const noexcept override { return this; }
   [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 

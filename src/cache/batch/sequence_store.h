@@ -22,8 +22,8 @@ inline constexpr DType kMaskTypes[] = {DType::kF32, DType::kF16};
 
 /// How get() hands out what is held.
 struct SequenceConfig {
-  int32_t padding = 1;            // histories begin and end at multiples of this
-  bool permuted_v = false;        // values as [heads, dim, entries]
+  int32_t padding = 1;      // histories begin and end at multiples of this
+  bool permuted_v = false;  // values as [heads, dim, entries]
   DType mask_type = kMaskTypes[0];
 };
 
@@ -67,6 +67,27 @@ struct HistoryShape {
 using ShiftKeys = std::function<Status(int32_t layer, float* keys, int32_t dim, int32_t heads,
                                        int32_t n, const int32_t* offsets)>;
 
+/// Of a store that has a child for each type of layer.
+class LayerTypes {
+ public:
+  /// The child that put and get are about. kOutOfRange.
+  virtual Status set_layer_type(int32_t type) = 0;
+  [[nodiscard]] virtual size_t layer_type() const noexcept = 0;
+
+ protected:
+  ~LayerTypes() = default;
+};
+
+/// Of a store that keeps what an encoder made.
+class EncoderItems {
+ public:
+  /// Whether an encoder's output is held for the sequence.
+  [[nodiscard]] virtual Result<bool> encoder_cached(int32_t sequence) const = 0;
+
+ protected:
+  ~EncoderItems() = default;
+};
+
 /// Threads: not synchronised.
 class SequenceStore {
  public:
@@ -87,10 +108,6 @@ class SequenceStore {
 
   /// The layer that put and get are about, 0 and up.
   virtual Status set_layer(int32_t layer) = 0;
-  /// The child that put and get are about; kUnsupported but for a wrapper.
-  virtual Status set_layer_type(int32_t /*type*/) {
-    return error(Code::kUnsupported, "a %s cache has no layer types", kind());
-  }
   virtual Status set_shift(ShiftKeys shift) = 0;
   /// 0 for none.
   virtual Status set_quota(int32_t entries) = 0;
@@ -140,9 +157,12 @@ class SequenceStore {
     return moves;
   }
 
-  /// Whether an encoder's output is held for the sequence.
-  [[nodiscard]] virtual Result<bool> encoder_cached(int32_t sequence) const = 0;
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
+
+  /// Null for a store that is the same for all layers.
+  [[nodiscard]] virtual LayerTypes* layer_types() noexcept { return nullptr; }
+  /// Null for a store that keeps none.
+  [[nodiscard]] virtual const EncoderItems* encoder_items() const noexcept { return nullptr; }
 };
 
 }  // namespace gen::cache

@@ -123,16 +123,19 @@ void WrapperStore::commit_compact() noexcept {
   for (const auto& child : children_) child->commit_compact();
 }
 
+const EncoderItems* WrapperStore::encoder_items() const noexcept {
+  const auto keeps = [](const auto& child) { return child->encoder_items() != nullptr; };
+  return std::any_of(children_.begin(), children_.end(), keeps) ? this : nullptr;
+}
+
 Result<bool> WrapperStore::encoder_cached(int32_t sequence) const {
-  bool any = false;
   for (const auto& child : children_) {
-    const auto cached = child->encoder_cached(sequence);
-    if (!cached.ok() && cached.status().code() == Code::kUnsupported) continue;
-    if (!cached.ok() || cached.value()) return cached;
-    any = true;
+    const EncoderItems* const items = child->encoder_items();
+    if (items == nullptr) continue;
+    GEN_ASSIGN(const bool cached, items->encoder_cached(sequence));
+    if (cached) return true;
   }
-  if (any) return false;
-  return error(Code::kUnsupported, "none of the wrapper's caches keeps encoder output");
+  return false;
 }
 
 MemoryUse WrapperStore::memory() const noexcept {

@@ -11,7 +11,7 @@
 
 namespace gen::cache {
 
-class WrapperStore final : public SequenceStore {
+class WrapperStore final : public SequenceStore, private LayerTypes, private EncoderItems {
  public:
   using Children = std::vector<std::shared_ptr<SequenceStore>>;
   /// At least one child.
@@ -25,9 +25,7 @@ class WrapperStore final : public SequenceStore {
   void undo_init() noexcept override;
   void close() noexcept override;
   Status set_layer(int32_t layer) override;
-  Status set_layer_type(int32_t type) override;
-  /// The child that put and get are about.
-  [[nodiscard]] size_t layer_type() const noexcept { return type_; }
+  [[nodiscard]] LayerTypes* layer_types() noexcept override { return this; }
   Status set_shift(ShiftKeys shift) override;
   Status set_quota(int32_t entries) override;
   Status plan_start(const SequenceBatch& batch) override;
@@ -49,10 +47,15 @@ class WrapperStore final : public SequenceStore {
   void commit_remove() noexcept override;
   Result<int32_t> plan_compact(int32_t budget) override;
   void commit_compact() noexcept override;
-  [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
+  /// If a child has them.
+  [[nodiscard]] const EncoderItems* encoder_items() const noexcept override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
  private:
+  Status set_layer_type(int32_t type) override;
+  [[nodiscard]] size_t layer_type() const noexcept override { return type_; }
+  /// In any child.
+  [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] SequenceStore& current() const noexcept { return *children_[type_]; }
 
   Children children_;
