@@ -10,6 +10,11 @@ static class BatchExample
 {
     static void Main(string[] args)
     {
+        if (args.Length < 2)
+        {
+            Console.Error.WriteLine("usage: batch MODEL.gguf PROMPT...");
+            Environment.Exit(2);
+        }
         string[] prompts = args.Skip(1).ToArray();
         List<Request> requests = prompts.Select(prompt => new Request(prompt, Sampling.Greedy(40))).ToList();
         using (Model model = Model.Load(args[0]))

@@ -9,6 +9,11 @@ static class StreamingExample
 {
     static void Main(string[] args)
     {
+        if (args.Length != 3)
+        {
+            Console.Error.WriteLine("usage: streaming MODEL.gguf PROMPT SECONDS");
+            Environment.Exit(2);
+        }
         TimeSpan patience = TimeSpan.FromSeconds(double.Parse(args[2]));
         using (Model model = Model.Load(args[0]))
         using (var generator = new Generator(model, new GeneratorOptions { ContextPolicy = "shift" }))

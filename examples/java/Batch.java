@@ -16,6 +16,10 @@ import java.util.concurrent.ForkJoinPool;
 
 final class Batch {
   public static void main(String[] args) {
+    if (args.length < 2) {
+      System.err.println("usage: Batch MODEL.gguf PROMPT...");
+      System.exit(2);
+    }
     List<String> prompts = Arrays.asList(args).subList(1, args.length);
     Sampling sampling = Sampling.defaults().temperature(0.7).seed(7).maxNewTokens(20);
     try (Model model = Model.load(Path.of(args[0])); Generator generator = Generator.of(model)) {

@@ -20,6 +20,10 @@ import java.nio.file.Path;
 
 final class ChatLoop {
   public static void main(String[] args) throws IOException {
+    if (args.length != 1) {
+      System.err.println("usage: ChatLoop MODEL.gguf");
+      System.exit(2);
+    }
     PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     Sampling sampling = Sampling.defaults().temperature(0.7).topP(0.95).seed(1).maxNewTokens(100);

@@ -17,6 +17,10 @@ import java.util.stream.Collectors;
 
 final class Streaming {
   public static void main(String[] args) {
+    if (args.length != 1) {
+      System.err.println("usage: Streaming MODEL.gguf");
+      System.exit(2);
+    }
     ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
     Sampling endless = Sampling.defaults().temperature(0.8).seed(3).maxNewTokens(100_000).ignoreEos(true);
     GeneratorOptions options = GeneratorOptions.defaults().contextPolicy("shift", 4);

@@ -3,6 +3,10 @@
 // Streams a story, stops another one after a moment, and runs three at once: demo.mjs MODEL.gguf
 import { Cancel, GenerateError, Generator, Model, Session } from "./libgenerate.mjs";
 
+if (process.argv.length !== 3) {
+  console.error("usage: demo.mjs MODEL.gguf");
+  process.exit(2);
+}
 const model = new Model(process.argv[2]);
 const generator = new Generator(model);
 

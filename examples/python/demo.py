@@ -6,6 +6,8 @@ import threading
 
 from libgenerate import Cancel, Error, Generator, Model, Session
 
+if len(sys.argv) != 2:
+    sys.exit("usage: demo.py MODEL.gguf")
 with Model(sys.argv[1]) as model, Generator(model) as generator:
     with Session(generator) as session:
         for token in session.stream("Once upon a time", temperature=0, max_new_tokens=40):

@@ -6,7 +6,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -23,33 +22,39 @@ func must[T any](value T, err error) T {
 }
 
 func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: chat MODEL.gguf")
+	}
 	model := must(generate.LoadModel(os.Args[1]))
 	defer model.Close()
 	generator := must(model.NewGenerator(generate.WithContextPolicy("shift", 4)))
 	defer generator.Close()
 	session := must(generator.NewSession())
 	defer session.Close()
+	var messages []generate.Message
+	held, flags := "", generate.ParseSpecial|generate.AddBOS // held: the form of what the session holds
 	in := bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); in.Scan(); fmt.Print("\n> ") {
-		turn := must(model.FormatChat([]generate.Message{{Role: "user", Text: in.Text()}}, true))
-		tokens := must(model.Tokenizer().Encode(turn, generate.ParseSpecial))
-		if err := answer(session, tokens); err != nil && !errors.Is(err, context.Canceled) {
-			log.Fatal(err)
-		}
+		messages = append(messages, generate.Message{Role: "user", Text: in.Text()})
+		all := must(model.FormatChat(messages, true))
+		text := answer(session, must(model.Tokenizer().Encode(all[len(held):], flags)))
+		held, flags = all+text, generate.ParseSpecial
+		messages = append(messages, generate.Message{Role: "assistant", Text: text})
 	}
 }
 
-func answer(session *generate.Session, turn []int32) error {
+func answer(session *generate.Session, turn []int32) string {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := session.AppendTokens(ctx, turn); err != nil {
-		return err
-	}
-	stream, err := session.Stream(ctx, "", generate.WithTemperature(0.7), generate.WithMaxTokens(200))
-	if err != nil {
-		return err
-	}
+	must(0, session.AppendTokens(context.Background(), turn))
+	stream := must(session.Stream(ctx, "", generate.WithTemperature(0.7), generate.WithMaxTokens(200)))
 	defer stream.Close()
-	_, err = stream.WriteTo(os.Stdout)
-	return err
+	if _, err := stream.WriteTo(os.Stdout); err != nil && ctx.Err() == nil {
+		log.Fatal(err)
+	}
+	// The form brings the end of a turn itself, whether the model or Control-C ended this one.
+	if stream.Result().FinishReason == generate.FinishStopToken {
+		must(0, session.Truncate(session.Length()-1))
+	}
+	return stream.Result().Text
 }

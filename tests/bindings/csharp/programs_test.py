@@ -107,6 +107,9 @@ def examples(args, folder):
         check(process.returncode == 0, name, process)
         return process
 
+    for name in ("batch", "chat", "streaming"):
+        process = run(args, [args.programs / f"{name}.exe"], args.assembly_folder)
+        check(process.returncode == 2 and process.stderr.startswith(f"usage: {name} MODEL.gguf"), name, process)
     process = example("chat", input="Hello!\nTell me a story about a dog.\n")
     check(len(process.stdout.splitlines()) >= 2 and len(process.stdout) > 40, "the chat answers", process)
     process = example("batch", "Once upon a time", "The dog", "Lily and Tom")

@@ -352,6 +352,11 @@ func TestExamples(t *testing.T) {
 		t.Error(out)
 	}
 	for _, path := range must(filepath.Glob(source("examples/go/*/main.go"))) {
+		name := filepath.Base(filepath.Dir(path))
+		if out, err := exec.Command(filepath.Join(os.Getenv("GENERATE_EXAMPLES"), name)).CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), "usage: "+name+" MODEL.gguf") {
+			t.Errorf("%s without arguments: %v: %s", name, err, out)
+		}
 		if lines := strings.Count(string(must(os.ReadFile(path))), "\n"); lines > 60 {
 			t.Errorf("%s has %d lines", path, lines)
 		}

@@ -19,6 +19,10 @@ run() {
   echo "$out" | grep -q "$pattern" || { echo "FAILED: $name has no \"$pattern\": $out"; exit 1; }
   echo "ok: $name"
 }
+for name in Streaming Batch ChatLoop; do
+  if out=$("$java" -cp "$jar" "$examples/$name.java" 2>&1); then echo "FAILED: $name without arguments"; exit 1; fi
+  echo "$out" | grep -q "^usage: $name MODEL.gguf" || { echo "FAILED: $name without arguments: $out"; exit 1; }
+done
 run Streaming '^, a gentle young boy' </dev/null
 run Streaming '^\[LENGTH\]' </dev/null
 run Streaming '^cancelled, after some text: true' </dev/null
