@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Markov chain over the words of a text, as a model of one's own: its function tells how often each word
- * followed another; the loop, sampling and stopping are the library's.   markov TEXT FIRST-WORD [SEED] */
+ * followed another; the loop, sampling and stopping are the library's.   markov TEXT FIRST-WORD [SEED]
+ *   cc markov.c $(pkg-config --cflags --libs generate) -lm -o markov */
 #include <generate/generate.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A page in Prometheus' text format, made by a sink of one's own from what generating tells it: a
- * server would give such a page at /metrics.   prometheus MODEL PROMPT… */
+ * server would give such a page at /metrics.   prometheus MODEL PROMPT…
+ *   cc prometheus.c $(pkg-config --cflags --libs generate) -pthread -o prometheus */
 #include <generate/generate.h>
 
 #include <pthread.h>

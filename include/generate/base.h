@@ -161,7 +161,8 @@ enum {
 typedef void (*gen_log_callback)(void *user, int32_t level, const char *line);
 
 /**
- * Sets where log lines go. The library is silent until both a callback and a level are set.
+ * Sets where log lines go. The library is silent until both a callback and a level are set. Version 0.1 logs nothing:
+ * what fails is told by errors, and what is counted by metrics.h.
  *
  * @param callback  the receiver, or NULL for silence.
  * @param user      passed through.

@@ -103,7 +103,7 @@ class Handle {
 
 }  // namespace detail
 
-/// A flag that stops the calls whose sampling has it, from any thread. Must outlive those calls.
+/// A flag that stops the calls whose sampling has it, from any thread. It may go before those calls do.
 class Cancel : public detail::Handle<gen_cancel, gen_cancel_free> {
  public:
   Cancel() : Handle(detail::made<gen_cancel>(gen_cancel_new)) {}

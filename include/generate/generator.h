@@ -239,7 +239,8 @@ GEN_API gen_status gen_options_describe(const gen_options *options, char *buf, s
                                         size_t *n, gen_error *error);
 
 /**
- * The cache kinds of this build as JSON: an array of {"name","bits_per_value","lossy"}.
+ * The cache kinds of this build as JSON: an array of {"name","bits_per_value","lossy"}. The bits include scales, and are
+ * those of a model with four key and value heads of 64 elements; docs/caches.md has the formulas.
  *
  * @param buf  as in gen_options_describe.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if n is NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
@@ -299,7 +300,8 @@ GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, co
 GEN_API gen_status gen_generator_prefix_clear(gen_generator *generator, gen_error *error);
 
 /**
- * Continues a prompt and returns the text, without the prompt.
+ * Continues a prompt and returns the text, without the prompt. To end a call at a deadline, fire the gen_cancel of its
+ * sampling from a timer, or use gen_request_set_deadline_ms.
  *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. Texts of special tokens are plain text.
  * @param sampling  how to choose tokens, or NULL for defaults.
@@ -308,7 +310,8 @@ GEN_API gen_status gen_generator_prefix_clear(gen_generator *generator, gen_erro
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL or a prompt that gives no token;
  *         GEN_ERROR_TOKENIZER if the prompt is not UTF-8;
- *         GEN_ERROR_CONTEXT_FULL if the prompt fills the context;
+ *         GEN_ERROR_CONTEXT_FULL if the prompt does not fit the context; one that fills it to the last token is GEN_OK
+ *         with GEN_FINISH_CONTEXT_FULL and no token;
  *         GEN_ERROR_OUT_OF_RANGE for a stop token or bias outside the vocabulary;
  *         GEN_ERROR_BUSY if the generator has accepted as many calls as it takes;
  *         GEN_ERROR_CANCELLED with the partial result;

@@ -106,7 +106,8 @@ GEN_API gen_status kv_cache_tier_config_set_cold_dir(kv_cache_tier_config *confi
 
 /**
  * Sets the name of the cache among those in the folder: 1 to 64 letters, digits, '-' and '_'. NULL or "", the
- * default, stands for a random one, and for kv_cache_tiered_open for the only one there is. Not for sessions.
+ * default, stands for a random one, and for kv_cache_tiered_open for the only one there is. Not for sessions. A name
+ * with other characters is refused by those two functions, not here.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.

@@ -220,7 +220,7 @@ GEN_API gen_status gen_sampling_add_stop_string(gen_sampling *sampling, const ch
                                                 size_t len, gen_error *error);
 
 /**
- * Lets `cancel` stop the calls that use these settings; NULL for none.
+ * Lets `cancel` stop the calls that use these settings; NULL for none. With a timer that fires it a call has a deadline.
  *
  * @param cancel  shared, may be freed before the settings and the calls.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.

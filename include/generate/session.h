@@ -21,7 +21,8 @@ extern "C" {
  * @param out        receives the session; free it with gen_session_free.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
- * Cost:    reserves the cache's address space; pages come as tokens do.
+ * Cost:    reserves the cache's address space, a whole context, and pages come as tokens do. An allocator of the caller's
+ *          is asked for all of it here; with gen_options_set_paged_kv blocks are taken as tokens come.
  * Since:   0.1
  */
 GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, gen_error *error);

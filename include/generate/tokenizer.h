@@ -140,7 +140,17 @@ GEN_API gen_status gen_chat_add(gen_chat *chat, const char *role, const char *te
                                 gen_error *error);
 
 /**
- * Lays the conversation out as text in the model's form. Encode it with GEN_ENCODE_PARSE_SPECIAL.
+ * Lays the conversation out as text in the model's form. Encode it with GEN_ENCODE_PARSE_SPECIAL, and the first part of
+ * a conversation with GEN_ENCODE_ADD_BOS, too.
+ *
+ * A session that holds a conversation needs only what is new at each turn. Keep as `held` what has been laid out so far,
+ * empty at first. For each turn:
+ *   1. add the user's message, and format with add_generation_prompt;
+ *   2. encode what comes after the first strlen(held) bytes, and gen_session_append_tokens the ids;
+ *   3. generate with an empty prompt;
+ *   4. if the answer ended with GEN_FINISH_STOP_TOKEN, gen_session_truncate the stop token away: the form ends a turn
+ *      itself, which is right for answers that a limit or a cancel has cut, too;
+ *   5. `held` is now the text of step 1 with the answer behind it; add the answer as the assistant's message.
  *
  * A message may not hold the texts of special tokens, since they would be read as structure.
  *

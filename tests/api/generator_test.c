@@ -634,7 +634,6 @@ static void the_context_is_a_limit(void** state) {
   assert_ok(gen_model_load(DRAFT_MODEL, mo, &model, &error), error);
   gen_model_options_free(mo);
   assert_ok(gen_create(model, NULL, &g, &error), error);
-  gen_model_free(model);
   gen_sampling* s = greedy(100);
   assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
   gen_result* result = NULL;
@@ -647,6 +646,25 @@ static void the_context_is_a_limit(void** state) {
   assert_fails(gen_generate(g, longer, GEN_NUL_TERMINATED, s, &result, &error),
                GEN_ERROR_CONTEXT_FULL, "16", error);
   assert_null(result);
+
+  /* A prompt that fills the context to the last token fits, and leaves room for nothing. */
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model);
+  char filling[96] = "one";
+  size_t n = 0;
+  while (n < 16) {
+    assert_true(strlen(filling) + 6 < sizeof filling);
+    strcat(filling, " and");
+    assert_ok(gen_tokenizer_encode(tokenizer, filling, GEN_NUL_TERMINATED, GEN_ENCODE_ADD_BOS, NULL,
+                                   0, &n, &error),
+              error);
+  }
+  assert_int_equal(n, 16);
+  assert_ok(gen_generate(g, filling, GEN_NUL_TERMINATED, s, &result, &error), error);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_CONTEXT_FULL);
+  assert_int_equal(usage(result, "prompt"), 16);
+  assert_int_equal(usage(result, "completion"), 0);
+  gen_result_free(result);
+  gen_model_free(model);
   gen_sampling_free(s);
   gen_free(g);
 }
