@@ -189,9 +189,7 @@ class Tiny {
  public:
   explicit Tiny(int32_t layers, int32_t threads = 1) : tiny_(spec(layers)), bytes_(tiny_.bytes()) {
     model::LoadOptions load;
-    test::TinyEngineOptions engine;
-    engine.threads = threads;
-    load.engine = test::cpu_engine({.threads = engine.threads});
+    load.engine = test::cpu_engine({.threads = threads});
     model_ = model::load_model(gguf::GgufFile::parse(bytes_).value(), load).value()->model;
   }
   static test::TinyModelSpec spec(int32_t layers) {
