@@ -53,9 +53,17 @@ void Scheduler::lead(RequestQueue::Lock* lock, bool patient) {
   queue_.leave_lead();
 }
 
-// Whether a pass has been tried.
+// Whether a pass has been tried. What has not run, and may stay in the queue, is left as it came.
 bool Scheduler::execute(std::span<StepPlan::Part> parts) {
   runner_.propose(parts);
+  const bool progress = try_all(parts);
+  for (StepPlan::Part& part : parts) {
+    if (part.request->taken == 0) StepRunner::drop_drafts(&part);
+  }
+  return progress;
+}
+
+bool Scheduler::try_all(std::span<StepPlan::Part> parts) {
   bool progress = attempt(parts);
   if (parts.size() == 1 && parts[0].drafts == 0) return progress;
   // One bad sequence fails a whole forward pass; apart, and without drafts, the others succeed.

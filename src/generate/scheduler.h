@@ -83,6 +83,7 @@ class Scheduler {
  private:
   void lead(RequestQueue::Lock* lock, bool patient);
   bool execute(std::span<StepPlan::Part> parts);
+  bool try_all(std::span<StepPlan::Part> parts);
   bool attempt(std::span<const StepPlan::Part> parts);
 
   Metrics& metrics_;

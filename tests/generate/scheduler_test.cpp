@@ -17,6 +17,7 @@
 namespace gen::generate {
 namespace {
 
+using cache::CachePlan;
 using test::FakeCache;
 using test::FakeModel;
 
@@ -145,6 +146,57 @@ TEST(Scheduler, FailuresChangeNothing) {
   model.before_forward = nullptr;
   ASSERT_TRUE(run(scheduler, &request).ok());
   EXPECT_EQ(one.logits, logits_after(model, {1, 2, 3, 4}));
+}
+
+// What waits for blocks goes into the next step as it came, and is drafted anew there.
+TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
+  struct Chain final : Drafter {
+    int32_t most_rows() const noexcept override { return 2; }
+    std::unique_ptr<DraftState> begin() override { return nullptr; }
+    void propose(std::span<DraftJob* const> jobs) override {
+      for (DraftJob* job : jobs) job->tree.add(6, job->tree.add(5, 0));
+    }
+  } drafter;
+  FakeModel model(kVocab);
+  std::vector<std::vector<int32_t>> passes;
+  model.before_forward = [&](const graph::Batch& batch) -> Status {
+    passes.emplace_back(batch.tokens.begin(), batch.tokens.end());
+    return {};
+  };
+  Scheduler scheduler(model, {}, nullptr, no_metrics(), nullptr, &drafter);
+  const auto pool = std::make_shared<std::atomic<int32_t>>(1);
+  FakeCache cache(16, true, pool);
+  const CachePlan held = cache.plan(1).value();
+  cache.write(0, 3);
+  cache.commit(held);
+  const std::vector<int32_t> token{4};
+  const std::vector<uint8_t> wants{1};
+  std::vector<float> logits(3 * kVocab);
+  DraftJob job;
+  job.most = 2;
+  job.tree.begin(4);
+  StepRequest request;
+  request.cache = &cache;
+  request.tokens = token;
+  request.first_position = 1;
+  request.wants_logits = wants;
+  request.logits = logits.data();
+  request.draft = &job;
+  scheduler.submit(&request);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(scheduler.poll(&request));
+    EXPECT_EQ(request.rows(), 1);
+    EXPECT_EQ(job.tree.rows(), 1);
+  }
+  *pool = 8;
+  ASSERT_TRUE(scheduler.poll(&request));
+  ASSERT_TRUE(request.status.ok());
+  EXPECT_EQ(request.taken, 3);
+  EXPECT_EQ(passes, (std::vector<std::vector<int32_t>>{{4, 5, 6}}));
+  EXPECT_EQ(std::vector<float>(logits.begin(), logits.begin() + kVocab),
+            logits_after(model, {3, 4}));
+  EXPECT_EQ(std::vector<float>(logits.begin() + kVocab, logits.begin() + 2 * kVocab),
+            logits_after(model, {3, 4, 5}));
 }
 
 // Holds the first step until all others wait, so that the second step has several to choose from.
