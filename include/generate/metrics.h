@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics: what a generator counts and measures, told to a table of functions as it happens. gen_metrics_memory is such a
- * table ready made, to be looked at as JSON. Names are frozen; more may come. Times are in seconds. gen_metrics_describe
- * has them as JSON.
+ * Metrics: what a generator counts and measures is passed to a table of functions as it happens. gen_metrics_memory is a
+ * ready-made table, which is read as JSON. Names are frozen; more may come. Times are in seconds. gen_metrics_describe
+ * lists all metrics as JSON.
  *
  *   counters    requests               generating calls that began
  *               prompt_tokens          tokens of their prompts and of appended texts, begin-of-sequence included
@@ -41,8 +41,8 @@ extern "C" {
 
 /**
  * Where metrics go. Any function may be NULL. They are called on any thread, several at once, with names that live as
- * long as the library; they should not call the library, where generators that tell them are GEN_ERROR_BUSY, and return at
- * once: generating waits for them. Exceptions are dropped.
+ * long as the library. They should return at once, since generating waits for them, and should not call the library: the
+ * generators that call them are GEN_ERROR_BUSY in them. Exceptions are dropped.
  */
 typedef struct gen_metrics_sink {
   uint32_t struct_size; /**< sizeof(gen_metrics_sink) */
@@ -56,7 +56,7 @@ typedef struct gen_metrics_sink {
 typedef struct gen_metrics_memory gen_metrics_memory;
 
 /**
- * Tells the metrics of the generators made with these options to a sink.
+ * Sends the metrics of generators made with these options to a sink.
  *
  * @param sink  table, copied; its functions must work as long as the generators and their sessions. NULL (the default)
  *              for nowhere.
@@ -104,7 +104,7 @@ GEN_API const gen_metrics_sink *gen_metrics_memory_sink(const gen_metrics_memory
 
 /**
  * One moment of all metrics as JSON: {"counters":{NAME:VALUE,…},"gauges":{…},"histograms":{NAME:{"count":3,"sum":0.5,
- * "buckets":[{"le":0.0001,"count":1},…,{"le":null,"count":3}]},…}}. Names are in order; what was never told is not there.
+ * "buckets":[{"le":0.0001,"count":1},…,{"le":null,"count":3}]},…}}. Names are sorted; a metric that never had a value is left out.
  * A bucket's count is that of all values up to its bound, as the Prometheus format has it; `null` is infinity.
  *
  * @param buf       [capacity] receives the text with its NUL, or NULL to ask the size, which may grow.
@@ -121,7 +121,7 @@ GEN_API gen_status gen_metrics_memory_snapshot(const gen_metrics_memory *memory,
  * One value: a counter's or a gauge's, the number of values of a histogram, or their sum.
  *
  * @param name  a metric's name, or a histogram's with ".count" or ".sum" behind it.
- * @return the value; 0 for NULL and for what was never told.
+ * @return the value; 0 for NULL and for a metric that never had one.
  * Threads: any.
  * Since:   0.1
  */
