@@ -80,6 +80,9 @@ class Scheduler {
   /// For participants.
   [[nodiscard]] RequestQueue& queue() noexcept { return queue_; }
 
+  /// Sets the gauges of caches anew, for who has committed what a step ran. Any thread.
+  void measure_caches() noexcept { runner_.measure_caches(); }
+
  private:
   void lead(RequestQueue::Lock* lock, bool patient);
   bool execute(std::span<StepPlan::Part> parts);

@@ -138,6 +138,7 @@ Status Sequence::take() {
   }
   if (request_.taken > 0) cache_->commit(request_.plan, {request_.taken});
   remember();
+  if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
         static_cast<float>(std::max(evaluated() - begin_, 0)) / static_cast<float>(end_ - begin_),
@@ -153,6 +154,7 @@ void Sequence::keep(std::span<const int32_t> path) noexcept {
   for (size_t i = 0; i < path.size(); ++i) first = first && path[i] == static_cast<int32_t>(i);
   cache_->commit(request_.plan, {static_cast<int32_t>(path.size()), first ? nullptr : path.data()});
   remember();
+  if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
 }
 
 void Sequence::withdraw() noexcept {

@@ -176,7 +176,13 @@ void StepRunner::measure(std::span<const StepPlan::Part> parts, SteadyClock::tim
   }
   if (preempted > 0) metrics_.add(metric::kPreemptions, preempted);
   metrics_.set(metric::kQueueLength, static_cast<double>(left_out + parts.size()) - sequences);
+  measure_caches();
+}
+
+void StepRunner::measure_caches() noexcept {
   if (measure_caches_ == nullptr || !*measure_caches_) return;
+  const std::unique_lock measuring(measuring_, std::try_to_lock);
+  if (!measuring.owns_lock()) return;
   try {
     (*measure_caches_)(metrics_);
   } catch (...) {  // gauges that are not set stay what they were

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,8 @@ class StepRunner {
   /// many caches were taken for it.
   void measure(std::span<const StepPlan::Part> parts, SteadyClock::time_point begin,
                SteadyClock::time_point end, size_t left_out, int32_t preempted) noexcept;
+  /// Sets the gauges of what sessions have in common, unless another thread is about to. Any thread.
+  void measure_caches() noexcept;
 
  private:
   Status forward();
@@ -60,6 +63,7 @@ class StepRunner {
   engine::Tracer* const tracer_;
   Metrics& metrics_;
   const std::function<void(Metrics&)>* const measure_caches_;
+  std::mutex measuring_;
 
   Drafter* const drafter_;
 

@@ -19,11 +19,23 @@ namespace {
 
 using test::CountingAllocator;
 
-/// A small model of which every other layer sees five positions.
+/// A llama of which every other layer sees five positions.
+Status read_windowed(model::KeyReader& keys, model::HParams* h) {
+  GEN_TRY(model::arch::read_llama(keys, h));
+  for (size_t i = 0; i < h->layers.size(); i += 2) h->layers[i].attention.window = 5;
+  return {};
+}
+constexpr model::arch::Architecture kWindowed[] = {
+    {"llama", read_windowed, model::arch::build_llama}};
+
 struct World {
-  World() : tiny(test::TinyModel(spec())) {
+  World() : tiny(test::TinyModel(spec()), windowed()) {
     shapes.assign(tiny.model().layer_shapes().begin(), tiny.model().layer_shapes().end());
-    for (size_t i = 0; i < shapes.size(); i += 2) shapes[i].window = 5;
+  }
+  static test::TinyEngineOptions windowed() {
+    test::TinyEngineOptions options;
+    options.architectures = kWindowed;
+    return options;
   }
   static test::TinyModelSpec spec() {
     test::TinyModelSpec made = PrefixWorld::spec(1);
