@@ -84,7 +84,9 @@ TEST(FarGeneration, SaysTheSame) {
     const std::vector<Tokens> want = conversation(near, kind, 0);
     ASSERT_EQ(want.size(), 8U);
     EXPECT_EQ(conversation(far, kind, 0), want) << kind;
-    // Twelve blocks are too few for four sessions: some give theirs up and go on later.
+    // Twelve blocks are too few for four sessions: some give theirs up and go on later. Where pools
+    // poison what is given back they do it themselves, which nobody may here.
+    if (cache::BlockPool::kPoisons) continue;
     EXPECT_EQ(conversation(far, kind, 12), want) << kind;
   }
 }
