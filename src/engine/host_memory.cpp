@@ -6,9 +6,8 @@
 
 namespace gen::engine {
 
-Status HostMemory::take(size_t bytes, Use use, EnginePtr<std::byte>* out) {
-  GEN_ASSIGN(Buffer buffer, use == Use::kLarge ? Buffer::allocate_large(allocator_, bytes)
-                                               : Buffer::allocate(allocator_, bytes));
+Status HostMemory::take(size_t bytes, EnginePtr<std::byte>* out) {
+  GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator_, bytes));
   *out = engine_ptr(buffer.detach());
   return {};
 }

@@ -13,7 +13,7 @@ class HostMemory final : public EngineMemory {
   explicit HostMemory(Allocator& allocator) noexcept : allocator_(allocator) {}
 
  protected:
-  Status take(size_t bytes, Use use, EnginePtr<std::byte>* out) override;
+  Status take(size_t bytes, EnginePtr<std::byte>* out) override;
   void give_back(EnginePtr<std::byte> at, size_t bytes) noexcept override;
 
  private:

@@ -11,10 +11,10 @@ void EngineBuffer::reset() noexcept {
   size_ = 0;
 }
 
-Result<EngineBuffer> EngineMemory::allocate(size_t bytes, Use use) {
+Result<EngineBuffer> EngineMemory::allocate(size_t bytes) {
   EngineBuffer buffer;
   if (bytes == 0) return buffer;
-  GEN_TRY(take(bytes, use, &buffer.data_));
+  GEN_TRY(take(bytes, &buffer.data_));
   buffer.memory_ = this;
   buffer.size_ = bytes;
   return buffer;

@@ -47,16 +47,13 @@ class EngineBuffer {
 /// Threads: any.
 class EngineMemory {
  public:
-  /// What memory is for, where that decides how it is taken.
-  enum class Use { kShort, kLarge };  // large: read from end to end by each step, pages as written
-
   virtual ~EngineMemory() = default;
 
   /// `bytes` bytes on a multiple of 64; none for 0. The memory outlives its buffers. kOutOfMemory.
-  Result<EngineBuffer> allocate(size_t bytes, Use use = Use::kShort);
+  Result<EngineBuffer> allocate(size_t bytes);
 
  protected:
-  virtual Status take(size_t bytes, Use use, EnginePtr<std::byte>* out) = 0;
+  virtual Status take(size_t bytes, EnginePtr<std::byte>* out) = 0;
   /// Takes effect when what was enqueued before has run.
   virtual void give_back(EnginePtr<std::byte> at, size_t bytes) noexcept = 0;
 

@@ -36,7 +36,7 @@ enum class Effect : uint8_t {
 struct OpInfo {
   Op op;
   const char* name;  // as tracers show it, "rms_norm"
-  uint8_t n_in;      // values that it reads
+  uint8_t n_in;      // values that it reads; the second of a product is the residual
   uint8_t in_place;  // bit i: the value made may take over the memory of operand i
   bool row_wise;     // a row of the value is made of the same row of its operands, and nothing else
   bool same_width;   // row-wise, and all operands and the value are equally wide

@@ -64,7 +64,7 @@ class FarMemory final : public engine::EngineMemory, public Allocator {
   using EngineMemory::allocate;
 
  protected:
-  Status take(size_t bytes, Use, engine::EnginePtr<std::byte>* out) override {
+  Status take(size_t bytes, engine::EnginePtr<std::byte>* out) override {
     void* pointer = nullptr;
     GEN_TRY(allocate(bytes, 64, &pointer));
     *out = engine::engine_ptr(static_cast<std::byte*>(pointer));
