@@ -16,9 +16,9 @@ type ModelConfig struct {
 	HeadDim    int
 	Hidden     int
 
-	// Only for models of one's own.
-	KVLayers int    // in how many layers the function uses gen_forward_attention
-	Name     string // "" is "custom"
+	KVLayers   int // layers of a cache for Forward; of a model of one's own, those that use gen_forward_attention
+
+	Name string // only for models of one's own; "" is "custom"
 }
 
 // NewModelConfig is a configuration with the two sizes that must be set, no EOS and no BOS.

@@ -120,7 +120,7 @@ func (m *Model) Config() ModelConfig {
 			EOS: int(native.GenModelConfigEos(c)), BOS: int(native.GenModelConfigBos(c)),
 			NumLayers: int(native.GenModelConfigNumLayers(c)), NumHeads: int(native.GenModelConfigNumHeads(c)),
 			NumKVHeads: int(native.GenModelConfigNumKvHeads(c)), HeadDim: int(native.GenModelConfigHeadDim(c)),
-			Hidden: int(native.GenModelConfigHidden(c)),
+			Hidden: int(native.GenModelConfigHidden(c)), KVLayers: int(native.GenModelConfigNumCacheLayers(c)),
 		}
 	})
 }

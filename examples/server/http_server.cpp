@@ -2,8 +2,8 @@
 // See http_server.h.
 //
 // An answer that is not streamed waits for its first token before its head is written, so that
-// nearly all failures have a status of their own. What is wrong with a request as such is told before
-// its body is read, and ends the connection; what its body asks for in vain does not.
+// nearly all failures have a status of their own. What is wrong with a request as such is told
+// before its body is read, and ends the connection; what its body asks for in vain does not.
 #include "http_server.h"
 
 #include <atomic>
@@ -213,8 +213,8 @@ class HttpServer::Impl {
       return exchange.begin("text/event-stream", ":\n\n") && reply.stream_to(exchange) &&
              exchange.finish();
     }
-    reply.wait_for_first_event();
-    return exchange.begin(kJson, " ") && reply.write_to(exchange) && exchange.finish();
+    return reply.wait_for_first_event(exchange) && exchange.begin(kJson, " ") &&
+           reply.write_to(exchange) && exchange.finish();
   }
 
   const Service service_;

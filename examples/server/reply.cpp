@@ -77,11 +77,12 @@ Reply::~Reply() {
   if (!answer_->over()) engine_.abandon(answer_);
 }
 
-void Reply::wait_for_first_event() {
-  while (!first_) first_ = answer_->next(std::chrono::hours(1));
-  if (first_->end && first_->end->status != GEN_OK) {
+bool Reply::wait_for_first_event(Client& client) {
+  first_ = next_event(client);
+  if (first_ && first_->end && first_->end->status != GEN_OK) {
     throw library_error(first_->end->status, first_->end->message, {});
   }
+  return first_.has_value();
 }
 
 /// Nothing if the client left.

@@ -39,8 +39,8 @@ class Reply {
   Reply& operator=(const Reply&) = delete;
 
   /// Waits until there is something to say. ApiError if that is a failure: no byte is written yet,
-  /// so it can still have a status of its own.
-  void wait_for_first_event();
+  /// so it can still have a status of its own. False if the client left.
+  bool wait_for_first_event(Client& client);
   /// Writes the answer as it comes, in server-sent events. False if the client left.
   bool stream_to(Client& client);
   /// Writes the answer as one body once it is complete. False if the client left or a choice

@@ -21,7 +21,7 @@ extern "C" {
  * Makes an empty tensor cache, where the model computes.
  *
  * @param model        may be freed before the cache; NULL for one on the host.
- * @param layers       number of layers, 0 to 65536; with a model, the model's, for which 0 stands as well.
+ * @param layers       number of layers, 0 to 65536; with a model 0 or what gen_model_config_num_cache_layers says.
  * @param max_seq_len  most positions a layer can hold, 1 and up.
  * @param dtype        "fp32", for which NULL stands, or "fp16": binary16 as kv_cache_fp16_new keeps it.
  * @param out          receives the cache; free it with kv_cache_free.

@@ -41,7 +41,7 @@ enum {
 GEN_API gen_status kv_cache_tier_config_new(kv_cache_tier_config **out, gen_error *error);
 
 /**
- * Sets the number of layers; 0, the default, stands for the model's where there is one.
+ * Sets the number of layers; 0, the default, stands for gen_model_config_num_cache_layers where there is a model.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or layers outside [0, 65536].
  * Threads: one at a time per object; so for all setters.

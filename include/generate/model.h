@@ -255,8 +255,16 @@ GEN_API int32_t gen_model_config_max_seq_len(const gen_model_config *config);
 GEN_API int32_t gen_model_config_eos(const gen_model_config *config);
 /** Begin-of-sequence token, or -1 for none or NULL. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_bos(const gen_model_config *config);
-/** Number of layers. Threads: any. Since: 0.1 */
+/** Number of layers, also of those without keys and values. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_num_layers(const gen_model_config *config);
+/**
+ * Number of layers of a cache for gen_model_forward, which kv_cache_new takes. It is less than
+ * gen_model_config_num_layers where layers share keys and values or have none. For a model of the caller's it is what
+ * gen_model_config_set_kv_layers set.
+ *
+ * Threads: any. Since: 0.1
+ */
+GEN_API int32_t gen_model_config_num_cache_layers(const gen_model_config *config);
 /** Query heads of an attention layer. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_num_heads(const gen_model_config *config);
 /** Key and value heads of an attention layer. Threads: any. Since: 0.1 */

@@ -12,6 +12,12 @@
  * A traced generation (gen_options_set_tracer) records each instruction of each forward pass by its name, "rms_norm",
  * "linear" with the attribute weight, and so on, with the tensors it read and made, [1, rows, columns], and around
  * rope_append and attention the appends to and the reads of each session's cache, [kv heads, positions, elements].
+ * Where rows of a pass are to give a token it ends with one or both of these, without an output, and long passes with
+ * several of them:
+ *
+ *   logits           input: rows of logits, which are copied for sampling
+ *   best             input: rows of logits, of which the model only finds the largest: greedy sampling without penalties,
+ *                    biases or log-probabilities
  *
  * Of a model of one's own (custom_model.h) it records what can be known. gen_forward_attention writes rope_append,
  * attention and the appends and reads of the sessions' caches as above; each call of the forward function that succeeds

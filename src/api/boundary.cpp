@@ -39,12 +39,6 @@ Status current_exception_status() noexcept {
   }
 }
 
-Status in_file(const char* path, Status status) noexcept {
-  const bool about_content = status.code() == Code::kFormat || status.code() == Code::kUnsupported;
-  if (!about_content) return status;
-  return error(status.code(), "%.400s: %s", path, status.message());
-}
-
 Result<std::string_view> text_in(const char* text, size_t len, const char* what) noexcept {
   if (text == nullptr) {
     if (len == 0) return std::string_view();

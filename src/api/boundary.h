@@ -21,10 +21,6 @@ gen_status report(const Status& status, gen_error* error) noexcept;
 /// What the exception being handled means. Call in a catch block only.
 Status current_exception_status() noexcept;
 
-/// A failure of reading a file: one about what is in it (kFormat, kUnsupported) gets the file's
-/// name in front, which only kIo has by itself. To be called once, where the path is known.
-Status in_file(const char* path, Status status) noexcept;
-
 /// Runs `body` (returns Status); nothing it throws gets out. A log sink may call nothing.
 template <typename F>
 gen_status guard(gen_error* error, F&& body) noexcept {

@@ -16,11 +16,9 @@
 #include "api/json_text.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
-#include "base/checked.h"
-#include "base/cpu.h"
 #include "base/in_use.h"
-#include "engine/registry.h"
 #include "model/custom_model.h"
+#include "model/pad_left.h"
 
 struct gen_forward_call {
   const gen::CancelFlag* cancel = nullptr;
@@ -78,12 +76,6 @@ class CForward final : public model::CustomForward {
       std::fill_n(sequence_of.begin() + sequence.first_row, sequence.n_rows,
                   static_cast<int32_t>(i));
     }
-    std::vector<uint8_t> wants(batch.wants_logits.size());
-    int32_t n_logits = 0;
-    for (size_t row = 0; row < wants.size(); ++row) {
-      wants[row] = batch.wants_logits[row] != 0 ? 1 : 0;
-      n_logits += wants[row];
-    }
     gen_forward_call call;
     call.cancel = batch.cancel;
     call.attention = attention;
@@ -91,11 +83,11 @@ class CForward final : public model::CustomForward {
     view.struct_size = sizeof view;
     view.n_rows = static_cast<int32_t>(batch.tokens.size());
     view.n_sequences = static_cast<int32_t>(batch.sequences.size());
-    view.n_logits = n_logits;
+    view.n_logits = static_cast<int32_t>(batch.wanting(graph::kWantsLogits));
     view.tokens = batch.tokens.data();
     view.positions = batch.positions.data();
     view.sequences = sequence_of.data();
-    view.wants_logits = wants.data();
+    view.wants_logits = batch.wants.data();  // logits or nothing
     view.states = states.data();
     view.call = &call;
     // A function that keeps nothing in caches of the library has none to look at.
@@ -109,9 +101,8 @@ class CForward final : public model::CustomForward {
 
   Result<void*> new_state() const override {
     void* state = nullptr;
-    GEN_TRY(ask("state_new", [&](gen_error* said) {
-      return table_.state_new(table_.user, &state, said);
-    }));
+    GEN_TRY(ask("state_new",
+                [&](gen_error* said) { return table_.state_new(table_.user, &state, said); }));
     return state;
   }
 
@@ -124,9 +115,8 @@ class CForward final : public model::CustomForward {
   }
 
   Status truncate_state(void* state, int32_t n) const override {
-    return ask("state_truncate", [&](gen_error* said) {
-      return table_.state_truncate(table_.user, state, n, said);
-    });
+    return ask("state_truncate",
+               [&](gen_error* said) { return table_.state_truncate(table_.user, state, n, said); });
   }
 
   void free_state(void* state) const noexcept override {
@@ -226,13 +216,9 @@ Result<std::unique_ptr<gen_model>> make_model(const std::shared_ptr<CForward>& f
   auto loaded = std::make_shared<model::LoadedModel>();
   auto parts = std::make_shared<ModelParts>();
   model::CustomLayers layers;
-  layers.count = config.kv_layers;
+  layers.count = config.cache_layers;
   if (layers.count > 0) {
-    GEN_ASSIGN(parts->pool, ThreadPool::create(0));
-    engine::EngineOptions options;
-    options.pool = parts->pool;
-    GEN_ASSIGN(options.cpu_level, chosen_cpu_level());
-    GEN_ASSIGN(parts->engine, engine::create_engine("cpu", options));
+    GEN_TRY(parts->start({}));
     layers.engine = parts->engine;
   }
   GEN_ASSIGN(loaded->model,
@@ -312,17 +298,6 @@ gen_status gen_pad_left(const int32_t* tokens, const size_t* lengths, size_t cou
     if (longest > 0) GEN_TRY(not_null(tokens, "tokens"));
     *width = longest;
     if (out == nullptr) return {};
-    size_t needed = 0;
-    if (!gen::checked_mul(longest, count, &needed) || needed > capacity) {
-      return gen::error(gen::Code::kOutOfRange,
-                        "%zu sequences of up to %zu tokens do not fit a buffer of %zu", count,
-                        longest, capacity);
-    }
-    for (size_t i = 0; i < count; ++i) {
-      out = std::fill_n(out, longest - lengths[i], pad);
-      out = std::copy_n(tokens, lengths[i], out);
-      tokens += lengths[i];
-    }
-    return {};
+    return gen::model::pad_left(tokens, {lengths, count}, pad, {out, capacity});
   });
 }

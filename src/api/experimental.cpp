@@ -7,7 +7,6 @@
 #include "api/boundary.h"
 #include "api/forward_call.h"
 #include "api/model_handle.h"
-#include "base/cpu.h"
 #include "base/in_use.h"
 #include "engine/cpu/peaks.h"
 #include "graph/profile.h"
@@ -122,21 +121,8 @@ gen_status gen_measure_peaks(int32_t threads, const char* what, double* value, g
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(what, "what"));
     GEN_TRY(not_null(value, "value"));
-    GEN_ASSIGN(const auto level, gen::chosen_cpu_level());
     GEN_ASSIGN(const auto pool, gen::ThreadPool::create(threads));
-    namespace cpu = gen::engine::cpu;
-    if (std::strcmp(what, "read_bandwidth") == 0) {
-      GEN_ASSIGN(*value, cpu::measure_read_bandwidth(*pool, gen::system_allocator()));
-    } else if (std::strcmp(what, "fma_f32") == 0) {
-      *value = cpu::measure_fma_f32(*pool, level);
-    } else if (std::strcmp(what, "dot_i8") == 0) {
-      *value = cpu::measure_dot_i8(*pool, level);
-    } else if (std::strcmp(what, "dot_bf16") == 0) {
-      // What the machine has counts, since the level in use may do without on purpose.
-      GEN_ASSIGN(*value, cpu::measure_dot_bf16(*pool, gen::detect_cpu_level()));
-    } else {
-      return gen::error(Code::kInvalidArgument, "unknown peak \"%.60s\"", what);
-    }
+    GEN_ASSIGN(*value, gen::engine::cpu::measure_peak(what, *pool));
     return {};
   });
 }

@@ -52,7 +52,7 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
     GEN_TRY(options.metrics_home->check("the metrics memory"));
   }
   GeneratorOptions inner = options.generator;
-  inner.allocator = parts->allocator.get();
+  if (parts->engine != nullptr) inner.memory = &parts->engine->memory();
   inner.metrics = options.metrics;
   if (options.trace != nullptr) {
     inner.tracer = std::make_shared<gen::graph::PlanTrace>(options.trace);

@@ -3,6 +3,7 @@
 // a tensor store, or an engine cache (its own or a session's); reading works on all of them.
 #include <generate/kv_cache.h>
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -10,13 +11,13 @@
 #include "api/c_allocator.h"
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
-#include "cache/sequence/host_view.h"
 #include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/staged_entries.h"
 #include "cache/tensor/compressed_store.h"
 #include "cache/tensor/layered_store.h"
-#include "cache/sequence/registry.h"
+#include "cache/tensor/quant_store.h"
 #include "cache/tensor/tensor_kinds.h"
-#include "engine/kv/codec.h"
+#include "cache/tensor/tensor_store.h"
 
 namespace {
 
@@ -28,25 +29,20 @@ using gen::api::not_null;
 using gen::api::one_sequence;
 using gen::api::own;
 using gen::api::with_cache;
+using gen::cache::CachePlan;
 using gen::cache::CompressedStore;
 using gen::cache::KvCache;
 using gen::cache::TensorProvider;
 using gen::cache::TensorShape;
 using gen::engine::KvOrder;
-using gen::engine::KvSide;
-using gen::engine::KvView;
 
-gen::Allocator& allocator_of(const kv_cache& cache) {
-  return cache.allocator != nullptr ? *cache.allocator : gen::system_allocator();
-}
-
-gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache** out,
-                gen_error* error) {
+gen_status make(const gen::cache::TensorTraits& traits, int32_t layers, int32_t max_seq_len,
+                kv_cache** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(gen::cache::LayeredStore::check(layers, max_seq_len));
-    const gen::cache::TensorKind& row = *gen::cache::find_tensor_kind(kind);
+    const gen::cache::TensorKind& row = *gen::cache::find_tensor_kind(traits.kind);
     auto made = std::make_unique<kv_cache>();
     made->traits = row.traits;
     made->num_layers = layers;
@@ -59,18 +55,15 @@ gen_status make(const char* kind, int32_t layers, int32_t max_seq_len, kv_cache*
   });
 }
 
-/// The layer of an engine cache, all committed entries; kv_heads is 0 for a miss.
-Result<KvView> engine_layer(const kv_cache& cache, int32_t layer) {
+/// The committed entries of an engine cache; nothing for a layer that it does not have, or an empty
+/// one.
+Result<std::optional<CachePlan>> held_entries(const kv_cache& cache, int32_t layer) {
   KvCache& engine = *cache.engine();
   const bool there = layer >= 0 && static_cast<size_t>(layer) < engine.layers().size();
-  if (!there || engine.length() == 0) return KvView();
-  if (cache.step != nullptr) {  // any other plan would end the step's
-    GEN_ASSIGN(KvView view, gen::cache::host_view(engine, layer, *cache.step));
-    view.entries = cache.step->start;
-    return view;
-  }
-  GEN_ASSIGN(const gen::cache::CachePlan plan, engine.plan(0));
-  return gen::cache::host_view(engine, layer, plan);
+  if (!there || engine.length() == 0) return std::optional<CachePlan>();
+  if (cache.step != nullptr) return std::optional(*cache.step);  // any other would end the step's
+  GEN_ASSIGN(const CachePlan plan, engine.plan(0));
+  return std::optional(plan);
 }
 
 struct Shapes {
@@ -81,10 +74,11 @@ struct Shapes {
 Result<Shapes> shapes_of(const kv_cache& cache, int32_t layer) {
   if (cache.store != nullptr) return Shapes{cache.store->shape(layer), cache.store->shape(layer)};
   if (cache.engine() == nullptr) return Shapes();
-  GEN_ASSIGN(const KvView view, engine_layer(cache, layer));
-  if (view.kv_heads == 0) return Shapes();
-  return Shapes{{view.kv_heads, view.entries, view.k.head_dim},
-                {view.kv_heads, view.entries, view.v.head_dim}};
+  GEN_ASSIGN(const auto held, held_entries(cache, layer));
+  if (!held.has_value()) return Shapes();
+  const gen::cache::LayerShape& shape = cache.engine()->layers()[static_cast<size_t>(layer)];
+  return Shapes{{shape.kv_heads, held->start, shape.k_dim},
+                {shape.kv_heads, held->start, shape.v_dim}};
 }
 
 size_t elements(const TensorShape& shape) {
@@ -99,32 +93,21 @@ void write_shape(const TensorShape& shape, int32_t* out) {
   out[2] = shape.dim;
 }
 
-/// To dense float32 [kv_heads, entries, dim]; keys as the model made them.
-void decode(const KvView& view, const KvSide& side, const TensorShape& shape, float* out) {
-  const bool turned =
-      side.order == KvOrder::kKeys && view.key_form == gen::engine::KeyForm::kHadamard;
-  for (int32_t head = 0; head < shape.batch; ++head) {
-    for (int32_t e = 0; e < shape.seq; ++e, out += shape.dim) {
-      gen::engine::kv_get(side, e, head, out);
-      if (turned) gen::engine::kv_hadamard(out, shape.dim);
-    }
-  }
-}
-
 Status fill_span(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
   if (cache.store == nullptr) {
     if (cache.engine() == nullptr) return {};
-    GEN_ASSIGN(const KvView view, engine_layer(cache, layer));
-    if (view.kv_heads == 0) return {};
+    GEN_ASSIGN(const auto held, held_entries(cache, layer));
+    if (!held.has_value()) return {};
     return gen::error(Code::kUnsupported,
                       "layer %d was written by a model and has no strides; kv_cache_get copies it",
                       layer);
   }
-  if (!cache.traits.can_view) {
+  const gen::cache::TensorViews* const views = cache.store->views();
+  if (views == nullptr) {
     return gen::error(Code::kUnsupported, "a %s cache has no strides; kv_cache_get copies it",
                       cache.traits.kind);
   }
-  *span = gen::api::span_of(cache.store->view(layer));
+  *span = gen::api::span_of(views->view(layer));
   return {};
 }
 
@@ -148,14 +131,20 @@ Status clone(const kv_cache& cache, kv_cache* copy) {
   copy->num_layers = cache.num_layers;
   copy->max_seq_len = cache.max_seq_len;
   copy->allocator = cache.allocator;
+  copy->memory = cache.memory;
   copy->callbacks = cache.callbacks;
   copy->keeps = cache.keeps;
   copy->make_store = cache.make_store;
   copy->make_engine = cache.make_engine;
   if (cache.store != nullptr) {
-    GEN_ASSIGN(copy->store, cache.store->clone());
+    const gen::cache::TensorCopies* const copies = cache.store->copies();
+    if (copies == nullptr) {
+      return gen::error(Code::kUnsupported, "a %s cache has no clone; what it wraps may have",
+                        cache.traits.kind);
+    }
+    GEN_ASSIGN(copy->store, copies->clone());
   } else if (KvCache* engine = cache.engine(); engine != nullptr) {
-    GEN_ASSIGN(copy->owned, gen::cache::clone_cache(*engine, allocator_of(cache)));
+    GEN_ASSIGN(copy->owned, engine->fork());
   }
   copy->seen_store = copy->store.get();
   copy->seen_owned = copy->owned.get();
@@ -165,24 +154,24 @@ Status clone(const kv_cache& cache, kv_cache* copy) {
 }  // namespace
 
 gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
-  return make("fp32", layers, max_seq_len, out, error);
+  return make(gen::cache::kFp32Traits, layers, max_seq_len, out, error);
 }
 
 gen_status kv_cache_fp16_new(int32_t layers, int32_t max_seq_len, kv_cache** out,
                              gen_error* error) {
-  return make("fp16", layers, max_seq_len, out, error);
+  return make(gen::cache::kFp16Traits, layers, max_seq_len, out, error);
 }
 
 gen_status kv_cache_fp8_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
-  return make("fp8", layers, max_seq_len, out, error);
+  return make(gen::cache::kFp8Traits, layers, max_seq_len, out, error);
 }
 
 gen_status kv_cache_q4_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
-  return make("q4", layers, max_seq_len, out, error);
+  return make(gen::cache::kQ4Traits, layers, max_seq_len, out, error);
 }
 
 gen_status kv_cache_q3_new(int32_t layers, int32_t max_seq_len, kv_cache** out, gen_error* error) {
-  return make("q3", layers, max_seq_len, out, error);
+  return make(gen::cache::kQ3Traits, layers, max_seq_len, out, error);
 }
 
 gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, int32_t chunk_size,
@@ -206,8 +195,8 @@ gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, i
       return kv_cache::Store(std::move(store));
     };
     made->make_engine = [chunk_size](std::span<const gen::cache::LayerShape> shapes,
-                                     int32_t capacity, gen::Allocator& allocator) {
-      return gen::cache::make_compressed_cache(shapes, capacity, chunk_size, allocator);
+                                     int32_t capacity, gen::engine::EngineMemory& memory) {
+      return gen::cache::make_compressed_cache(shapes, capacity, chunk_size, memory);
     };
     *out = made.release();
     return {};
@@ -251,7 +240,7 @@ gen_status kv_cache_set_allocator(kv_cache* cache, const gen_allocator* allocato
       return {Code::kState, "the cache's memory is not its own, see how it was made"};
     }
     if (c.in_wrapper) return {Code::kState, "the cache has become part of a wrapper"};
-    if (c.sequences != nullptr && c.sequences_begun) {
+    if (c.sequences != nullptr && c.sequences->begun()) {
       return {Code::kState, "the cache is initialised; its allocator is set before that"};
     }
     if (c.store != nullptr || c.owned != nullptr) {
@@ -321,9 +310,14 @@ gen_status kv_cache_get(const kv_cache* cache, int32_t layer, float* k, size_t k
       return read;
     }
     if (elements(shapes.k) > 0) {
-      GEN_ASSIGN(const KvView view, engine_layer(c, layer));
-      if (k != nullptr) decode(view, view.k, shapes.k, k);
-      if (v != nullptr) decode(view, view.v, shapes.v, v);
+      GEN_ASSIGN(const auto held, held_entries(c, layer));
+      if (!held.has_value()) return {};
+      if (k != nullptr) {
+        GEN_TRY(gen::cache::decode_entries(*c.engine(), layer, *held, KvOrder::kKeys, k));
+      }
+      if (v != nullptr) {
+        GEN_TRY(gen::cache::decode_entries(*c.engine(), layer, *held, KvOrder::kValues, v));
+      }
     }
     return {};
   });

@@ -27,11 +27,10 @@ using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::api::with_cache;
-using gen::cache::CausalRules;
 using gen::cache::CausalStore;
 using gen::cache::HistoryShape;
-using gen::cache::kNoLimit;
 using gen::cache::SequenceStore;
+using gen::cache::WrapperStore;
 
 Status many(const kv_cache& cache, const char* call) {
   if (cache.sequences != nullptr) return {};
@@ -58,18 +57,14 @@ std::unique_ptr<kv_cache> handle_of(std::shared_ptr<SequenceStore> store) {
   return made;
 }
 
-gen_status make_causal(const char* kind, const CausalRules& rules, kv_cache** out,
-                       gen_error* error) {
+/// `create` gives the store, or what is wrong with its numbers.
+template <typename F>
+gen_status make(kv_cache** out, gen_error* error, F&& create) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
-    if (rules.window < 1 || rules.memory < rules.window || rules.chunk < 0) {
-      return gen::error(Code::kInvalidArgument,
-                        "a window of %d, a memory of %d: a window is 1 or more, and no longer than "
-                        "the memory",
-                        rules.window, rules.memory);
-    }
-    *out = handle_of(std::make_shared<CausalStore>(kind, rules)).release();
+    GEN_ASSIGN(auto store, create());
+    *out = handle_of(std::move(store)).release();
     return {};
   });
 }
@@ -118,32 +113,24 @@ class Held {
 }  // namespace
 
 gen_status kv_cache_causal_new(kv_cache** out, gen_error* error) {
-  return make_causal("causal", {kNoLimit, kNoLimit, 0}, out, error);
+  return make(out, error, [] { return CausalStore::full(); });
 }
 
 gen_status kv_cache_swa_new(int32_t window, kv_cache** out, gen_error* error) {
-  return make_causal("swa", {window, window, 0}, out, error);
+  return make(out, error, [&] { return CausalStore::sliding(window); });
 }
 
 gen_status kv_cache_swa_mem_new(int32_t window, int32_t memory, kv_cache** out, gen_error* error) {
-  return make_causal("swa_mem", {window, memory, 0}, out, error);
+  return make(out, error, [&] { return CausalStore::sliding_with_memory(window, memory); });
 }
 
 gen_status kv_cache_chunked_new(int32_t chunk, kv_cache** out, gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  if (chunk < 1) {
-    return gen::api::report(gen::error(Code::kInvalidArgument, "a chunk of %d is below 1", chunk),
-                            error);
-  }
-  return make_causal("chunked", {kNoLimit, kNoLimit, chunk}, out, error);
+  return make(out, error, [&] { return CausalStore::chunked(chunk); });
 }
 
 gen_status kv_cache_encoder_new(kv_cache** out, gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(out, "out"));
-    *out = handle_of(std::make_shared<gen::cache::EncoderStore>()).release();
-    return {};
+  return make(out, error, []() -> Result<std::shared_ptr<SequenceStore>> {
+    return std::shared_ptr<SequenceStore>(std::make_shared<gen::cache::EncoderStore>());
   });
 }
 
@@ -153,24 +140,22 @@ gen_status kv_cache_wrapper_new(kv_cache* const* caches, size_t n_caches, kv_cac
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(caches, "caches"));
     GEN_TRY(not_null(out, "out"));
-    if (n_caches == 0) return {Code::kInvalidArgument, "a wrapper of 0 caches"};
     Held held;
-    gen::cache::WrapperStore::Children children;
+    WrapperStore::Children children;
     for (size_t i = 0; i < n_caches; ++i) {
       GEN_TRY(held.take(caches[i]));
       GEN_TRY(many(*caches[i], "kv_cache_wrapper_new"));
       GEN_TRY(gen::api::own(*caches[i]));
-      if (caches[i]->sequences_begun) {
-        return gen::error(Code::kState, "cache %zu was initialised or closed on its own", i);
-      }
       children.push_back(caches[i]->sequences);
     }
-    auto made = handle_of(std::make_shared<gen::cache::WrapperStore>(children));
-    for (const auto& child : children) {
-      made->underlying.push_back(gen::api::part_of(*made));
-      made->underlying.back()->traits = made->traits;
-      made->underlying.back()->traits.kind = child->kind();
-      made->underlying.back()->sequences = child;
+    GEN_ASSIGN(auto store, WrapperStore::create(children));
+    auto made = handle_of(std::move(store));
+    for (auto& child : children) {
+      auto part = gen::api::part_of(*made);
+      part->traits = made->traits;
+      part->traits.kind = child->kind();
+      part->sequences = std::move(child);
+      made->underlying.push_back(std::move(part));
     }
     for (size_t i = 0; i < n_caches; ++i) {
       caches[i]->sequences = nullptr;
@@ -229,7 +214,6 @@ gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequenc
     limits.max_batch = max_batch;
     GEN_TRY(
         c.sequences->init(limits, c.allocator != nullptr ? *c.allocator : gen::system_allocator()));
-    c.sequences_begun = true;
     note_type(limits.type, c);
     for (const auto& part : c.underlying) note_type(limits.type, *part);
     return {};
@@ -343,9 +327,8 @@ gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* 
     GEN_TRY(not_null(cached, "cached"));
     const gen::cache::EncoderItems* const items = store.encoder_items();
     if (items == nullptr) {
-      return gen::error(
-          Code::kUnsupported, "a %s cache keeps no encoder output%s", store.kind(),
-          store.kind() == std::string_view("wrapper") ? ": none of its caches does" : "");
+      return gen::error(Code::kUnsupported, "a %s cache keeps no encoder output%s", store.kind(),
+                        !cache->underlying.empty() ? ": none of its caches does" : "");
     }
     GEN_ASSIGN(const bool answer, items->encoder_cached(seq));
     *cached = answer ? 1 : 0;
@@ -358,7 +341,6 @@ gen_status kv_cache_close(kv_cache* cache, gen_error* error) {
     GEN_TRY(many(c, "kv_cache_close"));
     GEN_TRY(gen::api::own(c));
     c.sequences->close();
-    c.sequences_begun = true;
     return {};
   });
 }

@@ -27,6 +27,7 @@ gen_status kv_cache_generator_new(const gen_generator* generator, int32_t max_se
     GEN_ASSIGN(auto engine, inner.make_cache(max_seq_len == 0 ? most : max_seq_len));
     auto made = std::make_unique<kv_cache>();
     gen::api::describe_engine_cache(inner, *engine, made.get());
+    made->callbacks = generator->shared.callbacks();
     made->owned = std::move(engine);
     made->seen_owned = made->owned.get();
     *out = made.release();

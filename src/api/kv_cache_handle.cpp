@@ -11,6 +11,9 @@
 #include "api/handles.h"
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/registry.h"
+#include "cache/tensor/paged_store.h"
+#include "cache/tensor/tiered_store.h"
+#include "cache/tensor/tracing_store.h"
 
 namespace gen::api {
 namespace {
@@ -34,13 +37,13 @@ Status tensors_only(const kv_cache& handle) {
     std::string_view kind;
     const char* message;
   } kinds[] = {
-      {"paged",
+      {cache::kPagedTraits.kind,
        "a cache of kv_cache_paged_new holds tensors; gen_options_set_paged_kv and "
        "kv_cache_generator_new make a paged one for models"},
-      {"tiered",
+      {cache::TieredStore::kKind,
        "a cache of kv_cache_tiered_new holds tensors; gen_options_set_tiered_kv and "
        "kv_cache_generator_new make a tiered one for models"},
-      {"tracing",
+      {cache::TracingStore::kKind,
        "a tracing cache records tensors; gen_options_set_tracer records the passes of a model"},
   };
   for (const auto& each : kinds) {
@@ -106,9 +109,9 @@ Result<kv_cache::Store> make_store(const kv_cache& cache) {
 Result<std::unique_ptr<cache::KvCache>> make_engine(const kv_cache& cache,
                                                     std::span<const cache::LayerShape> layers,
                                                     int32_t capacity) {
-  Allocator& allocator = cache.allocator != nullptr ? *cache.allocator : system_allocator();
-  if (cache.make_engine != nullptr) return cache.make_engine(layers, capacity, allocator);
-  return cache::make_cache(cache.format(), layers, capacity, allocator);
+  engine::EngineMemory& memory = cache.memory != nullptr ? *cache.memory : engine::system_memory();
+  if (cache.make_engine != nullptr) return cache.make_engine(layers, capacity, memory);
+  return cache::make_cache(cache.format(), layers, capacity, memory);
 }
 
 Status check_span(const kv_cache_span* span) {
@@ -158,8 +161,7 @@ Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::La
     return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
   }
   // Caches of a C handle can always be cut, see KV_CACHE_CAN_TRUNCATE.
-  return cache::CacheTrial(*engine,
-                           handle.allocator != nullptr ? *handle.allocator : system_allocator());
+  return cache::CacheTrial(*engine);
 }
 
 void keep_trial(kv_cache& handle, cache::CacheTrial& trial) noexcept {
@@ -172,9 +174,7 @@ void keep_trial(kv_cache& handle, cache::CacheTrial& trial) noexcept {
 void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,
                            kv_cache* handle) {
   describe_engine_cache(cache, handle);
-  const auto keeps = generator.shared_from_this();
-  handle->keeps = keeps;
-  handle->use_allocator({keeps, generator.options().allocator});
+  handle->keeps = generator.shared_from_this();
 }
 
 void lend_cache(generate::Session& session, kv_cache* handle) {

@@ -23,6 +23,7 @@
 #include "cache/sequence/kv_cache.h"
 #include "cache/batch/sequence_store.h"
 #include "cache/tensor/tensor_provider.h"
+#include "engine/host_memory.h"
 #include <generate/kv_cache.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.
@@ -33,16 +34,17 @@ struct kv_cache : gen::Postponed {
   const char* engine_format = nullptr;  // what a model's pass makes of it; null: as traits.kind
   int32_t num_layers = 0;
   int32_t max_seq_len = 0;
-  std::shared_ptr<gen::Allocator> allocator;  // null: the system's
-  gen::SharedCallbacks callbacks;             // of it, and of a pool's
-  std::shared_ptr<const void> keeps;          // what `owned` was made of
+  std::shared_ptr<gen::Allocator> allocator;        // null: the system's
+  std::shared_ptr<gen::engine::HostMemory> memory;  // of `allocator`, null with it
+  gen::SharedCallbacks callbacks;                   // of it, and of a pool's
+  std::shared_ptr<const void> keeps;                // what `owned` was made of
 
   using Store = std::unique_ptr<gen::cache::TensorProvider>;
   /// What the first kv_cache_update calls; null where the store is there from the start.
   std::function<gen::Result<Store>(gen::Allocator&)> make_store;
   /// What a model's first pass calls; null where it makes a plain cache of format().
   std::function<gen::Result<std::unique_ptr<gen::cache::KvCache>>(
-      std::span<const gen::cache::LayerShape>, int32_t capacity, gen::Allocator&)>
+      std::span<const gen::cache::LayerShape>, int32_t capacity, gen::engine::EngineMemory&)>
       make_engine;
   std::shared_ptr<gen::cache::TensorProvider> store;  // shared with tracing caches around it
   std::unique_ptr<gen::cache::KvCache> owned;
@@ -60,7 +62,6 @@ struct kv_cache : gen::Postponed {
   std::vector<std::unique_ptr<kv_cache>> underlying;
 
   std::shared_ptr<gen::cache::SequenceStore> sequences;
-  bool sequences_begun = false;  // initialised or closed
   bool in_wrapper = false;
   [[nodiscard]] bool of_many() const { return sequences != nullptr || in_wrapper; }
 
@@ -70,9 +71,10 @@ struct kv_cache : gen::Postponed {
   std::shared_ptr<gen::InUseFlag> own_flag = std::make_shared<gen::InUseFlag>();
   gen::InUseFlag* in_use = own_flag.get();  // a session's flag for a lent cache
 
-  void use_allocator(std::shared_ptr<gen::Allocator> memory) {
-    callbacks = gen::api::joined({memory != nullptr ? memory->callbacks() : nullptr});
-    allocator = std::move(memory);
+  void use_allocator(std::shared_ptr<gen::Allocator> given) {
+    callbacks = gen::api::joined({given != nullptr ? given->callbacks() : nullptr});
+    memory = given != nullptr ? std::make_shared<gen::engine::HostMemory>(*given) : nullptr;
+    allocator = std::move(given);
   }
   [[nodiscard]] gen::cache::KvCache* engine() const {
     return lent != nullptr ? lent() : owned.get();
@@ -135,7 +137,8 @@ Status one_sequence(const kv_cache& cache, const char* call);
 /// `call` is for `family`, and this cache is another.
 Status other_family(Code code, const char* call, const char* family, const kv_cache& cache);
 
-/// What the first pass of a model with these layers makes of a cache without shape.
+/// What the first pass of a model with these layers makes of a cache without shape, in memory of
+/// its allocator or, if it has none, of the process' heap.
 Result<std::unique_ptr<cache::KvCache>> make_engine(const kv_cache& cache,
                                                     std::span<const cache::LayerShape> layers,
                                                     int32_t capacity);

@@ -38,7 +38,7 @@ kv_cache_block* from_block(Block* block) { return reinterpret_cast<kv_cache_bloc
 void* half_of(const kv_cache_block* block, size_t half) {
   if (block == nullptr) return nullptr;
   const auto& own = *reinterpret_cast<const Block*>(block);
-  return own.data() + half * (own.pool().block_bytes() / 2);
+  return own.pool().memory().host(own.data()) + half * (own.pool().block_bytes() / 2);
 }
 
 Status not_paged(const char* call, const kv_cache& cache) {
@@ -76,7 +76,7 @@ gen_status kv_cache_pool_set_allocator(kv_cache_pool* pool, const gen_allocator*
     GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
     const auto table = wrapped != nullptr ? wrapped->callbacks() : nullptr;
     gen::api::Shared<PoolState> shared(used.shared(), gen::api::joined({table}));
-    GEN_TRY(used->blocks().set_allocator(wrapped != nullptr ? *wrapped : gen::system_allocator()));
+    GEN_TRY(used->pool->set_allocator(wrapped != nullptr ? *wrapped : gen::system_allocator()));
     used->allocator = std::move(wrapped);
     pool->shared = std::move(shared);
     return {};

@@ -8,7 +8,7 @@
 #include "api/boundary.h"
 #include "api/kv_cache_handle.h"
 #include "api/state_call.h"
-#include "cache/sequence/cache_state.h"
+#include "cache/sequence/restored_cache.h"
 
 namespace {
 
@@ -63,14 +63,10 @@ Status load_model_cache(kv_cache& cache, StateReader& reader) {
     return {Code::kState, "the state is a model's, and the cache is one for kv_cache_update"};
   }
   if (cache.owned != nullptr) return cache.owned->restore(reader);
-  GEN_ASSIGN(const gen::cache::SavedOutline outline, gen::cache::saved_outline(reader));
-  if (outline.layers.size() != static_cast<size_t>(cache.num_layers)) {
-    return gen::error(Code::kInvalidArgument, "a state of %zu layers for a cache of %d",
-                      outline.layers.size(), cache.num_layers);
-  }
-  if (outline.positions == 0) return {};
-  GEN_ASSIGN(auto made, gen::api::make_engine(cache, outline.layers, cache.max_seq_len));
-  GEN_TRY(made->restore(reader));
+  const auto make = [&cache](std::span<const gen::cache::LayerShape> layers) {
+    return gen::api::make_engine(cache, layers, cache.max_seq_len);
+  };
+  GEN_ASSIGN(auto made, gen::cache::restored_cache(reader, cache.num_layers, make));
   cache.owned = std::move(made);
   cache.seen_owned.store(cache.owned.get(), std::memory_order_release);
   return {};

@@ -44,7 +44,7 @@ Status fill_full(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
     return gen::error(Code::kUnsupported, "a %s cache has no buffers of a fixed shape",
                       cache.traits.kind);
   } else if (cache.store != nullptr) {
-    found = cache.store->full_buffer(layer);
+    found = cache.store->buffers()->full_buffer(layer);
   }
   gen::api::write_struct(gen::api::span_of(found), span);
   return {};
@@ -57,12 +57,12 @@ gen_status kv_cache_tensor_new(const gen_model* model, int32_t layers, int32_t m
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
-    const int32_t own = model != nullptr ? model->config.num_layers : layers;
+    const int32_t own = model != nullptr ? model->config.cache_layers : layers;
     const int32_t wanted = model != nullptr && layers == 0 ? own : layers;
     GEN_TRY(TensorStore::check(wanted, max_seq_len));
     if (wanted != own) {
-      return gen::error(Code::kInvalidArgument, "a cache of %d layers for a model of %d layers",
-                        wanted, own);
+      return gen::error(Code::kInvalidArgument, "a cache of %d layers for a model of %d", wanted,
+                        own);
     }
     GEN_ASSIGN(const DType type, find_type(dtype));
     const TensorTraits& traits = TensorStore::device_traits(type);

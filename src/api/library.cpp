@@ -2,7 +2,6 @@
 // base.h and error.h of the C API: versions, build, log, thread pools, cancel flags, backends.
 #include <generate/base.h>
 #include <generate/error.h>
-#include <unistd.h>
 
 #include "api/boundary.h"
 #include "api/handles.h"
@@ -45,8 +44,6 @@ using gen::api::guard;
 using gen::api::json_quote;
 using gen::api::not_null;
 
-constexpr int32_t kHighestTypeNumber = 64;
-
 const gen::engine::EngineRow* find_backend(const char* name) noexcept {
   if (name == nullptr) return nullptr;
   for (const auto& row : gen::engine::engine_rows()) {
@@ -62,23 +59,16 @@ std::string names_json(const Rows& rows, Name name) {
   return out + "]";
 }
 
-std::string formats_json() {
-  std::string out = "[";
-  for (int32_t number = 0; number < kHighestTypeNumber; ++number) {
-    const auto type = static_cast<gen::DType>(number);
-    if (gen::quant::find_format(type) == nullptr) continue;
-    out += (out.size() > 1 ? "," : "") + json_quote(gen::dtype_name(type));
-  }
-  return out + "]";
-}
-
 Result<std::string> build_info() {
   GEN_ASSIGN(const gen::CpuLevel level, gen::chosen_cpu_level());
   return std::string("{\"version\":\"" GEN_VERSION_TEXT "\",\"abi\":" GEN_TEXT(GEN_ABI_VERSION)) +
          ",\"compiler\":" + json_quote(__VERSION__) +
          ",\"cpu\":" + json_quote(gen::cpu_level_name(level)) + ",\"backends\":" +
          names_json(gen::engine::engine_rows(), [](const auto& row) { return row.name; }) +
-         ",\"weight_types\":" + formats_json() + ",\"architectures\":" +
+         ",\"weight_types\":" +
+         names_json(gen::quant::formats(),
+                    [](const auto& row) { return gen::dtype_name(row.type); }) +
+         ",\"architectures\":" +
          names_json(gen::model::arch::architectures(), [](const auto& row) { return row.name; }) +
          ",\"kv\":" +
          names_json(gen::cache::cache_kinds(), [](const auto& row) { return row.name; }) + "}";
@@ -86,11 +76,9 @@ Result<std::string> build_info() {
 
 Result<std::string> cpu_device() {
   GEN_ASSIGN(const gen::CpuLevel level, gen::chosen_cpu_level());
-  const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return "{\"name\":\"cpu\",\"level\":" + json_quote(gen::cpu_level_name(level)) +
          ",\"usable_cpus\":" + std::to_string(gen::usable_cpus()) +
-         ",\"memory_bytes\":" + std::to_string(pages * page) + "}";
+         ",\"memory_bytes\":" + std::to_string(gen::machine_memory()) + "}";
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
     dry.allocator = memory;
     dry.dry_run = true;
     dry.check_tensors = false;
-    dry.progress = nullptr;
+    dry.callback = nullptr;
     GEN_ASSIGN(const auto model, gen::api::load_model(path, dry));
     const auto parts = model->shared.keep();
     estimate->file = parts->file_bytes;

@@ -149,20 +149,6 @@ std::string snapshot_json(const gen::MetricsSnapshot& snapshot) {
   return out + "}}";
 }
 
-double value_of(const gen::MetricsSnapshot& snapshot, std::string_view name) {
-  if (const auto found = snapshot.counters.find(name); found != snapshot.counters.end()) {
-    return found->second;
-  }
-  if (const auto found = snapshot.gauges.find(name); found != snapshot.gauges.end()) {
-    return found->second;
-  }
-  const size_t dot = name.rfind('.');
-  const auto found = snapshot.histograms.find(name.substr(0, dot));
-  if (found == snapshot.histograms.end() || dot == std::string_view::npos) return 0;
-  if (name.substr(dot) == ".count") return static_cast<double>(found->second.count);
-  return name.substr(dot) == ".sum" ? found->second.sum : 0;
-}
-
 }  // namespace
 
 gen_status gen_options_set_metrics(gen_options* options, const gen_metrics_sink* sink,
@@ -214,7 +200,7 @@ gen_status gen_metrics_memory_snapshot(const gen_metrics_memory* memory, char* b
 double gen_metrics_memory_value(const gen_metrics_memory* memory, const char* name) {
   if (!gen::api::usable(memory) || name == nullptr) return 0;
   try {
-    return value_of(memory->impl->snapshot(), name);
+    return memory->impl->snapshot().value(name);
   } catch (...) {
     return 0;
   }

@@ -2,18 +2,17 @@
 // model.h of the C API: loading, questions, and a forward pass of one sequence.
 #include <generate/model.h>
 
-#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <functional>
-#include <map>
 
 #include "api/boundary.h"
 #include "api/forward_call.h"
 #include "api/host_call.h"
 #include "api/json_text.h"
 #include "api/model_handle.h"
-#include "base/cpu.h"
-#include "engine/registry.h"
+#include "base/io_error.h"
+#include "model/gguf/totals.h"
 
 namespace {
 
@@ -31,51 +30,25 @@ gen::SharedCallbacks callbacks_of(const gen_model_options& options) {
       {options.allocator != nullptr ? options.allocator->callbacks() : nullptr});
 }
 
-Result<std::shared_ptr<gen::engine::Engine>> make_engine(const gen_model_options& options,
-                                                         ModelParts& parts) {
-  gen::engine::EngineOptions wanted;
-  wanted.pool = parts.pool;
-  wanted.allocator = &parts.memory();
-  wanted.repack = options.repack;
-  wanted.dry_run = options.dry_run;
-  GEN_ASSIGN(wanted.cpu_level, gen::chosen_cpu_level());
-  return gen::engine::create_engine(options.backend, wanted);
-}
-
-/// Sizes of the file's tensors by element type, biggest first, as a JSON object of shares.
-std::string type_shares(const GgufFile& file, int64_t* parameters) {
-  std::map<std::string, size_t> bytes;
-  size_t total = 0;
-  *parameters = 0;
-  for (const auto& tensor : file.tensors()) {
-    bytes[gen::dtype_name(tensor.type)] += tensor.data.size();
-    total += tensor.data.size();
-    *parameters += tensor.elements();
-  }
-  std::string out = "{";
-  for (const auto& [name, size] : bytes) {
-    char share[32];
-    std::snprintf(share, sizeof share, "%.4f",
-                  static_cast<double>(size) / static_cast<double>(std::max<size_t>(total, 1)));
-    out += (out.size() > 1 ? "," : "") + json_quote(name) + ":" + share;
-  }
-  return out + "}";
-}
-
 Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
   const auto& traits = parts.loaded->model->traits();
   GEN_ASSIGN(const std::string name, file.metadata().get_string("general.name", ""));
-  int64_t parameters = 0;
-  const std::string shares = type_shares(file, &parameters);
+  const gen::gguf::Totals totals = gen::gguf::totals(file);
+  std::string shares = "{";
+  for (const auto& [type, share] : totals.shares) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4f", share);
+    shares += (shares.size() > 1 ? "," : "") + json_quote(type) + ":" + text;
+  }
   const auto number = [](const char* key, int64_t value) {
     return ",\"" + std::string(key) + "\":" + std::to_string(value);
   };
   return "{\"architecture\":" + json_quote(traits.architecture) + ",\"name\":" + json_quote(name) +
-         number("parameters", parameters) + number("vocab_size", traits.vocab_size) +
+         number("parameters", totals.parameters) + number("vocab_size", traits.vocab_size) +
          number("max_seq_len", traits.max_seq_len) + number("num_layers", traits.num_layers) +
          number("num_heads", traits.num_heads) + number("num_kv_heads", traits.num_kv_heads) +
          number("head_dim", traits.head_dim) + number("hidden", traits.hidden) +
-         ",\"weight_types\":" + shares + ",\"backend\":" + json_quote(parts.engine->name()) +
+         ",\"weight_types\":" + shares + "}" + ",\"backend\":" + json_quote(parts.engine->name()) +
          number("threads", parts.pool->size()) +
          ",\"gguf_version\":" + std::to_string(file.version()) + "}";
 }
@@ -84,46 +57,16 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
 Result<std::unique_ptr<gen_model>> finish_load(std::shared_ptr<const GgufFile> file,
                                                const gen_model_options& options, bool lasting) {
   auto parts = std::make_shared<ModelParts>();
-  parts->allocator = options.allocator;
-  parts->pool = options.pool;
-  if (parts->pool != nullptr && options.threads != 0) {
-    return gen::error(Code::kInvalidArgument,
-                      "threads %d and a thread_pool, which brings its own: one of the two",
-                      options.threads);
-  }
-  if (parts->pool == nullptr) {
-    GEN_ASSIGN(parts->pool, gen::ThreadPool::create(options.threads));
-  }
-  GEN_TRY(parts->pool->check_home());
-  if (options.device != 0) {
-    return gen::error(Code::kOutOfRange, "device %d of backend %s, which has 1", options.device,
-                      options.backend.c_str());
-  }
-  GEN_ASSIGN(parts->engine, make_engine(options, *parts));
-
-  gen::model::LoadOptions load;
-  load.engine = parts->engine;
-  load.max_seq_len = options.max_seq_len;
-  load.check_tensors = options.check_tensors;
-  load.lasting = lasting;
-  gen::api::Progress progress(options.progress, options.progress_user);
-  if (options.progress != nullptr) load.progress = std::ref(progress);
-  auto loaded = gen::model::load_model(file, load);
+  gen::model::OpenOptions wanted = options;
+  wanted.lasting = lasting;
+  gen::api::Progress progress(options.callback, options.callback_user);
+  if (options.callback != nullptr) wanted.progress = std::ref(progress);
+  const Status opened = gen::model::open_model(file, wanted, parts.get());
   GEN_TRY(progress.thrown());
-  GEN_ASSIGN(parts->loaded, std::move(loaded));
-  GEN_TRY(file->check_unchanged());
-  if (const int32_t own = parts->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
-    return gen::error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
-                      options.max_seq_len, own);
-  }
-  parts->file_bytes = file->total_bytes();
+  GEN_TRY(opened);
   GEN_ASSIGN(parts->description, describe(*file, *parts));
-
   auto handle = std::make_unique<gen_model>();
   handle->tokenizer.impl = parts->loaded->tokenizer;
-  if (handle->tokenizer.impl == nullptr) {
-    return Status(Code::kFormat, "the file has no tokenizer: tokenizer.ggml.model is missing");
-  }
   const auto& traits = parts->loaded->model->traits();
   using gen::tokenizer::Special;
   handle->config = {traits.vocab_size,
@@ -135,7 +78,7 @@ Result<std::unique_ptr<gen_model>> finish_load(std::shared_ptr<const GgufFile> f
                     traits.num_kv_heads,
                     traits.head_dim,
                     traits.hidden,
-                    0,
+                    static_cast<int32_t>(parts->loaded->model->layer_shapes().size()),
                     traits.architecture};
   handle->shared = gen::api::Shared<const ModelParts>(std::move(parts), callbacks_of(options));
   return handle;
@@ -211,6 +154,9 @@ int32_t gen_model_config_bos(const gen_model_config* config) {
 }
 int32_t gen_model_config_num_layers(const gen_model_config* config) {
   return config != nullptr ? config->num_layers : 0;
+}
+int32_t gen_model_config_num_cache_layers(const gen_model_config* config) {
+  return config != nullptr ? config->cache_layers : 0;
 }
 int32_t gen_model_config_num_heads(const gen_model_config* config) {
   return config != nullptr ? config->num_heads : 0;

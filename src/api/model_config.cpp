@@ -9,6 +9,7 @@
 #include "api/model_handle.h"
 #include "api/option_table.h"
 #include "cache/limits.h"
+#include "model/model.h"
 
 namespace {
 
@@ -20,9 +21,8 @@ using gen::api::not_null;
 using gen::api::OptionRow;
 using gen::api::TextOption;
 using gen::api::WholeOption;
+using gen::model::kMostModelName;
 using C = gen_model_config;
-
-constexpr size_t kMostName = 31;  // what a saved session has room for
 
 constexpr OptionRow<C> kVocabSize = {
     "vocab_size", WholeOption<C>{[](C& c) -> int32_t& { return c.vocab_size; }, 1, kAnyMost},
@@ -53,7 +53,7 @@ constexpr OptionRow<C> kHidden = {
     "width of the features that the function gives; 0: none"};
 constexpr OptionRow<C> kKvLayers = {
     "kv_layers",
-    WholeOption<C>{[](C& c) -> int32_t& { return c.kv_layers; }, 0, gen::cache::kMostLayers},
+    WholeOption<C>{[](C& c) -> int32_t& { return c.cache_layers; }, 0, gen::cache::kMostLayers},
     "layers that keep keys and values in the library's caches"};
 
 Status set_name(C& c, const char* name) {
@@ -61,10 +61,10 @@ Status set_name(C& c, const char* name) {
   const bool good = std::all_of(text.begin(), text.end(), [](char letter) {
     return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
   });
-  if (text.empty() || text.size() > kMostName || !good) {
+  if (text.empty() || text.size() > kMostModelName || !good) {
     return gen::error(Code::kInvalidArgument,
                       "a name of %zu bytes: 1 to %zu of printable ASCII without quotes",
-                      text.size(), kMostName);
+                      text.size(), kMostModelName);
   }
   c.name = text;
   return {};
@@ -83,7 +83,7 @@ const OptionRow<C> kRows[] = {
     kKvLayers,
     {"name",
      TextOption<C>{[] {
-                     return "1 to " + std::to_string(kMostName) +
+                     return "1 to " + std::to_string(kMostModelName) +
                             " bytes of printable ASCII without quotes";
                    },
                    set_name, [](const C& c) { return c.name; }},

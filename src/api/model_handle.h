@@ -9,10 +9,7 @@
 
 #include "api/entry.h"
 #include "api/handles.h"
-#include "base/allocator.h"
-#include "base/thread_pool.h"
-#include "engine/engine.h"
-#include "model/loader.h"
+#include "model/open_model.h"
 
 struct gen_model_config {
   int32_t vocab_size = 0;
@@ -24,40 +21,22 @@ struct gen_model_config {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t hidden = 0;
-  int32_t kv_layers = 0;        // of a model of the caller's: those that use the library's caches
+  int32_t cache_layers = 0;     // those that keep keys and values in the library's caches
   std::string name = "custom";  // of a model of the caller's; else its architecture
 };
 
-struct gen_model_options {
-  std::string backend = "cpu";
-  int32_t device = 0;
-  int32_t threads = 0;  // 0: one per usable CPU
-  std::shared_ptr<gen::ThreadPool> pool;
-  std::shared_ptr<gen::Allocator> allocator;  // null: the system's
+/// `progress` of the base is made of the callback when a file is loaded.
+struct gen_model_options : gen::model::OpenOptions {
   bool use_mmap = true;
-  bool repack = true;
-  gen_progress_callback progress = nullptr;
-  void* progress_user = nullptr;
-  int32_t max_seq_len = 0;
-  bool check_tensors = false;
-  bool dry_run = false;  // for estimates; EngineOptions::dry_run
+  gen_progress_callback callback = nullptr;
+  void* callback_user = nullptr;
 };
 
 namespace gen::api {
 
-/// Members are destroyed from the bottom up, each before what it stands on. A model of the caller's
-/// has a pool and an engine only if it keeps keys and values.
-struct ModelParts {
-  std::shared_ptr<Allocator> allocator;  // null: the system's
-  std::shared_ptr<ThreadPool> pool;
-  std::shared_ptr<engine::Engine> engine;
-  std::shared_ptr<const model::LoadedModel> loaded;
+/// A model of the caller's has a pool and an engine only if it keeps keys and values.
+struct ModelParts : model::OpenModel {
   std::string description;  // JSON
-  size_t file_bytes = 0;
-
-  [[nodiscard]] Allocator& memory() const noexcept {
-    return allocator != nullptr ? *allocator : system_allocator();
-  }
 };
 
 /// The model alone, keeping all its parts.

@@ -132,8 +132,8 @@ gen_status gen_model_options_set_progress(gen_model_options* options,
                                           gen_progress_callback callback, void* user,
                                           gen_error* error) {
   return with(options, error, [&](O& o) -> Status {
-    o.progress = callback;
-    o.progress_user = user;
+    o.callback = callback;
+    o.callback_user = user;
     return {};
   });
 }

@@ -8,6 +8,7 @@
 #include "api/handles.h"
 #include "api/option_table.h"
 #include "cache/sequence/registry.h"
+#include "graph/batch.h"
 
 namespace {
 
@@ -22,11 +23,9 @@ using gen::api::TextOption;
 using gen::api::WholeOption;
 using gen::cache::CacheFormat;
 using gen::cache::KeyChoice;
+using gen::graph::kStepRows;
 
 using O = gen_options;
-
-// No more than a pass of a model takes.
-constexpr int32_t kMostRows = 512;
 
 constexpr OptionRow<O> kPrefixCache = {
     "prefix_cache",
@@ -38,11 +37,11 @@ constexpr OptionRow<O> kCompressedKv = {
     "makes every full chunk of so many positions one entry, their mean; 0: none"};
 constexpr OptionRow<O> kPrefillChunk = {
     "prefill_chunk",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 1, kMostRows},
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 1, kStepRows},
     "most tokens of a prompt in one pass"};
 constexpr OptionRow<O> kMaxBatch = {
     "max_batch",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_sequences; }, 1, kMostRows},
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_sequences; }, 1, kStepRows},
     "most sequences in one pass"};
 constexpr OptionRow<O> kMaxQueue = {
     "max_queue",

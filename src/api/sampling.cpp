@@ -28,20 +28,6 @@ using gen::generate::ParamRow;
 using gen::generate::StopRules;
 using P = gen::sampling::SamplingParams;
 
-constexpr size_t kMaxStopStrings = 256;
-constexpr size_t kMaxStopStringBytes = 4096;
-
-Status add_stop_string(gen_sampling& s, std::string_view text) {
-  if (text.size() > kMaxStopStringBytes) {
-    return gen::error(Code::kInvalidArgument, "a stop string of %zu bytes is above %zu",
-                      text.size(), kMaxStopStringBytes);
-  }
-  if (s.params.stops.strings.size() >= kMaxStopStrings) {
-    return gen::error(Code::kInvalidArgument, "more than %zu stop strings", kMaxStopStrings);
-  }
-  return s.params.stops.add_string(text);
-}
-
 Result<int32_t> parse_int32(const char* text) {
   GEN_ASSIGN(const int64_t value, gen::api::parse_int(text));
   if (value >= INT32_MIN && value <= INT32_MAX) return static_cast<int32_t>(value);
@@ -109,9 +95,12 @@ const OptionRow<S> kLists[] = {
                    joined_tokens, "int"},
      "a token that ends a generation; each one is added"},
     {"stop_string",
-     TextOption<S>{
-         [] { return "UTF-8, at most " + std::to_string(kMaxStopStringBytes) + " bytes"; },
-         [](S& s, const char* text) -> Status { return add_stop_string(s, text); }, joined},
+     TextOption<S>{[] {
+                     return "UTF-8, at most " +
+                            std::to_string(gen::generate::kMostStopStringBytes) + " bytes";
+                   },
+                   [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); },
+                   joined},
      "a text that ends a generation and is left out; each one is added"},
 };
 
@@ -249,7 +238,7 @@ gen_status gen_sampling_add_stop_string(gen_sampling* sampling, const char* text
     GEN_TRY(not_null(text, "text"));
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
     if (view.empty()) return {};
-    return add_stop_string(s, view);
+    return s.params.stops.add_string(view);
   });
 }
 

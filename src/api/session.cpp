@@ -21,6 +21,7 @@ using gen::generate::Session;
 void keep(std::shared_ptr<Session> session, const gen::SharedCallbacks& callbacks,
           gen_session* handle) {
   gen::api::lend_cache(*session, &handle->cache);
+  handle->cache.callbacks = callbacks;
   handle->shared = gen::api::Shared<Session>(std::move(session), callbacks);
 }
 

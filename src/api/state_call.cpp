@@ -3,6 +3,7 @@
 #include "api/state_call.h"
 
 #include "api/boundary.h"
+#include "base/io_error.h"
 #include "base/mapped_file.h"
 
 namespace gen::api {

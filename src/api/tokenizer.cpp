@@ -2,60 +2,19 @@
 // tokenizer.h of the C API: tokenizers and conversations.
 #include <generate/tokenizer.h>
 
-#include <cstring>
-
 #include "api/boundary.h"
 #include "api/handles.h"
 #include "api/model_handle.h"
-#include "base/mapped_file.h"
-#include "base/utf8.h"
-#include "model/gguf/gguf_file.h"
-#include "model/gguf/vocab.h"
+#include "base/io_error.h"
+#include "model/gguf/tokenizer_file.h"
 
 namespace {
 
 using gen::Code;
-using gen::Result;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::tokenizer::Special;
-using gen::tokenizer::Tokenizer;
-
-Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path) {
-  bool is_gguf = false;
-  {
-    GEN_ASSIGN(const auto file, gen::MappedFile::open(path));
-    constexpr std::string_view kMagic = "GGUF";
-    const auto bytes = file.bytes();
-    is_gguf = bytes.size() >= kMagic.size() &&
-              std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
-  }
-  if (!is_gguf) {
-    // Read, not mapped: what was checked must be what is used, whoever writes to the file
-    // meanwhile.
-    GEN_ASSIGN(const auto file, gen::MappedFile::open(path, gen::MappedFile::Mode::kRead));
-    return gen::tokenizer::load_sentencepiece_model(file.bytes());
-  }
-  GEN_ASSIGN(auto gguf, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
-  GEN_ASSIGN(auto spec, gen::gguf::read_vocab(gguf->metadata()));
-  return gen::tokenizer::create_tokenizer(std::move(spec));
-}
-
-/// A message may not hold the text of a control token, since the formatted text is encoded as a
-/// whole.
-Status check_message(const Tokenizer& tokenizer, const gen::tokenizer::ChatMessage& message) {
-  std::vector<int32_t> ids;
-  GEN_TRY(tokenizer.encode(message.content, gen::tokenizer::kParseSpecial, &ids));
-  for (const int32_t id : ids) {
-    if (!tokenizer.is_control(id)) continue;
-    const std::string& text = tokenizer.spec().tokens[static_cast<size_t>(id)];
-    return gen::error(Code::kInvalidArgument,
-                      "a message of role %.40s holds the special text %.80s", message.role.c_str(),
-                      text.c_str());
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -65,8 +24,8 @@ gen_status gen_tokenizer_load(const char* path, gen_tokenizer** out, gen_error* 
     GEN_TRY(not_null(path, "path"));
     GEN_TRY(not_null(out, "out"));
     auto handle = std::make_unique<gen_tokenizer>();
-    auto loaded = load_tokenizer(path);
-    if (!loaded.ok()) return gen::api::in_file(path, loaded.status());
+    auto loaded = gen::gguf::load_tokenizer_file(path);
+    if (!loaded.ok()) return gen::in_file(path, loaded.status());
     handle->impl = std::move(loaded).value();
     *out = handle.release();
     return {};
@@ -80,8 +39,8 @@ gen_status gen_tokenizer_encode(const gen_tokenizer* tokenizer, const char* text
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(tokenizer, "tokenizer"));
     GEN_TRY(not_null(n, "n"));
-    if ((flags &
-         ~uint32_t{GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL | GEN_ENCODE_CONTINUE}) != 0) {
+    if ((flags & ~uint32_t{GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL | GEN_ENCODE_CONTINUE}) !=
+        0) {
       return gen::error(Code::kInvalidArgument, "unknown encode flags 0x%x", flags);
     }
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
@@ -166,13 +125,8 @@ gen_status gen_chat_add(gen_chat* chat, const char* role, const char* text, size
     GEN_TRY(not_null(chat, "chat"));
     GEN_TRY(not_null(role, "role"));
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-    if (*role == '\0') return {Code::kInvalidArgument, "role is empty"};
-    if (!gen::utf8_valid(role)) return {Code::kInvalidArgument, "role is not UTF-8"};
-    if (const size_t valid = gen::utf8_valid_prefix(view); valid != view.size()) {
-      return gen::error(Code::kInvalidArgument, "text is not UTF-8 at byte %zu of %zu", valid,
-                        view.size());
-    }
-    chat->messages.push_back({role, std::string(view)});
+    GEN_ASSIGN(auto message, gen::tokenizer::chat_message(role, view));
+    chat->messages.push_back(std::move(message));
     return {};
   });
 }
@@ -188,10 +142,8 @@ gen_status gen_chat_format(const gen_model* model, const gen_chat* chat,
     if (model->tokenizer.impl == nullptr) {
       return {Code::kUnsupported, "the model has no tokenizer, and so no chat template"};
     }
-    const Tokenizer& tokenizer = *model->tokenizer.impl;
-    for (const auto& message : chat->messages) GEN_TRY(check_message(tokenizer, message));
     GEN_ASSIGN(const std::string text,
-               gen::tokenizer::format_chat(tokenizer.spec().chat_template, chat->messages,
+               gen::tokenizer::format_chat(*model->tokenizer.impl, chat->messages,
                                            add_generation_prompt != 0));
     return gen::api::text_out(text, buf, capacity, n);
   });

@@ -3,7 +3,6 @@
 #include <generate/trace.h>
 
 #include <memory>
-#include <span>
 #include <string>
 
 #include "api/boundary.h"
@@ -19,12 +18,6 @@ using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::api::with_cache;
-
-Status write_file(const char* path, const std::string& text) {
-  GEN_ASSIGN(gen::NewFile file, gen::NewFile::create(path));
-  GEN_TRY(file.write(std::as_bytes(std::span(text))));
-  return file.finish();
-}
 
 }  // namespace
 
@@ -59,7 +52,7 @@ gen_status gen_tracer_write_dot(const gen_tracer* tracer, const char* path, gen_
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(tracer, "tracer"));
     GEN_TRY(not_null(path, "path"));
-    return write_file(path, tracer->log->dot());
+    return gen::write_file(path, tracer->log->dot());
   });
 }
 
@@ -67,7 +60,7 @@ gen_status gen_tracer_write_json(const gen_tracer* tracer, const char* path, gen
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(tracer, "tracer"));
     GEN_TRY(not_null(path, "path"));
-    return write_file(path, tracer->log->json());
+    return gen::write_file(path, tracer->log->json());
   });
 }
 

@@ -48,7 +48,7 @@ Result<Buffer> Buffer::allocate(Allocator& allocator, size_t bytes, size_t align
 Result<Buffer> Buffer::allocate_large(Allocator& allocator, size_t bytes) noexcept {
   constexpr size_t kHugePage = size_t{2} << 20;
   const bool large = bytes >= kHugePage;
-  GEN_ASSIGN(Buffer buffer, allocate(allocator, bytes, large ? kHugePage : 64));
+  GEN_ASSIGN(Buffer buffer, allocate(allocator, bytes, large ? kHugePage : kBufferAlign));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   // Only advice: nothing depends on it.
   if (large) {

@@ -32,6 +32,9 @@ class Allocator {
 /// memory only where it is written. The object is stateless and lives for ever.
 Allocator& system_allocator() noexcept;
 
+/// What memory for numbers begins at a multiple of: a cache line, and the widest vector.
+inline constexpr size_t kBufferAlign = 64;
+
 /// Owns `size()` bytes from an allocator; movable only. Contents are not initialised.
 class Buffer {
  public:
@@ -47,7 +50,8 @@ class Buffer {
   ~Buffer() { reset(); }
 
   /// `allocator` must outlive the buffer.
-  static Result<Buffer> allocate(Allocator& allocator, size_t bytes, size_t align = 64) noexcept;
+  static Result<Buffer> allocate(Allocator& allocator, size_t bytes,
+                                 size_t align = kBufferAlign) noexcept;
   /// For what a decode step reads from end to end: from 4 MiB up on a 2 MiB border, and the kernel
   /// is asked for huge pages there, since with small ones a third of such a step goes into address
   /// translation. Pages still come as they are written.

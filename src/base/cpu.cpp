@@ -4,6 +4,8 @@
 // are asked. See cpu.h.
 #include "base/cpu.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <string_view>
@@ -105,6 +107,12 @@ Result<CpuLevel> chosen_cpu_level() {
 const char* cpu_level_name(CpuLevel level) noexcept {
   const auto index = static_cast<size_t>(level);
   return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+uint64_t machine_memory() noexcept {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
 }
 
 }  // namespace gen

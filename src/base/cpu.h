@@ -37,4 +37,7 @@ Result<CpuLevel> chosen_cpu_level();
 /// The name as in GEN_CPU: scalar, avx2, avx512, avx512_vnni, avx512_bf16, neon.
 const char* cpu_level_name(CpuLevel level) noexcept;
 
+/// Bytes of memory that the machine has; 0 if it does not say.
+uint64_t machine_memory() noexcept;
+
 }  // namespace gen

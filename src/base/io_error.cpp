@@ -58,4 +58,10 @@ Status io_error(const char* verb, const std::string& path, int number) noexcept 
   return error(Code::kIo, "cannot %s '%.600s': system error %d", verb, path.c_str(), number);
 }
 
+Status in_file(const std::string& path, Status status) noexcept {
+  const bool about_content = status.code() == Code::kFormat || status.code() == Code::kUnsupported;
+  if (!about_content) return status;
+  return error(status.code(), "%.400s: %s", path.c_str(), status.message());
+}
+
 }  // namespace gen

@@ -15,12 +15,13 @@
 #include <new>
 #include <utility>
 
+#include "base/allocator.h"
 #include "base/io_error.h"
 
 namespace gen {
 namespace {
 
-constexpr std::align_val_t kAlign{64};
+constexpr std::align_val_t kAlign{kBufferAlign};
 
 class Descriptor {
  public:

@@ -29,6 +29,16 @@ std::span<const double> histogram_bounds(std::string_view name) noexcept {
   return kCounts;
 }
 
+double MetricsSnapshot::value(std::string_view name) const {
+  if (const auto found = counters.find(name); found != counters.end()) return found->second;
+  if (const auto found = gauges.find(name); found != gauges.end()) return found->second;
+  const size_t dot = name.rfind('.');
+  const auto found = histograms.find(name.substr(0, dot));
+  if (found == histograms.end() || dot == std::string_view::npos) return 0;
+  if (name.substr(dot) == ".count") return static_cast<double>(found->second.count);
+  return name.substr(dot) == ".sum" ? found->second.sum : 0;
+}
+
 void MetricsMemory::add(const char* name, double value) noexcept {
   if (std::isnan(value)) return;
   try {

@@ -30,6 +30,9 @@ struct MetricsSnapshot {
   std::map<std::string, double, std::less<>> counters;
   std::map<std::string, double, std::less<>> gauges;
   std::map<std::string, HistogramValues, std::less<>> histograms;
+
+  /// Of a counter or a gauge, or "NAME.count" and "NAME.sum" of a histogram; 0 for another name.
+  [[nodiscard]] double value(std::string_view name) const;
 };
 
 /// Nothing is lost or counted twice. A name that there is no memory for is left out. Values that

@@ -71,8 +71,8 @@ Result<NewFile> NewFile::create(const std::string& path, Access access) {
   for (int attempt = 0; attempt < kMostTries; ++attempt) {
     std::string name =
         file.path_ + "." + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".part";
-    file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                              narrow ? kOwner : kEverybody);
+    file.descriptor_ =
+        ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, narrow ? kOwner : kEverybody);
     if (file.descriptor_ >= 0) {
       file.temporary_ = std::move(name);  // without memory of its own: the file is there already
       return file;
@@ -116,6 +116,12 @@ Status NewFile::finish() {
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error("write", path_, errno);
   temporary_.clear();
   return {};
+}
+
+Status write_file(const std::string& path, std::string_view text) {
+  GEN_ASSIGN(NewFile file, NewFile::create(path));
+  GEN_TRY(file.write(std::as_bytes(std::span(text))));
+  return file.finish();
 }
 
 }  // namespace gen

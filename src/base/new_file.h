@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -57,5 +58,8 @@ class NewFile {
   int descriptor_ = -1;
   std::optional<Permissions> replaced_;  // of the file that was there
 };
+
+/// A file of this text, whole or not at all.
+Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace gen

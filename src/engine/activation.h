@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation functions as data: which one, and its numbers. A new one is a row here, a body in
-// cpu/activation-inl.h and a line in each of its tables.
+// Activation functions as data: which one, and its numbers. A new one is a value of Act, a body in
+// cpu/activation-inl.h and an element of each table by Act: two in cpu/elementwise-inl.h, two in
+// cpu/linear_float-inl.h. One that is gated only is named in GraphBuilder::apply, too.
 #pragma once
 
 #include <cstdint>

@@ -34,6 +34,12 @@ class Engine {
   [[nodiscard]] virtual const char* name() const noexcept = 0;
   /// Memory that operations can address.
   [[nodiscard]] virtual EngineMemory& memory() noexcept = 0;
+  /// Whether they can address all of the host's memory beside it.
+  [[nodiscard]] virtual bool reaches_host() const noexcept { return false; }
+  /// Whether they can address what lies there.
+  [[nodiscard]] bool reaches(const EngineMemory& other) noexcept {
+    return &other == &memory() || (other.in_host() && reaches_host());
+  }
 
   /// Bytes that prepare() would take of a WeightMemory; 0 if it takes none or refuses.
   [[nodiscard]] virtual size_t weight_bytes(WeightRole role,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache shows of itself to an engine, in two halves: how a layer lies in a block, which never
-// changes (KvLayer), and where a sequence lies, which a step says once (KvRows, in engine memory).
-// An engine puts them together (kv_view.h) when an operation begins: attention reads through that in
-// place, rope_append writes. A new cache format is described in kv/codec.h.
+// What a cache shows of itself to an engine, in two halves: how a layer lies in a block, which
+// never changes (KvLayer), and where a sequence lies, which a step says once (KvRows, in engine
+// memory). An engine puts them together (kv_view.h) when an operation begins: attention reads
+// through that in place, rope_append writes. A new cache format is described in kv/codec.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "engine/engine_ptr.h"
 
@@ -68,6 +69,15 @@ struct KvLayer {
   int32_t part = 0;        // layers with one block table are a part of the cache
   KeyForm key_form = KeyForm::kRotated;
   friend bool operator==(const KvLayer&, const KvLayer&) = default;
+};
+
+/// Where entries of layers of one part lie: lists in host memory of addresses in the engine's.
+struct KvTables {
+  std::span<const EnginePtr<std::byte>> blocks;
+  std::span<const int32_t> cells = {};      // see KvRows
+  int32_t first_cell = 0;                   // the entry that cells[0] is of
+  std::span<const int32_t> positions = {};  // of each entry; empty: entry e is at position e
+  std::span<const float> log_weights = {};  // of each entry; empty: none
 };
 
 /// Rows of one sequence in a step, and where a part of its cache lies; in engine memory, as is all

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "engine/engine_ptr.h"
+#include "engine/memory_ops.h"
 
 namespace gen::engine {
 
@@ -44,15 +45,35 @@ class EngineBuffer {
   size_t size_ = 0;
 };
 
+/// What is done to it here is done between steps, in order with them: after what streams of the
+/// engine were given before, and before what they are given later. Host memory that a call names
+/// may go when it returns. Nothing but read() needs to wait.
 /// Threads: any.
 class EngineMemory {
  public:
-  virtual ~EngineMemory() = default;
-
   /// `bytes` bytes on a multiple of 64; none for 0. The memory outlives its buffers. kOutOfMemory.
   Result<EngineBuffer> allocate(size_t bytes);
 
+  /// What caches and states ask for. Throws std::bad_alloc before anything is written; after what a
+  /// device fails at, what would have been written is undefined.
+  virtual Status run(const MemoryOp& op) = 0;
+  Status copy(EnginePtr<std::byte> to, EnginePtr<const std::byte> from, size_t bytes) {
+    return run(CopyArgs{to, from, bytes});
+  }
+  Status fill(EnginePtr<std::byte> at, std::byte value, size_t bytes) {
+    return run(FillArgs{at, value, bytes});
+  }
+  virtual Status write(EnginePtr<std::byte> to, const void* from, size_t bytes) = 0;
+  /// The bytes are there when it returns.
+  virtual Status read(void* to, EnginePtr<const std::byte> from, size_t bytes) = 0;
+  /// Bytes are the host's own.
+  [[nodiscard]] virtual bool in_host() const noexcept { return false; }
+  /// Where host code may reach bytes in place; null where it cannot.
+  [[nodiscard]] virtual std::byte* host(EnginePtr<std::byte> /*at*/) noexcept { return nullptr; }
+
  protected:
+  // Not virtual, so that memory of the process' heap is trivially destroyed; own one by its type.
+  ~EngineMemory() = default;
   virtual Status take(size_t bytes, EnginePtr<std::byte>* out) = 0;
   /// Takes effect when what was enqueued before has run.
   virtual void give_back(EnginePtr<std::byte> at, size_t bytes) noexcept = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plan, its passes and its tracers know of an operation: one row of facts each. A new
-// operation is its arguments (ops.h), its row (op_table.cpp), its case in graph/bind.cpp and a
-// kernel; nobody else names it.
+// operation is a value of Op, its arguments (ops.h), its row (op_table.cpp), its case in
+// graph/bind.cpp, and a kernel with a line in cpu/ops_run.h. One that reads much memory has a cost
+// (op_cost.cpp), one that GraphBuilder::apply cannot name a function there; nobody else names it.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,22 @@ enum class Op : uint8_t {
   kRopeAppend,
   kAttention,
   kSelectRows,
-  kTap,     // rows go to whoever asked for them
-  kLogits,  // selected rows go to whoever asked for them
+  kBest,
+  kScan,
+  kAdapterIn,
+  kTap,       // rows go to whoever asked for them
+  kLogits,    // selected rows go to whoever asked for them
+  kTransfer,  // rows go from one engine's memory to another's
 };
-inline constexpr int32_t kOps = 13;
+inline constexpr int32_t kOps = 17;
+/// Engines run it; the others are plans' own.
+constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 
 /// What an operation changes besides the value it makes.
 enum class Effect : uint8_t {
   kNone,
   kCache,  // appends to caches; makes no value of its own but the first operand, changed in place
+  kState,  // takes states on; makes a value, too
   kHost,   // gives rows to the host; makes no value
 };
 
@@ -43,6 +51,11 @@ struct OpInfo {
   bool packs;        // can write packed rows beside or in place of float rows
   Effect effect;
 };
+
+/// Whether its value is a new one.
+constexpr bool makes_value(Effect effect) noexcept {
+  return effect == Effect::kNone || effect == Effect::kState;
+}
 
 const OpInfo& op_info(Op op) noexcept;
 

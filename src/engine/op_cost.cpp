@@ -43,6 +43,11 @@ OpCost cost(const AttentionArgs& args, std::span<const KvRows> sequences) noexce
   return sum;
 }
 
+OpCost cost(const ScanArgs& args, std::span<const KvRows>) noexcept {
+  const auto states = static_cast<int64_t>(sizeof(float)) * args.n_sequences * args.y.cols;
+  return {2 * states, 2 * args.y.rows * args.y.cols};
+}
+
 template <typename Args>
 OpCost cost(const Args&, std::span<const KvRows>) noexcept {
   return {};

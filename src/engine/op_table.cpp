@@ -26,8 +26,12 @@ constexpr OpInfo kTable[] = {
     {Op::kRopeAppend, "rope_append", 3, 0, false, false, false, Effect::kCache},
     {Op::kAttention, "attention", 1, 0, false, false, kPacks, Effect::kNone},
     {Op::kSelectRows, "select_rows", 1, 0, false, false, false, Effect::kNone},
+    {Op::kBest, "best", 1, 0, false, false, false, Effect::kHost},
+    {Op::kScan, "scan", 3, 0b111, false, false, false, Effect::kState},
+    {Op::kAdapterIn, "adapter_in", 1, 0, kRowWise, false, false, Effect::kNone},
     {Op::kTap, "tap", 1, 0, false, false, false, Effect::kHost},
     {Op::kLogits, "logits", 1, 0, false, false, false, Effect::kHost},
+    {Op::kTransfer, "transfer", 1, 0, false, false, false, Effect::kNone},
 };
 
 constexpr bool in_order() {
@@ -44,6 +48,9 @@ static_assert(std::is_same_v<ArgsOf<Op::kEmbed>, EmbedArgs>);
 static_assert(std::is_same_v<ArgsOf<Op::kLinear>, LinearArgs>);
 static_assert(std::is_same_v<ArgsOf<Op::kAttention>, AttentionArgs>);
 static_assert(std::is_same_v<ArgsOf<Op::kSelectRows>, SelectRowsArgs>);
+static_assert(std::is_same_v<ArgsOf<Op::kBest>, BestArgs>);
+static_assert(std::is_same_v<ArgsOf<Op::kScan>, ScanArgs>);
+static_assert(std::is_same_v<ArgsOf<Op::kAdapterIn>, AdapterInArgs>);
 static_assert(std::variant_size_v<OpArgs> == static_cast<size_t>(Op::kTap));
 static_assert(std::is_trivially_copyable_v<OpArgs>, "arguments can be queued");
 

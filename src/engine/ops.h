@@ -13,6 +13,7 @@
 #include "engine/engine_ptr.h"
 #include "engine/kv_layer.h"
 #include "engine/op.h"
+#include "engine/state_rows.h"
 #include "engine/weight.h"
 
 namespace gen::engine {
@@ -49,7 +50,7 @@ struct Activations {
   int64_t cols = 0;
 };
 
-/// y[t, :] = decode(weight[ids[t], :]) * scale
+/// y[t, :] = decode(weight[ids[t], :]) * scale; rows with an id below 0 are left alone.
 struct EmbedArgs {
   const Weight* weight = nullptr;
   EnginePtr<const int32_t> ids;  // [T], checked by the caller
@@ -72,8 +73,53 @@ struct RmsNormArgs {
   Activations packed;  // data may be null
 };
 
-/// y[t, n] = act(sum_c x[t, c] * W[n, c] (+ bias[n])) (+ residual[t, n]); for kGated weights the
-/// activation gates the second matrix's product by the first's.
+/// What one adapter adds at one site: scale * B (A x). Both matrices [rank, …]: B is kept turned.
+struct LowRankPart {
+  EnginePtr<const float> a;  // [rank, C]
+  EnginePtr<const float> b;  // [rank, columns of the site]
+  int32_t rank = 0;
+  float scale = 1.0F;
+};
+
+/// Adapters that a row may have at once.
+inline constexpr int32_t kMostMixed = 4;
+
+/// What all adapters of a mix add at one site, one after another.
+struct LowRankMix {
+  LowRankPart parts[kMostMixed];
+  int32_t n = 0;
+};
+
+/// Columns [first, first + cols) of a product belong to a site; of gated products the first site is
+/// the gate's and the second the other's. Its A x lies from column `u` on.
+struct LowRankSite {
+  int64_t first = 0;
+  int64_t cols = 0;
+  int32_t site = 0;  // in a mix's part of the table
+  int32_t u = 0;
+};
+
+/// Adapters of a product's rows. All in engine memory.
+struct LowRank {
+  EnginePtr<const LowRankMix> table;  // [mixes][stride]; null: no row has an adapter
+  int64_t stride = 0;
+  EnginePtr<const int32_t> mixes;      // of each row of the batch; -1: it has none
+  EnginePtr<const int32_t> rows;       // the batch's row that each row is; null: the same
+  EnginePtr<const LowRankSite> sites;  // [n_sites]
+  int32_t n_sites = 0;
+};
+
+/// u[t, site.u + r] = scale * sum_c A[r, c] * x[t, c] for all sites of the product that follows and
+/// all adapters of row t's mix, the second's behind the first's. Nothing is written for rows that
+/// have none.
+struct AdapterInArgs {
+  ConstMatrixView x;  // [T, C]
+  LowRank low_rank;
+  MatrixView u;
+};
+
+/// y[t, n] = act(sum_c x[t, c] * W[n, c] (+ B u of adapters) (+ bias[n])) (+ residual[t, n]); for
+/// kGated weights the activation gates the second matrix's product by the first's.
 struct LinearArgs {
   const Weight* weight = nullptr;
   Activations x;                // [T, C]
@@ -81,6 +127,8 @@ struct LinearArgs {
   Activation activation;
   ConstMatrixView residual;  // [T, N], data may be null, may be y
   MatrixView y;              // [T, N]
+  LowRank low_rank;
+  ConstMatrixView u;  // what AdapterInArgs made, where low_rank has a table
 };
 
 enum class RopeKind : int32_t {
@@ -154,6 +202,34 @@ struct SelectRowsArgs {
   MatrixView y;
 };
 
+/// Added to a logit before the best are looked for; -inf takes the token out.
+struct LogitEdit {
+  int32_t token = 0;
+  float add = 0.0F;
+};
+
+/// What comes with a row of logits.
+struct BestRow {
+  /// Token t is allowed if bit t % 32 of mask[t / 32] is set; those beyond `mask_words` are not.
+  /// Null: all are.
+  EnginePtr<const uint32_t> mask;
+  EnginePtr<const LogitEdit> edits;  // [n_edits]
+  int32_t mask_words = 0;
+  int32_t n_edits = 0;
+};
+
+/// tokens[t, :] are the k tokens with the largest logits of row t, largest first, of equal ones the
+/// lower token first; values[t, :] are these logits. Edits come first and change x; a token that is
+/// not allowed counts as -inf. Where a logit of x, as it came, is NaN or +inf, at token i first,
+/// all of tokens[t, :] are -1 - i and all of values[t, :] that logit.
+struct BestArgs {
+  MatrixView x;                   // [T, V]
+  EnginePtr<const BestRow> rows;  // [T], or null: neither masks nor edits
+  int32_t k = 1;                  // in [1, V]
+  EnginePtr<int32_t> tokens;      // [T, k]
+  EnginePtr<float> values;        // [T, k]
+};
+
 /// y[t, :] = a[t, :] + b[t, :]; y may be a or b.
 struct AddArgs {
   ConstMatrixView a;
@@ -176,9 +252,23 @@ struct ActivateArgs {
   Activation activation;
 };
 
+/// h = a[t, :] * h + b[t, :] * x[t, :], y[t, :] = h, for each channel and row after row of a
+/// sequence: the gated linear recurrence of Griffin, minGRU and their kin. h is the sequence's
+/// state of the layer. y may be a, b or x.
+struct ScanArgs {
+  ConstMatrixView a;  // [T, C]
+  ConstMatrixView b;
+  ConstMatrixView x;
+  MatrixView y;
+  StateLayer layer;                      // of C cells and 2 C inputs
+  EnginePtr<const StateRows> sequences;  // [n_sequences]
+  int32_t n_sequences = 0;
+};
+
 /// One operation to run. The alternatives stand in the order of Op.
 using OpArgs = std::variant<EmbedArgs, PackArgs, RmsNormArgs, LinearArgs, GatedArgs, ActivateArgs,
-                            AddArgs, RopeAnglesArgs, RopeAppendArgs, AttentionArgs, SelectRowsArgs>;
+                            AddArgs, RopeAnglesArgs, RopeAppendArgs, AttentionArgs, SelectRowsArgs,
+                            BestArgs, ScanArgs, AdapterInArgs>;
 
 inline Op op_of(const OpArgs& args) noexcept { return static_cast<Op>(args.index()); }
 

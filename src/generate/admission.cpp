@@ -53,7 +53,13 @@ bool Admission::reserve(const StepPlan::Part& part, SteadyClock::time_point now,
     return false;
   }
   *plan = *made;
-  return true;
+  if (request->state == nullptr) return true;
+  const cache::Keep keep =
+      part.drafts > 0 && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
+  const Result<cache::StatePlan> state = request->state->plan(made->count, keep);
+  request->status = state.status();
+  if (state.ok()) request->state_plan = state.value();
+  return state.ok();
 }
 
 // Reserves the rows of a part. What begins in a pool must find room for all it is going to need.

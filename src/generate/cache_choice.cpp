@@ -8,13 +8,14 @@
 
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/paged_cache.h"
+#include "engine/host_memory.h"
 #include "generate/metric_names.h"
 
 namespace gen::generate {
 namespace {
 
-Allocator& memory_of(const GeneratorOptions& options) {
-  return options.allocator != nullptr ? *options.allocator : system_allocator();
+engine::EngineMemory& memory_of(const GeneratorOptions& options) {
+  return options.memory != nullptr ? *options.memory : engine::system_memory();
 }
 
 /// What does not go together.
@@ -41,7 +42,7 @@ Status check_together(const CacheChoice& choice, const model::Model& model) {
 }
 
 Status use_chunks(int32_t chunk, const model::Model& model, GeneratorOptions* options) {
-  Allocator& memory = memory_of(*options);
+  engine::EngineMemory& memory = memory_of(*options);
   GEN_TRY(cache::make_compressed_cache(model.layer_shapes(), 1, 1, memory).status());
   options->cache_factory = [chunk, &memory](std::span<const cache::LayerShape> shapes,
                                             int32_t capacity) {
@@ -86,7 +87,7 @@ Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOp
   if (tiers.prefetch_layers < 0) tiers.prefetch_layers = in_use.spare_cpu ? 1 : 0;
   tiers.counts = std::make_shared<cache::TierCounts>();
   options->max_seq_len = choice.max_seq_len;
-  Allocator& memory = memory_of(*options);
+  engine::EngineMemory& memory = memory_of(*options);
   // What cannot be had is said now and not by each session.
   const int32_t context =
       options->max_seq_len != 0 ? options->max_seq_len : model.traits().max_seq_len;

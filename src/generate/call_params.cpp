@@ -103,6 +103,13 @@ Status StopRules::add_token(int32_t token) {
 }
 
 Status StopRules::add_string(std::string_view text) {
+  if (text.size() > kMostStopStringBytes) {
+    return error(Code::kInvalidArgument, "a stop string of %zu bytes is above %zu", text.size(),
+                 kMostStopStringBytes);
+  }
+  if (strings.size() >= kMostStopStrings) {
+    return error(Code::kInvalidArgument, "more than %zu stop strings", kMostStopStrings);
+  }
   const size_t valid = utf8_valid_prefix(text);
   if (valid != text.size()) {
     return error(Code::kInvalidArgument, "stop string is not UTF-8 at byte %zu of %zu", valid,

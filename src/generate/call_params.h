@@ -22,6 +22,9 @@ namespace gen::generate {
 
 constexpr int32_t kDefaultMaxNewTokens = 256;
 
+constexpr size_t kMostStopStrings = 256;
+constexpr size_t kMostStopStringBytes = 4096;
+
 /// What ends a text.
 struct StopRules {
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
@@ -30,7 +33,8 @@ struct StopRules {
   std::vector<std::string> strings;  // empty ones are ignored
 
   Status add_token(int32_t token);  // >= 0; twice is once
-  /// Must be UTF-8, since text that is not never comes out.
+  /// At most kMostStopStrings of kMostStopStringBytes. Must be UTF-8, since text that is not never
+  /// comes out.
   Status add_string(std::string_view text);
   [[nodiscard]] int32_t effective_max_new_tokens() const noexcept {
     return max_new_tokens > 0 ? max_new_tokens : kDefaultMaxNewTokens;

@@ -2,8 +2,8 @@
 // Drafts: tokens with which a text may go on, guessed at little cost, so that one pass of the model
 // looks at several. A row's token is drawn from that row's logits whatever was guessed, and the
 // next row is looked at only if it is that token's: so drafts show in no result, whatever a drafter
-// says. A new way of guessing is a Drafter in a file of its own. Read next: verification in
-// generation.h.
+// says. A new way of guessing is a Drafter in a file of its own, which GeneratorOptions::drafter
+// holds; no option of the C API makes one yet. Read next: verification in generation.h.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct DraftJob {
 
   // Of the tree, for the step.
   std::vector<int32_t> positions;
-  std::vector<uint8_t> wants_logits;
+  std::vector<uint8_t> wants;
 };
 
 /// Threads: propose() from one at a time, the leader of a step, which holds no lock; begin() from

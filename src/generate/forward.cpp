@@ -39,7 +39,7 @@ struct Step {
     batch.tracer = tracer;
     batch.tokens = tokens;
     batch.positions = positions;
-    batch.wants_logits = wants;
+    batch.wants = wants;
     batch.sequences = sequences;
     batch.logits = logits;
     batch.logits_rows = logits_rows;

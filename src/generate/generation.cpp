@@ -89,26 +89,34 @@ Status Generation::start(const Prompt& prompt) {
 // Without memory for drafts the call does without.
 void Generation::begin_drafts() {
   const Generator& generator = session_->generator();
-  const auto width = static_cast<size_t>(generator.model().traits().vocab_size);
+  const model::ModelTraits& traits = generator.model().traits();
+  only_best_ =
+      picker_.only_best() && traits.finds_best && traits.vocab_size == generator.vocab_size();
   Drafter* const drafter = generator.drafter();
   if (drafter != nullptr) {
     try {
       most_drafts_ = std::clamp(drafter->most_rows(), 0, kMostDraftRows - 1);
       const auto rows = static_cast<size_t>(most_drafts_) + 1;
       drafts_ = drafter->begin();
-      logits_.resize(rows * width);
-      path_.reserve(rows);
+      make_room(rows);
       job_.tree.reserve(static_cast<int32_t>(rows));
       job_.positions.reserve(rows);
-      job_.wants_logits.reserve(rows);
+      job_.wants.reserve(rows);
       job_.state = drafts_.get();
       return;
     } catch (...) {
       drafts_ = nullptr;
     }
   }
-  logits_.resize(width);
-  path_.reserve(1);
+  make_room(1);
+}
+
+// For what rows of a step give.
+void Generation::make_room(size_t rows) {
+  const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
+  if (only_best_) best_.resize(rows);
+  logits_.resize(only_best_ ? rows : rows * width);
+  path_.reserve(rows);
 }
 
 Result<const Event*> Generation::next() {
@@ -190,8 +198,13 @@ Status Generation::prepare(StepRequest** request) {
       }
     }
     if (!catching_up_) {
-      pass.logits_from = end - 1;
-      pass.logits = logits_.data();
+      pass.results_from = end - 1;
+      if (only_best_) {
+        pass.best_tokens = best_.data();
+        pass.best_logits = logits_.data();
+      } else {
+        pass.logits = logits_.data();
+      }
     }
     pass.cancel = &cancel_;
     if (state_ == State::kPrefill) pass.progress = &session_->progress_;
@@ -278,16 +291,22 @@ void Generation::take_back() noexcept {
   queued_ = false;
 }
 
+Result<sampling::Choice> Generation::pick() {
+  const Sequence& sequence = session_->sequence_;
+  const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
+  const auto row = static_cast<size_t>(row_);
+  if (only_best_) return TokenPicker::best(best_[row], logits_[row], vocab, sequence.tokens());
+  const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
+  return picker_.pick(std::span(logits_).subspan(row * width, vocab), sequence.tokens(),
+                      result_.tokens);
+}
+
 // Draws a token from the logits of a row, and keeps it unless it ends the text. Whether it was the
 // last one is decided here, the done event comes with the next call. Where it had been guessed the
 // logits of the next row are there.
 Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
-  const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
-  const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
-  const auto logits = std::span(logits_).subspan(static_cast<size_t>(row_) * width, vocab);
-  GEN_ASSIGN(const sampling::Choice choice,
-             picker_.pick(logits, sequence.tokens(), result_.tokens));
+  GEN_ASSIGN(const sampling::Choice choice, pick());
   sequence.push(choice.token);
   path_.push_back(row_);  // start() made room
   session_->publish_length();

@@ -107,6 +107,8 @@ class Generation {
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
   void begin_drafts();
+  void make_room(size_t rows);
+  Result<sampling::Choice> pick();
   Status prepare(StepRequest** request);
   Status advance(bool* event);
   Status choose();
@@ -123,7 +125,10 @@ class Generation {
   GenResult result_;
   TokenPicker picker_;
   Transcript transcript_;
-  std::vector<float> logits_;           // [rows, V]: the last row's, and those of its drafts
+  /// Only the best token of a row is looked at, and the model finds it.
+  bool only_best_ = false;
+  std::vector<float> logits_;  // [rows, V]: the last row's, and those of its drafts; or [rows],
+  std::vector<int32_t> best_;  // of their best tokens
   std::unique_ptr<DraftState> drafts_;  // null without
   int32_t most_drafts_ = 0;
   DraftJob job_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cache/sequence/registry.h"
+#include "engine/host_memory.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -73,7 +74,7 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   options.max_queue = std::min(options.max_queue, std::numeric_limits<int32_t>::max() / 2);
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
-  if (options.allocator == nullptr) options.allocator = &system_allocator();
+  if (options.memory == nullptr) options.memory = &engine::system_memory();
   if (!options.cache_factory) {
     GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
     GEN_TRY(cache::check_layers(format, model->layer_shapes()));
@@ -85,7 +86,7 @@ Result<std::shared_ptr<const Generator>> Generator::create(
 Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) const {
   const auto shapes = model_->layer_shapes();
   if (options_.cache_factory) return options_.cache_factory(shapes, capacity);
-  return cache::make_cache(options_.kv_dtype, shapes, capacity, *options_.allocator);
+  return cache::make_cache(options_.kv_dtype, shapes, capacity, *options_.memory);
 }
 
 Result<std::shared_ptr<Session>> Generator::new_session() const {

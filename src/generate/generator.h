@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "base/allocator.h"
 #include "base/metrics.h"
 #include "base/status.h"
 #include "cache/prefix/prefix_cache.h"
 #include "cache/sequence/kv_cache.h"
+#include "engine/memory.h"
 #include "engine/tracer.h"
 #include "generate/drafter.h"
 #include "generate/generation.h"
@@ -39,15 +39,17 @@ constexpr int32_t kDefaultMaxSequences = 64;
 constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tokens
 
 struct GeneratorOptions {
-  std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
-  int32_t max_seq_len = 0;        // 0: the model's; never more than that
+  std::string kv_dtype = "fp32";                 // as in cache/sequence/cache_format.h
+  int32_t max_seq_len = 0;                       // 0: the model's; never more than that
   int32_t prefill_chunk = kDefaultPrefillChunk;  // rows per forward pass, 0: the default
-  bool shift_context = false;     // a full context drops its oldest tokens instead of ending
+  bool shift_context = false;  // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;  // calls beyond max_sequences that may wait, 0: any number
   int32_t most_passed_over = kMostPassedOver;  // StepLimits
-  Allocator* allocator = nullptr;  // for caches; null: the process' heap; must outlive all sessions
+  /// For caches, where the model's engine can reach it; null: the process' heap; must outlive all
+  /// sessions.
+  engine::EngineMemory* memory = nullptr;
   CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
   /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
   std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;

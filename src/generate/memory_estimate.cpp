@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/host_memory.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -93,12 +94,13 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, const CacheChoice& c
                                        const GeneratorOptions& options) {
   MemoryEstimate estimate;
   const auto memory = std::make_shared<CountingReserve>();
+  engine::HostMemory caches(*memory);  // outlives what is made of it
   GEN_ASSIGN(const ModelInUse in_use, load(memory));
   estimate.weights = memory->live();
   const size_t load_peak = memory->peak();
   CacheChoice chosen = choice;
   GeneratorOptions dry = options;
-  dry.allocator = memory.get();
+  dry.memory = &caches;
   dry.metrics = nullptr;
   dry.tracer = nullptr;
   size_t tiers = 0;

@@ -10,7 +10,7 @@
 namespace gen::generate {
 
 Sequence::Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
-                   std::unique_ptr<graph::SequenceState> state) noexcept
+                   std::unique_ptr<cache::SequenceState> state) noexcept
     : generator_(generator),
       cache_(std::move(cache)),
       state_(std::move(state)),
@@ -62,7 +62,7 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
 Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = 0;  // done, if this fails
   out_ = false;
-  if (pass.logits != nullptr) forget(pass.logits_from);
+  if (pass.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
   pass_ = pass;
   begin_ = evaluated();
@@ -79,18 +79,22 @@ StepRequest* Sequence::next() {
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
   const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
-  const bool wants = pass_.logits != nullptr;
-  const int32_t quiet = wants ? std::clamp(pass_.logits_from - at, 0, rows) : rows;
-  wants_.assign(static_cast<size_t>(quiet), 0);
-  wants_.resize(static_cast<size_t>(rows), 1);
+  const graph::Wants wants = pass_.wants();
+  const bool quiet_pass = wants == graph::kWantsNothing;
+  const int32_t quiet = quiet_pass ? rows : std::clamp(pass_.results_from - at, 0, rows);
+  wants_.assign(static_cast<size_t>(quiet), graph::kWantsNothing);
+  wants_.resize(static_cast<size_t>(rows), wants);
 
-  DraftJob* const draft = rows == 1 && wants && state_ == nullptr ? pass_.draft : nullptr;
+  DraftJob* const draft =
+      rows == 1 && !quiet_pass && (state_ == nullptr || state_->keeps_some()) ? pass_.draft : nullptr;
   if (draft != nullptr) {
     const int32_t most = std::min(cache_->plan_limit(), generator_->prefill_chunk()) - 1;
     // After a row that fills the context plain decoding would shift it.
     draft->most = std::min({draft->most, most, generator_->max_seq_len() - at - 2});
     draft->tokens = tokens();
-    draft->branches = cache_->traits().keeps_paths && generator_->model().traits().can_branch;
+    // A state has taken in what came before, so it has no branches.
+    draft->branches = state_ == nullptr && cache_->traits().keeps_paths &&
+                      generator_->model().traits().can_branch;
     draft->tree.begin(tokens_[static_cast<size_t>(at)]);
   }
   request_.draft = draft != nullptr && draft->most > 0 ? draft : nullptr;
@@ -100,12 +104,17 @@ StepRequest* Sequence::next() {
   request_.parents = {};
   request_.first_position = at;
   request_.positions = {};
-  request_.wants_logits = wants_;
+  request_.wants = wants_;
   request_.logits = nullptr;
-  if (wants) {
-    const auto written = static_cast<size_t>(std::max(at - pass_.logits_from, 0));
+  request_.best_tokens = nullptr;
+  request_.best_logits = nullptr;
+  const auto written = static_cast<size_t>(std::max(at - pass_.results_from, 0));
+  if (wants == graph::kWantsLogits) {
     request_.logits =
         pass_.logits + written * static_cast<size_t>(generator_->model().traits().vocab_size);
+  } else if (wants == graph::kWantsBest) {
+    request_.best_tokens = pass_.best_tokens + written;
+    request_.best_logits = pass_.best_logits + written;
   }
   request_.cancel = pass_.cancel;
   request_.urgency = pass_.urgency;
@@ -136,8 +145,9 @@ Status Sequence::take() {
     open_ = true;
     return {};
   }
-  if (request_.taken > 0) cache_->commit(request_.plan, {request_.taken});
+  if (request_.taken > 0) commit({request_.taken});
   remember();
+  if (request_.taken > 1 && done()) remember_state();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
@@ -152,9 +162,24 @@ void Sequence::keep(std::span<const int32_t> path) noexcept {
   open_ = false;
   bool first = true;  // rows of the plan
   for (size_t i = 0; i < path.size(); ++i) first = first && path[i] == static_cast<int32_t>(i);
-  cache_->commit(request_.plan, {static_cast<int32_t>(path.size()), first ? nullptr : path.data()});
+  commit({static_cast<int32_t>(path.size()), first ? nullptr : path.data()});
   remember();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
+}
+
+void Sequence::commit(cache::Kept kept) noexcept {
+  cache_->commit(request_.plan, kept);
+  if (state_ == nullptr) return;
+  state_->commit(request_.state_plan, kept);
+  if (state_->lost()) stale_ = true;
+}
+
+void Sequence::remember_state() noexcept {
+  if (state_ == nullptr || stale_ || state_->snapshots() == nullptr) return;
+  try {
+    (void)state_->snapshots()->snapshot();
+  } catch (...) {  // no memory: going back takes longer
+  }
 }
 
 void Sequence::withdraw() noexcept {
@@ -175,13 +200,14 @@ bool Sequence::evict() noexcept {
 
 void Sequence::reuse(int32_t end) noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr || end <= evaluated()) return;
+  cache::SharesBlocks* const sharing = cache_->sharing();
+  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || end <= evaluated()) return;
   try {
     cache::PrefixHit hit =
         prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
     const auto found = static_cast<int32_t>(hit.tokens());
     const int32_t had = evaluated();
-    if (found <= had || !cache_->adopt(hit.blocks(), found).ok()) return;
+    if (found <= had || !sharing->adopt(hit.blocks(), found).ok()) return;
     hit.taken();
     genuine_ = true;
     if (!evicted_) reused_ += found - std::clamp(pass_.count_from, had, found);
@@ -193,15 +219,16 @@ void Sequence::reuse(int32_t end) noexcept {
 
 void Sequence::remember() noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr || !genuine_) return;
+  cache::SharesBlocks* const sharing = cache_->sharing();
+  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || !genuine_) return;
   const int32_t size = prefixes->pool().block_size();
   const int32_t full = evaluated() / size;
   const auto count = static_cast<size_t>(full);
-  if (full <= remembered_ || cache_->blocks().size() < count) return;
+  if (full <= remembered_ || sharing->blocks().size() < count) return;
   try {
     const auto held = tokens().first(count * static_cast<size_t>(size));
     const Status kept =
-        prefixes->insert(generator_->prefix_domain(), held, cache_->blocks().first(count));
+        prefixes->insert(generator_->prefix_domain(), held, sharing->blocks().first(count));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: it is not remembered
   }
@@ -209,9 +236,10 @@ void Sequence::remember() noexcept {
 
 bool Sequence::leave_shared_block() noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  if (prefixes == nullptr || state_ != nullptr || stepped_back_) return false;
+  cache::SharesBlocks* const sharing = cache_->sharing();
+  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || stepped_back_) return false;
   const int32_t rest = evaluated() % prefixes->pool().block_size();
-  const auto blocks = cache_->blocks();
+  const auto blocks = sharing->blocks();
   if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
   stepped_back_ = true;
   forget(evaluated() - rest);
@@ -243,15 +271,24 @@ void Sequence::forget(int32_t n) noexcept {
   if (evaluated() <= n) return;
   bool cut = false;
   try {
-    // A cache that pools chunks may have had to let go more.
-    cut = cache_->truncate(n).ok() &&
-          (state_ == nullptr || state_->truncate(std::min(n, cache_->length())).ok());
+    cut = cut_to(n).ok();
   } catch (...) {  // the cache is then not to be trusted, and made anew
     cut = false;
   }
   stale_ = !cut;
   genuine_ = genuine_ || evaluated() == 0;
   remembered_ = 0;
+}
+
+// A cache that pools chunks may have to let go more than it was told, and so may a state: both end
+// where both can.
+Status Sequence::cut_to(int32_t n) {
+  GEN_TRY(cache_->truncate(n));
+  while (state_ != nullptr && state_->length() > cache_->length()) {
+    GEN_ASSIGN(const int32_t left, state_->rewind(cache_->length()));
+    GEN_TRY(cache_->truncate(left));
+  }
+  return {};
 }
 
 Status Sequence::rebuild() {

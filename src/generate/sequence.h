@@ -54,22 +54,29 @@ class Sequence {
 
   /// What a pass writes and who may stop it.
   struct Pass {
-    /// Rows in [logits_from, end) write logits, [end - logits_from, V].
-    int32_t logits_from = 0;
+    /// Rows in [results_from, end) write logits, [end - results_from, V], or each the best token
+    /// and its logit, where there is a place for it.
+    int32_t results_from = 0;
     float* logits = nullptr;
+    int32_t* best_tokens = nullptr;
+    float* best_logits = nullptr;
+    [[nodiscard]] graph::Wants wants() const noexcept {
+      if (logits != nullptr) return graph::kWantsLogits;
+      return best_tokens != nullptr ? graph::kWantsBest : graph::kWantsNothing;
+    }
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
     Urgency urgency;
     Participant* participant = nullptr;  // the call it is for, or null
     int32_t count_from = 0;              // reused() counts tokens from here on
-    /// Where a single row is left and it writes logits: drafts that may come behind it, at most
-    /// draft->most; `logits` has room for them. Null: none.
+    /// Where a single row is left and it writes something: drafts that may come behind it, at most
+    /// draft->most; there is room for what they write. Null: none.
     DraftJob* draft = nullptr;
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk; each chunk that ran is committed, here
-  /// and by nobody else. Steps the cache back first if logits of rows are wanted that it already
-  /// holds. Where the generator has a prefix cache, takes from it what it has of tokens whose
-  /// logits nobody wants, and gives it every block that is full. Errors: kCancelled, what the cache
+  /// and by nobody else. Steps the cache back first if something is wanted of rows that it already
+  /// holds. Where the generator has a prefix cache, takes from it what it has of tokens of which
+  /// nothing is wanted, and gives it every block that is full. Errors: kCancelled, what the cache
   /// or the model says; chunks before the failure stay.
   Status evaluate(int32_t end, const Pass& pass);
 
@@ -125,29 +132,35 @@ class Sequence {
 
  private:
   Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
-           std::unique_ptr<graph::SequenceState> state) noexcept;
+           std::unique_ptr<cache::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
+  /// Keeps rows that have run, in cache and state; what is lost on the way is made anew.
+  void commit(cache::Kept kept) noexcept;
+  Status cut_to(int32_t n);
   Status rebuild();
   Status drop(int32_t first, int32_t n);
   /// Where the tokens end whose logits nobody wants.
   [[nodiscard]] int32_t quiet_end() const noexcept {
-    return pass_.logits != nullptr ? std::min(end_, pass_.logits_from) : end_;
+    return pass_.wants() != graph::kWantsNothing ? std::min(end_, pass_.results_from) : end_;
   }
   /// Goes on from the blocks that the prefix cache has of the tokens before `end`, if that is more
   /// than there is. What fails is not taken.
   void reuse(int32_t end) noexcept;
   /// Gives it the blocks that are full.
   void remember() noexcept;
+  /// A point to which the state can go back, at the end of a prompt.
+  void remember_state() noexcept;
   /// Steps back to the beginning of a block that it shares with the prefix cache, which may then go
   /// if there is no other left to copy it to. False if there is none.
   bool leave_shared_block() noexcept;
-  [[nodiscard]] Status check_stateless() const;
+  [[nodiscard]] Status check_savable() const;
+  Result<std::unique_ptr<cache::SequenceState>> fork_state() const;
   /// The tokens of a state and how many of them its cache holds.
   Result<std::vector<int32_t>> read_tokens(cache::StateReader& from, int32_t* evaluated) const;
 
   const Generator* generator_;
   std::unique_ptr<cache::KvCache> cache_;
-  std::unique_ptr<graph::SequenceState> state_;
+  std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
   int32_t remembered_ = 0;  // evaluated blocks that the prefix cache was given
   bool genuine_ = true;     // evaluating the tokens would give what it holds: not moved, not loaded

@@ -10,7 +10,7 @@ namespace gen::generate {
 
 bool Sequence::shifts() const noexcept {
   return generator_->options().shift_context && generator_->model().traits().can_shift &&
-         state_ == nullptr && cache_->traits().can_shift;
+         state_ == nullptr && cache_->shifting() != nullptr;
 }
 
 Status Sequence::make_room(size_t n) {
@@ -28,7 +28,7 @@ Status Sequence::make_room(size_t n) {
 Status Sequence::drop(int32_t first, int32_t n) {
   if (evaluated() > first + n && !stale_ && shifts()) {
     // A failure, too, for lack of memory: evaluated anew, the entries would be other ones.
-    GEN_TRY(cache_->shift(first, n));
+    GEN_TRY(cache_->shifting()->shift(first, n));
     genuine_ = false;
   } else {
     forget(first);

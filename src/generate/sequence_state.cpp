@@ -22,7 +22,7 @@ struct ModelMark {
   uint64_t fingerprint = 0;
   int32_t vocab_size = 0;
   int32_t num_layers = 0;
-  std::array<char, 32> architecture{};
+  std::array<char, model::kMostModelName + 1> architecture{};
 };
 static_assert(sizeof(ModelMark) == 48);
 
@@ -36,7 +36,7 @@ ModelMark mark_of(const model::ModelTraits& traits) {
   return mark;
 }
 
-std::string printable(const std::array<char, 32>& name) {
+std::string printable(std::span<const char> name) {
   std::string text;
   for (const char c : name) {
     if (c == '\0') break;
@@ -67,21 +67,27 @@ Status check_model(cache::StateReader& from, const model::ModelTraits& traits) {
 
 }  // namespace
 
-Status Sequence::check_stateless() const {
-  if (state_ == nullptr) return {};
+Status Sequence::check_savable() const {
+  if (state_ == nullptr || state_->snapshots() != nullptr) return {};
   return {Code::kUnsupported, "the model has a state of its own that cannot be saved"};
+}
+
+Result<std::unique_ptr<cache::SequenceState>> Sequence::fork_state() const {
+  cache::StateCopies* const copies = state_->copies();
+  if (copies != nullptr) return copies->fork();
+  return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
 }
 
 Result<Sequence> Sequence::fork() const {
   std::unique_ptr<cache::KvCache> cache;
-  std::unique_ptr<graph::SequenceState> state;
+  std::unique_ptr<cache::SequenceState> state;
   if (state_ != nullptr) {
-    GEN_ASSIGN(state, stale_ ? generator_->model().new_sequence_state() : state_->clone());
+    GEN_ASSIGN(state, stale_ ? generator_->model().new_sequence_state() : fork_state());
   }
   if (stale_) {
     GEN_ASSIGN(cache, generator_->make_cache(generator_->max_seq_len()));
   } else {
-    GEN_ASSIGN(cache, cache::clone_cache(*cache_, *generator_->options().allocator));
+    GEN_ASSIGN(cache, cache_->fork());
   }
   Sequence copy(generator_, std::move(cache), std::move(state));
   copy.tokens_ = tokens_;
@@ -91,7 +97,7 @@ Result<Sequence> Sequence::fork() const {
 }
 
 Status Sequence::save(cache::StateWriter& to) const {
-  GEN_TRY(check_stateless());
+  GEN_TRY(check_savable());
   const ModelMark mark = mark_of(generator_->model().traits());
   const auto model = [&mark](cache::StateWriter& out) {
     return out.write(std::as_bytes(std::span(&mark, 1)));
@@ -102,7 +108,9 @@ Status Sequence::save(cache::StateWriter& to) const {
     return out.write(std::as_bytes(std::span(tokens_)));
   };
   GEN_TRY(to.section(kTokenSection, (2 + tokens_.size()) * sizeof(int32_t), tokens));
-  return evaluated() > 0 ? cache_->save(to) : Status();
+  if (evaluated() == 0) return {};
+  if (state_ != nullptr) GEN_TRY(state_->snapshots()->save(to));
+  return cache_->save(to);
 }
 
 Result<std::vector<int32_t>> Sequence::read_tokens(cache::StateReader& from,
@@ -130,11 +138,20 @@ Result<std::vector<int32_t>> Sequence::read_tokens(cache::StateReader& from,
 }
 
 Status Sequence::restore(cache::StateReader& from) {
-  GEN_TRY(check_stateless());
+  GEN_TRY(check_savable());
   GEN_TRY(check_model(from, generator_->model().traits()));
   int32_t evaluated = 0;
   GEN_ASSIGN(std::vector<int32_t> tokens, read_tokens(from, &evaluated));
   if (evaluated > 0) {
+    std::unique_ptr<cache::SequenceState> state;
+    if (state_ != nullptr) {
+      GEN_ASSIGN(state, generator_->model().new_sequence_state());
+      GEN_TRY(state->snapshots()->load(from));
+      if (state->length() != evaluated) {
+        return error(Code::kFormat, "a state after %d positions for %d tokens", state->length(),
+                     evaluated);
+      }
+    }
     GEN_ASSIGN(const cache::SavedOutline outline, cache::saved_outline(from));
     if (outline.positions != evaluated) {
       return error(Code::kFormat, "a cache of %d positions for %d tokens", outline.positions,
@@ -142,6 +159,7 @@ Status Sequence::restore(cache::StateReader& from) {
     }
     if (stale_) GEN_TRY(rebuild());
     GEN_TRY(cache_->restore(from));
+    if (state != nullptr) state_ = std::move(state);
     trace_id_ = generator_->new_trace_id();
   } else {
     GEN_TRY(from.finish());

@@ -80,9 +80,7 @@ void Session::tell_reused() const {
   metrics.add(metric::kPromptCachedTokens, sequence_.reused());
 }
 
-void Session::note_answered() noexcept {
-  answered_ = {sequence_.mark(), 0};
-}
+void Session::note_answered() noexcept { answered_ = {sequence_.mark(), 0}; }
 
 Status Session::append(const Prompt& prompt) {
   return metric::count_failure(generator_->metrics(), [&] { return append_prompt(prompt); });
@@ -187,7 +185,7 @@ Status Session::score_tail(int32_t first, Participant* participant, std::vector<
   const CancelFlag cancel(&cancel_, given_cancel_.get());
   for (int32_t from = std::max(first - 1, 0); from < length - 1; from += window) {
     Sequence::Pass pass;
-    pass.logits_from = from;
+    pass.results_from = from;
     pass.logits = logits.data();
     pass.cancel = &cancel;
     pass.participant = participant;

@@ -44,17 +44,20 @@ class Evictable {
 /// prompt. A step may run only the first of them. Borrowed by the scheduler until it is done.
 struct StepRequest {
   cache::KvCache* cache = nullptr;
-  graph::SequenceState* state = nullptr;
+  cache::SequenceState* state = nullptr;
   int32_t adapter = -1;
   std::span<const int32_t> tokens;  // [T]
   /// [T]: the row that each looks back at, -1 for the first; empty: each the one before it.
   std::span<const int32_t> parents;
-  int32_t first_position = 0;             // of tokens[0]
-  std::span<const int32_t> positions;     // [T]; empty: they count up
-  std::span<const uint8_t> wants_logits;  // [T]
-  float* logits = nullptr;                // [wanted rows, V]
+  int32_t first_position = 0;          // of tokens[0]
+  std::span<const int32_t> positions;  // [T]; empty: they count up
+  std::span<const uint8_t> wants;      // [T] of graph::Wants
+  float* logits = nullptr;             // [rows that want logits, V]
+  int32_t* best_tokens = nullptr;      // the best one of each row that wants best, and its logit
+  float* best_logits = nullptr;
   /// For a single token: drafts are welcome. What a drafter adds in a step become rows behind the
-  /// token, and the spans above those of the job; `logits` has room for all of them. Null: none.
+  /// token, and the spans above those of the job; they want what the token does, and there is room
+  /// for all of it. Null: none.
   DraftJob* draft = nullptr;
   const CancelFlag* cancel = nullptr;
   Urgency urgency;
@@ -69,6 +72,7 @@ struct StepRequest {
   /// Out: what the rows were reserved as. Who owns the cache commits what it keeps of them before
   /// it does anything else with it; no step does.
   cache::CachePlan plan;
+  cache::StatePlan state_plan;  // of the state, if there is one
   bool evicted = false;  // out: OK, but the cache has been emptied for others; nothing is taken
   bool done = true;      // out: false from submit() until its step is over
 
@@ -89,8 +93,9 @@ constexpr int32_t kMostPassedOver = 16;
 /// What a step may hold, and how long one may wait for it.
 struct StepLimits {
   int32_t max_sequences = 1;
-  int32_t max_rows = 512;
-  int32_t prompt_rows = 512;  // of these, rows of prompts: requests that have more than one
+  int32_t max_rows = graph::kStepRows;
+  int32_t prompt_rows =
+      graph::kStepRows;  // of these, rows of prompts: requests that have more than one
   int32_t most_passed_over = kMostPassedOver;
 };
 

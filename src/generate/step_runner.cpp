@@ -10,16 +10,15 @@
 namespace gen::generate {
 namespace {
 
-size_t wanted_rows(const StepPlan::Part& part) noexcept {
-  const auto wants = part.request->wants_logits.first(static_cast<size_t>(part.rows));
-  return static_cast<size_t>(
-      std::count_if(wants.begin(), wants.end(), [](uint8_t wanted) { return wanted != 0; }));
+size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
+  const auto wants = part.request->wants.first(static_cast<size_t>(part.rows));
+  return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));
 }
 
 }  // namespace
 
-// What a job's rows are to the model: each wants logits, and stands as far behind the first as the
-// path to it is long.
+// What a job's rows are to the model: each wants what the token does, and stands as far behind the
+// first as the path to it is long.
 void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   jobs_.clear();
   try {
@@ -39,7 +38,7 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
       job.tree.cut(std::min(part.drafts + 1, valid));
       const auto rows = static_cast<size_t>(job.tree.rows());
       if (rows <= 1) continue;
-      job.wants_logits.assign(rows, 1);
+      job.wants.assign(rows, request.wants[0]);
       if (!job.tree.is_chain()) {
         job.positions.assign(1, request.first_position);
         for (const int32_t parent : job.tree.parents().subspan(1)) {
@@ -49,7 +48,7 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
         request.positions = job.positions;
       }
       request.tokens = job.tree.tokens();
-      request.wants_logits = job.wants_logits;
+      request.wants = job.wants;
       part.rows = job.tree.rows();
     }
   } catch (...) {  // no memory, or a drafter's own failure
@@ -62,7 +61,7 @@ void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
   StepRequest& request = *part->request;
   request.draft->tree.cut(1);
   request.tokens = request.tokens.first(1);
-  request.wants_logits = request.wants_logits.first(1);
+  request.wants = request.wants.first(1);
   request.parents = {};
   request.positions = {};
   part->rows = 1;
@@ -76,7 +75,8 @@ void StepRunner::begin() noexcept {
   positions_.clear();
   parents_.clear();
   wants_.clear();
-  wanted_ = 0;
+  wanted_logits_ = 0;
+  wanted_best_ = 0;
 }
 
 void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
@@ -85,6 +85,7 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   sequence.cache = request.cache;
   sequence.state = request.state;
   sequence.plan = plan;
+  sequence.state_plan = request.state_plan;
   sequence.adapter = request.adapter;
   sequence.first_row = static_cast<int32_t>(tokens_.size());
   sequence.n_rows = plan.count;
@@ -92,7 +93,7 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   sequences_.push_back(sequence);
   const auto rows = static_cast<size_t>(plan.count);
   const auto tokens = request.tokens.first(rows);
-  const auto wants = request.wants_logits.first(rows);
+  const auto wants = request.wants.first(rows);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   wants_.insert(wants_.end(), wants.begin(), wants.end());
   for (size_t row = 0; row < rows; ++row) {
@@ -108,30 +109,48 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
     }
   }
   parts_.push_back({part.request, plan.count, part.drafts});
-  wanted_ += wanted_rows(parts_.back());
+  wanted_logits_ += wanted_rows(parts_.back(), graph::kWantsLogits);
+  wanted_best_ += wanted_rows(parts_.back(), graph::kWantsBest);
 }
 
 void StepRunner::run() {
-  const Status status = forward();
+  const auto drop_all = [this]() noexcept {
+    for (const graph::BatchSequence& sequence : sequences_) {
+      if (sequence.state != nullptr) sequence.state->drop(sequence.state_plan);
+    }
+  };
+  Status status;
+  try {
+    status = forward();
+  } catch (...) {
+    drop_all();
+    throw;
+  }
   if (status.ok()) return hand_out();
+  drop_all();
   for (const StepPlan::Part& part : parts_) part.request->status = status;
 }
 
-// A single sequence writes its logits and is cancelled in place; several share a buffer, and a
+// A single sequence writes its results and is cancelled in place; several share a buffer, and a
 // cancelled one waits for the end of the step.
 Status StepRunner::forward() {
   const StepRequest* const only = parts_.size() == 1 ? parts_.front().request : nullptr;
   if (only == nullptr) {
-    logits_.resize(wanted_ * static_cast<size_t>(model_.traits().vocab_size));
+    logits_.resize(wanted_logits_ * static_cast<size_t>(model_.traits().vocab_size));
+    best_tokens_.resize(wanted_best_);
+    best_logits_.resize(wanted_best_);
   }
   graph::Batch batch;
   batch.tokens = tokens_;
   batch.positions = positions_;
   batch.parents = parents_;
-  batch.wants_logits = wants_;
+  batch.wants = wants_;
   batch.sequences = sequences_;
   batch.logits = only != nullptr ? only->logits : logits_.data();
-  batch.logits_rows = wanted_;
+  batch.logits_rows = wanted_logits_;
+  batch.best.tokens = only != nullptr ? only->best_tokens : best_tokens_.data();
+  batch.best.logits = only != nullptr ? only->best_logits : best_logits_.data();
+  batch.best.rows = wanted_best_;
   batch.cancel = only != nullptr ? only->cancel : nullptr;
   batch.tracer = tracer_;
   return model_.forward(batch);
@@ -144,10 +163,16 @@ void StepRunner::hand_out() noexcept {
   }
   if (parts_.size() == 1) return;
   const float* from = logits_.data();
+  size_t best = 0;
   for (const StepPlan::Part& part : parts_) {
-    const size_t n = wanted_rows(part) * static_cast<size_t>(model_.traits().vocab_size);
+    const size_t n =
+        wanted_rows(part, graph::kWantsLogits) * static_cast<size_t>(model_.traits().vocab_size);
     std::copy_n(from, n, part.request->logits);
     from += n;
+    const size_t n_best = wanted_rows(part, graph::kWantsBest);
+    std::copy_n(best_tokens_.data() + best, n_best, part.request->best_tokens);
+    std::copy_n(best_logits_.data() + best, n_best, part.request->best_logits);
+    best += n_best;
   }
 }
 

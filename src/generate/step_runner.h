@@ -45,14 +45,16 @@ class StepRunner {
   void add(const StepPlan::Part& part, const cache::CachePlan& plan);
   [[nodiscard]] std::span<const StepPlan::Part> parts() const noexcept { return parts_; }
   /// Runs the batch. Every request of it then has its status, and where that is OK its plan, whose
-  /// rows the cache holds uncommitted, and its logits. May throw, before anything has changed.
+  /// rows the cache holds uncommitted, and what its rows wanted. May throw, before anything has
+  /// changed.
   void run();
 
   /// What a step tells of itself: its parts, when it ran, how many requests it left out, and how
   /// many caches were taken for it.
   void measure(std::span<const StepPlan::Part> parts, SteadyClock::time_point begin,
                SteadyClock::time_point end, size_t left_out, int32_t preempted) noexcept;
-  /// Sets the gauges of what sessions have in common, unless another thread is about to. Any thread.
+  /// Sets the gauges of what sessions have in common, unless another thread is about to. Any
+  /// thread.
   void measure_caches() noexcept;
 
  private:
@@ -74,8 +76,11 @@ class StepRunner {
   std::vector<int32_t> parents_;  // empty as long as no request has some
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
-  std::vector<float> logits_;  // [wanted_, V], for steps of several sequences
-  size_t wanted_ = 0;
+  size_t wanted_logits_ = 0;  // rows
+  size_t wanted_best_ = 0;
+  std::vector<float> logits_;  // [wanted_logits_, V], for steps of several sequences
+  std::vector<int32_t> best_tokens_;
+  std::vector<float> best_logits_;
 };
 
 }  // namespace gen::generate

@@ -29,6 +29,14 @@ class TokenPicker {
     return chain_.sample(logits, params_.penalize_prompt ? held : said, said.size(), row, mask);
   }
 
+  /// Whether best() will do for pick() without a mask.
+  [[nodiscard]] bool only_best() const noexcept { return chain_.only_best(); }
+  /// As pick(), for a row of `n` logits whose largest the model has found.
+  static Result<sampling::Choice> best(int32_t token, float logit, size_t n,
+                                       std::span<const int32_t> held) {
+    return sampling::Chain::best(token, logit, n, static_cast<int64_t>(held.size()) - 1);
+  }
+
  private:
   const sampling::SamplingParams& params_;
   sampling::Chain chain_;

@@ -3,40 +3,32 @@
 // results go. Everything is borrowed for the duration of the call.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "base/cancel.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
+#include "cache/state/sequence_state.h"
+#include "engine/engine_ptr.h"
 #include "engine/tracer.h"
+#include "graph/adapter_table.h"
 
 namespace gen::graph {
 
-/// State beside a KV cache (recurrent layers, a caller's own model). Owned by the session. A pass
-/// takes it past its sequence's rows; one that fails takes it back, or loses it.
-class SequenceState {
- public:
-  virtual ~SequenceState() = default;
-  /// A state of its own with the same content. kUnsupported where there is no copying.
-  [[nodiscard]] virtual Result<std::unique_ptr<SequenceState>> clone() const {
-    return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
-  }
-  /// Back to what it was after the first `n` positions. A failure loses it.
-  virtual Status truncate(int32_t n) {
-    return error(Code::kUnsupported, "the model has a state that cannot go back to %d tokens", n);
-  }
-  /// Of no further use: to be made anew, and its tokens run again.
-  [[nodiscard]] virtual bool lost() const noexcept { return false; }
-};
+/// Rows that a step has room for, unless a plan is made for another number.
+inline constexpr int32_t kStepRows = 512;
 
 /// One sequence of the step; its rows are contiguous.
 struct BatchSequence {
   cache::KvCache* cache = nullptr;
-  SequenceState* state = nullptr;  // null for models without recurrent layers
-  cache::CachePlan plan;  // made by the caller for n_rows entries, committed by it afterwards
-  int32_t adapter = -1;   // index of a loaded adapter, -1 for none
+  cache::SequenceState* state = nullptr;  // null for models that have none
+  // Made by the caller for n_rows rows, and committed or dropped by it afterwards.
+  cache::CachePlan plan;
+  cache::StatePlan state_plan;
+  int32_t adapter = -1;  // a mix of Batch::adapters, -1 for none
   int32_t first_row = 0;
   int32_t n_rows = 0;
   int64_t trace_id = 0;  // names the sequence to tracers
@@ -45,23 +37,62 @@ struct BatchSequence {
 /// Asks for the hidden states after `layer` (0 is the embedding, L the last layer).
 struct Tap {
   int32_t layer = 0;
-  float* out = nullptr;  // [T, D]
+  float* out = nullptr;              // [T, D] in host memory, or
+  engine::EnginePtr<float> at = {};  // [T, D] in the engine's
+};
+
+/// What a row answers with.
+enum Wants : uint8_t { kWantsNothing, kWantsLogits, kWantsBest };
+
+/// The k best tokens of each row that wants best, see engine::BestArgs; host memory.
+struct BestRows {
+  int32_t k = 1;
+  int32_t* tokens = nullptr;  // [rows that want best, k]
+  float* logits = nullptr;    // as they are after edits
+  size_t rows = 0;            // capacity in rows
+};
+/// The tokens that a row may answer with: token t if bit t % 32 of bits[t / 32] is set.
+struct RowMask {
+  int32_t row = 0;  // of the batch; wants best
+  std::span<const uint32_t> bits;
+};
+/// Added to a logit of a row before its best are looked for; finite, or -inf.
+struct RowEdit {
+  int32_t row = 0;  // of the batch; wants best
+  int32_t token = 0;
+  float add = 0.0F;
+};
+/// A caller's own work while a pass runs. A failure fails the pass.
+struct During {
+  Status (*call)(void* context) noexcept = nullptr;  // null: none
+  void* context = nullptr;
 };
 
 struct Batch {
-  std::span<const int32_t> tokens;     // [T]
-  const float* embeddings = nullptr;   // [T, D] instead of tokens, or null
+  std::span<const int32_t> tokens;     // [T]; -1 - i stands for row i of `embeddings`
+  std::span<const float> embeddings;   // [E, D]
   std::span<const int32_t> positions;  // [T]; separate from the entry a row is stored in
   std::span<const int32_t> parents;    // [T] row looked back at, or empty: the previous row (trees)
-  std::span<const uint8_t> wants_logits;  // [T]
+  std::span<const uint8_t> wants;      // [T] of Wants
   std::span<const BatchSequence> sequences;
   float* logits = nullptr;  // [rows that want logits, V], host memory
   size_t logits_rows = 0;   // capacity of `logits` in rows
+  BestRows best;
+  std::span<const RowMask> masks;  // ascending by row, one for a row at most
+  std::span<const RowEdit> edits;  // ascending by row
+  /// Called once in a pass that does not fail before: when all has been enqueued that comes before
+  /// the first choice of a best token, and nothing has been waited for. The bits of `masks`, but
+  /// not how many they are, may be written until it returns.
+  During during;
   std::span<const Tap> taps;
-  const CancelFlag* cancel = nullptr;  // polled between layers
+  const AdapterTable* adapters = nullptr;  // that sequences name; null: none of them names one
+  const CancelFlag* cancel = nullptr;      // polled between layers
   engine::Tracer* tracer = nullptr;
 
   [[nodiscard]] int64_t rows() const noexcept { return static_cast<int64_t>(positions.size()); }
+  [[nodiscard]] size_t wanting(Wants what) const noexcept {
+    return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));
+  }
 };
 
 }  // namespace gen::graph

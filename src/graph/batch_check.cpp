@@ -2,6 +2,8 @@
 // The contract of batch.h, one function for each part of it. See batch_check.h.
 #include "graph/batch_check.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace gen::graph {
@@ -19,18 +21,22 @@ Status check_rows(const Batch& batch, const BatchLimits& limits) {
     return error(Code::kInvalidArgument, "a batch of %lld rows, the model takes %d",
                  static_cast<long long>(rows), limits.max_rows);
   }
-  if (batch.embeddings == nullptr) {
-    if (std::cmp_not_equal(batch.tokens.size(), rows)) {
-      return invalid("tokens", batch.tokens.size(), rows);
+  if (std::cmp_not_equal(batch.tokens.size(), rows)) {
+    return invalid("tokens", batch.tokens.size(), rows);
+  }
+  const auto width = static_cast<size_t>(limits.hidden);
+  const size_t given = width > 0 ? batch.embeddings.size() / width : 0;
+  if (given * width != batch.embeddings.size()) {
+    return error(Code::kInvalidArgument, "%zu numbers are no embeddings of %zu",
+                 batch.embeddings.size(), width);
+  }
+  for (const int32_t token : batch.tokens) {
+    if (token >= 0 ? token < limits.vocab : std::cmp_less(-1 - token, given)) continue;
+    if (token < 0 && given > 0) {
+      return error(Code::kOutOfRange, "token %d outside %zu given embeddings", token, given);
     }
-    for (const int32_t token : batch.tokens) {
-      if (token < 0 || token >= limits.vocab) {
-        return error(Code::kOutOfRange, "token %d outside vocabulary of %lld", token,
-                     static_cast<long long>(limits.vocab));
-      }
-    }
-  } else if (!batch.tokens.empty()) {
-    return error(Code::kInvalidArgument, "a batch with both tokens and embeddings");
+    return error(Code::kOutOfRange, "token %d outside vocabulary of %lld", token,
+                 static_cast<long long>(limits.vocab));
   }
   for (const int32_t position : batch.positions) {
     if (position < 0 || position >= limits.max_seq_len) {
@@ -42,19 +48,69 @@ Status check_rows(const Batch& batch, const BatchLimits& limits) {
 }
 
 Status check_outputs(const Batch& batch, const BatchLimits& limits) {
-  if (std::cmp_not_equal(batch.wants_logits.size(), batch.rows())) {
-    return invalid("logits flags", batch.wants_logits.size(), batch.rows());
+  if (std::cmp_not_equal(batch.wants.size(), batch.rows())) {
+    return invalid("wants", batch.wants.size(), batch.rows());
   }
-  size_t wanted = 0;
-  for (const uint8_t wants : batch.wants_logits) wanted += wants != 0 ? 1U : 0U;
+  for (size_t row = 0; row < batch.wants.size(); ++row) {
+    if (batch.wants[row] <= kWantsBest) continue;
+    return error(Code::kInvalidArgument, "row %zu wants %d, which is nothing", row,
+                 batch.wants[row]);
+  }
+  const size_t wanted = batch.wanting(kWantsLogits);
   if (wanted > batch.logits_rows || (wanted > 0 && batch.logits == nullptr)) {
     return error(Code::kInvalidArgument, "%zu rows want logits, there is room for %zu", wanted,
                  batch.logits == nullptr ? size_t{0} : batch.logits_rows);
   }
   for (const Tap& tap : batch.taps) {
-    if (tap.layer < 0 || tap.layer >= limits.n_taps || tap.out == nullptr) {
-      return error(Code::kInvalidArgument, "tap %d of %d, or nowhere to put it", tap.layer,
+    if (tap.layer < 0 || tap.layer >= limits.n_taps ||
+        (tap.out != nullptr) == static_cast<bool>(tap.at)) {
+      return error(Code::kInvalidArgument, "tap %d of %d, or not one place to put it", tap.layer,
                    limits.n_taps);
+    }
+  }
+  return {};
+}
+
+/// Whether `row`, named by a mask or an edit after one of `last`, may have it.
+Status check_best_row(const Batch& batch, const char* what, int32_t last, int32_t row) {
+  const bool there = row >= 0 && row < batch.rows();
+  if (there && row >= last && batch.wants[static_cast<size_t>(row)] == kWantsBest) return {};
+  return error(Code::kInvalidArgument,
+               "%s for row %d after %d: they ascend, and their rows want best", what, row, last);
+}
+
+Status check_best(const Batch& batch, const BatchLimits& limits) {
+  const size_t wanted = batch.wanting(kWantsBest);
+  if (wanted > 0 && !limits.best) {
+    return error(Code::kUnsupported, "%zu rows want their best tokens, the model gives logits",
+                 wanted);
+  }
+  const BestRows& best = batch.best;
+  const bool somewhere = best.tokens != nullptr && best.logits != nullptr;
+  if (wanted > 0 && (wanted > best.rows || !somewhere)) {
+    return error(Code::kInvalidArgument, "%zu rows want best, there is room for %zu", wanted,
+                 somewhere ? best.rows : size_t{0});
+  }
+  if (wanted > 0 && (best.k < 1 || best.k > limits.logits)) {
+    return error(Code::kInvalidArgument, "the best %d tokens of %lld", best.k,
+                 static_cast<long long>(limits.logits));
+  }
+  int32_t last = 0;
+  for (const RowMask& mask : batch.masks) {
+    GEN_TRY(check_best_row(batch, "a mask", last, mask.row));
+    last = mask.row + 1;
+  }
+  last = 0;
+  for (const RowEdit& edit : batch.edits) {
+    GEN_TRY(check_best_row(batch, "an edit", last, edit.row));
+    last = edit.row;
+    if (edit.token < 0 || edit.token >= limits.logits) {
+      return error(Code::kOutOfRange, "edit of token %d outside %lld logits", edit.token,
+                   static_cast<long long>(limits.logits));
+    }
+    if (!(edit.add <= std::numeric_limits<float>::max())) {
+      return error(Code::kInvalidArgument, "edit of token %d adds %g", edit.token,
+                   static_cast<double>(edit.add));
     }
   }
   return {};
@@ -75,6 +131,65 @@ Status check_cache(const cache::KvCache& cache, std::span<const cache::LayerShap
   return {};
 }
 
+/// Whether engines reach the layers that they work on.
+Status check_memories(const cache::KvCache& cache, const BatchLimits& limits, size_t sequence) {
+  const auto layers = cache.kv_layers();
+  for (size_t i = 0; i < limits.layer_engines.size(); ++i) {
+    const bool as_before = i > 0 && layers[i].part == layers[i - 1].part &&
+                           limits.layer_engines[i] == limits.layer_engines[i - 1];
+    if (as_before) continue;
+    engine::Engine& engine = *limits.engines[static_cast<size_t>(limits.layer_engines[i])];
+    if (engine.reaches(cache.engine_memory(layers[i].part))) continue;
+    return error(Code::kUnsupported,
+                 "layer %zu of the %s cache of sequence %zu is in memory that engine %s cannot "
+                 "address",
+                 i, cache.traits().layout, sequence, engine.name());
+  }
+  return {};
+}
+
+Status check_state(const Batch& batch, size_t i, std::span<const cache::StateShape> states) {
+  const BatchSequence& sequence = batch.sequences[i];
+  if (sequence.state == nullptr) {
+    return {Code::kUnsupported, "the model has a state of its own: it runs in sessions only"};
+  }
+  const auto shapes = sequence.state->shapes();
+  if (!std::equal(shapes.begin(), shapes.end(), states.begin(), states.end())) {
+    return error(Code::kInvalidArgument, "sequence %zu has another model's state", i);
+  }
+  const cache::StatePlan& plan = sequence.state_plan;
+  if (plan.count != sequence.n_rows || plan.start != sequence.state->length()) {
+    return error(Code::kInvalidArgument,
+                 "sequence %zu has %d rows and a plan of %d from %d, its state is after %d", i,
+                 sequence.n_rows, plan.count, plan.start, sequence.state->length());
+  }
+  for (size_t j = 0; j < i; ++j) {
+    if (batch.sequences[j].state == sequence.state) {
+      return error(Code::kInvalidArgument, "sequences %zu and %zu share a state", j, i);
+    }
+  }
+  return {};
+}
+
+Status check_adapter(const Batch& batch, size_t i, const BatchLimits& limits) {
+  const int32_t adapter = batch.sequences[i].adapter;
+  if (batch.adapters == nullptr || limits.adapter_rank == 0) {
+    return error(Code::kUnsupported, "sequence %zu names adapter %d, none is loaded", i, adapter);
+  }
+  if (adapter < 0 || adapter >= batch.adapters->mixes()) {
+    return error(Code::kOutOfRange, "sequence %zu names adapter %d of %d", i, adapter,
+                 batch.adapters->mixes());
+  }
+  if (batch.adapters->rank() > limits.adapter_rank ||
+      batch.adapters->stride() != limits.adapter_sites) {
+    return error(Code::kInvalidArgument,
+                 "adapters of rank %d and %lld sites for a plan of rank %d and %lld",
+                 batch.adapters->rank(), static_cast<long long>(batch.adapters->stride()),
+                 limits.adapter_rank, static_cast<long long>(limits.adapter_sites));
+  }
+  return {};
+}
+
 Status check_sequences(const Batch& batch, const BatchLimits& limits) {
   int64_t next = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
@@ -85,15 +200,14 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
                    i, sequence.first_row, sequence.n_rows, static_cast<long long>(next));
     }
     next += sequence.n_rows;
-    if (sequence.adapter != -1) {
-      return error(Code::kUnsupported, "sequence %zu names adapter %d, none is loaded", i,
-                   sequence.adapter);
-    }
+    if (sequence.adapter != -1) GEN_TRY(check_adapter(batch, i, limits));
+    if (!limits.states.empty()) GEN_TRY(check_state(batch, i, limits.states));
     if (limits.layers.empty()) continue;
     if (sequence.cache == nullptr) {
       return error(Code::kInvalidArgument, "sequence %zu has no cache", i);
     }
     GEN_TRY(check_cache(*sequence.cache, limits.layers));
+    GEN_TRY(check_memories(*sequence.cache, limits, i));
     if (sequence.plan.count != sequence.n_rows || sequence.plan.start < 0 ||
         sequence.plan.start > sequence.cache->capacity() - sequence.plan.count) {
       return error(Code::kInvalidArgument,
@@ -114,7 +228,7 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-Status check_parents(const Batch& batch) {
+Status check_parents(const Batch& batch, bool chains_only) {
   if (batch.parents.empty()) return {};
   if (std::cmp_not_equal(batch.parents.size(), batch.rows())) {
     return invalid("parents", batch.parents.size(), batch.rows());
@@ -129,6 +243,11 @@ Status check_parents(const Batch& batch) {
                      "row %d looks back at row %d, not an earlier row of its sequence", row,
                      parent);
       }
+      if (chains_only && parent != row - 1) {
+        return error(Code::kUnsupported,
+                     "row %d looks back at row %d: a state takes rows one after another", row,
+                     parent);
+      }
     }
   }
   return {};
@@ -139,8 +258,9 @@ Status check_parents(const Batch& batch) {
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
   GEN_TRY(check_rows(batch, limits));
   GEN_TRY(check_outputs(batch, limits));
+  GEN_TRY(check_best(batch, limits));
   GEN_TRY(check_sequences(batch, limits));
-  return check_parents(batch);
+  return check_parents(batch, !limits.states.empty());
 }
 
 }  // namespace gen::graph

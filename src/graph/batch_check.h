@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/status.h"
 #include "cache/layer_shape.h"
+#include "engine/engine.h"
 #include "graph/batch.h"
 
 namespace gen::graph {
@@ -20,11 +22,18 @@ struct BatchLimits {
   int32_t max_rows = 0;                       // rows of one batch
   int32_t max_seq_len = 0;                    // positions lie in [0, max_seq_len)
   int32_t n_taps = 0;                         // taps lie in [0, n_taps)
+  bool best = false;                          // rows may want best
   std::span<const cache::LayerShape> layers;  // what caches must hold
+  std::span<const int32_t> layer_engines;     // who works on each of them, by number
+  std::span<const std::shared_ptr<engine::Engine>> engines;
+  std::span<const cache::StateShape> states;  // what states must hold
+  int32_t adapter_rank = 0;   // ranks that a row's adapters may have at one site; 0: it has none
+  int64_t adapter_sites = 0;  // numbers of sites in a table
 };
 
-/// kOutOfRange naming a token or position with its limit, kUnsupported for adapters,
-/// kInvalidArgument for all else.
+/// kOutOfRange naming a token or position with its limit, kUnsupported for adapters, for
+/// best tokens where there is nobody to find them, and for trees and rows without a state where
+/// there are states, kInvalidArgument for all else.
 Status check_batch(const Batch& batch, const BatchLimits& limits);
 
 }  // namespace gen::graph

@@ -2,6 +2,8 @@
 // See bind.h. A value lies at arena + offset * rows, so that one placement serves every batch.
 #include "graph/bind.h"
 
+#include <algorithm>
+
 namespace gen::graph {
 namespace {
 
@@ -15,7 +17,8 @@ const ProgramValue& Binder::value(const Operand& operand) const noexcept {
 
 engine::EnginePtr<std::byte> Binder::memory(const Operand& operand) const noexcept {
   const ProgramValue& of = value(operand);
-  const engine::EngineBuffer& arena = of.selected ? work_.selected_ : work_.rows_;
+  const Workspace::Side& side = work_.sides_[at(of.engine)];
+  const engine::EngineBuffer& arena = of.selected ? side.selected : side.rows;
   return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * rows_of(operand);
 }
 
@@ -44,6 +47,19 @@ const engine::Weight* Binder::weight(const Instruction& instruction) const noexc
   return plan_.products_[at(instruction.product)].weight.get();
 }
 
+engine::LowRank Binder::low_rank(const Instruction& instruction) const noexcept {
+  engine::LowRank of;
+  const ExecutionPlan::Prepared& product = plan_.products_[at(instruction.product)];
+  if (!block(instruction).mixes() || !product.low_rank) return of;
+  of.table = batch_.adapters->data();
+  of.stride = batch_.adapters->stride();
+  of.mixes = block(instruction).mixes();
+  if (instruction.selected) of.rows = block(instruction).at(selected_);
+  of.sites = product.low_rank;
+  of.n_sites = static_cast<int32_t>(product.sites.size());
+  return of;
+}
+
 engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept {
   engine::LinearArgs args;
   args.weight = weight(instruction);
@@ -52,7 +68,22 @@ engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept
   args.activation = instruction.activation;
   args.residual = const_matrix(instruction.x2);
   args.y = matrix(instruction.y);
+  args.low_rank = low_rank(instruction);
+  if (args.low_rank.table) args.u = const_matrix(instruction.x3);
   return args;
+}
+
+template <typename Args>
+void Binder::over_cache(const Instruction& instruction, size_t call, Args* args) const noexcept {
+  const AttentionSpec& spec = instruction.attention;
+  args->n_heads = spec.n_heads;
+  args->n_kv_heads = spec.n_kv_heads;
+  args->k_dim = spec.k_dim;
+  args->v_dim = spec.v_dim;
+  const StepBlock::Group& group = block(instruction).groups()[call];
+  args->layer = group.layers[at(instruction.layer)];
+  args->sequences = block(instruction).sequences(group, args->layer.part);
+  args->n_sequences = group.n;
 }
 
 engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
@@ -62,10 +93,7 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
   args.q = matrix(instruction.x);
   args.k = const_matrix(instruction.x2);
   args.v = const_matrix(instruction.x3);
-  args.n_heads = spec.n_heads;
-  args.n_kv_heads = spec.n_kv_heads;
-  args.k_dim = spec.k_dim;
-  args.v_dim = spec.v_dim;
+  over_cache(instruction, call, &args);
   args.q_norm = vector(instruction.vector);
   args.k_norm = vector(instruction.vector2);
   args.norm_eps = instruction.factor;
@@ -74,37 +102,53 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
     args.rope_dims = plan_.tables_[at(spec.rope)].n_dims;
     args.cs = const_matrix(instruction.angles);
   }
-  const StepBlock::Group& group = work_.block_.groups()[call];
-  args.layer = group.layers[at(instruction.layer)];
-  args.sequences = work_.block_.sequences(group, args.layer.part);
-  args.n_sequences = group.n;
   return args;
 }
 
 engine::AttentionArgs Binder::attention(const Instruction& instruction,
                                         size_t call) const noexcept {
-  const AttentionSpec& spec = instruction.attention;
   engine::AttentionArgs args;
   args.q = const_matrix(instruction.x);
   args.out = matrix(instruction.y);
   args.packed = packed(instruction.packed);
-  args.n_heads = spec.n_heads;
-  args.n_kv_heads = spec.n_kv_heads;
-  args.k_dim = spec.k_dim;
-  args.v_dim = spec.v_dim;
-  args.scale = spec.scale;
-  args.soft_cap = spec.soft_cap;
-  const StepBlock::Group& group = work_.block_.groups()[call];
-  args.layer = group.layers[at(instruction.layer)];
-  args.sequences = work_.block_.sequences(group, args.layer.part);
-  args.n_sequences = group.n;
+  over_cache(instruction, call, &args);
+  args.scale = instruction.attention.scale;
+  args.soft_cap = instruction.attention.soft_cap;
+  return args;
+}
+
+/// Of the selected rows those that want best, which come after the others.
+engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
+  const StepBlock::Best& best = block(instruction).best();
+  const int64_t skipped = std::max<int64_t>(best.first - selected_.first, 0);
+  const std::ptrdiff_t row = selected_.first + skipped - best.first;
+  engine::BestArgs args;
+  args.x = matrix(instruction.x);
+  args.x.data = args.x.data + skipped * args.x.stride;
+  args.x.rows -= skipped;
+  if (best.rows) args.rows = best.rows + row;
+  args.k = best.k;
+  args.tokens = best.tokens + row * best.k;
+  args.values = best.values + row * best.k;
+  return args;
+}
+
+engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
+  engine::ScanArgs args;
+  args.a = const_matrix(instruction.x);
+  args.b = const_matrix(instruction.x2);
+  args.x = const_matrix(instruction.x3);
+  args.y = matrix(instruction.y);
+  args.layer = plan_.states_->layers[at(instruction.layer)];
+  args.sequences = block(instruction).states();
+  args.n_sequences = static_cast<int32_t>(batch_.sequences.size());
   return args;
 }
 
 engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
   switch (in.op) {
     case Op::kEmbed:
-      return engine::EmbedArgs{weight(in), work_.block_.tokens(), in.factor, matrix(in.y)};
+      return engine::EmbedArgs{weight(in), block(in).tokens(), in.factor, matrix(in.y)};
     case Op::kPack:
       return engine::PackArgs{const_matrix(in.x), packed(in.packed)};
     case Op::kRmsNorm:
@@ -120,17 +164,24 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kAdd:
       return engine::AddArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y)};
     case Op::kRopeAngles:
-      return engine::RopeAnglesArgs{plan_.inv_freq_[at(in.attention.rope)],
+      return engine::RopeAnglesArgs{plan_.inv_freq_[at(in.engine)][at(in.attention.rope)],
                                     plan_.tables_[at(in.attention.rope)].magnitude,
-                                    work_.block_.positions(), matrix(in.y)};
+                                    block(in).positions(), matrix(in.y)};
     case Op::kRopeAppend:
       return rope_append(in, call);
     case Op::kAttention:
       return attention(in, call);
     case Op::kSelectRows:
-      return engine::SelectRowsArgs{const_matrix(in.x), selected_.rows, matrix(in.y)};
+      return engine::SelectRowsArgs{const_matrix(in.x), block(in).at(selected_), matrix(in.y)};
+    case Op::kBest:
+      return best(in);
+    case Op::kScan:
+      return scan(in);
+    case Op::kAdapterIn:
+      return engine::AdapterInArgs{const_matrix(in.x), low_rank(in), matrix(in.y)};
     case Op::kTap:
     case Op::kLogits:
+    case Op::kTransfer:
       break;  // the runner's own
   }
   GEN_ASSERT(false);

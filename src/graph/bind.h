@@ -25,7 +25,7 @@ class Binder {
 
   /// In how many operations an instruction is run: one, or one for each group of sequences.
   [[nodiscard]] size_t calls(const Instruction& instruction) const noexcept {
-    return instruction.attention.n_heads > 0 ? work_.block_.groups().size() : 1;
+    return instruction.attention.n_heads > 0 ? work_.sides_[0].block.groups().size() : 1;
   }
   /// The arguments of the `call`-th of them.
   [[nodiscard]] engine::OpArgs bind(const Instruction& instruction, size_t call) const noexcept;
@@ -38,13 +38,22 @@ class Binder {
   [[nodiscard]] engine::ConstMatrixView const_matrix(const Operand& operand) const noexcept;
 
  private:
+  [[nodiscard]] const StepBlock& block(const Instruction& instruction) const noexcept {
+    return work_.sides_[static_cast<size_t>(instruction.engine)].block;
+  }
   [[nodiscard]] engine::EnginePtr<std::byte> memory(const Operand& operand) const noexcept;
   [[nodiscard]] engine::Activations packed(const Operand& operand) const noexcept;
   [[nodiscard]] engine::EnginePtr<const float> vector(int32_t index) const noexcept;
   [[nodiscard]] const engine::Weight* weight(const Instruction& instruction) const noexcept;
+  [[nodiscard]] engine::LowRank low_rank(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::LinearArgs linear(const Instruction& instruction) const noexcept;
+  /// What the operations over a layer of caches have in common.
+  template <typename Args>
+  void over_cache(const Instruction& instruction, size_t call, Args* args) const noexcept;
+  [[nodiscard]] engine::BestArgs best(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::RopeAppendArgs rope_append(const Instruction& instruction,
                                                    size_t call) const noexcept;
+  [[nodiscard]] engine::ScanArgs scan(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::AttentionArgs attention(const Instruction& instruction,
                                                 size_t call) const noexcept;
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/allocator.h"
 #include "base/checked.h"
 #include "graph/cache_layers.h"
 #include "graph/execution_plan.h"
@@ -14,11 +15,10 @@
 namespace gen::graph {
 namespace {
 
-constexpr size_t kAlign = 64;
 constexpr int64_t kLeastSelectedRows = 16;  // of a chunk, whatever the arena
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
-size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+size_t aligned(size_t bytes) { return (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign; }
 
 /// Calls visit(operand, writes) for everything an instruction touches.
 template <typename Visit>
@@ -35,19 +35,27 @@ void for_operands(const Instruction& instruction, Visit visit) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, std::shared_ptr<engine::Engine> engine,
+  Compiler(const Graph& graph, Engines engines, EngineOfBlock engine_of_block,
            const CompileOptions& options)
-      : graph_(graph), options_(options), plan_(new ExecutionPlan()) {
-    plan_->engine_ = std::move(engine);
+      : graph_(graph),
+        engine_of_block_(engine_of_block),
+        options_(options),
+        plan_(new ExecutionPlan()),
+        weights_(engines.size()) {
+    plan_->engines_ = std::move(engines);
   }
 
   Result<std::shared_ptr<const ExecutionPlan>> run() {
     GEN_TRY(check_engine());
-    program_ = fuse(graph_, options_.fusion);
+    FusionOptions fusion = options_.fusion;
+    fusion.adapters = options_.adapter_rank > 0;
+    program_ = fuse(graph_, fusion, engine_of_block_);
     GEN_TRY(prepare_all());
     GEN_TRY(upload_constants());
+    GEN_TRY(upload_sites());
     place_values();
     copy_facts();
+    GEN_TRY(find_state_engine());
     if (!report(1.0)) return error(Code::kCancelled, "cancelled while loading");
     return std::shared_ptr<const ExecutionPlan>(std::move(plan_));
   }
@@ -56,25 +64,46 @@ class Compiler {
   bool report(double fraction) { return !options_.progress || options_.progress(fraction); }
 
   Status check_engine() const {
+    if (options_.adapter_rank > 0) {
+      if (plan_->engines_.size() > 1) {
+        return error(Code::kUnsupported, "adapters on plans of %zu engines",
+                     plan_->engines_.size());
+      }
+      if (!engine_of(0).can(Op::kAdapterIn)) {
+        return error(Code::kUnsupported, "engine %s has no adapters", engine_of(0).name());
+      }
+    }
     for (const Node& node : graph_.nodes) {
-      GEN_TRY(check_attention(node));
+      const engine::Engine& engine = engine_of(engine_for(engine_of_block_, node.block));
+      GEN_TRY(check_attention(node, engine));
       const engine::OpInfo& info = engine::op_info(node.op);
-      if (info.effect == engine::Effect::kHost || plan_->engine_->can(node.op)) continue;
-      return error(Code::kUnsupported, "engine %s has no %s", plan_->engine_->name(), info.name);
+      if (info.effect == engine::Effect::kHost || engine.can(node.op)) continue;
+      return error(Code::kUnsupported, "engine %s has no %s", engine.name(), info.name);
     }
     return {};
   }
+  [[nodiscard]] engine::Engine& engine_of(int32_t index) const {
+    return *plan_->engines_[at(index)];
+  }
 
   /// Ways to attend that have no kernels.
-  Status check_attention(const Node& node) const {
+  Status check_attention(const Node& node, const engine::Engine& engine) const {
     const AttentionSpec& spec = node.attention;
     const char* what = spec.v_in_k                   ? "values in keys"
                        : !spec.causal                ? "attention to later rows"
                        : spec.use == CacheUse::kStep ? "attention without a cache"
                                                      : nullptr;
-    if (what == nullptr) return {};
-    return error(Code::kUnsupported, "block %d: engine %s has no %s", node.block,
-                 plan_->engine_->name(), what);
+    if (what != nullptr) {
+      return error(Code::kUnsupported, "block %d: engine %s has no %s", node.block, engine.name(),
+                   what);
+    }
+    if (spec.use != CacheUse::kShared ||
+        engine_for(engine_of_block_, node.block) == engine_for(engine_of_block_, spec.shared)) {
+      return {};
+    }
+    return error(Code::kUnsupported,
+                 "block %d shares the cache layer of block %d, on another engine", node.block,
+                 spec.shared);
   }
 
   Status prepare_all() {
@@ -84,14 +113,20 @@ class Compiler {
         ++pending_[source.data.data()];
       }
     }
-    size_t bytes = 0;
-    for (const Product& product : program_.products) {
-      if (!checked_add(bytes, plan_->engine_->weight_bytes(product.role, product.sources),
-                       &bytes)) {
+    std::vector<size_t> bytes(plan_->engines_.size(), 0);
+    for (const Instruction& instruction : program_.instructions) {
+      if (instruction.product < 0 || options_.base != nullptr) continue;
+      const Product& product = program_.products[at(instruction.product)];
+      size_t& sum = bytes[at(instruction.engine)];
+      if (!checked_add(sum,
+                       engine_of(instruction.engine).weight_bytes(product.role, product.sources),
+                       &sum)) {
         return error(Code::kOutOfMemory, "the weights overflow a size");
       }
     }
-    GEN_ASSIGN(weights_, plan_->engine_->new_weight_memory(bytes));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      GEN_ASSIGN(weights_[i], plan_->engines_[i]->new_weight_memory(bytes[i]));
+    }
     const std::vector<Instruction> fused = std::move(program_.instructions);
     program_.instructions.clear();
     for (const Instruction& instruction : fused) GEN_TRY(prepare(instruction));
@@ -139,7 +174,7 @@ class Compiler {
       return error(Code::kCancelled, "cancelled while loading");
     }
     const Product& product = program_.products[at(instruction.product)];
-    auto weight = plan_->engine_->prepare(product.role, product.sources, weights_);
+    auto weight = prepare_weight(instruction.engine, product);
     if (!weight.ok()) {
       if (weight.status().code() != Code::kUnsupported || product.sources.size() < 2) {
         return weight.status();
@@ -157,26 +192,73 @@ class Compiler {
     return keep(instruction, std::move(weight).value());
   }
 
-  Status keep(const Instruction& instruction, std::unique_ptr<engine::Weight> weight) {
+  [[nodiscard]] size_t next_product() const noexcept { return plan_->products_.size(); }
+
+  /// The base's products come in the same order, split where this one will be.
+  Result<std::shared_ptr<const engine::Weight>> prepare_weight(int32_t engine,
+                                                               const Product& product) {
+    if (options_.base != nullptr) {
+      const auto& products = options_.base->products_;
+      const size_t next = next_product();
+      if (next < products.size() && products[next].sources == product.sources.size() &&
+          products[next].weight->role() == product.role) {
+        return std::shared_ptr<const engine::Weight>(products[next].weight);
+      }
+      return error(Code::kUnsupported, "the base has split this product");
+    }
+    GEN_ASSIGN(auto made,
+               engine_of(engine).prepare(product.role, product.sources, weights_[at(engine)]));
+    return std::shared_ptr<const engine::Weight>(std::move(made));
+  }
+
+  /// Before a product: A x of its rows' adapters, and where that is to be found.
+  void add_adapter_in(Instruction* instruction, std::span<const SiteSlice> sites) {
+    const Operand rows = std::exchange(instruction->x3, {});
+    if (options_.adapter_rank == 0 ||
+        std::any_of(sites.begin(), sites.end(), [](const auto& of) { return of.site < 0; })) {
+      return;
+    }
+    ProgramValue value;
+    value.cols = int64_t{options_.adapter_rank} * static_cast<int64_t>(sites.size());
+    value.selected = instruction->selected;
+    value.engine = instruction->engine;
+    program_.values.push_back(value);
+    Instruction in;
+    in.op = Op::kAdapterIn;
+    in.selected = instruction->selected;
+    in.engine = instruction->engine;
+    in.product = static_cast<int32_t>(next_product());
+    in.x = rows;
+    in.y = {static_cast<int32_t>(program_.values.size() - 1), 0, value.cols};
+    instruction->x3 = in.y;
+    program_.instructions.push_back(in);
+  }
+
+  Status keep(Instruction instruction, std::shared_ptr<const engine::Weight> weight) {
     const Product& product = program_.products[at(instruction.product)];
     ExecutionPlan::Prepared prepared;
+    if (options_.base != nullptr) prepared.name = options_.base->products_[next_product()].name;
     for (const engine::WeightSource& source : product.sources) {
+      if (options_.base != nullptr) break;
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
     }
     prepared.sites = product.sites;
+    prepared.sources = product.sources.size();
     if (instruction.op == Op::kLinear) {
+      add_adapter_in(&instruction, product.sites);
       program_.values[at(instruction.x.value)].forms |= weight->activation_forms();
       plan_->stream_bytes_ += weight->stream_bytes();
     }
-    plan_->resident_bytes_ += weight->resident_bytes();
     const bool copied = weight->resident_bytes() > 0;
+    if (options_.base == nullptr) plan_->resident_bytes_ += weight->resident_bytes();
     if (!copied) plan_->borrows_sources_ = true;
     prepared.weight = std::move(weight);
     plan_->products_.push_back(std::move(prepared));
     program_.instructions.push_back(instruction);
     program_.instructions.back().product = static_cast<int32_t>(plan_->products_.size() - 1);
 
+    if (options_.base != nullptr) return {};
     for (const engine::WeightSource& source : product.sources) {
       done_ += source.data.size();
       size_t& pending = pending_[source.data.data()];
@@ -192,58 +274,123 @@ class Compiler {
     return {};
   }
 
+  /// A vector goes to the engine that reads it, rotary tables go to all.
   Status upload_constants() {
+    vector_engines_.assign(program_.vectors.size(), 0);
+    for (const Instruction& instruction : plan_->instructions_) {
+      for (const int32_t vector : {instruction.vector, instruction.vector2}) {
+        if (vector >= 0) vector_engines_[at(vector)] = instruction.engine;
+      }
+    }
+    plan_->vectors_.resize(program_.vectors.size());
+    plan_->constants_.resize(plan_->engines_.size());
+    plan_->inv_freq_.assign(plan_->engines_.size(), {});
+    for (auto& tables : plan_->inv_freq_) tables.resize(graph_.ropes.size());
+    for (int32_t engine = 0; at(engine) < plan_->engines_.size(); ++engine) {
+      GEN_TRY(upload_constants_of(engine));
+    }
+    return {};
+  }
+
+  Status upload_constants_of(int32_t engine) {
     size_t bytes = 0;
     const auto each = [&](const auto& visit) -> Status {
-      for (const std::vector<float>& vector : program_.vectors) {
-        GEN_TRY(visit(vector, &plan_->vectors_));
+      for (size_t i = 0; i < program_.vectors.size(); ++i) {
+        if (vector_engines_[i] == engine) GEN_TRY(visit(program_.vectors[i], &plan_->vectors_[i]));
       }
-      for (const RopeSpec& rope : graph_.ropes) GEN_TRY(visit(rope.inv_freq, &plan_->inv_freq_));
+      for (size_t i = 0; i < graph_.ropes.size(); ++i) {
+        GEN_TRY(visit(graph_.ropes[i].inv_freq, &plan_->inv_freq_[at(engine)][i]));
+      }
       return {};
     };
     Status status = each([&](const std::vector<float>& values, auto*) -> Status {
       bytes += aligned(values.size() * sizeof(float));
       return {};
     });
-    GEN_ASSIGN(plan_->constants_, plan_->engine_->memory().allocate(bytes));
-    GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, plan_->engine_->new_stream());
-    engine::EnginePtr<std::byte> next = plan_->constants_.data();
-    status = each([&](const std::vector<float>& values, auto* places) -> Status {
-      places->push_back(next.as<const float>());
+    engine::EngineBuffer& constants = plan_->constants_[at(engine)];
+    GEN_ASSIGN(constants, engine_of(engine).memory().allocate(bytes));
+    GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine_of(engine).new_stream());
+    engine::EnginePtr<std::byte> next = constants.data();
+    status = each([&](const std::vector<float>& values, auto* place) -> Status {
+      *place = next.as<const float>();
       const size_t size = values.size() * sizeof(float);
       const engine::EnginePtr<std::byte> to = next;
       next = next + static_cast<std::ptrdiff_t>(aligned(size));
-      return plan_->engine_->upload(*stream, to, values.data(), size);
+      return engine_of(engine).upload(*stream, to, values.data(), size);
     });
     GEN_TRY(std::move(status));
     plan_->resident_bytes_ += bytes;
-    return plan_->engine_->finish(*stream);
+    return engine_of(engine).finish(*stream);
+  }
+
+  /// Where the sites of products are, for those that add adapters to them.
+  Status upload_sites() {
+    std::vector<engine::LowRankSite> all;
+    std::vector<std::pair<size_t, size_t>> firsts;  // product, its first site
+    for (const Instruction& instruction : plan_->instructions_) {
+      if (instruction.op != Op::kLinear) continue;
+      const ExecutionPlan::Prepared& product = plan_->products_[at(instruction.product)];
+      if (instruction.x3.present()) {
+        firsts.emplace_back(at(instruction.product), all.size());
+      }
+      int32_t u = 0;
+      for (const SiteSlice& slice : product.sites) {
+        if (slice.site < 0) continue;
+        plan_->site_shapes_.push_back({slice.site, product.weight->in_features(), slice.cols});
+        if (!instruction.x3.present()) continue;
+        all.push_back({slice.first, slice.cols, slice.site, u});
+        u += options_.adapter_rank;
+      }
+    }
+    plan_->adapter_rank_ = options_.adapter_rank;
+    if (all.empty()) return {};
+    const size_t bytes = all.size() * sizeof(all[0]);
+    GEN_ASSIGN(plan_->low_rank_sites_, engine_of(0).memory().allocate(bytes));
+    const auto data = plan_->low_rank_sites_.data();
+    for (const auto& [product, first] : firsts) {
+      plan_->products_[product].low_rank =
+          data.as<const engine::LowRankSite>() + static_cast<std::ptrdiff_t>(first);
+    }
+    GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine_of(0).new_stream());
+    GEN_TRY(engine_of(0).upload(*stream, data, all.data(), bytes));
+    plan_->resident_bytes_ += bytes;
+    return engine_of(0).finish(*stream);
   }
 
   void place_values() {
     std::vector<ProgramValue>& values = program_.values;
     for (ProgramValue& value : values) {
-      value.row_bytes = value.packed ? plan_->engine_->activation_bytes(value.forms, value.cols)
-                                     : aligned(static_cast<size_t>(value.cols) * sizeof(float));
+      value.row_bytes = value.packed
+                            ? engine_of(value.engine).activation_bytes(value.forms, value.cols)
+                            : aligned(static_cast<size_t>(value.cols) * sizeof(float));
     }
     find_lifetimes();
     share_in_place();
-    for (const bool selected : {false, true}) {
-      std::vector<Lifetime> lives;
-      std::vector<size_t> owners;
-      for (size_t i = 0; i < values.size(); ++i) {
-        const bool used = lives_[i].first <= lives_[i].last;
-        if (values[i].selected != selected || root(i) != i || !used) continue;
-        lives.push_back(lives_[i]);
-        lives.back().row_bytes = values[i].row_bytes;
-        owners.push_back(i);
-      }
-      const Placement placement = place(lives);
-      for (size_t i = 0; i < owners.size(); ++i) values[owners[i]].offset = placement.offsets[i];
-      (selected ? plan_->selected_row_bytes_ : plan_->row_bytes_) = placement.row_bytes;
+    for (int32_t engine = 0; at(engine) < plan_->engines_.size(); ++engine) {
+      plan_->row_bytes_.push_back(place_values_of(engine, false));
+      plan_->selected_row_bytes_.push_back(place_values_of(engine, true));
     }
     for (size_t i = 0; i < values.size(); ++i) values[i].offset = values[root(i)].offset;
     plan_->values_ = std::move(values);
+  }
+
+  /// Bytes of one row of an engine's arena.
+  size_t place_values_of(int32_t engine, bool selected) {
+    std::vector<ProgramValue>& values = program_.values;
+    std::vector<Lifetime> lives;
+    std::vector<size_t> owners;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool used = lives_[i].first <= lives_[i].last;
+      if (values[i].engine != engine || values[i].selected != selected || root(i) != i || !used) {
+        continue;
+      }
+      lives.push_back(lives_[i]);
+      lives.back().row_bytes = values[i].row_bytes;
+      owners.push_back(i);
+    }
+    const Placement placement = place(lives);
+    for (size_t i = 0; i < owners.size(); ++i) values[owners[i]].offset = placement.offsets[i];
+    return placement.row_bytes;
   }
 
   void find_lifetimes() {
@@ -292,44 +439,87 @@ class Compiler {
     return value;
   }
 
+  /// States lie in one memory.
+  Status find_state_engine() {
+    int32_t found = -1;
+    for (const Instruction& instruction : plan_->instructions_) {
+      if (engine::op_info(instruction.op).effect != engine::Effect::kState) continue;
+      if (found >= 0 && found != instruction.engine) {
+        return error(Code::kUnsupported, "recurrent layers cannot be split between engines");
+      }
+      found = instruction.engine;
+    }
+    plan_->state_engine_ = std::max(found, 0);
+    return {};
+  }
+
   void copy_facts() {
     plan_->ropes_ = graph_.ropes;
     for (const RopeSpec& rope : plan_->ropes_) {
       plan_->tables_.push_back({rope.kind, rope.n_dims, rope.inv_freq.data(), rope.magnitude});
     }
     plan_->layers_ = cache_layers(graph_, plan_->tables_);
+    for (const Node& node : graph_.nodes) {
+      if (node.op != Op::kRopeAppend || node.attention.use != CacheUse::kOwn) continue;
+      plan_->layer_engines_.push_back(engine_for(engine_of_block_, node.block));
+    }
+    if (!graph_.states.empty()) {
+      plan_->states_ =
+          std::make_shared<const cache::StateLayout>(cache::state_layout(graph_.states));
+    }
     plan_->vocab_ = graph_.vocab;
     plan_->hidden_ = graph_.hidden;
     plan_->logits_ = graph_.logits;
     plan_->n_taps_ = graph_.n_taps;
     plan_->max_rows_ = options_.max_rows;
     plan_->max_seq_len_ = options_.max_seq_len;
-    const auto fitting = static_cast<int64_t>(options_.selected_arena_bytes /
-                                              std::max(plan_->selected_row_bytes_, kAlign));
+    const size_t widest =
+        *std::max_element(plan_->selected_row_bytes_.begin(), plan_->selected_row_bytes_.end());
+    const auto fitting =
+        static_cast<int64_t>(options_.selected_arena_bytes / std::max(widest, kBufferAlign));
     plan_->selected_chunk_ = std::max(kLeastSelectedRows, fitting);
   }
 
   const Graph& graph_;
+  EngineOfBlock engine_of_block_;
   const CompileOptions& options_;
   std::unique_ptr<ExecutionPlan> plan_;
   Program program_;
-  std::shared_ptr<engine::WeightMemory> weights_;
-  size_t total_ = 0;  // bytes of all sources
+  std::vector<std::shared_ptr<engine::WeightMemory>> weights_;  // by engine
+  std::vector<int32_t> vector_engines_;                         // that read a vector
+  size_t total_ = 0;                                            // bytes of all sources
   size_t done_ = 0;
   std::unordered_map<const std::byte*, size_t> pending_;  // how often a source is still to be read
   std::vector<Lifetime> lives_;                           // by value
   std::vector<size_t> owner_;                             // value whose bytes a value takes over
 };
 
-Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph,
-                                                     std::shared_ptr<engine::Engine> engine,
+Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines engines,
+                                                     EngineOfBlock engine_of_block,
                                                      const CompileOptions& options) {
-  if (engine == nullptr) return error(Code::kInvalidArgument, "no engine to compile for");
+  if (engines.empty() || std::count(engines.begin(), engines.end(), nullptr) > 0) {
+    return error(Code::kInvalidArgument, "no engine to compile for");
+  }
+  if (engines.size() > 1 && engine_of_block.empty()) {
+    return error(Code::kInvalidArgument, "%zu engines, and no block for them", engines.size());
+  }
+  for (size_t block = 0; block < engine_of_block.size(); ++block) {
+    const int32_t engine = engine_of_block[block];
+    if (engine >= 0 && at(engine) < engines.size()) continue;
+    return error(Code::kInvalidArgument, "block %zu is for engine %d of %zu", block, engine,
+                 engines.size());
+  }
   if (options.max_rows < 1 || options.max_seq_len < 1) {
     return error(Code::kInvalidArgument, "a plan for %d rows and %d positions", options.max_rows,
                  options.max_seq_len);
   }
-  return Compiler(graph, std::move(engine), options).run();
+  return Compiler(graph, std::move(engines), engine_of_block, options).run();
+}
+
+Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph,
+                                                     std::shared_ptr<engine::Engine> engine,
+                                                     const CompileOptions& options) {
+  return compile(graph, Engines{std::move(engine)}, {}, options);
 }
 
 }  // namespace gen::graph

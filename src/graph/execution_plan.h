@@ -15,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "graph/adapter_table.h"
 #include "graph/batch.h"
 #include "graph/batch_check.h"
 #include "graph/fusion.h"
@@ -24,15 +25,22 @@
 
 namespace gen::graph {
 
+class ExecutionPlan;
+
 struct CompileOptions {
-  int32_t max_rows = 512;   // rows a batch may have
-  int32_t max_seq_len = 0;  // positions lie in [0, max_seq_len)
+  int32_t max_rows = kStepRows;  // rows a batch may have
+  int32_t max_seq_len = 0;       // positions lie in [0, max_seq_len)
   /// Memory for selected rows (logits are the widest rows of all); what needs more runs in chunks.
   size_t selected_arena_bytes = size_t{64} << 20;
   FusionOptions fusion;
   /// Called with the fraction of weight bytes done, ascending, ending with 1; false cancels.
   std::function<bool(double fraction)> progress;
   const CancelFlag* cancel = nullptr;  // polled between weights
+  /// Above 0: rows may have adapters, of so many ranks together at one site.
+  int32_t adapter_rank = 0;
+  /// A plan of the same graph for the same engine, whose weights serve again: those of the graph
+  /// are not read.
+  std::shared_ptr<const ExecutionPlan> base = nullptr;
   /// Called once for a source's bytes when no weight will read them again.
   std::function<void(std::span<const std::byte> data)> release;
 };
@@ -48,21 +56,42 @@ class ExecutionPlan {
   Status run(const Batch& batch, Workspace& workspace) const;
 
   [[nodiscard]] BatchLimits limits() const noexcept;
-  [[nodiscard]] const std::shared_ptr<engine::Engine>& engine() const noexcept { return engine_; }
+  /// Of the first block; the only one of most plans.
+  [[nodiscard]] const std::shared_ptr<engine::Engine>& engine() const noexcept {
+    return engines_.front();
+  }
+  [[nodiscard]] const Engines& engines() const noexcept { return engines_; }
+  /// The engine, by number, whose memory each cache layer must be in.
+  [[nodiscard]] std::span<const int32_t> layer_engines() const noexcept { return layer_engines_; }
   /// Bytes that weights and constants keep in engine memory.
   [[nodiscard]] size_t resident_bytes() const noexcept { return resident_bytes_; }
   /// Weight bytes that a decode step reads: all products, without the embedding.
   [[nodiscard]] size_t stream_bytes() const noexcept { return stream_bytes_; }
   /// Some weight goes on reading the bytes it was made from.
   [[nodiscard]] bool borrows_sources() const noexcept { return borrows_sources_; }
-  /// Arena bytes of one row, and of one selected row.
-  [[nodiscard]] size_t row_bytes() const noexcept { return row_bytes_; }
-  [[nodiscard]] size_t selected_row_bytes() const noexcept { return selected_row_bytes_; }
+  /// Arena bytes of one row, and of one selected row, in an engine's memory.
+  [[nodiscard]] size_t row_bytes(size_t engine = 0) const noexcept { return row_bytes_[engine]; }
+  [[nodiscard]] size_t selected_row_bytes(size_t engine = 0) const noexcept {
+    return selected_row_bytes_[engine];
+  }
   /// Selected rows that are run at once.
   [[nodiscard]] int64_t selected_chunk() const noexcept { return selected_chunk_; }
 
   /// What a cache for this plan is made of. The plan owns the angles that they point at.
   [[nodiscard]] std::span<const cache::LayerShape> cache_layers() const noexcept { return layers_; }
+
+  /// What a state for this plan is made of; null if its caches are all that it keeps.
+  [[nodiscard]] const std::shared_ptr<const cache::StateLayout>& states() const noexcept {
+    return states_;
+  }
+  [[nodiscard]] engine::EngineMemory& state_memory() const noexcept {
+    return engines_[static_cast<size_t>(state_engine_)]->memory();
+  }
+
+  /// Products that adapters may add to.
+  [[nodiscard]] std::span<const SiteShape> site_shapes() const noexcept { return site_shapes_; }
+  /// Ranks that a row's adapters may have at one site; 0: rows have none.
+  [[nodiscard]] int32_t adapter_rank() const noexcept { return adapter_rank_; }
 
   // For people and tools.
   [[nodiscard]] std::span<const Instruction> instructions() const noexcept { return instructions_; }
@@ -77,38 +106,55 @@ class ExecutionPlan {
 
   /// A product as it runs.
   struct Prepared {
-    std::unique_ptr<engine::Weight> weight;
-    std::string name;  // the sources' names joined by '+', for tracers
+    std::shared_ptr<const engine::Weight> weight;
+    size_t sources = 0;  // that it was made of
+    std::string name;    // the sources' names joined by '+', for tracers
     std::vector<SiteSlice> sites;
+    engine::EnginePtr<const engine::LowRankSite> low_rank;  // [sites], where rows have adapters
   };
 
-  std::shared_ptr<engine::Engine> engine_;  // first, so that it goes last
+  Engines engines_;  // first, so that they go last
   std::vector<Instruction> instructions_;
   size_t first_selected_ = 0;     // instructions from here on run over selected rows
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
-  engine::EngineBuffer constants_;
-  std::vector<engine::EnginePtr<const float>> vectors_;   // into it, by Instruction::vector
-  std::vector<engine::EnginePtr<const float>> inv_freq_;  // and by rotary table
+  std::vector<SiteShape> site_shapes_;
+  int32_t adapter_rank_ = 0;
+  engine::EngineBuffer low_rank_sites_;
+  std::vector<engine::EngineBuffer> constants_;          // by engine
+  std::vector<engine::EnginePtr<const float>> vectors_;  // into them, by Instruction::vector
+  /// And by engine and rotary table.
+  std::vector<std::vector<engine::EnginePtr<const float>>> inv_freq_;
   std::vector<RopeSpec> ropes_;
   std::vector<engine::RopeTable> tables_;  // point into ropes_
   std::vector<cache::LayerShape> layers_;
+  std::vector<int32_t> layer_engines_;
+  std::shared_ptr<const cache::StateLayout> states_;
+  int32_t state_engine_ = 0;  // whose memory they lie in
   int64_t vocab_ = 0;
   int64_t hidden_ = 0;
   int64_t logits_ = 0;
   int32_t n_taps_ = 0;
   int32_t max_rows_ = 0;
   int32_t max_seq_len_ = 0;
-  size_t row_bytes_ = 0;
-  size_t selected_row_bytes_ = 0;
+  std::vector<size_t> row_bytes_;  // by engine
+  std::vector<size_t> selected_row_bytes_;
   int64_t selected_chunk_ = 1;
   size_t resident_bytes_ = 0;
   size_t stream_bytes_ = 0;
   bool borrows_sources_ = false;
 };
 
-/// Errors: kUnsupported naming a weight type without a kernel, kOutOfMemory, kCancelled.
+/// For several engines: block b of the model is run by engines[engine_of_block[b]], see
+/// engine_split.h; what is read on another engine than it was made on goes through the host.
+/// Errors: kUnsupported naming a weight type without a kernel, or a block that shares the cache
+/// layer of another engine's; kInvalidArgument for engines that are not there; kOutOfMemory,
+/// kCancelled.
+Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines engines,
+                                                     EngineOfBlock engine_of_block,
+                                                     const CompileOptions& options);
+/// For one engine.
 Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph,
                                                      std::shared_ptr<engine::Engine> engine,
                                                      const CompileOptions& options);

@@ -4,6 +4,7 @@
 #include "graph/fusion.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -112,11 +113,12 @@ class Fuser {
     }
   }
 
-  Operand new_value(int64_t cols, bool packed, bool selected) {
+  Operand new_value(int64_t cols, bool packed, const Node& of) {
     ProgramValue value;
     value.cols = cols;
     value.packed = packed;
-    value.selected = selected;
+    value.selected = of.selected;
+    value.engine = of.engine;
     program_.values.push_back(value);
     return {static_cast<int32_t>(program_.values.size() - 1), 0, cols};
   }
@@ -125,6 +127,7 @@ class Fuser {
     Instruction instruction;
     instruction.op = op;
     instruction.selected = from.selected;
+    instruction.engine = from.engine;
     instruction.layer = from.layer;
     instruction.factor = from.factor;
     instruction.activation = from.activation;
@@ -133,13 +136,18 @@ class Fuser {
     return program_.instructions.back();
   }
 
+  /// Of a table, on every engine that turns by it.
   void emit_angles() {
-    angles_.resize(graph_.ropes.size());
-    for (size_t i = 0; i < graph_.ropes.size(); ++i) {
-      angles_[i] = new_value(graph_.ropes[i].n_dims, false, false);
-      Instruction& instruction = append(Op::kRopeAngles, Node());
-      instruction.y = angles_[i];
-      instruction.attention.rope = static_cast<int32_t>(i);
+    for (const Node& turns : graph_.nodes) {
+      const std::pair key(turns.engine, turns.attention.rope);
+      if (turns.op != Op::kRopeAppend || key.second < 0 || angles_.count(key) != 0) continue;
+      Node node;
+      node.engine = turns.engine;
+      const Operand angles = new_value(graph_.ropes[at(key.second)].n_dims, false, node);
+      Instruction& instruction = append(Op::kRopeAngles, node);
+      instruction.y = angles;
+      instruction.attention.rope = key.second;
+      angles_[key] = angles;
     }
   }
 
@@ -148,9 +156,11 @@ class Fuser {
   Operand packed(int32_t n) {
     Operand& rows = packed_[at(n)];
     if (!rows.present()) {
-      rows = new_value(node(n).cols, true, node(n).selected);
-      Instruction& pack = append(Op::kPack, Node());
-      pack.selected = node(n).selected;
+      rows = new_value(node(n).cols, true, node(n));
+      Node from;
+      from.selected = node(n).selected;
+      from.engine = node(n).engine;
+      Instruction& pack = append(Op::kPack, from);
       pack.x = places_[at(n)];
       pack.packed = rows;
     }
@@ -164,12 +174,12 @@ class Fuser {
     const bool any = std::any_of(uses.begin(), uses.end(), is_product);
     const bool all = std::all_of(uses.begin(), uses.end(), is_product);
     const bool early = options_.pack_early && any;
-    if (!early || !all) {
-      places_[at(n)] = new_value(node(n).cols, false, node(n).selected);
+    if (!early || !all || options_.adapters) {
+      places_[at(n)] = new_value(node(n).cols, false, node(n));
       instruction->y = places_[at(n)];
     }
     if (early) {
-      packed_[at(n)] = new_value(node(n).cols, true, node(n).selected);
+      packed_[at(n)] = new_value(node(n).cols, true, node(n));
       instruction->packed = packed_[at(n)];
     }
   }
@@ -212,6 +222,7 @@ class Fuser {
     Instruction& instruction = append(Op::kLinear, first);
     instruction.x = x;
     instruction.x2 = residual;
+    if (options_.adapters) instruction.x3 = places_[at(first.inputs[0])];
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
@@ -233,7 +244,7 @@ class Fuser {
   void emit_linear(int32_t n) {
     const Fate fate = fates_[at(n)];
     if (fate == Fate::kAlone) {
-      places_[at(n)] = new_value(node(n).cols, false, node(n).selected);
+      places_[at(n)] = new_value(node(n).cols, false, node(n));
       emit_product(engine::WeightRole::kLinear, {n}, {}, places_[at(n)]);
       return;
     }
@@ -241,7 +252,7 @@ class Fuser {
     if (fate != Fate::kStacked || stack.empty()) return;
     int64_t cols = 0;
     for (const int32_t member : stack) cols += node(member).cols;
-    const Operand whole = new_value(cols, false, node(n).selected);
+    const Operand whole = new_value(cols, false, node(n));
     int64_t first = 0;
     for (const int32_t member : stack) {
       places_[at(member)] = {whole.value, first, node(member).cols};
@@ -257,8 +268,8 @@ class Fuser {
       emit_linear(n);
       return;
     }
-    const bool makes_value = info.effect == engine::Effect::kNone;
-    if (makes_value && !info.packs) places_[at(n)] = new_value(from.cols, false, from.selected);
+    const bool makes_value = engine::makes_value(info.effect);
+    if (makes_value && !info.packs) places_[at(n)] = new_value(from.cols, false, from);
     if (folded_[at(n)].pattern != nullptr) {
       emit_folded(n);
       return;
@@ -267,6 +278,7 @@ class Fuser {
       program_.products.push_back(
           {engine::WeightRole::kEmbedding, {graph_.weights[at(from.weight)]}, {}});
     }
+    if (from.op == Op::kLogits) append(Op::kBest, from).x = places_[at(from.inputs[0])];
     Instruction& instruction = append(from.op, from);
     Operand* const reads[] = {&instruction.x, &instruction.x2, &instruction.x3};
     for (size_t i = 0; i < info.n_in; ++i) {
@@ -278,7 +290,8 @@ class Fuser {
       instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     }
     if (info.effect == engine::Effect::kCache) {
-      if (from.attention.rope >= 0) instruction.angles = angles_[at(from.attention.rope)];
+      if (from.attention.rope >= 0)
+        instruction.angles = angles_[{from.engine, from.attention.rope}];
       places_[at(n)] = instruction.x;  // changed in place
     } else if (info.packs) {
       emit_outputs(n, &instruction);
@@ -301,7 +314,8 @@ class Fuser {
   std::vector<Folded> folded_;                // by node: the products emitted there
   std::vector<Operand> places_;               // where a node's float rows lie
   std::vector<Operand> packed_;               // where its packed rows lie
-  std::vector<Operand> angles_;               // by rotary table
+  /// By engine and rotary table.
+  std::map<std::pair<int32_t, int32_t>, Operand> angles_;
 };
 
 /// The part of a joined bias that belongs to columns [first, first + cols).
@@ -316,10 +330,11 @@ int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) 
 
 }  // namespace
 
-Program fuse(const Graph& graph, const FusionOptions& options) {
-  if (!options.select_early) return Fuser(graph, options).run();
-  const Graph early = select_early(graph);
-  return Fuser(early, options).run();
+Program fuse(const Graph& graph, const FusionOptions& options, EngineOfBlock engines) {
+  if (!options.select_early && engines.empty()) return Fuser(graph, options).run();
+  Graph whole = options.select_early ? select_early(graph) : graph;
+  if (!engines.empty()) whole = split_engines(whole, engines);
+  return Fuser(whole, options).run();
 }
 
 void split_product(Program& program, const Instruction& instruction) {
@@ -329,6 +344,7 @@ void split_product(Program& program, const Instruction& instruction) {
     ProgramValue both;
     both.cols = 2 * cols;
     both.selected = instruction.selected;
+    both.engine = instruction.engine;
     program.values.push_back(both);
     const auto value = static_cast<int32_t>(program.values.size() - 1);
 
@@ -346,6 +362,7 @@ void split_product(Program& program, const Instruction& instruction) {
     gated.op = Op::kGated;
     gated.activation = instruction.activation;
     gated.selected = instruction.selected;
+    gated.engine = instruction.engine;
     gated.x = {value, 0, cols};
     gated.x2 = {value, cols, cols};
     gated.y = instruction.y;

@@ -4,6 +4,7 @@
 // a product ends. None of this changes a bit of the result; tests compare with fusion off.
 #pragma once
 
+#include "graph/engine_split.h"
 #include "graph/program.h"
 
 namespace gen::graph {
@@ -15,9 +16,10 @@ struct FusionOptions {
   bool pack_early = true;    // norms and attention write packed rows
   bool select_early = true;  // rows without logits skip the end, see selection.h
   bool activate = true;      // act(product) in the product's epilogue
+  bool adapters = false;     // float rows of what products read stay, for those of their adapters
 };
 
-Program fuse(const Graph& graph, const FusionOptions& options = {});
+Program fuse(const Graph& graph, const FusionOptions& options = {}, EngineOfBlock engines = {});
 
 /// Undoes a fused product that the engine has no kernel for: the parts of a stack as products of
 /// their own, or a gated pair as a stack followed by kGated. Appends to program.instructions;

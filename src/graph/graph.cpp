@@ -28,6 +28,7 @@ bool GraphBuilder::usable(ValueId x) {
 }
 
 ValueId GraphBuilder::push(Node node) {
+  if (node.block < 0) node.block = block_;
   graph_.nodes.push_back(node);
   return {static_cast<int32_t>(graph_.nodes.size() - 1)};
 }
@@ -255,6 +256,29 @@ ValueId GraphBuilder::attention(ValueId q, int32_t block) {
   node.block = block;
   node.layer = input.layer;
   node.attention = input.attention;
+  return push(node);
+}
+
+ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
+  if (!usable(a) || !usable(b) || !usable(x)) return {};
+  const auto input = [this](ValueId id) { return graph_.nodes[static_cast<size_t>(id.index)]; };
+  const int64_t cols = input(x).cols;
+  if (input(a).cols != cols || input(b).cols != cols) {
+    fail(error(Code::kFormat, "a scan of rows of %lld, %lld and %lld",
+               static_cast<long long>(input(a).cols), static_cast<long long>(input(b).cols),
+               static_cast<long long>(cols)));
+    return {};
+  }
+  if (input(a).selected || input(b).selected || input(x).selected) {
+    fail(error(Code::kInternal, "a scan takes all rows"));
+    return {};
+  }
+  Node node;
+  node.op = Op::kScan;
+  node.inputs = {a.index, b.index, x.index};
+  node.cols = cols;
+  node.layer = static_cast<int32_t>(graph_.states.size());
+  graph_.states.push_back({cols, 2 * cols});
   return push(node);
 }
 

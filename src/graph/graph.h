@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/state/state_shape.h"
 #include "engine/op.h"
 #include "engine/ops.h"
 #include "engine/weight.h"
@@ -72,8 +73,9 @@ struct Node {
   int32_t weight = -1;                           // index into Graph::weights
   int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
   int32_t vector2 = -1;  // norm of k
-  int32_t block = -1;    // of the model, where it attends
-  int32_t layer = -1;    // cache layer, or the layer of a tap
+  int32_t block = -1;    // of the model; -1 for what comes before the first
+  int32_t engine = 0;    // that runs it, see split_engines()
+  int32_t layer = -1;    // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
   float factor = 1.0F;  // scale of an embedding, eps of a norm
   engine::Activation activation;
@@ -86,16 +88,20 @@ struct Graph {
   std::vector<engine::WeightSource> weights;
   std::vector<std::vector<float>> vectors;
   std::vector<RopeSpec> ropes;
-  int32_t n_taps = 0;  // layer borders offered, [0, n_taps)
-  int64_t hidden = 0;  // D
-  int64_t vocab = 0;   // rows of the embedding
-  int64_t logits = 0;  // V
+  std::vector<cache::StateShape> states;  // of each state layer
+  int32_t n_taps = 0;                     // layer borders offered, [0, n_taps)
+  int64_t hidden = 0;                     // D
+  int64_t vocab = 0;                      // rows of the embedding
+  int64_t logits = 0;                     // V
 };
 
 /// Names the operations of a model one after another. The first mistake is kept and reported by
 /// finish(), so an architecture reads as a plain list. Values made after a mistake are invalid.
 class GraphBuilder {
  public:
+  /// What is named from here on belongs to this block of the model; blocks ascend, and what comes
+  /// after the last one may be named as one more. Plans on several engines are cut between blocks.
+  void begin_block(int32_t block) { block_ = block; }
   /// y[t, :] = table[token t, :] * scale. Once, first.
   ValueId embed(const engine::WeightSource& table, float scale = 1.0F);
   /// `weight` is [D], copied.
@@ -119,6 +125,9 @@ class GraphBuilder {
                       float norm_eps = 0.0F);
   /// Looks at what rope_append stored or shares; the value is [T, n_heads * v_dim].
   ValueId attention(ValueId q, int32_t block);
+  /// h = a[t] h + b[t] x[t], row after row of a sequence, see engine::ScanArgs: the value is h
+  /// after each row. h is a state layer of its own, zeros at the beginning.
+  ValueId scan(ValueId a, ValueId b, ValueId x);
   /// Only the rows that want logits go on from here.
   ValueId select_rows(ValueId x);
   /// Offers x as the hidden state after `layer` (0: the embedding). Ascending from 0.
@@ -140,6 +149,7 @@ class GraphBuilder {
   void fail(Status status);
 
   Graph graph_;
+  int32_t block_ = -1;           // of what is named now
   int32_t last_block_ = -1;      // that attends
   std::vector<int32_t> stores_;  // the node that writes a cache layer, by its number
   Status status_;

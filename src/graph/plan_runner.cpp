@@ -4,6 +4,7 @@
 // no arena of their size. See execution_plan.h.
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/op_cost.h"
@@ -21,32 +22,58 @@ size_t at(int32_t index) { return static_cast<size_t>(index); }
 class PlanRunner {
  public:
   PlanRunner(const ExecutionPlan& plan, const Batch& batch, Workspace& workspace)
-      : plan_(plan),
-        batch_(batch),
-        work_(workspace),
-        engine_(*plan.engine_),
-        stream_(*workspace.stream_),
-        binder_(plan, batch, workspace) {}
+      : plan_(plan), batch_(batch), work_(workspace), binder_(plan, batch, workspace) {}
 
   Status run() {
     GEN_TRY(check_batch(batch_, plan_.limits()));
     GEN_TRY(prepare());
-    Status status = run_all();
-    // Whatever was enqueued must end before the caller takes its memory back.
-    Status finished = engine_.finish(stream_);
+    // Whatever was enqueued must end before the caller takes its memory back, also where a tracer,
+    // the caller's own work or an engine without memory has thrown.
+    Status status;
+    try {
+      status = run_all();
+    } catch (...) {
+      static_cast<void>(finish_all());
+      throw;
+    }
+    Status finished = finish_all();
     return status.ok() ? finished : status;
   }
 
  private:
+  using Side = Workspace::Side;
+
+  [[nodiscard]] Side& side(int32_t engine) const noexcept { return work_.sides_[at(engine)]; }
+  [[nodiscard]] Side& side(const Instruction& instruction) const noexcept {
+    return side(instruction.engine);
+  }
+  static Status finish(Side& of) { return of.engine->finish(*of.stream); }
+  /// All engines, whatever one of them says; the first failure.
+  Status finish_all() {
+    Status first;
+    for (Side& each : work_.sides_) {
+      Status status = finish(each);
+      if (first.ok()) first = std::move(status);
+    }
+    return first;
+  }
+  static Status run(Side& of, const engine::OpArgs& args) {
+    return of.engine->run(*of.stream, args);
+  }
+
   Status prepare() {
-    const bool all_rows = wants_selected_tap();
-    const auto wanted = std::count_if(batch_.wants_logits.begin(), batch_.wants_logits.end(),
-                                      [](uint8_t wants) { return wants != 0; });
-    const int64_t most = all_rows ? batch_.rows() : wanted;
+    selected_taps_ = wants_selected_tap();
+    const bool placed = std::any_of(batch_.taps.begin(), batch_.taps.end(),
+                                    [](const Tap& tap) { return static_cast<bool>(tap.at); });
+    const auto wanted =
+        static_cast<int64_t>(batch_.wanting(kWantsLogits) + batch_.wanting(kWantsBest));
+    const int64_t most = selected_taps_ ? batch_.rows() : wanted;
     const int64_t chunk = std::min(plan_.selected_chunk_, most);
-    GEN_TRY(work_.reserve(plan_.row_bytes_ * static_cast<size_t>(batch_.rows()),
-                          plan_.selected_row_bytes_ * static_cast<size_t>(chunk)));
-    return work_.fill(batch_, all_rows);
+    for (size_t i = 0; i < plan_.engines_.size(); ++i) {
+      GEN_TRY(work_.reserve(plan_.row_bytes_[i] * static_cast<size_t>(batch_.rows()),
+                            plan_.selected_row_bytes_[i] * static_cast<size_t>(chunk), i));
+    }
+    return work_.fill(batch_, selected_taps_ || placed);
   }
 
   /// Whether the batch asks for a tap that lies among the selected instructions.
@@ -62,8 +89,8 @@ class PlanRunner {
   }
 
   Status run_all() {
-    const StepBlock::RowList wanted = work_.block_.wanted_rows();
-    const StepBlock::RowList all = work_.block_.all_rows();
+    const StepBlock::RowList wanted = work_.block().wanted_rows();
+    const StepBlock::RowList all = selected_taps_ ? work_.block().all_rows() : StepBlock::RowList();
     const bool nothing_selected = wanted.n == 0 && all.n == 0;
     for (size_t i = 0; i < plan_.first_selected_; ++i) {
       const Instruction& instruction = plan_.instructions_[i];
@@ -74,18 +101,21 @@ class PlanRunner {
     taps_ = true;
     GEN_TRY(run_selected(all, plan_.end_selected_taps_));
     taps_ = false;
-    return run_selected(wanted, plan_.instructions_.size());
+    GEN_TRY(run_selected(wanted, plan_.instructions_.size()));
+    return during();
   }
 
   /// Selected instructions before `end` for `rows`, chunk by chunk, which use the same arena.
   Status run_selected(const StepBlock::RowList& rows, size_t end) {
     for (int64_t first = 0; first < rows.n;) {
       const int64_t n = std::min(rows.n - first, plan_.selected_chunk_);
-      binder_.select({rows.rows + first, n});
-      first_selected_row_ = static_cast<size_t>(first);
+      binder_.select(rows.part(first, n));
+      first_selected_row_ = first;
       for (size_t i = plan_.first_selected_; i < end; ++i) {
         const Instruction& instruction = plan_.instructions_[i];
         if (instruction.op == Op::kTap && !taps_) continue;
+        if (instruction.op == Op::kBest && first + n <= work_.block().best().first) continue;
+        if (instruction.op == Op::kLogits && first >= work_.block().best().first) continue;
         GEN_TRY(step(instruction));
       }
       first += n;
@@ -109,7 +139,7 @@ class PlanRunner {
                                                            : instruction.x;
     event.rows = binder_.rows_of(output);
     event.cols = output.cols;
-    if (info.effect != engine::Effect::kHost) {
+    if (engine::is_engine_op(instruction.op)) {
       for (size_t call = 0; call < binder_.calls(instruction); ++call) {
         const engine::OpCost cost =
             engine::op_cost(binder_.bind(instruction, call), host_sequences(instruction, call));
@@ -154,30 +184,78 @@ class PlanRunner {
     trace(instruction);
     return engine::run_traced(*batch_.tracer, [&]() -> Status {
       GEN_TRY(execute(instruction));
-      return engine_.finish(stream_);  // a device has only been told so far; a clock should see it
+      return finish(side(instruction));  // a device has only been told; a clock should see it
     });
   }
 
   Status execute(const Instruction& instruction) {
     if (instruction.op == Op::kTap) return tap(instruction);
-    if (instruction.op == Op::kLogits) {
-      return download(instruction.x,
-                      batch_.logits + first_selected_row_ * static_cast<size_t>(plan_.logits_));
-    }
-    if (instruction.op == Op::kEmbed && batch_.embeddings != nullptr) {
-      return take_embeddings(instruction);
-    }
+    if (instruction.op == Op::kLogits) return logits(instruction);
+    if (instruction.op == Op::kBest) return best(instruction);
+    if (instruction.op == Op::kTransfer) return transfer(instruction);
     if (instruction.attention.n_heads > 0) GEN_TRY(stage(instruction.layer));
     for (size_t call = 0; call < binder_.calls(instruction); ++call) {
-      GEN_TRY(engine_.run(stream_, binder_.bind(instruction, call)));
+      GEN_TRY(run(side(instruction), binder_.bind(instruction, call)));
+    }
+    if (instruction.op == Op::kEmbed && !batch_.embeddings.empty()) {
+      return take_embeddings(instruction);
     }
     return {};
   }
 
+  /// Of the selected rows those that want logits, which come first.
+  Status logits(const Instruction& instruction) {
+    engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    x.rows = std::min(x.rows, work_.block().best().first - first_selected_row_);
+    return download(side(instruction), x, batch_.logits + first_selected_row_ * plan_.logits_);
+  }
+
+  Status best(const Instruction& instruction) {
+    GEN_TRY(during());
+    const engine::OpArgs bound = binder_.bind(instruction, 0);
+    Side& of = side(instruction);
+    GEN_TRY(run(of, bound));
+    const auto& args = std::get<engine::BestArgs>(bound);
+    const StepBlock::Best all = of.block.best();
+    const int64_t first = std::max<int64_t>(first_selected_row_ - all.first, 0) * all.k;
+    const auto n = static_cast<size_t>(args.x.rows * all.k);
+    GEN_TRY(of.engine->download(*of.stream, batch_.best.tokens + first,
+                                args.tokens.as<const std::byte>(), n * sizeof(int32_t)));
+    return of.engine->download(*of.stream, batch_.best.logits + first,
+                               args.values.as<const std::byte>(), n * sizeof(float));
+  }
+
+  /// Through the host, which waits for what makes the rows.
+  Status transfer(const Instruction& instruction) {
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    const engine::MatrixView y = binder_.matrix(instruction.y);
+    Side& from = side(binder_.value(instruction.x).engine);
+    Side& to = side(instruction);
+    work_.transfer_.resize(static_cast<size_t>(x.rows * x.cols));
+    GEN_TRY(download(from, x, work_.transfer_.data()));
+    GEN_TRY(finish(from));
+    const float* row = work_.transfer_.data();
+    const auto row_bytes = static_cast<size_t>(x.cols) * sizeof(float);
+    for (int64_t t = 0; t < y.rows; ++t, row += x.cols) {
+      GEN_TRY(
+          to.engine->upload(*to.stream, (y.data + t * y.stride).as<std::byte>(), row, row_bytes));
+    }
+    return {};
+  }
+
+  /// The caller's own work, once, and the masks that it may have written.
+  Status during() {
+    if (batch_.during.call == nullptr || during_) return {};
+    during_ = true;
+    GEN_TRY(batch_.during.call(batch_.during.context));
+    Side& of = side(plan_.instructions_.back());  // which has the logits
+    return of.block.refresh_masks(batch_, *of.engine, *of.stream);
+  }
+
   /// Has caches bring a layer, where they keep some elsewhere.
   Status stage(int32_t layer) {
-    if (!work_.block_.stages() || layer == staged_layer_) return {};
-    GEN_TRY(engine_.finish(stream_));  // earlier layers have been where this one will be
+    if (!work_.block().stages() || layer == staged_layer_) return {};
+    GEN_TRY(finish_all());  // earlier layers have been where this one will be
     for (const BatchSequence& sequence : batch_.sequences) {
       GEN_TRY(sequence.cache->stage(layer, sequence.plan));
     }
@@ -188,40 +266,51 @@ class PlanRunner {
   [[nodiscard]] std::span<const engine::KvRows> host_sequences(const Instruction& instruction,
                                                                size_t call) const {
     if (instruction.attention.n_heads == 0) return {};
-    const StepBlock::Group& group = work_.block_.groups()[call];
-    return work_.block_.host_sequences(group, group.layers[at(instruction.layer)].part);
+    const StepBlock::Group& group = work_.block().groups()[call];
+    return work_.block().host_sequences(group, group.layers[at(instruction.layer)].part);
   }
 
-  /// In place of looking tokens up.
+  /// Of the rows that stand for no token.
   Status take_embeddings(const Instruction& instruction) {
     const engine::MatrixView y = binder_.matrix(instruction.y);
+    const auto cols = static_cast<size_t>(y.cols);
+    Side& of = side(instruction);
     for (int64_t t = 0; t < y.rows; ++t) {
-      GEN_TRY(engine_.upload(stream_, (y.data + t * y.stride).as<std::byte>(),
-                             batch_.embeddings + t * y.cols,
-                             static_cast<size_t>(y.cols) * sizeof(float)));
+      const int32_t token = batch_.tokens[static_cast<size_t>(t)];
+      if (token >= 0) continue;
+      GEN_TRY(of.engine->upload(*of.stream, (y.data + t * y.stride).as<std::byte>(),
+                                batch_.embeddings.data() + static_cast<size_t>(-1 - token) * cols,
+                                cols * sizeof(float)));
     }
     return {};
   }
 
   Status tap(const Instruction& instruction) {
-    const size_t first_row = instruction.selected ? first_selected_row_ : 0;
-    const size_t offset = first_row * static_cast<size_t>(instruction.x.cols);
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    const int64_t offset = instruction.selected ? first_selected_row_ * x.cols : 0;
     for (const Tap& tap : batch_.taps) {
-      if (tap.layer == instruction.layer) GEN_TRY(download(instruction.x, tap.out + offset));
+      if (tap.layer != instruction.layer) continue;
+      if (tap.at) {
+        const engine::MatrixView to{tap.at + offset, x.rows, x.cols, x.cols};
+        Side& of = side(instruction);
+        const auto each = of.block.at(of.block.all_rows());
+        GEN_TRY(run(of, engine::SelectRowsArgs{x, each, to}));
+      } else {
+        GEN_TRY(download(side(instruction), x, tap.out + offset));
+      }
     }
     return {};
   }
 
-  Status download(const Operand& operand, float* out) {
-    const engine::ConstMatrixView x = binder_.const_matrix(operand);
+  static Status download(Side& of, const engine::ConstMatrixView& x, float* out) {
     const auto row_bytes = static_cast<size_t>(x.cols) * sizeof(float);
     if (x.stride == x.cols) {
-      return engine_.download(stream_, out, x.data.as<const std::byte>(),
-                              row_bytes * static_cast<size_t>(x.rows));
+      return of.engine->download(*of.stream, out, x.data.as<const std::byte>(),
+                                 row_bytes * static_cast<size_t>(x.rows));
     }
     for (int64_t t = 0; t < x.rows; ++t) {
-      GEN_TRY(engine_.download(stream_, out + t * x.cols,
-                               (x.data + t * x.stride).as<const std::byte>(), row_bytes));
+      GEN_TRY(of.engine->download(*of.stream, out + t * x.cols,
+                                  (x.data + t * x.stride).as<const std::byte>(), row_bytes));
     }
     return {};
   }
@@ -229,12 +318,12 @@ class PlanRunner {
   const ExecutionPlan& plan_;
   const Batch& batch_;
   Workspace& work_;
-  engine::Engine& engine_;
-  engine::Stream& stream_;
   Binder binder_;
   int32_t staged_layer_ = -1;
-  size_t first_selected_row_ = 0;  // of this chunk, among those it was cut from
-  bool taps_ = false;              // selected taps are being run
+  int64_t first_selected_row_ = 0;  // of this chunk, among those it was cut from
+  bool selected_taps_ = false;      // the batch wants some
+  bool taps_ = false;               // selected taps are being run
+  bool during_ = false;             // batch_.during has been called
   std::vector<engine::TraceCache> traced_caches_;
 };
 
@@ -250,7 +339,13 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.max_rows = max_rows_;
   limits.max_seq_len = max_seq_len_;
   limits.n_taps = n_taps_;
+  limits.best = engines_[at(instructions_.back().engine)]->can(Op::kBest);
   limits.layers = layers_;
+  limits.layer_engines = layer_engines_;
+  limits.engines = engines_;
+  if (states_ != nullptr) limits.states = states_->shapes;
+  limits.adapter_rank = adapter_rank_;
+  limits.adapter_sites = site_numbers(site_shapes_);
   return limits;
 }
 

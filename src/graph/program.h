@@ -23,6 +23,7 @@ struct ProgramValue {
   int64_t cols = 0;
   bool packed = false;
   bool selected = false;  // lies in the region of selected rows
+  int32_t engine = 0;     // whose memory it lies in
   uint32_t forms = 0;     // packed: ActForm bits, known once weights are prepared
   // Filled by compile:
   size_t row_bytes = 0;  // a multiple of 64
@@ -54,16 +55,21 @@ struct Product {
 /// What the operands mean, by op:
 ///   kRopeAngles  -> y (cos and sin)                  kEmbed       -> y
 ///   kRmsNorm     x -> y, packed                      kPack        x -> packed
-///   kLinear      x (packed), x2 (residual) -> y      kGated, kAdd  x, x2 -> y
+///   kLinear      x (packed), x2 (residual), x3 (A x of adapters; before it is compiled the float
+///                rows of x) -> y                     kGated, kAdd  x, x2 -> y
+///   kAdapterIn   x -> y, for the product of the same number
 ///   kActivate    x -> y
 ///   kRopeAppend  x, x2, x3 (q, k, v), angles; x is rotated in place; without x2 and x3 the layer
 ///                is another block's and nothing is stored
 ///   kAttention   x -> y, packed                      kTap, kLogits  x
-///   kSelectRows  x -> y
+///   kTransfer    x -> y, of another engine
+///   kSelectRows  x -> y                              kBest       x, which it changes
+///   kScan        x, x2, x3 (a, b, x) -> y
 struct Instruction {
   Op op = Op::kEmbed;
   bool selected = false;   // runs over selected rows, in chunks, after all others
   bool skippable = false;  // only selected instructions read what it writes
+  int32_t engine = 0;      // that runs it; of a transfer, that the rows go to
   Operand x, x2, x3;
   Operand angles;
   Operand y;

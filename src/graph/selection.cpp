@@ -51,6 +51,7 @@ Graph select_early(const Graph& graph) {
       node.inputs[0] = whole[at(n)];
       node.cols = graph.nodes[at(n)].cols;
       node.selected = true;
+      node.block = graph.nodes[at(n)].block;
       selected[at(n)] = push(node);
     }
     return selected[at(n)];

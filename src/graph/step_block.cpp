@@ -8,10 +8,10 @@
 #include <numeric>
 #include <type_traits>
 
+#include "base/allocator.h"
+
 namespace gen::graph {
 namespace {
-
-constexpr size_t kAlign = 64;
 
 size_t index(int32_t i) { return static_cast<size_t>(i); }
 
@@ -29,6 +29,8 @@ bool is_tree(const Batch& batch, const BatchSequence& sequence) {
   return false;
 }
 
+size_t aligned(size_t bytes) { return (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign; }
+
 bool lie_alike(std::span<const engine::KvLayer> a, std::span<const engine::KvLayer> b) {
   return a.size() == b.size() &&
          (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
@@ -40,10 +42,89 @@ template <typename T>
 size_t StepBlock::add(std::span<const T> values) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (values.empty()) return kNone;
-  const size_t offset = (bytes_.size() + kAlign - 1) / kAlign * kAlign;
+  const size_t offset = aligned(bytes_.size());
   bytes_.resize(offset + values.size_bytes());
   std::memcpy(bytes_.data() + offset, values.data(), values.size_bytes());
   return offset;
+}
+
+/// Rows that want best after the others, so that each kind is one stretch of a chunk.
+void StepBlock::list_wanted(const Batch& batch) {
+  wanted_.clear();
+  for (const Wants what : {kWantsLogits, kWantsBest}) {
+    n_logits_ = wanted_.size();
+    for (size_t i = 0; i < batch.wants.size(); ++i) {
+      if (batch.wants[i] == what) wanted_.push_back(static_cast<int32_t>(i));
+    }
+  }
+}
+
+/// Makes room for masks and edits, and for what names them.
+void StepBlock::add_best(const Batch& batch) {
+  best_at_ = masks_at_ = edits_at_ = kNone;
+  mask_bytes_ = 0;
+  k_ = batch.best.k;
+  if (batch.masks.empty() && batch.edits.empty()) return;
+  best_.assign(wanted_.size() - n_logits_, {});
+  edits_.clear();
+  for (const RowEdit& edit : batch.edits) edits_.push_back({edit.token, edit.add});
+  edits_at_ = add(std::span<const engine::LogitEdit>(edits_));
+  for (const RowMask& mask : batch.masks) mask_bytes_ += mask.bits.size_bytes();
+  masks_at_ = aligned(bytes_.size());
+  bytes_.resize(masks_at_ + mask_bytes_);
+  if (batch.during.call == nullptr) copy_masks(batch);
+  best_at_ = add(std::span<const engine::BestRow>(best_));
+}
+
+void StepBlock::copy_masks(const Batch& batch) noexcept {
+  std::byte* to = bytes_.data() + masks_at_;
+  for (const RowMask& mask : batch.masks) {
+    to = std::copy_n(reinterpret_cast<const std::byte*>(mask.bits.data()), mask.bits.size_bytes(),
+                     to);
+  }
+}
+
+/// Says where masks and edits are, now that the block has its address.
+void StepBlock::place_best(const Batch& batch) noexcept {
+  if (best_at_ == kNone) return;
+  engine::EnginePtr<const uint32_t> bits = at<uint32_t>(masks_at_);
+  engine::EnginePtr<const engine::LogitEdit> edits = at<engine::LogitEdit>(edits_at_);
+  size_t mask = 0;
+  size_t edit = 0;
+  for (size_t i = 0; i < best_.size(); ++i) {
+    const int32_t row = wanted_[n_logits_ + i];
+    engine::BestRow& best = best_[i];
+    if (mask < batch.masks.size() && batch.masks[mask].row == row) {
+      const auto words = static_cast<std::ptrdiff_t>(batch.masks[mask++].bits.size());
+      best.mask = bits;
+      best.mask_words = static_cast<int32_t>(words);
+      bits = bits + words;
+    }
+    best.edits = edits;
+    for (; edit < batch.edits.size() && batch.edits[edit].row == row; ++edit) ++best.n_edits;
+    edits = edits + best.n_edits;
+  }
+  std::memcpy(bytes_.data() + best_at_, best_.data(), best_.size() * sizeof(best_[0]));
+}
+
+Status StepBlock::refresh_masks(const Batch& batch, engine::Engine& engine,
+                                engine::Stream& stream) {
+  if (mask_bytes_ == 0) return {};
+  copy_masks(batch);
+  return engine.upload(stream, buffer_.data() + static_cast<std::ptrdiff_t>(masks_at_),
+                       bytes_.data() + masks_at_, mask_bytes_);
+}
+
+StepBlock::Best StepBlock::best() const noexcept {
+  Best best;
+  best.first = static_cast<int64_t>(n_logits_);
+  best.k = k_;
+  if (results_at_ == kNone) return best;
+  best.rows = at<engine::BestRow>(best_at_);
+  best.tokens = (buffer_.data() + static_cast<std::ptrdiff_t>(results_at_)).as<int32_t>();
+  const auto n = static_cast<std::ptrdiff_t>(wanted_.size() - n_logits_);
+  best.values = (best.tokens + n * k_).as<float>();
+  return best;
 }
 
 void StepBlock::find_groups(const Batch& batch) {
@@ -79,6 +160,28 @@ void StepBlock::find_visible(const Batch& batch) {
   }
 }
 
+void StepBlock::find_states(const Batch& batch) {
+  states_.clear();
+  for (const BatchSequence& sequence : batch.sequences) {
+    if (sequence.state == nullptr || sequence.state->shapes().empty()) continue;
+    engine::StateRows& rows = states_.emplace_back();
+    sequence.state->rows(sequence.state_plan, &rows);
+    rows.first_row = sequence.first_row;
+    rows.n_rows = sequence.n_rows;
+  }
+  states_at_ = add(std::span<const engine::StateRows>(states_));
+}
+
+void StepBlock::find_mixes(const Batch& batch) {
+  mixes_.clear();
+  const bool any = std::any_of(batch.sequences.begin(), batch.sequences.end(),
+                               [](const BatchSequence& of) { return of.adapter >= 0; });
+  for (const BatchSequence& sequence : batch.sequences) {
+    if (any) mixes_.insert(mixes_.end(), index(sequence.n_rows), sequence.adapter);
+  }
+  mixes_at_ = add(std::span<const int32_t>(mixes_));
+}
+
 Status StepBlock::add_records(const Batch& batch) {
   size_t n_records = 0;
   for (Group& group : groups_) {
@@ -98,7 +201,7 @@ Status StepBlock::add_records(const Batch& batch) {
       const BatchSequence& sequence = batch.sequences[s];
       stages_ = stages_ || sequence.cache->stages(sequence.plan);
       for (int32_t part = 0; part < sequence.cache->parts(); ++part) {
-        GEN_ASSIGN(const cache::CacheTables tables, sequence.cache->tables(part, sequence.plan));
+        GEN_ASSIGN(const engine::KvTables tables, sequence.cache->tables(part, sequence.plan));
         const size_t at = static_cast<size_t>(record(group, part)) + place;
         engine::KvRows& rows = records_[at];
         rows.first_row = sequence.first_row;
@@ -118,10 +221,7 @@ Status StepBlock::add_records(const Batch& batch) {
 Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine,
                        engine::Stream& stream) {
   bytes_.clear();
-  wanted_.clear();
-  for (size_t i = 0; i < batch.wants_logits.size(); ++i) {
-    if (batch.wants_logits[i] != 0) wanted_.push_back(static_cast<int32_t>(i));
-  }
+  list_wanted(batch);
   all_.resize(all_rows ? static_cast<size_t>(batch.rows()) : 0);
   std::iota(all_.begin(), all_.end(), 0);
   tokens_ = add(batch.tokens);
@@ -130,12 +230,19 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine
   all_at_ = add(std::span<const int32_t>(all_));
   find_groups(batch);
   find_visible(batch);
+  find_states(batch);
+  find_mixes(batch);
   GEN_TRY(add_records(batch));
   records_at_ = add(std::span<const engine::KvRows>(records_));
-  if (bytes_.size() > buffer_.size()) {
+  add_best(batch);
+  const size_t results =
+      (wanted_.size() - n_logits_) * index(k_) * (sizeof(int32_t) + sizeof(float));
+  results_at_ = results > 0 ? aligned(bytes_.size()) : kNone;
+  const size_t size = results > 0 ? results_at_ + results : bytes_.size();
+  if (size > buffer_.size()) {
     buffer_.reset();
     // Tables grow with their sequences: room for more, so that it is not taken anew step by step.
-    GEN_ASSIGN(buffer_, engine.memory().allocate(bytes_.size() + bytes_.size() / 2));
+    GEN_ASSIGN(buffer_, engine.memory().allocate(size + size / 2));
   }
   for (size_t i = 0; i < records_.size(); ++i) {
     engine::KvRows& rows = records_[i];
@@ -145,6 +252,7 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine
     rows.log_weights = at<float>(offsets_[i].log_weights);
     rows.visible = at<uint64_t>(offsets_[i].visible);
   }
+  place_best(batch);
   if (!records_.empty()) {
     std::memcpy(bytes_.data() + records_at_, records_.data(),
                 records_.size() * sizeof(records_[0]));

@@ -18,6 +18,8 @@ namespace gen::graph {
 /// Threads: one user at a time.
 class StepBlock {
  public:
+  static constexpr size_t kNone = SIZE_MAX;
+
   /// Takes the batch's rows and asks its caches where they lie; all is in engine memory when what
   /// was enqueued so far has run. `all_rows`: the list 0, 1, … is wanted, too. kOutOfMemory, and
   /// what caches say; the block is then of no use until the next fill().
@@ -30,18 +32,37 @@ class StepBlock {
     return at<int32_t>(positions_);
   }
 
-  /// Rows of the batch, as many as n.
+  /// Rows of the batch: n of a list, from the `first` on, alike in the blocks of all engines.
   struct RowList {
-    engine::EnginePtr<const int32_t> rows;
+    size_t list = kNone;  // where it begins in the block
+    int64_t first = 0;
     int64_t n = 0;
+    [[nodiscard]] RowList part(int64_t begin, int64_t count) const noexcept {
+      return {list, first + begin, count};
+    }
   };
-  /// Those that want logits; all of them, if they were wanted.
+  /// Those that want logits, then those that want best; all of them, if they were wanted.
   [[nodiscard]] RowList wanted_rows() const noexcept {
-    return {at<int32_t>(wanted_at_), static_cast<int64_t>(wanted_.size())};
+    return {wanted_at_, 0, static_cast<int64_t>(wanted_.size())};
   }
   [[nodiscard]] RowList all_rows() const noexcept {
-    return {at<int32_t>(all_at_), static_cast<int64_t>(all_.size())};
+    return {all_at_, 0, static_cast<int64_t>(all_.size())};
   }
+  [[nodiscard]] engine::EnginePtr<const int32_t> at(const RowList& rows) const noexcept {
+    return at<int32_t>(rows.list) + rows.first;
+  }
+
+  /// The rows that want best.
+  struct Best {
+    int64_t first = 0;  // of wanted_rows()
+    int32_t k = 1;
+    engine::EnginePtr<const engine::BestRow> rows;  // null: neither masks nor edits
+    engine::EnginePtr<int32_t> tokens;              // where results go, [rows, k]
+    engine::EnginePtr<float> values;
+  };
+  [[nodiscard]] Best best() const noexcept;
+  /// Brings the masks' bits once more, which `batch.during` has written.
+  Status refresh_masks(const Batch& batch, engine::Engine& engine, engine::Stream& stream);
 
   /// Sequences whose caches lie alike, which one operation takes together.
   struct Group {
@@ -60,6 +81,14 @@ class StepBlock {
     return std::span(records_).subspan(static_cast<size_t>(record(group, part)),
                                        static_cast<size_t>(group.n));
   }
+  /// Where the states of all sequences lie; null if they have none.
+  [[nodiscard]] engine::EnginePtr<const engine::StateRows> states() const noexcept {
+    return at<engine::StateRows>(states_at_);
+  }
+  /// The mix of adapters that each row has; null if none has one.
+  [[nodiscard]] engine::EnginePtr<const int32_t> mixes() const noexcept {
+    return at<int32_t>(mixes_at_);
+  }
   /// Some cache has to bring layers, see KvCache::stage().
   [[nodiscard]] bool stages() const noexcept { return stages_; }
 
@@ -67,7 +96,6 @@ class StepBlock {
   [[nodiscard]] size_t bytes() const noexcept { return buffer_.size(); }
 
  private:
-  static constexpr size_t kNone = SIZE_MAX;
   /// Where what a record points at begins in the block.
   struct Offsets {
     size_t blocks = kNone;
@@ -89,6 +117,12 @@ class StepBlock {
   }
   void find_groups(const Batch& batch);
   void find_visible(const Batch& batch);
+  void list_wanted(const Batch& batch);
+  void add_best(const Batch& batch);
+  void copy_masks(const Batch& batch) noexcept;
+  void place_best(const Batch& batch) noexcept;
+  void find_states(const Batch& batch);
+  void find_mixes(const Batch& batch);
   Status add_records(const Batch& batch);
 
   std::vector<std::byte> bytes_;
@@ -98,14 +132,27 @@ class StepBlock {
   size_t wanted_at_ = kNone;
   size_t all_at_ = kNone;
   size_t records_at_ = kNone;
+  size_t states_at_ = kNone;
+  size_t mixes_at_ = kNone;
   std::vector<int32_t> wanted_;
   std::vector<int32_t> all_;
+  size_t n_logits_ = 0;      // rows of wanted_ that want logits
+  int32_t k_ = 1;            // best of each other
+  size_t best_at_ = kNone;   // engine::BestRow of each
+  size_t masks_at_ = kNone;  // all bits, mask after mask
+  size_t mask_bytes_ = 0;
+  size_t edits_at_ = kNone;
+  size_t results_at_ = kNone;  // behind what goes up
+  std::vector<engine::BestRow> best_;
+  std::vector<engine::LogitEdit> edits_;
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // of each sequence
   std::vector<uint64_t> bits_;    // trees: of the sequence being looked at
   std::vector<size_t> visible_;   // of each sequence: where its bits begin
   std::vector<engine::KvRows> records_;
   std::vector<Offsets> offsets_;  // of each record
+  std::vector<engine::StateRows> states_;
+  std::vector<int32_t> mixes_;
   bool stages_ = false;
 };
 

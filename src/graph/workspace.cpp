@@ -6,32 +6,45 @@
 
 namespace gen::graph {
 
-Result<std::unique_ptr<Workspace>> Workspace::create(engine::Engine& engine) {
-  std::unique_ptr<Workspace> workspace(new Workspace(engine));
-  GEN_ASSIGN(workspace->stream_, engine.new_stream());
+Result<std::unique_ptr<Workspace>> Workspace::create(const Engines& engines) {
+  std::unique_ptr<Workspace> workspace(new Workspace(engines.size()));
+  for (size_t i = 0; i < engines.size(); ++i) {
+    workspace->sides_[i].engine = engines[i].get();
+    GEN_ASSIGN(workspace->sides_[i].stream, engines[i]->new_stream());
+  }
   return workspace;
 }
 
-Status Workspace::grow(engine::EngineBuffer* buffer, size_t bytes) {
+Status Workspace::grow(engine::Engine& engine, engine::EngineBuffer* buffer, size_t bytes) {
   if (bytes <= buffer->size()) return {};
   // The old contents are of no use, so both need not exist at once.
   bytes_.fetch_sub(buffer->size(), std::memory_order_relaxed);
   buffer->reset();
-  GEN_ASSIGN(*buffer, engine_.memory().allocate(bytes));
+  GEN_ASSIGN(*buffer, engine.memory().allocate(bytes));
   bytes_.fetch_add(buffer->size(), std::memory_order_relaxed);
   return {};
 }
 
 Status Workspace::fill(const Batch& batch, bool all_rows) {
-  const size_t before = block_.bytes();
-  const Status status = block_.fill(batch, all_rows, engine_, *stream_);
-  bytes_.fetch_add(block_.bytes() - before, std::memory_order_relaxed);  // modulo, if it shrank
-  return status;
+  for (Side& side : sides_) {
+    const size_t before = side.block.bytes();
+    Status status = side.block.fill(batch, all_rows, *side.engine, *side.stream);
+    bytes_.fetch_add(side.block.bytes() - before, std::memory_order_relaxed);  // may wrap and back
+    GEN_TRY(std::move(status));
+  }
+  return {};
 }
 
-Status Workspace::reserve(size_t row_bytes, size_t selected_bytes) {
-  GEN_TRY(grow(&rows_, row_bytes));
-  return grow(&selected_, selected_bytes);
+Status Workspace::reserve(size_t row_bytes, size_t selected_bytes, size_t engine) {
+  Side& side = sides_[engine];
+  GEN_TRY(grow(*side.engine, &side.rows, row_bytes));
+  return grow(*side.engine, &side.selected, selected_bytes);
+}
+
+size_t Workspace::bytes() const noexcept {
+  size_t sum = bytes_.load(std::memory_order_relaxed);
+  for (const Side& side : sides_) sum += side.stream->bytes();
+  return sum;
 }
 
 Result<WorkspacePool::Lease> WorkspacePool::borrow() {
@@ -43,7 +56,7 @@ Result<WorkspacePool::Lease> WorkspacePool::borrow() {
       return Lease(*this, *workspace);
     }
   }
-  GEN_ASSIGN(std::unique_ptr<Workspace> created, Workspace::create(*engine_));
+  GEN_ASSIGN(std::unique_ptr<Workspace> created, Workspace::create(engines_));
   const std::lock_guard lock(mutex_);
   all_.reserve(all_.size() + 1);
   idle_.reserve(all_.size() + 1);  // so that giving back cannot fail

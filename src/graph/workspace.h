@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one run of a plan needs for itself: a stream of the engine, the arenas for intermediate
-// values, and the step block. Workspaces are borrowed from a pool and come back with their
-// memory, so that a steady decode step allocates nothing.
+// What one run of a plan needs for itself, on each of its engines: a stream, the arenas for
+// intermediate values, and the step block. Workspaces are borrowed from a pool and come back with
+// their memory, so that a steady decode step allocates nothing.
 #pragma once
 
 #include <atomic>
@@ -19,40 +19,51 @@ namespace gen::graph {
 
 class ExecutionPlan;
 
+/// Of a plan, by number.
+using Engines = std::vector<std::shared_ptr<engine::Engine>>;
+
 /// Threads: one user at a time.
 class Workspace {
  public:
-  /// `engine` must outlive it.
-  static Result<std::unique_ptr<Workspace>> create(engine::Engine& engine);
+  /// The engines must outlive it.
+  static Result<std::unique_ptr<Workspace>> create(const Engines& engines);
 
-  /// Makes room; arenas grow and never shrink. After a failure the workspace is still usable.
-  Status reserve(size_t row_bytes, size_t selected_bytes);
-  /// Fills the step block, see StepBlock::fill().
+  /// Makes room on an engine; arenas grow and never shrink. After a failure the workspace is still
+  /// usable.
+  Status reserve(size_t row_bytes, size_t selected_bytes, size_t engine = 0);
+  /// Fills the step blocks, see StepBlock::fill().
   Status fill(const Batch& batch, bool all_rows);
-  [[nodiscard]] const StepBlock& block() const noexcept { return block_; }
-  /// Bytes of both arenas, the step block, and of what operations share. Any thread.
-  [[nodiscard]] size_t bytes() const noexcept {
-    return bytes_.load(std::memory_order_relaxed) + stream_->bytes();
+  [[nodiscard]] const StepBlock& block(size_t engine = 0) const noexcept {
+    return sides_[engine].block;
   }
+  /// Bytes of arenas and step blocks, and of what operations share. Any thread.
+  [[nodiscard]] size_t bytes() const noexcept;
 
  private:
   friend class Binder;
   friend class PlanRunner;
-  explicit Workspace(engine::Engine& engine) : engine_(engine) {}
-  Status grow(engine::EngineBuffer* buffer, size_t bytes);
 
-  engine::Engine& engine_;
-  std::unique_ptr<engine::Stream> stream_;
-  engine::EngineBuffer rows_;      // values of T rows
-  engine::EngineBuffer selected_;  // values of selected rows
-  StepBlock block_;
-  std::atomic<size_t> bytes_{0};  // of all three
+  /// On one engine.
+  struct Side {
+    engine::Engine* engine = nullptr;
+    std::unique_ptr<engine::Stream> stream;
+    engine::EngineBuffer rows;      // values of T rows
+    engine::EngineBuffer selected;  // values of selected rows
+    StepBlock block;
+  };
+  explicit Workspace(size_t engines) : sides_(engines) {}
+  Status grow(engine::Engine& engine, engine::EngineBuffer* buffer, size_t bytes);
+
+  std::vector<Side> sides_;       // by engine
+  std::vector<float> transfer_;   // rows on their way between engines
+  std::atomic<size_t> bytes_{0};  // of arenas and step blocks
 };
 
 /// Threads: any.
 class WorkspacePool {
  public:
-  explicit WorkspacePool(std::shared_ptr<engine::Engine> engine) : engine_(std::move(engine)) {}
+  explicit WorkspacePool(std::shared_ptr<engine::Engine> engine) : engines_{std::move(engine)} {}
+  explicit WorkspacePool(Engines engines) : engines_(std::move(engines)) {}
   WorkspacePool(const WorkspacePool&) = delete;
   WorkspacePool& operator=(const WorkspacePool&) = delete;
 
@@ -81,7 +92,7 @@ class WorkspacePool {
  private:
   void give_back(Workspace& workspace) noexcept;
 
-  std::shared_ptr<engine::Engine> engine_;
+  Engines engines_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> all_;
   std::vector<Workspace*> idle_;  // capacity for all of all_

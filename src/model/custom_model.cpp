@@ -15,8 +15,9 @@
 namespace gen::model {
 namespace {
 
-/// Invariant: while it holds one, the caller's state covers the first length_ positions.
-class CustomState final : public graph::SequenceState {
+/// Invariant: while it holds one, the caller's state covers the first length_ positions, or more
+/// where a pass has begun that nobody has accounted for.
+class CustomState final : public cache::SequenceState, private cache::StateCopies {
  public:
   CustomState(std::shared_ptr<const CustomForward> forward, const CustomStates& can,
               int32_t length) noexcept
@@ -30,31 +31,61 @@ class CustomState final : public graph::SequenceState {
     state_ = state;
     held_ = true;
   }
+  /// A pass takes it on.
+  void* begin() noexcept {
+    ahead_ = true;
+    return state_;
+  }
 
-  [[nodiscard]] Result<std::unique_ptr<graph::SequenceState>> clone() const override {
-    if (!can_.clone || !held_) return SequenceState::clone();
+  [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  [[nodiscard]] bool keeps_some() const noexcept override { return can_.truncate; }
+  [[nodiscard]] bool lost() const noexcept override { return !held_; }
+  [[nodiscard]] cache::StateCopies* copies() noexcept override {
+    return can_.clone && held_ ? this : nullptr;
+  }
+
+  [[nodiscard]] Result<cache::StatePlan> plan(int32_t n, cache::Keep keep) override {
+    if (!held_) {
+      return error(Code::kState, "the sequence's state was lost when it could not go back");
+    }
+    if (keep == cache::Keep::kSome && !can_.truncate) return cannot_go_back(length_);
+    return cache::StatePlan{length_, n, keep};
+  }
+
+  void commit(const cache::StatePlan& plan, cache::Kept kept) noexcept override {
+    if (kept.n < plan.count) {
+      undo(plan.start + kept.n);
+    } else {
+      length_ = plan.start + plan.count;
+      ahead_ = false;
+    }
+  }
+  void drop(const cache::StatePlan& plan) noexcept override { undo(plan.start); }
+
+  Result<int32_t> rewind(int32_t n) override {
+    if (!held_) return error(Code::kState, "the state is lost");
+    if (n >= length_) return length_;
+    GEN_TRY(take_back(n));
+    return length_;
+  }
+
+ private:
+  [[nodiscard]] Result<std::unique_ptr<cache::SequenceState>> fork() override {
     auto copy = std::make_unique<CustomState>(forward_, can_, length_);
     GEN_ASSIGN(void* const state, forward_->clone_state(state_));
     copy->hold(state);
-    return std::unique_ptr<graph::SequenceState>(std::move(copy));
+    return std::unique_ptr<cache::SequenceState>(std::move(copy));
   }
 
-  Status truncate(int32_t n) override {
-    if (!held_) return {Code::kState, "the state is lost"};
-    if (n >= length_) return {};
-    return take_back(n);
+  static Status cannot_go_back(int32_t n) {
+    return error(Code::kUnsupported, "the model has a state that cannot go back to %d tokens", n);
   }
-
-  [[nodiscard]] bool lost() const noexcept override { return !held_; }
-  [[nodiscard]] int32_t length() const noexcept { return length_; }
-  [[nodiscard]] void* get() const noexcept { return state_; }
-  void advance(int32_t n) noexcept { length_ += n; }
 
   /// To `n` positions, also where a failed pass has taken it nobody knows how far.
   Status take_back(int32_t n) {
     Status status;
     try {
-      status = can_.truncate ? forward_->truncate_state(state_, n) : SequenceState::truncate(n);
+      status = can_.truncate ? forward_->truncate_state(state_, n) : cannot_go_back(n);
     } catch (...) {
       lose();
       throw;
@@ -64,10 +95,17 @@ class CustomState final : public graph::SequenceState {
       return status;
     }
     length_ = n;
+    ahead_ = false;
     return {};
   }
+  void undo(int32_t n) noexcept {
+    if (!held_ || !ahead_) return;
+    try {
+      static_cast<void>(take_back(n));
+    } catch (...) {  // then it is lost, which is told where it is next needed
+    }
+  }
 
- private:
   void lose() noexcept {
     if (!held_) return;
     held_ = false;
@@ -78,6 +116,7 @@ class CustomState final : public graph::SequenceState {
   CustomStates can_;
   void* state_ = nullptr;
   bool held_ = false;
+  bool ahead_ = false;
   int32_t length_;
 };
 
@@ -130,12 +169,12 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
       new CustomModel(std::move(forward), std::move(traits), states, std::move(layers)));
 }
 
-Result<std::unique_ptr<graph::SequenceState>> CustomModel::new_sequence_state() const {
-  if (!states_.used) return std::unique_ptr<graph::SequenceState>();
+Result<std::unique_ptr<cache::SequenceState>> CustomModel::new_sequence_state() const {
+  if (!states_.used) return std::unique_ptr<cache::SequenceState>();
   auto made = std::make_unique<CustomState>(forward_, states_, 0);
   GEN_ASSIGN(void* const state, forward_->new_state());
   made->hold(state);
-  return std::unique_ptr<graph::SequenceState>(std::move(made));
+  return std::unique_ptr<cache::SequenceState>(std::move(made));
 }
 
 Status CustomModel::check_state(const graph::Batch& batch, size_t index) const {
@@ -144,15 +183,15 @@ Status CustomModel::check_state(const graph::Batch& batch, size_t index) const {
   if (state == nullptr) {
     return {Code::kUnsupported, "the model has a state of its own: it runs in sessions only"};
   }
-  if (state->lost()) {
-    return {Code::kState, "the sequence's state was lost when it could not go back"};
-  }
   const int32_t first = first_position(batch, sequence);
   if (state->length() == first) return {};
   return error(Code::kInternal, "rows at position %d for a state after %d", first, state->length());
 }
 
 Status CustomModel::check(const graph::Batch& batch) const {
+  if (!batch.embeddings.empty() || !batch.parents.empty()) {
+    return {Code::kUnsupported, "the model's forward function takes tokens, one after another"};
+  }
   graph::BatchLimits limits;
   limits.vocab = limits.logits = traits_.vocab_size;
   limits.hidden = traits_.hidden;
@@ -161,11 +200,9 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.layers = shapes_;
   limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
   GEN_TRY(graph::check_batch(batch, limits));
-  if (batch.embeddings != nullptr || !batch.parents.empty()) {
-    return {Code::kUnsupported, "the model's forward function takes tokens, one after another"};
-  }
   if (batch.taps.size() > 1 ||
-      (batch.taps.size() == 1 && batch.taps[0].layer != traits_.num_layers)) {
+      (batch.taps.size() == 1 &&
+       (batch.taps[0].layer != traits_.num_layers || batch.taps[0].out == nullptr))) {
     return error(Code::kUnsupported, "the model's forward function gives the features of layer %d",
                  traits_.num_layers);
   }
@@ -180,12 +217,10 @@ Status CustomModel::run(const graph::Batch& batch) const {
   std::vector<void*> states(batch.sequences.size(), nullptr);
   if (states_.used) {
     std::transform(batch.sequences.begin(), batch.sequences.end(), states.begin(),
-                   [](const auto& sequence) { return state_of(sequence)->get(); });
+                   [](const auto& sequence) { return state_of(sequence)->begin(); });
   }
   // A row that is forgotten must not pass for one.
-  const auto wanted = std::count_if(batch.wants_logits.begin(), batch.wants_logits.end(),
-                                    [](uint8_t wants) { return wants != 0; });
-  std::fill_n(batch.logits, static_cast<size_t>(wanted) * vocab,
+  std::fill_n(batch.logits, batch.wanting(graph::kWantsLogits) * vocab,
               std::numeric_limits<float>::quiet_NaN());
   float* const features = batch.taps.empty() ? nullptr : batch.taps[0].out;
   if (batch.tracer != nullptr) batch.tracer->enter();
@@ -196,6 +231,7 @@ Status CustomModel::run(const graph::Batch& batch) const {
     GEN_TRY(forward_->forward(batch, states, features, &attention));
     GEN_TRY(attention.check_all_run());
   }
+  if (batch.during.call != nullptr) GEN_TRY(batch.during.call(batch.during.context));
   GEN_TRY(check_logits(batch, vocab));
   if (batch.tracer != nullptr) {
     trace_forward(batch, attention_, layers_.count, traits_.vocab_size, traits_.hidden);
@@ -208,32 +244,7 @@ Status CustomModel::forward(const graph::Batch& batch) const {
   if (batch.cancel != nullptr && batch.cancel->raised()) {
     return {Code::kCancelled, "cancelled before the model's forward function"};
   }
-  Status status;
-  try {
-    status = run(batch);
-  } catch (...) {
-    roll_back(batch);
-    throw;
-  }
-  if (!status.ok()) {
-    roll_back(batch);
-    return status;
-  }
-  if (!states_.used) return {};
-  for (const graph::BatchSequence& sequence : batch.sequences) {
-    state_of(sequence)->advance(sequence.n_rows);
-  }
-  return {};
-}
-
-void CustomModel::roll_back(const graph::Batch& batch) const noexcept {
-  if (!states_.used) return;
-  for (const graph::BatchSequence& sequence : batch.sequences) {
-    try {
-      static_cast<void>(state_of(sequence)->take_back(first_position(batch, sequence)));
-    } catch (...) {  // then it is lost, which is told where it is next needed
-    }
-  }
+  return run(batch);
 }
 
 Result<size_t> CustomModel::memory(std::string_view key) const {

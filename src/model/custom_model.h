@@ -24,8 +24,9 @@ class CustomForward {
  public:
   virtual ~CustomForward() = default;
   /// Writes logits as Model::forward and, where `features` is not null, hidden states [T, D].
-  /// `states` [sequences] are to be taken on; after a failure they are taken back, and need not be
-  /// as they were. `attention` is null for models without layers that keep keys and values.
+  /// `states` [sequences] are to be taken on; after a failure they are taken back by who made their
+  /// plans, and need not be as they were. `attention` is null for models without layers that keep
+  /// keys and values.
   virtual Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
                          CustomAttention* attention) const = 0;
   virtual Result<void*> new_state() const = 0;
@@ -63,7 +64,7 @@ class CustomModel final : public Model {
   [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
     return shapes_;
   }
-  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override;
+  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
   Result<size_t> memory(std::string_view key) const override;
 
@@ -73,7 +74,6 @@ class CustomModel final : public Model {
   Status run(const graph::Batch& batch) const;
   Status check(const graph::Batch& batch) const;
   Status check_state(const graph::Batch& batch, size_t sequence) const;
-  void roll_back(const graph::Batch& batch) const noexcept;
 
   std::shared_ptr<const CustomForward> forward_;
   ModelTraits traits_;

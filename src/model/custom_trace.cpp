@@ -67,8 +67,7 @@ void trace_forward(const graph::Batch& batch, const graph::AttentionSpec& spec, 
   std::vector<TraceValue> inputs = {outside(batch, 1)};
   for (int32_t layer = 0; layer < layers; ++layer) inputs.push_back(attended(batch, spec, layer));
   std::vector<TraceValue> outputs;
-  const auto wanted = std::count_if(batch.wants_logits.begin(), batch.wants_logits.end(),
-                                    [](uint8_t wants) { return wants != 0; });
+  const auto wanted = static_cast<int64_t>(batch.wanting(graph::kWantsLogits));
   if (wanted > 0) outputs.push_back({2 * layers, wanted, vocab});
   if (!batch.taps.empty()) outputs.push_back({2 * layers + 1, batch.rows(), hidden});
   TraceEvent event;

@@ -105,9 +105,11 @@ class Loader {
     graph::GraphBuilder builder;
     architecture_->build(hparams_, weights, builder);
     GEN_TRY(weights.finish());
-    GEN_ASSIGN(const graph::Graph graph, builder.finish());
+    GEN_ASSIGN(graph::Graph graph, builder.finish());
 
-    const ModelTraits traits = make_traits();
+    ModelTraits traits = make_traits();
+    // States have taken in all that came before: nothing of it can be dropped, or branch off.
+    traits.can_shift = traits.can_branch = graph.states.empty();
     graph::CompileOptions compile_options;
     compile_options.max_rows = traits.max_batch_rows;
     compile_options.max_seq_len = traits.max_seq_len;
@@ -130,7 +132,8 @@ class Loader {
     if (plan->borrows_sources()) source = file_;
     const size_t mapped = source != nullptr ? static_cast<size_t>(file_->total_bytes()) : 0;
     return std::shared_ptr<const Model>(
-        std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped));
+        std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
+                                    std::make_shared<const graph::Graph>(std::move(graph))));
   }
 
   [[nodiscard]] ModelTraits make_traits() const {

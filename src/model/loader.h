@@ -20,9 +20,9 @@
 namespace gen::model {
 
 struct LoadOptions {
-  std::shared_ptr<engine::Engine> engine;  // required; kept by the model
-  int32_t max_seq_len = 0;                 // caps the file's context; 0 keeps it
-  int32_t max_batch_rows = 512;            // rows a single forward accepts
+  std::shared_ptr<engine::Engine> engine;     // required; kept by the model
+  int32_t max_seq_len = 0;                    // caps the file's context; 0 keeps it
+  int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   /// Called on the loading thread with 0..1, ascending, ending with 1; false cancels.
   std::function<bool(double fraction)> progress;
   const CancelFlag* cancel = nullptr;

@@ -15,21 +15,25 @@
 
 namespace gen::model {
 
+/// Bytes of a model's name: what a saved session has room for, and a 0 behind it.
+inline constexpr size_t kMostModelName = 31;
+
 struct ModelTraits {
-  std::string architecture;      // "llama"
-  int32_t vocab_size = 0;        // V
-  int32_t max_seq_len = 0;       // context, as capped by the loader's option
-  int32_t num_layers = 0;        // L
-  int32_t num_heads = 0;         // H, the most of a layer
-  int32_t num_kv_heads = 0;      // G, the most of a layer
-  int32_t head_dim = 0;          // K, the most of a layer
-  int32_t hidden = 0;            // D
-  int32_t max_batch_rows = 512;  // rows a single forward accepts
+  std::string architecture;                   // "llama"
+  int32_t vocab_size = 0;                     // V
+  int32_t max_seq_len = 0;                    // context, as capped by the loader's option
+  int32_t num_layers = 0;                     // L
+  int32_t num_heads = 0;                      // H, the most of a layer
+  int32_t num_kv_heads = 0;                   // G, the most of a layer
+  int32_t head_dim = 0;                       // K, the most of a layer
+  int32_t hidden = 0;                         // D
+  int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
-  bool can_shift = true;  // caches know how keys tell positions
-  bool can_branch = true;  // rows may have parents (graph::Batch)
+  bool can_shift = true;    // caches know how keys tell positions
+  bool can_branch = true;   // rows may have parents (graph::Batch)
+  bool finds_best = false;  // rows may want best
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
   /// whether a saved session is this model's.
   uint64_t fingerprint = 0;
@@ -44,11 +48,11 @@ class Model {
   /// which need not be all of them.
   [[nodiscard]] virtual std::span<const cache::LayerShape> layer_shapes() const noexcept = 0;
   /// Null for models whose whole state is the KV cache.
-  virtual Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const = 0;
-  /// Runs the rows and writes the wanted logits, in row order. Caches hold the planned rows but are
-  /// not committed; states are taken on, or back on failure. Errors: kOutOfRange for a token or
-  /// position outside the model, kInvalidArgument for an inconsistent batch, kCancelled, kModel
-  /// when logits are NaN or +inf (naming row and token).
+  virtual Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const = 0;
+  /// Runs the rows and writes what they want, in row order. Caches hold the planned rows but are
+  /// not committed, nor are states, whose plans are to be dropped after a failure. Errors:
+  /// kOutOfRange for a token or position outside the model, kInvalidArgument for an inconsistent
+  /// batch, kCancelled, kModel when logits are NaN or +inf (naming row and token).
   virtual Status forward(const graph::Batch& batch) const = 0;
   /// Memory by key: "weights", "workspace", "mapped"; "stream" is what one token reads of the
   /// weights.

@@ -5,29 +5,59 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache/state/recurrent_state.h"
 #include "model/logits_check.h"
 
 namespace gen::model {
 PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
-                     std::shared_ptr<const void> source, size_t mapped_bytes)
+                     std::shared_ptr<const void> source, size_t mapped_bytes,
+                     std::shared_ptr<const graph::Graph> graph)
     : traits_(std::move(traits)),
       source_(std::move(source)),
       mapped_bytes_(mapped_bytes),
       plan_(std::move(plan)),
-      workspaces_(plan_->engine()) {}
+      workspaces_(plan_->engines()),
+      graph_(std::move(graph)) {
+  traits_.finds_best = plan_->limits().best;
+}
 
-Result<std::unique_ptr<graph::SequenceState>> PlanModel::new_sequence_state() const {
-  return std::unique_ptr<graph::SequenceState>();
+Result<std::unique_ptr<cache::SequenceState>> PlanModel::new_sequence_state() const {
+  if (plan_->states() == nullptr) return std::unique_ptr<cache::SequenceState>();
+  return std::unique_ptr<cache::SequenceState>(
+      std::make_unique<cache::RecurrentState>(plan_->states(), plan_->state_memory()));
 }
 
 Status PlanModel::forward(const graph::Batch& batch) const {
+  Plan plan = plan_;
+  const bool adapted = std::any_of(batch.sequences.begin(), batch.sequences.end(),
+                                   [](const auto& sequence) { return sequence.adapter >= 0; });
+  if (adapted && batch.adapters != nullptr) {
+    GEN_ASSIGN(plan, adapter_plan(batch.adapters->rank()));
+  }
   GEN_ASSIGN(const graph::WorkspacePool::Lease workspace, workspaces_.borrow());
-  GEN_TRY(plan_->run(batch, *workspace));
+  GEN_TRY(plan->run(batch, *workspace));
   return check_logits(batch, static_cast<size_t>(traits_.vocab_size));
 }
 
+Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  if (adapter_plan_ == nullptr || adapter_plan_->adapter_rank() < rank) {
+    graph::CompileOptions options;
+    options.max_rows = traits_.max_batch_rows;
+    options.max_seq_len = traits_.max_seq_len;
+    options.adapter_rank = std::max(rank, 1);
+    options.base = plan_;
+    GEN_ASSIGN(adapter_plan_, graph::compile(*graph_, plan_->engine(), options));
+  }
+  return Plan(adapter_plan_);
+}
+
 Result<size_t> PlanModel::memory(std::string_view key) const {
-  if (key == "weights") return plan_->resident_bytes();
+  if (key == "weights") {
+    const std::lock_guard lock(mutex_);
+    return plan_->resident_bytes() +
+           (adapter_plan_ != nullptr ? adapter_plan_->resident_bytes() : 0);
+  }
   if (key == "workspace") return workspaces_.bytes();
   if (key == "mapped") return mapped_bytes_;
   if (key == "stream") return plan_->stream_bytes();

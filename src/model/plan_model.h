@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 
@@ -16,25 +17,35 @@ namespace gen::model {
 class PlanModel final : public Model {
  public:
   /// `source` is what weights point into, kept as long as the model; `mapped_bytes` is its size.
+  /// `graph` is what the plan was compiled from.
   PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
-            std::shared_ptr<const void> source, size_t mapped_bytes);
+            std::shared_ptr<const void> source, size_t mapped_bytes,
+            std::shared_ptr<const graph::Graph> graph);
 
   [[nodiscard]] const ModelTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
     return plan_->cache_layers();
   }
-  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override;
+  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
   Result<size_t> memory(std::string_view key) const override;
 
   [[nodiscard]] const graph::ExecutionPlan& plan() const noexcept { return *plan_; }
 
  private:
+  using Plan = std::shared_ptr<const graph::ExecutionPlan>;
+  /// Of the same weights, for rows that have adapters: made when the first does, and again when
+  /// some are of a higher rank.
+  Result<Plan> adapter_plan(int32_t rank) const;
+
   ModelTraits traits_;
   std::shared_ptr<const void> source_;  // outlives plan_
   size_t mapped_bytes_;
   std::shared_ptr<const graph::ExecutionPlan> plan_;
   mutable graph::WorkspacePool workspaces_;  // synchronised by itself
+  std::shared_ptr<const graph::Graph> graph_;
+  mutable std::mutex mutex_;
+  mutable Plan adapter_plan_;
 };
 
 }  // namespace gen::model

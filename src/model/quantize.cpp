@@ -20,7 +20,6 @@ namespace {
 constexpr int64_t kPiece = int64_t{1} << 20;  // weights; a multiple of every block
 constexpr int64_t kGrain = 256;               // weights: the same
 constexpr uint32_t kQuantizationVersion = 2;
-constexpr uint32_t kDefaultAlignment = 32;
 
 bool says_split(std::string_view key) noexcept { return key.starts_with("split."); }
 bool is_set_anew(std::string_view key) noexcept {
@@ -42,7 +41,7 @@ class Quantizer {
   Status run(const QuantRecipe& recipe) {
     const TypeChooser chooser(recipe, file_);
     GEN_ASSIGN(const uint32_t alignment,
-               file_.metadata().get_u32("general.alignment", kDefaultAlignment));
+               file_.metadata().get_u32("general.alignment", gguf::kDefaultAlignment));
     gguf::HeaderWriter header(alignment);
     for (const gguf::Value& entry : file_.metadata().entries()) {
       if (!says_split(entry.key()) && !is_set_anew(entry.key())) header.copy(entry);

@@ -47,6 +47,8 @@ constexpr Format kFormats[] = {
 
 }  // namespace
 
+std::span<const Format> formats() noexcept { return kFormats; }
+
 const Format* find_format(DType type) noexcept {
   for (const Format& format : kFormats) {
     if (format.type == type) return &format;

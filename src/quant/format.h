@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "quant/traits.h"
 #include "tensor/dtype.h"
@@ -26,6 +27,8 @@ struct Format {
   void (*unpack)(const std::byte* block, BlockParts& parts);
 };
 
+/// All of them.
+std::span<const Format> formats() noexcept;
 /// nullptr for a type without a codec.
 const Format* find_format(DType type) noexcept;
 

@@ -26,7 +26,7 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   const bool edits = !params_->logit_bias.empty() || mask != nullptr || penalties.any();
   const bool draws = params_->temperature > 0.0;
   const bool reports = params_->logprobs >= 0;
-  if (!edits && !draws && !reports) return greedy(logits, row);
+  if (mask == nullptr && only_best()) return greedy(logits, row);
 
   const size_t bad = peaks_.read(logits);
   GEN_TRY(check_read(logits, row, bad, peaks_.max()));
@@ -50,6 +50,18 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   const float logit = raw != edits_.end() ? raw->before : logits[static_cast<size_t>(choice.token)];
   choice.logprob = static_cast<float>(static_cast<double>(logit) - log_sum);
   choice.top = top_;
+  return choice;
+}
+
+bool Chain::only_best() const noexcept {
+  return params_->logit_bias.empty() && !Penalties::of(*params_).any() &&
+         !(params_->temperature > 0.0) && params_->logprobs < 0;
+}
+
+Result<Choice> Chain::best(int32_t token, float logit, size_t n, int64_t row) {
+  if (logit == kNothing) return all_impossible(row, n);
+  Choice choice;
+  choice.token = token;
   return choice;
 }
 

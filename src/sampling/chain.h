@@ -42,6 +42,13 @@ class Chain {
   Result<Choice> sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
                         int64_t row, const TokenMask* mask = nullptr);
 
+  /// Whether sample() without a mask looks for nothing but the largest logit of a row: who has
+  /// found that elsewhere may take best() for it.
+  [[nodiscard]] bool only_best() const noexcept;
+  /// The choice that a row of `n` logits gives whose largest is `logit`, first at `token`, and none
+  /// of which is NaN or +inf. Errors: as sample.
+  static Result<Choice> best(int32_t token, float logit, size_t n, int64_t row);
+
  private:
   static Result<Choice> greedy(std::span<const float> logits, int64_t row);
   Status edit(std::span<float> logits, std::span<const int32_t> said, const Penalties& penalties,

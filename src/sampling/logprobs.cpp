@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/row_peak.h"
 #include "sampling/portable_math.h"
-#include "sampling/row_peaks.h"
 #include "sampling/selection.h"
 
 namespace gen::sampling {
@@ -37,11 +37,12 @@ Status check_read(std::span<const float> logits, int64_t row, size_t bad, float 
     return error(Code::kModel, "row %lld, token %zu: logit is %s", static_cast<long long>(row), bad,
                  std::isnan(logits[bad]) ? "nan" : "+inf");
   }
-  if (max == -std::numeric_limits<float>::infinity()) {
-    return error(Code::kModel, "row %lld: all %zu logits are -inf", static_cast<long long>(row),
-                 logits.size());
-  }
+  if (max == -std::numeric_limits<float>::infinity()) return all_impossible(row, logits.size());
   return {};
+}
+
+Status all_impossible(int64_t row, size_t n) {
+  return error(Code::kModel, "row %lld: all %zu logits are -inf", static_cast<long long>(row), n);
 }
 
 Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row) {

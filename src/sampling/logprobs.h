@@ -28,6 +28,9 @@ Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t
 /// largest logit.
 Status check_read(std::span<const float> logits, int64_t row, size_t bad, float max);
 
+/// The failure of a row of `n` logits that are all -inf.
+Status all_impossible(int64_t row, size_t n);
+
 /// The `count` most probable tokens, best first, ties by lower id, capped by the vocabulary.
 /// `scratch` saves allocations from call to call.
 void top_logprobs(std::span<const float> logits, double log_sum, int32_t count,

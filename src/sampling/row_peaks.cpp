@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -14,60 +13,6 @@ namespace gen::sampling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-struct BlockPeak {
-  float max = -kInfinity;
-  bool bad = false;  // holds a NaN or +inf; `max` is then of no use
-};
-
-/// Four logits; compilers lower these for any CPU.
-using Float4 = float __attribute__((vector_size(16)));
-using Flags4 = int32_t __attribute__((vector_size(16)));
-
-Float4 load(const float* values) noexcept {
-  Float4 four;
-  std::memcpy(&four, values, sizeof four);
-  return four;
-}
-
-// Several maxima at a time, because each has to wait for the one before. A NaN is never larger, so
-// it would pass unseen through the maxima alone.
-BlockPeak whole_block_peak(const float* values) noexcept {
-  constexpr size_t kMany = 4;
-  constexpr Float4 kEnd = {kInfinity, kInfinity, kInfinity, kInfinity};
-  Float4 max[kMany];
-  Flags4 fine = {-1, -1, -1, -1};
-  for (size_t k = 0; k < kMany; ++k) {
-    max[k] = load(values + 4 * k);
-    fine &= max[k] < kEnd;
-  }
-  for (size_t i = 4 * kMany; i < RowPeaks::kBlock; i += 4 * kMany) {
-    for (size_t k = 0; k < kMany; ++k) {
-      const Float4 four = load(values + i + 4 * k);
-      max[k] = four > max[k] ? four : max[k];
-      fine &= four < kEnd;
-    }
-  }
-  for (size_t half = kMany / 2; half > 0; half /= 2) {
-    for (size_t k = 0; k < half; ++k) max[k] = max[k + half] > max[k] ? max[k + half] : max[k];
-  }
-  BlockPeak peak;
-  for (size_t lane = 0; lane < 4; ++lane) {
-    peak.max = max[0][lane] > peak.max ? max[0][lane] : peak.max;
-    peak.bad |= fine[lane] == 0;
-  }
-  return peak;
-}
-
-BlockPeak block_peak(std::span<const float> block) noexcept {
-  if (block.size() == RowPeaks::kBlock) return whole_block_peak(block.data());
-  BlockPeak peak;
-  for (const float value : block) {
-    peak.max = value > peak.max ? value : peak.max;
-    peak.bad |= !(value < kInfinity);
-  }
-  return peak;
-}
 
 std::span<const float> block_of(std::span<const float> row, size_t block) noexcept {
   const size_t begin = block * RowPeaks::kBlock;
@@ -85,7 +30,7 @@ size_t RowPeaks::read(std::span<const float> row) {
   peaks_.resize(blocks);
   stale_.assign(blocks, 0);
   for (size_t i = 0; i < blocks; ++i) {
-    const BlockPeak peak = block_peak(block_of(row, i));
+    const Peak peak = peak_of(block_of(row, i));
     if (peak.bad) return i * kBlock + first_not_finite(block_of(row, i));
     peaks_[i] = peak.max;
   }
@@ -95,7 +40,7 @@ size_t RowPeaks::read(std::span<const float> row) {
 void RowPeaks::refresh(std::span<const float> row) noexcept {
   for (size_t i = 0; i < peaks_.size(); ++i) {
     if (stale_[i] == 0) continue;
-    peaks_[i] = block_peak(block_of(row, i)).max;
+    peaks_[i] = peak_of(block_of(row, i)).max;
     stale_[i] = 0;
   }
 }
@@ -103,8 +48,8 @@ void RowPeaks::refresh(std::span<const float> row) noexcept {
 float RowPeaks::max() const noexcept { return row_max(peaks_); }
 
 size_t RowPeaks::first_index_of(std::span<const float> row, float value) const noexcept {
-  const size_t block = sampling::first_index_of(peaks_, value);
-  return block * kBlock + sampling::first_index_of(block_of(row, block), value);
+  const size_t block = gen::first_index_of(peaks_, value);
+  return block * kBlock + gen::first_index_of(block_of(row, block), value);
 }
 
 float RowPeaks::kth_largest(std::span<const float> row, size_t k,
@@ -145,26 +90,6 @@ void RowPeaks::collect(std::span<const float> row, float bar,
     candidates->insert(candidates->end(), some.begin(),
                        some.begin() + static_cast<std::ptrdiff_t>(kept));
   }
-}
-
-size_t argmax(std::span<const float> row, float* max, size_t* bad) noexcept {
-  const size_t blocks = block_count(row);
-  size_t best = 0;
-  *max = -kInfinity;
-  *bad = row.size();
-  for (size_t i = 0; i < blocks; ++i) {
-    const BlockPeak peak = block_peak(block_of(row, i));
-    if (peak.bad) {
-      *bad = i * RowPeaks::kBlock + first_not_finite(block_of(row, i));
-      return 0;
-    }
-    if (peak.max > *max) {
-      *max = peak.max;
-      best = i;
-    }
-  }
-  if (blocks == 0) return 0;
-  return best * RowPeaks::kBlock + first_index_of(block_of(row, best), *max);
 }
 
 }  // namespace gen::sampling

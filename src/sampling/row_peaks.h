@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/row_peak.h"
 #include "sampling/candidates.h"
 
 namespace gen::sampling {
@@ -16,7 +17,7 @@ namespace gen::sampling {
 /// Threads: one at a time.
 class RowPeaks {
  public:
-  static constexpr size_t kBlock = 128;
+  static constexpr size_t kBlock = kPeakBlock;
 
   /// Makes the peaks of `row`. Returns the first index of a NaN or +inf, or row.size().
   size_t read(std::span<const float> row);
@@ -41,10 +42,5 @@ class RowPeaks {
   std::vector<float> peaks_;
   std::vector<uint8_t> stale_;
 };
-
-/// Index of the largest value, the first of equal ones, in one pass that keeps nothing; `max`
-/// receives it. `bad` receives the first index of a NaN or +inf, or row.size(); the rest then means
-/// nothing. An empty row gives 0 and -inf.
-size_t argmax(std::span<const float> row, float* max, size_t* bad) noexcept;
 
 }  // namespace gen::sampling

@@ -64,22 +64,4 @@ float row_max(std::span<const float> row) noexcept {
   return max;
 }
 
-size_t first_index_of(std::span<const float> row, float value) noexcept {
-  return static_cast<size_t>(std::find(row.begin(), row.end(), value) - row.begin());
-}
-
-size_t first_not_finite(std::span<const float> row) noexcept {
-  size_t i = 0;
-  for (; i + kLanes <= row.size(); i += kLanes) {
-    int bad = 0;
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      bad |= static_cast<int>(!(row[i + lane] < kInfinity));
-    if (bad != 0) break;
-  }
-  for (; i < row.size(); ++i) {
-    if (!(row[i] < kInfinity)) return i;
-  }
-  return row.size();
-}
-
 }  // namespace gen::sampling

@@ -16,10 +16,4 @@ float kth_largest(std::span<const float> values, size_t k, std::vector<float>* s
 /// Largest value; -inf for an empty row. No NaN.
 float row_max(std::span<const float> row) noexcept;
 
-/// First index that holds `value`, or row.size().
-size_t first_index_of(std::span<const float> row, float value) noexcept;
-
-/// First index of a NaN or +inf, or row.size().
-size_t first_not_finite(std::span<const float> row) noexcept;
-
 }  // namespace gen::sampling

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace gen::tokenizer {
 namespace {
 
@@ -18,6 +20,18 @@ Status check_role(std::string_view role) {
                static_cast<int>(std::min<size_t>(role.size(), 64)), role.data());
 }
 
+Status check_controls(const Tokenizer& tokenizer, const ChatMessage& message) {
+  std::vector<int32_t> ids;
+  GEN_TRY(tokenizer.encode(message.content, kParseSpecial, &ids));
+  for (const int32_t id : ids) {
+    if (!tokenizer.is_control(id)) continue;
+    const std::string& text = tokenizer.spec().tokens[static_cast<size_t>(id)];
+    return error(Code::kInvalidArgument, "a message of role %.40s holds the special text %.80s",
+                 message.role.c_str(), text.c_str());
+  }
+  return {};
+}
+
 // Text of the template joins the stretch before it if that is of the template too.
 void add_template_text(std::string_view text, std::vector<ChatSegment>* segments) {
   if (segments->empty() || !segments->back().parse_special) segments->push_back({{}, true});
@@ -25,6 +39,16 @@ void add_template_text(std::string_view text, std::vector<ChatSegment>* segments
 }
 
 }  // namespace
+
+Result<ChatMessage> chat_message(std::string_view role, std::string_view content) {
+  if (role.empty()) return error(Code::kInvalidArgument, "role is empty");
+  if (!utf8_valid(role)) return error(Code::kInvalidArgument, "role is not UTF-8");
+  if (const size_t valid = utf8_valid_prefix(content); valid != content.size()) {
+    return error(Code::kInvalidArgument, "text is not UTF-8 at byte %zu of %zu", valid,
+                 content.size());
+  }
+  return ChatMessage{std::string(role), std::string(content)};
+}
 
 Status chat_supported(std::string_view chat_template) {
   if (chat_template.empty()) return error(Code::kUnsupported, "the model has no chat template");
@@ -59,6 +83,12 @@ Result<std::string> format_chat(std::string_view chat_template,
   std::string text;
   for (const ChatSegment& segment : segments) text.append(segment.text);
   return text;
+}
+
+Result<std::string> format_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                                bool add_generation_prompt) {
+  for (const ChatMessage& message : messages) GEN_TRY(check_controls(tokenizer, message));
+  return format_chat(tokenizer.spec().chat_template, messages, add_generation_prompt);
 }
 
 }  // namespace gen::tokenizer

@@ -19,6 +19,9 @@ struct ChatMessage {
   std::string content;  // any UTF-8
 };
 
+/// kInvalidArgument for a role that is empty, and for what is not UTF-8.
+Result<ChatMessage> chat_message(std::string_view role, std::string_view content);
+
 /// A stretch of formatted text. Only the template's own words may turn into special tokens, so a
 /// message that contains "<|im_end|>" cannot end its turn.
 struct ChatSegment {
@@ -39,5 +42,10 @@ Result<std::vector<ChatSegment>> format_chat_segments(std::string_view chat_temp
 /// The same as one text, for showing.
 Result<std::string> format_chat(std::string_view chat_template,
                                 std::span<const ChatMessage> messages, bool add_generation_prompt);
+
+/// In the form of the tokenizer's model, as one text that is to be encoded as a whole: so no
+/// message may hold the text of a control token, which is kInvalidArgument.
+Result<std::string> format_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                                bool add_generation_prompt);
 
 }  // namespace gen::tokenizer

@@ -29,11 +29,12 @@ static void what_it_says_of_itself(void** state) {
       {"num_kv_heads", gen_model_config_set_num_kv_heads, gen_model_config_num_kv_heads, 0},
       {"head_dim", gen_model_config_set_head_dim, gen_model_config_head_dim, 0},
       {"hidden", gen_model_config_set_hidden, gen_model_config_hidden, 0},
+      {"kv_layers", gen_model_config_set_kv_layers, gen_model_config_num_cache_layers, 0},
   };
   char text[2000];
   char part[80];
   size_t n = 0;
-  for (int32_t i = 0; i < 9; ++i) {
+  for (int32_t i = 0; i < 10; ++i) {
     const int32_t before = rows[i].get(config);
     assert_fails(rows[i].set(config, rows[i].least - 1, &error), bad, rows[i].key, error);
     assert_fails(gen_model_config_set(config, rows[i].key, "-7", &error), bad, rows[i].key, error);
@@ -52,6 +53,7 @@ static void what_it_says_of_itself(void** state) {
     snprintf(part, sizeof part, "\"value\":\"%d\"", 100 - i);
     assert_non_null(strstr(text, part));
   }
+  assert_ok(gen_model_config_set_kv_layers(config, 0, &error), error);
   assert_ok(gen_model_config_set_name(config, "toy", &error), error);
   assert_fails(gen_model_config_set_name(config, "", &error), bad, "0 bytes", error);
   assert_fails(gen_model_config_set_name(config, "a\"b", &error), bad, "quotes", error);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* custom_model.h: what a toy model says against a loop that says the same, what happens when it
- * fails, lies or is cancelled at each step, and that its states are made, copied, taken back and
- * freed in balance. */
+/* custom_model.h: what a toy model says against a loop that says the same, and what happens when it
+ * fails, lies or is cancelled at each step. Its states are custom_model_states_test.c's. */
 #include "toy_model.h"
-
-#include <unistd.h>
 
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
@@ -93,152 +90,6 @@ static void eos_ends_it(void** state) {
   gen_free(generator);
   gen_model_free(model);
   assert_balanced(&toy);
-}
-
-static void sessions_are_cut(void** state) {
-  (void)state;
-  for (int kind = 0; kind < KINDS; ++kind) {
-    struct toy toy = {.at = -1};
-    const gen_forward table = table_of(&toy, kind);
-    gen_generator* generator = toy_generator(&table, NULL);
-    gen_session* session = open_session(generator);
-    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-    assert_goes_on(session, &toy, MORE);
-    for (int32_t n = PROMPT + 4; n > 0; n -= 3) {
-      if (kind == ONE_WAY) {
-        assert_fails(gen_session_truncate(session, n, &error), GEN_ERROR_UNSUPPORTED, "go back",
-                     error);
-      } else {
-        assert_ok(gen_session_truncate(session, n, &error), error);
-        assert_int_equal(gen_session_length(session), n);
-        assert_ok(gen_session_append_tokens(session, prompt + 1, 2, &error), error);
-      }
-      assert_goes_on(session, &toy, 5);
-    }
-    assert_int_equal(toy.news, kind != STATELESS); /* cut, never made anew */
-    assert_ok(gen_session_reset(session, &error), error);
-    assert_ok(gen_session_append_tokens(session, prompt + 2, 3, &error), error);
-    assert_goes_on(session, &toy, 5);
-    gen_session_free(session);
-    gen_free(generator);
-    assert_balanced(&toy);
-  }
-}
-
-static void sessions_are_forked(void** state) {
-  (void)state;
-  for (int kind = 0; kind < KINDS; ++kind) {
-    struct toy toy = {.at = -1};
-    const gen_forward table = table_of(&toy, kind);
-    gen_generator* generator = toy_generator(&table, NULL);
-    gen_session* session = open_session(generator);
-    gen_session* fork = NULL;
-    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-    assert_goes_on(session, &toy, 4);
-    assert_ok(gen_session_fork(session, &fork, &error), error);
-    assert_int_equal(toy.clones, kind != STATELESS);
-    assert_ok(gen_session_append_tokens(fork, prompt, 2, &error), error);
-    assert_goes_on(fork, &toy, MORE);
-    assert_goes_on(session, &toy, MORE);
-    gen_session_free(session);
-    assert_goes_on(fork, &toy, 3);
-    gen_session_free(fork);
-    gen_free(generator);
-    assert_balanced(&toy);
-  }
-  struct toy toy = {.at = -1};
-  gen_forward table = table_of(&toy, WITH_STATE);
-  table.state_clone = NULL;
-  gen_generator* generator = toy_generator(&table, NULL);
-  gen_session* session = open_session(generator);
-  gen_session* fork = session;
-  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-  assert_fails(gen_session_fork(session, &fork, &error), GEN_ERROR_UNSUPPORTED, "copied", error);
-  assert_null(fork);
-  assert_goes_on(session, &toy, 4);
-  gen_session_free(session);
-  gen_free(generator);
-  assert_balanced(&toy);
-}
-
-/* Not even a file of a session without state is taken. */
-static void sessions_with_a_state_are_not_saved(void** state) {
-  (void)state;
-  const gen_status unsupported = GEN_ERROR_UNSUPPORTED;
-  char path[] = "/tmp/custom-model-test-XXXXXX";
-  const int file = mkstemp(path);
-  assert_true(file >= 0 && close(file) == 0);
-  for (int kind = STATELESS; kind >= 0; --kind) {
-    struct toy toy = {.at = -1};
-    const gen_forward table = table_of(&toy, kind);
-    gen_generator* generator = toy_generator(&table, NULL);
-    gen_session* session = open_session(generator);
-    gen_free(generator);
-    if (kind == STATELESS) {
-      assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-      assert_ok(gen_session_save(session, path, &error), error);
-    } else {
-      size_t size = 0;
-      unsigned char* bytes = read_file(path, &size);
-      assert_fails(gen_session_load(session, path, &error), unsupported, "saved", error);
-      assert_fails(gen_session_load_buffer(session, bytes, size, &error), unsupported, "saved",
-                   error);
-      assert_fails(gen_session_save(session, "/tmp/no-such-file", &error), unsupported, "saved",
-                   error);
-      assert_int_equal(access("/tmp/no-such-file", F_OK), -1);
-      free(bytes);
-    }
-    gen_session_free(session);
-    assert_balanced(&toy);
-  }
-  assert_int_equal(unlink(path), 0);
-}
-
-static void sessions_without_state_are_saved(void** state) {
-  (void)state;
-  for (int kind = 0; kind < KINDS; ++kind) {
-    struct toy toy = {.at = -1};
-    const gen_forward table = table_of(&toy, kind);
-    gen_generator* generator = toy_generator(&table, NULL);
-    gen_session* session = open_session(generator);
-    assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-    assert_goes_on(session, &toy, 4);
-    size_t n = 0;
-    if (kind != STATELESS) {
-      assert_fails(gen_session_save_buffer(session, NULL, 0, &n, &error), GEN_ERROR_UNSUPPORTED,
-                   "saved", error);
-    } else {
-      assert_ok(gen_session_save_buffer(session, NULL, 0, &n, &error), error);
-      unsigned char* bytes = malloc(n);
-      assert_ok(gen_session_save_buffer(session, bytes, n, &n, &error), error);
-      gen_session* other = open_session(generator);
-      assert_ok(gen_session_load_buffer(other, bytes, n, &error), error);
-      assert_int_equal(gen_session_length(other), gen_session_length(session));
-      assert_goes_on(other, &toy, MORE);
-      gen_session_free(other);
-      free(bytes);
-    }
-    gen_session_free(session);
-    gen_free(generator);
-    assert_balanced(&toy);
-  }
-}
-
-/* A generation that fails: the session is as before, and goes on as if nothing had been. */
-static void assert_fails_and_goes_on(gen_session* session, struct toy* toy, gen_status wanted,
-                                     const char* part) {
-  gen_sampling* sampling = greedy(8);
-  gen_result* result = NULL;
-  const int32_t before = gen_session_length(session);
-  assert_fails(gen_session_generate(session, "", 0, sampling, &result, &error), wanted, part,
-               error);
-  assert_non_null(result);
-  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_ERROR);
-  assert_int_equal(gen_session_length(session), before);
-  gen_result_free(result);
-  gen_sampling_free(sampling);
-  toy->fault = TOY_GOOD;
-  assert_goes_on(session, toy, 8);
 }
 
 static void every_status_at_every_step(void** state) {
@@ -338,54 +189,6 @@ static void it_sees_cancels(void** state) {
   toy.cancels = NULL;
   assert_goes_on(session, &toy, 8);
   assert_int_equal(gen_forward_cancelled(NULL), 0);
-  gen_session_free(session);
-  gen_free(generator);
-  assert_balanced(&toy);
-}
-
-/* Functions on states that refuse. */
-static void states_that_fail(void** state) {
-  (void)state;
-  struct toy toy = {.at = -1, .status = GEN_ERROR_DEVICE, .message = "no state"};
-  const gen_forward table = table_of(&toy, WITH_STATE);
-  gen_generator* generator = toy_generator(&table, NULL);
-  gen_session* session = NULL;
-  gen_session* fork = NULL;
-  toy.refuse_new = 1;
-  assert_fails(gen_session_new(generator, &session, &error), GEN_ERROR_DEVICE, "no state", error);
-  assert_null(session);
-  toy.refuse_new = 0;
-  session = open_session(generator);
-  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-  toy.refuse_clone = 1;
-  toy.message = NULL;
-  assert_fails(gen_session_fork(session, &fork, &error), GEN_ERROR_DEVICE,
-               "the model's state_clone gave GEN_ERROR_DEVICE", error);
-  toy.status = 12;
-  assert_fails(gen_session_fork(session, &fork, &error), GEN_ERROR_MODEL, "state_clone gave 12",
-               error);
-  assert_null(fork);
-  assert_goes_on(session, &toy, 4);
-  /* One that does not go back is made anew, and costs no more than time. */
-  toy.refuse_truncate = 1;
-  assert_ok(gen_session_truncate(session, 5, &error), error);
-  assert_int_equal(toy.news, 1);
-  assert_goes_on(session, &toy, 4);
-  assert_int_equal(toy.news, 2);
-  /* After a failed step, too. */
-  toy.at = toy.calls + 2;
-  toy.fault = TOY_STATUS;
-  toy.status = GEN_ERROR_IO;
-  assert_fails_and_goes_on(session, &toy, GEN_ERROR_IO, "");
-  assert_int_equal(toy.news, 3);
-  /* And where making one fails, the next call tries again. */
-  toy.refuse_new = 1;
-  assert_ok(gen_session_truncate(session, 5, &error), error);
-  assert_fails(gen_session_append_tokens(session, prompt, 2, &error), GEN_ERROR_IO, "state_new",
-               error);
-  assert_int_equal(gen_session_length(session), 5);
-  toy.refuse_new = 0;
-  assert_goes_on(session, &toy, 4);
   gen_session_free(session);
   gen_free(generator);
   assert_balanced(&toy);
@@ -644,76 +447,20 @@ static void it_cannot_wait_for_itself(void** state) {
   gen_free(snake.generator);
 }
 
-/* There is nothing to page, pool or put into files; and raw passes are for models without state. */
-static void caches_hold_nothing(void** state) {
-  (void)state;
-  for (int kind = WITH_STATE; kind <= STATELESS; kind += STATELESS) {
-    struct toy toy = {.at = -1};
-    const gen_forward table = table_of(&toy, kind);
-    gen_model* model = toy_model(&table);
-    gen_generator* generator = NULL;
-    const char* settings[][2] = {{"paged_kv", "16"}, {"compressed_kv", "8"}, {"tiered_kv", "16"}};
-    for (int i = 0; i < 3; ++i) {
-      gen_options* options = NULL;
-      assert_ok(gen_options_new(&options, &error), error);
-      assert_ok(gen_options_set(options, settings[i][0], settings[i][1], &error), error);
-      assert_fails(gen_create(model, options, &generator, &error), bad, "no keys and values",
-                   error);
-      gen_options_free(options);
-    }
-    const char* kinds[] = {"fp16", "q4", "fp8/q3"};
-    for (int i = 0; i < 3; ++i) {
-      gen_options* options = NULL;
-      assert_ok(gen_options_new(&options, &error), error);
-      assert_ok(gen_options_set_kv_dtype(options, kinds[i], &error), error);
-      assert_ok(gen_create(model, options, &generator, &error), error);
-      gen_options_free(options);
-      gen_session* session = open_session(generator);
-      assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
-      assert_goes_on(session, &toy, 5);
-      gen_session_free(session);
-      if (i < 2) gen_free(generator);
-    }
-    kv_cache* cache = NULL;
-    float logits[TOY_VOCAB];
-    float expected[TOY_VOCAB];
-    assert_ok(kv_cache_generator_new(generator, 0, &cache, &error), error);
-    if (kind == STATELESS) {
-      assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
-      assert_int_equal(kv_cache_seq_len(cache), PROMPT);
-      toy_write(expected, toy_next(prompt, PROMPT, 1));
-      assert_memory_equal(logits, expected, sizeof logits);
-    } else {
-      assert_fails(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error),
-                   GEN_ERROR_UNSUPPORTED, "sessions", error);
-    }
-    kv_cache_free(cache);
-    gen_free(generator);
-    gen_model_free(model);
-    assert_balanced(&toy);
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_generates),
       cmocka_unit_test(the_context_ends_it),
       cmocka_unit_test(eos_ends_it),
-      cmocka_unit_test(sessions_are_cut),
-      cmocka_unit_test(sessions_are_forked),
-      cmocka_unit_test(sessions_with_a_state_are_not_saved),
-      cmocka_unit_test(sessions_without_state_are_saved),
       cmocka_unit_test(every_status_at_every_step),
       cmocka_unit_test(messages_are_passed_on),
       cmocka_unit_test(logits_that_are_none),
       cmocka_unit_test(it_sees_cancels),
-      cmocka_unit_test(states_that_fail),
       cmocka_unit_test(texts_need_a_tokenizer),
       cmocka_unit_test(texts_come_and_go_with_one),
       cmocka_unit_test(a_model_around_a_model),
       cmocka_unit_test(batches),
       cmocka_unit_test(it_cannot_wait_for_itself),
-      cmocka_unit_test(caches_hold_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

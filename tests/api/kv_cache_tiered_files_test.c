@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 static const gen_status closed = GEN_ERROR_STATE;
+static const float x[3] = {1, 2, 3};
 
 static kv_cache* make(int32_t layers, int32_t positions) {
   kv_cache_tier_config* config = config_of(layers, positions);
@@ -18,16 +19,9 @@ static kv_cache* make(int32_t layers, int32_t positions) {
 static void folders_are_left_and_used_again(void** state) {
   (void)state;
   char folder[64];
-  make_folder(folder);
-  const float x[3] = {1, 2, 3};
-  kv_cache* cache = NULL;
+  kv_cache_tier_config* c = config_in(folder, 2, NULL);
+  kv_cache* cache = make_lower(c, 1, x, 3, 2);
   kv_cache* other = NULL;
-  kv_cache_tier_config* c = config_of(2, 8);
-  assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
-  assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
-  assert_ok(kv_cache_update(cache, 1, x, x, 1, 3, 1, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 1, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 1, &error), error);
   assert_fails(kv_cache_tiered_open(c, &other, &error), GEN_ERROR_BUSY, folder, error);
   kv_cache_free(cache);
   assert_ok(kv_cache_tiered_open(c, &cache, &error), error);
@@ -77,18 +71,10 @@ static void damage_is_found(void** state) {
   (void)state;
   char folder[64];
   char path[128];
-  make_folder(folder);
-  const float x[3] = {1, 2, 3};
-  kv_cache* cache = NULL;
-  kv_cache_tier_config* c = config_of(1, 8);
-  assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
-  assert_ok(kv_cache_tier_config_set_store_id(c, "it", &error), error);
-  assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
+  kv_cache_tier_config* c = config_in(folder, 1, "it");
+  kv_cache* cache = make_lower(c, 0, x, 3, 2);
   assert_fails(kv_cache_tiered_new(c, &(kv_cache*){NULL}, &error), GEN_ERROR_IO, "exists", error);
   kv_cache_tier_config_free(c);
-  assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
   snprintf(path, sizeof path, "%s/kv-it/layer_0.bin", folder);
   assert_int_equal(truncate(path, 100), 0);
   float k[3];
@@ -112,18 +98,11 @@ static void files_fail_the_calls_of_every_cache(void** state) {
   char away[128];
   char path[160];
   char other[160];
-  make_folder(folder);
-  const float x[3] = {1, 2, 3};
-  kv_cache* cache = NULL;
-  kv_cache* copy = NULL;
-  kv_cache_tier_config* c = config_of(1, 8);
-  assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
-  assert_ok(kv_cache_tier_config_set_store_id(c, "it", &error), error);
+  kv_cache_tier_config* c = config_in(folder, 1, "it");
   assert_ok(kv_cache_tier_config_set_promote_threshold(c, 1, &error), error);
-  assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
+  kv_cache* cache = make_lower(c, 0, x, 3, 2);
+  kv_cache* copy = NULL;
   kv_cache_tier_config_free(c);
-  assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
-  for (int i = 0; i < 2; ++i) assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
   snprintf(home, sizeof home, "%s/kv-it", folder);
   snprintf(away, sizeof away, "%s/away", folder);
   snprintf(path, sizeof path, "%s/layer_0.bin", home);
@@ -180,17 +159,10 @@ static void folders_fail_moves_and_ends(void** state) {
   char home[128];
   char away[128];
   char path[160];
-  make_folder(folder);
+  kv_cache_tier_config* c = config_in(folder, 1, "it");
+  kv_cache* cache = make_lower(c, 0, x, 3, 1);
   snprintf(home, sizeof home, "%s/kv-it", folder);
   snprintf(away, sizeof away, "%s/away", folder);
-  const float x[3] = {1, 2, 3};
-  kv_cache* cache = NULL;
-  kv_cache_tier_config* c = config_of(1, 8);
-  assert_ok(kv_cache_tier_config_set_cold_dir(c, folder, &error), error);
-  assert_ok(kv_cache_tier_config_set_store_id(c, "it", &error), error);
-  assert_ok(kv_cache_tiered_new(c, &cache, &error), error);
-  assert_ok(kv_cache_update(cache, 0, x, x, 1, 3, 1, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
   assert_int_equal(rename(home, away), 0);
   assert_fails(kv_cache_tiered_demote(cache, 0, &error), GEN_ERROR_IO, home, error);
   assert_fails(kv_cache_tiered_manage(cache, &error), GEN_ERROR_IO, home, error);
@@ -229,18 +201,10 @@ static void links_are_not_followed(void** state) {
   char folder[64];
   char own[96];
   char moved[96];
-  make_folder(folder);
+  kv_cache_tier_config* config = config_in(folder, 1, "own");
   snprintf(own, sizeof own, "%s/kv-own", folder);
   snprintf(moved, sizeof moved, "%s/moved", folder);
-  kv_cache_tier_config* config = config_of(1, 8);
-  assert_ok(kv_cache_tier_config_set_cold_dir(config, folder, &error), error);
-  assert_ok(kv_cache_tier_config_set_store_id(config, "own", &error), error);
-  kv_cache* cache = NULL;
-  const float row[2] = {1, 2};
-  assert_ok(kv_cache_tiered_new(config, &cache, &error), error);
-  assert_ok(kv_cache_update(cache, 0, row, row, 1, 1, 2, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
-  assert_ok(kv_cache_tiered_demote(cache, 0, &error), error);
+  kv_cache* cache = make_lower(config, 0, x, 3, 2);
   kv_cache_free(cache);
   /* The folder is a link. */
   assert_int_equal(rename(own, moved), 0);
@@ -267,8 +231,8 @@ static void links_are_not_followed(void** state) {
     gen_status status = kv_cache_tiered_open(config, &cache, &error);
     if (status == GEN_OK) {
       status = kv_cache_get(cache, 0, NULL, 0, NULL, 0, NULL, NULL, &error);
-      float got[2];
-      if (status == GEN_OK) status = kv_cache_get(cache, 0, got, 2, NULL, 0, NULL, NULL, &error);
+      float got[3];
+      if (status == GEN_OK) status = kv_cache_get(cache, 0, got, 3, NULL, 0, NULL, NULL, &error);
       assert_ok(kv_cache_tiered_close(cache, &error), error);
       kv_cache_free(cache);
     }
@@ -277,7 +241,7 @@ static void links_are_not_followed(void** state) {
     assert_int_equal(rename(moved, file), 0);
   }
   assert_ok(kv_cache_tiered_open(config, &cache, &error), error);
-  expect(cache, 0, row, 2 / 2);
+  expect(cache, 0, x, 3);
   assert_ok(kv_cache_reset(cache, &error), error);
   kv_cache_free(cache);
   assert_int_equal(rmdir(folder), 0);

@@ -73,6 +73,7 @@ static void questions(void** state) {
   assert_int_equal(gen_model_config_bos(config), 1);
   assert_int_equal(gen_model_config_eos(config), 2);
   assert_true(gen_model_config_num_layers(config) > 0);
+  assert_int_equal(gen_model_config_num_cache_layers(config), gen_model_config_num_layers(config));
   assert_int_equal(gen_model_config_num_heads(config) * gen_model_config_head_dim(config),
                    gen_model_config_hidden(config));
   assert_true(gen_model_config_num_kv_heads(config) > 0);
@@ -132,6 +133,7 @@ static void questions(void** state) {
   assert_int_equal(gen_model_config_eos(NULL), -1);
   assert_int_equal(gen_model_config_bos(NULL), -1);
   assert_int_equal(gen_model_config_num_layers(NULL), 0);
+  assert_int_equal(gen_model_config_num_cache_layers(NULL), 0);
   assert_int_equal(gen_model_config_num_heads(NULL), 0);
   assert_int_equal(gen_model_config_num_kv_heads(NULL), 0);
   assert_int_equal(gen_model_config_head_dim(NULL), 0);
@@ -144,7 +146,7 @@ static void forward_refuses_and_changes_nothing(void** state) {
   (void)state;
   gen_model* model = load_draft();
   const gen_model_config* config = gen_model_get_config(model);
-  const int32_t layers = gen_model_config_num_layers(config);
+  const int32_t layers = gen_model_config_num_cache_layers(config);
   const size_t vocab = (size_t)gen_model_config_vocab_size(config);
   float* logits = calloc(vocab, sizeof(float));
   int32_t tokens[40];

@@ -412,15 +412,16 @@ static void states_in_tiers(void** state) {
   assert_int_equal(kv_cache_seq_len(other), 0);
   damage_files(folder, CHANGED);
   const gen_status format = GEN_ERROR_FORMAT;
+  size_t got = 0;
   assert_fails(gen_session_save(full, path, &error), format, folder, error);
-  assert_fails(gen_session_save_buffer(full, bytes, n, &n, &error), format, folder, error);
+  assert_fails(gen_session_save_buffer(full, bytes, n, &got, &error), format, folder, error);
   assert_fails(kv_cache_save(cache, path, &error), format, folder, error);
-  assert_fails(kv_cache_save_buffer(cache, cache_bytes, n_cache, &n_cache, &error), format, folder,
+  assert_fails(kv_cache_save_buffer(cache, cache_bytes, n_cache, &got, &error), format, folder,
                error);
   assert_ok(gen_session_load(empty, path, &error), error); /* is still what was saved there */
   damage_files(folder, CUT);
   assert_fails(gen_session_save(full, path, &error), io, folder, error);
-  assert_fails(gen_session_save_buffer(full, bytes, n, &n, &error), io, folder, error);
+  assert_fails(gen_session_save_buffer(full, bytes, n, &got, &error), io, folder, error);
   gen_session_free(full);
   gen_session_free(empty);
   kv_cache_free(cache);

@@ -33,6 +33,27 @@ static inline void make_folder(char* path) {
   assert_non_null(mkdtemp(path));
 }
 
+/* Makes a folder and a configuration of layers of eight positions, whose files lie there under the
+ * name `id`, or one of their own for NULL. */
+static inline kv_cache_tier_config* config_in(char* folder, int32_t layers, const char* id) {
+  make_folder(folder);
+  kv_cache_tier_config* config = config_of(layers, 8);
+  assert_ok(kv_cache_tier_config_set_cold_dir(config, folder, &error), error);
+  if (id != NULL) assert_ok(kv_cache_tier_config_set_store_id(config, id, &error), error);
+  return config;
+}
+
+/* A new cache whose layer holds `n` positions of one element and has gone down `tiers` tiers; two
+ * are to its file. */
+static inline kv_cache* make_lower(const kv_cache_tier_config* config, int32_t layer,
+                                   const float* x, int32_t n, int tiers) {
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_tiered_new(config, &cache, &error), error);
+  assert_ok(kv_cache_update(cache, layer, x, x, 1, n, 1, &error), error);
+  for (int i = 0; i < tiers; ++i) assert_ok(kv_cache_tiered_demote(cache, layer, &error), error);
+  return cache;
+}
+
 static inline int entries_of(const char* path) {
   int count = -2;
   DIR* folder = opendir(path);

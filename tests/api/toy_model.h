@@ -240,4 +240,22 @@ static inline void assert_goes_on(gen_session* session, const struct toy* toy, i
   gen_sampling_free(sampling);
 }
 
+/* A generation that fails: the session is as before, and goes on as if nothing had been. */
+static inline void assert_fails_and_goes_on(gen_session* session, struct toy* toy,
+                                            gen_status wanted, const char* part) {
+  gen_error error;
+  gen_sampling* sampling = greedy(8);
+  gen_result* result = NULL;
+  const int32_t before = gen_session_length(session);
+  assert_fails(gen_session_generate(session, "", 0, sampling, &result, &error), wanted, part,
+               error);
+  assert_non_null(result);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_ERROR);
+  assert_int_equal(gen_session_length(session), before);
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  toy->fault = TOY_GOOD;
+  assert_goes_on(session, toy, 8);
+}
+
 #endif /* TESTS_API_TOY_MODEL_H */

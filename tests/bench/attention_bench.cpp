@@ -17,6 +17,7 @@
 #include "engine/cpu/sequence_ops.h"
 #include "engine/cpu/peaks.h"
 #include "engine/cpu_fixture.h"
+#include "engine/host_memory.h"
 
 namespace gen::engine::cpu {
 namespace {
@@ -136,7 +137,7 @@ bool bench(const Options& options, double peak_flops, ThreadPool& pool,
   const cache::LayerShape shape = {
       options.kv_heads, options.dim, options.dim, 0, RopeKind::kNone, 0};
   const std::vector<cache::LayerShape> shapes(static_cast<size_t>(options.layers), shape);
-  auto cache = cache::make_cache(kind.name, shapes, depth + options.rows, system_allocator());
+  auto cache = cache::make_cache(kind.name, shapes, depth + options.rows, engine::system_memory());
   if (!cache.ok()) {
     std::printf("%s\n", cache.status().message());
     return false;

@@ -11,7 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/host_memory.h"
 #include "support/counting_allocator.h"
+#include "support/host_view.h"
 
 namespace gen::cache {
 namespace {
@@ -23,7 +25,7 @@ Block* take(BlockPool& pool) {
 }
 
 TEST(BlockPool, GivesBlocksInOrderAndLastFreedFirst) {
-  BlockPool pool(4096, 16, 300, system_allocator());
+  BlockPool pool(4096, 16, 300, engine::system_memory());
   EXPECT_EQ(pool.capacity(), 300u);
   EXPECT_EQ(pool.available(), 300u);
   EXPECT_EQ(pool.block_size(), 16);
@@ -44,7 +46,7 @@ TEST(BlockPool, GivesBlocksInOrderAndLastFreedFirst) {
 }
 
 TEST(BlockPool, ExhaustionTakesNothing) {
-  BlockPool pool(64, 4, 5, system_allocator());
+  BlockPool pool(64, 4, 5, engine::system_memory());
   std::vector<Block*> blocks(3);
   ASSERT_TRUE(pool.allocate(blocks).ok());
   std::vector<Block*> more(3);
@@ -60,8 +62,8 @@ TEST(BlockPool, ExhaustionTakesNothing) {
 }
 
 TEST(BlockPool, MisuseIsRefused) {
-  BlockPool pool(64, 4, 5, system_allocator());
-  BlockPool other(64, 4, 5, system_allocator());
+  BlockPool pool(64, 4, 5, engine::system_memory());
+  BlockPool other(64, 4, 5, engine::system_memory());
   Block* block = take(pool);
   Block* foreign = take(other);
   const auto refused = [&](Status status, const char* why) {
@@ -92,7 +94,7 @@ TEST(BlockPool, MisuseIsRefused) {
 }
 
 TEST(BlockPool, TheLastHolderFrees) {
-  BlockPool pool(64, 4, 2, system_allocator());
+  BlockPool pool(64, 4, 2, engine::system_memory());
   Block* block = take(pool);
   ASSERT_TRUE(pool.retain(block).ok());
   ASSERT_TRUE(pool.retain(block).ok());
@@ -108,7 +110,7 @@ TEST(BlockPool, TheLastHolderFrees) {
 }
 
 TEST(BlockPool, FragmentationCountsUnwrittenPositions) {
-  BlockPool pool(64, 4, 10, system_allocator());
+  BlockPool pool(64, 4, 10, engine::system_memory());
   EXPECT_EQ(pool.fragmentation(), 0.0);
   Block* first = take(pool);
   EXPECT_EQ(pool.fragmentation(), 1.0);
@@ -139,11 +141,11 @@ TEST(BlockPool, MemoryComesAsBlocksAreTaken) {
     take(pool);
     EXPECT_EQ(allocator.live_bytes, size_t{1200} << 10);
     EXPECT_EQ(pool.resident_bytes(), allocator.live_bytes);
-    EXPECT_EQ(pool.set_allocator(system_allocator()).code(), Code::kState);
+    EXPECT_EQ(pool.set_memory(engine::system_memory()).code(), Code::kState);
   }
   EXPECT_EQ(allocator.live_bytes, 0u);
   BlockPool small(100, 1, 7, allocator);  // a segment is never larger than the pool
-  ASSERT_TRUE(small.set_allocator(allocator).ok());
+  ASSERT_TRUE(small.set_memory(allocator).ok());
   take(small);
   EXPECT_EQ(allocator.live_bytes, 700u);
 }
@@ -164,20 +166,20 @@ TEST(BlockPool, OutOfMemoryTakesNothing) {
 }
 
 TEST(BlockPool, FreedBlocksArePoisonedInDebugBuilds) {
-  BlockPool pool(64, 4, 2, system_allocator());
+  BlockPool pool(64, 4, 2, engine::system_memory());
   Block* block = take(pool);
-  std::memset(block->data(), 7, 64);
+  std::memset(host_bytes(*block), 7, 64);
   ASSERT_TRUE(pool.release(block).ok());
   ASSERT_EQ(take(pool), block);
   for (int i = 0; i < 64; ++i) {
-    EXPECT_EQ(std::to_integer<int>(block->data()[i]), BlockPool::kPoisons ? 0xFF : 7);
+    EXPECT_EQ(std::to_integer<int>(host_bytes(*block)[i]), BlockPool::kPoisons ? 0xFF : 7);
   }
 }
 
 TEST(BlockPool, CountersAreExactUnderSixteenThreads) {
   constexpr size_t kBlocks = 100;
   constexpr int kThreads = 16;
-  BlockPool pool(1 << 16, 8, kBlocks, system_allocator());
+  BlockPool pool(1 << 16, 8, kBlocks, engine::system_memory());
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -192,12 +194,12 @@ TEST(BlockPool, CountersAreExactUnderSixteenThreads) {
             continue;
           }
           if ((*block)->used() != 0 || (*block)->references() != 1) ++wrong;
-          std::memset((*block)->data(), t, 64);
+          std::memset(host_bytes(**block), t, 64);
           held.push_back(*block);
         } else if (!held.empty()) {
           const size_t i = random() % held.size();
           for (int byte = 0; byte < 64; ++byte) {  // nobody else writes what a thread holds
-            if (std::to_integer<int>(held[i]->data()[byte]) != t) ++wrong;
+            if (std::to_integer<int>(host_bytes(*held[i])[byte]) != t) ++wrong;
           }
           pool.set_used(*held[i], static_cast<int32_t>(random() % 9));
           if (random() % 3 == 0 && pool.retain(held[i]).ok()) {

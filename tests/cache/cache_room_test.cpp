@@ -10,7 +10,8 @@
 #include <random>
 #include <string>
 
-#include "cache/sequence/host_view.h"
+#include "engine/host_memory.h"
+#include "support/host_view.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
@@ -41,8 +42,10 @@ class CacheRoom : public testing::TestWithParam<const char*> {
     layout_ = GetParam();
     if (layout_ == "contiguous") {
       make_ = [this] { return make_cache("fp32", kLayers, kCapacity, memory_); };
-      most_ =
-          4 * make_cache("fp32", kLayers, kCapacity, system_allocator()).value()->memory().resident;
+      most_ = 4 * make_cache("fp32", kLayers, kCapacity, engine::system_memory())
+                      .value()
+                      ->memory()
+                      .resident;
     } else if (layout_ == "compressed") {
       shapes_ = {kLayers[1], kLayers[1]};
       make_ = [this] { return make_compressed_cache(shapes_, kCapacity, 7, memory_); };
@@ -146,7 +149,7 @@ TEST_P(CacheRoom, NeitherMoreNorLessThanFits) {
           break;
         case 3:
           if (prefixes_ != nullptr && one->length() >= kBlockSize) {
-            const auto blocks = one->blocks().first(1);
+            const auto blocks = one->sharing()->blocks().first(1);
             const std::vector<int32_t> text(kBlockSize, step);
             ASSERT_TRUE(prefixes_->insert(0, text, blocks).ok());
           }
@@ -168,24 +171,13 @@ TEST_P(CacheRoom, NeitherMoreNorLessThanFits) {
   }
 }
 
-TEST_P(CacheRoom, RefusalsNameTheLayout) {
+TEST_P(CacheRoom, TraitsTellWhatALayoutCan) {
   const Made cache = make_().value();
   const CacheTraits& traits = cache->traits();
   EXPECT_EQ(traits.layout, layout_);
   EXPECT_EQ(traits.pooled, layout_ == "paged");
-  EXPECT_EQ(traits.shares_prefixes, layout_ == "paged");
+  EXPECT_EQ(cache->sharing() != nullptr, layout_ == "paged");
   EXPECT_EQ(traits.cuts_exactly, layout_ != "compressed");
-  const Status adopted = cache->adopt({}, 1);
-  EXPECT_FALSE(adopted.ok());
-  if (layout_ != "paged") {
-    EXPECT_EQ(adopted.code(), Code::kUnsupported);
-    EXPECT_EQ(adopted.message(), "a " + layout_ + " cache goes on from no blocks");
-  }
-  const Status forked = cache->fork().status();
-  if (!forked.ok()) {
-    EXPECT_EQ(forked.code(), Code::kUnsupported);
-    EXPECT_EQ(forked.message(), "a " + layout_ + " cache does not fork");
-  }
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 // Proves that a full chunk becomes the mean of its values and of its keys before rotation, turned
 // to the chunk's middle, against a formula in complex numbers; that truncating is exact one chunk
 // back and drops whole chunks further back; and random steps against an obvious model.
-#include "cache/sequence/host_view.h"
+#include "engine/host_memory.h"
+#include "support/host_view.h"
+#include "support/refusing_memory.h"
 #include "cache/sequence/compressed_cache.h"
 
 #include <gtest/gtest.h>
@@ -71,10 +73,12 @@ std::vector<std::byte> state_of(KvCache& cache) {
 
 class Compressed {
  public:
-  Compressed(engine::RopeKind kind, int32_t chunk, int32_t capacity)
+  Compressed(engine::RopeKind kind, int32_t chunk, int32_t capacity,
+             engine::EngineMemory* memory = nullptr)
       : kind_(kind), chunk_(chunk), table_{kind, 4, kFrequencies, 1.0F} {
+    if (memory == nullptr) memory = &static_cast<engine::EngineMemory&>(allocator_);
     cache_ =
-        std::move(make_compressed_cache(shapes(kind, table_), capacity, chunk, allocator_)).value();
+        std::move(make_compressed_cache(shapes(kind, table_), capacity, chunk, *memory)).value();
   }
 
   KvCache& cache() { return *cache_; }
@@ -242,6 +246,94 @@ TEST(CompressedCache, TruncatingIsExactOneChunkBack) {
   it.expect_content();
 }
 
+// Each operation of a call is refused once. Nothing has changed then.
+TEST(CompressedCache, IsAsItWasWhenOperationsAreRefused) {
+  test::RefusingMemory memory;
+  for (const uint32_t rows : {24U, 27U}) {  // three chunks, the last of them not pooled yet
+    for (int32_t to = 1; to < static_cast<int32_t>(rows); ++to) {
+      bool refused = true;
+      for (size_t at = 0; refused; ++at) {
+        Compressed it(engine::RopeKind::kHalves, 8, 64, &memory);
+        it.append(seeds(1, rows));
+        memory.refused = memory.operations + at;
+        refused = false;
+        try {
+          it.truncate(to);
+        } catch (const std::bad_alloc&) {
+          refused = true;
+        }
+        memory.refused = test::RefusingMemory::kNone;
+        it.expect_content();
+        it.append(seeds(100, 20));
+        it.expect_content();
+        ASSERT_FALSE(HasFatalFailure()) << rows << " rows cut to " << to << ", operation " << at;
+      }
+    }
+  }
+}
+
+TEST(CompressedCache, IsEmptyWhenRestoringIsRefused) {
+  test::RefusingMemory memory;
+  const engine::RopeTable table = {engine::RopeKind::kHalves, 4, kFrequencies, 1.0F};
+  Compressed it(engine::RopeKind::kHalves, 8, 64);
+  it.append(seeds(1, 29));
+  const std::vector<std::byte> state = it.save();
+  auto made = make_compressed_cache(shapes(engine::RopeKind::kHalves, table), 64, 8, memory);
+  const std::vector<std::byte> empty = state_of(**made);
+  bool refused = true;
+  for (size_t at = 0; refused; ++at) {
+    memory.refused = memory.operations + at;
+    refused = false;
+    try {
+      StateReader reader = StateReader::open(state).value();
+      ASSERT_TRUE((*made)->restore(reader).ok());
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    memory.refused = test::RefusingMemory::kNone;
+    ASSERT_EQ(state_of(**made), refused ? empty : state) << "operation " << at;
+    if (!refused) {
+      EXPECT_GT(at, 4U);
+    }
+  }
+}
+
+// A chunk is pooled when the next rows come, and the model may have ended before.
+TEST(CompressedCache, KeepsTheAnglesOfAModelThatEnds) {
+  std::vector<float> frequencies(std::begin(kFrequencies), std::end(kFrequencies));
+  engine::RopeTable table = {engine::RopeKind::kHalves, 4, frequencies.data(), 1.0F};
+  const auto layers = shapes(engine::RopeKind::kHalves, table);
+  const auto fill = [](KvCache& cache) {
+    const CachePlan plan = cache.plan(4).value();
+    for (int32_t e = 0; e < 4; ++e) {
+      const std::vector<float> row(size_t{kHeads} * kKeyDim, static_cast<float>(e + 1));
+      for (const int32_t layer : {0, 1}) {
+        const engine::KvView view = host_view(cache, layer, plan).value();
+        engine::kv_put(view.k, e, kHeads, row.data());
+        engine::kv_put(view.v, e, kHeads, row.data());
+      }
+    }
+    cache.commit(plan);
+  };
+  const auto make = [&] {
+    return make_compressed_cache(layers, 64, 4, engine::system_memory()).value();
+  };
+  const auto key = [](KvCache& cache) {
+    std::vector<float> head(kKeyDim);
+    const engine::KvView view = host_view(cache, 0, cache.plan(0).value()).value();
+    engine::kv_get(view.k, 0, 0, head.data());
+    return head;
+  };
+  const auto first = make();
+  const auto later = make();
+  fill(*first);
+  fill(*later);
+  const std::vector<float> want = key(*first);
+  frequencies.assign(frequencies.size(), 0.0F);
+  table = {};
+  EXPECT_EQ(key(*later), want);
+}
+
 TEST(CompressedCache, RandomStepsAgreeWithAModel) {
   const char* trials = std::getenv("GEN_TRIALS");
   const int steps = trials != nullptr ? std::atoi(trials) : 3000;
@@ -264,7 +356,7 @@ TEST(CompressedCache, RandomStepsAgreeWithAModel) {
         if (length < 195) it.append(seeds(next, 1 + static_cast<uint32_t>(random() % 5)), false);
         break;
       case 2:
-        it.adopt(std::move(clone_cache(it.cache(), it.allocator())).value());
+        it.adopt(std::move(it.cache().fork()).value());
         break;
       default: {
         const uint32_t n = std::min(1 + static_cast<uint32_t>(random() % 20), 200 - length);
@@ -283,7 +375,7 @@ TEST(CompressedCache, AStateThatDoesNotFitIsRefused) {
   const std::vector<std::byte> state = it.save();
   EXPECT_EQ(it.restored(state, 7).status().code(), Code::kInvalidArgument);
   // Neither goes into a cache that keeps all positions, nor the other way round.
-  auto plain = make_cache("fp32", it.cache().layers(), 64, system_allocator()).value();
+  auto plain = make_cache("fp32", it.cache().layers(), 64, engine::system_memory()).value();
   auto reader = StateReader::open(state);
   EXPECT_EQ(plain->restore(*reader).code(), Code::kInvalidArgument);
   EXPECT_EQ(it.restored(state_of(*plain), 8).status().code(), Code::kInvalidArgument);
@@ -313,12 +405,12 @@ TEST(CompressedCache, MemoryAndFailures) {
     EXPECT_TRUE(cache->traits().lossy);
     EXPECT_STREQ(cache->traits().kind, "compressed");
     allocator.fail_after(1);
-    EXPECT_EQ(clone_cache(*cache, allocator).status().code(), Code::kOutOfMemory);
+    EXPECT_EQ(cache->fork().status().code(), Code::kOutOfMemory);
   }
   EXPECT_EQ(allocator.live_blocks(), 0U);
   const auto refused = [&](const std::vector<LayerShape>& some, int32_t capacity, int32_t chunk) {
     return std::string(
-        make_compressed_cache(some, capacity, chunk, system_allocator()).status().message());
+        make_compressed_cache(some, capacity, chunk, engine::system_memory()).status().message());
   };
   EXPECT_EQ(refused(layers, 10, 0), "chunks of 0 positions");
   EXPECT_EQ(refused(layers, 0, 4), "cache capacity 0 is below 1");

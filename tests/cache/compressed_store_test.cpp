@@ -213,7 +213,7 @@ TEST(CompressedStore, RandomOperationsAgreeWithLists) {
         ASSERT_TRUE(other->restore(*reader).ok());
         store = std::move(other);
       } else if (pick == 13) {
-        auto copy = store->clone();
+        auto copy = store->copies()->clone();
         ASSERT_TRUE(copy.ok());
         std::swap(store, *copy);
         ASSERT_TRUE((*copy)->reset().ok());

@@ -12,12 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "base/checksum.h"
-#include "cache/sequence/host_view.h"
+#include "support/host_view.h"
 #include "cache/sequence/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
+#include "cache/sequence/split_cache.h"
 #include "cache/sequence/tiered_cache.h"
 #include "engine/cpu/sequence_ops.h"
 #include "engine/cpu_fixture.h"
@@ -39,22 +40,50 @@ const std::vector<LayerShape> kLayers = {
 class CacheConformance : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<KvCache> make(int32_t capacity) {
-    auto made = make(kLayers, capacity, allocator_);
+    auto made = make(kLayers, capacity, memory());
     EXPECT_TRUE(made.ok()) << made.status().message();
     return std::move(made).value();
   }
-  static Result<std::unique_ptr<KvCache>> make(std::span<const LayerShape> layers, int32_t capacity,
-                                               Allocator& allocator) {
-    if (!tiered()) return make_cache(format(), layers, capacity, allocator);
+  Result<std::unique_ptr<KvCache>> make(std::span<const LayerShape> layers, int32_t capacity,
+                                        engine::EngineMemory& memory) {
+    if (!split()) return make_whole(layers, capacity, memory);
+    // Every other layer in the other memory.
+    std::vector<LayerShape> parts[2];
+    std::vector<int32_t> which;
+    for (const LayerShape& layer : layers) {
+      which.push_back(static_cast<int32_t>(which.size() % 2));
+      parts[which.back()].push_back(layer);
+    }
+    std::vector<std::unique_ptr<KvCache>> caches;
+    for (size_t i = 0; i < 2; ++i) {
+      GEN_ASSIGN(auto made, make_whole(parts[i], capacity, i == 0 ? memory : far_));
+      caches.push_back(std::move(made));
+    }
+    return make_split_cache(std::move(caches), which);
+  }
+  static Result<std::unique_ptr<KvCache>> make_whole(std::span<const LayerShape> layers,
+                                                     int32_t capacity,
+                                                     engine::EngineMemory& memory) {
+    if (!tiered()) return make_cache(format(), layers, capacity, memory);
     TieredCacheOptions options;
     options.format = format();
     options.block_size = 5;
     options.hot_blocks = 1;
-    return make_tiered_cache(options, layers, capacity, allocator);
+    return make_tiered_cache(options, layers, capacity, memory);
   }
   /// "tiered fp32" and the like take memory as they grow, and give up what they can.
-  static bool tiered() { return std::string_view(GetParam()).starts_with("tiered "); }
-  static std::string format() { return GetParam() + (tiered() ? 7 : 0); }
+  static bool tiered() { return name().starts_with("tiered "); }
+  /// "far …": in memory that only operations may touch.
+  static bool far() { return std::string_view(GetParam()).starts_with("far "); }
+  static std::string format() { return std::string(name().substr(tiered() ? 7 : 0)); }
+  /// "split …": layers in two memories, one of them far.
+  static bool split() { return std::string_view(GetParam()).starts_with("split "); }
+  static std::string_view name() { return GetParam() + (far() ? 4 : split() ? 6 : 0); }
+  size_t live_bytes() { return far_.live_bytes() + allocator_.live_bytes(); }
+  engine::EngineMemory& memory() {
+    if (far()) return far_;
+    return allocator_;
+  }
 
   /// Rows as a model would bring them: entry e of layer l, always the same.
   static std::vector<float> keys(int32_t layer, int32_t entry) {
@@ -108,7 +137,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
 
   /// In blocks of a pool of its own.
   std::unique_ptr<KvCache> make_paged(int32_t block_size) {
-    auto pool = CachePool::create(format(), kLayers, block_size, 4, allocator_);
+    auto pool = CachePool::create(format(), kLayers, block_size, 4, memory());
     EXPECT_TRUE(pool.ok()) << pool.status().message();
     return make_paged_cache(std::move(pool).value(), 64).value();
   }
@@ -152,6 +181,7 @@ class CacheConformance : public ::testing::TestWithParam<const char*> {
   }
 
   GuardAllocator allocator_;
+  test::FarMemory far_{size_t{64} << 20};
   CpuBench bench_;
 };
 
@@ -161,6 +191,8 @@ INSTANTIATE_TEST_SUITE_P(
       for (const CacheKind& kind : cache_kinds()) formats.push_back(kind.name);
       formats.insert(formats.end(), {"fp32/q3", "q4/fp16", "q3:rotated"});
       formats.insert(formats.end(), {"tiered fp32", "tiered q3", "tiered fp8/q4"});
+      formats.insert(formats.end(), {"far fp32", "far q3", "far fp8/q4", "far tiered q4"});
+      formats.insert(formats.end(), {"split fp32", "split q4/fp16", "split tiered fp8"});
       return formats;
     }()),
     [](const auto& row) {
@@ -270,19 +302,19 @@ TEST_P(CacheConformance, TruncateKeepsTheFirst) {
 
 TEST_P(CacheConformance, MemoryFiguresAreTrue) {
   auto cache = make(100);
-  EXPECT_EQ(cache->memory().resident, allocator_.live_bytes());
+  EXPECT_EQ(cache->memory().resident, live_bytes());
   EXPECT_EQ(cache->memory().payload, 0u);
   EXPECT_GT(cache->memory().metadata, 0u);
   append(*cache, 10);
   EXPECT_EQ(cache->memory().payload, 10 * cache->traits().bytes_per_entry);
-  EXPECT_EQ(cache->memory().resident, allocator_.live_bytes());
+  EXPECT_EQ(cache->memory().resident, live_bytes());
   if (!tiered()) {
     EXPECT_GE(cache->memory().resident, cache->memory().payload);
   }
   ASSERT_TRUE(cache->truncate(4).ok());
   EXPECT_EQ(cache->memory().payload, 4 * cache->traits().bytes_per_entry);
   cache.reset();
-  EXPECT_EQ(allocator_.live_blocks(), 0u);
+  EXPECT_EQ(live_bytes(), 0u);
   EXPECT_FALSE(allocator_.bad_release());
 }
 
@@ -348,7 +380,7 @@ TEST_P(CacheConformance, RandomStepsAgreeWithAList) {
 TEST_P(CacheConformance, ClonesAreIndependent) {
   auto cache = make(20);
   append(*cache, 9);
-  auto copy = clone_cache(*cache, allocator_);
+  auto copy = cache->fork();
   ASSERT_TRUE(copy.ok());
   ASSERT_TRUE(cache->truncate(0).ok());
   EXPECT_EQ(copy.value()->length(), 9);
@@ -358,9 +390,9 @@ TEST_P(CacheConformance, ClonesAreIndependent) {
   append(**copy, 11);
   expect_content(**copy, 20);
   EXPECT_EQ(cache->length(), 0);
-  if (tiered()) return;  // which copies nothing
+  if (tiered() || far()) return;  // copies nothing; never fails
   allocator_.fail_after(0);
-  EXPECT_EQ(clone_cache(*cache, allocator_).status().code(), Code::kOutOfMemory);
+  EXPECT_EQ(cache->fork().status().code(), Code::kOutOfMemory);
 }
 
 TEST_P(CacheConformance, AStateDoesNotTellHowBlocksLie) {
@@ -391,7 +423,7 @@ TEST_P(CacheConformance, StatesOfLanes) {
   limits.max_sequences = 2;
   limits.capacity = 64;
   limits.max_batch = 12;
-  auto store = LaneStore::create(GetParam(), kLayers, limits, allocator_).value();
+  auto store = LaneStore::create(format(), kLayers, limits, memory()).value();
   auto lane = store->lane(3).value();
   append(*lane, 4);
   const std::vector<std::byte> state = save(*lane);
@@ -419,20 +451,20 @@ TEST_P(CacheConformance, AStateThatDoesNotFitIsRefused) {
   };
   auto small = make(19);
   expect_refused(*small, Code::kCacheFull, state);
-  auto fewer = make(std::span(kLayers).first(2), 50, allocator_);
+  auto fewer = make(std::span(kLayers).first(2), 50, memory());
   expect_refused(*fewer.value(), Code::kInvalidArgument, state);
   for (const auto change : {&LayerShape::kv_heads, &LayerShape::k_dim, &LayerShape::v_dim,
                             &LayerShape::window, &LayerShape::rope_dims, &LayerShape::chunk}) {
     std::vector<LayerShape> shapes = kLayers;
     shapes[1].*change += 1;
-    auto other = make(shapes, 50, allocator_);
+    auto other = make(shapes, 50, memory());
     expect_refused(*other.value(), Code::kInvalidArgument, state);
   }
   for (const CacheKind& kind : cache_kinds()) {
     // No head here has a size that is turned, so q3:rotated is q3.
     const CacheFormat own = parse_cache_format(format()).value();
     if (kind.format == own.keys && kind.format == own.values) continue;
-    auto other = make_cache(kind.name, kLayers, 50, allocator_);
+    auto other = make_cache(kind.name, kLayers, 50, memory());
     expect_refused(*other.value(), Code::kInvalidArgument, state);
   }
   // Damage, also under a checksum that is right; the first layer's numbers come after the frame of

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "base/allocator.h"
+#include "engine/host_memory.h"
 
 namespace gen::cache {
 
@@ -51,6 +52,9 @@ class GuardAllocator final : public Allocator {
     blocks_.erase(found);
   }
 
+  /// For what takes engine memory.
+  operator engine::EngineMemory&() noexcept { return memory_; }
+
   /// Allocations from now on that succeed before all others fail; -1 for no failures.
   void fail_after(int count) { fail_after_ = count; }
   [[nodiscard]] size_t live_blocks() const { return blocks_.size(); }
@@ -72,6 +76,7 @@ class GuardAllocator final : public Allocator {
   int fail_after_ = -1;
   int total_ = 0;
   bool bad_release_ = false;
+  engine::HostMemory memory_{*this};
 };
 
 }  // namespace gen::cache

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that commit keeps what it is told of a plan: its first rows with every kind of cache, and
-// with those that keep paths any of them, as if nothing else had come; over random programs of plans,
-// commits, dropped plans, cuts and forks. What is still to move is in no block that others may share.
+// with those that keep paths any of them, as if nothing else had come; over random programs of
+// plans, commits, dropped plans, cuts and forks. What is still to move is in no block that others
+// may share. Whatever operation of the memory is refused, the cache is as it was.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <random>
 #include <string>
@@ -13,10 +15,13 @@
 
 #include "cache/prefix/block_pool.h"
 #include "cache/sequence/compressed_cache.h"
-#include "cache/sequence/host_view.h"
+#include "engine/host_memory.h"
+#include "support/host_view.h"
+#include "support/refusing_memory.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
+#include "cache/sequence/split_cache.h"
 #include "cache/sequence/tiered_cache.h"
 #include "engine/kv/codec.h"
 #include "support/kv_side.h"
@@ -84,29 +89,36 @@ struct Kind {
   std::string name;
   std::unique_ptr<KvCache> cache;
   bool forks = false;
+  std::shared_ptr<CachePool> pool = nullptr;
 };
 
-std::vector<Kind> all_kinds() {
+std::vector<Kind> all_kinds(engine::EngineMemory& memory = engine::system_memory()) {
   std::vector<Kind> kinds;
   for (const char* format : {"fp32", "fp16", "fp8", "q4", "q3"}) {
-    kinds.push_back({format, make_cache(format, kShapes, kCapacity, system_allocator()).value()});
+    kinds.push_back({format, make_cache(format, kShapes, kCapacity, memory).value()});
     for (const int32_t block : {5, 16}) {
-      auto pool = CachePool::create(format, kShapes, block, 4, system_allocator()).value();
-      kinds.push_back({std::string("paged ") + format,
-                       make_paged_cache(std::move(pool), kCapacity).value(), true});
+      auto pool = CachePool::create(format, kShapes, block, 4, memory).value();
+      kinds.push_back(
+          {std::string("paged ") + format, make_paged_cache(pool, kCapacity).value(), true, pool});
     }
     TieredCacheOptions tiers;
     tiers.format = format;
     tiers.block_size = 12;
     tiers.hot_blocks = 1;
     kinds.push_back({std::string("tiered ") + format,
-                     make_tiered_cache(tiers, kShapes, kCapacity, system_allocator()).value(),
-                     true});
+                     make_tiered_cache(tiers, kShapes, kCapacity, memory).value(), true});
+    std::vector<std::unique_ptr<KvCache>> halves;
+    for (size_t i = 0; i < 2; ++i) {
+      halves.push_back(make_cache(format, {&kShapes[i], 1}, kCapacity, memory).value());
+    }
+    constexpr int32_t kHalves[] = {0, 1};
+    kinds.push_back({std::string("split ") + format,
+                     make_split_cache(std::move(halves), kHalves).value(), true});
     LaneLimits limits;
     limits.max_sequences = 4;
     limits.capacity = kCapacity;
     limits.max_batch = 32;
-    auto lanes = LaneStore::create(format, kShapes, limits, system_allocator()).value();
+    auto lanes = LaneStore::create(format, kShapes, limits, memory).value();
     kinds.push_back({std::string("lane ") + format, lanes->lane(0).value()});
   }
   return kinds;
@@ -114,7 +126,8 @@ std::vector<Kind> all_kinds() {
 
 class Program {
  public:
-  Program(Kind* kind, uint32_t seed) : kind_(*kind), random_(seed) {}
+  Program(Kind* kind, uint32_t seed, test::RefusingMemory* refusing = nullptr)
+      : kind_(*kind), refusing_(refusing), random_(seed) {}
 
   void run(int32_t steps) {
     for (int32_t step = 0; step < steps; ++step) {
@@ -139,6 +152,29 @@ class Program {
  private:
   int32_t below(int32_t n) { return static_cast<int32_t>(random_() % static_cast<uint32_t>(n)); }
 
+  /// The call, again and again with each of its operations refused once; sometimes it is given up
+  /// meanwhile.
+  template <typename Call>
+  auto tried(Call call) {
+    if (refusing_ == nullptr) return call();
+    for (size_t at = 0;; ++at) {
+      const size_t free = kind_.pool != nullptr ? kind_.pool->blocks().available() : 0;
+      refusing_->refused = refusing_->operations + at;
+      try {
+        auto made = call();
+        refusing_->refused = test::RefusingMemory::kNone;
+        return made;
+      } catch (const std::bad_alloc&) {
+        refusing_->refused = test::RefusingMemory::kNone;
+        EXPECT_EQ(kind_.cache->length(), static_cast<int32_t>(rows_.size()));
+        if (kind_.pool != nullptr) {
+          EXPECT_GE(kind_.pool->blocks().available(), free);
+        }
+        if (below(4) == 0) expect_rows(*kind_.cache, rows_);
+      }
+    }
+  }
+
   void append() {
     KvCache& cache = *kind_.cache;
     const int32_t most =
@@ -147,7 +183,7 @@ class Program {
     const int32_t n = 1 + below(most);
     std::vector<int32_t> brought(static_cast<size_t>(n));
     for (int32_t& row : brought) row = next_row_++;
-    auto plan = cache.plan(n);
+    auto plan = tried([&] { return cache.plan(n); });
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     write(cache, *plan, brought);
     if (below(8) == 0) return;  // dropped
@@ -170,11 +206,13 @@ class Program {
   // Whole blocks, and the last one where nothing is to move, are as they stay.
   void expect_shareable() {
     KvCache& cache = *kind_.cache;
-    if (cache.blocks().empty()) return;
-    const auto shared = std::vector<Block*>(cache.blocks().begin(), cache.blocks().end());
+    SharesBlocks* const sharing = cache.sharing();
+    if (sharing == nullptr) return;
+    const auto before = sharing->blocks();
+    const auto shared = std::vector<Block*>(before.begin(), before.end());
     const auto at_once = cache.fork().value();  // settles
     (void)at_once;
-    const auto after = cache.blocks();
+    const auto after = sharing->blocks();
     ASSERT_LE(shared.size(), after.size());
     ASSERT_TRUE(std::equal(shared.begin(), shared.end(), after.begin()));
   }
@@ -182,13 +220,13 @@ class Program {
   void cut() {
     const int32_t n = below(static_cast<int32_t>(rows_.size()) + 1);
     const int32_t to = below(3) == 0 ? n : std::max(static_cast<int32_t>(rows_.size()) - 3, 0);
-    ASSERT_TRUE(kind_.cache->truncate(to).ok());
+    ASSERT_TRUE(tried([&] { return kind_.cache->truncate(to); }).ok());
     rows_.resize(static_cast<size_t>(to));
   }
 
   // Goes on with the copy; the other one is changed, and nothing of that must show.
   void fork() {
-    auto copy = kind_.cache->fork().value();
+    auto copy = tried([&] { return kind_.cache->fork(); }).value();
     if (kind_.cache->length() < kCapacity) {
       const CachePlan plan = kind_.cache->plan(1).value();
       write(*kind_.cache, plan, {1000000});
@@ -198,6 +236,7 @@ class Program {
   }
 
   Kind& kind_;
+  test::RefusingMemory* refusing_;
   std::minstd_rand random_;
   std::vector<int32_t> rows_;  // that are held
   int32_t next_row_ = 0;
@@ -213,16 +252,33 @@ TEST(KeptRows, RandomPrograms) {
   }
 }
 
+// A refused operation leaves a cache as it was, and a pool its blocks.
+TEST(KeptRows, WhenOperationsAreRefused) {
+  test::RefusingMemory memory;
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    for (Kind& kind : all_kinds(memory)) {
+      SCOPED_TRACE(kind.name + ", seed " + std::to_string(seed));
+      const size_t free = kind.pool != nullptr ? kind.pool->blocks().available() : 0;
+      Program(&kind, seed, &memory).run(40);
+      if (HasFailure()) return;
+      kind.cache = nullptr;
+      if (kind.pool != nullptr) {
+        EXPECT_EQ(kind.pool->blocks().available(), free);
+      }
+    }
+  }
+}
+
 // A path whose end was cut before it moved, and the whole of it.
 TEST(KeptRows, CutBeforeTheyMove) {
   for (const int32_t to : {0, 2, 3, 4, 5}) {
-    auto pool = CachePool::create("fp32", kShapes, 2, 4, system_allocator()).value();
+    auto pool = CachePool::create("fp32", kShapes, 2, 4, engine::system_memory()).value();
     auto cache = make_paged_cache(pool, kCapacity).value();
     const CachePlan plan = cache->plan(9).value();
     write(*cache, plan, {0, 1, 2, 3, 4, 5, 6, 7, 8});
     const int32_t path[] = {0, 2, 3, 6, 8};
     cache->commit(plan, {5, path});
-    EXPECT_EQ(cache->blocks().size(), 0U);  // only the first entry is where it belongs
+    EXPECT_EQ(cache->sharing()->blocks().size(), 0U);  // only the first entry is where it belongs
     ASSERT_TRUE(cache->truncate(to).ok());
     const std::vector<int32_t> rows{0, 2, 3, 6, 8};
     expect_rows(*cache, {rows.begin(), rows.begin() + to});
@@ -247,7 +303,7 @@ TEST(KeptRows, OfNothing) {
 
 // Blocks that no kept row needs go back to their pool at once.
 TEST(KeptRows, GiveBlocksBack) {
-  auto pool = CachePool::create("fp32", kShapes, 4, 1, system_allocator()).value();
+  auto pool = CachePool::create("fp32", kShapes, 4, 1, engine::system_memory()).value();
   auto cache = make_paged_cache(pool, kCapacity).value();
   const size_t free = pool->blocks().available();
   const CachePlan plan = cache->plan(20).value();
@@ -259,7 +315,7 @@ TEST(KeptRows, GiveBlocksBack) {
 // A chunk is pooled when its rows are kept, not when they came.
 TEST(KeptRows, OfChunks) {
   const auto made = [] {
-    return make_compressed_cache(kShapes, kCapacity, 8, system_allocator()).value();
+    return make_compressed_cache(kShapes, kCapacity, 8, engine::system_memory()).value();
   };
   const auto chunks = made();
   const auto alone = made();

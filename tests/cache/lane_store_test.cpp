@@ -2,7 +2,7 @@
 // What lanes of one store promise beyond the bits of attention (model/lanes_test.cpp): what is
 // refused and leaves nothing behind, how far back they can go, that moves keep every row, and that
 // lanes may be driven by different threads.
-#include "cache/sequence/host_view.h"
+#include "support/host_view.h"
 #include "cache/sequence/lane_store.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cache/sequence/host_view.h"
+#include "engine/host_memory.h"
+#include "support/host_view.h"
 #include "cache/sequence/paged_cache.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
@@ -33,7 +34,7 @@ std::vector<float> row_of(size_t layer, bool keys, uint32_t seed) {
 }
 
 std::shared_ptr<CachePool> make_pool(const char* kind, int32_t block_size,
-                                     Allocator& allocator = system_allocator()) {
+                                     engine::EngineMemory& allocator = engine::system_memory()) {
   auto pool = CachePool::create(kind, kLayers, block_size, 1, allocator);
   EXPECT_TRUE(pool.ok()) << pool.status().message();
   return std::move(pool).value();
@@ -89,7 +90,7 @@ TEST(PagedCache, GrowsBlockByBlock) {
   EXPECT_EQ(pool->layout().block_bytes(), size_t{16 * 4 * (2 * 16 + 2 * 8 + 5 + 7)});
   EXPECT_EQ(all, (size_t{1} << 20) / pool->layout().block_bytes());
   auto cache = make(pool);
-  EXPECT_TRUE(cache->traits().shares_prefixes);
+  EXPECT_NE(cache->sharing(), nullptr);
   EXPECT_EQ(cache->memory().resident, 0U);
   ASSERT_TRUE(append(*cache, std::vector<uint32_t>(16, 1)).ok());
   EXPECT_EQ(pool->blocks().available(), all - 1);
@@ -141,7 +142,7 @@ TEST(PagedCache, ForksShareUntilOneWrites) {
   auto cache = make(pool);
   std::vector<uint32_t> rows(20, 7);
   ASSERT_TRUE(append(*cache, rows).ok());
-  auto fork = std::move(clone_cache(*cache, system_allocator())).value();
+  auto fork = std::move(cache->fork()).value();
   EXPECT_EQ(pool->blocks().available(), all - 2);  // nothing was copied
   ASSERT_TRUE(append(*fork, {8}).ok());
   EXPECT_EQ(pool->blocks().available(), all - 3);  // but now the block that both were to write
@@ -160,12 +161,12 @@ TEST(PagedCache, ForksShareUntilOneWrites) {
 }
 
 // As a prefix cache does it: references first, then the blocks.
-Status adopt(BlockPool& pool, KvCache& cache, const KvCache& from, int32_t n) {
+Status adopt(BlockPool& pool, KvCache& cache, KvCache& from, int32_t n) {
   const size_t count =
       static_cast<size_t>(n + pool.block_size() - 1) / static_cast<size_t>(pool.block_size());
-  const auto blocks = from.blocks().first(count);
+  const auto blocks = from.sharing()->blocks().first(count);
   GEN_TRY(pool.retain(blocks));
-  Status status = cache.adopt(blocks, n);
+  Status status = cache.sharing()->adopt(blocks, n);
   if (status.ok()) return status;
   for (Block* block : blocks) EXPECT_TRUE(pool.release(block).ok());
   return status;
@@ -178,15 +179,17 @@ TEST(PagedCache, GoesOnFromOthersBlocks) {
   std::vector<uint32_t> rows(40);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i + 1);
   ASSERT_TRUE(append(*first, rows).ok());
-  EXPECT_EQ(first->blocks().size(), 3U);
+  EXPECT_EQ(first->sharing()->blocks().size(), 3U);
   auto second = make(pool, 37);
   ASSERT_TRUE(append(*second, {1, 2}).ok());
   EXPECT_EQ(adopt(pool->blocks(), *second, *first, 40).code(), Code::kInvalidArgument);
   EXPECT_EQ(adopt(pool->blocks(), *second, *first, 2).code(), Code::kInvalidArgument);
-  EXPECT_EQ(second->adopt(first->blocks().first(2), 36).code(), Code::kInvalidArgument);
-  EXPECT_EQ(second->adopt(first->blocks(), 20).code(), Code::kInvalidArgument);
+  EXPECT_EQ(second->sharing()->adopt(first->sharing()->blocks().first(2), 36).code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(second->sharing()->adopt(first->sharing()->blocks(), 20).code(),
+            Code::kInvalidArgument);
   auto stranger = make(make_pool("fp32", 16));
-  EXPECT_EQ(stranger->adopt(first->blocks(), 36).code(), Code::kState);
+  EXPECT_EQ(stranger->sharing()->adopt(first->sharing()->blocks(), 36).code(), Code::kState);
   EXPECT_EQ(pool->blocks().available(), all - 4);
   expect_rows(*second, {1, 2});
 
@@ -195,7 +198,7 @@ TEST(PagedCache, GoesOnFromOthersBlocks) {
   expect_rows(*second, std::vector<uint32_t>(rows.begin(), rows.begin() + 35));
   ASSERT_TRUE(append(*second, {99}).ok());
   EXPECT_EQ(pool->blocks().available(), all - 4);  // a copy of the last one
-  EXPECT_EQ(second->blocks()[1], first->blocks()[1]);
+  EXPECT_EQ(second->sharing()->blocks()[1], first->sharing()->blocks()[1]);
   expect_rows(*first, rows);
   std::vector<uint32_t> own(rows.begin(), rows.begin() + 35);
   own.push_back(99);
@@ -203,9 +206,8 @@ TEST(PagedCache, GoesOnFromOthersBlocks) {
   first.reset();
   second.reset();
   EXPECT_EQ(pool->blocks().available(), all);
-  auto plain = std::move(make_cache("fp32", kLayers, 8, system_allocator())).value();
-  EXPECT_TRUE(plain->blocks().empty());
-  EXPECT_EQ(plain->adopt({}, 1).code(), Code::kUnsupported);
+  auto plain = std::move(make_cache("fp32", kLayers, 8, engine::system_memory())).value();
+  EXPECT_EQ(plain->sharing(), nullptr);
 }
 
 TEST(PagedCache, RandomOperationsOnForksAgreeWithLists) {
@@ -281,7 +283,7 @@ TEST(PagedCache, EveryFailedAllocationLeavesTheSequence) {
 
 TEST(CachePool, ChecksItsArguments) {
   const auto code = [](const char* kind, int32_t block, int32_t mib) {
-    return CachePool::create(kind, kLayers, block, mib, system_allocator()).status();
+    return CachePool::create(kind, kLayers, block, mib, engine::system_memory()).status();
   };
   EXPECT_EQ(code("fp7", 16, 1).code(), Code::kInvalidArgument);
   EXPECT_EQ(code("fp32", 0, 1).code(), Code::kInvalidArgument);

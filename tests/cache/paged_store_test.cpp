@@ -16,6 +16,7 @@
 
 #include "support/counting_allocator.h"
 #include "tensor/half.h"
+#include "support/host_view.h"
 
 namespace gen::cache {
 namespace {
@@ -90,10 +91,10 @@ TEST(PagedStore, KeepsThePublishedLayout) {
   EXPECT_EQ(keys(*store, 0),
             (std::vector<float>{1, 2, 3, 4, 5, 6, 13, 14, 15, 7, 8, 9, 10, 11, 12, 16, 17, 18}));
   // In the block a position's row holds its channels one after the other.
-  const auto* k = reinterpret_cast<const float*>(store->block_table()[0]->data());
+  const auto* k = reinterpret_cast<const float*>(host_bytes(*store->block_table()[0]));
   EXPECT_EQ(std::vector<float>(k, k + 18),
             (std::vector<float>{1, 2, 3, 7, 8, 9, 4, 5, 6, 10, 11, 12, 13, 14, 15, 16, 17, 18}));
-  const auto* v = reinterpret_cast<const float*>(store->block_table()[0]->data() + 96);
+  const auto* v = reinterpret_cast<const float*>(host_bytes(*store->block_table()[0]) + 96);
   EXPECT_EQ(v[3], 7);
 }
 

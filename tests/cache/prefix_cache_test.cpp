@@ -16,8 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "engine/host_memory.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
+#include "support/host_view.h"
 
 namespace gen::cache {
 namespace {
@@ -38,7 +40,7 @@ uint64_t sign(uint64_t domain, std::span<const int32_t> tokens) {
 
 std::shared_ptr<BlockPool> make_pool(size_t count) {
   return std::make_shared<BlockPool>(kSize * sizeof(uint64_t), static_cast<int32_t>(kSize), count,
-                                     system_allocator());
+                                     engine::system_memory());
 }
 
 std::shared_ptr<PrefixCache> make(const std::shared_ptr<BlockPool>& pool, int32_t capacity) {
@@ -48,7 +50,7 @@ std::shared_ptr<PrefixCache> make(const std::shared_ptr<BlockPool>& pool, int32_
 void fill(Block* block, size_t index, uint64_t domain, const Tokens& tokens) {
   for (size_t p = index * kSize; p < std::min(tokens.size(), (index + 1) * kSize); ++p) {
     const uint64_t value = sign(domain, std::span(tokens).first(p + 1));
-    std::memcpy(block->data() + p % kSize * sizeof(value), &value, sizeof(value));
+    std::memcpy(host_bytes(*block) + p % kSize * sizeof(value), &value, sizeof(value));
   }
 }
 
@@ -85,7 +87,8 @@ size_t look(PrefixCache& cache, const Tokens& tokens, uint64_t domain = 1) {
   EXPECT_EQ(hit.blocks().size(), (hit.tokens() + kSize - 1) / kSize);
   for (size_t p = 0; p < hit.tokens(); ++p) {
     uint64_t value = 0;
-    std::memcpy(&value, hit.blocks()[p / kSize]->data() + p % kSize * sizeof(value), sizeof(value));
+    std::memcpy(&value, host_bytes(*hit.blocks()[p / kSize]) + p % kSize * sizeof(value),
+                sizeof(value));
     EXPECT_EQ(value, sign(domain, std::span(tokens).first(p + 1))) << "position " << p;
     EXPECT_GE(hit.blocks()[p / kSize]->used(), static_cast<int32_t>(p % kSize) + 1);
   }
@@ -440,7 +443,8 @@ TEST(PrefixCache, SixteenThreadsUnderPressure) {
         Blocks blocks(hit.blocks().begin(), hit.blocks().end());
         for (size_t p = 0; p < hit.tokens(); ++p) {
           uint64_t value = 0;
-          std::memcpy(&value, blocks[p / kSize]->data() + p % kSize * sizeof(value), sizeof(value));
+          std::memcpy(&value, host_bytes(*blocks[p / kSize]) + p % kSize * sizeof(value),
+                      sizeof(value));
           if (value != sign(domain, std::span(tokens).first(p + 1))) ++wrong;
         }
         if (hit.tokens() > 0) ++hits;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that kinds are found by name and that arguments are checked before anything is made.
 #include "cache/sequence/registry.h"
+#include "engine/host_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -53,32 +54,32 @@ TEST(CacheRegistry, KeysAreTurnedWhereAskedAndPossible) {
   EXPECT_EQ(form("q3/fp16", 64), engine::KeyForm::kHadamard);
   EXPECT_EQ(form("fp32:hadamard", 64), engine::KeyForm::kHadamard);
   const LayerShape odd = {1, 20, 20};
-  const Status status = make_cache("fp16:hadamard", {&odd, 1}, 8, system_allocator()).status();
+  const Status status = make_cache("fp16:hadamard", {&odd, 1}, 8, engine::system_memory()).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_STREQ(status.message(),
                "layer 0: keys of 20 elements cannot be turned, multiples of 16 can");
 }
 
 TEST(CacheRegistry, NamesWhatItKnows) {
-  const Status status = make_cache("fp7", {&kShape, 1}, 8, system_allocator()).status();
+  const Status status = make_cache("fp7", {&kShape, 1}, 8, engine::system_memory()).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_STREQ(status.message(), "unknown cache kind \"fp7\", known are fp32, fp16, fp8, q4, q3");
 }
 
 TEST(CacheRegistry, ChecksArguments) {
-  EXPECT_STREQ(make_cache("fp32", {&kShape, 1}, 0, system_allocator()).status().message(),
+  EXPECT_STREQ(make_cache("fp32", {&kShape, 1}, 0, engine::system_memory()).status().message(),
                "cache capacity 0 is below 1");
   for (LayerShape bad :
        {LayerShape{0, 4, 4}, LayerShape{1, 0, 4}, LayerShape{1, 4, -1}, LayerShape{1, 4, 4, -1}}) {
     const LayerShape layers[] = {kShape, bad};
-    const Status status = make_cache("fp32", layers, 8, system_allocator()).status();
+    const Status status = make_cache("fp32", layers, 8, engine::system_memory()).status();
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     EXPECT_EQ(std::string(status.message()).find("layer 1: "), 0u) << status.message();
   }
 }
 
 TEST(CacheRegistry, NoLayersIsLegal) {
-  auto made = make_cache("fp32", {}, 8, system_allocator());
+  auto made = make_cache("fp32", {}, 8, engine::system_memory());
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made.value()->memory().resident, 0u);
   auto plan = made.value()->plan(8);

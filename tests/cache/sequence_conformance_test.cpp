@@ -343,7 +343,7 @@ class SequenceConformance : public ::testing::TestWithParam<Variant> {
       models_.push_back(std::make_unique<EncoderModel>(limits_));
     }
     if (all) {
-      store_ = std::make_shared<WrapperStore>(children);
+      store_ = WrapperStore::create(children).value();
     } else {
       store_ = children[0];
     }

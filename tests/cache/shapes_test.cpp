@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/sequence/host_view.h"
+#include "support/host_view.h"
 #include "cache/sequence/cache_state.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/paged_cache.h"

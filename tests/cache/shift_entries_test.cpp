@@ -2,7 +2,8 @@
 // Proves that after a shift of a plain cache each key is what its new position asks for, as near as
 // its type rounds, that values and what stands before are what they were bit for bit, and that
 // caches which cannot do it say so. Angles are computed here, in double precision.
-#include "cache/sequence/host_view.h"
+#include "engine/host_memory.h"
+#include "support/host_view.h"
 #include "cache/sequence/shift_entries.h"
 
 #include <gtest/gtest.h>
@@ -146,8 +147,8 @@ TEST_P(ShiftEntries, KeysAreThoseOfTheirNewPositions) {
   for (const std::array<int32_t, 3>& one : std::vector<std::array<int32_t, 3>>{
            {40, 4, 18}, {40, 0, 1}, {40, 39, 1}, {40, 0, 40}, {700, 5, 340}, {700, 0, 17}}) {
     const auto [length, first, n] = one;
-    auto cache = make_cache(GetParam().name, world.layers, 720, system_allocator()).value();
-    EXPECT_TRUE(cache->traits().can_shift);
+    auto cache = make_cache(GetParam().name, world.layers, 720, engine::system_memory()).value();
+    EXPECT_NE(cache->shifting(), nullptr);
     for (int32_t token = 0; token < length; ++token) append(*cache, token);
     std::vector<std::vector<float>> before;  // keys and values of what stays, values of the rest
     for (int32_t layer = 0; layer < 4; ++layer) {
@@ -156,7 +157,7 @@ TEST_P(ShiftEntries, KeysAreThoseOfTheirNewPositions) {
         if (entry < first || entry >= first + n) before.push_back(read(*cache, layer, entry, true));
       }
     }
-    ASSERT_TRUE(cache->shift(first, n).ok());
+    ASSERT_TRUE(cache->shifting()->shift(first, n).ok());
     ASSERT_EQ(cache->length(), length - n);
     size_t at = 0;
     for (int32_t layer = 0; layer < 4; ++layer) {
@@ -179,13 +180,14 @@ TEST_P(ShiftEntries, KeysAreThoseOfTheirNewPositions) {
 
 TEST(ShiftCache, RefusesWhatIsNotHeldAndChangesNothing) {
   const World world;
-  auto cache = make_cache("fp32", world.layers, 32, system_allocator()).value();
+  auto cache = make_cache("fp32", world.layers, 32, engine::system_memory()).value();
   for (int32_t token = 0; token < 10; ++token) append(*cache, token);
   for (const auto& [first, n] : std::vector<std::array<int32_t, 2>>{
            {-1, 1}, {0, -1}, {0, 11}, {10, 1}, {11, 0}, {5, INT32_MAX}, {INT32_MAX, INT32_MAX}}) {
-    EXPECT_EQ(cache->shift(first, n).code(), Code::kInvalidArgument) << first << " " << n;
+    EXPECT_EQ(cache->shifting()->shift(first, n).code(), Code::kInvalidArgument)
+        << first << " " << n;
   }
-  EXPECT_TRUE(cache->shift(10, 0).ok());
+  EXPECT_TRUE(cache->shifting()->shift(10, 0).ok());
   EXPECT_EQ(cache->length(), 10);
   for (int32_t entry = 0; entry < 10; ++entry) expect_entry(*cache, entry, entry, 1e-6, 1e-7);
 }
@@ -193,7 +195,8 @@ TEST(ShiftCache, RefusesWhatIsNotHeldAndChangesNothing) {
 TEST(ShiftCache, KnowsWhoCannot) {
   World world;
   const auto can = [&](const char* kind) {
-    return make_cache(kind, world.layers, 32, system_allocator()).value()->traits().can_shift;
+    return make_cache(kind, world.layers, 32, engine::system_memory()).value()->shifting() !=
+           nullptr;
   };
   EXPECT_TRUE(can("fp16"));
   EXPECT_FALSE(can("fp8"));
@@ -202,10 +205,6 @@ TEST(ShiftCache, KnowsWhoCannot) {
   world.layers[0].k_dim = 16;
   EXPECT_FALSE(can("fp32:hadamard"));
   EXPECT_TRUE(can("fp32"));
-  auto cache = make_cache("fp8", world.layers, 32, system_allocator()).value();
-  const Status status = cache->shift(0, 1);
-  EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_STREQ(status.message(), "a fp8 cache cannot drop 1 positions from 0 on");
   world.layers[1].chunk = 8;
   EXPECT_FALSE(can("fp32"));
   world.layers[1].chunk = 0;

@@ -360,10 +360,10 @@ class TensorConformance : public ::testing::TestWithParam<Variant> {
     for (size_t lane = 0; lane < layer.lanes.size(); ++lane) {
       layer.lanes[lane].expect(got.data() + lane * count);
     }
-    if (!store.traits().can_view) return;
-    const TensorSpan span = store.view(index);
-    if (store.traits().has_full_buffer) {  // the same rows, and room for all others
-      const TensorSpan full = store.full_buffer(index);
+    if (store.views() == nullptr) return;
+    const TensorSpan span = store.views()->view(index);
+    if (store.buffers() != nullptr) {  // the same rows, and room for all others
+      const TensorSpan full = store.buffers()->full_buffer(index);
       const size_t element = full.type == DType::kF32 ? 4 : 2;
       ASSERT_EQ(full.k, span.k);
       ASSERT_EQ(full.v, span.v);
@@ -401,6 +401,13 @@ uint64_t trials() {
   return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 10000;
 }
 
+TEST_P(TensorConformance, CapabilitiesAreWhatTraitsSay) {
+  const auto store = make();
+  EXPECT_EQ(store->views() != nullptr, store->traits().can_view);
+  EXPECT_EQ(store->buffers() != nullptr, store->traits().has_full_buffer);
+  EXPECT_EQ(store->copies() != nullptr, store->traits().can_clone);
+}
+
 TEST_P(TensorConformance, RandomOperationsAgreeWithAList) {
   auto store = make();
   Model model;
@@ -434,7 +441,7 @@ TEST_P(TensorConformance, RandomOperationsAgreeWithAList) {
       ASSERT_TRUE(store->reset().ok());
       model.truncate(0);
     } else if (pick == 23) {
-      auto copy = store->clone();
+      auto copy = store->copies()->clone();
       ASSERT_TRUE(copy.ok());
       if (random_() % 2 == 0) std::swap(store, *copy);
       // What happens to one is nothing to the other.
@@ -498,8 +505,8 @@ TEST_P(TensorConformance, EveryAllocationMayFail) {
     for (int32_t i = 0; i < kLayers; ++i) {
       while (!check(append(*store, model, i, 9))) ASSERT_LE(failures, 1);
     }
-    auto copy = store->clone();
-    if (!check(copy.status())) copy = store->clone();
+    auto copy = store->copies()->clone();
+    if (!check(copy.status())) copy = store->copies()->clone();
     ASSERT_TRUE(copy.ok());
     Model other = model;
     expect_all(**copy, other);

@@ -229,7 +229,7 @@ TEST_P(TensorStoreTest, FullBuffersKeepTheirShape) {
   EXPECT_EQ(store->full_buffer(0).k, first.k);  // for what comes next
   auto copy = store->clone();
   ASSERT_TRUE(copy.ok());
-  EXPECT_EQ(copy.value()->full_buffer(0).k, nullptr);  // nothing was copied
+  EXPECT_EQ(copy.value()->buffers()->full_buffer(0).k, nullptr);  // nothing was copied
   ASSERT_TRUE(append(*store, 0, 1, 2, 7).ok());
   EXPECT_EQ(store->full_buffer(0).shape.dim, 7);
   EXPECT_EQ(store->full_buffer(0).batch_stride, 6 * 7 * bytes);

@@ -13,7 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "cache/sequence/host_view.h"
+#include "engine/host_memory.h"
+#include "support/host_view.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/tiered_cache.h"
 #include "engine/cpu_fixture.h"
@@ -50,7 +51,7 @@ TieredCacheOptions options_for(FailingFiles& files, int32_t hot_blocks) {
 }
 
 std::unique_ptr<KvCache> make(const TieredCacheOptions& options, int32_t capacity,
-                              Allocator& allocator = system_allocator()) {
+                              engine::EngineMemory& allocator = engine::system_memory()) {
   auto made = make_tiered_cache(options, kLayers, capacity, allocator);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return std::move(made).value();
@@ -132,7 +133,8 @@ TEST(TieredCache, ChecksItsOptions) {
   const auto refused = [&](auto&& change, Code code, const char* part) {
     TieredCacheOptions options = options_for(files, 1);
     change(options);
-    const Status status = make_tiered_cache(options, kLayers, 100, system_allocator()).status();
+    const Status status =
+        make_tiered_cache(options, kLayers, 100, engine::system_memory()).status();
     EXPECT_EQ(status.code(), code);
     EXPECT_NE(std::string(status.message()).find(part), std::string::npos) << status.message();
   };
@@ -144,7 +146,7 @@ TEST(TieredCache, ChecksItsOptions) {
   refused([](auto& o) { o.hot_blocks = 0; }, bad, "a context of 100 takes at least 1 MiB");
   refused([](auto& o) { o.cold_dir = "/nowhere/at/all"; }, Code::kIo, "/nowhere/at/all");
   EXPECT_EQ(
-      make_tiered_cache(options_for(files, 1), kLayers, 0, system_allocator()).status().code(),
+      make_tiered_cache(options_for(files, 1), kLayers, 0, engine::system_memory()).status().code(),
       bad);
   EXPECT_EQ(files.open_files, 0);
 }
@@ -208,7 +210,7 @@ TEST(TieredCache, RandomStepsAgreeWithLists) {
           break;
         case 1:
           if (all.size() < 4) {
-            auto fork = clone_cache(*one.cache, system_allocator());
+            auto fork = one.cache->fork();
             ASSERT_TRUE(fork.ok());
             One other{std::move(fork).value(), one.held};
             all.push_back(std::move(other));
@@ -285,7 +287,7 @@ void live(KvCache& cache, Failed&& failed) {
   std::unique_ptr<KvCache> fork;
   for (int tries = 0; fork == nullptr; ++tries) {
     ASSERT_LT(tries, 3);
-    auto made = clone_cache(cache, system_allocator());
+    auto made = cache.fork();
     if (!failed(made.status())) fork = std::move(made).value();
   }
   std::vector<uint32_t> forked = held;
@@ -305,10 +307,10 @@ TEST(TieredCache, EveryFileCallMayFail) {
       files.fail_at = fail;
       TieredCacheOptions options = options_for(files, 1);
       if (given) options.cold_dir = folder.path();
-      auto made = make_tiered_cache(options, kLayers, 100, system_allocator());
+      auto made = make_tiered_cache(options, kLayers, 100, engine::system_memory());
       if (!made.ok()) {
         ASSERT_EQ(made.status().code(), Code::kIo);
-        made = make_tiered_cache(options, kLayers, 100, system_allocator());
+        made = make_tiered_cache(options, kLayers, 100, engine::system_memory());
       }
       ASSERT_TRUE(made.ok());
       live(**made, [&](const Status& status) {
@@ -367,7 +369,7 @@ TEST(TieredCache, ChangedBytesAreFound) {
   ASSERT_TRUE(grow(*cache, held, seeds_from(0, 70)).ok());
   ASSERT_TRUE(grow(*cache, held, {1}).ok());  // the first four blocks go
   // A fork has read nothing yet; with the cache ends its thread, which must not meet the hook.
-  std::unique_ptr<KvCache> fork = std::move(clone_cache(*cache, system_allocator())).value();
+  std::unique_ptr<KvCache> fork = std::move(cache->fork()).value();
   cache.reset();
   std::atomic<size_t> at = 0;
   files.on_read = [&](uint64_t, std::span<std::byte> bytes) {
@@ -380,7 +382,7 @@ TEST(TieredCache, ChangedBytesAreFound) {
     ASSERT_EQ(append(*fork, held, {1}).code(), Code::kFormat);
   }
   // A read that comes right later is enough.
-  cache = std::move(clone_cache(*fork, system_allocator())).value();
+  cache = std::move(fork->fork()).value();
   fork.reset();
   files.on_read = nullptr;
   expect_rows(*cache, held);
@@ -394,7 +396,7 @@ TEST(TieredCache, ForksRunInDifferentThreads) {
   ASSERT_TRUE(grow(*cache, held, seeds_from(0, 70)).ok());
   std::vector<std::unique_ptr<KvCache>> forks;
   for (int i = 0; i < 3; ++i) {
-    forks.push_back(std::move(clone_cache(*cache, system_allocator())).value());
+    forks.push_back(std::move(cache->fork()).value());
   }
   cache.reset();
   std::vector<std::thread> threads;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "cache/sequence/host_view.h"
+#include "cache/sequence/staged_entries.h"
 #include "cache/sequence/cache_state.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/tensor/compressed_store.h"
@@ -19,7 +19,7 @@
 #include "cache/tensor/paged_store.h"
 #include "cache/sequence/registry.h"
 #include "cache/tensor/tensor_kinds.h"
-#include "engine/kv/codec.h"
+#include "engine/host_memory.h"
 
 namespace {
 
@@ -65,15 +65,14 @@ void try_cache(KvCache& cache, std::span<const std::byte> state) {
     require(status.message()[0] != '\0' && cache.length() == 0);
     return;
   }
-  std::vector<float> row(64);
   auto plan = cache.plan(0);
   require(plan.ok());
   for (int32_t layer = 0; layer < kLayers; ++layer) {
-    auto view = gen::cache::host_view(cache, layer, *plan);
-    require(view.ok());
-    for (int32_t e = 0; e < cache.length(); ++e) {
-      gen::engine::kv_get(view->k, e, 0, row.data());
-      gen::engine::kv_get(view->v, e, view->kv_heads - 1, row.data());
+    const gen::cache::LayerShape& shape = cache.layers()[static_cast<size_t>(layer)];
+    const size_t rows = static_cast<size_t>(plan->start) * static_cast<size_t>(shape.kv_heads);
+    std::vector<float> all(rows * static_cast<size_t>(std::max(shape.k_dim, shape.v_dim)));
+    for (const auto order : {gen::engine::KvOrder::kKeys, gen::engine::KvOrder::kValues}) {
+      require(gen::cache::decode_entries(cache, layer, *plan, order, all.data()).ok());
     }
   }
 }
@@ -88,12 +87,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint64_t sum = gen::checksum(std::span(state).first(state.size() - 8));
   std::memcpy(state.data() + state.size() - 8, &sum, sizeof(sum));
 
-  gen::Allocator& memory = gen::system_allocator();
+  gen::Allocator& allocator = gen::system_allocator();
+  gen::engine::EngineMemory& memory = gen::engine::system_memory();
   for (const TensorKind& kind : tensor_kinds()) {
-    try_tensors(*kind.create(kLayers, kMost, memory).value(), state);
+    try_tensors(*kind.create(kLayers, kMost, allocator).value(), state);
   }
-  try_tensors(*CompressedStore::create(kLayers, 4, memory).value(), state);
-  auto pool = TensorPool::create({kLayers, 5, 12, gen::DType::kF32}, 1, memory);
+  try_tensors(*CompressedStore::create(kLayers, 4, allocator).value(), state);
+  auto pool = TensorPool::create({kLayers, 5, 12, gen::DType::kF32}, 1, allocator);
   try_tensors(*PagedStore::create(*pool, kLayers).value(), state);
 
   const std::vector<LayerShape> shapes(kLayers, {2, 16, 8, 0, gen::engine::RopeKind::kHalves, 16});

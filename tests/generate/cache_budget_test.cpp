@@ -9,6 +9,7 @@
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/tiered_cache.h"
+#include "engine/host_memory.h"
 #include "generate/batch_run.h"
 #include "prefix_world.h"
 #include "support/counting_allocator.h"
@@ -51,7 +52,7 @@ struct World {
   }
   std::shared_ptr<const Generator> plain() {
     return generator([this](std::span<const cache::LayerShape>, int32_t capacity) {
-      return cache::make_cache("fp32", shapes, capacity, system_allocator());
+      return cache::make_cache("fp32", shapes, capacity, engine::system_memory());
     });
   }
 

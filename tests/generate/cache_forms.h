@@ -15,8 +15,10 @@
 #include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
 #include "cache/sequence/tiered_cache.h"
+#include "engine/host_memory.h"
 #include "generate/said.h"
 #include "generate/session.h"
+#include "support/far_engine.h"
 #include "support/fake_model.h"
 #include "support/loaded_tiny.h"
 
@@ -29,12 +31,13 @@ struct CacheForm {
   int32_t block_size = 0;     // or positions of a chunk
   int32_t prefix_blocks = 0;  // 0: no prefix cache
   int32_t pool_blocks = 0;    // 0: enough for all
+  bool far = false;           // on an engine whose memory only operations may touch
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
-    return out << form.kind << " " << kNames[static_cast<size_t>(form.layout)] << " "
-               << form.block_size << ", " << form.prefix_blocks << " prefix blocks, pool of "
-               << form.pool_blocks;
+    return out << (form.far ? "far " : "") << form.kind << " "
+               << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
+               << form.prefix_blocks << " prefix blocks, pool of " << form.pool_blocks;
   }
 };
 
@@ -51,20 +54,34 @@ inline std::vector<CacheForm> all_cache_forms() {
     forms.push_back({.kind = kind, .layout = Layout::kTiered, .block_size = 16});
   }
   forms.push_back({.layout = Layout::kCompressed, .block_size = 8});
+  forms.push_back({.kind = "fp16", .far = true});
+  forms.push_back({.layout = Layout::kPaged, .block_size = 8, .prefix_blocks = 40, .far = true});
+  forms.push_back({.kind = "q4", .layout = Layout::kTiered, .block_size = 16, .far = true});
+  forms.push_back({.layout = Layout::kCompressed, .block_size = 8, .far = true});
   return forms;
 }
 
 constexpr int32_t kFormsContext = 96;
 constexpr int32_t kFormsVocab = 50;
 
-inline const model::Model& forms_model() {
-  static const test::LoadedTiny tiny{test::TinyModel([] {
-    test::TinyModelSpec made;
-    made.context = kFormsContext;
-    made.vocab = kFormsVocab;
-    return made;
-  }())};
-  return tiny.model();
+/// A model and the memory of its caches.
+struct FormsPlace {
+  const model::Model& model;
+  engine::EngineMemory& memory;
+};
+
+inline FormsPlace forms_place(bool far) {
+  test::TinyModelSpec spec;
+  spec.context = kFormsContext;
+  spec.vocab = kFormsVocab;
+  if (!far) {
+    static const test::LoadedTiny tiny{test::TinyModel(spec)};
+    return {tiny.model(), engine::system_memory()};
+  }
+  static test::FarMemory memory(size_t{8} << 30);
+  static const test::LoadedTiny tiny{test::TinyModel(spec),
+                                     {.engine = std::make_shared<test::FarEngine>(memory)}};
+  return {tiny.model(), memory};
 }
 
 /// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
@@ -77,10 +94,13 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
   options.drafter = std::move(drafter);
-  const auto shapes = forms_model().layer_shapes();
+  const FormsPlace place = forms_place(form.far);
+  engine::EngineMemory& memory = place.memory;
+  options.memory = &memory;
+  const auto shapes = place.model.layer_shapes();
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =
-        cache::CachePool::create(form.kind, shapes, form.block_size, 2, system_allocator()).value();
+        cache::CachePool::create(form.kind, shapes, form.block_size, 2, memory).value();
     options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);
     };
@@ -94,24 +114,26 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
       options.prefix_cache = cache::PrefixCache::create(blocks, form.prefix_blocks).value();
     }
   } else if (form.layout == Layout::kCompressed) {
-    options.cache_factory = [form](std::span<const cache::LayerShape> layers, int32_t capacity) {
-      return cache::make_compressed_cache(layers, capacity, form.block_size, system_allocator());
+    options.cache_factory = [form, &memory](std::span<const cache::LayerShape> layers,
+                                            int32_t capacity) {
+      return cache::make_compressed_cache(layers, capacity, form.block_size, memory);
     };
   } else if (form.layout == Layout::kTiered) {
-    options.cache_factory = [form](std::span<const cache::LayerShape> layers, int32_t capacity) {
+    options.cache_factory = [form, &memory](std::span<const cache::LayerShape> layers,
+                                            int32_t capacity) {
       cache::TieredCacheOptions tiers;
       tiers.format = form.kind;
       tiers.hot_blocks = 2;
       tiers.block_size = form.block_size;
       tiers.hot_bytes = size_t{1} << 20;
-      return cache::make_tiered_cache(tiers, layers, capacity, system_allocator());
+      return cache::make_tiered_cache(tiers, layers, capacity, memory);
     };
   }
   std::vector<std::string> pieces;
   for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
     pieces.push_back(std::string(1, static_cast<char>('a' + i % 26)));
   }
-  const std::shared_ptr<const model::Model> model(std::shared_ptr<void>(), &forms_model());
+  const std::shared_ptr<const model::Model> model(std::shared_ptr<void>(), &place.model);
   auto made = Generator::create(model, std::make_shared<test::FakeTokenizer>(pieces), options);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return std::move(made).value();
@@ -135,9 +157,11 @@ class FreshSessions {
  public:
   /// A plain cache stands for a paged or a tiered one: they hold the same entries.
   explicit FreshSessions(const CacheForm& form)
-      : generator_(generator_of(
-            form.layout == CacheForm::Layout::kCompressed ? form : CacheForm{.kind = form.kind},
-            kFormsContext, 1)) {}
+      : generator_(
+            generator_of(form.layout == CacheForm::Layout::kCompressed
+                             ? CacheForm{.layout = form.layout, .block_size = form.block_size}
+                             : CacheForm{.kind = form.kind},
+                         kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
     return generate::say(*generator_->new_session().value(), prompt, n);
   }

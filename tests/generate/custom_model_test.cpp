@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "generate/batch_run.h"
+#include "generate/knowing_drafter.h"
 #include "generate/session.h"
 #include "graph/plan_trace.h"
 #include "support/counting_new.h"
@@ -62,7 +63,7 @@ class Automaton final : public CustomForward {
         EXPECT_EQ(static_cast<size_t>(batch.positions[t]), seen.size());
         seen.push_back(batch.tokens[t]);
         if (fails && fails(batch.tokens[t])) return error(Code::kDevice, "no such luck");
-        if (batch.wants_logits[t] == 0) continue;
+        if (batch.wants[t] == 0) continue;
         std::fill_n(row, kVocab, -std::numeric_limits<float>::infinity());
         row[after(seen)] = 1.0F;
         row += kVocab;
@@ -176,6 +177,32 @@ TEST(CustomModel, OneThatFailsDisturbsNobody) {
   }
 }
 
+// Rows of drafts that the text does not say are taken back from the caller's state.
+TEST(CustomModel, DraftsShowInNoResult) {
+  const Tokens prompt = prompt_of(2);
+  const Tokens want = expected(prompt, 40);
+  Tokens all = prompt;
+  all.insert(all.end(), want.begin(), want.end());
+  for (const bool goes_back : {true, false}) {
+    const auto automaton = std::make_shared<Automaton>();
+    const auto drafter =
+        std::make_shared<KnowingDrafter>(KnowingDrafter::Options{0.6, 4, 3, kPoison});
+    drafter->learn(all);
+    GeneratorOptions options;
+    options.drafter = drafter;
+    const auto generator =
+        std::move(Generator::create(make_model(automaton, goes_back), nullptr, options)).value();
+    const auto session = std::move(generator->new_session()).value();
+    std::optional<GenResult> result;
+    ASSERT_TRUE(
+        session->generate({.text = {}, .tokens = prompt}, greedy(40), nullptr, nullptr, &result)
+            .ok());
+    EXPECT_EQ(result->tokens, want);
+    EXPECT_EQ(drafter->accepted > 0, goes_back);  // others cannot have drafts
+    EXPECT_EQ(drafter->branched, 0);
+  }
+}
+
 TEST(CustomModel, SessionsOnManyThreads) {
   const auto automaton = std::make_shared<Automaton>();
   std::atomic<uint32_t> calls{0};
@@ -219,12 +246,17 @@ TEST(CustomModel, SessionsOnManyThreads) {
 
 // The rows of one sequence or two, by hand.
 struct Rows {
-  explicit Rows(std::vector<std::pair<graph::SequenceState*, Tokens>> sequences, int32_t position) {
+  explicit Rows(std::vector<std::pair<cache::SequenceState*, Tokens>> sequences, int32_t position) {
     for (const auto& [state, more] : sequences) {
       graph::BatchSequence sequence;
       sequence.state = state;
       sequence.first_row = static_cast<int32_t>(tokens.size());
       sequence.n_rows = static_cast<int32_t>(more.size());
+      if (state != nullptr) {
+        const auto plan = state->plan(sequence.n_rows, cache::Keep::kAll);
+        planned = plan.ok() ? planned : plan.status();
+        if (plan.ok()) sequence.state_plan = plan.value();
+      }
       parts.push_back(sequence);
       tokens.insert(tokens.end(), more.begin(), more.end());
       for (size_t i = 0; i < more.size(); ++i) {
@@ -235,11 +267,26 @@ struct Rows {
     logits.resize(parts.size() * kVocab);
     batch.tokens = tokens;
     batch.positions = positions;
-    batch.wants_logits = wants;
+    batch.wants = wants;
     batch.sequences = parts;
     batch.logits = logits.data();
     batch.logits_rows = parts.size();
   }
+  /// What its owner does with a pass.
+  Status run(const CustomModel& model) const {
+    GEN_TRY(Status(planned));
+    const Status status = model.forward(batch);
+    for (const graph::BatchSequence& part : parts) {
+      if (part.state == nullptr) continue;
+      if (status.ok()) {
+        part.state->commit(part.state_plan, {part.n_rows});
+      } else {
+        part.state->drop(part.state_plan);
+      }
+    }
+    return status;
+  }
+  Status planned;
   Tokens tokens;
   Tokens positions;
   std::vector<uint8_t> wants;
@@ -254,43 +301,42 @@ TEST(CustomModel, AFailedPassIsTakenBack) {
   const auto model = make_model(automaton);
   const auto one = std::move(model->new_sequence_state()).value();
   const auto two = std::move(model->new_sequence_state()).value();
-  ASSERT_TRUE(model->forward(Rows({{one.get(), {1, 2}}, {two.get(), {3, 4}}}, 0).batch).ok());
+  ASSERT_TRUE(Rows({{one.get(), {1, 2}}, {two.get(), {3, 4}}}, 0).run(*model).ok());
   const Rows bad({{one.get(), {5, 6}}, {two.get(), {kPoison}}}, 2);
-  EXPECT_EQ(model->forward(bad.batch).code(), Code::kDevice);
+  EXPECT_EQ(bad.run(*model).code(), Code::kDevice);
   const Rows good({{one.get(), {5, 6}}, {two.get(), {7}}}, 2);
-  ASSERT_TRUE(model->forward(good.batch).ok());
+  ASSERT_TRUE(good.run(*model).ok());
   EXPECT_EQ(good.logits[static_cast<size_t>(after(Tokens{1, 2, 5, 6}))], 1.0F);
   EXPECT_EQ(good.logits[static_cast<size_t>(kVocab + after(Tokens{3, 4, 7}))], 1.0F);
   // Rows that do not go on where a state ends are our own fault, and said to be.
-  EXPECT_EQ(model->forward(Rows({{one.get(), {5}}}, 3).batch).code(), Code::kInternal);
+  EXPECT_EQ(Rows({{one.get(), {5}}}, 3).run(*model).code(), Code::kInternal);
 
   automaton->refuses_to_go_back = true;
   const Rows worse({{one.get(), {5, kPoison}}}, 4);
-  EXPECT_EQ(model->forward(worse.batch).code(), Code::kDevice);
+  EXPECT_EQ(worse.run(*model).code(), Code::kDevice);
   EXPECT_TRUE(one->lost());
   EXPECT_FALSE(two->lost());
   EXPECT_EQ(automaton->live, 1);
-  EXPECT_EQ(model->forward(Rows({{one.get(), {5}}}, 4).batch).code(), Code::kState);
-  EXPECT_EQ(one->clone().status().code(), Code::kUnsupported);
-  EXPECT_EQ(one->truncate(1).code(), Code::kState);
+  EXPECT_EQ(Rows({{one.get(), {5}}}, 4).run(*model).code(), Code::kState);
+  EXPECT_EQ(one->copies(), nullptr);
+  EXPECT_EQ(one->rewind(1).status().code(), Code::kState);
 }
 
 TEST(CustomModel, WhatItDoesNotTake) {
   const auto automaton = std::make_shared<Automaton>();
   const auto model = make_model(automaton);
   const auto state = std::move(model->new_sequence_state()).value();
-  EXPECT_EQ(model->forward(Rows({{nullptr, {1}}}, 0).batch).code(), Code::kUnsupported);
+  EXPECT_EQ(Rows({{nullptr, {1}}}, 0).run(*model).code(), Code::kUnsupported);
   Rows tree({{state.get(), {1, 2}}}, 0);
   const Tokens parents{-1, 0};
   tree.batch.parents = parents;
-  EXPECT_EQ(model->forward(tree.batch).code(), Code::kUnsupported);
+  EXPECT_EQ(tree.run(*model).code(), Code::kUnsupported);
   Rows embedded({{state.get(), {1}}}, 0);
   const float embedding[1]{};
-  embedded.batch.tokens = {};
   embedded.batch.embeddings = embedding;
-  EXPECT_EQ(model->forward(embedded.batch).code(), Code::kUnsupported);
-  EXPECT_EQ(model->forward(Rows({{state.get(), {kVocab}}}, 0).batch).code(), Code::kOutOfRange);
-  EXPECT_EQ(model->forward(Rows({{state.get(), {1}}}, 300).batch).code(), Code::kOutOfRange);
+  EXPECT_EQ(embedded.run(*model).code(), Code::kUnsupported);
+  EXPECT_EQ(Rows({{state.get(), {kVocab}}}, 0).run(*model).code(), Code::kOutOfRange);
+  EXPECT_EQ(Rows({{state.get(), {1}}}, 300).run(*model).code(), Code::kOutOfRange);
 }
 
 // Everything that one session does, with its nth allocation failing.

@@ -368,7 +368,7 @@ TEST_F(DraftedWorld, ADrafterThatFailsGivesNothing) {
 TEST_F(DraftedWorld, APassThatFailsIsMadeWithout) {
   int failures = 0;
   world.model->before_forward = [&](const graph::Batch& batch) -> Status {
-    const bool drafts = std::count(batch.wants_logits.begin(), batch.wants_logits.end(), 1) > 1;
+    const bool drafts = std::count(batch.wants.begin(), batch.wants.end(), 1) > 1;
     if (!drafts) return {};
     ++failures;
     return {Code::kOutOfMemory, "no memory for so many rows"};

@@ -46,7 +46,7 @@ class World {
     options.cache_factory = [this](std::span<const cache::LayerShape>,
                                    int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
       auto made = std::make_unique<FakeCache>(capacity, cache_can_truncate);
-      made->mutable_traits().can_shift = cache_can_shift;
+      made->can_shift = cache_can_shift;
       cache = made.get();
       return std::unique_ptr<cache::KvCache>(std::move(made));
     };

@@ -9,6 +9,7 @@
 #include "generate/batch_run.h"
 #include "generate/said.h"
 #include "model/loader.h"
+#include "engine/host_memory.h"
 #include "support/far_engine.h"
 #include "support/tiny_model.h"
 
@@ -18,7 +19,7 @@ namespace {
 /// One model on one engine, and generators over caches in one memory.
 class Side {
  public:
-  Side(std::shared_ptr<engine::Engine> engine, Allocator& caches)
+  Side(std::shared_ptr<engine::Engine> engine, engine::EngineMemory& caches)
       : tiny_(spec()), bytes_(tiny_.bytes()), caches_(caches) {
     model::LoadOptions load;
     load.engine = std::move(engine);
@@ -35,7 +36,7 @@ class Side {
     options.kv_dtype = kind;
     options.prefill_chunk = 16;
     options.max_sequences = 4;
-    options.allocator = &caches_;
+    options.memory = &caches_;
     if (blocks > 0) {
       auto pool = cache::CachePool::create(kind, model_->layer_shapes(), 16, 1, caches_).value();
       std::vector<cache::Block*> taken(pool->blocks().available() - blocks);
@@ -50,7 +51,7 @@ class Side {
  private:
   test::TinyModel tiny_;
   std::vector<std::byte> bytes_;
-  Allocator& caches_;
+  engine::EngineMemory& caches_;
   std::shared_ptr<const model::Model> model_;
 };
 
@@ -78,15 +79,13 @@ std::vector<Tokens> conversation(Side& side, const char* kind, size_t blocks) {
 
 TEST(FarGeneration, SaysTheSame) {
   test::FarMemory memory;
-  Side near(test::cpu_engine({.threads = 2}), system_allocator());
+  Side near(test::cpu_engine({.threads = 2}), engine::system_memory());
   Side far(std::make_shared<test::FarEngine>(memory, 2), memory);
   for (const char* kind : {"fp32", "fp16", "fp8", "q4"}) {
     const std::vector<Tokens> want = conversation(near, kind, 0);
     ASSERT_EQ(want.size(), 8U);
     EXPECT_EQ(conversation(far, kind, 0), want) << kind;
-    // Twelve blocks are too few for four sessions: some give theirs up and go on later. Where pools
-    // poison what is given back they do it themselves, which nobody may here.
-    if (cache::BlockPool::kPoisons) continue;
+    // Twelve blocks are too few for four sessions: some give theirs up and go on later.
     EXPECT_EQ(conversation(far, kind, 12), want) << kind;
   }
 }

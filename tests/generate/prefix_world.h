@@ -11,6 +11,7 @@
 
 #include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
+#include "engine/host_memory.h"
 #include "generate/said.h"
 #include "generate/session.h"
 #include "support/loaded_tiny.h"
@@ -28,7 +29,7 @@ class WatchedModel final : public model::Model {
   std::span<const cache::LayerShape> layer_shapes() const noexcept override {
     return model_.layer_shapes();
   }
-  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override {
+  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
     return model_.new_sequence_state();
   }
   Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
@@ -59,7 +60,7 @@ class PrefixWorld {
       : tiny_(test::TinyModel(spec(seed))) {
     model = std::make_shared<WatchedModel>(tiny_.model());
     pool = cache::CachePool::create(wanted.kind, model->layer_shapes(), wanted.block_size, 1,
-                                    system_allocator())
+                                    engine::system_memory())
                .value();
     options.kv_dtype = wanted.kind;
     options.prefill_chunk = wanted.chunk;

@@ -35,7 +35,7 @@ struct Stepper {
     made.cache = &cache;
     made.tokens = tokens;
     made.first_position = cache.length();
-    made.wants_logits = wants;
+    made.wants = wants;
     made.logits = logits.data();
     return made;
   }
@@ -179,7 +179,7 @@ TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
   request.cache = &cache;
   request.tokens = token;
   request.first_position = 1;
-  request.wants_logits = wants;
+  request.wants = wants;
   request.logits = logits.data();
   request.draft = &job;
   scheduler.submit(&request);
@@ -294,7 +294,7 @@ TEST(Scheduler, PromptsAreCutToTheirBudget) {
     at += request.taken;
     EXPECT_EQ(one.cache.length(), at);
     request.tokens = std::span(prompt).subspan(static_cast<size_t>(at));
-    request.wants_logits = std::span(one.wants).subspan(static_cast<size_t>(at));
+    request.wants = std::span(one.wants).subspan(static_cast<size_t>(at));
     request.first_position = at;
   }
   EXPECT_EQ(one.logits, logits_after(model, prompt));

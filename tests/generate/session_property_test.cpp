@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs over sessions, in every form of cache: prompts are appended, scored, generated and
-// streamed; streams of several sessions are pulled and looked at in turns, and closed, cancelled or
-// freed at any moment; sessions are cut, emptied, forked, saved and loaded between all that, and
-// batches run beside them. Whatever happened, what a session says must be what a fresh one says that
-// is given its tokens, to the bit. GEN_TRIALS sets the number of programs.
+// Random programs over sessions, in every form of cache: prompts are appended, scored, generated
+// and streamed; streams of several sessions are pulled and looked at in turns, and closed,
+// cancelled or freed at any moment; sessions are cut, emptied, forked, saved and loaded between all
+// that, and batches run beside them, in every other program with drafts, right more or less often.
+// Whatever happened, what a session says must be what a fresh one says that is given its tokens, to
+// the bit. GEN_TRIALS sets the number of programs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include "generate/batch_run.h"
 #include "generate/cache_forms.h"
+#include "generate/knowing_drafter.h"
 
 namespace gen::generate {
 namespace {
@@ -39,7 +41,8 @@ class Program {
       : random_(random),
         tight_(form.pool_blocks > 0),
         fresh_(fresh),
-        generator_(generator_of(form, draw(random_, 1, 12), draw(random_, 1, 6))) {}
+        drafter_(draw(random_, 0, 1) == 0 ? nullptr : drafter(random_)),
+        generator_(generator_of(form, draw(random_, 1, 12), draw(random_, 1, 6), drafter_)) {}
 
   void run(int steps) {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
@@ -51,6 +54,21 @@ class Program {
   }
 
  private:
+  static std::shared_ptr<KnowingDrafter> drafter(Random& random) {
+    KnowingDrafter::Options options;
+    options.p = draw(random, 0, 4) / 4.0;
+    options.rows = draw(random, 1, 12);
+    options.branches = draw(random, 1, 3);
+    options.vocab = kFormsVocab;
+    return std::make_shared<KnowingDrafter>(options);
+  }
+  /// What a fresh session says, which the drafter then knows.
+  Said expect(const Tokens& asked, int32_t n) {
+    Said said = fresh_.say(asked, n);
+    if (drafter_ != nullptr) drafter_->learn(join(asked, said.tokens));
+    return said;
+  }
+
   void step() {
     if (talks_.empty() || (talks_.size() < 5 && draw(random_, 0, 9) == 0)) {
       talks_.push_back({.session = generator_->new_session().value()});
@@ -158,6 +176,7 @@ class Program {
     const auto stop = [](void* user, const Event& event) -> int32_t {
       return !event.done && event.index == *static_cast<int32_t*>(user) ? 5 : 0;
     };
+    if (may_begin(talk, more)) expect(join(talk.tokens, more), n);
     std::optional<GenResult> result;
     const Status status =
         talk.session->generate({.tokens = more}, params(n), stop, &stop_at, &result);
@@ -178,6 +197,7 @@ class Program {
   void open(Talk& talk) {
     const Tokens more = prompt();
     const int32_t n = draw(random_, 1, 12);
+    if (may_begin(talk, more)) expect(join(talk.tokens, more), n);
     auto opened = talk.session->open({.tokens = more}, params(n));
     ASSERT_EQ(opened.ok(), may_begin(talk, more)) << opened.status().message();
     if (!opened.ok()) return;
@@ -327,6 +347,7 @@ class Program {
   Random random_;
   bool tight_;
   const FreshSessions& fresh_;
+  std::shared_ptr<KnowingDrafter> drafter_;
   std::shared_ptr<const Generator> generator_;
   std::vector<Talk> talks_;
 };

@@ -14,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/paged_cache.h"
+#include "engine/host_memory.h"
 #include "generate/fake_world.h"
 #include "support/failing_files.h"
 #include "support/loaded_tiny.h"
@@ -111,7 +112,7 @@ class SessionState : public testing::Test {
     options.max_seq_len = context;
     if (block_size > 0) {
       auto pool = cache::CachePool::create(kind, tiny.model().layer_shapes(), block_size, 1,
-                                           system_allocator());
+                                           engine::system_memory());
       EXPECT_TRUE(pool.ok());
       options.cache_factory = [pool = std::move(pool).value()](std::span<const cache::LayerShape>,
                                                                int32_t capacity) {
@@ -156,7 +157,7 @@ TEST_F(SessionState, GoesOnWithTheSameBits) {
 TEST_F(SessionState, ChunksThatArePooledGoOnToo) {
   GeneratorOptions options;
   options.cache_factory = [](std::span<const cache::LayerShape> shapes, int32_t capacity) {
-    return cache::make_compressed_cache(shapes, capacity, 8, system_allocator());
+    return cache::make_compressed_cache(shapes, capacity, 8, engine::system_memory());
   };
   const std::shared_ptr<const model::Model> model(std::shared_ptr<void>(), &tiny_.model());
   const auto made = Generator::create(model, nullptr, options).value();

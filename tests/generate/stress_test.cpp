@@ -14,6 +14,7 @@
 
 #include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
+#include "engine/host_memory.h"
 #include "generate/batch_run.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
@@ -139,7 +140,7 @@ class World {
   std::shared_ptr<cache::CachePool> pool_of(const std::string& dtype, int32_t blocks,
                                             int32_t block_size) {
     auto pool = cache::CachePool::create(dtype, tiny_.model().layer_shapes(), block_size, 1,
-                                         system_allocator())
+                                         engine::system_memory())
                     .value();
     const size_t left = pool->blocks().available();
     taken_.resize(left - std::min(left, static_cast<size_t>(blocks)));

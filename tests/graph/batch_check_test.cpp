@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 
+#include "engine/access.h"
 #include "support/reference_cache.h"
 #include "support/tiny_graph.h"
 
@@ -57,6 +59,29 @@ struct Fixture {
   std::vector<cache::LayerShape> layers;
   BatchLimits limits;
   test::OwnedBatch owned;
+  /// Rows 1, 3 and 4.
+  void want_best() {
+    owned.wants = {1, 2, 1, 2, 2};
+    owned.batch.wants = owned.wants;
+    best_tokens.resize(3 * 30);
+    best_logits.resize(3 * 30);
+    owned.batch.best = {30, best_tokens.data(), best_logits.data(), 3};
+    limits.best = true;
+  }
+  void mask(std::vector<RowMask> given) {
+    masks = std::move(given);
+    owned.batch.masks = masks;
+  }
+  void edit(std::vector<RowEdit> given) {
+    edits = std::move(given);
+    owned.batch.edits = edits;
+  }
+
+  std::vector<int32_t> best_tokens;
+  std::vector<float> best_logits;
+  std::vector<RowMask> masks;
+  std::vector<RowEdit> edits;
+  std::vector<float> hidden_rows;
   float hidden = 0.0F;
   std::vector<Tap> taps;
 };
@@ -96,8 +121,18 @@ const Case kCases[] = {
      Code::kOk},
     {"good_embeddings",
      [](F& f) {
-       f.owned.batch.tokens = {};
-       f.owned.batch.embeddings = &f.hidden;
+       f.owned.tokens[1] = -1;
+       f.owned.tokens[4] = -2;
+       f.hidden_rows.resize(2 * 24);
+       f.owned.batch.embeddings = f.hidden_rows;
+     },
+     Code::kOk},
+    {"good_best", [](F& f) { f.want_best(); }, Code::kOk},
+    {"good_masks_and_edits",
+     [](F& f) {
+       f.want_best();
+       f.mask({{1, {}}, {3, {}}});
+       f.edit({{1, 0, 1.0F}, {1, 29, -1e9F}, {4, 3, -std::numeric_limits<float>::infinity()}});
      },
      Code::kOk},
     {"good_without_logits",
@@ -112,19 +147,123 @@ const Case kCases[] = {
      "5 rows, the model takes 4"},
     {"too_few_tokens", [](F& f) { f.owned.batch.tokens = f.owned.batch.tokens.first(4); },
      Code::kInvalidArgument, "4 rows in a batch of 5"},
-    {"tokens_and_embeddings", [](F& f) { f.owned.batch.embeddings = &f.hidden; },
-     Code::kInvalidArgument, "both"},
+    {"half_an_embedding",
+     [](F& f) {
+       f.hidden_rows.resize(36);
+       f.owned.batch.embeddings = f.hidden_rows;
+     },
+     Code::kInvalidArgument, "36 numbers are no embeddings of 24"},
+    {"embedding_beyond",
+     [](F& f) {
+       f.owned.tokens[1] = -3;
+       f.hidden_rows.resize(2 * 24);
+       f.owned.batch.embeddings = f.hidden_rows;
+     },
+     Code::kOutOfRange, "token -3 outside 2 given embeddings"},
+    {"lowest_token", [](F& f) { f.owned.tokens[1] = std::numeric_limits<int32_t>::min(); },
+     Code::kOutOfRange, "vocabulary of 30"},
     {"negative_token", [](F& f) { f.owned.tokens[2] = -1; }, Code::kOutOfRange,
      "token -1 outside vocabulary of 30"},
+    {"wants_nothing_known", [](F& f) { f.owned.wants[3] = 3; }, Code::kInvalidArgument,
+     "row 3 wants 3"},
+    {"nobody_finds_best",
+     [](F& f) {
+       f.want_best();
+       f.limits.best = false;
+     },
+     Code::kUnsupported, "3 rows want their best"},
+    {"no_room_for_best",
+     [](F& f) {
+       f.want_best();
+       f.owned.batch.best.rows = 2;
+     },
+     Code::kInvalidArgument, "3 rows want best, there is room for 2"},
+    {"best_tokens_nowhere",
+     [](F& f) {
+       f.want_best();
+       f.owned.batch.best.tokens = nullptr;
+     },
+     Code::kInvalidArgument, "room for 0"},
+    {"best_logits_nowhere",
+     [](F& f) {
+       f.want_best();
+       f.owned.batch.best.logits = nullptr;
+     },
+     Code::kInvalidArgument, "room for 0"},
+    {"best_of_none",
+     [](F& f) {
+       f.want_best();
+       f.owned.batch.best.k = 0;
+     },
+     Code::kInvalidArgument, "best 0 tokens"},
+    {"best_of_too_many",
+     [](F& f) {
+       f.want_best();
+       f.owned.batch.best.k = 31;
+     },
+     Code::kInvalidArgument, "best 31 tokens of 30"},
+    {"mask_of_a_row_with_logits",
+     [](F& f) {
+       f.want_best();
+       f.mask({{2, {}}});
+     },
+     Code::kInvalidArgument, "a mask for row 2"},
+    {"mask_of_no_row",
+     [](F& f) {
+       f.want_best();
+       f.mask({{5, {}}});
+     },
+     Code::kInvalidArgument, "a mask for row 5"},
+    {"mask_before_the_first_row",
+     [](F& f) {
+       f.want_best();
+       f.mask({{-1, {}}});
+     },
+     Code::kInvalidArgument, "a mask for row -1"},
+    {"two_masks_of_a_row",
+     [](F& f) {
+       f.want_best();
+       f.mask({{1, {}}, {1, {}}});
+     },
+     Code::kInvalidArgument, "a mask for row 1"},
+    {"edits_that_descend",
+     [](F& f) {
+       f.want_best();
+       f.edit({{3, 0, 1.0F}, {1, 0, 1.0F}});
+     },
+     Code::kInvalidArgument, "an edit for row 1 after 3"},
+    {"edit_of_no_token",
+     [](F& f) {
+       f.want_best();
+       f.edit({{3, 30, 1.0F}});
+     },
+     Code::kOutOfRange, "edit of token 30 outside 30"},
+    {"edit_by_nan",
+     [](F& f) {
+       f.want_best();
+       f.edit({{3, 2, std::numeric_limits<float>::quiet_NaN()}});
+     },
+     Code::kInvalidArgument, "edit of token 2 adds nan"},
+    {"edit_by_infinity",
+     [](F& f) {
+       f.want_best();
+       f.edit({{3, 2, std::numeric_limits<float>::infinity()}});
+     },
+     Code::kInvalidArgument, "edit of token 2 adds inf"},
+    {"tap_at_two_places",
+     [](F& f) {
+       f.taps = {{1, &f.hidden, engine::engine_ptr(&f.hidden)}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kInvalidArgument, "tap 1"},
     {"high_token", [](F& f) { f.owned.tokens[4] = 30; }, Code::kOutOfRange,
      "token 30 outside vocabulary of 30"},
     {"negative_position", [](F& f) { f.owned.positions[0] = -1; }, Code::kOutOfRange,
      "position -1 outside context of 16"},
     {"high_position", [](F& f) { f.owned.positions[1] = 16; }, Code::kOutOfRange,
      "position 16 outside context of 16"},
-    {"too_few_flags",
-     [](F& f) { f.owned.batch.wants_logits = f.owned.batch.wants_logits.first(4); },
-     Code::kInvalidArgument, "logits flags for 4 rows"},
+    {"too_few_flags", [](F& f) { f.owned.batch.wants = f.owned.batch.wants.first(4); },
+     Code::kInvalidArgument, "wants for 4 rows"},
     {"no_room_for_logits", [](F& f) { f.owned.batch.logits_rows = 4; }, Code::kInvalidArgument,
      "5 rows want logits, there is room for 4"},
     {"logits_nowhere", [](F& f) { f.owned.batch.logits = nullptr; }, Code::kInvalidArgument,

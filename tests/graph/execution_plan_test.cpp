@@ -227,7 +227,7 @@ TEST(ExecutionPlan, OnlyWantedRowsAreWritten) {
   batch.finish(30);
   std::fill(batch.wants.begin(), batch.wants.end(), uint8_t{0});
   batch.wants[2] = 1;
-  batch.wants[11] = 7;  // any but 0 is a wish
+  batch.wants[11] = 1;
   std::fill(batch.logits.begin(), batch.logits.end(), -77.0F);
   batch.batch.logits_rows = 2;
   ASSERT_TRUE(machine.run(batch.batch).ok());
@@ -307,10 +307,19 @@ TEST(ExecutionPlan, EmbeddingsStandForTokens) {
   test::OwnedBatch again;
   ASSERT_TRUE(again.add(second, kPrompt).ok());
   again.finish(30);
-  again.batch.tokens = {};
-  again.batch.embeddings = hidden.data();
-  ASSERT_TRUE(machine.run(again.batch).ok());
-  EXPECT_EQ(again.results(30), expected);
+  again.batch.embeddings = hidden;
+  for (const int32_t every : {1, 3}) {  // all rows, and some among tokens, the last given first
+    test::ReferenceCache cache = machine.cache();
+    again.sequences[0].cache = &cache;
+    again.sequences[0].plan = cache.plan(static_cast<int32_t>(kPrompt.size())).value();
+    again.tokens = kPrompt;
+    for (size_t i = 0; i < kPrompt.size(); i += static_cast<size_t>(every)) {
+      again.tokens[i] = -1 - static_cast<int32_t>(i);
+    }
+    again.finish(30);
+    ASSERT_TRUE(machine.run(again.batch).ok());
+    EXPECT_EQ(again.results(30), expected) << every;
+  }
 }
 
 TEST(ExecutionPlan, TapsShowEveryLayer) {
@@ -392,8 +401,8 @@ TEST(ExecutionPlan, TracesEveryInstruction) {
   Recorder recorder;
   batch.finish(30).tracer = &recorder;
   ASSERT_TRUE(machine.run(batch.batch).ok());
-  // All but the last tap, which nobody asked for.
-  ASSERT_EQ(recorder.events.size(), machine.plan->instructions().size() - 1);
+  // All but the last tap and best, which nobody asked for.
+  ASSERT_EQ(recorder.events.size(), machine.plan->instructions().size() - 2);
   const engine::TraceEvent& stack = recorder.events[4];
   EXPECT_STREQ(stack.op, "linear");
   EXPECT_STREQ(stack.detail, "q+k+v");

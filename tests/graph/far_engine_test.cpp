@@ -2,6 +2,7 @@
 // Proves that a plan reaches what its operations read and write through the engine alone: on an
 // engine whose memory nobody may touch and which does nothing before it is asked to finish, results
 // are those of the CPU engine, bit for bit.
+#include "engine/host_memory.h"
 #include "support/far_engine.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
+#include "cache/sequence/tiered_cache.h"
 #include "support/tiny_graph.h"
 
 namespace gen::graph {
@@ -19,7 +21,8 @@ constexpr int32_t kCapacity = 64;
 /// A plan of one graph on one engine, and all rows' logits of what is fed to it.
 class Side {
  public:
-  Side(const test::TinyGraph& tiny, std::shared_ptr<engine::Engine> engine, Allocator& caches)
+  Side(const test::TinyGraph& tiny, std::shared_ptr<engine::Engine> engine,
+       engine::EngineMemory& caches)
       : tiny_(tiny), pool_(engine), caches_(caches) {
     CompileOptions options;
     options.max_seq_len = kCapacity;
@@ -30,11 +33,18 @@ class Side {
   std::unique_ptr<cache::KvCache> cache(const char* kind) {
     return cache::make_cache(kind, tiny_.layer_shapes(), kCapacity, caches_).value();
   }
-  /// Where pools poison what is given back they do it themselves, which nobody may here.
   std::unique_ptr<cache::KvCache> paged(const char* kind) {
-    if (cache::BlockPool::kPoisons) return cache(kind);
     auto pool = cache::CachePool::create(kind, tiny_.layer_shapes(), 5, 1, caches_).value();
     return cache::make_paged_cache(std::move(pool), kCapacity).value();
+  }
+  /// One block in memory, the others in a file.
+  std::unique_ptr<cache::KvCache> tiered(const char* kind) {
+    cache::TieredCacheOptions options;
+    options.format = kind;
+    options.block_size = 9;
+    options.hot_blocks = 1;
+    options.prefetch_layers = 1;
+    return cache::make_tiered_cache(options, tiny_.layer_shapes(), kCapacity, caches_).value();
   }
   std::unique_ptr<cache::KvCache> lane(const char* kind) {
     cache::LaneLimits limits;
@@ -57,7 +67,7 @@ class Side {
  private:
   const test::TinyGraph& tiny_;
   WorkspacePool pool_;
-  Allocator& caches_;
+  engine::EngineMemory& caches_;
   std::shared_ptr<const ExecutionPlan> plan_;
 };
 
@@ -67,7 +77,7 @@ void expect_equal(Scenario scenario) {
   const test::TinyGraph tiny;
   test::FarMemory memory;
   for (const int32_t threads : {1, 3}) {
-    Side near(tiny, test::cpu_engine({.threads = threads}), system_allocator());
+    Side near(tiny, test::cpu_engine({.threads = threads}), engine::system_memory());
     Side far(tiny, std::make_shared<test::FarEngine>(memory, threads), memory);
     const std::vector<float> want = scenario(near);
     ASSERT_FALSE(want.empty());
@@ -92,6 +102,7 @@ TEST(FarEngine, SequencesOfAllKindsOfCachesTogether) {
     caches.push_back(side.lane("fp32"));
     caches.push_back(side.cache("fp8"));
     caches.push_back(side.paged("fp16"));
+    caches.push_back(side.tiered("fp32"));
     std::vector<float> seen;
     for (int32_t step = 0; step < 4; ++step) {
       test::OwnedBatch batch;
@@ -100,7 +111,8 @@ TEST(FarEngine, SequencesOfAllKindsOfCachesTogether) {
         for (size_t t = 0; t < tokens.size(); ++t) {
           tokens[t] = static_cast<int32_t>((7 * i + 3 * t + static_cast<size_t>(step)) % 30);
         }
-        EXPECT_TRUE(batch.add(*caches[i], tokens, i % 2 == 0).ok());
+        const Status added = batch.add(*caches[i], tokens, i % 2 == 0);
+        EXPECT_TRUE(added.ok()) << i << ": " << added.message();
       }
       feed(side, batch, &seen);
     }
@@ -129,9 +141,8 @@ TEST(FarEngine, TreesTapsAndEmbeddings) {
 
     std::vector<float> given(static_cast<size_t>(2 * side.hidden()), 0.25F);
     test::OwnedBatch embedded;
-    EXPECT_TRUE(embedded.add(*cache, std::vector<int32_t>{0, 0}).ok());
-    embedded.finish(side.vocab()).embeddings = given.data();
-    embedded.batch.tokens = {};
+    EXPECT_TRUE(embedded.add(*cache, std::vector<int32_t>{-2, 3, -1}).ok());
+    embedded.finish(side.vocab()).embeddings = given;
     EXPECT_TRUE(side.run(embedded).ok());
     const auto last = embedded.results(side.vocab());
     seen.insert(seen.end(), last.begin(), last.end());

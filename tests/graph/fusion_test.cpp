@@ -33,7 +33,7 @@ TEST(Fusion, OneLayerIsFewOperations) {
             "rope_angles embed tap "
             "rms_norm linear rope_append attention "
             "select_rows select_rows pack linear rms_norm linear pack linear tap "
-            "rms_norm linear logits");
+            "rms_norm linear best logits");
 }
 
 TEST(Fusion, OffIsOneInstructionForEachNode) {
@@ -44,7 +44,7 @@ TEST(Fusion, OffIsOneInstructionForEachNode) {
             "rope_angles embed tap "
             "rms_norm pack linear linear linear rope_append attention pack linear add "
             "rms_norm pack linear linear gated pack linear add tap "
-            "select_rows rms_norm pack linear logits");
+            "select_rows rms_norm pack linear best logits");
 }
 
 TEST(Fusion, StackHoldsQKVWithTheirSitesAndBiases) {
@@ -103,7 +103,8 @@ TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {
   builder.logits(builder.linear(sum, weight("h"), {}, 2));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  EXPECT_EQ(ops(fuse(graph.value())), "embed select_rows pack linear gated add pack linear logits");
+  EXPECT_EQ(ops(fuse(graph.value())),
+            "embed select_rows pack linear gated add pack linear best logits");
 }
 
 TEST(Fusion, AnActivationEndsItsProduct) {
@@ -119,7 +120,7 @@ TEST(Fusion, AnActivationEndsItsProduct) {
   const auto graph = builder.finish();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   const Program fused = fuse(graph.value());
-  EXPECT_EQ(ops(fused), "embed select_rows pack linear pack linear pack linear logits");
+  EXPECT_EQ(ops(fused), "embed select_rows pack linear pack linear pack linear best logits");
   EXPECT_EQ(fused.instructions[3].activation.kind, engine::Act::kRelu2);
   EXPECT_FALSE(fused.instructions[3].x2.present());
   EXPECT_EQ(fused.instructions[5].activation.kind, engine::Act::kNone);
@@ -127,7 +128,7 @@ TEST(Fusion, AnActivationEndsItsProduct) {
   FusionOptions apart;
   apart.activate = false;
   EXPECT_EQ(ops(fuse(graph.value(), apart)),
-            "embed select_rows pack linear activate pack linear pack linear logits");
+            "embed select_rows pack linear activate pack linear pack linear best logits");
 }
 
 /// Logits of a prompt and one more token, all rows.
@@ -206,7 +207,7 @@ TEST(Fusion, MissingKernelsSplitWhatTheyMust) {
   }
   EXPECT_EQ(text,
             "rope_angles embed tap rms_norm linear linear linear rope_append attention linear "
-            "rms_norm linear gated pack linear tap select_rows rms_norm linear logits ");
+            "rms_norm linear gated pack linear tap select_rows rms_norm linear best logits ");
   // Each site is named once, wherever its product went: 7 of the layer and the logits.
   EXPECT_EQ(sites.size(), 8U);
 }

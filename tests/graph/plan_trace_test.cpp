@@ -59,7 +59,11 @@ class FailingCache final : public cache::KvCache {
     return inner_.kv_layers();
   }
   int32_t parts() const noexcept override { return inner_.parts(); }
-  Result<cache::CacheTables> tables(int32_t part, const cache::CachePlan& plan) override {
+  engine::EngineMemory& engine_memory(int32_t part) const noexcept override {
+    return inner_.engine_memory(part);
+  }
+  Result<std::unique_ptr<cache::KvCache>> fork() override { return inner_.fork(); }
+  Result<engine::KvTables> tables(int32_t part, const cache::CachePlan& plan) override {
     return inner_.tables(part, plan);
   }
   Status stage(int32_t layer, const cache::CachePlan&) override {

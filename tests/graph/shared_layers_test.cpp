@@ -106,7 +106,7 @@ class SharedLayers : public testing::Test {
   std::vector<float> feed(const ExecutionPlan& plan, cache::KvCache& cache,
                           std::span<const int32_t> tokens, bool logits = true,
                           engine::Tracer* tracer = nullptr) {
-    auto workspace = Workspace::create(*plan.engine()).value();
+    auto workspace = Workspace::create(plan.engines()).value();
     test::OwnedBatch batch;
     EXPECT_TRUE(batch.add(cache, tokens).ok());
     batch.sequences[0].trace_id = 1;

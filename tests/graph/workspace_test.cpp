@@ -23,6 +23,7 @@ class IdleEngine final : public engine::Engine {
   explicit IdleEngine(Allocator& allocator) : inner_({}, allocator) {}
   [[nodiscard]] const char* name() const noexcept override { return "idle"; }
   [[nodiscard]] engine::EngineMemory& memory() noexcept override { return inner_.memory(); }
+  [[nodiscard]] bool reaches_host() const noexcept override { return true; }
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>& memory) override {
@@ -62,7 +63,16 @@ TEST(Workspace, SteadyStepsTakeNoMemory) {
   ASSERT_TRUE(batch.add(first, std::vector<int32_t>{1}).ok());
   ASSERT_TRUE(batch.add(second, std::vector<int32_t>{2, 3, 4}).ok());
   batch.parents = {-1, -1, 1, 1};  // a tree needs bits, too
+  batch.wants = {kWantsBest, kWantsLogits, kWantsNothing, kWantsBest};
   batch.finish(30);
+  int32_t tokens[4] = {};
+  float logits[4] = {};
+  const uint32_t bits[] = {~uint32_t{0}};
+  const RowMask masks[] = {{3, bits}};
+  const RowEdit edits[] = {{0, 2, 1.0F}};
+  batch.batch.best = {2, tokens, logits, 2};
+  batch.batch.masks = masks;
+  batch.batch.edits = edits;
   const auto step = [&] {
     auto workspace = pool.borrow();
     return workspace.ok() && plan.value()->run(batch.batch, **workspace).ok();

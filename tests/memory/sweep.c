@@ -210,17 +210,24 @@ static void note_first(int function) {
   counted = now;
 }
 
-static void try_point(long nth, long blocks, long table) {
+/* Blocks that may come to be held later than in the first run: which threads meet in a step, and so
+ * what the library keeps for steps of two, is not the same in all runs. */
+static long drift;
+
+static void try_point(long nth, long* blocks, long most, long table) {
   current_nth = nth;
   if (shown) failing_show(report);
   failing_arm(current_sources, nth, current_later);
   run_once();
   check_clean();
   /* What the failure has kept from growing may grow in a run without. */
-  for (int i = 0; i < 3 && failing_live_blocks() != blocks; ++i) run_once();
-  if (failing_live_blocks() != blocks || failing_table_blocks() != table) {
+  for (int i = 0; i < 3 && failing_live_blocks() != *blocks; ++i) run_once();
+  if (failing_live_blocks() > *blocks && failing_live_blocks() <= most)
+    *blocks = failing_live_blocks();
+  if (failing_live_blocks() > *blocks ||
+      (failing_live_blocks() < *blocks && drift == 0) || failing_table_blocks() != table) {
     sweep_fail(__FILE__, __LINE__,
-               "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld", blocks,
+               "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld", *blocks,
                failing_live_blocks(), table, failing_table_blocks());
   }
 }
@@ -237,15 +244,16 @@ static long sweep(int sources, int later, long points, long from) {
   run_once();
   record_hook = NULL;
   const long n = failing_calls();
-  const long blocks = failing_live_blocks();
+  long blocks = failing_live_blocks();
+  const long most = blocks + drift;
   const long table = failing_table_blocks();
   const long step = points > 0 && n > points ? (n + points - 1) / points : 1;
   long tried = 0;
-  for (long nth = from; nth <= n + 2; nth += step, ++tried) try_point(nth, blocks, table);
+  for (long nth = from; nth <= n + 2; nth += step, ++tried) try_point(nth, &blocks, most, table);
   if (step == 1 || !later) return tried;
   for (int i = 0; i < STATUS_RECORD_FUNCTIONS; ++i) {
     if (first_of[i] < from || (first_of[i] - from) % step == 0) continue;
-    try_point(first_of[i], blocks, table);
+    try_point(first_of[i], &blocks, most, table);
     ++tried;
   }
   return tried;
@@ -319,6 +327,7 @@ int main(int argc, char** argv) {
       tiered_scenarios, many_scenarios,   custom_scenarios,  report_scenarios, thread_scenarios};
   long sum = 0;
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) {
+    drift = lists[i] == thread_scenarios ? 4 : 0;
     for (const scenario* one = lists[i]; one->name != NULL; ++one)
       if (is_asked_for(one, argv + at, argc - at)) sum += sweep_scenario(one, points, from);
   }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/cpu.h"
+#include "engine/host_memory.h"
 #include "support/loaded_tiny.h"
 #include "support/sanitized.h"
 
@@ -65,7 +66,7 @@ class KvQuality : public testing::Test {
   std::vector<float> run(const char* kind, const std::vector<int32_t>& window) {
     const auto vocab = static_cast<int64_t>(loaded_->model->traits().vocab_size);
     auto cache = cache::make_cache(kind, loaded_->model->layer_shapes(),
-                                   static_cast<int32_t>(kWindow), system_allocator());
+                                   static_cast<int32_t>(kWindow), engine::system_memory());
     EXPECT_TRUE(cache.ok());
     test::OwnedBatch batch;
     EXPECT_TRUE(batch.add(*cache.value(), window).ok());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/sequence/lane_store.h"
+#include "engine/host_memory.h"
 #include "support/counting_allocator.h"
 #include "support/loaded_tiny.h"
 
@@ -78,7 +79,8 @@ class Lanes : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(lane.ok()) << lane.status().message();
     sequence.number = next_number_++;
     sequence.lane = std::move(lane).value();
-    sequence.alone = cache::make_cache(GetParam(), shapes_, kContext, system_allocator()).value();
+    sequence.alone =
+        cache::make_cache(GetParam(), shapes_, kContext, engine::system_memory()).value();
     return sequence;
   }
   /// One step over some sequences; false if the store is full, and then nothing has changed.
@@ -224,7 +226,7 @@ TEST_P(Lanes, SurviveWhateverSequencesDo) {
       }
       EXPECT_EQ(sequence.lane->length(), n);
       sequence.tokens.assign(source.tokens.begin(), source.tokens.begin() + n);
-      sequence.alone = cache::clone_cache(*source.alone, system_allocator()).value();
+      sequence.alone = source.alone->fork().value();
       ASSERT_TRUE(sequence.alone->truncate(n).ok());
     }
   }
@@ -245,7 +247,7 @@ TEST(MixedWindows, AFileGeneratesThroughLanes) {
   const TinyModel tiny(spec);
   const LoadedTiny model(tiny);
   auto store = cache::LaneStore::create("fp32", model.model().layer_shapes(), {2, 64, 64, 0, 0},
-                                        system_allocator())
+                                        engine::system_memory())
                    .value();
   EXPECT_EQ(store->groups(), 2u);
   EXPECT_EQ(store->cells(0), 2 * 6 + 64);  // the window's five, one more, and a batch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves what loading refuses and how it says so, that it can be watched and stopped, and that the
 // file is kept exactly as long as it is needed.
+#include "engine/host_memory.h"
 #include "model/loader.h"
 
 #include <gtest/gtest.h>
@@ -223,7 +224,8 @@ TEST(Loader, WeightsThatAreNotFiniteAreAnErrorOfTheFormat) {
   std::memcpy(bytes.data() + norm->offset_in_file, &bad, sizeof bad);
   LoadOptions options;
   options.check_tensors = true;
-  expect(load(bytes, options).status(), Code::kFormat, "output_norm.weight: weight 0 is not finite");
+  expect(load(bytes, options).status(), Code::kFormat,
+         "output_norm.weight: weight 0 is not finite");
 }
 
 TEST(Loader, KeepsTheFileOnlyWhenToldThatItLasts) {
@@ -247,7 +249,8 @@ TEST(Loader, KeepsTheFileOnlyWhenToldThatItLasts) {
         EXPECT_FALSE(mapped);
         bytes.reset();  // the sanitizers watch that nobody reads it any more
       }
-      auto cache = cache::make_cache("fp32", model.layer_shapes(), 8, system_allocator()).value();
+      auto cache =
+          cache::make_cache("fp32", model.layer_shapes(), 8, engine::system_memory()).value();
       test::OwnedBatch batch;
       ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{1, 2, 3}).ok());
       EXPECT_TRUE(model.forward(batch.finish(50)).ok());

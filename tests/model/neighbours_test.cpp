@@ -12,6 +12,7 @@
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/tiered_cache.h"
+#include "engine/host_memory.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {
@@ -74,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, Neighbours, testing::Values("fp32", "fp16", "f
 TEST_P(Neighbours, InBlocksOfOnePool) {
   for (const int32_t block_size : {3, 16}) {
     auto pool = cache::CachePool::create(GetParam(), model_.model().layer_shapes(), block_size, 1,
-                                         system_allocator())
+                                         engine::system_memory())
                     .value();
     {  // every block has held the secret of somebody
       std::vector<std::unique_ptr<cache::KvCache>> all;
@@ -97,7 +98,8 @@ TEST_P(Neighbours, InTiers) {
   options.block_size = 8;  // the most that a turn has
   options.hot_blocks = 1;
   expect_apart([&] {
-    return cache::make_tiered_cache(options, model_.model().layer_shapes(), 128, system_allocator())
+    return cache::make_tiered_cache(options, model_.model().layer_shapes(), 128,
+                                    engine::system_memory())
         .value();
   });
 }
@@ -105,7 +107,7 @@ TEST_P(Neighbours, InTiers) {
 TEST_P(Neighbours, InLanes) {
   const cache::LaneLimits limits = {kConversations, 60, 16, 0, 0};
   auto store = cache::LaneStore::create(GetParam(), model_.model().layer_shapes(), limits,
-                                        system_allocator())
+                                        engine::system_memory())
                    .value();
   {
     std::vector<std::unique_ptr<cache::KvCache>> all;

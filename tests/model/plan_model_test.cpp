@@ -2,6 +2,7 @@
 // Proves that models of every architecture and weight format compute what their definition says (a
 // separate forward pass in double precision), and that on the CPU engine a row's bits depend on its
 // own sequence only: not on chunks, neighbours, threads, level, or other forwards at the same time.
+#include "engine/host_memory.h"
 #include "model/plan_model.h"
 
 #include <gtest/gtest.h>
@@ -369,7 +370,8 @@ TEST(PlanModel, NamesRowAndTokenOfBadLogits) {
     auto loaded = load_model(file.value(), options);
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
     const Model& model = *loaded.value()->model;
-    auto cache = cache::make_cache("fp32", model.layer_shapes(), 8, system_allocator()).value();
+    auto cache =
+        cache::make_cache("fp32", model.layer_shapes(), 8, engine::system_memory()).value();
     test::OwnedBatch batch;
     ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{1, 2, 3}).ok());
     batch.wants = {0, 1, 1};
@@ -401,7 +403,7 @@ TEST(PlanModel, ABadRowDoesNotSpoilThoseBeforeIt) {
   const auto loaded = load_model(gguf::GgufFile::parse(image.bytes).value(), options);
   ASSERT_TRUE(loaded.ok());
   const Model& model = *loaded.value()->model;
-  auto cache = cache::make_cache("fp32", model.layer_shapes(), 8, system_allocator()).value();
+  auto cache = cache::make_cache("fp32", model.layer_shapes(), 8, engine::system_memory()).value();
   test::OwnedBatch batch;
   ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{1, 2, 3}).ok());
   const Status status = model.forward(batch.finish(50));
@@ -430,7 +432,7 @@ TEST(PlanModel, EveryFailedAllocationIsReportedAndNothingLeaks) {
       if (status.ok()) {
         const Model& model = *loaded.value()->model;
         auto cache =
-            cache::make_cache("fp32", model.layer_shapes(), 32, system_allocator()).value();
+            cache::make_cache("fp32", model.layer_shapes(), 32, engine::system_memory()).value();
         test::OwnedBatch batch;
         ASSERT_TRUE(batch.add(*cache, kPrompt).ok());
         status = model.forward(batch.finish(50));

@@ -12,6 +12,7 @@
 
 #include "base/cpu.h"
 #include "cache/sequence/registry.h"
+#include "engine/host_memory.h"
 #include "engine/registry.h"
 #include "model/loader.h"
 
@@ -39,8 +40,8 @@ class Teller {
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
     loaded_ = std::move(loaded).value();
     ASSERT_NE(loaded_->tokenizer, nullptr);
-    cache_ =
-        cache::make_cache("fp16", loaded_->model->layer_shapes(), 512, system_allocator()).value();
+    cache_ = cache::make_cache("fp16", loaded_->model->layer_shapes(), 512, engine::system_memory())
+                 .value();
   }
 
   /// Logits of all rows.
@@ -57,7 +58,7 @@ class Teller {
     graph::Batch batch;
     batch.tokens = tokens;
     batch.positions = positions;
-    batch.wants_logits = wants;
+    batch.wants = wants;
     batch.sequences = {&sequence, 1};
     batch.logits = logits.data();
     batch.logits_rows = tokens.size();

@@ -14,6 +14,7 @@
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/tiered_cache.h"
 #include "cache/state/state_file.h"
+#include "engine/host_memory.h"
 #include "model/arch/decoder_builder.h"
 #include "model/arch/decoder_keys.h"
 #include "support/loaded_tiny.h"
@@ -158,16 +159,16 @@ TEST(ToyModel, EveryCacheGivesTheSameBits) {
     SCOPED_TRACE(kind);
     const auto plain = model.cache(kind);
     const std::vector<float> want = feed(model, *plain, 0, kTokens.size(), kTokens.size());
-    auto pool = cache::CachePool::create(kind, shapes, 4, 1, system_allocator()).value();
+    auto pool = cache::CachePool::create(kind, shapes, 4, 1, engine::system_memory()).value();
     auto store =
-        cache::LaneStore::create(kind, shapes, {1, 64, 3, 0, 0}, system_allocator()).value();
+        cache::LaneStore::create(kind, shapes, {1, 64, 3, 0, 0}, engine::system_memory()).value();
     cache::TieredCacheOptions tiers;
     tiers.format = kind;
     tiers.block_size = 4;
     tiers.hot_blocks = 1;
     for (const int32_t ahead : {0, 2}) {
       tiers.prefetch_layers = ahead;
-      auto tiered = cache::make_tiered_cache(tiers, shapes, 64, system_allocator()).value();
+      auto tiered = cache::make_tiered_cache(tiers, shapes, 64, engine::system_memory()).value();
       EXPECT_EQ(feed(model, *tiered, 0, kTokens.size(), 2), want) << "tiered, " << ahead;
     }
     auto paged = cache::make_paged_cache(pool, 64).value();

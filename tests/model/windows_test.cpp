@@ -11,6 +11,7 @@
 #include "cache/sequence/cache_state.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/state/state_file.h"
+#include "engine/host_memory.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {
@@ -35,7 +36,7 @@ class Windows : public testing::TestWithParam<const char*> {
   /// A lane with cells for the window and one batch, so that it must let entries go.
   std::unique_ptr<cache::KvCache> lane(int32_t max_batch) {
     auto store = cache::LaneStore::create(GetParam(), model_.model().layer_shapes(),
-                                          {1, 64, max_batch, 0, 0}, system_allocator())
+                                          {1, 64, max_batch, 0, 0}, engine::system_memory())
                      .value();
     EXPECT_EQ(store->cells(0), kWindow - 1 + max_batch);
     return store->lane(0).value();
@@ -145,7 +146,7 @@ TEST_P(Windows, CutsAreExactOrRefused) {
 
 TEST_P(Windows, TheSamePromptHasTheSameAnswer) {
   auto store = cache::LaneStore::create(GetParam(), model_.model().layer_shapes(), {2, 64, 7, 0, 0},
-                                        system_allocator())
+                                        engine::system_memory())
                    .value();
   std::vector<float> first;
   for (int32_t time = 0; time < 4; ++time) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "base/row_peak.h"
 
 namespace gen::sampling {
 namespace {

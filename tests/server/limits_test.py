@@ -184,6 +184,22 @@ class Queue(unittest.TestCase):
             connection.close()
             server.wait_until_idle()
 
+    def test_who_leaves_gives_its_place_in_the_queue_up(self):
+        with Server(SERVER, SOURCE, "--parallel", "1", "--queue", "1", *WITH_ENDLESS) as server:
+            first, second = server.connect(), server.connect()
+            first.request("POST", TEXT, json.dumps({**ENDLESS, "n": 1}))
+            wait_for(server, "running", 1)
+            second.request("POST", TEXT, json.dumps({**ENDLESS, "n": 1}))
+            wait_for(server, "waiting", 1)
+            second.close()
+            end = time.monotonic() + 30
+            while server.json("/health")["waiting"] > 0 and time.monotonic() < end:
+                time.sleep(0.01)
+            health = server.json("/health")
+            self.assertEqual((health["running"], health["waiting"]), (1, 0))
+            first.close()
+            server.wait_until_idle()
+
     def test_a_full_queue_is_told(self):
         with Server(SERVER, SOURCE, "--parallel", "2", "--queue", "6", *WITH_ENDLESS) as server:
             connection = server.connect()

@@ -57,7 +57,8 @@ class Server:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def raw(self, data):
-        """Sends bytes as they are, says that no more will come, and returns what comes back."""
+        """Sends bytes as they are, says that no more will come, and returns what comes back, without interim responses:
+        with them the server finds out whether one who sends no more still listens."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             try:
                 connection.sendall(data)
@@ -67,7 +68,7 @@ class Server:
                     parts.append(part)
             except ConnectionError:
                 pass
-            return b"".join(parts)
+            return b"".join(parts).replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
 
     def get(self, path, method="GET"):
         connection = self.connect()

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "base/allocator.h"
+#include "engine/host_memory.h"
 
 namespace gen::test {
 
@@ -30,11 +31,17 @@ class CountingAllocator final : public Allocator {
     system_allocator().release(pointer, bytes);
   }
 
+  /// For what takes engine memory.
+  operator engine::EngineMemory&() noexcept { return memory_; }
+
   std::atomic<size_t> calls{0};
   std::atomic<size_t> live_bytes{0};
   std::atomic<size_t> peak_bytes{0};  // the most that live_bytes was
   std::atomic<size_t> live_blocks{0};
   size_t fail_at = ~size_t{0};  // index of the request that fails, counted from 0
+
+ private:
+  engine::HostMemory memory_{*this};
 };
 
 }  // namespace gen::test

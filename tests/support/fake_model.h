@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
+#include "engine/host_memory.h"
 #include "graph/batch.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
@@ -26,7 +27,7 @@ namespace gen::test {
 
 /// Holds the token of every entry. With a `pool`, a number of entries left in it that several
 /// caches share, a plan takes what it needs from there and cutting gives it back.
-class FakeCache final : public cache::KvCache {
+class FakeCache final : public cache::KvCache, public cache::Shifts {
  public:
   explicit FakeCache(int32_t capacity, bool can_truncate = true,
                      std::shared_ptr<std::atomic<int32_t>> pool = nullptr)
@@ -60,8 +61,11 @@ class FakeCache final : public cache::KvCache {
     return cache::CachePlan{length_, n};
   }
   std::span<const engine::KvLayer> kv_layers() const noexcept override { return {}; }
-  Result<cache::CacheTables> tables(int32_t, const cache::CachePlan&) override {
-    return cache::CacheTables();
+  engine::EngineMemory& engine_memory(int32_t) const noexcept override {
+    return engine::system_memory();
+  }
+  Result<engine::KvTables> tables(int32_t, const cache::CachePlan&) override {
+    return engine::KvTables();
   }
   using KvCache::commit;
   void commit(const cache::CachePlan& plan, cache::Kept kept) noexcept override {
@@ -80,8 +84,11 @@ class FakeCache final : public cache::KvCache {
               entries_.end(), -1);
     return {};
   }
+  Result<std::unique_ptr<cache::KvCache>> fork() override {
+    return error(Code::kUnsupported, "a fake cache does not fork");
+  }
+  cache::Shifts* shifting() noexcept override { return can_shift ? this : nullptr; }
   Status shift(int32_t first, int32_t n) override {
-    if (!traits_.can_shift) return KvCache::shift(first, n);
     const auto at = entries_.begin() + first;
     entries_.erase(at, at + n);
     length_ -= n;
@@ -89,7 +96,6 @@ class FakeCache final : public cache::KvCache {
     return {};
   }
   cache::MemoryUse memory() const noexcept override { return {}; }
-  cache::CacheTraits& mutable_traits() noexcept { return traits_; }
 
   /// The model's side: entries of a plan are written before they are committed.
   void write(int32_t entry, int32_t token) {
@@ -104,6 +110,7 @@ class FakeCache final : public cache::KvCache {
   std::span<const int32_t> committed() const { return entries(length_); }
 
   int32_t plans_until_failure = -1;  // -1: never
+  bool can_shift = false;
   int32_t shifts = 0;
 
  private:
@@ -127,6 +134,27 @@ class FakeCache final : public cache::KvCache {
   std::vector<int32_t> entries_;
 };
 
+/// Goes on, and never back.
+class FakeState final : public cache::SequenceState {
+ public:
+  int32_t length() const noexcept override { return length_; }
+  bool keeps_some() const noexcept override { return false; }
+  Result<cache::StatePlan> plan(int32_t n, cache::Keep keep) override {
+    return cache::StatePlan{length_, n, keep};
+  }
+  void commit(const cache::StatePlan& plan, cache::Kept kept) noexcept override {
+    length_ = plan.start + kept.n;
+  }
+  void drop(const cache::StatePlan&) noexcept override {}
+  Result<int32_t> rewind(int32_t n) override {
+    if (n >= length_) return length_;
+    return error(Code::kUnsupported, "a state that cannot go back to %d tokens", n);
+  }
+
+ private:
+  int32_t length_ = 0;
+};
+
 class FakeModel final : public model::Model {
  public:
   explicit FakeModel(int32_t vocab_size, int32_t max_seq_len = 64) {
@@ -138,9 +166,9 @@ class FakeModel final : public model::Model {
   const model::ModelTraits& traits() const noexcept override { return traits_; }
   model::ModelTraits& mutable_traits() noexcept { return traits_; }
   std::span<const cache::LayerShape> layer_shapes() const noexcept override { return {}; }
-  Result<std::unique_ptr<graph::SequenceState>> new_sequence_state() const override {
-    if (stateful) return std::make_unique<graph::SequenceState>();
-    return std::unique_ptr<graph::SequenceState>();
+  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
+    return std::unique_ptr<cache::SequenceState>(stateful ? std::make_unique<FakeState>()
+                                                          : nullptr);
   }
   Result<size_t> memory(std::string_view) const override { return size_t{0}; }
 
@@ -168,7 +196,7 @@ class FakeModel final : public model::Model {
           return error(Code::kOutOfRange, "position %d after %zu tokens", batch.positions[row],
                        history.size() - 1);
         }
-        if (batch.wants_logits[row] != 0) {
+        if (batch.wants[row] != 0) {
           write_logits(history, out);
           out += traits_.vocab_size;
         }

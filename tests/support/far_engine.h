@@ -1,91 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// FarEngine: the CPU engine behind a wall, to prove without a device what holds for one. Its memory
-// is mapped twice. Everybody sees the mapping that may not be touched; the engine's operations go
-// to the other. Nothing is done when it is asked for: each stream is played when it is finished.
-// Memory that is given back is filled with NaNs and never handed out again.
+// FarEngine: the CPU engine behind a wall (far_memory.h), to prove without a device what holds for
+// one. Nothing is done when it is asked for: each stream is played when it is finished.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstring>
+#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
-#include "base/allocator.h"
-#include "engine/access.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
 #include "support/cpu_engine.h"
+#include "support/far_memory.h"
 
 namespace gen::test {
-
-/// Also an allocator, for caches.
-class FarMemory final : public engine::EngineMemory, public Allocator {
- public:
-  explicit FarMemory(size_t bytes = size_t{256} << 20) : bytes_(bytes) {
-    const int file = memfd_create("far", 0);
-    EXPECT_EQ(ftruncate(file, static_cast<off_t>(bytes)), 0);
-    near_ = map(file, PROT_READ | PROT_WRITE);
-    far_ = map(file, PROT_NONE);
-    close(file);
-  }
-  ~FarMemory() override {
-    EXPECT_EQ(live_, 0U) << "bytes that were not given back";
-    munmap(near_, bytes_);
-    munmap(far_, bytes_);
-  }
-  FarMemory(const FarMemory&) = delete;
-  FarMemory& operator=(const FarMemory&) = delete;
-
-  /// From addresses to bytes.
-  [[nodiscard]] std::ptrdiff_t distance() const { return near_ - far_; }
-
-  Status allocate(size_t bytes, size_t align, void** out) noexcept override {
-    const std::lock_guard lock(mutex_);
-    const size_t at = (used_ + align - 1) / align * align;
-    if (bytes > bytes_ || at > bytes_ - bytes) {
-      return error(Code::kOutOfMemory, "far memory has no %zu bytes", bytes);
-    }
-    used_ = at + bytes;
-    live_ += bytes;
-    *out = far_ + at;
-    return {};
-  }
-  void release(void* pointer, size_t bytes) noexcept override {
-    const std::lock_guard lock(mutex_);
-    live_ -= bytes;
-    std::memset(static_cast<std::byte*>(pointer) + distance(), 0xFF, bytes);
-  }
-  using EngineMemory::allocate;
-
- protected:
-  Status take(size_t bytes, engine::EnginePtr<std::byte>* out) override {
-    void* pointer = nullptr;
-    GEN_TRY(allocate(bytes, 64, &pointer));
-    *out = engine::engine_ptr(static_cast<std::byte*>(pointer));
-    return {};
-  }
-  void give_back(engine::EnginePtr<std::byte> at, size_t bytes) noexcept override {
-    release(engine::Access::pointer(at), bytes);
-  }
-
- private:
-  std::byte* map(int file, int protection) const {
-    return static_cast<std::byte*>(mmap(nullptr, bytes_, protection, MAP_SHARED, file, 0));
-  }
-
-  size_t bytes_;
-  std::byte* near_ = nullptr;
-  std::byte* far_ = nullptr;
-  std::mutex mutex_;
-  size_t used_ = 0;
-  size_t live_ = 0;
-};
 
 class FarEngine final : public engine::Engine {
  public:
@@ -116,6 +46,7 @@ class FarEngine final : public engine::Engine {
   [[nodiscard]] bool can(engine::Op op) const noexcept override { return inner_->can(op); }
 
   Status run(engine::Stream& stream, const engine::OpArgs& args) override {
+    if (operations++ == refused) throw std::bad_alloc();
     return enqueue(stream, [this, args](engine::Stream& own) { return inner_->run(own, args); });
   }
   Status upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
@@ -134,6 +65,7 @@ class FarEngine final : public engine::Engine {
   }
   Status finish(engine::Stream& stream) override {
     auto& far = static_cast<FarStream&>(stream);
+    memory_.settle();
     Status first;
     for (const Work& work : std::exchange(far.queue, {})) {
       Status status = work(*far.inner);
@@ -141,6 +73,9 @@ class FarEngine final : public engine::Engine {
     }
     return first;
   }
+
+  std::atomic<size_t> operations{0};
+  size_t refused = ~size_t{0};  // index of the one that there is no memory for
 
  private:
   using Work = std::function<Status(engine::Stream& inner)>;

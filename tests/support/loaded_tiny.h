@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cache/sequence/registry.h"
+#include "engine/host_memory.h"
 #include "model/loader.h"
 #include "support/cpu_engine.h"
 #include "support/tiny_graph.h"
@@ -23,6 +24,7 @@ struct TinyEngineOptions {
   CpuLevel level = detect_cpu_level();
   Allocator* allocator = &system_allocator();
   bool repack = true;
+  std::shared_ptr<engine::Engine> engine = nullptr;  // in place of one by the rows above
   std::span<const model::arch::Architecture> architectures = model::arch::architectures();
 };
 
@@ -34,7 +36,10 @@ class LoadedTiny {
     EXPECT_TRUE(file.ok()) << file.status().message();
     if (!file.ok()) return;
     model::LoadOptions load;
-    load.engine = cpu_engine({options.threads, options.level, options.allocator, options.repack});
+    load.engine = options.engine;
+    if (load.engine == nullptr) {
+      load.engine = cpu_engine({options.threads, options.level, options.allocator, options.repack});
+    }
     load.architectures = options.architectures;
     auto loaded = model::load_model(std::move(file).value(), load);
     EXPECT_TRUE(loaded.ok()) << loaded.status().message();
@@ -45,7 +50,8 @@ class LoadedTiny {
   [[nodiscard]] int32_t vocab() const { return model_->traits().vocab_size; }
   [[nodiscard]] std::unique_ptr<cache::KvCache> cache(const char* kind = "fp32",
                                                       int32_t capacity = 128) const {
-    return cache::make_cache(kind, model_->layer_shapes(), capacity, system_allocator()).value();
+    return cache::make_cache(kind, model_->layer_shapes(), capacity, engine::system_memory())
+        .value();
   }
   /// One step of one sequence, committed; logits of all rows.
   std::vector<float> feed(cache::KvCache& cache, std::span<const int32_t> tokens) const {

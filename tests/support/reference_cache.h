@@ -9,6 +9,7 @@
 
 #include "cache/sequence/kv_cache.h"
 #include "engine/access.h"
+#include "engine/host_memory.h"
 
 namespace gen::test {
 
@@ -51,8 +52,11 @@ class ReferenceCache final : public cache::KvCache {
   }
   std::span<const engine::KvLayer> kv_layers() const noexcept override { return kv_layers_; }
   int32_t parts() const noexcept override { return static_cast<int32_t>(kv_layers_.size()); }
-  Result<cache::CacheTables> tables(int32_t part, const cache::CachePlan&) override {
-    return cache::CacheTables{std::span(blocks_).subspan(static_cast<size_t>(part), 1)};
+  engine::EngineMemory& engine_memory(int32_t) const noexcept override {
+    return engine::system_memory();
+  }
+  Result<engine::KvTables> tables(int32_t part, const cache::CachePlan&) override {
+    return engine::KvTables{std::span(blocks_).subspan(static_cast<size_t>(part), 1)};
   }
   using KvCache::commit;
   void commit(const cache::CachePlan& plan, cache::Kept kept) noexcept override {
@@ -62,6 +66,9 @@ class ReferenceCache final : public cache::KvCache {
   Status truncate(int32_t n) override {
     length_ = std::min(length_, std::max(n, 0));
     return {};
+  }
+  Result<std::unique_ptr<cache::KvCache>> fork() override {
+    return error(Code::kUnsupported, "a reference cache does not fork");
   }
   [[nodiscard]] cache::MemoryUse memory() const noexcept override { return {}; }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <variant>
 #include <vector>
 
@@ -82,6 +83,7 @@ class ReferenceEngine final : public engine::Engine {
 
   [[nodiscard]] const char* name() const noexcept override { return "reference"; }
   [[nodiscard]] engine::EngineMemory& memory() noexcept override { return memory_; }
+  [[nodiscard]] bool reaches_host() const noexcept override { return true; }
 
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
@@ -134,6 +136,7 @@ class ReferenceEngine final : public engine::Engine {
     const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
     for (int64_t t = 0; t < args.y.rows; ++t) {
       const int64_t id = at(args.ids)[t];
+      if (id < 0) continue;
       for (int64_t d = 0; d < args.y.cols; ++d) {
         at(args.y.data)[t * args.y.stride + d] =
             weight.values[static_cast<size_t>(id * weight.cols + d)] * args.scale;
@@ -160,17 +163,35 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
+  Status run_one(const engine::AdapterInArgs& args) {
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      each_part(args.low_rank, t, [&](int32_t, const engine::LowRankPart& part, int64_t place) {
+        for (int64_t r = 0; r < part.rank; ++r) {
+          double sum = 0.0;
+          for (int64_t c = 0; c < args.x.cols; ++c) {
+            sum += static_cast<double>(at(part.a)[r * args.x.cols + c]) *
+                   static_cast<double>(at(args.x.data)[t * args.x.stride + c]);
+          }
+          at(args.u.data)[t * args.u.stride + place + r] =
+              static_cast<float>(sum * static_cast<double>(part.scale));
+        }
+      });
+    }
+    return {};
+  }
+
   Status run_one(const engine::LinearArgs& args) {
     const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
     const int64_t n = weight.out_features();
     for (int64_t t = 0; t < args.y.rows; ++t) {
       const float* x = packed_row(args.x, t);
       for (int64_t o = 0; o < n; ++o) {
-        double sum = dot(weight, o, x) + bias(args, o);
+        const int32_t site = weight.gated ? 0 : -1;
+        double sum = dot(weight, o, x) + low_rank(args, t, site, o) + bias(args, o);
         if (weight.gated) {
           sum = static_cast<double>(static_cast<float>(sum));
-          const auto up =
-              static_cast<double>(static_cast<float>(dot(weight, o + n, x) + bias(args, o + n)));
+          const auto up = static_cast<double>(static_cast<float>(
+              dot(weight, o + n, x) + low_rank(args, t, 1, o) + bias(args, o + n)));
           sum = reference_gated(args.activation, sum, up);
         } else if (args.activation.kind != engine::Act::kNone) {
           sum = reference_act(args.activation, static_cast<double>(static_cast<float>(sum)));
@@ -242,6 +263,81 @@ class ReferenceEngine final : public engine::Engine {
       std::memcpy(at(args.y.data) + i * args.y.stride,
                   at(args.x.data) + int64_t{at(args.rows)[i]} * args.x.stride,
                   static_cast<size_t>(args.y.cols) * sizeof(float));
+    }
+    return {};
+  }
+
+  /// By sorting all tokens.
+  Status run_one(const engine::BestArgs& args) {
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      float* const row = at(args.x.data) + t * args.x.stride;
+      int32_t* const tokens = at(args.tokens) + t * args.k;
+      float* const values = at(args.values) + t * args.k;
+      const auto n = static_cast<int32_t>(args.x.cols);
+      int32_t bad = 0;
+      while (bad < n && !std::isnan(row[bad]) && row[bad] != INFINITY) ++bad;
+      if (bad < n) {
+        std::fill_n(tokens, args.k, -1 - bad);
+        std::fill_n(values, args.k, row[bad]);
+        continue;
+      }
+      std::vector<float> edited(row, row + n);
+      if (args.rows) {
+        const engine::BestRow& with = at(args.rows)[t];
+        for (int32_t i = 0; i < with.n_edits; ++i) {
+          edited[static_cast<size_t>(at(with.edits)[i].token)] += at(with.edits)[i].add;
+        }
+        for (int32_t i = 0; with.mask && i < n; ++i) {
+          const bool there = i / 32 < with.mask_words;
+          if (!there || (at(with.mask)[i / 32] >> (i % 32) & 1U) == 0) {
+            edited[static_cast<size_t>(i)] = -INFINITY;
+          }
+        }
+      }
+      std::vector<int32_t> order(edited.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        return edited[static_cast<size_t>(a)] > edited[static_cast<size_t>(b)];
+      });
+      for (int32_t i = 0; i < args.k; ++i) {
+        tokens[i] = order[static_cast<size_t>(i)];
+        values[i] = edited[static_cast<size_t>(tokens[i])];
+      }
+    }
+    return {};
+  }
+
+  Status run_one(const engine::ScanArgs& args) {
+    const auto row = [](const auto& view, int64_t t) { return at(view.data) + t * view.stride; };
+    for (int32_t s = 0; s < args.n_sequences; ++s) {
+      const engine::StateRows& rows = at(args.sequences)[s];
+      for (int64_t c = 0; c < args.y.cols; ++c) {
+        double h = rows.read ? static_cast<double>(at(rows.read)[args.layer.first + c]) : 0.0;
+        const auto take = [&h](float a, double bx) {
+          h = static_cast<double>(static_cast<float>(static_cast<double>(a) * h + bx));
+        };
+        const auto kept = [&](auto rows_of, int64_t i) {
+          return at(rows_of) + i * args.layer.kept_stride + args.layer.kept + c;
+        };
+        for (int64_t i = 0; i < rows.unsettled; ++i) {
+          const float* const inputs = kept(rows.kept, i);
+          take(inputs[0], static_cast<double>(inputs[args.y.cols]));
+        }
+        float* const write = at(rows.write) + args.layer.first + c;
+        *write = static_cast<float>(h);
+        for (int64_t i = 0; i < rows.n_rows; ++i) {
+          const int64_t t = rows.first_row + i;
+          const float a = row(args.a, t)[c];
+          const float bx = row(args.b, t)[c] * row(args.x, t)[c];
+          take(a, static_cast<double>(bx));
+          row(args.y, t)[c] = static_cast<float>(h);
+          if (rows.keep) {
+            kept(rows.keep, i)[0] = a;
+            kept(rows.keep, i)[args.y.cols] = bx;
+          }
+        }
+        if (!rows.keep) *write = static_cast<float>(h);
+      }
     }
     return {};
   }
@@ -321,6 +417,35 @@ class ReferenceEngine final : public engine::Engine {
       sum += static_cast<double>(weight.values[static_cast<size_t>(row * weight.cols + c)]) *
              static_cast<double>(x[c]);
     }
+    return sum;
+  }
+  /// Calls visit(site, part, place of its u) for all that row t has.
+  template <typename Visit>
+  static void each_part(const engine::LowRank& of, int64_t t, const Visit& visit) {
+    if (!of.table) return;
+    const int32_t mix = at(of.mixes)[of.rows ? at(of.rows)[t] : t];
+    for (int32_t s = 0; s < of.n_sites && mix >= 0; ++s) {
+      const engine::LowRankSite& site = at(of.sites)[s];
+      const engine::LowRankMix& here = at(of.table)[mix * of.stride + site.site];
+      int64_t place = site.u;
+      for (int32_t i = 0; i < here.n; ++i) {
+        visit(s, here.parts[i], place);
+        place += here.parts[i].rank;
+      }
+    }
+  }
+  /// What adapters add to an output of row t.
+  static double low_rank(const engine::LinearArgs& args, int64_t t, int32_t gated, int64_t output) {
+    double sum = 0.0;
+    each_part(args.low_rank, t, [&](int32_t s, const engine::LowRankPart& part, int64_t place) {
+      const engine::LowRankSite& site = at(args.low_rank.sites)[s];
+      const int64_t column = output - site.first;
+      if ((gated >= 0 && gated != s) || column < 0 || column >= site.cols) return;
+      for (int64_t r = 0; r < part.rank; ++r) {
+        sum += static_cast<double>(at(part.b)[r * site.cols + column]) *
+               static_cast<double>(at(args.u.data)[t * args.u.stride + place + r]);
+      }
+    });
     return sum;
   }
   static double bias(const engine::LinearArgs& args, int64_t n) {

@@ -49,6 +49,7 @@ class TinyGraph {
     builder.tap(0, x);
     for (int32_t i = 0; i < shape.layers; ++i) {
       using graph::SiteKind;
+      builder.begin_block(i);
       const auto site = [&](SiteKind kind) { return graph::site_id(i, kind); };
       graph::ValueId a = builder.rms_norm(x, vector(d), 1e-5F);
       const auto q = builder.linear(a, matrix("q", q_rows, d), bias(q_rows), site(SiteKind::kQ));
@@ -70,6 +71,7 @@ class TinyGraph {
       x = builder.add(a, x);
       builder.tap(i + 1, x);
     }
+    builder.begin_block(shape.layers);
     x = builder.rms_norm(builder.select_rows(x), vector(d), 1e-5F);
     builder.logits(builder.linear(x, matrix("head", shape.vocab, d), {},
                                   graph::site_id(shape.layers, graph::SiteKind::kLogits)));
@@ -134,10 +136,15 @@ struct OwnedBatch {
   graph::Batch batch;
 
   /// Tokens that follow what the cache holds; all rows want logits, or only the last one.
-  Status add(cache::KvCache& cache, std::span<const int32_t> more, bool all = true) {
+  Status add(cache::KvCache& cache, std::span<const int32_t> more, bool all = true,
+             cache::SequenceState* state = nullptr, cache::Keep keep = cache::Keep::kAll) {
     graph::BatchSequence sequence;
     sequence.cache = &cache;
+    sequence.state = state;
     GEN_ASSIGN(sequence.plan, cache.plan(static_cast<int32_t>(more.size())));
+    if (state != nullptr) {
+      GEN_ASSIGN(sequence.state_plan, state->plan(static_cast<int32_t>(more.size()), keep));
+    }
     sequence.first_row = static_cast<int32_t>(tokens.size());
     sequence.n_rows = static_cast<int32_t>(more.size());
     sequences.push_back(sequence);
@@ -154,14 +161,19 @@ struct OwnedBatch {
     batch.tokens = tokens;
     batch.positions = positions;
     batch.parents = parents;
-    batch.wants_logits = wants;
+    batch.wants = wants;
     batch.sequences = sequences;
     batch.logits = logits.data();
     batch.logits_rows = tokens.size();
     return batch;
   }
   void commit() {
-    for (const graph::BatchSequence& sequence : sequences) sequence.cache->commit(sequence.plan);
+    for (const graph::BatchSequence& sequence : sequences) commit(sequence, sequence.n_rows);
+  }
+  /// The first `n` rows of one.
+  static void commit(const graph::BatchSequence& sequence, int32_t n) {
+    sequence.cache->commit(sequence.plan, {n});
+    if (sequence.state != nullptr) sequence.state->commit(sequence.state_plan, {n});
   }
   /// What was written: one row for each that wanted it.
   [[nodiscard]] std::vector<float> results(int64_t vocab) const {

@@ -13,6 +13,7 @@ namespace gen::test {
 namespace {
 
 constexpr double kEps = 1e-5;
+constexpr int32_t kMixWidth = 40;  // no multiple of 16
 
 std::string in_layer(int32_t index, const char* name) {
   return "blk." + std::to_string(index) + "." + name;
@@ -85,6 +86,14 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
     if (spec.architecture == "qwen3") {
       vector(in_layer(i, "attn_q_norm.weight"), spec.head_dim, 1.0F);
       vector(in_layer(i, "attn_k_norm.weight"), spec.head_dim, 1.0F);
+    }
+    if (recurs(i)) {
+      vector(in_layer(i, "mix_norm.weight"), d, 1.0F);
+      vector(in_layer(i, "mix_a_norm.weight"), d, 0.0F);  // so that most states fade
+      for (const char* name : {"mix_a.weight", "mix_b.weight", "mix_v.weight"}) {
+        matrix(in_layer(i, name), kMixWidth, d, spec.type);
+      }
+      matrix(in_layer(i, "mix_out.weight"), d, kMixWidth, spec.type);
     }
     vector(in_layer(i, "ffn_norm.weight"), d, 1.0F);
     matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
@@ -170,13 +179,18 @@ bool TinyModel::shares(int32_t index) const {
   return !spec_.shares.empty() && spec_.shares[static_cast<size_t>(index)] != 0;
 }
 
+bool TinyModel::recurs(int32_t index) const {
+  return !spec_.recurrent.empty() && spec_.recurrent[static_cast<size_t>(index)] != 0;
+}
+
 bool TinyModel::is_local(int32_t index) const {
   return spec_.local.empty() || spec_.local[static_cast<size_t>(index)] != 0;
 }
 
 void TinyModel::rotate(double* head, int32_t position, double base) const {
   const int32_t half = spec_.head_dim / 2;
-  const bool adjacent = spec_.architecture == "llama" || spec_.architecture == "toy";
+  const bool adjacent =
+      spec_.architecture == "llama" || spec_.architecture == "toy" || spec_.architecture == "drift";
   for (int32_t i = 0; i < half; ++i) {
     double angle = position * std::pow(base, -2.0 * i / spec_.head_dim);
     if (!spec_.freq_factors.empty()) {
@@ -252,6 +266,19 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
   }
 }
 
+void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
+  Row h(kMixWidth, 0.0);
+  for (Row& x : *hidden) {
+    const Row y = norm(in_layer(index, "mix_norm"), x);
+    const Row a = product(in_layer(index, "mix_a"), norm(in_layer(index, "mix_a_norm"), x));
+    const Row b = product(in_layer(index, "mix_b"), y);
+    const Row v = product(in_layer(index, "mix_v"), y);
+    for (size_t i = 0; i < h.size(); ++i) h[i] = a[i] * h[i] + b[i] * v[i];
+    const Row out = product(in_layer(index, "mix_out"), h);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+  }
+}
+
 void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   for (Row& x : *hidden) {
     const Row y = norm(in_layer(index, "ffn_norm"), x);
@@ -274,6 +301,7 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens) const 
   std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
   for (int32_t i = 0; i < spec_.layers; ++i) {
     if (kv_heads(i) > 0) attend(i, &kept, &hidden);
+    if (recurs(i)) recur(i, &hidden);
     mix(i, &hidden);
   }
   std::vector<double> all;

@@ -38,8 +38,9 @@ struct TinyModelSpec {
   // Where layers differ, [layers], or empty: they do not.
   std::vector<uint32_t> layer_kv_heads;  // 0: the layer does not attend
   std::vector<uint32_t> layer_feed_forward;
-  std::vector<uint32_t> shares;  // 1 + the layer whose keys and values it looks at; 0: its own
-  float local_rope_base = 0.0F;  // of the layers that windows and chunks are for; 0: as all
+  std::vector<uint32_t> shares;     // 1 + the layer whose keys and values it looks at; 0: its own
+  std::vector<uint32_t> recurrent;  // 1: a layer that does not attend has a recurrence, see recur()
+  float local_rope_base = 0.0F;     // of the layers that windows and chunks are for; 0: as all
   uint32_t seed = 1;
 };
 
@@ -73,10 +74,13 @@ class TinyModel {
   [[nodiscard]] int32_t kv_heads(int32_t index) const;
   [[nodiscard]] int32_t feed_forward(int32_t index) const;
   [[nodiscard]] bool shares(int32_t index) const;
+  [[nodiscard]] bool recurs(int32_t index) const;
   [[nodiscard]] bool is_local(int32_t index) const;
   void rotate(double* head, int32_t position, double base) const;
   void turn_heads(int32_t index, const char* norm_name, int32_t position, Row* heads) const;
   void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
+  /// x += out(h), h = a(na(x)) h + b(n(x)) v(n(x)), by position; tensors mix_*.
+  void recur(int32_t index, std::vector<Row>* hidden) const;
   void mix(int32_t index, std::vector<Row>* hidden) const;
 
   TinyModelSpec spec_;

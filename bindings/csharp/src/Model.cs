@@ -148,6 +148,13 @@ namespace LibGenerate
             get { return Native.gen_model_config_num_heads(config); }
         }
 
+        /// <summary>Layers of a cache for a forward pass: fewer than the model has where layers share
+        /// keys and values or keep none.</summary>
+        public int CacheLayers
+        {
+            get { return Native.gen_model_config_num_cache_layers(config); }
+        }
+
         /// <summary>Key and value heads of a layer.</summary>
         public int KvHeads
         {

@@ -84,6 +84,12 @@ bool Exchange::write(std::string_view bytes) {
 }
 
 bool Exchange::is_there() {
+  if (status_ == 0) {
+    // Before a response only an interim one means nothing, and only to those who know of them.
+    static constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (!head_.version11) return true;
+    return connection_.is_there([this] { return connection_.write(kInterim); });
+  }
   return connection_.is_there([this] { return write(probe_); });
 }
 

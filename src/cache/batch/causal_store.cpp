@@ -9,7 +9,6 @@
 
 #include "base/checked.h"
 #include "cache/batch/row_codec.h"
-#include "cache/limits.h"
 #include "tensor/half.h"
 
 namespace gen::cache {
@@ -19,53 +18,56 @@ constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 
+CausalStore::Made make(const char* kind, const CausalRules& rules) {
+  if (rules.window < 1 || rules.memory < rules.window) {
+    return error(Code::kInvalidArgument,
+                 "a window of %d, a memory of %d: a window is 1 or more, and no longer than the "
+                 "memory",
+                 rules.window, rules.memory);
+  }
+  return std::shared_ptr<SequenceStore>(std::make_shared<CausalStore>(kind, rules));
+}
+
 }  // namespace
 
-Status CausalStore::ready() const {
-  if (closed_) return error(Code::kState, "the %s cache is closed", kind_);
-  if (!cells_) return error(Code::kState, "the %s cache was not initialised", kind_);
-  return {};
+CausalStore::Made CausalStore::full() { return make("causal", CausalRules()); }
+
+CausalStore::Made CausalStore::sliding(int32_t window) {
+  return make("swa", {.window = window, .memory = window});
+}
+
+CausalStore::Made CausalStore::sliding_with_memory(int32_t window, int32_t memory) {
+  return make("swa_mem", {.window = window, .memory = memory});
+}
+
+CausalStore::Made CausalStore::chunked(int32_t chunk) {
+  if (chunk < 1) return error(Code::kInvalidArgument, "a chunk of %d is below 1", chunk);
+  return make("chunked", {.chunk = chunk});
 }
 
 Status CausalStore::in_pass() const {
   GEN_TRY(ready());
-  if (!pass_) return error(Code::kState, "no pass of the %s cache was started", kind_);
+  if (!pass_) return error(Code::kState, "no pass of the %s cache was started", kind());
   return {};
 }
 
-Status CausalStore::configure(const SequenceConfig& config) {
-  if (closed_ || cells_ || configured_) {
-    return error(Code::kState, "the %s cache has its configuration already", kind_);
-  }
-  if (config.padding < 0) return error(Code::kInvalidArgument, "a padding of %d", config.padding);
-  config_ = config;
-  config_.padding = std::max(config.padding, 1);
-  configured_ = true;
-  return {};
-}
-
-Status CausalStore::init(const SequenceLimits& limits, Allocator& allocator) {
-  if (closed_ || cells_) return error(Code::kState, "the %s cache was initialised before", kind_);
-  if (!keeps_rows(limits.type)) {
-    return error(Code::kInvalidArgument, "rows of %s", dtype_name(limits.type));
-  }
+Status CausalStore::prepare(const SequenceLimits& limits) {
   GEN_ASSIGN(auto cells, CausalCells::create(rules_, {limits.max_sequences, limits.capacity,
-                                                      limits.max_batch, config_.padding}));
+                                                      limits.max_batch, config().padding}));
   offsets_.assign(at(cells.n_cells()), 0);
   cells.set_quota(quota_);
   cells_.emplace(std::move(cells));
-  limits_ = limits;
-  allocator_ = &allocator;
   return {};
 }
 
 void CausalStore::undo_init() noexcept {
+  LoneStore::undo_init();
   cells_.reset();
   offsets_ = {};
 }
 
 void CausalStore::close() noexcept {
-  closed_ = true;
+  LoneStore::close();
   cells_.reset();
   layers_.clear();
   offsets_ = {};
@@ -73,24 +75,14 @@ void CausalStore::close() noexcept {
   planned_.reset();
 }
 
-Status CausalStore::set_layer(int32_t layer) {
-  GEN_TRY(ready());
-  if (layer < 0 || layer >= kMostLayers) {
-    return error(Code::kOutOfRange, "layer %d outside [0, %d)", layer, kMostLayers);
-  }
-  layer_ = layer;
-  return {};
-}
-
 Status CausalStore::set_shift(ShiftKeys shift) {
-  if (closed_) return ready();
+  GEN_TRY(open());
   shift_ = std::move(shift);
   return {};
 }
 
 Status CausalStore::set_quota(int32_t entries) {
-  if (closed_) return ready();
-  if (entries < 0) return error(Code::kInvalidArgument, "a quota of %d entries", entries);
+  GEN_TRY(LoneStore::set_quota(entries));
   quota_ = entries;
   if (cells_) cells_->set_quota(entries);
   return {};
@@ -103,7 +95,7 @@ Status CausalStore::plan_start(const SequenceBatch& batch) {
   planned_.reset();
   Pass pass;
   pass.reserve = batch.reserve;
-  GEN_TRY(check_batch(batch, limits_.max_batch));
+  GEN_TRY(check_batch(batch, limits().max_batch));
   if (batch.reserve) {
     pass.range = {0, cells_->n_cells()};
     pass.ranged = true;
@@ -123,7 +115,7 @@ void CausalStore::commit_start() noexcept {
 }
 
 const CausalStore::Layer* CausalStore::layer() const noexcept {
-  return at(layer_) < layers_.size() ? layers_[at(layer_)].get() : nullptr;
+  return at(layer_index()) < layers_.size() ? layers_[at(layer_index())].get() : nullptr;
 }
 
 Status CausalStore::check_rows(const char* what, const PutRows& rows, int32_t n,
@@ -142,7 +134,7 @@ Status CausalStore::check_rows(const char* what, const PutRows& rows, int32_t n,
     return error(Code::kOutOfMemory, "%d %s of %d heads of %d elements overflow", n, what,
                  rows.heads, rows.dim);
   }
-  const size_t unfit = first_unfit(limits_.type, rows.data, count);
+  const size_t unfit = first_unfit(limits().type, rows.data, count);
   if (unfit < count) {
     return error(Code::kInvalidArgument, "element %zu of the %s is not finite", unfit, what);
   }
@@ -155,13 +147,13 @@ Result<CausalStore::Rows> CausalStore::new_rows(const PutRows& rows) const {
   made.dim = rows.dim;
   size_t bytes = 0;
   if (checked_mul(at(rows.heads), at(rows.dim), &made.elements)) {
-    made.bytes = row_bytes(limits_.type, made.elements);
+    made.bytes = row_bytes(limits().type, made.elements);
   }
   if (made.bytes == 0 || !checked_mul(made.bytes, at(cells_->n_cells()), &bytes)) {
     return error(Code::kOutOfMemory, "%d cells of %d heads of %d elements overflow",
                  cells_->n_cells(), rows.heads, rows.dim);
   }
-  GEN_ASSIGN(made.buffer, Buffer::allocate(*allocator_, bytes));
+  GEN_ASSIGN(made.buffer, Buffer::allocate(allocator(), bytes));
   std::memset(made.buffer.data(), 0, bytes);
   return made;
 }
@@ -179,15 +171,15 @@ Status CausalStore::put(const PutRows& k, const PutRows& v, int32_t n) {
     auto made = std::make_unique<Layer>();
     GEN_ASSIGN(made->k, new_rows(k));
     GEN_ASSIGN(made->v, new_rows(v));
-    if (at(layer_) >= layers_.size()) layers_.resize(at(layer_) + 1);
+    if (at(layer_index()) >= layers_.size()) layers_.resize(at(layer_index()) + 1);
     own = made.get();
-    layers_[at(layer_)] = std::move(made);
+    layers_[at(layer_index())] = std::move(made);
   }
   if (pass_->reserve) return {};
   for (size_t i = 0; i < at(n); ++i) {
     const int32_t cell = pass_->plan.cells[i];
-    encode_row(limits_.type, k.data + i * own->k.elements, own->k.elements, own->k.row(cell));
-    encode_row(limits_.type, v.data + i * own->v.elements, own->v.elements, own->v.row(cell));
+    encode_row(limits().type, k.data + i * own->k.elements, own->k.elements, own->k.row(cell));
+    encode_row(limits().type, v.data + i * own->v.elements, own->v.elements, own->v.row(cell));
   }
   return {};
 }
@@ -208,7 +200,7 @@ void CausalStore::find_range() noexcept {
       last = std::max(last, cells[i]);
     }
   }
-  const int32_t pad = config_.padding;
+  const int32_t pad = config().padding;
   first = first / pad * pad;
   last = static_cast<int32_t>((int64_t{last} + pad) / pad * pad - 1);
   pass_->range = {first, last - first + 1};
@@ -238,14 +230,15 @@ Result<HistoryShape> CausalStore::shape() {
   GEN_TRY(in_pass());
   const Layer* own = layer();
   if (own == nullptr) {
-    return error(Code::kState, "nothing was put into layer %d of the %s cache", layer_, kind_);
+    return error(Code::kState, "nothing was put into layer %d of the %s cache", layer_index(),
+                 kind());
   }
   find_range();
   const int32_t length = pass_->range.length;
   HistoryShape shape = {{own->k.dim, own->k.heads, length},
                         {own->v.dim, own->v.heads, length},
                         {length, static_cast<int32_t>(pass_->except.size())}};
-  if (config_.permuted_v) {
+  if (config().permuted_v) {
     shape.v[0] = length;
     shape.v[1] = own->v.dim;
     shape.v[2] = own->v.heads;
@@ -260,34 +253,36 @@ int32_t CausalStore::offset(int32_t cell) const noexcept {
 Status CausalStore::read_keys(const Rows& rows, float* k) {
   const Range range = pass_->range;
   for (int32_t i = 0; i < range.length; ++i) {
-    decode_row(limits_.type, rows.row(range.first + i), rows.elements, k + at(i) * rows.elements);
+    decode_row(limits().type, rows.row(range.first + i), rows.elements, k + at(i) * rows.elements);
   }
   if (!shifted_) return {};
-  std::vector<int32_t> offsets(at(limits_.max_batch));
-  for (int32_t begin = 0; begin < range.length; begin += limits_.max_batch) {
-    const int32_t n = std::min(limits_.max_batch, range.length - begin);
+  std::vector<int32_t> offsets(at(limits().max_batch));
+  for (int32_t begin = 0; begin < range.length; begin += limits().max_batch) {
+    const int32_t n = std::min(limits().max_batch, range.length - begin);
     bool any = false;
     for (int32_t i = 0; i < n; ++i) {
       offsets[at(i)] = offset(range.first + begin + i);
       any = any || offsets[at(i)] != 0;
     }
     if (!any) continue;
-    GEN_TRY(shift_(layer_, k + at(begin) * rows.elements, rows.dim, rows.heads, n, offsets.data()));
+    GEN_TRY(shift_(layer_index(), k + at(begin) * rows.elements, rows.dim, rows.heads, n,
+                   offsets.data()));
   }
   return {};
 }
 
 void CausalStore::read_values(const Rows& rows, float* v) const {
   const Range range = pass_->range;
-  if (!config_.permuted_v) {
+  if (!config().permuted_v) {
     for (int32_t i = 0; i < range.length; ++i) {
-      decode_row(limits_.type, rows.row(range.first + i), rows.elements, v + at(i) * rows.elements);
+      decode_row(limits().type, rows.row(range.first + i), rows.elements,
+                 v + at(i) * rows.elements);
     }
     return;
   }
   std::vector<float> row(rows.elements);
   for (int32_t i = 0; i < range.length; ++i) {
-    decode_row(limits_.type, rows.row(range.first + i), rows.elements, row.data());
+    decode_row(limits().type, rows.row(range.first + i), rows.elements, row.data());
     for (size_t e = 0; e < rows.elements; ++e) v[e * at(range.length) + at(i)] = row[e];
   }
 }
@@ -298,7 +293,7 @@ Status CausalStore::get(float* k, float* v, void* mask) {
   if (k != nullptr) GEN_TRY(read_keys(layer()->k, k));
   if (v != nullptr) read_values(layer()->v, v);
   if (mask == nullptr) return {};
-  if (config_.mask_type == DType::kF32) {
+  if (config().mask_type == DType::kF32) {
     std::copy(pass_->mask.begin(), pass_->mask.end(), static_cast<float*>(mask));
   } else {
     std::transform(pass_->mask.begin(), pass_->mask.end(), static_cast<uint16_t*>(mask),

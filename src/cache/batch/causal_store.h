@@ -10,22 +10,24 @@
 #include <vector>
 
 #include "cache/batch/causal_cells.h"
-#include "cache/batch/sequence_store.h"
+#include "cache/batch/lone_store.h"
 
 namespace gen::cache {
 
-class CausalStore final : public SequenceStore {
+class CausalStore final : public LoneStore {
  public:
-  /// `kind` is static text. Rules as CausalCells::create takes them, which init() calls.
-  CausalStore(const char* kind, const CausalRules& rules) : kind_(kind), rules_(rules) {}
+  using Made = Result<std::shared_ptr<SequenceStore>>;
+  /// The kinds. kInvalidArgument for a window or chunk below 1, and a memory below the window.
+  static Made full();
+  static Made sliding(int32_t window);
+  static Made sliding_with_memory(int32_t window, int32_t memory);
+  static Made chunked(int32_t chunk);
 
-  [[nodiscard]] const char* kind() const noexcept override { return kind_; }
-  Status configure(const SequenceConfig& config) override;
-  [[nodiscard]] bool configured() const noexcept override { return configured_; }
-  Status init(const SequenceLimits& limits, Allocator& allocator) override;
+  /// `kind` is static text. Rules as CausalCells::create takes them, which init() calls.
+  CausalStore(const char* kind, const CausalRules& rules) : LoneStore(kind), rules_(rules) {}
+
   void undo_init() noexcept override;
   void close() noexcept override;
-  Status set_layer(int32_t layer) override;
   Status set_shift(ShiftKeys shift) override;
   Status set_quota(int32_t entries) override;
   Status plan_start(const SequenceBatch& batch) override;
@@ -33,7 +35,6 @@ class CausalStore final : public SequenceStore {
   Status put(const PutRows& k, const PutRows& v, int32_t n) override;
   Result<HistoryShape> shape() override;
   Status get(float* k, float* v, void* mask) override;
-  [[nodiscard]] DType mask_type() const noexcept override { return config_.mask_type; }
   Status set_causal(std::span<const int32_t> except) override;
   Status plan_copy_prefix(int32_t src, int32_t dst, int32_t length) override;
   void commit_copy_prefix() noexcept override;
@@ -44,6 +45,8 @@ class CausalStore final : public SequenceStore {
   void commit_compact() noexcept override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
+ protected:
+  Status prepare(const SequenceLimits& limits) override;
 
  private:
   /// Keys or values of a layer.
@@ -81,7 +84,6 @@ class CausalStore final : public SequenceStore {
     int32_t length;
   };
 
-  Status ready() const;
   Status in_pass() const;
   Result<Rows> new_rows(const PutRows& rows) const;
   Status check_rows(const char* what, const PutRows& rows, int32_t n, const Rows* own) const;
@@ -93,20 +95,13 @@ class CausalStore final : public SequenceStore {
   void copy_rows(std::span<const CellMove> moves) noexcept;
   [[nodiscard]] int32_t offset(int32_t cell) const noexcept;
 
-  const char* kind_;
   CausalRules rules_;
-  SequenceConfig config_;
-  bool configured_ = false;
-  bool closed_ = false;
-  Allocator* allocator_ = nullptr;
-  SequenceLimits limits_;
   int32_t quota_ = 0;
   ShiftKeys shift_;
   std::optional<CausalCells> cells_;  // there between init and close
   std::vector<int32_t> offsets_;      // of each cell: by how much its key's position was shifted
   bool shifted_ = false;              // some offset may differ from 0
   std::vector<std::unique_ptr<Layer>> layers_;
-  int32_t layer_ = 0;
   std::optional<Pass> pass_;
   std::optional<Pass> planned_;
   Copying copying_ = {0, 0, 0};

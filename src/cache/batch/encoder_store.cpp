@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "cache/batch/causal_store.h"
 #include "cache/batch/row_codec.h"
-#include "cache/limits.h"
 #include "tensor/half.h"
 
 namespace gen::cache {
@@ -34,73 +32,32 @@ Status check_rows(const char* what, const PutRows& rows, int32_t n, DType type) 
 
 }  // namespace
 
-Status EncoderStore::open() const {
-  return closed_ ? error(Code::kState, "the encoder cache is closed") : Status();
-}
-
-Status EncoderStore::ready() const {
-  GEN_TRY(open());
-  return allocator_ != nullptr ? Status()
-                               : error(Code::kState, "the encoder cache was not initialised");
-}
-
 Status EncoderStore::in_pass() const {
   GEN_TRY(ready());
   return pass_ ? Status() : error(Code::kState, "no pass of the encoder cache was started");
 }
 
 Status EncoderStore::configure(const SequenceConfig& config) {
-  if (closed_ || allocator_ != nullptr || configured_) {
-    return error(Code::kState, "the encoder cache has its configuration already");
-  }
-  if (config.padding < 0) return error(Code::kInvalidArgument, "a padding of %d", config.padding);
-  if (config.padding > 1) {
+  if (config.padding > 1 && !begun() && !configured()) {
     return error(Code::kUnsupported, "a padding of %d: an encoder cache pads nothing",
                  config.padding);
   }
-  config_ = config;
-  configured_ = true;
-  return {};
+  return LoneStore::configure(config);
 }
 
-Status EncoderStore::init(const SequenceLimits& limits, Allocator& allocator) {
-  if (closed_ || allocator_ != nullptr) {
-    return error(Code::kState, "the encoder cache was initialised before");
-  }
-  if (!keeps_rows(limits.type)) {
-    return error(Code::kInvalidArgument, "rows of %s", dtype_name(limits.type));
-  }
-  if (limits.max_sequences < 1 || limits.capacity < 1 || limits.max_batch < 1) {
-    return error(Code::kInvalidArgument,
-                 "%d sequences of %d entries, batches of %d: all must be 1 or more",
-                 limits.max_sequences, limits.capacity, limits.max_batch);
-  }
-  limits_ = limits;
-  allocator_ = &allocator;
-  return {};
+Status EncoderStore::prepare(const SequenceLimits& limits) {
+  if (limits.max_sequences >= 1 && limits.capacity >= 1 && limits.max_batch >= 1) return {};
+  return error(Code::kInvalidArgument,
+               "%d sequences of %d entries, batches of %d: all must be 1 or more",
+               limits.max_sequences, limits.capacity, limits.max_batch);
 }
 
 void EncoderStore::close() noexcept {
-  closed_ = true;
+  LoneStore::close();
   links_.clear();
   copied_.clear();
   pass_.reset();
   planned_.reset();
-}
-
-Status EncoderStore::set_quota(int32_t entries) {
-  GEN_TRY(open());
-  if (entries < 0) return error(Code::kInvalidArgument, "a quota of %d entries", entries);
-  return {};
-}
-
-Status EncoderStore::set_layer(int32_t layer) {
-  GEN_TRY(ready());
-  if (layer < 0 || layer >= kMostLayers) {
-    return error(Code::kOutOfRange, "layer %d outside [0, %d)", layer, kMostLayers);
-  }
-  layer_ = layer;
-  return {};
 }
 
 /// Index of the first link at or after a place.
@@ -116,7 +73,7 @@ size_t EncoderStore::place_of(int32_t sequence, int32_t position) const noexcept
 Status EncoderStore::plan_start(const SequenceBatch& batch) {
   GEN_TRY(ready());
   planned_.reset();
-  GEN_TRY(check_batch(batch, limits_.max_batch));
+  GEN_TRY(check_batch(batch, limits().max_batch));
   Pass pass;
   pass.reserve = batch.reserve;
   pass.positions.assign(batch.positions.begin(), batch.positions.end());
@@ -130,9 +87,9 @@ Status EncoderStore::plan_start(const SequenceBatch& batch) {
   }
   std::sort(sequences.begin(), sequences.end());
   const auto distinct = std::unique(sequences.begin(), sequences.end()) - sequences.begin();
-  if (distinct > limits_.max_sequences) {
+  if (distinct > limits().max_sequences) {
     return error(Code::kCacheFull, "items of %zd sequences, %d may have some",
-                 static_cast<ptrdiff_t>(distinct), limits_.max_sequences);
+                 static_cast<ptrdiff_t>(distinct), limits().max_sequences);
   }
   planned_.emplace(std::move(pass));
   return {};
@@ -151,8 +108,8 @@ Result<std::unique_ptr<EncoderStore::Part>> EncoderStore::new_part(const PutRows
   part->v_dim = v.dim;
   const size_t k_elements = at(k.heads) * at(k.dim);
   const size_t v_elements = at(v.heads) * at(v.dim);
-  part->k_bytes = row_bytes(limits_.type, k_elements);
-  part->v_bytes = row_bytes(limits_.type, v_elements);
+  part->k_bytes = row_bytes(limits().type, k_elements);
+  part->v_bytes = row_bytes(limits().type, v_elements);
   size_t k_bytes = 0;
   size_t v_bytes = 0;
   if (!checked_mul(part->k_bytes, at(n), &k_bytes) ||
@@ -160,12 +117,12 @@ Result<std::unique_ptr<EncoderStore::Part>> EncoderStore::new_part(const PutRows
     return error(Code::kOutOfMemory, "%d rows of %zu and %zu elements overflow", n, k_elements,
                  v_elements);
   }
-  GEN_ASSIGN(part->k, Buffer::allocate(*allocator_, k_bytes));
-  GEN_ASSIGN(part->v, Buffer::allocate(*allocator_, v_bytes));
+  GEN_ASSIGN(part->k, Buffer::allocate(allocator(), k_bytes));
+  GEN_ASSIGN(part->v, Buffer::allocate(allocator(), v_bytes));
   for (size_t i = 0; i < at(n); ++i) {
-    encode_row(limits_.type, k.data + i * k_elements, k_elements,
+    encode_row(limits().type, k.data + i * k_elements, k_elements,
                part->k.data() + i * part->k_bytes);
-    encode_row(limits_.type, v.data + i * v_elements, v_elements,
+    encode_row(limits().type, v.data + i * v_elements, v_elements,
                part->v.data() + i * part->v_bytes);
   }
   return part;
@@ -185,7 +142,7 @@ Status EncoderStore::check_same(const Part& part, const Part& other) {
 
 Status EncoderStore::check_part(const Part& part, int32_t sequence, const Item* but) const {
   for (size_t i = place_of(sequence, 0); i < links_.size() && links_[i].sequence == sequence; ++i) {
-    const Part* other = links_[i].item->part(layer_);
+    const Part* other = links_[i].item->part(layer_index());
     if (other != nullptr && links_[i].item.get() != but) GEN_TRY(check_same(part, *other));
   }
   return {};
@@ -193,13 +150,13 @@ Status EncoderStore::check_part(const Part& part, int32_t sequence, const Item* 
 
 Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   GEN_TRY(in_pass());
-  GEN_TRY(check_rows("keys", k, n, limits_.type));
-  GEN_TRY(check_rows("values", v, n, limits_.type));
-  if (at(layer_) >= pass_->puts.size()) pass_->puts.resize(at(layer_) + 1);
-  const size_t index = at(pass_->puts[at(layer_)]);
+  GEN_TRY(check_rows("keys", k, n, limits().type));
+  GEN_TRY(check_rows("values", v, n, limits().type));
+  if (at(layer_index()) >= pass_->puts.size()) pass_->puts.resize(at(layer_index()) + 1);
+  const size_t index = at(pass_->puts[at(layer_index())]);
   if (index >= pass_->items.size()) {
     return error(Code::kState, "the pass has %zu multimodal tokens, and layer %d all their items",
-                 pass_->items.size(), layer_);
+                 pass_->items.size(), layer_index());
   }
   Link& own = pass_->items[index];
   const size_t place = place_of(own.sequence, own.position);
@@ -208,7 +165,7 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   GEN_ASSIGN(auto part, new_part(k, v, n));
   GEN_TRY(check_part(*part, own.sequence, taken ? links_[place].item.get() : nullptr));
   const std::shared_ptr<Item> item = own.item != nullptr ? own.item : std::make_shared<Item>();
-  if (at(layer_) >= item->layers.size()) item->layers.resize(at(layer_) + 1);
+  if (at(layer_index()) >= item->layers.size()) item->layers.resize(at(layer_index()) + 1);
   if (own.item == nullptr && !pass_->reserve) {
     if (taken) {
       links_[place].item = item;
@@ -219,16 +176,16 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   }
   own.item = item;
   pass_->seen = {};
-  item->layers[at(layer_)] = std::move(part);
-  ++pass_->puts[at(layer_)];
+  item->layers[at(layer_index())] = std::move(part);
+  ++pass_->puts[at(layer_index())];
   return {};
 }
 
 const EncoderStore::Seen& EncoderStore::find_seen() {
-  if (pass_->seen.layer == layer_) return pass_->seen;
+  if (pass_->seen.layer == layer_index()) return pass_->seen;
   Seen found;
   const auto has = [this](const Item* item) {
-    return item != nullptr && item->part(layer_) != nullptr;
+    return item != nullptr && item->part(layer_index()) != nullptr;
   };
   // Each item once, in the order of the links.
   std::vector<std::pair<const Item*, size_t>> places;
@@ -270,7 +227,7 @@ const EncoderStore::Seen& EncoderStore::find_seen() {
       found.sees[t * found.items.size() + place->second] = 1;
     }
   }
-  found.layer = layer_;
+  found.layer = layer_index();
   pass_->seen = std::move(found);
   return pass_->seen;
 }
@@ -283,15 +240,15 @@ Result<HistoryShape> EncoderStore::shape() {
   const std::vector<const Item*>& items = seen.items;
   if (items.empty()) return shape;
   for (const Item* item : items) {
-    GEN_TRY(check_same(*items[0]->part(layer_), *item->part(layer_)));
-    length += item->part(layer_)->rows;
+    GEN_TRY(check_same(*items[0]->part(layer_index()), *item->part(layer_index())));
+    length += item->part(layer_index())->rows;
   }
   const bool hidden = std::find(seen.sees.begin(), seen.sees.end(), 0) != seen.sees.end();
   if (length > INT32_MAX) return error(Code::kInvalidArgument, "items of too many rows");
-  const Part& first = *items[0]->part(layer_);
+  const Part& first = *items[0]->part(layer_index());
   const auto rows = static_cast<int32_t>(length);
   shape = {{first.k_dim, first.k_heads, rows}, {first.v_dim, first.v_heads, rows}, {0, 0}};
-  if (config_.permuted_v) {
+  if (config().permuted_v) {
     shape.v[0] = rows;
     shape.v[1] = first.v_dim;
     shape.v[2] = first.v_heads;
@@ -310,31 +267,31 @@ Status EncoderStore::get(float* k, float* v, void* mask) {
   if (items.empty()) return {};
   const auto length = at(shape.k[2]);
   const size_t k_elements = at(shape.k[0]) * at(shape.k[1]);
-  const Part& any = *items[0]->part(layer_);
+  const Part& any = *items[0]->part(layer_index());
   const size_t v_elements = at(any.v_dim) * at(any.v_heads);
-  std::vector<float> row(config_.permuted_v ? v_elements : 0);
+  std::vector<float> row(config().permuted_v ? v_elements : 0);
   size_t first = 0;
   for (size_t which = 0; which < items.size(); ++which) {
-    const Part& part = *items[which]->part(layer_);
+    const Part& part = *items[which]->part(layer_index());
     for (size_t i = 0; i < at(part.rows); ++i) {
       if (k != nullptr) {
-        decode_row(limits_.type, part.k.data() + i * part.k_bytes, k_elements,
+        decode_row(limits().type, part.k.data() + i * part.k_bytes, k_elements,
                    k + (first + i) * k_elements);
       }
       if (v == nullptr) continue;
       const std::byte* values = part.v.data() + i * part.v_bytes;
-      if (!config_.permuted_v) {
-        decode_row(limits_.type, values, v_elements, v + (first + i) * v_elements);
+      if (!config().permuted_v) {
+        decode_row(limits().type, values, v_elements, v + (first + i) * v_elements);
         continue;
       }
-      decode_row(limits_.type, values, v_elements, row.data());
+      decode_row(limits().type, values, v_elements, row.data());
       for (size_t e = 0; e < v_elements; ++e) v[e * length + first + i] = row[e];
     }
     for (size_t t = 0; mask != nullptr && t < at(shape.mask[1]); ++t) {
       const bool sees = seen.sees[t * items.size() + which] != 0;
       const float x = sees ? 0.0F : -std::numeric_limits<float>::infinity();
       const size_t begin = t * length + first;
-      if (config_.mask_type == DType::kF32) {
+      if (config().mask_type == DType::kF32) {
         std::fill_n(static_cast<float*>(mask) + begin, part.rows, x);
       } else {
         std::fill_n(static_cast<uint16_t*>(mask) + begin, part.rows, f32_to_f16(x));
@@ -380,9 +337,9 @@ Status EncoderStore::plan_copy_prefix(int32_t src, int32_t dst, int32_t length) 
   for (size_t i = 0; i < links.size(); ++i) {
     sequences += i == 0 || links[i].sequence != links[i - 1].sequence ? 1 : 0;
   }
-  if (sequences > limits_.max_sequences) {
+  if (sequences > limits().max_sequences) {
     return error(Code::kCacheFull, "items of %d sequences, %d may have some", sequences,
-                 limits_.max_sequences);
+                 limits().max_sequences);
   }
   copied_ = std::move(links);
   return {};

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cache/batch/sequence_store.h"
+#include "cache/batch/lone_store.h"
 
 namespace gen::cache {
 
@@ -17,27 +17,21 @@ namespace gen::cache {
 /// another, and a mask if some token comes before an item, or in another sequence. Items of a
 /// sequence have the same heads in a layer; those of several may be read together only if they
 /// have. Storage: rows as in causal_store.h, a buffer for each item and layer.
-class EncoderStore final : public SequenceStore, private EncoderItems {
+class EncoderStore final : public LoneStore, private EncoderItems {
  public:
-  [[nodiscard]] const char* kind() const noexcept override { return "encoder"; }
+  static constexpr const char* kKind = "encoder";
+  EncoderStore() noexcept : LoneStore(kKind) {}
+
   /// kUnsupported for a padding above 1.
   Status configure(const SequenceConfig& config) override;
-  [[nodiscard]] bool configured() const noexcept override { return configured_; }
-  /// The capacity says nothing here.
-  Status init(const SequenceLimits& limits, Allocator& allocator) override;
-  void undo_init() noexcept override { allocator_ = nullptr; }
   void close() noexcept override;
-  Status set_layer(int32_t layer) override;
   /// Nothing has to be turned.
   Status set_shift(ShiftKeys /*shift*/) override { return open(); }
-  /// Items are no entries.
-  Status set_quota(int32_t entries) override;
   Status plan_start(const SequenceBatch& batch) override;
   void commit_start() noexcept override;
   Status put(const PutRows& k, const PutRows& v, int32_t n) override;
   Result<HistoryShape> shape() override;
   Status get(float* k, float* v, void* mask) override;
-  [[nodiscard]] DType mask_type() const noexcept override { return config_.mask_type; }
   Status set_causal(std::span<const int32_t> except) override;
   Status plan_copy_prefix(int32_t src, int32_t dst, int32_t length) override;
   void commit_copy_prefix() noexcept override;
@@ -49,6 +43,10 @@ class EncoderStore final : public SequenceStore, private EncoderItems {
   [[nodiscard]] const EncoderItems* encoder_items() const noexcept override { return this; }
   [[nodiscard]] Result<bool> encoder_cached(int32_t sequence) const override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
+
+ protected:
+  /// The capacity says nothing here, and neither does a quota: items are no entries.
+  Status prepare(const SequenceLimits& limits) override;
 
  private:
   /// An item as one layer sees it.
@@ -98,8 +96,6 @@ class EncoderStore final : public SequenceStore, private EncoderItems {
     int32_t end = 0;
   };
 
-  Status open() const;
-  Status ready() const;
   Status in_pass() const;
   /// Cost: O(items * log + tokens * links of their sequences), once for a layer of a pass.
   const Seen& find_seen();
@@ -109,12 +105,6 @@ class EncoderStore final : public SequenceStore, private EncoderItems {
   Status check_part(const Part& part, int32_t sequence, const Item* but) const;
   static Status check_same(const Part& part, const Part& other);
 
-  SequenceConfig config_;
-  bool configured_ = false;
-  bool closed_ = false;
-  Allocator* allocator_ = nullptr;  // there between init and close
-  SequenceLimits limits_;
-  int32_t layer_ = 0;
   std::vector<Link> links_;  // by sequence and position
   std::optional<Pass> pass_;
   std::optional<Pass> planned_;

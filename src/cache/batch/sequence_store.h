@@ -103,6 +103,8 @@ class SequenceStore {
   virtual Status init(const SequenceLimits& limits, Allocator& allocator) = 0;
   /// As before init(), which was the last call.
   virtual void undo_init() noexcept = 0;
+  /// Initialised or closed.
+  [[nodiscard]] virtual bool begun() const noexcept = 0;
   /// Gives everything back. May be called again; all that can fail is kState from then on.
   virtual void close() noexcept = 0;
 

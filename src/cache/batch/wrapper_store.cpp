@@ -3,8 +3,20 @@
 #include "cache/batch/wrapper_store.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "cache/batch/encoder_store.h"
 
 namespace gen::cache {
+
+Result<std::shared_ptr<WrapperStore>> WrapperStore::create(Children children) {
+  if (children.empty()) return error(Code::kInvalidArgument, "a wrapper of 0 caches");
+  for (size_t i = 0; i < children.size(); ++i) {
+    if (!children[i]->begun()) continue;
+    return error(Code::kState, "cache %zu was initialised or closed on its own", i);
+  }
+  return std::shared_ptr<WrapperStore>(new WrapperStore(std::move(children)));
+}
 
 Status WrapperStore::configure(const SequenceConfig& config) {
   if (configured_ || begun_)
@@ -13,7 +25,8 @@ Status WrapperStore::configure(const SequenceConfig& config) {
   for (const auto& child : children_) {
     if (child->configured()) continue;
     SequenceConfig own = config;
-    if (child->kind() == std::string_view("encoder")) own.padding = std::min(own.padding, 1);
+    if (child->kind() == std::string_view(EncoderStore::kKind))
+      own.padding = std::min(own.padding, 1);
     GEN_TRY(child->configure(own));
   }
   configured_ = true;

@@ -14,8 +14,8 @@ namespace gen::cache {
 class WrapperStore final : public SequenceStore, private LayerTypes, private EncoderItems {
  public:
   using Children = std::vector<std::shared_ptr<SequenceStore>>;
-  /// At least one child.
-  explicit WrapperStore(Children children) : children_(std::move(children)) {}
+  /// kInvalidArgument for no child, kState for one that was initialised or closed before.
+  static Result<std::shared_ptr<WrapperStore>> create(Children children);
 
   [[nodiscard]] const char* kind() const noexcept override { return "wrapper"; }
   /// For the children that have none of their own.
@@ -23,6 +23,7 @@ class WrapperStore final : public SequenceStore, private LayerTypes, private Enc
   [[nodiscard]] bool configured() const noexcept override { return configured_; }
   Status init(const SequenceLimits& limits, Allocator& allocator) override;
   void undo_init() noexcept override;
+  [[nodiscard]] bool begun() const noexcept override { return begun_; }
   void close() noexcept override;
   Status set_layer(int32_t layer) override;
   [[nodiscard]] LayerTypes* layer_types() noexcept override { return this; }
@@ -52,6 +53,7 @@ class WrapperStore final : public SequenceStore, private LayerTypes, private Enc
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
  private:
+  explicit WrapperStore(Children children) noexcept : children_(std::move(children)) {}
   Status set_layer_type(int32_t type) override;
   [[nodiscard]] size_t layer_type() const noexcept override { return type_; }
   /// In any child.

@@ -3,7 +3,6 @@
 #include "cache/prefix/block_pool.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -15,22 +14,22 @@ constexpr size_t kSegmentBytes = size_t{1} << 20;
 }  // namespace
 
 BlockPool::BlockPool(size_t block_bytes, int32_t block_size, size_t count,
-                     Allocator& allocator) noexcept
-    : block_bytes_(block_bytes), block_size_(block_size), count_(count), allocator_(&allocator) {}
+                     engine::EngineMemory& memory) noexcept
+    : block_bytes_(block_bytes), block_size_(block_size), count_(count), memory_(&memory) {}
 
 Status BlockPool::add_segment() {
   Segment segment;
   segment.count = std::min(std::max(kSegmentBytes / block_bytes_, size_t{1}), count_ - made_);
   segment.blocks = std::make_unique<Block[]>(segment.count);
-  GEN_ASSIGN(segment.data, Buffer::allocate(*allocator_, segment.count * block_bytes_));
+  GEN_ASSIGN(segment.data, memory().allocate(segment.count * block_bytes_));
   Block* first = segment.blocks.get();
   const size_t count = segment.count;
-  std::byte* data = segment.data.data();
+  const engine::EnginePtr<std::byte> data = segment.data.data();
   segments_.emplace(first, std::move(segment));
   // The last is put back first, so that they are taken in order.
   for (size_t i = count; i-- > 0;) {
     first[i].pool_ = this;
-    first[i].data_ = data + i * block_bytes_;
+    first[i].data_ = data + static_cast<std::ptrdiff_t>(i * block_bytes_);
     put_back(&first[i]);
   }
   made_ += count;
@@ -158,7 +157,12 @@ Status BlockPool::release(Block* block) {
   if (own->references() == 0) return {Code::kState, "the block is free already"};
   if (own->references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return {};
   set_used(*own, 0);
-  if constexpr (kPoisons) std::memset(own->data_, kPoison, block_bytes_);
+  if constexpr (kPoisons) {
+    try {
+      static_cast<void>(memory().fill(own->data_, std::byte{kPoison}, block_bytes_));
+    } catch (...) {  // no memory to enqueue it: caches give blocks back where nothing may throw
+    }
+  }
   put_back(own);
   --allocated_;
   return {};
@@ -191,12 +195,12 @@ double BlockPool::fragmentation() const noexcept {
 
 size_t BlockPool::resident_bytes() const noexcept { return made_ * block_bytes_; }
 
-Status BlockPool::set_allocator(Allocator& allocator) {
+Status BlockPool::set_memory(engine::EngineMemory& memory) {
   const std::lock_guard lock(mutex_);
   if (!segments_.empty()) {
     return {Code::kState, "the pool has given out blocks; its allocator is set before that"};
   }
-  allocator_ = &allocator;
+  memory_ = &memory;
   return {};
 }
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "base/allocator.h"
 #include "base/status.h"
+#include "engine/memory.h"
 
 namespace gen::cache {
 
@@ -24,8 +24,8 @@ class BlockPool;
 /// write; a block with several is read only.
 class Block {
  public:
-  /// pool().block_bytes() bytes. Undefined after an allocation.
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  /// pool().block_bytes() bytes of pool().memory(). Undefined after an allocation.
+  [[nodiscard]] engine::EnginePtr<std::byte> data() const noexcept { return data_; }
   /// Positions written, as its users say.
   [[nodiscard]] int32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   /// 0 for a free block. A holder that sees 1 is alone, and whatever others did with the block has
@@ -38,7 +38,7 @@ class Block {
  private:
   friend class BlockPool;
   const BlockPool* pool_ = nullptr;
-  std::byte* data_ = nullptr;
+  engine::EnginePtr<std::byte> data_;
   Block* next_free_ = nullptr;
   std::atomic<int32_t> references_ = 0;
   std::atomic<int32_t> used_ = 0;
@@ -57,7 +57,7 @@ class BlockSaver {
   ~BlockSaver() = default;
 };
 
-/// Storage: blocks lie in segments of about a megabyte, taken from the allocator when the first of
+/// Storage: blocks lie in segments of about a megabyte, taken from the memory when the first of
 /// their blocks is; free blocks are reused in the order last freed, first used, and segments are
 /// kept. In debug builds the bytes of a freed block are set to kPoison, which reads as NaN in
 /// float32, binary16 and E4M3.
@@ -72,8 +72,9 @@ class BlockPool {
   static constexpr unsigned char kPoison = 0xFF;
 
   /// `count` blocks of `block_bytes` for `block_size` positions each, all at least 1; their product
-  /// must fit a size. `allocator` must outlive the pool.
-  BlockPool(size_t block_bytes, int32_t block_size, size_t count, Allocator& allocator) noexcept;
+  /// must fit a size. `memory` must outlive the pool.
+  BlockPool(size_t block_bytes, int32_t block_size, size_t count,
+            engine::EngineMemory& memory) noexcept;
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
@@ -107,7 +108,7 @@ class BlockPool {
   /// Positions of allocated blocks that are not written, as a share of all of theirs; 0 if none is
   /// allocated.
   [[nodiscard]] double fragmentation() const noexcept;
-  /// Bytes taken from the allocator.
+  /// Bytes taken from the memory.
   [[nodiscard]] size_t resident_bytes() const noexcept;
 
   /// A saver must go before it ends, and not while it is locked.
@@ -115,11 +116,13 @@ class BlockPool {
   void remove_saver(const BlockSaver& saver) noexcept;
 
   /// kState once a block has been allocated.
-  Status set_allocator(Allocator& allocator);
+  Status set_memory(engine::EngineMemory& memory);
+  /// Where blocks lie.
+  [[nodiscard]] engine::EngineMemory& memory() const noexcept { return *memory_; }
 
  private:
   struct Segment {
-    Buffer data;
+    engine::EngineBuffer data;
     std::unique_ptr<Block[]> blocks;
     size_t count = 0;
   };
@@ -136,9 +139,9 @@ class BlockPool {
   const int32_t block_size_;
   const size_t count_;
   mutable std::mutex mutex_;
-  Allocator* allocator_;
-  std::map<const Block*, Segment> segments_;  // by the first block
-  Block* free_ = nullptr;                     // latest first
+  std::atomic<engine::EngineMemory*> memory_;  // changes before the first block only
+  std::map<const Block*, Segment> segments_;   // by the first block
+  Block* free_ = nullptr;                      // latest first
   // Changed under the mutex; read by anybody, in an allocator's callback, too.
   std::atomic<size_t> made_ = 0;  // blocks in segments
   std::atomic<size_t> allocated_ = 0;

@@ -10,42 +10,17 @@
 #include "base/checked.h"
 #include "cache/limits.h"
 #include "cache/sequence/cache_format.h"
-#include "cache/sequence/host_view.h"
-#include "engine/kv/codec.h"
+#include "cache/sequence/staged_entries.h"
 
 namespace gen::cache {
 namespace {
 
-using engine::KvSide;
-using engine::KvView;
+using engine::KvOrder;
 
 constexpr const char* kCacheSection = "CACH";
 constexpr const char* kLayerSection = "LAYR";
 constexpr size_t kCacheNumbers = 3;
 constexpr size_t kLayerNumbers = 10;
-/// As in a store for kv_cache_update.
-
-/// The row of tiles of entries [16 t, 16 t + 16) as a side of its own, at `base`.
-KvSide tile_row(const KvSide& like, int32_t heads, std::byte* base) {
-  const engine::KvCodec& codec = engine::kv_codec(like.format);
-  const auto dim = static_cast<size_t>(like.head_dim);
-  const auto n_heads = static_cast<size_t>(heads);
-  KvSide row;
-  row.format = like.format;
-  row.order = like.order;
-  row.head_dim = like.head_dim;
-  row.base = base;
-  row.head_stride = codec.tile_bytes(like.order, dim);
-  row.shared_offset = n_heads * row.head_stride;
-  const size_t shared = codec.shared_bytes != nullptr ? codec.shared_bytes(n_heads, dim) : 0;
-  row.tile_stride = row.shared_offset + shared;
-  if (shared > 0) row.shared_stride = row.tile_stride;
-  return row;
-}
-
-int64_t tiles_of(int32_t entries) {
-  return (int64_t{entries} + engine::kKvTile - 1) / engine::kKvTile;
-}
 
 /// False on overflow.
 bool side_bytes(engine::KvFormat format, engine::KvOrder order, int32_t heads, int32_t dim,
@@ -56,12 +31,7 @@ bool side_bytes(engine::KvFormat format, engine::KvOrder order, int32_t heads, i
       !checked_mul(most, static_cast<size_t>(dim) + 64, &most)) {
     return false;
   }
-  KvSide like;
-  like.format = format;
-  like.order = order;
-  like.head_dim = dim;
-  return checked_mul(tile_row(like, heads, nullptr).tile_stride,
-                     static_cast<size_t>(tiles_of(entries)), bytes);
+  return checked_mul(tile_rows(format, order, heads, dim).row_bytes, tile_count(entries), bytes);
 }
 
 bool layer_bytes(const SavedLayer& layer, int32_t entries, size_t* bytes) {
@@ -72,35 +42,43 @@ bool layer_bytes(const SavedLayer& layer, int32_t entries, size_t* bytes) {
          checked_add(*bytes, v, bytes);
 }
 
-Status save_side(const KvSide& side, int32_t heads, int32_t entries, StateWriter& to) {
-  std::vector<std::byte> bytes(tile_row(side, heads, nullptr).tile_stride);
-  const KvSide row = tile_row(side, heads, bytes.data());
-  for (int32_t first = 0; first < entries; first += engine::kKvTile) {
-    const int32_t count = std::min(entries - first, engine::kKvTile);
+Status save_side(KvCache& cache, int32_t layer, const CachePlan& plan, KvOrder order,
+                 StateWriter& to) {
+  GEN_ASSIGN(StagedSide side, StagedSide::create(cache, layer, plan, order));
+  for (int32_t first = 0; first < plan.start; first += StagedSide::kMost) {
+    const int32_t n = std::min(plan.start - first, StagedSide::kMost);
     // Lanes that hold nothing are zeros, so that equal caches give equal states.
-    if (count < engine::kKvTile) std::fill(bytes.begin(), bytes.end(), std::byte{0});
-    engine::kv_copy(side, first, row, 0, heads, count);
+    GEN_ASSIGN(const auto bytes, side.read(first, n));
     GEN_TRY(to.write(bytes));
   }
   return {};
 }
 
-Status save_layer(const SavedLayer& layer, const KvView& view, int32_t entries, StateWriter& to) {
+Status save_layer(const SavedLayer& layer, KvCache& cache, int32_t index, const CachePlan& plan,
+                  StateWriter& to) {
   const LayerShape& shape = layer.shape;
   GEN_TRY(
       to.numbers({shape.kv_heads, shape.k_dim, shape.v_dim, shape.window,
                   static_cast<int32_t>(shape.rope), shape.rope_dims, static_cast<int32_t>(layer.k),
                   static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), shape.chunk}));
-  GEN_TRY(save_side(view.k, shape.kv_heads, entries, to));
-  return save_side(view.v, shape.kv_heads, entries, to);
+  GEN_TRY(save_side(cache, index, plan, KvOrder::kKeys, to));
+  return save_side(cache, index, plan, KvOrder::kValues, to);
 }
 
-/// `bytes` are of entries [0, n); those from `first` on go to the side.
-void restore_side(std::span<const std::byte> bytes, const KvSide& side, int32_t heads,
-                  int32_t first, int32_t end) {
-  // Only read from.
-  const KvSide saved = tile_row(side, heads, const_cast<std::byte*>(bytes.data()));
-  engine::kv_copy(saved, first, side, first, heads, end - first);
+/// `bytes` are of entries [0, n); those of the plan go to the cache.
+Status restore_side(std::span<const std::byte> bytes, KvCache& cache, int32_t layer,
+                    const CachePlan& plan, KvOrder order) {
+  GEN_ASSIGN(StagedSide side, StagedSide::create(cache, layer, plan, order));
+  const size_t row = side.rows().row_bytes;
+  const int32_t end = plan.start + plan.count;
+  for (int32_t first = plan.start; first < end;) {
+    const int32_t skip = first % engine::kKvTile;  // entries of the tile that are there already
+    const int32_t n = std::min(end - first, StagedSide::kMost - skip);
+    const size_t tile = static_cast<size_t>(first / engine::kKvTile);
+    GEN_TRY(side.write(bytes.subspan(tile * row, tile_count(skip + n) * row), skip, first, n));
+    first += n;
+  }
+  return {};
 }
 
 Status check_number(const char* what, size_t layer, int32_t value, int32_t least, int32_t most) {
@@ -179,15 +157,14 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const engine
 Status restore_some(const SavedEntries& saved, int32_t count, KvCache& cache) {
   GEN_ASSIGN(const CachePlan plan, cache.plan(count));
   for (size_t i = 0; i < saved.layers.size(); ++i) {
-    GEN_ASSIGN(const KvView view, host_view(cache, static_cast<int32_t>(i), plan));
     const SavedLayer& layer = saved.layers[i];
     size_t k_bytes = 0;
     const bool fits = side_bytes(layer.k, engine::KvOrder::kKeys, layer.shape.kv_heads,
                                  layer.shape.k_dim, saved.entries, &k_bytes);
     GEN_ASSERT(fits && plan.start + plan.count <= saved.entries);
-    const int32_t end = plan.start + plan.count;
-    restore_side(saved.payloads[i].first(k_bytes), view.k, view.kv_heads, plan.start, end);
-    restore_side(saved.payloads[i].subspan(k_bytes), view.v, view.kv_heads, plan.start, end);
+    const auto index = static_cast<int32_t>(i);
+    GEN_TRY(restore_side(saved.payloads[i].first(k_bytes), cache, index, plan, KvOrder::kKeys));
+    GEN_TRY(restore_side(saved.payloads[i].subspan(k_bytes), cache, index, plan, KvOrder::kValues));
   }
   cache.commit(plan);
   return {};
@@ -207,18 +184,19 @@ Status save_entries(KvCache& cache, StateWriter& to) {
   };
   GEN_TRY(to.section(kCacheSection, kCacheNumbers * sizeof(int32_t), header));
   for (int32_t i = 0; i < layers; ++i) {
-    GEN_ASSIGN(const KvView view, host_view(cache, i, plan));
-    if (view.k.first_cell > 0) {
+    const engine::KvLayer& form = cache.kv_layers()[static_cast<size_t>(i)];
+    GEN_ASSIGN(const engine::KvTables tables, cache.tables(form.part, plan));
+    if (tables.first_cell > 0) {
       return error(Code::kUnsupported, "layer %d no longer holds the positions before %d", i,
-                   view.k.first_cell);
+                   tables.first_cell);
     }
-    const SavedLayer layer{cache.layers()[static_cast<size_t>(i)], view.k.format, view.v.format,
-                           view.key_form};
+    const SavedLayer layer{cache.layers()[static_cast<size_t>(i)], form.k.format, form.v.format,
+                           form.key_form};
     size_t bytes = 0;
     if (!layer_bytes(layer, plan.start, &bytes)) {
       return error(Code::kOutOfMemory, "layer %d overflows a size", i);
     }
-    const auto content = [&](StateWriter& out) { return save_layer(layer, view, plan.start, out); };
+    const auto content = [&](StateWriter& out) { return save_layer(layer, cache, i, plan, out); };
     GEN_TRY(to.section(kLayerSection, kLayerNumbers * sizeof(int32_t) + bytes, content));
   }
   return {};

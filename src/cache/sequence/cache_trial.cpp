@@ -4,19 +4,15 @@
 
 #include <utility>
 
-#include "cache/sequence/registry.h"
-
 namespace gen::cache {
 
-CacheTrial::CacheTrial(KvCache& cache, Allocator& allocator) noexcept
-    : allocator_(&allocator), cache_(&cache), before_(cache.length()) {}
+CacheTrial::CacheTrial(KvCache& cache) noexcept : cache_(&cache), before_(cache.length()) {}
 
 CacheTrial::CacheTrial(std::unique_ptr<KvCache> made) noexcept
-    : allocator_(nullptr), made_(std::move(made)), cache_(made_.get()), before_(0) {}
+    : made_(std::move(made)), cache_(made_.get()), before_(0) {}
 
 CacheTrial::CacheTrial(CacheTrial&& other) noexcept
-    : allocator_(other.allocator_),
-      made_(std::move(other.made_)),
+    : made_(std::move(other.made_)),
       cache_(std::exchange(other.cache_, nullptr)),
       before_(other.before_) {}
 
@@ -28,7 +24,7 @@ CacheTrial::~CacheTrial() {
 Status CacheTrial::expect(size_t rows) {
   const bool several = rows > static_cast<size_t>(cache_->plan_limit());
   if (!several || cache_->traits().cuts_exactly || made_ != nullptr) return {};
-  GEN_ASSIGN(made_, clone_cache(*cache_, *allocator_));
+  GEN_ASSIGN(made_, cache_->fork());
   cache_ = made_.get();
   return {};
 }

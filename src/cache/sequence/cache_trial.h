@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/allocator.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
 
@@ -16,8 +15,8 @@ namespace gen::cache {
 /// leaves no trace. Needs a cache that can be cut.
 class CacheTrial {
  public:
-  /// Of a cache that must stay; `allocator` is for copies of it and must outlive them.
-  CacheTrial(KvCache& cache, Allocator& allocator) noexcept;
+  /// Of a cache that must stay.
+  explicit CacheTrial(KvCache& cache) noexcept;
   /// Of one that was made for the pass.
   explicit CacheTrial(std::unique_ptr<KvCache> made) noexcept;
   CacheTrial(CacheTrial&& other) noexcept;
@@ -33,7 +32,6 @@ class CacheTrial {
   [[nodiscard]] std::unique_ptr<KvCache> keep() noexcept;
 
  private:
-  Allocator* allocator_;           // null for one made
   std::unique_ptr<KvCache> made_;  // or a copy
   KvCache* cache_;                 // null once kept or moved from
   int32_t before_;                 // positions at the start

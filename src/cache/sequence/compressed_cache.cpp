@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See compressed_cache.h. Two plain caches do the keeping: one holds the pooled entries and then
-// the rows of the current chunk, the other the rows of the chunk closed last.
+// the rows of the current chunk, the other the rows of the chunk closed last. A chunk that a commit
+// has filled is closed by the next plan.
 #include "cache/sequence/compressed_cache.h"
 
 #include <algorithm>
@@ -10,25 +11,54 @@
 #include <vector>
 
 #include "cache/sequence/cache_state.h"
-#include "cache/sequence/host_view.h"
+#include "cache/sequence/cache_trial.h"
 #include "cache/sequence/registry.h"
-#include "engine/kv/codec.h"
-#include "engine/rope.h"
+#include "cache/sequence/shift_entries.h"
 
 namespace gen::cache {
 namespace {
 
-/// Invariants: entries_ holds chunks_ pooled entries and cursor() < chunk_ rows; kept_ holds the
-/// rows of chunk chunks_ - 1, or nothing.
+/// The angles of layers' keys. A chunk may be pooled when the model that they came from has ended.
+class OwnAngles {
+ public:
+  explicit OwnAngles(std::span<const LayerShape> layers) : pointers_(turning_tables(layers)) {
+    frequencies_.reserve(layers.size());
+    tables_.reserve(layers.size());
+    for (const engine::RopeTable*& table : pointers_) {
+      if (table == nullptr) continue;
+      tables_.push_back(*table);
+      const float* const first = table->inv_freq;
+      frequencies_.emplace_back(first, first + std::max(table->n_dims, 0) / 2);
+      tables_.back().inv_freq = frequencies_.back().data();
+      table = &tables_.back();
+    }
+  }
+  [[nodiscard]] engine::RopeTables tables() const noexcept { return pointers_; }
+  [[nodiscard]] size_t bytes() const noexcept {
+    size_t bytes = pointers_.size() * sizeof(pointers_[0]);
+    for (const engine::RopeTable& table : tables_) {
+      bytes += sizeof(table) + static_cast<size_t>(table.n_dims / 2) * sizeof(float);
+    }
+    return bytes;
+  }
+
+ private:
+  std::vector<std::vector<float>> frequencies_;
+  std::vector<engine::RopeTable> tables_;
+  std::vector<const engine::RopeTable*> pointers_;  // of each layer
+};
+
+/// Invariants: entries_ holds chunks_ pooled entries and then rows, at most those of one chunk;
+/// kept_ holds the rows of chunk chunks_ - 1, or nothing.
 class CompressedCache final : public KvCache {
  public:
   CompressedCache(std::unique_ptr<KvCache> entries, std::unique_ptr<KvCache> kept, int32_t capacity,
-                  int32_t chunk, Allocator& allocator)
+                  int32_t chunk, std::shared_ptr<const OwnAngles> angles)
       : entries_(std::move(entries)),
         kept_(std::move(kept)),
         capacity_(capacity),
         chunk_(chunk),
-        allocator_(allocator) {
+        angles_(std::move(angles)) {
     traits_.kind = "compressed";
     traits_.layout = "compressed";
     traits_.cuts_exactly = false;
@@ -37,15 +67,6 @@ class CompressedCache final : public KvCache {
     const auto most = static_cast<size_t>(entries_->capacity());
     positions_.resize(most);
     log_weights_.resize(most, 0.0F);
-    for (const LayerShape& shape : entries_->layers()) {
-      const auto heads = static_cast<size_t>(shape.kv_heads);
-      const auto k_dim = static_cast<size_t>(shape.k_dim);
-      const auto v_dim = static_cast<size_t>(shape.v_dim);
-      sums_.resize(std::max({sums_.size(), k_dim, v_dim}));
-      keys_.resize(std::max(keys_.size(), heads * k_dim));
-      values_.resize(std::max(values_.size(), heads * v_dim));
-    }
-    turned_.resize(sums_.size());
   }
 
   [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
@@ -58,11 +79,12 @@ class CompressedCache final : public KvCache {
     return length / chunk_ + length % chunk_;
   }
   [[nodiscard]] EntryPositions positions_of(int32_t entry) const noexcept override {
-    if (entry < chunks_) return {entry * chunk_, chunk_};
-    return {chunks_ * chunk_ + entry - chunks_, 1};
+    const int32_t chunks = length_ / chunk_;
+    if (entry < chunks) return {entry * chunk_, chunk_};
+    return {chunks * chunk_ + entry - chunks, 1};
   }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
-  [[nodiscard]] int32_t plan_limit() const noexcept override { return chunk_ - cursor(); }
+  [[nodiscard]] int32_t plan_limit() const noexcept override { return chunk_ - length_ % chunk_; }
 
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
@@ -75,14 +97,18 @@ class CompressedCache final : public KvCache {
                    "%d rows reach over the end of a chunk of %d, %d may come", n, chunk_,
                    plan_limit());
     }
+    GEN_TRY(settle());
     return entries_->plan(n);
   }
 
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
     return entries_->kv_layers();
   }
-  [[nodiscard]] Result<CacheTables> tables(int32_t part, const CachePlan& plan) override {
-    GEN_ASSIGN(CacheTables tables, entries_->tables(part, plan));
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t part) const noexcept override {
+    return entries_->engine_memory(part);
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
+    GEN_ASSIGN(engine::KvTables tables, entries_->tables(part, plan));
     for (int32_t e = chunks_; e < plan.start + plan.count; ++e) {
       positions_[static_cast<size_t>(e)] = chunks_ * chunk_ + (e - chunks_);
     }
@@ -96,9 +122,7 @@ class CompressedCache final : public KvCache {
     GEN_ASSERT(kept.rows ==
                nullptr);  // positions of its entries are listed, those of a tree are not
     entries_->commit(plan, kept);
-    const int32_t length = length_ + kept.n;
-    if (length / chunk_ > chunks_) close_chunk();
-    length_ = length;
+    length_ += kept.n;
   }
 
   Status truncate(int32_t n) override {
@@ -106,14 +130,17 @@ class CompressedCache final : public KvCache {
     if (n >= length_) return {};
     const int32_t full = n / chunk_;
     int32_t rest = n % chunk_;
+    // A chunk that is full but not closed is cut as if it were, so that it shows in nothing.
+    const bool open = filled();
     if (full == chunks_) {
       GEN_TRY(entries_->truncate(full + rest));
+      if (open) GEN_TRY(kept_->truncate(0));
     } else {
-      const bool kept = full == chunks_ - 1 && kept_->length() == chunk_;
-      GEN_TRY(entries_->truncate(full));
-      set_chunks(full);
-      if (kept && rest > 0) copy_rows(*kept_, 0, rest, *entries_);
+      const bool kept = !open && full == chunks_ - 1 && kept_->length() == chunk_;
       if (!kept) rest = 0;
+      if (rest > 0) GEN_TRY(bring_back(rest, full));
+      GEN_TRY(entries_->truncate(full + rest));
+      set_chunks(full);
       GEN_TRY(kept_->truncate(0));
     }
     length_ = full * chunk_ + rest;
@@ -128,22 +155,23 @@ class CompressedCache final : public KvCache {
     use.payload = entries.payload + kept.payload;
     use.metadata = sizeof(*this) + entries.metadata + kept.metadata +
                    positions_.size() * (sizeof(positions_[0]) + sizeof(log_weights_[0])) +
-                   sums_.size() * 2 * sizeof(double) +
-                   (keys_.size() + values_.size()) * sizeof(float);
+                   angles_->bytes();
     return use;
   }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
-    GEN_ASSIGN(auto entries, clone_cache(*entries_, allocator_));
-    GEN_ASSIGN(auto kept, clone_cache(*kept_, allocator_));
+    GEN_TRY(settle());
+    GEN_ASSIGN(auto entries, entries_->fork());
+    GEN_ASSIGN(auto kept, kept_->fork());
     auto copy = std::make_unique<CompressedCache>(std::move(entries), std::move(kept), capacity_,
-                                                  chunk_, allocator_);
+                                                  chunk_, angles_);
     copy->set_chunks(chunks_);
     copy->length_ = length();
     return std::unique_ptr<KvCache>(std::move(copy));
   }
 
   Status save(StateWriter& to) override {
+    GEN_TRY(settle());
     const auto header = [this](StateWriter& out) { return out.numbers({chunk_, length()}); };
     GEN_TRY(to.section(kPoolSection, 2 * sizeof(int32_t), header));
     GEN_TRY(save_entries(*entries_, to));
@@ -178,18 +206,18 @@ class CompressedCache final : public KvCache {
     GEN_TRY(check_entries(entries, *entries_));
     GEN_TRY(kept_->truncate(0));
     GEN_TRY(check_entries(kept, *kept_));
+    CacheTrial rows(*kept_);  // a failure of what follows takes them back
+    GEN_TRY(restore_entries(kept, *kept_));
     GEN_TRY(restore_entries(entries, *entries_));
-    if (const Status status = restore_entries(kept, *kept_); !status.ok()) {
-      GEN_TRY(entries_->truncate(0));
-      return status;
-    }
+    static_cast<void>(rows.keep());
     set_chunks(length / chunk_);
     length_ = length;
     return {};
   }
 
  private:
-  [[nodiscard]] int32_t cursor() const noexcept { return length_ - chunks_ * chunk_; }
+  /// Whether a chunk waits to be closed.
+  [[nodiscard]] bool filled() const noexcept { return length_ / chunk_ > chunks_; }
 
   /// The first `n` entries are chunks, which count as often as they have positions.
   void set_chunks(int32_t n) noexcept {
@@ -201,75 +229,69 @@ class CompressedCache final : public KvCache {
     chunks_ = n;
   }
 
-  /// Appends rows [first, first + n) of one plain cache to another. Plain caches fail at nothing
-  /// but capacity, which is there.
-  static void copy_rows(KvCache& from, int32_t first, int32_t n, KvCache& to) noexcept {
-    const CachePlan held = from.plan(0).value();
-    const CachePlan added = to.plan(n).value();
-    for (size_t i = 0; i < from.layers().size(); ++i) {
-      const engine::KvView source = host_view(from, static_cast<int32_t>(i), held).value();
-      const engine::KvView target = host_view(to, static_cast<int32_t>(i), added).value();
-      engine::kv_copy(source.k, first, target.k, added.start, source.kv_heads, n);
-      engine::kv_copy(source.v, first, target.v, added.start, source.kv_heads, n);
-    }
+  /// The committed entries of a plain cache and those of a plan.
+  static Result<engine::KvEntries> entries_of(KvCache& cache, const CachePlan& plan) {
+    GEN_ASSIGN(const engine::KvTables tables, cache.tables(0, plan));
+    return engine::KvEntries{cache.kv_layers(), tables};
+  }
+
+  /// Appends rows [first, first + n) of one plain cache to another.
+  static Status copy_rows(KvCache& from, int32_t first, int32_t n, KvCache& to) {
+    GEN_ASSIGN(const CachePlan held, from.plan(0));
+    GEN_ASSIGN(const CachePlan added, to.plan(n));
+    GEN_ASSIGN(const engine::KvEntries source, entries_of(from, held));
+    GEN_ASSIGN(const engine::KvEntries target, entries_of(to, added));
+    const engine::KvRun run{first, added.start, n};
+    GEN_TRY(to.engine_memory(0).run(engine::KvCopyArgs{source, target, {&run, 1}}));
     to.commit(added);
+    return {};
   }
 
-  /// The rows behind the pooled entries become one more of these.
-  void close_chunk() noexcept {
-    static_cast<void>(kept_->truncate(0));
-    copy_rows(*entries_, chunks_, chunk_, *kept_);
-    const CachePlan all = entries_->plan(0).value();
-    for (size_t i = 0; i < layers().size(); ++i) {
-      const LayerShape& shape = layers()[i];
-      const engine::KvView view = host_view(*entries_, static_cast<int32_t>(i), all).value();
-      for (int32_t head = 0; head < shape.kv_heads; ++head) {
-        pool(view.k, head, shape.rope_table, keys_.data() + int64_t{head} * shape.k_dim);
-        pool(view.v, head, nullptr, values_.data() + int64_t{head} * shape.v_dim);
-      }
-      engine::kv_put(view.k, chunks_, shape.kv_heads, keys_.data());
-      engine::kv_put(view.v, chunks_, shape.kv_heads, values_.data());
-    }
-    static_cast<void>(entries_->truncate(chunks_ + 1));
+  /// The first `n` kept rows become entries [at, at + n), where pooled ones may be. A failure
+  /// changes nothing.
+  Status bring_back(int32_t n, int32_t at) {
+    GEN_ASSIGN(const CachePlan held, kept_->plan(0));
+    GEN_ASSIGN(const CachePlan added, entries_->plan(std::max(at + n - entries_->length(), 0)));
+    GEN_ASSIGN(const engine::KvEntries source, entries_of(*kept_, held));
+    GEN_ASSIGN(const engine::KvEntries target, entries_of(*entries_, added));
+    const engine::KvRun run{0, at, n};
+    GEN_TRY(entries_->engine_memory(0).run(engine::KvCopyArgs{source, target, {&run, 1}}));
+    entries_->commit(added);
+    return {};
+  }
+
+  /// Where a chunk is full, its rows become one more of the pooled entries. After a failure it may
+  /// be tried again.
+  Status settle() {
+    if (!filled()) return {};
+    GEN_TRY(kept_->truncate(0));
+    GEN_TRY(copy_rows(*entries_, chunks_, chunk_, *kept_));
+    GEN_ASSIGN(const CachePlan all, entries_->plan(0));
+    GEN_ASSIGN(const engine::KvEntries entries, entries_of(*entries_, all));
+    GEN_TRY(entries_->engine_memory(0).run(
+        engine::KvPoolArgs{entries, angles_->tables(), chunks_, chunk_, chunks_}));
+    GEN_TRY(entries_->truncate(chunks_ + 1));
     set_chunks(chunks_ + 1);
-  }
-
-  /// The mean of a head's rows in the current chunk. With a table each row is turned from where it
-  /// stands to the middle of the chunk: what it would be had it come there.
-  void pool(const engine::KvSide& side, int32_t head, const engine::RopeTable* table, float* out) {
-    const auto n = static_cast<size_t>(side.head_dim);
-    std::fill_n(sums_.begin(), n, 0.0);
-    for (int32_t r = 0; r < chunk_; ++r) {
-      engine::kv_get(side, chunks_ + r, head, out);
-      std::copy_n(out, n, turned_.begin());
-      if (table != nullptr) engine::rope_turn(*table, 0.5 * (chunk_ - 1) - r, turned_.data());
-      for (size_t d = 0; d < n; ++d) sums_[d] += turned_[d];
-    }
-    for (size_t d = 0; d < n; ++d) out[d] = static_cast<float>(sums_[d] / chunk_);
+    return {};
   }
 
   std::unique_ptr<KvCache> entries_;
   std::unique_ptr<KvCache> kept_;
   int32_t capacity_;
   int32_t chunk_;
-  Allocator& allocator_;
+  std::shared_ptr<const OwnAngles> angles_;  // immutable, so forks share them
   int32_t chunks_ = 0;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
   std::vector<int32_t> positions_;  // [capacity of entries_]
   std::vector<float> log_weights_;
-  // Scratch of pooling: a head, a row of all heads.
-  std::vector<double> sums_;
-  std::vector<double> turned_;
-  std::vector<float> keys_;
-  std::vector<float> values_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShape> layers,
                                                        int32_t capacity, int32_t chunk,
-                                                       Allocator& allocator) {
+                                                       engine::EngineMemory& memory) {
   if (chunk < 1) return error(Code::kInvalidArgument, "chunks of %d positions", chunk);
   if (capacity < 1) {
     return error(Code::kInvalidArgument, "cache capacity %d is below 1", capacity);
@@ -287,10 +309,11 @@ Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShap
     }
   }
   chunk = std::min(chunk, capacity);
-  GEN_ASSIGN(auto entries, make_cache("fp32", layers, capacity / chunk + chunk, allocator));
-  GEN_ASSIGN(auto kept, make_cache("fp32", layers, chunk, allocator));
+  GEN_ASSIGN(auto entries, make_cache("fp32", layers, capacity / chunk + chunk, memory));
+  GEN_ASSIGN(auto kept, make_cache("fp32", layers, chunk, memory));
+  auto angles = std::make_shared<const OwnAngles>(layers);
   return std::unique_ptr<KvCache>(std::make_unique<CompressedCache>(
-      std::move(entries), std::move(kept), capacity, chunk, allocator));
+      std::move(entries), std::move(kept), capacity, chunk, std::move(angles)));
 }
 
 }  // namespace gen::cache

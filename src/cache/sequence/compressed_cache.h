@@ -9,7 +9,6 @@
 #include <memory>
 #include <span>
 
-#include "base/allocator.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
 
@@ -19,10 +18,10 @@ namespace gen::cache {
 /// reaches over the end of a chunk (plan_limit), so results do not depend on how rows came.
 /// truncate() is exact within the current chunk and the one before it, whose rows are kept; further
 /// back it drops the chunk it cuts into, so length() may then be less than asked for. Layers with
-/// rotary embedding need their rope_table. `allocator` must outlive it. Errors: kInvalidArgument,
+/// rotary embedding need their rope_table. `memory` must outlive it. Errors: kInvalidArgument,
 /// kOutOfMemory.
 Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShape> layers,
                                                        int32_t capacity, int32_t chunk,
-                                                       Allocator& allocator);
+                                                       engine::EngineMemory& memory);
 
 }  // namespace gen::cache

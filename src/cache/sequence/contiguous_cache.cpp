@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "cache/sequence/host_view.h"
 #include "cache/sequence/path_moves.h"
 #include "cache/sequence/shift_entries.h"
 #include "cache/sequence/tile_layout.h"
-#include "engine/access.h"
 
 namespace gen::cache {
 namespace {
@@ -34,29 +32,30 @@ Status too_large(int32_t capacity, size_t layers) {
 }
 
 /// Invariant: 0 <= length_ <= capacity_.
-class ContiguousCache final : public KvCache {
+class ContiguousCache final : public KvCache, public Shifts {
  public:
-  ContiguousCache(TileLayout layout, int32_t capacity)
+  ContiguousCache(TileLayout layout, int32_t capacity, engine::EngineMemory& memory)
       : layout_(std::move(layout)),
         capacity_(capacity),
+        memory_(memory),
         segments_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
     traits_.kind = layout_.format().name();
     traits_.lossy = layout_.format().lossy();
     traits_.keeps_paths = true;
-    traits_.can_shift = can_shift_entries(layout_.format(), layout_.layers());
     traits_.bytes_per_entry = layout_.bytes_per_entry();
   }
 
-  Status reserve(Allocator& allocator) {
+  Status reserve() {
     const size_t segment = layout_.block_bytes();
     size_t bytes = 0;
     if (!checked_mul(segment, segments_.size(), &bytes)) {
       return too_large(capacity_, layout_.layers().size());
     }
     if (bytes == 0) return {};
-    GEN_ASSIGN(buffer_, Buffer::allocate_large(allocator, bytes));
-    for (size_t i = 0; i < segments_.size(); ++i)
-      segments_[i] = engine::engine_ptr(buffer_.data() + i * segment);
+    GEN_ASSIGN(buffer_, memory_.allocate(bytes));
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      segments_[i] = buffer_.data() + static_cast<std::ptrdiff_t>(i * segment);
+    }
     return {};
   }
 
@@ -73,17 +72,20 @@ class ContiguousCache final : public KvCache {
       return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
                    length(), capacity_, n);
     }
-    settle();
+    GEN_TRY(settle());
     return CachePlan{length(), n};
   }
 
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
     return layout_.kv_layers();
   }
-  [[nodiscard]] Result<CacheTables> tables(int32_t /*part*/, const CachePlan& plan) override {
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t /*part*/) const noexcept override {
+    return memory_;
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t /*part*/, const CachePlan& plan) override {
     GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
     const auto held = static_cast<size_t>(divide_up(plan.start + plan.count, layout_.block_size()));
-    return CacheTables{std::span(segments_).first(held)};
+    return engine::KvTables{std::span(segments_).first(held)};
   }
 
   void commit(const CachePlan& plan, Kept kept) noexcept override {
@@ -98,23 +100,30 @@ class ContiguousCache final : public KvCache {
     return {};
   }
 
+  [[nodiscard]] Shifts* shifting() noexcept override {
+    return can_shift_entries(layout_.format(), layers()) ? this : nullptr;
+  }
   Status shift(int32_t first, int32_t n) override {
-    if (!traits_.can_shift) return KvCache::shift(first, n);
     if (first < 0 || first > length() || n < 0 || n > length() - first) {
       return error(Code::kInvalidArgument, "cannot drop %d positions from %d on of %d", n, first,
                    length());
     }
     if (n == 0) return {};
-    EntryShift entries(layers(), n);
-    settle();
-    const int32_t held = length();
-    const CacheTables tables{segments_};
-    for (size_t layer = 0; layer < layers().size(); ++layer) {
-      entries.move(static_cast<int32_t>(layer), host_view(layout_.kv_layers()[layer], tables, held),
-                   first);
-    }
-    length_ = held - n;
+    const std::vector<const engine::RopeTable*> ropes = turning_tables(layers());
+    GEN_TRY(settle());
+    GEN_TRY(memory_.run(engine::KvShiftArgs{all(), ropes, first, n, length()}));
+    length_ -= n;
     return {};
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
+    GEN_TRY(settle());
+    auto copy = std::make_unique<ContiguousCache>(layout_, capacity_, memory_);
+    GEN_TRY(copy->reserve());
+    const engine::KvRun run{0, 0, length()};
+    GEN_TRY(memory_.run(engine::KvCopyArgs{all(), copy->all(), {&run, 1}}));
+    copy->length_ = length();
+    return std::unique_ptr<KvCache>(std::move(copy));
   }
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
@@ -126,32 +135,35 @@ class ContiguousCache final : public KvCache {
   }
 
  private:
-  void settle() noexcept {
-    if (moves_.empty()) return;
-    for (const engine::KvLayer& layer : layout_.kv_layers()) {
-      moves_.move(host_view(layer, CacheTables{segments_}, moves_.end()));
-    }
+  [[nodiscard]] engine::KvEntries all() const noexcept {
+    return {layout_.kv_layers(), {segments_}};
+  }
+  Status settle() {
+    GEN_TRY(moves_.move(memory_, all()));
     moves_.clear();
+    return {};
   }
 
   TileLayout layout_;
   int32_t capacity_;
+  engine::EngineMemory& memory_;
   PathMoves moves_;
   std::vector<engine::EnginePtr<std::byte>> segments_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
-  Buffer buffer_;
+  engine::EngineBuffer buffer_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheFormat& format,
                                                          std::span<const LayerShape> layers,
-                                                         int32_t capacity, Allocator& allocator) {
+                                                         int32_t capacity,
+                                                         engine::EngineMemory& memory) {
   auto layout = TileLayout::create(format, layers, segment_size(capacity));
   if (!layout.ok()) return too_large(capacity, layers.size());
-  auto cache = std::make_unique<ContiguousCache>(std::move(*layout), capacity);
-  GEN_TRY(cache->reserve(allocator));
+  auto cache = std::make_unique<ContiguousCache>(std::move(*layout), capacity, memory);
+  GEN_TRY(cache->reserve());
   return std::unique_ptr<KvCache>(std::move(cache));
 }
 

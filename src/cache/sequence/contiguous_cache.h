@@ -6,15 +6,16 @@
 #include <memory>
 #include <span>
 
-#include "base/allocator.h"
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/kv_cache.h"
+#include "engine/memory.h"
 
 namespace gen::cache {
 
 /// Arguments as checked by make_cache. kOutOfMemory names the size.
 Result<std::unique_ptr<KvCache>> create_contiguous_cache(const CacheFormat& format,
                                                          std::span<const LayerShape> layers,
-                                                         int32_t capacity, Allocator& allocator);
+                                                         int32_t capacity,
+                                                         engine::EngineMemory& memory);
 
 }  // namespace gen::cache

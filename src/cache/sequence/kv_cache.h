@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface of every cache: ONE sequence, grown by plan / tables / commit and cut by truncate.
-// A step calls plan(n) and tells the engine where the entries lie (tables()), whose operations write
-// the new rows and read the rest; who owns the sequence commits what it keeps of them when the step
-// has run. Dropping the plan instead leaves the cache as it was. A new variant is one file
+// A step calls plan(n) and tells the engine where the entries lie (tables()), whose operations
+// write the new rows and read the rest; who owns the sequence commits what it keeps of them when
+// the step has run. Dropping the plan instead leaves the cache as it was. A new variant is one file
 // implementing this that passes the conformance test; a new format is one of cache_format.h.
 #pragma once
 
@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/kept.h"
 #include "cache/layer_shape.h"
 #include "cache/memory_use.h"
 #include "engine/kv_layer.h"
+#include "engine/memory.h"
 
 namespace gen::cache {
 
@@ -31,8 +33,6 @@ struct CacheTraits {
   bool can_truncate = true;
   bool cuts_exactly = true;        // truncate(n) of more than n positions leaves n
   bool pooled = false;             // what it lacks others may hold, and a cut gives its own to them
-  bool shares_prefixes = false;    // blocks() and adopt() work
-  bool can_shift = false;          // shift() works
   bool lossy = false;              // stored values differ from those written
   bool keeps_paths = false;        // commit() takes rows that are not the first of a plan
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
@@ -46,21 +46,6 @@ struct CachePlan {
   int32_t count = 0;
 };
 
-/// Where entries of one part lie: lists in host memory of addresses in the engine's.
-struct CacheTables {
-  std::span<const engine::EnginePtr<std::byte>> blocks;
-  std::span<const int32_t> cells = {};      // see KvRows
-  int32_t first_cell = 0;                   // the entry that cells[0] is of
-  std::span<const int32_t> positions = {};  // of each entry; empty: entry e is at position e
-  std::span<const float> log_weights = {};  // of each entry; empty: none
-};
-
-/// What becomes real of a plan: its first `n` rows, or, with `rows`, these n, ascending, as entries
-/// one after another: a path of a tree, whose rows came at the positions that they then have.
-struct Kept {
-  int32_t n = 0;
-  const int32_t* rows = nullptr;
-};
 /// Only among so many first rows of a plan there may be some that are left out before one that is
 /// kept.
 constexpr int32_t kMostTreeRows = 64;
@@ -69,6 +54,34 @@ constexpr int32_t kMostTreeRows = 64;
 struct EntryPositions {
   int32_t first = 0;
   int32_t count = 1;
+};
+
+/// What a cache has that keeps its entries in blocks of a pool (cache/prefix/block_pool.h).
+class SharesBlocks {
+ public:
+  /// The blocks that hold the committed entries, in order, until the cache next changes.
+  [[nodiscard]] virtual std::span<Block* const> blocks() const noexcept = 0;
+  /// Goes on from these blocks instead of its own, which held the same as far as they went: they
+  /// hold `positions` entries, more than length(), and one reference to each passes to the cache.
+  /// Changes nothing on failure: kInvalidArgument for another number of blocks than that takes, or
+  /// entries without room; kState for blocks of another pool.
+  virtual Status adopt(std::span<Block* const> blocks, int32_t positions) = 0;
+
+ protected:
+  ~SharesBlocks() = default;
+};
+
+/// What a cache has whose entries can go to other positions.
+class Shifts {
+ public:
+  /// Drops the committed positions [first, first + n); those behind move down by n, their keys
+  /// turned to where they now are. A key is decoded, turned in double precision and encoded once
+  /// more; values stay bit for bit. kInvalidArgument for positions that are not held; then, and
+  /// when it throws, nothing has changed.
+  virtual Status shift(int32_t first, int32_t n) = 0;
+
+ protected:
+  ~Shifts() = default;
 };
 
 /// Threads: not synchronised; whoever leads the current step is the only writer.
@@ -107,9 +120,11 @@ class KvCache {
   [[nodiscard]] virtual std::span<const engine::KvLayer> kv_layers() const noexcept = 0;
   /// Block tables that layers have: KvLayer::part is below. Constant.
   [[nodiscard]] virtual int32_t parts() const noexcept { return 1; }
+  /// The memory that a part's blocks lie in; outlives the cache. Constant.
+  [[nodiscard]] virtual engine::EngineMemory& engine_memory(int32_t part) const noexcept = 0;
   /// Where a part's entries lie, those of the plan included; valid until the cache next changes.
   /// What a layer's operations read may have to be brought there first, see stage(). kOutOfMemory.
-  [[nodiscard]] virtual Result<CacheTables> tables(int32_t part, const CachePlan& plan) = 0;
+  [[nodiscard]] virtual Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) = 0;
   /// Brings what the plan's rows see of a layer to where tables() says, once all operations of
   /// earlier layers have ended; layers come in ascending order. kIo and the like; the step may then
   /// be made again.
@@ -124,38 +139,20 @@ class KvCache {
   void commit(const CachePlan& plan) noexcept { commit(plan, {plan.count}); }
   /// Keeps the first max(n, 0) positions, or fewer where traits().cuts_exactly is not set; does
   /// nothing when that is all of them. kUnsupported, and nothing changed, where they are no longer
-  /// held.
+  /// held; kOutOfMemory where what is kept must be moved.
   virtual Status truncate(int32_t n) = 0;
-  /// Drops the committed positions [first, first + n); those behind move down by n, their keys
-  /// turned to where they now are. A key is decoded, turned in double precision and encoded once
-  /// more; values stay bit for bit. kUnsupported where traits().can_shift is not set,
-  /// kInvalidArgument for positions that are not held; then nothing has changed.
-  virtual Status shift(int32_t first, int32_t n) {
-    return error(Code::kUnsupported, "a %s cache cannot drop %d positions from %d on",
-                 traits().kind, n, first);
-  }
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
   /// The most that memory().resident becomes on the way to a full cache, where that is not what a
   /// full one has.
   [[nodiscard]] virtual size_t most_resident() const noexcept { return memory().resident; }
-  /// A sequence of its own with the same content; paged and tiered caches and lanes share what is
-  /// committed until one of the two writes. kUnsupported for plain caches; clone_cache() copies
-  /// any.
-  [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() {
-    return error(Code::kUnsupported, "a %s cache does not fork", traits().layout);
-  }
+  /// A sequence of its own with the same content, in the same memory; paged and tiered caches and
+  /// lanes share what is committed until one of the two writes. kOutOfMemory, and what plan() says.
+  [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() = 0;
 
-  /// The blocks of a pool that hold the committed entries, in order, until the cache next changes;
-  /// none where traits().shares_prefixes is false.
-  [[nodiscard]] virtual std::span<Block* const> blocks() const noexcept { return {}; }
-  /// Goes on from these blocks instead of its own, which held the same as far as they went: they
-  /// hold `positions` entries, more than length(), and one reference to each passes to the cache.
-  /// Changes nothing on failure: kUnsupported where traits().shares_prefixes is false;
-  /// kInvalidArgument for another number of blocks than that takes, or entries without room; kState
-  /// for blocks of another pool.
-  virtual Status adopt(std::span<Block* const> /*blocks*/, int32_t /*positions*/) {
-    return error(Code::kUnsupported, "a %s cache goes on from no blocks", traits().layout);
-  }
+  /// Null where there are no blocks to share.
+  [[nodiscard]] virtual SharesBlocks* sharing() noexcept { return nullptr; }
+  /// Null where entries stay at their positions.
+  [[nodiscard]] virtual Shifts* shifting() noexcept { return nullptr; }
 
   /// Writes what the cache holds, cache_state.h. A cache that keeps an entry for each position and
   /// nothing else has these; any other brings its own.

@@ -5,13 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "base/checked.h"
-#include "cache/sequence/host_view.h"
-#include "engine/access.h"
-#include "engine/kv/codec.h"
 
 namespace gen::cache {
 namespace {
@@ -83,12 +79,15 @@ class Lane final : public KvCache {
   [[nodiscard]] int32_t parts() const noexcept override {
     return static_cast<int32_t>(store_->groups_.size());
   }
-  [[nodiscard]] Result<CacheTables> tables(int32_t part, const CachePlan& plan) override {
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t /*part*/) const noexcept override {
+    return store_->memory_;
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
     const std::lock_guard lock(store_->mutex_);
     const LaneStore::Group& group = store_->groups_[at(part)];
     GEN_ASSERT(plan.start == length() && plan.count <= group.cells.map().planned(slot_));
     const auto positions = group.cells.map().positions(slot_);
-    CacheTables tables;
+    engine::KvTables tables;
     tables.blocks = group.segments;
     tables.cells = group.cells.map().cells(slot_);
     tables.first_cell = positions.empty() ? plan.start : positions[0];
@@ -162,8 +161,8 @@ class Lane final : public KvCache {
 };
 
 LaneStore::LaneStore(const CacheFormat& format, std::span<const LayerShape> layers,
-                     const LaneLimits& limits)
-    : format_(format), layers_(layers.begin(), layers.end()), limits_(limits) {
+                     const LaneLimits& limits, engine::EngineMemory& memory)
+    : format_(format), layers_(layers.begin(), layers.end()), limits_(limits), memory_(memory) {
   traits_.kind = format_.name();
   traits_.lossy = format_.lossy();
   traits_.layout = "lane";
@@ -172,14 +171,14 @@ LaneStore::LaneStore(const CacheFormat& format, std::span<const LayerShape> laye
 Result<std::shared_ptr<LaneStore>> LaneStore::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      const LaneLimits& limits,
-                                                     Allocator& allocator) {
+                                                     engine::EngineMemory& memory) {
   GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
   GEN_TRY(check_layers(parsed, layers));
   if (limits.rewind < 0 || limits.quota < 0) {
     return error(Code::kInvalidArgument, "a rewind of %d, a quota of %d: below 0", limits.rewind,
                  limits.quota);
   }
-  std::shared_ptr<LaneStore> store(new LaneStore(parsed, layers, limits));
+  std::shared_ptr<LaneStore> store(new LaneStore(parsed, layers, limits, memory));
   std::vector<std::vector<LayerShape>> groups;
   for (const LayerShape& shape : layers) {
     const auto same = [&](const std::vector<LayerShape>& group) {
@@ -191,7 +190,7 @@ Result<std::shared_ptr<LaneStore>> LaneStore::create(std::string_view format,
     store->places_.push_back(
         {static_cast<size_t>(group - groups.begin()), static_cast<int32_t>(group->size()) - 1});
   }
-  for (const auto& group : groups) GEN_TRY(store->add_group(group, limits, allocator));
+  for (const auto& group : groups) GEN_TRY(store->add_group(group, limits));
   for (const LayerPlace& place : store->places_) {
     store->kv_layers_.push_back(store->groups_[place.group].layout.kv_layers()[at(place.layer)]);
     store->kv_layers_.back().part = static_cast<int32_t>(place.group);
@@ -200,8 +199,7 @@ Result<std::shared_ptr<LaneStore>> LaneStore::create(std::string_view format,
   return store;
 }
 
-Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits& limits,
-                            Allocator& allocator) {
+Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits& limits) {
   GEN_ASSIGN(CausalCells cells,
              CausalCells::create(rules_of(layers[0], limits.rewind),
                                  {limits.max_sequences, limits.capacity, limits.max_batch, 1}));
@@ -220,9 +218,10 @@ Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits
                  std::move(layout),
                  {},
                  std::vector<engine::EnginePtr<std::byte>>(n_segments)};
-  GEN_ASSIGN(group.buffer, Buffer::allocate_large(allocator, bytes));
+  GEN_ASSIGN(group.buffer, memory_.allocate(bytes));
   for (size_t i = 0; i < n_segments; ++i) {
-    group.segments[i] = engine::engine_ptr(group.buffer.data() + i * group.layout.block_bytes());
+    group.segments[i] =
+        group.buffer.data() + static_cast<std::ptrdiff_t>(i * group.layout.block_bytes());
   }
   traits_.bytes_per_entry += group.layout.bytes_per_entry();
   groups_.push_back(std::move(group));
@@ -286,14 +285,12 @@ Status LaneStore::copy_prefix(int32_t src, int32_t dst, int32_t length) {
   return {};
 }
 
-void LaneStore::move_rows(Group& group, std::span<const CellMove> moves) noexcept {
-  for (const engine::KvLayer& layer : group.layout.kv_layers()) {
-    const engine::KvView view = host_view(layer, {group.segments}, group.cells.n_cells());
-    for (const CellMove& move : moves) {
-      engine::kv_copy(view.k, move.from, view.k, move.to, view.kv_heads, 1);
-      engine::kv_copy(view.v, move.from, view.v, move.to, view.kv_heads, 1);
-    }
-  }
+Status LaneStore::move_rows(const Group& group, std::span<const CellMove> moves) {
+  std::vector<engine::KvRun> runs;
+  runs.reserve(moves.size());
+  for (const CellMove& move : moves) runs.push_back({move.from, move.to});
+  const engine::KvEntries entries{group.layout.kv_layers(), {group.segments}};
+  return memory_.run(engine::KvCopyArgs{entries, entries, runs});
 }
 
 Result<int32_t> LaneStore::compact(int32_t budget) {
@@ -302,7 +299,7 @@ Result<int32_t> LaneStore::compact(int32_t budget) {
   int32_t moved = 0;
   for (Group& group : groups_) {
     const std::vector<CellMove> moves = group.cells.plan_compact(budget - moved);
-    move_rows(group, moves);
+    GEN_TRY(move_rows(group, moves));
     group.cells.compact(moves);
     moved += static_cast<int32_t>(moves.size());
   }

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/allocator.h"
 #include "base/status.h"
 #include "cache/batch/causal_cells.h"
 #include "cache/sequence/kv_cache.h"
@@ -33,11 +32,12 @@ struct LaneLimits {
 /// one at a time. compact() and copy_prefix() are for between passes.
 class LaneStore : public std::enable_shared_from_this<LaneStore> {
  public:
-  /// All memory is taken now, but touched as it is written. `allocator` must outlive the store and
+  /// All memory is taken now, but touched as it is written. `memory` must outlive the store and
   /// its lanes. kInvalidArgument as make_cache and CausalCells::create; kOutOfMemory.
   static Result<std::shared_ptr<LaneStore>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
-                                                   const LaneLimits& limits, Allocator& allocator);
+                                                   const LaneLimits& limits,
+                                                   engine::EngineMemory& memory);
 
   /// An empty lane, which keeps the store alive and gives its cells back when it ends. Its plan()
   /// fails with kCacheFull if cells are short, and nothing has changed then. A plan that is dropped
@@ -68,7 +68,7 @@ class LaneStore : public std::enable_shared_from_this<LaneStore> {
   struct Group {
     CausalCells cells;
     TileLayout layout;
-    Buffer buffer;
+    engine::EngineBuffer buffer;
     std::vector<engine::EnginePtr<std::byte>> segments;
   };
   struct LayerPlace {
@@ -76,20 +76,20 @@ class LaneStore : public std::enable_shared_from_this<LaneStore> {
     int32_t layer;  // in the group
   };
 
-  LaneStore(const CacheFormat& format, std::span<const LayerShape> layers,
-            const LaneLimits& limits);
-  Status add_group(std::span<const LayerShape> layers, const LaneLimits& limits,
-                   Allocator& allocator);
+  LaneStore(const CacheFormat& format, std::span<const LayerShape> layers, const LaneLimits& limits,
+            engine::EngineMemory& memory);
+  Status add_group(std::span<const LayerShape> layers, const LaneLimits& limits);
   static constexpr int32_t kAnyNumber = -1;
   /// kAnyNumber becomes one that is not open.
   Result<std::unique_ptr<KvCache>> make_lane(int32_t* sequence);
-  static void move_rows(Group& group, std::span<const CellMove> moves) noexcept;
+  Status move_rows(const Group& group, std::span<const CellMove> moves);
 
   CacheFormat format_;
   std::vector<LayerShape> layers_;
   std::vector<LayerPlace> places_;  // of each layer
   std::vector<engine::KvLayer> kv_layers_;
   LaneLimits limits_;
+  engine::EngineMemory& memory_;
   CacheTraits traits_;
   std::mutex mutex_;  // over all below but the rows
   std::vector<Group> groups_;

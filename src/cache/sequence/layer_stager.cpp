@@ -4,9 +4,8 @@
 #include "cache/sequence/layer_stager.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
-
-#include "engine/access.h"
 
 namespace gen::cache {
 
@@ -22,7 +21,7 @@ LayerStager::~LayerStager() {
 Status LayerStager::grow(Room& room, size_t buffers) {
   room.buffers.reserve(buffers);
   while (room.buffers.size() < buffers) {
-    GEN_ASSIGN(Buffer buffer, Buffer::allocate(allocator_, block_bytes_));
+    GEN_ASSIGN(engine::EngineBuffer buffer, memory_.allocate(block_bytes_));
     room.buffers.push_back(std::move(buffer));
   }
   return {};
@@ -32,7 +31,7 @@ Status LayerStager::places(int32_t layer, std::span<engine::EnginePtr<std::byte>
   const std::lock_guard lock(mutex_);
   Room& room = room_of(layer);
   GEN_TRY(grow(room, out.size()));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = engine::engine_ptr(room.buffers[i].data());
+  for (size_t i = 0; i < out.size(); ++i) out[i] = room.buffers[i].data();
   return {};
 }
 
@@ -66,14 +65,23 @@ void LayerStager::settle(Room& room, std::unique_lock<std::mutex>& lock) {
   room.next = begun;
 }
 
+Status LayerStager::read_block(const SpilledBlock& block,
+                               engine::EnginePtr<std::byte> to) const noexcept {
+  try {
+    return block.read(memory_, to);
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "no memory to read a block of %zu bytes", block.bytes());
+  }
+}
+
 void LayerStager::read_next(Room& room, std::unique_lock<std::mutex>& lock) {
   const size_t index = room.next++;
   ++room.reading;
   // Neither goes away while `reading` counts it.
   const SpilledBlock& block = *room.blocks[index];
-  std::byte* const to = room.buffers[index].data();
+  const engine::EnginePtr<std::byte> to = room.buffers[index].data();
   lock.unlock();
-  Status status = block.read(to);
+  Status status = read_block(block, to);
   if (status.ok()) bytes_read_ += block.bytes();
   lock.lock();
   --room.reading;

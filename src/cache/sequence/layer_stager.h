@@ -13,11 +13,10 @@
 #include <span>
 #include <vector>
 
-#include "base/allocator.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "cache/sequence/spill_file.h"
-#include "engine/engine_ptr.h"
+#include "engine/memory.h"
 
 namespace gen::cache {
 
@@ -31,10 +30,10 @@ class LayerStager {
 
   /// Room for `rooms` layers, 1 and up, of blocks of up to block_bytes. `bytes_read` grows by what
   /// is read, and must outlive the stager.
-  LayerStager(int32_t rooms, size_t block_bytes, Allocator& allocator,
+  LayerStager(int32_t rooms, size_t block_bytes, engine::EngineMemory& memory,
               std::atomic<uint64_t>& bytes_read)
       : block_bytes_(block_bytes),
-        allocator_(allocator),
+        memory_(memory),
         bytes_read_(bytes_read),
         rooms_(static_cast<size_t>(rooms)) {}
   ~LayerStager();
@@ -53,7 +52,7 @@ class LayerStager {
   void start(int32_t layer, Blocks blocks);
   /// Drops all copies and their memory.
   void forget() noexcept;
-  /// Bytes taken from the allocator.
+  /// Bytes taken from the memory.
   [[nodiscard]] size_t bytes() const noexcept;
 
  private:
@@ -61,10 +60,10 @@ class LayerStager {
     int32_t layer = -1;
     uint64_t used = 0;  // the larger, the later
     std::vector<std::shared_ptr<const SpilledBlock>> blocks;
-    std::vector<Buffer> buffers;  // at least one a block
-    size_t next = 0;              // the first block that nobody has begun to read
-    size_t reading = 0;           // blocks being read
-    Status failure;               // of the first read that failed
+    std::vector<engine::EngineBuffer> buffers;  // at least one a block
+    size_t next = 0;                            // the first block that nobody has begun to read
+    size_t reading = 0;                         // blocks being read
+    Status failure;                             // of the first read that failed
   };
 
   [[nodiscard]] Room& room_of(int32_t layer) noexcept {
@@ -80,13 +79,14 @@ class LayerStager {
   Status prepare(Room& room, int32_t layer, Blocks blocks);
   /// No more reads begin; returns when none is running.
   void settle(Room& room, std::unique_lock<std::mutex>& lock);
+  Status read_block(const SpilledBlock& block, engine::EnginePtr<std::byte> to) const noexcept;
   void read_next(Room& room, std::unique_lock<std::mutex>& lock);
   /// The thread, unless it runs or the system gives none. mutex_ held.
   void begin_thread();
   void serve() noexcept;
 
   const size_t block_bytes_;
-  Allocator& allocator_;
+  engine::EngineMemory& memory_;
   std::atomic<uint64_t>& bytes_read_;
   mutable std::mutex mutex_;
   std::condition_variable work_;  // for the thread

@@ -6,20 +6,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/checked.h"
-#include "cache/sequence/host_view.h"
 #include "cache/sequence/path_moves.h"
-#include "engine/access.h"
 
 namespace gen::cache {
 namespace {
 
 /// Invariant: blocks_ hold at least the committed entries; table_ has their bytes.
-class PagedCache final : public KvCache {
+class PagedCache final : public KvCache, public SharesBlocks {
  public:
   PagedCache(std::shared_ptr<CachePool> pool, int32_t capacity)
       : pool_(std::move(pool)), capacity_(capacity) {
@@ -27,7 +24,6 @@ class PagedCache final : public KvCache {
     traits_.lossy = pool_->layout().format().lossy();
     traits_.layout = "paged";
     traits_.pooled = true;
-    traits_.shares_prefixes = true;
     traits_.keeps_paths = true;
     traits_.bytes_per_entry = pool_->layout().bytes_per_entry();
   }
@@ -62,7 +58,7 @@ class PagedCache final : public KvCache {
       return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
                    length(), capacity_, n);
     }
-    settle();
+    GEN_TRY(settle());
     const size_t needed = blocks_of(length() + n);
     if (needed < blocks_.size()) keep_blocks(needed);
     const size_t last = static_cast<size_t>(length()) / block_size();
@@ -72,16 +68,19 @@ class PagedCache final : public KvCache {
     table_.reserve(needed);
     GEN_TRY(pool_->blocks().allocate(fresh));
     if (copies) {
-      std::memcpy(fresh.back()->data(), blocks_[last]->data(), pool_->layout().block_bytes());
+      GivenBack undo(this, fresh);
+      GEN_TRY(pool_->blocks().memory().copy(fresh.back()->data(), blocks_[last]->data(),
+                                            pool_->layout().block_bytes()));
+      undo.blocks = {};
       std::swap(blocks_[last], fresh.back());
-      table_[last] = engine::engine_ptr(blocks_[last]->data());
+      table_[last] = blocks_[last]->data();
       release(fresh.back());
       fresh.pop_back();
       pool_->blocks().set_used(*blocks_[last], length() % static_cast<int32_t>(block_size()));
     }
     for (Block* block : fresh) {
       blocks_.push_back(block);
-      table_.push_back(engine::engine_ptr(block->data()));
+      table_.push_back(block->data());
     }
     return CachePlan{length(), n};
   }
@@ -89,10 +88,13 @@ class PagedCache final : public KvCache {
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
     return pool_->layout().kv_layers();
   }
-  [[nodiscard]] Result<CacheTables> tables(int32_t /*part*/, const CachePlan& plan) override {
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t /*part*/) const noexcept override {
+    return pool_->blocks().memory();
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t /*part*/, const CachePlan& plan) override {
     const size_t held = blocks_of(plan.start + plan.count);
     GEN_ASSERT(plan.start == length() && held <= blocks_.size());
-    return CacheTables{std::span(table_).first(held)};
+    return engine::KvTables{std::span(table_).first(held)};
   }
 
   void commit(const CachePlan& plan, Kept kept) noexcept override {
@@ -109,9 +111,12 @@ class PagedCache final : public KvCache {
 
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
-    length_ = std::max(n, 0);
-    moves_.cut(length());
-    if (!moves_.empty()) settle();  // from blocks that go
+    n = std::max(n, 0);
+    PathMoves left = moves_;
+    left.cut(n);
+    GEN_TRY(left.move(engine_memory(0), all()));  // from blocks that go
+    moves_.clear();
+    length_ = n;
     keep_blocks(blocks_of(length()));
     const int32_t rest = length() % static_cast<int32_t>(block_size());
     if (rest != 0 && blocks_.back()->references() == 1) {
@@ -130,7 +135,7 @@ class PagedCache final : public KvCache {
   }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
-    settle();
+    GEN_TRY(settle());
     auto copy = std::make_unique<PagedCache>(pool_, capacity_);
     const size_t held = blocks_of(length());
     copy->blocks_.reserve(held);
@@ -144,6 +149,7 @@ class PagedCache final : public KvCache {
     return std::unique_ptr<KvCache>(std::move(copy));
   }
 
+  [[nodiscard]] SharesBlocks* sharing() noexcept override { return this; }
   [[nodiscard]] std::span<Block* const> blocks() const noexcept override {
     const int32_t settled = moves_.settled(length());
     return std::span(blocks_).first(
@@ -163,7 +169,7 @@ class PagedCache final : public KvCache {
       if (&block->pool() != &pool_->blocks()) {
         return {Code::kState, "a block is not one of the cache's pool"};
       }
-      table.push_back(engine::engine_ptr(block->data()));
+      table.push_back(block->data());
     }
     keep_blocks(0);
     moves_.clear();
@@ -174,12 +180,24 @@ class PagedCache final : public KvCache {
   }
 
  private:
-  void settle() noexcept {
-    if (moves_.empty()) return;
-    for (const engine::KvLayer& layer : pool_->layout().kv_layers()) {
-      moves_.move(host_view(layer, CacheTables{table_}, moves_.end()));
+  /// Releases the blocks when it ends.
+  struct GivenBack {
+    GivenBack(PagedCache* cache, std::span<Block* const> taken) noexcept
+        : own(cache), blocks(taken) {}
+    GivenBack(const GivenBack&) = delete;
+    GivenBack& operator=(const GivenBack&) = delete;
+    ~GivenBack() {
+      for (Block* block : blocks) own->release(block);
     }
+    PagedCache* own;
+    std::span<Block* const> blocks;
+  };
+
+  [[nodiscard]] engine::KvEntries all() const noexcept { return {kv_layers(), {table_}}; }
+  Status settle() {
+    GEN_TRY(moves_.move(engine_memory(0), all()));
     moves_.clear();
+    return {};
   }
   /// Whether `n` more entries begin in a block that others hold, too.
   [[nodiscard]] bool copies(int32_t n) const noexcept {
@@ -218,7 +236,7 @@ class PagedCache final : public KvCache {
 Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
-                                                     Allocator& allocator) {
+                                                     engine::EngineMemory& memory) {
   GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
   if (block_size < 1 || max_memory_mb < 1) {
     return error(Code::kInvalidArgument, "a pool of %d MiB in blocks of %d: both must be 1 or more",
@@ -232,7 +250,7 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                  max_memory_mb, layout.block_bytes());
   }
   const auto count = static_cast<size_t>(budget / layout.block_bytes());
-  return std::shared_ptr<CachePool>(new CachePool(std::move(layout), count, allocator));
+  return std::shared_ptr<CachePool>(new CachePool(std::move(layout), count, memory));
 }
 
 Result<std::unique_ptr<KvCache>> make_paged_cache(std::shared_ptr<CachePool> pool,

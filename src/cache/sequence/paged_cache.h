@@ -20,19 +20,19 @@ class CachePool {
  public:
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes. kInvalidArgument
   /// for an unknown format, numbers below 1 and a budget below one block, telling what one takes.
-  /// `allocator` must outlive the pool and all its caches.
+  /// `memory` must outlive the pool and all its caches.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
-                                                   Allocator& allocator);
+                                                   engine::EngineMemory& memory);
 
   [[nodiscard]] const TileLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] BlockPool& blocks() noexcept { return blocks_; }
 
  private:
-  CachePool(TileLayout layout, size_t count, Allocator& allocator)
+  CachePool(TileLayout layout, size_t count, engine::EngineMemory& memory)
       : layout_(std::move(layout)),
-        blocks_(layout_.block_bytes(), layout_.block_size(), count, allocator) {}
+        blocks_(layout_.block_bytes(), layout_.block_size(), count, memory) {}
 
   const TileLayout layout_;
   BlockPool blocks_;

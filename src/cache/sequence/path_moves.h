@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a commit of rows that are not the first of their plan (Kept::rows) leaves to be done: entries
-// that move down to where they belong. Noting it takes no memory and cannot fail.
+// What a commit of rows that are not the first of their plan (Kept::rows) leaves to be done:
+// entries that move down to where they belong. Noting it takes no memory and cannot fail.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
-#include "engine/kv/codec.h"
+#include "engine/memory.h"
 
 namespace gen::cache {
 
@@ -41,17 +41,15 @@ class PathMoves {
   }
   void clear() noexcept { n_ = 0; }
 
-  /// The moves in one layer, whose view has all rows of the plan. Entries go down, in ascending
-  /// order, so none is written before it was read.
-  void move(const engine::KvView& view) const noexcept {
-    for (int32_t i = first_; i < n_; ++i) {
-      const int32_t from = start_ + rows_[i];
-      engine::kv_copy(view.k, from, view.k, start_ + i, view.kv_heads, 1);
-      engine::kv_copy(view.v, from, view.v, start_ + i, view.kv_heads, 1);
-    }
+  /// Moves them in layers that lie as `entries` says. Entries go down, in ascending order, so none
+  /// is written before it was read.
+  Status move(engine::EngineMemory& memory, const engine::KvEntries& entries) const {
+    if (empty()) return {};
+    engine::KvRun runs[kMostTreeRows];
+    size_t n = 0;
+    for (int32_t i = first_; i < n_; ++i) runs[n++] = {start_ + rows_[i], start_ + i};
+    return memory.run(engine::KvCopyArgs{entries, entries, {runs, n}});
   }
-  /// The end of what move() touches.
-  [[nodiscard]] int32_t end() const noexcept { return empty() ? 0 : start_ + rows_[n_ - 1] + 1; }
 
  private:
   int32_t start_ = 0;

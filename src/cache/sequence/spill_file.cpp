@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/checksum.h"
@@ -54,10 +55,18 @@ void SpilledBlock::announce() const noexcept {
   file_->file_.will_read(place_ * file_->place_bytes_, bytes_);
 }
 
-Status SpilledBlock::read(std::byte* to) const {
-  const std::span<std::byte> bytes(to, bytes_);
+Status SpilledBlock::read(engine::EngineMemory& memory, engine::EnginePtr<std::byte> to) const {
+  std::vector<std::byte> bounce;
+  std::byte* at = memory.host(to);
+  if (at == nullptr) {
+    bounce.resize(bytes_);
+    at = bounce.data();
+  }
+  const std::span<std::byte> bytes(at, bytes_);
   GEN_TRY(file_->file_.read(place_ * file_->place_bytes_, bytes));
-  if (checksum(bytes) == checksum_) return {};
+  if (checksum(bytes) == checksum_) {
+    return bounce.empty() ? Status() : memory.write(to, bounce.data(), bytes_);
+  }
   return error(Code::kFormat, "'%.600s' is damaged: the checksum of block %llu is wrong",
                file_->file_.path().c_str(), static_cast<unsigned long long>(place_));
 }
@@ -97,6 +106,14 @@ void SpillFile::free_place(uint64_t place) noexcept {
 uint64_t SpillFile::places() const {
   const std::lock_guard lock(mutex_);
   return places_;
+}
+
+Result<std::shared_ptr<const SpilledBlock>> SpillFile::put(engine::EngineMemory& memory,
+                                                           const engine::EngineBuffer& buffer) {
+  if (const std::byte* at = memory.host(buffer.data())) return put({at, buffer.size()});
+  std::vector<std::byte> bounce(buffer.size());
+  GEN_TRY(memory.read(bounce.data(), buffer.data(), buffer.size()));
+  return put(bounce);
 }
 
 Result<std::shared_ptr<const SpilledBlock>> SpillFile::put(std::span<const std::byte> bytes) {

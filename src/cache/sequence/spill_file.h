@@ -14,6 +14,7 @@
 
 #include "base/file_ops.h"
 #include "base/status.h"
+#include "engine/memory.h"
 
 namespace gen::cache {
 
@@ -32,8 +33,8 @@ class SpilledBlock {
   [[nodiscard]] size_t bytes() const noexcept { return bytes_; }
   /// It will be read soon.
   void announce() const noexcept;
-  /// bytes() of them, as they were put: kIo, or kFormat if they are not.
-  Status read(std::byte* to) const;
+  /// bytes() of them to an engine's memory, as they were put: kIo, or kFormat if they are not.
+  Status read(engine::EngineMemory& memory, engine::EnginePtr<std::byte> to) const;
 
  private:
   std::shared_ptr<SpillFile> file_;
@@ -52,6 +53,9 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
 
   /// Written when sync() has succeeded. kIo.
   Result<std::shared_ptr<const SpilledBlock>> put(std::span<const std::byte> bytes);
+  /// The bytes of a buffer.
+  Result<std::shared_ptr<const SpilledBlock>> put(engine::EngineMemory& memory,
+                                                  const engine::EngineBuffer& buffer);
   Status sync() { return file_.sync(); }
   /// Blocks that the file has room for, in use or not.
   [[nodiscard]] uint64_t places() const;

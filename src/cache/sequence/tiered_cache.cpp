@@ -7,18 +7,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/checked.h"
 #include "cache/sequence/cache_format.h"
-#include "cache/sequence/host_view.h"
 #include "cache/sequence/layer_stager.h"
 #include "cache/sequence/path_moves.h"
 #include "cache/sequence/spill_file.h"
 #include "cache/sequence/tile_layout.h"
-#include "engine/access.h"
 
 namespace gen::cache {
 namespace {
@@ -61,21 +58,21 @@ class HotBlock {
     if (shared_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete shared_;
   }
 
-  static Result<HotBlock> allocate(Allocator& allocator, size_t bytes) {
+  static Result<HotBlock> allocate(engine::EngineMemory& memory, size_t bytes) {
     HotBlock block;
     block.shared_ = new Shared;
-    GEN_ASSIGN(block.shared_->buffer, Buffer::allocate(allocator, bytes));
+    GEN_ASSIGN(block.shared_->buffer, memory.allocate(bytes));
     return block;
   }
-  [[nodiscard]] std::byte* data() const noexcept { return shared_->buffer.data(); }
-  [[nodiscard]] size_t size() const noexcept { return shared_->buffer.size(); }
+  [[nodiscard]] const engine::EngineBuffer& buffer() const noexcept { return shared_->buffer; }
+  [[nodiscard]] engine::EnginePtr<std::byte> data() const noexcept { return buffer().data(); }
   [[nodiscard]] bool alone() const noexcept {
     return shared_->holders.load(std::memory_order_acquire) == 1;
   }
 
  private:
   struct Shared {
-    Buffer buffer;
+    engine::EngineBuffer buffer;
     std::atomic<int32_t> holders{1};
   };
   Shared* shared_ = nullptr;
@@ -99,12 +96,12 @@ class TieredCache final : public KvCache {
   };
 
   TieredCache(std::shared_ptr<const Shared> shared, std::shared_ptr<SpillFile> file,
-              Allocator& allocator)
+              engine::EngineMemory& memory)
       : shared_(std::move(shared)),
         file_(std::move(file)),
-        allocator_(allocator),
+        memory_(memory),
         layers_(shared_->layouts.size()),
-        stager_(shared_->rooms, shared_->most_block, allocator, shared_->counts->bytes_read) {
+        stager_(shared_->rooms, shared_->most_block, memory, shared_->counts->bytes_read) {
     if (!shared_->layouts.empty()) {
       traits_.kind = shared_->layouts[0].format().name();
       traits_.lossy = shared_->layouts[0].format().lossy();
@@ -135,7 +132,7 @@ class TieredCache final : public KvCache {
       return error(Code::kInvalidArgument, "a plan for %d entries, over %d pass the budget", n,
                    plan_limit());
     }
-    settle();  // before anything goes to the file
+    GEN_TRY(settle());  // before anything goes to the file
     if (n > 0) {
       const size_t needed = blocks_of(length() + n);
       const size_t first = block_of(length());  // that is written
@@ -158,7 +155,10 @@ class TieredCache final : public KvCache {
   [[nodiscard]] int32_t parts() const noexcept override {
     return static_cast<int32_t>(layers_.size());
   }
-  [[nodiscard]] Result<CacheTables> tables(int32_t layer, const CachePlan& plan) override {
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t /*part*/) const noexcept override {
+    return memory_;
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t layer, const CachePlan& plan) override {
     const size_t held = blocks_of(plan.start + plan.count);
     GEN_ASSERT(plan.start == length() && held <= held_);
     Layer& own = layers_[static_cast<size_t>(layer)];
@@ -166,7 +166,7 @@ class TieredCache final : public KvCache {
     if (seen > 0) GEN_TRY(stager_.places(layer, std::span(own.table).subspan(cold_ - seen, seen)));
     // What no row of the plan sees is not read; it must only be somewhere.
     for (size_t i = 0; i < cold_ - seen; ++i) own.table[i] = own.table.back();
-    return CacheTables{std::span<const engine::EnginePtr<std::byte>>(own.table).first(held)};
+    return engine::KvTables{std::span<const engine::EnginePtr<std::byte>>(own.table).first(held)};
   }
   Status stage(int32_t layer, const CachePlan& plan) override {
     const auto blocks = cold_blocks(layer, plan);
@@ -189,9 +189,12 @@ class TieredCache final : public KvCache {
 
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
-    length_ = std::max(n, 0);
-    moves_.cut(length());
-    settle();  // from blocks that go
+    n = std::max(n, 0);
+    PathMoves left = moves_;
+    left.cut(n);
+    if (!left.empty()) GEN_TRY(settle());  // from blocks that go
+    drop_moves();
+    length_ = n;
     keep_blocks(blocks_of(length()));
     return {};
   }
@@ -220,8 +223,8 @@ class TieredCache final : public KvCache {
   }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
-    settle();
-    auto copy = std::make_unique<TieredCache>(shared_, file_, allocator_);
+    GEN_TRY(settle());
+    auto copy = std::make_unique<TieredCache>(shared_, file_, memory_);
     const auto held = static_cast<std::ptrdiff_t>(blocks_of(length()));
     for (size_t i = 0; i < layers_.size(); ++i) {
       const Layer& from = layers_[i];
@@ -243,13 +246,19 @@ class TieredCache final : public KvCache {
     std::vector<engine::EnginePtr<std::byte>> table;        // [held_], as attention reads it
   };
 
-  /// What a plan wrote is in memory until the next.
-  void settle() noexcept {
-    if (moves_.empty()) return;
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      moves_.move(host_view(shared_->kv_layers[i], CacheTables{layers_[i].table}, moves_.end()));
+  /// What a plan wrote is in memory until the next. After a failure it goes on with the layer that
+  /// failed: moving entries twice would move others.
+  Status settle() {
+    const std::span<const engine::KvLayer> layers = shared_->kv_layers;
+    for (; !moves_.empty() && moved_ < layers_.size(); ++moved_) {
+      GEN_TRY(moves_.move(memory_, {layers.subspan(moved_, 1), {layers_[moved_].table}}));
     }
+    drop_moves();
+    return {};
+  }
+  void drop_moves() noexcept {
     moves_.clear();
+    moved_ = 0;
   }
   [[nodiscard]] size_t block_of(int32_t entry) const noexcept {
     return static_cast<size_t>(entry) / static_cast<size_t>(shared_->block_size);
@@ -282,7 +291,7 @@ class TieredCache final : public KvCache {
   }
 
   Result<HotBlock> allocate(size_t layer) {
-    return HotBlock::allocate(allocator_, shared_->layouts[layer].block_bytes());
+    return HotBlock::allocate(memory_, shared_->layouts[layer].block_bytes());
   }
 
   /// Blocks [cold_, target) go to the file; their memory goes when they are there.
@@ -293,7 +302,7 @@ class TieredCache final : public KvCache {
     for (size_t i = 0; i < layers_.size(); ++i) {
       for (size_t block = cold_; block < target; ++block) {
         const HotBlock& from = layers_[i].hot[block];
-        GEN_ASSIGN(auto to, file_->put({from.data(), from.size()}));
+        GEN_ASSIGN(auto to, file_->put(memory_, from.buffer()));
         written.push_back(std::move(to));
       }
       layers_[i].cold.reserve(target);
@@ -319,13 +328,13 @@ class TieredCache final : public KvCache {
     std::vector<HotBlock> blocks(layers_.size());
     for (size_t i = 0; i < layers_.size(); ++i) {
       GEN_ASSIGN(blocks[i], allocate(i));
-      GEN_TRY(layers_[i].cold.back()->read(blocks[i].data()));
+      GEN_TRY(layers_[i].cold.back()->read(memory_, blocks[i].data()));
     }
     ++shared_->counts->promotions;
     shared_->counts->bytes_read += shared_->budget.block;
     --cold_;
     for (size_t i = 0; i < layers_.size(); ++i) {
-      layers_[i].table[cold_] = engine::engine_ptr(blocks[i].data());
+      layers_[i].table[cold_] = blocks[i].data();
       layers_[i].hot[cold_] = std::move(blocks[i]);
       layers_[i].cold.pop_back();
     }
@@ -338,9 +347,9 @@ class TieredCache final : public KvCache {
       HotBlock& held = layers_[i].hot[block];
       if (held.alone()) continue;
       GEN_ASSIGN(HotBlock copy, allocate(i));
-      std::memcpy(copy.data(), held.data(), held.size());
+      GEN_TRY(memory_.copy(copy.data(), held.data(), held.buffer().size()));
       held = std::move(copy);
-      layers_[i].table[block] = engine::engine_ptr(held.data());
+      layers_[i].table[block] = held.data();
     }
     return {};
   }
@@ -356,7 +365,7 @@ class TieredCache final : public KvCache {
         GEN_ASSIGN(blocks[i], allocate(i));
       }
       for (size_t i = 0; i < layers_.size(); ++i) {
-        layers_[i].table.push_back(engine::engine_ptr(blocks[i].data()));
+        layers_[i].table.push_back(blocks[i].data());
         layers_[i].hot.push_back(std::move(blocks[i]));
       }
       ++held_;
@@ -378,9 +387,10 @@ class TieredCache final : public KvCache {
 
   std::shared_ptr<const Shared> shared_;
   std::shared_ptr<SpillFile> file_;
-  Allocator& allocator_;
+  engine::EngineMemory& memory_;
   std::vector<Layer> layers_;
   PathMoves moves_;
+  size_t moved_ = 0;  // layers whose entries have moved
   size_t held_ = 0;
   size_t cold_ = 0;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
@@ -411,7 +421,7 @@ Status check_budget(const Budget& budget, size_t blocks, int32_t capacity) {
 
 Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& options,
                                                    std::span<const LayerShape> layers,
-                                                   int32_t capacity, Allocator& allocator) {
+                                                   int32_t capacity, engine::EngineMemory& memory) {
   GEN_ASSIGN(const CacheFormat format, parse_cache_format(options.format));
   if (capacity < 1) {
     return error(Code::kInvalidArgument, "cache capacity %d is below 1", capacity);
@@ -456,7 +466,7 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
   FileOps& files = options.files != nullptr ? *options.files : system_files();
   GEN_ASSIGN(auto file, SpillFile::create(files, options.cold_dir, shared->most_block));
   return std::unique_ptr<KvCache>(
-      std::make_unique<TieredCache>(std::move(shared), std::move(file), allocator));
+      std::make_unique<TieredCache>(std::move(shared), std::move(file), memory));
 }
 
 }  // namespace gen::cache

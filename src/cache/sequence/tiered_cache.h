@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 
-#include "base/allocator.h"
 #include "base/file_ops.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
@@ -52,10 +51,10 @@ struct TieredCacheOptions {
 /// the step may be made again. A view is valid until the view of another layer. fork() shares all
 /// blocks. kInvalidArgument for numbers below 1 (hot_blocks, prefetch_layers: below 0) and for
 /// hot_bytes that `capacity` entries cannot do with, telling what they take; kIo if there can be no
-/// file. Threads: as every cache; forks may be used by different threads at once. `allocator` and
+/// file. Threads: as every cache; forks may be used by different threads at once. `memory` and
 /// files must outlive all of them.
 Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& options,
                                                    std::span<const LayerShape> layers,
-                                                   int32_t capacity, Allocator& allocator);
+                                                   int32_t capacity, engine::EngineMemory& memory);
 
 }  // namespace gen::cache

@@ -43,8 +43,8 @@ Status CompressedStore::grow(int32_t index, const TensorShape& shape, int32_t wa
   const size_t room = std::max(size_of(wanted), same ? 2 * layer.room : size_t{16});
   size_t half = sizeof(float);
   if (!checked_mul(half, size_of(shape.batch), &half) || !checked_mul(half, room, &half) ||
-      !checked_mul(half, size_of(shape.dim), &half) || !checked_align_up(half, size_t{64}, &half) ||
-      half > SIZE_MAX / 2) {
+      !checked_mul(half, size_of(shape.dim), &half) ||
+      !checked_align_up(half, kBufferAlign, &half) || half > SIZE_MAX / 2) {
     return error(Code::kOutOfMemory, "batch %d, dim %d and %zu entries overflow a size",
                  shape.batch, shape.dim, room);
   }

@@ -24,7 +24,7 @@ inline constexpr TensorTraits kCompressedTraits = {
 /// where its mean will. A full buffer is replaced by one of twice the room and kept, so that views
 /// stay readable: what is kept so is less than what is in use. In a view means keep their content;
 /// entries of the open chunk are replaced when it closes.
-class CompressedStore final : public LayeredStore {
+class CompressedStore final : public LayeredStore, public TensorCopies, public TensorViews {
  public:
   /// Checks the layers as check(), and chunk >= 1. `allocator` must outlive the store.
   static Result<std::unique_ptr<CompressedStore>> create(int32_t num_layers, int32_t chunk,
@@ -35,6 +35,7 @@ class CompressedStore final : public LayeredStore {
   /// seq is the number of entries.
   [[nodiscard]] TensorShape shape(int32_t layer) const noexcept override;
   Status get(int32_t layer, float* k, float* v) const override;
+  [[nodiscard]] const TensorViews* views() const noexcept override { return this; }
   [[nodiscard]] TensorSpan view(int32_t layer) const noexcept override;
   [[nodiscard]] int32_t kv_len(int32_t layer) const noexcept override {
     return entries(layer_seq_len(layer));
@@ -42,6 +43,7 @@ class CompressedStore final : public LayeredStore {
   /// Positions of the open chunk can be cut; a cut into a mean drops all of its positions.
   Status truncate(int32_t n) override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
+  [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
   /// Positions that an entry stands for: chunk for a mean, 1 for others, 0 where there is none. Its

@@ -68,6 +68,13 @@ Result<std::shared_ptr<TensorPool>> TensorPool::create(const BlockShape& shape,
   return std::shared_ptr<TensorPool>(new TensorPool(shape, bytes, budget / bytes, allocator));
 }
 
+Status TensorPool::set_allocator(Allocator& allocator) {
+  auto memory = std::make_unique<engine::HostMemory>(allocator);
+  GEN_TRY(blocks_.set_memory(*memory));
+  memory_ = std::move(memory);
+  return {};
+}
+
 Result<std::unique_ptr<PagedStore>> PagedStore::create(std::shared_ptr<TensorPool> pool,
                                                        int32_t num_layers) {
   if (num_layers < 1 || num_layers > pool->shape().layers) {
@@ -138,7 +145,7 @@ Status PagedStore::make_writable(int32_t start, int32_t end) {
   auto next = taken.begin();
   for (size_t i : shared) {
     Block* copy = *next++;
-    std::memcpy(copy->data(), table_[i]->data(), blocks.block_bytes());
+    GEN_TRY(blocks.memory().copy(copy->data(), table_[i]->data(), blocks.block_bytes()));
     blocks.set_used(*copy, table_[i]->used());
     static_cast<void>(blocks.release(std::exchange(table_[i], copy)));
   }
@@ -163,7 +170,7 @@ void PagedStore::drop_blocks(size_t keep) noexcept {
 std::byte* PagedStore::row(int32_t layer, size_t half, int32_t position) const noexcept {
   const BlockShape& shape = pool_->shape();
   const Block& block = *table_[size_of(position / shape.block_size)];
-  return block.data() + half * (pool_->blocks().block_bytes() / 2) +
+  return pool_->blocks().memory().host(block.data()) + half * (pool_->blocks().block_bytes() / 2) +
          shape.row_offset(layer, position % shape.block_size);
 }
 

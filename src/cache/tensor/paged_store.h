@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "cache/prefix/block_pool.h"
 #include "cache/tensor/layered_store.h"
+#include "engine/host_memory.h"
 
 namespace gen::cache {
 
@@ -51,12 +52,17 @@ class TensorPool {
 
   [[nodiscard]] const BlockShape& shape() const noexcept { return shape_; }
   [[nodiscard]] BlockPool& blocks() noexcept { return blocks_; }
+  /// kState once a block has been allocated.
+  Status set_allocator(Allocator& allocator);
 
  private:
   TensorPool(const BlockShape& shape, size_t block_bytes, size_t count, Allocator& allocator)
-      : shape_(shape), blocks_(block_bytes, shape.block_size, count, allocator) {}
+      : shape_(shape),
+        memory_(std::make_unique<engine::HostMemory>(allocator)),
+        blocks_(block_bytes, shape.block_size, count, *memory_) {}
 
   BlockShape shape_;
+  std::unique_ptr<engine::HostMemory> memory_;
   BlockPool blocks_;
 };
 
@@ -66,7 +72,7 @@ inline constexpr TensorTraits kPagedFp16Traits = {.kind = "paged", .dtype = "fp1
 /// Invariant: the table holds one reference to each of its blocks, and covers the longest layer.
 /// What is written goes to blocks that no other holds: a shared one is copied first. An update
 /// takes all blocks that it needs before it writes anything.
-class PagedStore final : public LayeredStore {
+class PagedStore final : public LayeredStore, public TensorCopies {
  public:
   /// kInvalidArgument unless num_layers is in [1, the pool's layers].
   static Result<std::unique_ptr<PagedStore>> create(std::shared_ptr<TensorPool> pool,
@@ -87,6 +93,7 @@ class PagedStore final : public LayeredStore {
   /// Blocks held, whether or not others hold them too.
   [[nodiscard]] MemoryUse memory() const noexcept override;
   /// A fork: shares all blocks. The cost is that of their number.
+  [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
   /// Block i holds positions [i * block_size, (i + 1) * block_size).

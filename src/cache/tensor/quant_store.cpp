@@ -96,7 +96,7 @@ bool QuantStore::lay_out(const TensorShape& shape, Layout* layout) const noexcep
     size_t region = 0;
     *offset = bytes;
     return checked_mul(lane_bytes, size_of(shape.batch), &region) &&
-           checked_add(bytes, region, &bytes) && checked_align_up(bytes, size_t{64}, &bytes);
+           checked_add(bytes, region, &bytes) && checked_align_up(bytes, kBufferAlign, &bytes);
   };
   for (size_t half : {size_t{0}, size_t{1}}) {
     if (!add_region(layout->lane_scales, &layout->scales[half]) ||

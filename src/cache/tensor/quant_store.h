@@ -48,7 +48,7 @@ extern const GroupFormat kQ3Tensors;
 /// made twice.
 /// Storage: per layer one buffer with scales, open groups and codes of keys and values; reserved by
 /// the layer's first write, never initialised, as in TensorStore.
-class QuantStore final : public LayeredStore {
+class QuantStore final : public LayeredStore, public TensorCopies {
  public:
   static constexpr size_t kMostGroup = 128;
 
@@ -62,6 +62,7 @@ class QuantStore final : public LayeredStore {
   Status get(int32_t layer, float* k, float* v) const override;
   Status truncate(int32_t n) override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
+  [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
  protected:

@@ -35,7 +35,43 @@ struct TensorSpan {
   size_t seq_stride = 0;
 };
 
-/// What a variant is and can do, as data.
+/// Of a store whose layers can be read in place.
+class TensorViews {
+ public:
+  /// k and v are null for a miss. Valid until the store is freed or the layer takes another shape;
+  /// rows keep their content until a truncate below them and a write.
+  [[nodiscard]] virtual TensorSpan view(int32_t layer) const noexcept = 0;
+
+ protected:
+  ~TensorViews() = default;
+};
+
+/// Of a store whose layers have room for max_seq_len() from their first write.
+class TensorBuffers {
+ public:
+  /// All that the layer's last write reserved, [batch, max_seq_len, dim]; its positions from
+  /// layer_seq_len() on hold anything. k and v are null for a layer that was never written, or is
+  /// out of range. Valid until the store is freed or the layer takes another shape.
+  [[nodiscard]] virtual TensorSpan full_buffer(int32_t layer) const noexcept = 0;
+
+ protected:
+  ~TensorBuffers() = default;
+};
+
+class TensorProvider;
+
+/// Of a store that can be copied.
+class TensorCopies {
+ public:
+  /// An independent copy. kOutOfMemory; whatever else the variant may meet.
+  [[nodiscard]] virtual Result<std::unique_ptr<TensorProvider>> clone() const = 0;
+
+ protected:
+  ~TensorCopies() = default;
+};
+
+/// What a variant is and can do, as data: for those who ask before there is a store. The store's
+/// views(), buffers() and copies() say the same.
 struct TensorTraits {
   const char* kind = "";       // static text
   const char* dtype = "fp32";  // what elements are kept as; static text
@@ -67,15 +103,10 @@ class TensorProvider {
   /// Decodes the layer into dense float32 of shape(layer); either may be null. A miss copies
   /// nothing.
   virtual Status get(int32_t layer, float* k, float* v) const = 0;
-  /// In place, where traits().can_view; k and v are null for a miss. Valid until the store is freed
-  /// or the layer takes another shape; rows keep their content until a truncate below them and a
-  /// write.
-  [[nodiscard]] virtual TensorSpan view(int32_t /*layer*/) const noexcept { return {}; }
-  /// Where traits().has_full_buffer, all that the layer's last write reserved, [batch, max_seq_len,
-  /// dim]; its positions from layer_seq_len() on hold anything. k and v are null for a layer that
-  /// was never written, or is out of range. Valid until the store is freed or the layer takes
-  /// another shape.
-  [[nodiscard]] virtual TensorSpan full_buffer(int32_t /*layer*/) const noexcept { return {}; }
+  /// Null where a store cannot do it, for as long as it lives.
+  [[nodiscard]] virtual const TensorViews* views() const noexcept { return nullptr; }
+  [[nodiscard]] virtual const TensorBuffers* buffers() const noexcept { return nullptr; }
+  [[nodiscard]] virtual const TensorCopies* copies() const noexcept { return nullptr; }
 
   /// A number that is another after each change of what the layer holds; out of range: 0.
   [[nodiscard]] virtual uint64_t changes(int32_t layer) const noexcept = 0;
@@ -100,8 +131,6 @@ class TensorProvider {
   /// Forgets everything; keeps the memory unless the variant says otherwise.
   virtual Status reset() { return truncate(0); }
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
-  /// An independent copy; kOutOfMemory, or kUnsupported where traits() say that it cannot.
-  [[nodiscard]] virtual Result<std::unique_ptr<TensorProvider>> clone() const = 0;
 
   /// Writes the store's content in its own form, from which restore() gives the same bits.
   virtual Status save(StateWriter& to) const = 0;

@@ -31,7 +31,7 @@ bool TensorStore::half_bytes(const TensorShape& shape, size_t* bytes) const noex
   return checked_mul(*bytes, static_cast<size_t>(shape.batch), bytes) &&
          checked_mul(*bytes, static_cast<size_t>(max_seq_len()), bytes) &&
          checked_mul(*bytes, static_cast<size_t>(shape.dim), bytes) &&
-         checked_align_up(*bytes, size_t{64}, bytes);
+         checked_align_up(*bytes, kBufferAlign, bytes);
 }
 
 Status TensorStore::make_room(int32_t layer, const TensorShape& shape) {

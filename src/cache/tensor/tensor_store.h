@@ -27,7 +27,10 @@ inline constexpr TensorTraits kTensorFp16Traits = {
 /// Storage: per layer one buffer, keys then values, each [batch, max_seq_len, dim]. It is reserved
 /// in full by the layer's first write, so later writes allocate nothing, and never initialised, so
 /// pages come as they are written.
-class TensorStore final : public LayeredStore {
+class TensorStore final : public LayeredStore,
+                          public TensorCopies,
+                          public TensorViews,
+                          public TensorBuffers {
  public:
   static constexpr DType kTypes[] = {DType::kF32, DType::kF16};
   /// What a store in host memory is called that stands for one on a device.
@@ -44,10 +47,13 @@ class TensorStore final : public LayeredStore {
   [[nodiscard]] const TensorTraits& traits() const noexcept override { return traits_; }
   Status update(int32_t layer, const float* k, const float* v, const TensorShape& shape) override;
   Status get(int32_t layer, float* k, float* v) const override;
+  [[nodiscard]] const TensorViews* views() const noexcept override { return this; }
   [[nodiscard]] TensorSpan view(int32_t layer) const noexcept override;
+  [[nodiscard]] const TensorBuffers* buffers() const noexcept override { return this; }
   [[nodiscard]] TensorSpan full_buffer(int32_t layer) const noexcept override;
   Status truncate(int32_t n) override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
+  [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
  protected:

@@ -38,7 +38,7 @@ TieredStore::TieredStore(const TierOptions& options, const WarmForm& form, Alloc
     : LayeredStore(options.num_layers, options.max_seq_len),
       options_(with_defaults(options)),
       form_(form),
-      traits_{.kind = "tiered", .lossy = form.lossy, .one_row_one_result = !form.lossy},
+      traits_{.kind = kKind, .lossy = form.lossy, .one_row_one_result = !form.lossy},
       allocator_(allocator),
       layers_(new Layer[size_of(options.num_layers)]) {
   queue_.reserve(size_of(options.num_layers));
@@ -121,8 +121,8 @@ Status TieredStore::reserve_hot(const TensorShape& shape, Buffer* hot) const {
   size_t bytes = 0;
   if (!checked_mul(half, size_of(shape.batch), &half) ||
       !checked_mul(half, size_of(max_seq_len()), &half) ||
-      !checked_mul(half, size_of(shape.dim), &half) || !checked_align_up(half, size_t{64}, &half) ||
-      !checked_mul(half, size_t{2}, &bytes)) {
+      !checked_mul(half, size_of(shape.dim), &half) ||
+      !checked_align_up(half, kBufferAlign, &half) || !checked_mul(half, size_t{2}, &bytes)) {
     return too_large({shape.batch, max_seq_len(), shape.dim});
   }
   if (bytes <= hot->size()) return {};

@@ -47,8 +47,10 @@ enum class Tier : int32_t { kHot = 0, kWarm = 1, kCold = 2 };
 /// what they leave. A cut of a warm or cold layer leaves its bytes as they are and counts fewer.
 /// Threads: any call from any thread but the destructor; a layer's calls wait for each other, also
 /// while it is written to or read from a file. memory(), truncate() and the like wait for all.
-class TieredStore final : public LayeredStore {
+class TieredStore final : public LayeredStore, public TensorCopies {
  public:
+  static constexpr const char* kKind = "tiered";
+
   /// Checks as check(), and at least one layer. kIo if the folder cannot be made. `allocator` and
   /// the files must outlive the store.
   static Result<std::unique_ptr<TieredStore>> create(const TierOptions& options,
@@ -71,6 +73,7 @@ class TieredStore final : public LayeredStore {
   /// Everything is hot and empty, uses 0, and files gone.
   Status reset() override;
   [[nodiscard]] MemoryUse memory() const noexcept override;
+  [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
   // These two may meet moves and prefetching of other threads, but no writing.
   Status save(StateWriter& to) const override;

@@ -78,8 +78,4 @@ Status TracingStore::get(int32_t layer, float* k, float* v) const {
   return {};
 }
 
-Result<std::unique_ptr<TensorProvider>> TracingStore::clone() const {
-  return Status(Code::kUnsupported, "a tracing cache has no clone; what it wraps may have");
-}
-
 }  // namespace gen::cache

@@ -21,13 +21,15 @@ namespace gen::cache {
 /// for want of memory is not made.
 class TracingStore final : public TensorProvider {
  public:
+  static constexpr const char* kKind = "tracing";
+
   TracingStore(std::shared_ptr<TensorProvider> real, std::shared_ptr<engine::TraceLog> log)
       : real_(std::move(real)),
         log_(std::move(log)),
         traits_(real_->traits()),
         sides_(static_cast<size_t>(real_->num_layers())) {
-    traits_.kind = "tracing";
-    traits_.can_clone = false;
+    traits_.kind = kKind;
+    traits_.can_clone = false;  // two recorders of one store would not agree
   }
 
   [[nodiscard]] const TensorTraits& traits() const noexcept override { return traits_; }
@@ -35,20 +37,14 @@ class TracingStore final : public TensorProvider {
   Status get(int32_t layer, float* k, float* v) const override;
   Status truncate(int32_t n) override { return real_->truncate(n); }
   Status reset() override { return real_->reset(); }
-  /// kUnsupported: what it wraps can be cloned.
-  [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
   Status save(StateWriter& to) const override { return real_->save(to); }
   Status restore(StateReader& from) override { return real_->restore(from); }
 
   [[nodiscard]] TensorShape shape(int32_t layer) const noexcept override {
     return real_->shape(layer);
   }
-  [[nodiscard]] TensorSpan view(int32_t layer) const noexcept override {
-    return real_->view(layer);
-  }
-  [[nodiscard]] TensorSpan full_buffer(int32_t layer) const noexcept override {
-    return real_->full_buffer(layer);
-  }
+  [[nodiscard]] const TensorViews* views() const noexcept override { return real_->views(); }
+  [[nodiscard]] const TensorBuffers* buffers() const noexcept override { return real_->buffers(); }
   [[nodiscard]] uint64_t changes(int32_t layer) const noexcept override {
     return real_->changes(layer);
   }

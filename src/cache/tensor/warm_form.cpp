@@ -99,7 +99,7 @@ bool WarmForm::lane_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes
     default:
       *bytes = group_bytes(*groups, shape);
   }
-  return checked_align_up(*bytes, size_t{64}, bytes);
+  return checked_align_up(*bytes, kBufferAlign, bytes);
 }
 
 bool WarmForm::layer_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes) const noexcept {

@@ -22,6 +22,7 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] const char* name() const noexcept override { return "cpu"; }
   [[nodiscard]] EngineMemory& memory() noexcept override { return *memory_; }
+  [[nodiscard]] bool reaches_host() const noexcept override { return distance_ == 0; }
   [[nodiscard]] const KernelTable& kernels() const noexcept { return kernels_; }
 
   [[nodiscard]] size_t weight_bytes(WeightRole role,
@@ -32,7 +33,7 @@ class CpuEngine final : public Engine {
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override;
   Result<std::unique_ptr<Stream>> new_stream() override;
 
-  [[nodiscard]] bool can(Op op) const noexcept override { return op < Op::kTap; }
+  [[nodiscard]] bool can(Op op) const noexcept override { return is_engine_op(op); }
   Status run(Stream& stream, const OpArgs& args) override;
   Status upload(Stream& stream, EnginePtr<std::byte> to, const void* from, size_t bytes) override;
   Status download(Stream& stream, void* to, EnginePtr<const std::byte> from, size_t bytes) override;

@@ -17,6 +17,7 @@ Status run(CpuContext& context, const EmbedArgs& args) {
   const Rows rows = context.at(args.y);
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
+      if (ids[t] < 0) continue;
       const auto id = static_cast<size_t>(ids[t]);
       float* y = rows.row(t);
       format->decode(weight.rows_data() + id * weight.row_bytes(), y, cols);

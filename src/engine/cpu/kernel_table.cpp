@@ -6,7 +6,9 @@
 #include "engine/cpu/attention.h"
 #include "engine/cpu/elementwise.h"
 #include "engine/cpu/linear_kernels.h"
+#include "engine/cpu/low_rank.h"
 #include "engine/cpu/rms_norm.h"
+#include "engine/cpu/scan.h"
 
 namespace gen::engine::cpu {
 
@@ -18,7 +20,9 @@ KernelTable kernel_table(CpuLevel level) noexcept {
   table.elementwise = elementwise_kernels(level);
   table.linear_float = float_kernels(level);
   table.linear_quant = quant_kernels(level);
+  table.low_rank = low_rank_kernels(level);
   table.rms_norm = rms_norm_kernels(level);
+  table.scan = scan_kernels(level);
   return table;
 }
 

@@ -15,8 +15,10 @@ struct ActivationKernels;   // activations.h
 struct AttentionKernels;    // attention.h
 struct ElementwiseKernels;  // elementwise.h
 struct FloatKernels;        // linear_kernels.h
+struct LowRankKernels;      // low_rank.h
 struct QuantKernels;        // linear_kernels.h
 struct RmsNormKernels;      // rms_norm.h
+struct ScanKernels;         // scan.h
 
 struct KernelTable {
   CpuLevel level = CpuLevel::kScalar;
@@ -25,7 +27,9 @@ struct KernelTable {
   const ElementwiseKernels* elementwise = nullptr;
   const FloatKernels* linear_float = nullptr;
   const QuantKernels* linear_quant = nullptr;
+  const LowRankKernels* low_rank = nullptr;
   const RmsNormKernels* rms_norm = nullptr;
+  const ScanKernels* scan = nullptr;
 };
 
 /// The table for `level`, with the nearest lower kernels where a level has none of its own.

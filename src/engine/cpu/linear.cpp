@@ -6,6 +6,7 @@
 
 #include "engine/cpu/activations.h"
 #include "engine/cpu/linear_kernels.h"
+#include "engine/cpu/low_rank.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/weight.h"
 #include "engine/cpu/weight_layout.h"
@@ -33,6 +34,8 @@ struct Operands {
   Activation activation;
   ConstRows residual;
   Rows y;
+  const LowRankView* low_rank;  // null where no row has an adapter
+  ConstRows u;
 };
 
 struct Product {
@@ -86,6 +89,16 @@ const float* residual_at(const Operands& args, int64_t row, int64_t col) noexcep
   return offset_or_null(args.residual.data, row * args.residual.stride + col);
 }
 
+// Adds what adapters give to the sums of `n` columns from `col` on, of `rows` rows from `row` on.
+void add_adapters(const Product& product, int32_t gated, int64_t row, int64_t rows, int64_t col,
+                  int64_t n, float* acc) noexcept {
+  const Operands& args = product.args;
+  for (int64_t t = 0; t < rows; ++t) {
+    args.low_rank->add(args.u.row(row + t), row + t, gated, col, n,
+                       acc + t * product.group * kTileRows);
+  }
+}
+
 // Tiles [begin, end) of one segment, plain product.
 void linear_tiles(const Product& product, const WeightSegment& segment, int64_t begin, int64_t end,
                   std::byte* memory) noexcept {
@@ -103,6 +116,7 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
     for (int64_t row = 0; row < product.rows(); row += chunk) {
       const int64_t rows = std::min(chunk, product.rows() - row);
       sum_tiles(product, segment, tile, n, row, rows, acc, scratch);
+      if (args.low_rank != nullptr) add_adapters(product, -1, row, rows, col, outputs, acc);
       for (int64_t t = 0; t < rows; ++t) {
         finish(acc + t * product.group * kTileRows, offset_or_null(args.bias, col),
                residual_at(args, row + t, col), args.y.data + (row + t) * args.y.stride + col,
@@ -131,6 +145,10 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
       const int64_t rows = std::min(chunk, product.rows() - row);
       sum_tiles(product, gate, tile, n, row, rows, gate_acc, scratch);
       sum_tiles(product, up, tile, n, row, rows, up_acc, scratch);
+      if (args.low_rank != nullptr) {
+        add_adapters(product, 0, row, rows, col, outputs, gate_acc);
+        add_adapters(product, 1, row, rows, col, outputs, up_acc);
+      }
       for (int64_t t = 0; t < rows; ++t) {
         const int64_t at = t * product.group * kTileRows;
         finish(gate_acc + at, up_acc + at, offset_or_null(args.bias, col),
@@ -177,8 +195,11 @@ Status run(CpuContext& context, const LinearArgs& args) {
       tile_bytes = std::max(tile_bytes, round_up_64(segment.tile_bytes));
   }
   const size_t scratch_bytes = sums + tile_bytes + kTileScratchBytes;
-  const Operands operands = {context.at(args.x), context.at(args.bias), args.activation,
-                             context.at(args.residual), context.at(args.y)};
+  const LowRankView low_rank(context, args.low_rank);
+  const Operands operands = {context.at(args.x), context.at(args.bias),
+                             args.activation,    context.at(args.residual),
+                             context.at(args.y), low_rank.present() ? &low_rank : nullptr,
+                             context.at(args.u)};
   const Product product = {
       weight,        operands, context.kernels, packed_row_bytes(args.x.forms, args.x.cols),
       scratch_bytes, chunk,    group,           tile_bytes};

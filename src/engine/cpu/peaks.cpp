@@ -260,4 +260,14 @@ Result<double> measure_dot_bf16(ThreadPool& pool, CpuLevel level) {
                cpu_level_name(level));
 }
 
+Result<double> measure_peak(std::string_view name, ThreadPool& pool) {
+  GEN_ASSIGN(const CpuLevel level, chosen_cpu_level());
+  if (name == "read_bandwidth") return measure_read_bandwidth(pool, system_allocator());
+  if (name == "fma_f32") return measure_fma_f32(pool, level);
+  if (name == "dot_i8") return measure_dot_i8(pool, level);
+  if (name == "dot_bf16") return measure_dot_bf16(pool, detect_cpu_level());
+  return error(Code::kInvalidArgument, "unknown peak \"%.*s\"",
+               static_cast<int>(std::min<size_t>(name.size(), 60)), name.data());
+}
+
 }  // namespace gen::engine::cpu

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "base/allocator.h"
@@ -40,5 +41,9 @@ double measure_dot_i8(ThreadPool& pool, CpuLevel level);
 
 /// The same for pairs of bfloat16 summed as float32. Errors: kUnsupported below kAvx512Bf16.
 Result<double> measure_dot_bf16(ThreadPool& pool, CpuLevel level);
+
+/// "read_bandwidth", "fma_f32", "dot_i8" (at the level in use) or "dot_bf16" (what the machine has
+/// counts, since the level in use may do without on purpose). kInvalidArgument for another name.
+Result<double> measure_peak(std::string_view name, ThreadPool& pool);
 
 }  // namespace gen::engine::cpu

@@ -39,6 +39,19 @@ void kv_get(const KvSide& side, int64_t entry, int32_t head, float* out) noexcep
   kv_codec(side.format).get(side, side.place(entry), head, out);
 }
 
+KvSide host_side(const KvSideForm& form, const std::byte* tiles) noexcept {
+  KvSide side;
+  side.format = form.format;
+  side.order = form.order;
+  side.base = const_cast<std::byte*>(tiles);  // only read from
+  side.tile_stride = form.tile_stride;
+  side.head_stride = form.head_stride;
+  side.shared_offset = form.shared_offset;
+  side.shared_stride = form.shared_stride;
+  side.head_dim = form.head_dim;
+  return side;
+}
+
 namespace {
 
 /// Entries from this one on, at most `count`, that lie one after another in its tile and its block.

@@ -4,7 +4,9 @@
 // belongs to one entry, so entries may be written by several threads. A new format is a number in
 // KvFormat, a file with its codec, a line in codec.cpp, a row in cache/sequence/cache_format.cpp,
 // and for attention a reader (cpu/attention_read-inl.h) or an unpacking kernel
-// (cpu/kv_unpack-inl.h).
+// (cpu/kv_unpack-inl.h), as an element of each table by KvFormat in cpu/attention-inl.h: without a
+// reader a tile is unpacked, and dots<Floats> and weighted<Floats> read what is float32 then. Pages
+// that list formats: docs/caches.md, docs/state-format.md, gen_options_set_kv_dtype.
 #pragma once
 
 #include <cstddef>
@@ -53,6 +55,9 @@ void kv_get(const KvSide& side, int64_t entry, int32_t head, float* out) noexcep
 /// differ. Other entries of `to` stay as they are.
 void kv_copy(const KvSide& from, int64_t first, const KvSide& to, int64_t to_first, int32_t heads,
              int64_t count) noexcept;
+
+/// Rows of tiles in host memory that lie as `form` says, to be read.
+KvSide host_side(const KvSideForm& form, const std::byte* tiles) noexcept;
 
 /// Where a head's tile lies, and what heads share of it that is this head's.
 inline std::byte* kv_tile(const KvSide& side, const KvPlace& place, int32_t head) noexcept {

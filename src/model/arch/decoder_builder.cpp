@@ -79,6 +79,7 @@ graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, Bias bias) {
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
+  graph_.begin_block(h_.n_layers);
   x = graph_.select_rows(x);
   x = graph_.rms_norm(x, weights_.vector("output_norm.weight", h_.hidden), h_.norm_eps);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";

@@ -28,7 +28,10 @@ class DecoderBuilder {
   /// "token_embd"; also the tap before the first layer.
   graph::ValueId embedding();
   /// Tensors named from here on are those of "blk.<layer>.", sizes those of the layer.
-  void begin_layer(int32_t layer) { layer_ = layer; }
+  void begin_layer(int32_t layer) {
+    layer_ = layer;
+    graph_.begin_block(layer);
+  }
   /// RMS norm with the tensor "<name>.weight".
   graph::ValueId norm(graph::ValueId x, const char* name);
   /// x times "<name>.weight" of `rows` outputs.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The architectures that can be built. A new one is one file with two functions, declared here, and
-// one row in registry.cpp.
+// one row in registry.cpp. A number of the file that no other architecture has, and that `build`
+// needs, is a member of HParams (model/hparams.h).
 #pragma once
 
 #include <span>

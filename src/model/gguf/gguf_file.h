@@ -35,6 +35,12 @@ struct TensorInfo {
   }
 };
 
+inline constexpr std::string_view kMagic = "GGUF";  // a file's first bytes
+inline constexpr uint32_t kDefaultAlignment = 32;   // of tensors, where a file names no other
+
+/// Whether this may be a GGUF file, of any version.
+bool begins_as_gguf(std::span<const std::byte> bytes) noexcept;
+
 /// Threads: immutable.
 class GgufFile {
  public:

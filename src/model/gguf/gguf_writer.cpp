@@ -62,7 +62,7 @@ bool HeaderWriter::add_tensor(const TensorInfo& like, DType type) {
 
 std::string HeaderWriter::finish() const {
   constexpr uint32_t kVersion = 3;
-  std::string out = "GGUF";
+  std::string out(kMagic);
   append_value(&out, kVersion);
   append_value(&out, tensors_);
   append_value(&out, entries_);

@@ -24,7 +24,6 @@ constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // a name of one by
 constexpr uint64_t kMaxTensorName = 64;
 constexpr uint32_t kMaxDims = 4;
 constexpr uint32_t kMinAlignment = 8;
-constexpr uint32_t kDefaultAlignment = 32;
 constexpr uint32_t kMaxAlignment = 1U << 20;
 // Far above any number in use; a number above it is damage and not a later format.
 constexpr uint32_t kTypeNumbers = 256;
@@ -37,9 +36,8 @@ struct Header {
 
 Result<Header> parse_header(ByteReader& reader) {
   const uint64_t size = reader.remaining();
-  constexpr unsigned char kMagic[4] = {'G', 'G', 'U', 'F'};
-  const std::byte* magic = reader.cursor();
-  if (!reader.skip(sizeof kMagic) || std::memcmp(magic, kMagic, sizeof kMagic) != 0) {
+  const std::byte* const start = reader.cursor();
+  if (!reader.skip(kMagic.size()) || !begins_as_gguf({start, kMagic.size()})) {
     return error(Code::kFormat, "magic: not a GGUF file (it must begin with the bytes GGUF)");
   }
   Header header;
@@ -232,6 +230,11 @@ Result<size_t> head_size(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+bool begins_as_gguf(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= kMagic.size() &&
+         std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
 
 // Somebody may write to a mapped file at any time, so what is looked at in it only tells how much
 // there is to copy; what counts is what the copy holds.

@@ -335,6 +335,7 @@ static class Caches
         Check.Equal("llama", model.Metadata("general.architecture"), "metadata");
         Check.That(model.MetadataKeys.Contains("general.architecture"), "keys");
         Check.That(model.Memory(ModelMemory.Weights) > 0 && model.HiddenSize > 0 && model.Heads > 0, "sizes");
+        Check.That(model.CacheLayers > 0, "layers of a cache");
         Check.That(model.KvHeads > 0 && model.HeadSize > 0 && model.MaxSequenceLength > 0, "sizes");
         Check.Equal(1, model.BeginToken, "begin");
         Check.That(model.EndToken > 0, "end");

@@ -85,7 +85,7 @@ func TestModels(t *testing.T) {
 	file := must(os.ReadFile(storyPath()))
 	fromBytes := must(generate.LoadModelBytes(file, generate.WithThreads(1)))
 	defer fromBytes.Close()
-	cache, again := must(generate.NewCache(c.NumLayers, 32)), must(generate.NewCache(c.NumLayers, 32))
+	cache, again := must(generate.NewCache(c.KVLayers, 32)), must(generate.NewCache(c.KVLayers, 32))
 	defer cache.Close()
 	defer again.Close()
 	want := table.Texts[0]

@@ -151,6 +151,7 @@ final class LibraryTest {
     Check.equal(1, model.bos(), "bos");
     Check.equal(model.hidden(), model.numHeads() * model.headDim(), "sizes");
     Check.that(model.numKvHeads() > 0 && model.numLayers() > 0, "sizes");
+    Check.equal(model.numLayers(), model.numCacheLayers(), "layers of a cache");
     Check.equal(model.metadata("general.architecture"), model.metadata().get("general.architecture"), "metadata");
     Check.equal(Status.INVALID_ARGUMENT, Check.fails(Status.INVALID_ARGUMENT, () -> model.metadata("no")).status(), "");
     Check.that(Json.map(Json.parse(model.describe())).containsKey("architecture"), model.describe());

@@ -127,6 +127,11 @@ public final class Model extends Handle {
     return config(Native::gen_model_config_num_layers);
   }
 
+  /** Layers of a cache for a forward pass: fewer than the model has where layers share keys and values or keep none. */
+  public int numCacheLayers() {
+    return config(Native::gen_model_config_num_cache_layers);
+  }
+
   /** Query heads of an attention layer. */
   public int numHeads() {
     return config(Native::gen_model_config_num_heads);

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// See split_cache.h. All caches are planned, committed and cut alike, so that they always hold the
+// same positions.
+#include "cache/sequence/split_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gen::cache {
+namespace {
+
+/// A layer or a part of the whole, and what it is in its cache.
+struct Place {
+  size_t cache;
+  int32_t index;
+};
+
+class SplitCache final : public KvCache {
+ public:
+  /// Layers are those of the caches.
+  SplitCache(std::vector<std::unique_ptr<KvCache>> caches, std::vector<Place> layers)
+      : caches_(std::move(caches)), layer_places_(std::move(layers)) {
+    std::vector<int32_t> first_part;
+    for (size_t c = 0; c < caches_.size(); ++c) {
+      first_part.push_back(static_cast<int32_t>(part_places_.size()));
+      for (int32_t part = 0; part < caches_[c]->parts(); ++part) part_places_.push_back({c, part});
+    }
+    traits_ = caches_[0]->traits();
+    traits_.bytes_per_entry = 0;
+    for (const auto& cache : caches_) traits_.bytes_per_entry += cache->traits().bytes_per_entry;
+    for (const Place& place : layer_places_) {
+      const auto index = static_cast<size_t>(place.index);
+      shapes_.push_back(caches_[place.cache]->layers()[index]);
+      kv_layers_.push_back(caches_[place.cache]->kv_layers()[index]);
+      kv_layers_.back().part += first_part[place.cache];
+    }
+  }
+
+  [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
+  [[nodiscard]] std::span<const LayerShape> layers() const noexcept override { return shapes_; }
+  [[nodiscard]] int32_t length() const noexcept override { return caches_[0]->length(); }
+  [[nodiscard]] int32_t entries() const noexcept override { return caches_[0]->entries(); }
+  [[nodiscard]] EntryPositions positions_of(int32_t entry) const noexcept override {
+    return caches_[0]->positions_of(entry);
+  }
+  [[nodiscard]] int32_t capacity() const noexcept override {
+    return least([](const KvCache& cache) { return cache.capacity(); });
+  }
+  [[nodiscard]] int32_t plan_limit() const noexcept override {
+    return least([](const KvCache& cache) { return cache.plan_limit(); });
+  }
+  [[nodiscard]] int32_t room() const noexcept override {
+    return least([](const KvCache& cache) { return cache.room(); });
+  }
+  /// A plan of some caches is dropped when another refuses.
+  [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
+    GEN_ASSIGN(const CachePlan plan, caches_[0]->plan(n));
+    for (size_t c = 1; c < caches_.size(); ++c) {
+      GEN_ASSIGN(const CachePlan other, caches_[c]->plan(n));
+      GEN_ASSERT(other.start == plan.start && other.count == plan.count);
+    }
+    return plan;
+  }
+
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return kv_layers_;
+  }
+  [[nodiscard]] int32_t parts() const noexcept override {
+    return static_cast<int32_t>(part_places_.size());
+  }
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t part) const noexcept override {
+    const Place place = part_places_[static_cast<size_t>(part)];
+    return caches_[place.cache]->engine_memory(place.index);
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
+    const Place place = part_places_[static_cast<size_t>(part)];
+    return caches_[place.cache]->tables(place.index, plan);
+  }
+  Status stage(int32_t layer, const CachePlan& plan) override {
+    const Place place = layer_places_[static_cast<size_t>(layer)];
+    return caches_[place.cache]->stage(place.index, plan);
+  }
+  [[nodiscard]] bool stages(const CachePlan& plan) const noexcept override {
+    return std::any_of(caches_.begin(), caches_.end(),
+                       [&](const auto& cache) { return cache->stages(plan); });
+  }
+
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
+    for (const auto& cache : caches_) cache->commit(plan, kept);
+  }
+  /// What commits have left to move is moved first, in all: then no cut fails after another.
+  Status truncate(int32_t n) override {
+    if (n >= length()) return {};
+    if (n > 0) GEN_TRY(plan(0).status());
+    for (const auto& cache : caches_) GEN_TRY(cache->truncate(n));
+    return {};
+  }
+
+  [[nodiscard]] MemoryUse memory() const noexcept override {
+    MemoryUse all;
+    all.metadata = sizeof(*this);
+    for (const auto& cache : caches_) {
+      const MemoryUse use = cache->memory();
+      all.resident += use.resident;
+      all.payload += use.payload;
+      all.metadata += use.metadata;
+    }
+    return all;
+  }
+  [[nodiscard]] size_t most_resident() const noexcept override {
+    size_t most = 0;
+    for (const auto& cache : caches_) most += cache->most_resident();
+    return most;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
+    std::vector<std::unique_ptr<KvCache>> forks;
+    for (const auto& cache : caches_) {
+      GEN_ASSIGN(auto made, cache->fork());
+      forks.push_back(std::move(made));
+    }
+    return std::unique_ptr<KvCache>(std::make_unique<SplitCache>(std::move(forks), layer_places_));
+  }
+
+ private:
+  template <typename F>
+  [[nodiscard]] int32_t least(F&& number) const noexcept {
+    int32_t least = number(*caches_[0]);
+    for (const auto& cache : caches_) least = std::min(least, number(*cache));
+    return least;
+  }
+
+  std::vector<std::unique_ptr<KvCache>> caches_;  // at least one
+  std::vector<Place> layer_places_;
+  std::vector<Place> part_places_;
+  CacheTraits traits_;
+  std::vector<LayerShape> shapes_;
+  std::vector<engine::KvLayer> kv_layers_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KvCache>> make_split_cache(std::vector<std::unique_ptr<KvCache>> caches,
+                                                  std::span<const int32_t> cache_of_layer) {
+  std::vector<size_t> taken(caches.size());
+  std::vector<Place> layers;
+  for (const int32_t cache : cache_of_layer) {
+    const auto c = static_cast<size_t>(cache);
+    if (cache < 0 || c >= caches.size() || taken[c] == caches[c]->layers().size()) {
+      return error(Code::kInvalidArgument, "layer %zu is in cache %d of %zu, which lacks it",
+                   layers.size(), cache, caches.size());
+    }
+    layers.push_back({c, static_cast<int32_t>(taken[c]++)});
+  }
+  for (size_t c = 0; c < caches.size(); ++c) {
+    if (taken[c] == caches[c]->layers().size()) continue;
+    return error(Code::kInvalidArgument, "cache %zu has %zu layers, %zu are named", c,
+                 caches[c]->layers().size(), taken[c]);
+  }
+  if (caches.empty()) return Status(Code::kInvalidArgument, "a split cache of no caches");
+  return std::unique_ptr<KvCache>(
+      std::make_unique<SplitCache>(std::move(caches), std::move(layers)));
+}
+
+}  // namespace gen::cache

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model keeps of ONE sequence beside keys and values: the state of recurrent layers, or of a
+// caller's own model. Like a cache it is grown by plan and commit; unlike a cache it is not a list
+// of entries, so it cannot be cut anywhere, and what of a plan's rows may be left out must be known
+// before they run. A step calls plan(n), runs the rows, and who owns the sequence commits what it
+// keeps of them, or drops the plan. A new kind of state is one file that implements this.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "cache/kept.h"
+#include "cache/state/state_shape.h"
+
+namespace gen::cache {
+
+/// What may become real of a plan's rows.
+enum class Keep : uint8_t {
+  kAll,   // all or none: prompts, and tokens that are certain
+  kSome,  // any first ones: rows of a chain of drafts
+};
+
+/// Rows [start, start + count) of a sequence; valid until the state next changes.
+struct StatePlan {
+  int32_t start = 0;
+  int32_t count = 0;
+  Keep keep = Keep::kAll;
+};
+
+class SequenceState;
+class StateReader;
+class StateWriter;
+
+/// Copies of a state.
+class StateCopies {
+ public:
+  virtual ~StateCopies() = default;
+  /// A state of its own with the same content.
+  [[nodiscard]] virtual Result<std::unique_ptr<SequenceState>> fork() = 0;
+};
+
+/// What a state was after so many positions. Immutable; shared by all that may come back to it.
+class StateSnapshot {
+ public:
+  virtual ~StateSnapshot() = default;
+  [[nodiscard]] virtual int32_t length() const noexcept = 0;
+};
+
+/// Points to come back to, in memory and in files.
+class StateSnapshots {
+ public:
+  virtual ~StateSnapshots() = default;
+  /// What the state is now, which rewind() may then go back to. kOutOfMemory.
+  virtual Result<std::shared_ptr<const StateSnapshot>> snapshot() = 0;
+  /// Makes the state that of a snapshot, which stays. kInvalidArgument, and nothing changed, for
+  /// one of another model's state.
+  virtual Status restore(std::shared_ptr<const StateSnapshot> snapshot) = 0;
+  /// Writes the state as a section of a saved session, and reads one into an empty state, which
+  /// stays empty on failure: kFormat, kInvalidArgument for another model's, kOutOfMemory.
+  virtual Status save(StateWriter& to) const = 0;
+  virtual Status load(StateReader& from) = 0;
+};
+
+/// Owned by the session. Threads: not synchronised; whoever leads the current step is the only one
+/// to use it.
+class SequenceState {
+ public:
+  virtual ~SequenceState() = default;
+
+  /// Committed positions.
+  [[nodiscard]] virtual int32_t length() const noexcept = 0;
+  /// Whether plans may be made with Keep::kSome.
+  [[nodiscard]] virtual bool keeps_some() const noexcept = 0;
+  /// To run `n` more rows; nothing observable changes. kState if it is lost; kUnsupported where
+  /// keeps_some() says so; kOutOfMemory.
+  [[nodiscard]] virtual Result<StatePlan> plan(int32_t n, Keep keep) = 0;
+  /// Layers that a plan's operations read and write, where they do; else none. Constant.
+  [[nodiscard]] virtual std::span<const StateShape> shapes() const noexcept { return {}; }
+  /// Where they lie; the rows' numbers are the caller's. Valid until the state next changes.
+  virtual void rows(const StatePlan& /*plan*/, engine::StateRows* /*rows*/) const noexcept {}
+  /// Makes the first rows of a plan that has run real, the others are as if they had never come:
+  /// all of them or none with Keep::kAll. Never rows that are not the first ones.
+  virtual void commit(const StatePlan& plan, Kept kept) noexcept = 0;
+  /// As before the plan, whether it has run, has failed or has not begun.
+  virtual void drop(const StatePlan& plan) noexcept = 0;
+  /// Back to what it was after the first `n` positions, or fewer, as many as it can; their number.
+  /// The caller runs the rest again. Nothing happens if it has no more than `n`. After a failure it
+  /// is lost.
+  virtual Result<int32_t> rewind(int32_t n) = 0;
+  /// Of no further use: to be made anew, and its tokens run again. commit() and drop() may lose
+  /// it, where taking rows back can fail.
+  [[nodiscard]] virtual bool lost() const noexcept { return false; }
+
+  /// Null where there is no copying.
+  [[nodiscard]] virtual StateCopies* copies() noexcept { return nullptr; }
+  /// Null where it cannot be kept beside what it becomes.
+  [[nodiscard]] virtual StateSnapshots* snapshots() noexcept { return nullptr; }
+};
+
+}  // namespace gen::cache

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// best: the k largest logits of rows. One pass for the commonest case, a single one of a row as it
+// is; else a list of the k best so far, kept where the result goes, which few tokens get into.
+#include <algorithm>
+#include <limits>
+
+#include "base/row_peak.h"
+#include "engine/cpu/ops_run.h"
+#include "engine/cpu/parallel_rows.h"
+
+namespace gen::engine::cpu {
+namespace {
+
+constexpr float kOut = -std::numeric_limits<float>::infinity();
+
+/// The k best of what it has been given, in ascending order of tokens.
+class BestList {
+ public:
+  BestList(int32_t* tokens, float* values, int64_t k) : tokens_(tokens), values_(values), k_(k) {}
+
+  void offer(int64_t token, float value) {
+    if (n_ == k_ && !(value > values_[k_ - 1])) return;
+    int64_t at = n_ < k_ ? n_++ : k_ - 1;
+    for (; at > 0 && value > values_[at - 1]; --at) {
+      tokens_[at] = tokens_[at - 1];
+      values_[at] = values_[at - 1];
+    }
+    tokens_[at] = static_cast<int32_t>(token);
+    values_[at] = value;
+  }
+
+ private:
+  int32_t* tokens_;
+  float* values_;
+  int64_t k_;
+  int64_t n_ = 0;
+};
+
+void find_best(std::span<const float> row, const uint32_t* mask, int64_t mask_words,
+               BestList* list) {
+  constexpr int64_t kWord = 32;
+  const auto n = static_cast<int64_t>(row.size());
+  for (int64_t begin = 0; begin < n; begin += kWord) {
+    const int64_t word = begin / kWord;
+    const uint32_t bits = mask == nullptr ? ~uint32_t{0} : word < mask_words ? mask[word] : 0;
+    const int64_t end = std::min(begin + kWord, n);
+    for (int64_t i = begin; i < end; ++i) {
+      const bool allowed = (bits >> (i - begin) & 1U) != 0;
+      list->offer(i, allowed ? row[static_cast<size_t>(i)] : kOut);
+    }
+  }
+}
+
+}  // namespace
+
+Status run(CpuContext& context, const BestArgs& args) {
+  if (context.dry_run) return {};
+  const Rows x = context.at(args.x);
+  const BestRow* const rows = context.at(args.rows);
+  int32_t* const tokens = context.at(args.tokens);
+  float* const values = context.at(args.values);
+  const int64_t k = args.k;
+  parallel_rows(context, x.rows, x.cols, [&](int64_t begin, int64_t end, int32_t) {
+    for (int64_t t = begin; t < end; ++t) {
+      const std::span<float> row(x.row(t), static_cast<size_t>(x.cols));
+      int32_t* const best = tokens + t * k;
+      float* const logits = values + t * k;
+      size_t bad = 0;
+      *best = static_cast<int32_t>(argmax(row, logits, &bad));
+      if (bad < row.size()) {
+        std::fill_n(best, k, -1 - static_cast<int32_t>(bad));
+        std::fill_n(logits, k, row[bad]);
+        continue;
+      }
+      const BestRow with = rows != nullptr ? rows[t] : BestRow();
+      if (k == 1 && !with.mask && with.n_edits == 0) continue;
+      const LogitEdit* const edits = context.at(with.edits);
+      for (int32_t i = 0; i < with.n_edits; ++i) {
+        row[static_cast<size_t>(edits[i].token)] += edits[i].add;
+      }
+      BestList list(best, logits, k);
+      find_best(row, context.at(with.mask), with.mask_words, &list);
+    }
+  });
+  return {};
+}
+
+}  // namespace gen::engine::cpu

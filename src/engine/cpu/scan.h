@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of the scan operation. Body: scan-inl.h.
+#pragma once
+
+#include <cstdint>
+
+#include "base/cpu.h"
+
+namespace gen::engine::cpu {
+
+/// Channels [begin, end) of one sequence's rows; strides in floats. What is kept of a row is a of
+/// all channels, then b * x of all channels.
+struct ScanJob {
+  const float* a;
+  const float* b;
+  const float* x;
+  float* y;
+  int64_t a_stride, b_stride, x_stride, y_stride;
+  int64_t rows;
+  const float* read;  // [channels] or null
+  float* write;       // [channels]
+  const float* kept;  // [unsettled][kept_stride]
+  int64_t unsettled;
+  float* keep;  // [rows][kept_stride] or null
+  int64_t kept_stride;
+  int64_t channels;
+  int64_t begin, end;
+};
+
+struct ScanKernels {
+  void (*scan)(const ScanJob& job);
+};
+const ScanKernels* scan_kernels(CpuLevel level) noexcept;
+
+}  // namespace gen::engine::cpu

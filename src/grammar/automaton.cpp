@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// From edges for nothing to an automaton, see automaton.h.
+#include "grammar/automaton.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+#include "grammar/hash.h"
+
+namespace gen::grammar {
+namespace {
+
+struct HashSubset {
+  size_t operator()(const std::vector<uint32_t>& subset) const noexcept {
+    uint64_t hash = subset.size();
+    for (const uint32_t node : subset) hash = mix(hash, node);
+    return hash;
+  }
+};
+
+// Edges by where they begin, and which nodes can be reached for nothing.
+class Reach {
+ public:
+  explicit Reach(const Nfa& nfa) : edges_(nfa.edges), begins_(nfa.n_nodes + 1, 0) {
+    std::stable_sort(edges_.begin(), edges_.end(),
+                     [](const Nfa::Edge& a, const Nfa::Edge& b) { return a.from < b.from; });
+    for (const Nfa::Edge& edge : edges_) ++begins_[edge.from + 1];
+    for (uint32_t i = 0; i < nfa.n_nodes; ++i) begins_[i + 1] += begins_[i];
+    seen_.resize(nfa.n_nodes, 0);
+  }
+
+  [[nodiscard]] std::span<const Nfa::Edge> from(uint32_t node) const {
+    return std::span(edges_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
+  }
+
+  // Nodes that matter (start and end, and those with an edge for something), in order.
+  void close(std::span<const uint32_t> seeds, std::vector<uint32_t>* out) {
+    ++round_;
+    out->clear();
+    open_.assign(seeds.begin(), seeds.end());
+    for (const uint32_t seed : seeds) seen_[seed] = round_;
+    while (!open_.empty()) {
+      const uint32_t node = open_.back();
+      open_.pop_back();
+      // The start does, so that nothing else comes to be the same.
+      bool matters = node == Nfa::kFinal || node == Nfa::kStart;
+      for (const Nfa::Edge& edge : from(node)) {
+        if (edge.on != Nfa::On::kNothing) {
+          matters = true;
+        } else if (seen_[edge.to] != round_) {
+          seen_[edge.to] = round_;
+          open_.push_back(edge.to);
+        }
+      }
+      if (matters) out->push_back(node);
+      work_ += 1 + from(node).size();
+    }
+    std::sort(out->begin(), out->end());
+  }
+
+  [[nodiscard]] size_t work() const noexcept { return work_; }
+
+ private:
+  std::vector<Nfa::Edge> edges_;
+  std::vector<uint32_t> begins_;
+  std::vector<uint32_t> seen_;
+  std::vector<uint32_t> open_;
+  uint32_t round_ = 0;
+  size_t work_ = 0;
+};
+
+void add_ranges(const ByteSet& set, uint32_t target, std::vector<ByteEdge>* out) {
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    if (!set.has(static_cast<uint8_t>(byte))) continue;
+    const auto low = static_cast<uint8_t>(byte);
+    while (byte < 255 && set.has(static_cast<uint8_t>(byte + 1))) ++byte;
+    out->push_back({low, static_cast<uint8_t>(byte), target});
+  }
+}
+
+class Subsets {
+ public:
+  Subsets(const Nfa& nfa, Reach& reach, Automaton* out) : nfa_(nfa), reach_(reach), out_(*out) {}
+
+  bool run(size_t most_nodes, size_t most_work) {
+    const uint32_t start = Nfa::kStart;
+    (void)node_of({&start, 1});
+    for (size_t i = 0; i < subsets_.size(); ++i) {
+      if (subsets_.size() > most_nodes || reach_.work() > most_work) return false;
+      expand(i);
+    }
+    out_.nodes[0].final = false;
+    return true;
+  }
+
+ private:
+  uint32_t node_of(std::span<const uint32_t> seeds) {
+    reach_.close(seeds, &closed_);
+    const auto [place, added] = known_.try_emplace(closed_, out_.nodes.size());
+    if (added) {
+      out_.nodes.emplace_back();
+      out_.nodes.back().final = std::binary_search(closed_.begin(), closed_.end(), Nfa::kFinal);
+      subsets_.push_back(&place->first);
+    }
+    return static_cast<uint32_t>(place->second);
+  }
+
+  void expand(size_t index) {
+    sets_.clear();
+    calls_.clear();
+    tokens_.clear();
+    for (const uint32_t node : *subsets_[index]) {
+      for (const Nfa::Edge& edge : reach_.from(node)) {
+        if (edge.on == Nfa::On::kBytes) sets_.emplace_back(&nfa_.sets[edge.label], edge.to);
+        if (edge.on == Nfa::On::kCall) calls_[edge.label].push_back(edge.to);
+        if (edge.on == Nfa::On::kToken) tokens_[edge.label].push_back(edge.to);
+      }
+    }
+    std::vector<ByteEdge> bytes = byte_edges();
+    out_.nodes[index].bytes = std::move(bytes);
+    for (const auto& [call, targets] : calls_) {
+      const uint32_t target = node_of(targets);
+      out_.nodes[index].calls.push_back({call, target});
+    }
+    for (const auto& [term, targets] : tokens_) {
+      const uint32_t target = node_of(targets);
+      out_.nodes[index].tokens.push_back({static_cast<uint32_t>(term), target});
+    }
+  }
+
+  std::vector<ByteEdge> byte_edges() {
+    std::vector<ByteEdge> edges;
+    if (sets_.size() == 1) {
+      add_ranges(*sets_[0].first, node_of({&sets_[0].second, 1}), &edges);
+      return edges;
+    }
+    if (sets_.empty()) return edges;
+    std::vector<std::vector<uint32_t>> ways(256);
+    for (const auto& [set, target] : sets_) {
+      for (size_t word = 0; word < 4; ++word) {
+        for (uint64_t bits = set->words[word]; bits != 0; bits &= bits - 1) {
+          ways[word * 64 + static_cast<size_t>(std::countr_zero(bits))].push_back(target);
+        }
+      }
+    }
+    std::map<std::vector<uint32_t>, uint32_t> made;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      if (ways[byte].empty()) continue;
+      const auto low = static_cast<uint8_t>(byte);
+      while (byte < 255 && ways[byte + 1] == ways[low]) ++byte;
+      auto place = made.find(ways[low]);
+      if (place == made.end()) place = made.emplace(ways[low], node_of(ways[low])).first;
+      edges.push_back({low, static_cast<uint8_t>(byte), place->second});
+    }
+    return edges;
+  }
+
+  const Nfa& nfa_;
+  Reach& reach_;
+  Automaton& out_;
+  std::unordered_map<std::vector<uint32_t>, size_t, HashSubset> known_;
+  std::vector<const std::vector<uint32_t>*> subsets_;
+  std::vector<uint32_t> closed_;
+  std::vector<std::pair<const ByteSet*, uint32_t>> sets_;
+  std::map<uint64_t, std::vector<uint32_t>> calls_;
+  std::map<uint64_t, std::vector<uint32_t>> tokens_;
+};
+
+// A node for each node that an edge for something leads to, with the edges of all that it reaches
+// for nothing.
+bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* out) {
+  std::vector<uint32_t> number(nfa.n_nodes, UINT32_MAX);
+  std::vector<uint32_t> listed = {Nfa::kStart};
+  number[Nfa::kStart] = 0;
+  const auto number_of = [&](uint32_t node) {
+    if (number[node] == UINT32_MAX) {
+      number[node] = static_cast<uint32_t>(listed.size());
+      listed.push_back(node);
+    }
+    return number[node];
+  };
+  std::vector<uint32_t> closed;
+  size_t n_edges = 0;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    Automaton::Node made;
+    reach.close({&listed[i], 1}, &closed);
+    for (const uint32_t node : closed) {
+      made.final |= node == Nfa::kFinal && i != 0;
+      for (const Nfa::Edge& edge : reach.from(node)) {
+        if (edge.on == Nfa::On::kNothing) continue;
+        const uint32_t target = number_of(edge.to);
+        if (edge.on == Nfa::On::kBytes) add_ranges(nfa.sets[edge.label], target, &made.bytes);
+        if (edge.on == Nfa::On::kCall) made.calls.push_back({edge.label, target});
+        if (edge.on == Nfa::On::kToken) {
+          made.tokens.push_back({static_cast<uint32_t>(edge.label), target});
+        }
+      }
+    }
+    std::sort(made.bytes.begin(), made.bytes.end(), [](const ByteEdge& a, const ByteEdge& b) {
+      return std::pair(a.low, a.target) < std::pair(b.low, b.target);
+    });
+    uint32_t high = 0;
+    for (size_t k = 0; k < made.bytes.size(); ++k) {
+      made.several |= k > 0 && made.bytes[k].low <= high;
+      high = std::max<uint32_t>(high, made.bytes[k].high);
+    }
+    n_edges += made.bytes.size() + made.calls.size() + made.tokens.size();
+    if (n_edges > most_edges) return false;
+    out->nodes.push_back(std::move(made));
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t Automaton::n_edges() const noexcept {
+  size_t sum = 0;
+  for (const Node& node : nodes) sum += node.bytes.size() + node.calls.size() + node.tokens.size();
+  return sum;
+}
+
+bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out) {
+  const size_t most_nodes = 256 + 4 * static_cast<size_t>(nfa.n_nodes);
+  const size_t most_work = 100'000 + 200 * nfa.edges.size();
+  Reach reach(nfa);
+  Subsets subsets(nfa, reach, out);
+  if (subsets.run(most_nodes, most_work) && out->n_edges() <= most_edges) return true;
+  *out = Automaton();
+  return without_empty(nfa, reach, most_edges, out);
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions, see expression.h.
+#include "grammar/expression.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "grammar/hash.h"
+
+namespace gen::grammar {
+
+Expressions::Expressions() {
+  Expr never;
+  exprs_.push_back(never);
+  Expr empty;
+  empty.kind = Kind::kEmpty;
+  exprs_.push_back(empty);
+}
+
+ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
+  uint64_t hash = mix(static_cast<uint64_t>(expr.kind), parts.empty() ? expr.first : 0);
+  hash = mix(mix(hash, expr.min), expr.max);
+  for (const ExprId part : parts) hash = mix(hash, part);
+  const auto [begin, end] = known_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const Expr& old = exprs_[it->second];
+    if (old.kind != expr.kind || old.min != expr.min || old.max != expr.max) continue;
+    if (old.count != parts.size() || (parts.empty() && old.first != expr.first)) continue;
+    if (std::equal(parts.begin(), parts.end(), this->parts(old).begin())) return it->second;
+  }
+  if (!parts.empty()) {
+    expr.first = static_cast<uint32_t>(parts_.size());
+    expr.count = static_cast<uint32_t>(parts.size());
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
+  }
+  const auto id = static_cast<ExprId>(exprs_.size());
+  exprs_.push_back(expr);
+  known_.emplace(hash, id);
+  return id;
+}
+
+// What is tall becomes a rule.
+ExprId Expressions::low(ExprId id) {
+  if (exprs_[id].height < kMaxHeight) return id;
+  const RuleId rule = add_rule();
+  define(rule, id);
+  return this->rule(rule);
+}
+
+uint8_t Expressions::height_above(std::span<const ExprId> parts) const {
+  uint8_t height = 0;
+  for (const ExprId part : parts) height = std::max(height, exprs_[part].height);
+  return static_cast<uint8_t>(height + 1);
+}
+
+ExprId Expressions::bytes(const ByteSet& set) {
+  if (set.empty()) return kNever;
+  uint64_t hash = 0;
+  for (const uint64_t word : set.words) hash = mix(hash, word);
+  Expr expr;
+  expr.kind = Kind::kBytes;
+  const auto [begin, end] = known_sets_.equal_range(hash);
+  const auto old = std::find_if(begin, end, [&](const auto& e) { return sets_[e.second] == set; });
+  if (old != end) {
+    expr.first = old->second;
+  } else {
+    expr.first = static_cast<uint32_t>(sets_.size());
+    sets_.push_back(set);
+    known_sets_.emplace(hash, expr.first);
+  }
+  return intern(expr, {});
+}
+
+ExprId Expressions::literal(std::string_view text) {
+  std::vector<ExprId> parts;
+  parts.reserve(text.size());
+  for (const char c : text) parts.push_back(bytes(ByteSet::one(static_cast<uint8_t>(c))));
+  return sequence(parts);
+}
+
+ExprId Expressions::sequence(std::span<const ExprId> parts) {
+  std::vector<ExprId> kept;
+  for (const ExprId part : parts) {
+    if (part == kNever) return kNever;
+    if (part != kEmpty) kept.push_back(low(part));
+  }
+  if (kept.empty()) return kEmpty;
+  if (kept.size() == 1) return kept[0];
+  Expr expr;
+  expr.kind = Kind::kSequence;
+  expr.height = height_above(kept);
+  return intern(expr, kept);
+}
+
+ExprId Expressions::choice(std::span<const ExprId> parts) {
+  std::vector<ExprId> kept;
+  ByteSet united;
+  for (const ExprId part : parts) {
+    if (exprs_[part].kind == Kind::kBytes) {
+      united.add(sets_[exprs_[part].first]);
+    } else if (part != kNever) {
+      kept.push_back(low(part));
+    }
+  }
+  if (!united.empty()) kept.push_back(bytes(united));
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  if (kept.empty()) return kNever;
+  if (kept.size() == 1) return kept[0];
+  Expr expr;
+  expr.kind = Kind::kChoice;
+  expr.height = height_above(kept);
+  return intern(expr, kept);
+}
+
+ExprId Expressions::repeat(ExprId what, uint32_t min, uint32_t max) {
+  if (min > max) return kNever;
+  if (max == 0 || what == kEmpty) return kEmpty;
+  if (what == kNever) return min == 0 ? kEmpty : kNever;
+  if (min == 1 && max == 1) return what;
+  Expr expr;
+  expr.kind = Kind::kRepeat;
+  expr.first = low(what);
+  expr.height = static_cast<uint8_t>(exprs_[expr.first].height + 1);
+  expr.min = min;
+  expr.max = max;
+  return intern(expr, {});
+}
+
+ExprId Expressions::token(TokenTerm term) {
+  Expr expr;
+  expr.kind = Kind::kToken;
+  const auto old = std::find(terms_.begin(), terms_.end(), term);
+  expr.first = static_cast<uint32_t>(old - terms_.begin());
+  if (old == terms_.end()) terms_.push_back(std::move(term));
+  return intern(expr, {});
+}
+
+RuleId Expressions::add_rule() {
+  rules_.push_back(kNever);
+  return static_cast<RuleId>(rules_.size() - 1);
+}
+
+ExprId Expressions::rule(RuleId rule) {
+  Expr expr;
+  expr.kind = Kind::kRule;
+  expr.first = rule;
+  return intern(expr, {});
+}
+
+}  // namespace gen::grammar

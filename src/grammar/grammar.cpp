@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grammar, see grammar.h.
+#include "grammar/grammar.h"
+
+#include <utility>
+
+#include "grammar/gbnf.h"
+#include "grammar/json.h"
+#include "grammar/machine_builder.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr size_t kMostVocabularies = 8;
+
+Status check_size(std::string_view text, const GrammarLimits& limits) {
+  if (text.size() <= limits.text_bytes) return {};
+  return error(Code::kGrammar, "grammar of %zu bytes is above %zu", text.size(), limits.text_bytes);
+}
+
+}  // namespace
+
+Grammar::Grammar(Machines machines, const GrammarLimits& limits)
+    : machines_(std::make_shared<const Machines>(std::move(machines))), limits_(limits.masks) {}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_gbnf(std::string_view text,
+                                                          const GrammarLimits& limits) {
+  GEN_TRY(check_size(text, limits));
+  Expressions expressions;
+  GEN_ASSIGN(const ExprId root, parse_gbnf(text, expressions));
+  return from_expressions(expressions, root, limits);
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view pattern,
+                                                           RegexMatch match,
+                                                           const GrammarLimits& limits) {
+  GEN_TRY(check_size(pattern, limits));
+  Expressions expressions;
+  GEN_ASSIGN(const ExprId root, parse_regex(pattern, match, expressions));
+  return from_expressions(expressions, root, limits);
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::any_json(const GrammarLimits& limits) {
+  Expressions expressions;
+  return from_expressions(expressions, any_json_expression(expressions), limits);
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressions& expressions,
+                                                                 ExprId root,
+                                                                 const GrammarLimits& limits) {
+  GEN_ASSIGN(Machines machines, build_machines(expressions, root, limits.edges));
+  return std::shared_ptr<const Grammar>(
+      std::make_shared<const Grammar>(std::move(machines), limits));
+}
+
+Result<std::shared_ptr<const TokenGrammar>> Grammar::over(
+    const std::shared_ptr<const Vocabulary>& vocabulary) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : over_) {
+    if (&known->vocabulary() == vocabulary.get()) return known;
+  }
+  GEN_ASSIGN(auto made, TokenGrammar::create(machines_, vocabulary, limits_));
+  if (over_.size() >= kMostVocabularies) over_.erase(over_.begin());
+  over_.push_back(made);
+  return made;
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grammar: a compiled grammar, whatever it was written in. matcher.h runs it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/expression.h"
+#include "grammar/machines.h"
+#include "grammar/regex.h"
+#include "grammar/token_grammar.h"
+
+namespace gen::grammar {
+
+struct GrammarLimits {
+  size_t text_bytes = size_t{16} << 20U;
+  size_t edges = size_t{4} << 20U;  // of its machines
+  MaskLimits masks;
+};
+
+/// Threads: immutable; any number of threads may use one object.
+class Grammar {
+ public:
+  /// See gbnf.h.
+  static Result<std::shared_ptr<const Grammar>> from_gbnf(std::string_view text,
+                                                          const GrammarLimits& limits = {});
+  /// See regex.h.
+  static Result<std::shared_ptr<const Grammar>> from_regex(std::string_view pattern,
+                                                           RegexMatch match = RegexMatch::kWhole,
+                                                           const GrammarLimits& limits = {});
+  /// Any JSON value, with at most 64 characters of white space in one gap.
+  static Result<std::shared_ptr<const Grammar>> any_json(const GrammarLimits& limits = {});
+  static Result<std::shared_ptr<const Grammar>> from_expressions(const Expressions& expressions,
+                                                                 ExprId root,
+                                                                 const GrammarLimits& limits = {});
+
+  [[nodiscard]] const Machines& machines() const noexcept { return *machines_; }
+
+  /// The grammar over the tokens of a vocabulary; one and the same object for the same two, unless
+  /// many other vocabularies were asked for since. kGrammar if the grammar names a token that the
+  /// vocabulary lacks.
+  [[nodiscard]] Result<std::shared_ptr<const TokenGrammar>> over(
+      const std::shared_ptr<const Vocabulary>& vocabulary) const;
+
+  Grammar(Machines machines, const GrammarLimits& limits);
+
+ private:
+  const std::shared_ptr<const Machines> machines_;
+  const MaskLimits limits_;
+  mutable std::mutex mutex_;
+  // The newest stay, so that their masks do.
+  mutable std::vector<std::shared_ptr<const TokenGrammar>> over_;
+};
+
+}  // namespace gen::grammar

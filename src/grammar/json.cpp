@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON as expressions, see json.h.
+#include "grammar/json.h"
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "grammar/characters.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr uint32_t kMostSpace = 64;  // characters in one gap, so that a model cannot loop there
+
+class Json {
+ public:
+  explicit Json(Expressions& to) : to_(to) {}
+
+  ExprId value() {
+    const RuleId value = to_.add_rule();
+    const ExprId space = this->space();
+    const ExprId string = this->string();
+    const ExprId item = all({space, to_.rule(value), space});
+    const ExprId member = all({space, string, space, one_of(":"), item});
+    const ExprId array = all({one_of("["), any({list_of(item), space}), one_of("]")});
+    const ExprId object = all({one_of("{"), any({list_of(member), space}), one_of("}")});
+    to_.define(value, any({object, array, string, number(), to_.literal("true"),
+                           to_.literal("false"), to_.literal("null")}));
+    return item;
+  }
+
+ private:
+  ExprId all(std::initializer_list<ExprId> parts) {
+    return to_.sequence(std::span(parts.begin(), parts.size()));
+  }
+  ExprId any(std::initializer_list<ExprId> parts) {
+    return to_.choice(std::span(parts.begin(), parts.size()));
+  }
+  ExprId one_of(std::string_view bytes) {
+    ByteSet set;
+    for (const char c : bytes) set.add(static_cast<uint8_t>(c));
+    return to_.bytes(set);
+  }
+  ExprId named(ExprId body) {
+    const RuleId rule = to_.add_rule();
+    to_.define(rule, body);
+    return to_.rule(rule);
+  }
+
+  ExprId list_of(ExprId item) {
+    return all({item, to_.repeat(all({one_of(","), item}), 0, kUnbounded)});
+  }
+  ExprId space() { return to_.repeat(one_of(" \t\n\r"), 0, kMostSpace); }
+
+  ExprId string() {
+    CharSet raw;
+    raw.add(0x20, 0x21);
+    raw.add(0x23, 0x5B);
+    raw.add(0x5D, kLastCharacter);
+    const ExprId hex = one_of("0123456789abcdefABCDEF");
+    const ExprId unicode = all({one_of("u"), to_.repeat(hex, 4, 4)});
+    const ExprId escape = all({one_of("\\"), any({one_of("\"\\/bfnrt"), unicode})});
+    const ExprId inside = to_.repeat(any({characters(to_, raw), escape}), 0, kUnbounded);
+    return named(all({one_of("\""), inside, one_of("\"")}));
+  }
+
+  ExprId number() {
+    const ExprId digit = one_of("0123456789");
+    const ExprId digits = to_.repeat(digit, 1, kUnbounded);
+    const ExprId whole =
+        any({one_of("0"), all({one_of("123456789"), to_.repeat(digit, 0, kUnbounded)})});
+    const ExprId fraction = all({one_of("."), digits});
+    const ExprId exponent = all({one_of("eE"), to_.repeat(one_of("+-"), 0, 1), digits});
+    return named(all({to_.repeat(one_of("-"), 0, 1), whole, to_.repeat(fraction, 0, 1),
+                      to_.repeat(exponent, 0, 1)}));
+  }
+
+  Expressions& to_;
+};
+
+}  // namespace
+
+ExprId any_json_expression(Expressions& to) { return Json(to).value(); }
+
+}  // namespace gen::grammar

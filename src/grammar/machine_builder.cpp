@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler of expressions, see machine_builder.h: each machine's expression is written out as
+// an Nfa, made an Automaton, freed of left recursion with the others, and put into one table
+// (machine_table.h).
+#include "grammar/machine_builder.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/analysis.h"
+#include "grammar/automaton.h"
+#include "grammar/left_recursion.h"
+#include "grammar/machine_table.h"
+
+namespace gen::grammar {
+namespace {
+
+// Behind so many nodes rules are called instead of being written out.
+constexpr uint32_t kLargeMachine = 20'000;
+
+class Builder {
+ public:
+  Builder(const Expressions& expressions, size_t most_edges)
+      : all_(expressions), facts_(analyse(expressions)), most_edges_(most_edges) {}
+
+  Result<Machines> run(ExprId root) {
+    const uint32_t first = machine_of(root);
+    size_t edges = 0;
+    for (uint32_t i = 0; i < bodies_.size(); ++i) {
+      nfa_ = Nfa();
+      write(bodies_[i], Nfa::kStart, Nfa::kFinal);
+      Automaton made;
+      if (nfa_.edges.size() > most_edges_ || !determinise(nfa_, most_edges_ - edges, &made)) {
+        return too_large();
+      }
+      edges += made.n_edges();
+      if (edges > most_edges_) return too_large();
+      automata_.push_back(std::move(made));
+    }
+    if (!remove_left_recursion(&automata_, &loops_, most_edges_)) return too_large();
+    Machines machines = make_table(automata_, loops_.take(), first);
+    machines.terms.assign(all_.terms().begin(), all_.terms().end());
+    machines.root_empty = facts_.of[root].nullable;
+    if (!machines.root_empty && !machines.root_matches) {
+      return error(Code::kGrammar, "the grammar matches no text");
+    }
+    return machines;
+  }
+
+ private:
+  [[nodiscard]] Status too_large() const {
+    return error(Code::kGrammar, "the grammar takes more than %zu edges", most_edges_);
+  }
+
+  uint32_t machine_of(ExprId body) {
+    const auto [place, added] = machines_.try_emplace(body, static_cast<uint32_t>(bodies_.size()));
+    if (added) bodies_.push_back(body);
+    return place->second;
+  }
+
+  void call(ExprId body, Loop loop, uint32_t from, uint32_t to) {
+    loop.machine = machine_of(body);
+    const bool once = loop.min == 1 && loop.max == 1;
+    nfa_.add_call(from, to, make_call(loop.machine, once ? 0 : loops_.number(loop)));
+  }
+
+  // All ways of the expression, between two nodes. Recursion is as deep as expressions may be high.
+  void write(ExprId id, uint32_t from, uint32_t to) {
+    const Expr& expr = all_.at(id);
+    const Analysis::Facts& facts = facts_.of[id];
+    switch (expr.kind) {
+      case Kind::kNever:
+        break;
+      case Kind::kEmpty:
+        nfa_.add_empty(from, to);
+        break;
+      case Kind::kBytes:
+        nfa_.add_bytes(from, to, all_.set(expr.first));
+        break;
+      case Kind::kToken:
+        nfa_.add_token(from, to, expr.first);
+        break;
+      case Kind::kSequence: {
+        const auto parts = all_.parts(expr);
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const uint32_t next = i + 1 == parts.size() ? to : nfa_.add_node();
+          write(parts[i], from, next);
+          from = next;
+        }
+        break;
+      }
+      case Kind::kChoice:
+        for (const ExprId part : all_.parts(expr)) write(part, from, to);
+        break;
+      case Kind::kRule: {
+        const ExprId body = all_.rules()[expr.first];
+        if (facts.inlined && nfa_.n_nodes < kLargeMachine) {
+          write(body, from, to);
+        } else {
+          if (facts.nullable) nfa_.add_empty(from, to);
+          call(body, Loop(), from, to);
+        }
+        break;
+      }
+      case Kind::kRepeat:
+        repeat(expr, facts, from, to);
+        break;
+    }
+  }
+
+  void repeat(const Expr& expr, const Analysis::Facts& facts, uint32_t from, uint32_t to) {
+    if (!facts.written_out) {
+      // Only what is not empty counts; of what may be empty any number may be missing.
+      const bool nullable = facts_.of[expr.first].nullable;
+      const uint32_t min = nullable ? 0 : expr.min;
+      if (min == 0) nfa_.add_empty(from, to);
+      if (min <= 1 && expr.max == kUnbounded) {
+        repeat_freely(expr.first, from, to);
+      } else {
+        call(expr.first, {0, std::max(min, 1U), expr.max}, from, to);
+      }
+      return;
+    }
+    const uint32_t fixed = expr.max == kUnbounded ? std::max(expr.min, 1U) - 1 : expr.min;
+    for (uint32_t i = 0; i < fixed; ++i) {
+      const bool whole = i + 1 == expr.max;
+      const uint32_t next = whole ? to : nfa_.add_node();
+      write(expr.first, from, next);
+      from = next;
+      if (whole) return;
+    }
+    if (expr.max == kUnbounded) {
+      if (expr.min == 0) nfa_.add_empty(from, to);
+      repeat_freely(expr.first, from, to);
+      return;
+    }
+    for (uint32_t i = fixed; i < expr.max; ++i) {
+      nfa_.add_empty(from, to);
+      const uint32_t next = i + 1 == expr.max ? to : nfa_.add_node();
+      write(expr.first, from, next);
+      from = next;
+    }
+  }
+
+  // Once or more.
+  void repeat_freely(ExprId what, uint32_t from, uint32_t to) {
+    const uint32_t begin = nfa_.add_node();
+    const uint32_t end = nfa_.add_node();
+    nfa_.add_empty(from, begin);
+    write(what, begin, end);
+    nfa_.add_empty(end, begin);
+    nfa_.add_empty(end, to);
+  }
+
+  const Expressions& all_;
+  const Analysis facts_;
+  const size_t most_edges_;
+  Loops loops_;
+  std::vector<ExprId> bodies_;  // by machine
+  std::unordered_map<ExprId, uint32_t> machines_;
+  std::vector<Automaton> automata_;
+  Nfa nfa_;
+};
+
+}  // namespace
+
+Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges) {
+  return Builder(expressions, most_edges).run(root);
+}
+
+}  // namespace gen::grammar

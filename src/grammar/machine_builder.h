@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// From expressions to machines.
+#pragma once
+
+#include <cstddef>
+
+#include "base/status.h"
+#include "grammar/expression.h"
+#include "grammar/machines.h"
+
+namespace gen::grammar {
+
+/// kGrammar if no text matches, or if the machines would have more than `most_edges`.
+Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges);
+
+}  // namespace gen::grammar

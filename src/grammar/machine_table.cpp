@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table of all machines, see machine_table.h.
+#include "grammar/machine_table.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <span>
+#include <utility>
+
+#include "grammar/left_recursion.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint64_t kInfinite = UINT64_MAX;
+constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
+
+// Fewest bytes from each state to the end of its machine, by Dijkstra's algorithm in the form of
+// Knuth: a call's way is known once its machine's and that of its target are.
+class Shortest {
+ public:
+  Shortest(const std::vector<Automaton>& automata, const std::vector<uint32_t>& bases,
+           const std::vector<Loop>& loops, uint32_t n_states)
+      : loops_(loops), of_(n_states, kInfinite), last_into_(n_states, kNone) {
+    for (uint32_t m = 0; m < automata.size(); ++m) {
+      for (uint32_t k = 0; k < automata[m].nodes.size(); ++k) {
+        const Automaton::Node& node = automata[m].nodes[k];
+        const uint32_t from = bases[m] + k;
+        if (node.final) reach(from, 0);
+        for (const ByteEdge& edge : node.bytes) {
+          add(bases[m] + edge.target, {from, kNone, 0, 1, kNone});
+        }
+        for (const TokenEdge& edge : node.tokens) {
+          add(bases[m] + edge.target, {from, kNone, 0, 0, kNone});
+        }
+        for (const Automaton::CallTo& edge : node.calls) {
+          const Edge way = {from, bases[callee(edge.call)], bases[m] + edge.target,
+                            loop_of(edge.call), kNone};
+          add(way.start, way);
+          add(way.target, way);
+        }
+      }
+    }
+    while (!open_.empty()) {
+      const auto [length, state] = open_.top();
+      open_.pop();
+      if (of_[state] != length) continue;
+      for (uint32_t i = last_into_[state]; i != kNone; i = edges_[i].next) relax(edges_[i], length);
+    }
+  }
+
+  [[nodiscard]] uint32_t operator[](uint32_t state) const {
+    return of_[state] == kInfinite ? kFar : static_cast<uint32_t>(of_[state]);
+  }
+
+ private:
+  struct Edge {
+    uint32_t from;
+    uint32_t start;   // of the machine called; kNone for bytes and tokens
+    uint32_t target;  // of a call
+    uint32_t count;   // how many bytes; the loop of a call
+    uint32_t next;
+  };
+
+  void add(uint32_t to, Edge edge) {
+    edge.next = last_into_[to];
+    last_into_[to] = static_cast<uint32_t>(edges_.size());
+    edges_.push_back(edge);
+  }
+
+  void relax(const Edge& edge, uint64_t length) {
+    if (edge.start == kNone) {
+      reach(edge.from, length + edge.count);
+      return;
+    }
+    const uint64_t once = of_[edge.start];
+    const uint64_t behind = of_[edge.target];
+    if (once == kInfinite || behind == kInfinite) return;
+    reach(edge.from, std::min(once * loops_[edge.count].min, kMost) + behind);
+  }
+
+  void reach(uint32_t state, uint64_t length) {
+    length = std::min(length, kMost);
+    if (length >= of_[state]) return;
+    of_[state] = length;
+    open_.emplace(length, state);
+  }
+
+  using Open = std::pair<uint64_t, uint32_t>;
+  const std::vector<Loop>& loops_;
+  std::vector<uint64_t> of_;
+  std::vector<uint32_t> last_into_;
+  std::vector<Edge> edges_;
+  std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
+};
+
+template <typename Edge, typename Same>
+bool equal(std::span<const Edge> a, std::span<const Edge> b, Same same) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
+bool same_edges(const Machines& table, StateId a, StateId b) {
+  return equal(table.bytes(a), table.bytes(b),
+               [](const ByteEdge& x, const ByteEdge& y) {
+                 return x.low == y.low && x.high == y.high && x.target == y.target;
+               }) &&
+         equal(table.calls(a), table.calls(b),
+               [](const CallEdge& x, const CallEdge& y) {
+                 return x.machine == y.machine && x.target == y.target && x.loop == y.loop;
+               }) &&
+         equal(table.tokens(a), table.tokens(b), [](const TokenEdge& x, const TokenEdge& y) {
+           return x.term == y.term && x.target == y.target;
+         });
+}
+
+// Nothing follows the call; or a machine calls itself and what may follow its end is the same
+// everywhere, as in e ::= e "+" e, where the depth would say no more than the length.
+void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states) {
+  const StateId first = table->starts[machine];
+  StateId final = kEnd;
+  bool alike = true;
+  for (StateId state = first; state < first + n_states; ++state) {
+    if (!table->states[state].final) continue;
+    if (final == kEnd) final = state;
+    alike = alike && same_edges(*table, state, final);
+  }
+  for (uint32_t i = table->states[first].calls; i < table->states[first + n_states].calls; ++i) {
+    CallEdge& edge = table->call_edges[i];
+    const State& target = table->states[edge.target];
+    const bool last = !target.reads && table->calls(edge.target).empty();
+    edge.hand_over = edge.loop == 0 && target.final && (last || (alike && edge.machine == machine));
+  }
+}
+
+}  // namespace
+
+Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops,
+                    uint32_t root) {
+  Machines table;
+  std::vector<uint32_t> bases;
+  uint32_t n_states = kFirstState;
+  for (const Automaton& automaton : automata) {
+    bases.push_back(n_states);
+    n_states += static_cast<uint32_t>(automaton.nodes.size());
+  }
+  const Shortest shortest(automata, bases, loops, n_states);
+
+  table.states.reserve(n_states + 1);
+  const auto begin_state = [&]() -> State& {
+    State state;
+    state.bytes = static_cast<uint32_t>(table.byte_edges.size());
+    state.calls = static_cast<uint32_t>(table.call_edges.size());
+    state.tokens = static_cast<uint32_t>(table.token_edges.size());
+    return table.states.emplace_back(state);
+  };
+  begin_state().shortest = 0;
+  begin_state().shortest = 0;
+  for (uint32_t m = 0; m < automata.size(); ++m) {
+    for (uint32_t k = 0; k < automata[m].nodes.size(); ++k) {
+      const Automaton::Node& node = automata[m].nodes[k];
+      State& state = begin_state();
+      state.shortest = shortest[bases[m] + k];
+      state.final = node.final;
+      for (ByteEdge edge : node.bytes) {
+        edge.target += bases[m];
+        if (shortest[edge.target] != kFar) table.byte_edges.push_back(edge);
+      }
+      for (const Automaton::CallTo& edge : node.calls) {
+        const uint32_t machine = callee(edge.call);
+        const uint32_t target = bases[m] + edge.target;
+        if (shortest[target] == kFar || shortest[bases[machine]] == kFar) continue;
+        table.call_edges.push_back({machine, target, loop_of(edge.call), false});
+      }
+      for (TokenEdge edge : node.tokens) {
+        edge.target += bases[m];
+        if (shortest[edge.target] != kFar) table.token_edges.push_back(edge);
+      }
+      const bool calls = state.calls != table.call_edges.size();
+      const bool tokens = state.tokens != table.token_edges.size();
+      state.reads = tokens || state.bytes != table.byte_edges.size();
+      state.plain = state.reads && !state.final && !calls && !tokens && !node.several;
+    }
+  }
+  begin_state();
+  table.loops = std::move(loops);
+  table.starts = std::move(bases);
+  table.order = call_order(automata);
+  for (uint32_t m = 0; m < automata.size(); ++m) {
+    find_hand_overs(&table, m, static_cast<uint32_t>(automata[m].nodes.size()));
+  }
+  table.root = root;
+  table.root_matches = table.shortest(root) != kFar;
+  return table;
+}
+
+}  // namespace gen::grammar

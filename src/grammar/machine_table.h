@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Automata of all machines put into one table, without what leads nowhere.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/machines.h"
+
+namespace gen::grammar {
+
+Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops, uint32_t root);
+
+}  // namespace gen::grammar

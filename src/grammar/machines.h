@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines: a compiled grammar. Every rule that is called, and every body that is counted, is a
+// machine: an automaton over bytes, tokens and calls of machines. Made by machine_builder.h, run by
+// recogniser.h.
+//
+// What holds for all of them, and what the recogniser relies on:
+// - No machine accepts the empty text: nothing leads to its start, and its start is not final.
+//   Where a callee may be empty, the caller has a way around the call.
+// - No machine can call itself before a byte was read: `order` rises from caller to callee along
+//   calls from starts. Left recursion was turned into loops (left_recursion.h).
+// - From every state that something leads to, an end can be reached: what has been read so far can
+//   always become a member.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grammar/expression.h"
+
+namespace gen::grammar {
+
+using StateId = uint32_t;
+
+inline constexpr StateId kEnd = 0;      // behind the whole grammar
+inline constexpr StateId kOutside = 1;  // behind what is known, see mask_cache.h
+inline constexpr uint32_t kFirstState = 2;
+inline constexpr uint32_t kFar = UINT32_MAX;  // no end can be reached
+
+struct ByteEdge {
+  uint8_t low;
+  uint8_t high;
+  StateId target;
+};
+
+struct CallEdge {
+  uint32_t machine;
+  StateId target;
+  uint32_t loop;  // 0: once
+  // Its machine may end where the caller does: what would follow here can as well follow there.
+  bool hand_over = false;
+};
+
+struct TokenEdge {
+  uint32_t term;
+  StateId target;
+};
+
+/// A machine called again and again, `min` (at least 1) to `max` times.
+struct Loop {
+  uint32_t machine = 0;
+  uint32_t min = 1;
+  uint32_t max = 1;
+  bool operator==(const Loop&) const = default;
+};
+
+struct State {
+  uint32_t bytes = 0;  // where its edges begin; they end where the next state's do
+  uint32_t calls = 0;
+  uint32_t tokens = 0;
+  uint32_t shortest = kFar;  // fewest bytes to the end of its machine
+  bool final = false;
+  bool plain = false;  // neither final nor calling, one way for each byte, no tokens
+  bool reads = false;  // has edges for bytes or tokens
+};
+
+struct Machines {
+  std::vector<State> states;  // one more than there are
+  std::vector<ByteEdge> byte_edges;
+  std::vector<CallEdge> call_edges;
+  std::vector<TokenEdge> token_edges;
+  std::vector<Loop> loops;       // [0] stands for none
+  std::vector<StateId> starts;   // by machine
+  std::vector<uint32_t> order;   // by machine
+  std::vector<TokenTerm> terms;  // of token edges
+  uint32_t root = 0;
+  bool root_matches = false;  // anything but the empty text
+  bool root_empty = false;    // the empty text
+
+  [[nodiscard]] std::span<const ByteEdge> bytes(StateId s) const noexcept {
+    return {byte_edges.data() + states[s].bytes, byte_edges.data() + states[s + 1].bytes};
+  }
+  [[nodiscard]] std::span<const CallEdge> calls(StateId s) const noexcept {
+    return {call_edges.data() + states[s].calls, call_edges.data() + states[s + 1].calls};
+  }
+  [[nodiscard]] std::span<const TokenEdge> tokens(StateId s) const noexcept {
+    return {token_edges.data() + states[s].tokens, token_edges.data() + states[s + 1].tokens};
+  }
+  [[nodiscard]] uint32_t shortest(uint32_t machine) const noexcept {
+    return states[starts[machine]].shortest;
+  }
+  [[nodiscard]] size_t memory() const noexcept {
+    return states.capacity() * sizeof(State) + byte_edges.capacity() * sizeof(ByteEdge) +
+           call_edges.capacity() * sizeof(CallEdge) + token_edges.capacity() * sizeof(TokenEdge) +
+           loops.capacity() * sizeof(Loop) + starts.capacity() * 8;
+  }
+};
+
+}  // namespace gen::grammar

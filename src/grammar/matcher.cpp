@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matcher, see matcher.h.
+#include "grammar/matcher.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+
+namespace gen::grammar {
+namespace {
+
+// So many new return lists are looked through for some that nothing needs.
+constexpr size_t kManyLists = 4096;
+
+}  // namespace
+
+Matcher::Matcher(std::shared_ptr<const TokenGrammar> grammar, std::shared_ptr<Past> past)
+    : grammar_(std::move(grammar)), past_(std::move(past)), step_(grammar_->machines()) {}
+
+Matcher::~Matcher() { disown(); }
+
+Matcher::Matcher(Matcher&& other) noexcept = default;
+
+Matcher& Matcher::operator=(Matcher&& other) noexcept {
+  if (this == &other) return *this;
+  disown();
+  grammar_ = std::move(other.grammar_);
+  past_ = std::move(other.past_);
+  step_ = std::move(other.step_);
+  scratch_ = std::move(other.scratch_);
+  return *this;
+}
+
+Result<Matcher> Matcher::create(std::shared_ptr<const TokenGrammar> grammar) {
+  Matcher made(std::move(grammar), std::make_shared<Past>());
+  const ListId bottom = made.past_->lists.bottom(kEnd);
+  made.step_.begin();
+  made.step_.start(made.past_->lists, bottom);
+  GEN_TRY(made.finish_step());
+  made.push(made.step_.items(), made.step_.ended(), false);
+  return made;
+}
+
+void Matcher::disown() noexcept {
+  if (past_ != nullptr) past_->n_owners.fetch_sub(1, std::memory_order_acq_rel);
+  past_.reset();
+}
+
+// Before a change: what forks share is left to them. Drops what a failed call may have left.
+void Matcher::own() {
+  if (past_->n_owners.load(std::memory_order_acquire) > 1) {
+    auto copy = std::make_shared<Past>();
+    copy->lists = past_->lists;
+    copy->items = past_->items;
+    copy->marks = past_->marks;
+    disown();
+    past_ = std::move(copy);
+  }
+  past_->lists.shrink(now().frames);
+}
+
+Matcher Matcher::fork() const {
+  Matcher other(grammar_, past_);
+  past_->n_owners.fetch_add(1, std::memory_order_acq_rel);
+  return other;
+}
+
+Status Matcher::finish_step() {
+  const size_t most = grammar_->limits().items;
+  if (step_.finish(past_->lists, most)) return {};
+  return error(Code::kGrammar, "the grammar is too ambiguous: more than %zu items in one place",
+               most);
+}
+
+void Matcher::push(std::span<const Item> items, bool ended, bool closed) {
+  Past& past = *past_;
+  Mark mark;
+  mark.first = past.marks.empty() ? 0 : now().first + now().count;
+  mark.count = items.size();
+  mark.frames = past.lists.size();
+  mark.ended = ended;
+  mark.closed = closed;
+  past.items.resize(mark.first);
+  past.items.insert(past.items.end(), items.begin(), items.end());
+  past.marks.push_back(mark);
+}
+
+// The items behind the bytes go to scratch_; false if there are none and the text may not end.
+Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
+  scratch_.assign(items().begin(), items().end());
+  const size_t from = past_->lists.size();
+  size_t many = from + kManyLists;
+  for (const char c : bytes) {
+    step_.begin();
+    step_.read(scratch_, static_cast<uint8_t>(c));
+    GEN_TRY(finish_step());
+    if (step_.dead()) return false;
+    scratch_.assign(step_.items().begin(), step_.items().end());
+    if (past_->lists.size() > many) {
+      past_->lists.compact(from, scratch_);
+      many = from + 2 * (past_->lists.size() - from) + kManyLists;
+    }
+  }
+  if (past_->lists.size() > from + bytes.size()) past_->lists.compact(from, scratch_);
+  *ended = step_.ended();
+  return true;
+}
+
+Result<bool> Matcher::accept_bytes(std::string_view bytes) {
+  own();
+  if (now().closed) {
+    if (bytes.empty()) push({}, true, true);
+    return bytes.empty();
+  }
+  bool ended = now().ended;
+  if (bytes.empty()) {
+    scratch_.assign(items().begin(), items().end());
+  } else {
+    GEN_ASSIGN(const bool alive, read(bytes, &ended));
+    if (!alive) return false;
+  }
+  push(scratch_, ended, false);
+  return true;
+}
+
+Result<bool> Matcher::accept_token(int32_t token) {
+  const Vocabulary& vocabulary = grammar_->vocabulary();
+  if (token < 0 || token >= vocabulary.size()) {
+    return error(Code::kOutOfRange, "token %d outside vocabulary of %d", token, vocabulary.size());
+  }
+  own();
+  if (now().closed) {
+    if (!vocabulary.is_end(token)) return false;
+    push({}, true, true);
+    return true;
+  }
+  const Machines& machines = grammar_->machines();
+  std::vector<Item> named;
+  bool ended = false;
+  if (!machines.token_edges.empty()) {
+    step_.begin();
+    for (const Item item : items()) {
+      for (const TokenEdge& edge : machines.tokens(item.state)) {
+        if (grammar_->matches(edge.term, token)) step_.arrive(edge.target, item.list);
+      }
+    }
+    GEN_TRY(finish_step());
+    named.assign(step_.items().begin(), step_.items().end());
+    ended = step_.ended();
+  }
+  const std::string_view bytes = vocabulary.bytes(token);
+  scratch_.clear();
+  if (!bytes.empty()) {
+    bool ended_by_bytes = false;
+    GEN_ASSIGN(const bool alive, read(bytes, &ended_by_bytes));
+    if (!alive) scratch_.clear();
+    ended |= ended_by_bytes;
+  }
+  if (!named.empty()) {
+    scratch_.insert(scratch_.end(), named.begin(), named.end());
+    const auto key = [](Item item) { return std::tuple(item.state, item.list); };
+    std::sort(scratch_.begin(), scratch_.end(), [&](Item a, Item b) { return key(a) < key(b); });
+    scratch_.erase(std::unique(scratch_.begin(), scratch_.end()), scratch_.end());
+  }
+  if (!scratch_.empty() || ended) {
+    push(scratch_, ended, false);
+    return true;
+  }
+  if (!vocabulary.is_end(token) || !now().ended) return false;
+  push({}, true, true);
+  return true;
+}
+
+Status Matcher::rollback(size_t count) {
+  if (count > accepted()) {
+    return error(Code::kOutOfRange, "rollback of %zu, %zu were accepted", count, accepted());
+  }
+  own();
+  past_->marks.resize(past_->marks.size() - count);
+  past_->lists.shrink(now().frames);
+  return {};
+}
+
+void Matcher::reset() {
+  const Status status = rollback(accepted());
+  GEN_ASSERT(status.ok());
+}
+
+Status Matcher::mask(std::span<uint64_t> bits) const {
+  const Vocabulary& vocabulary = grammar_->vocabulary();
+  if (bits.size() != vocabulary.words()) {
+    return error(Code::kInvalidArgument, "mask of %zu words, needed are %zu", bits.size(),
+                 vocabulary.words());
+  }
+  std::fill(bits.begin(), bits.end(), 0);
+  if (!now().closed) GEN_TRY(grammar_->mask(past_->lists, items(), bits));
+  if (now().ended) {
+    for (const int32_t id : vocabulary.ends()) {
+      bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    }
+  }
+  return {};
+}
+
+ByteSet Matcher::valid_bytes() const noexcept {
+  ByteSet valid;
+  for (const Item item : items()) {
+    for (const ByteEdge& edge : grammar_->machines().bytes(item.state)) {
+      valid.add(ByteSet::range(edge.low, edge.high));
+    }
+  }
+  return valid;
+}
+
+Result<std::string> Matcher::forced_bytes(size_t most) {
+  own();
+  const Machines& machines = grammar_->machines();
+  std::string forced;
+  scratch_.assign(items().begin(), items().end());
+  bool ended = now().ended;
+  while (!ended && forced.size() < most) {
+    ByteSet valid;
+    bool tokens = false;
+    for (const Item item : scratch_) {
+      tokens |= !machines.tokens(item.state).empty();
+      for (const ByteEdge& edge : machines.bytes(item.state)) {
+        valid.add(ByteSet::range(edge.low, edge.high));
+      }
+    }
+    if (tokens || valid.count() != 1) break;
+    int byte = 0;
+    while (!valid.has(static_cast<uint8_t>(byte))) ++byte;
+    step_.begin();
+    step_.read(scratch_, static_cast<uint8_t>(byte));
+    GEN_TRY(finish_step());
+    scratch_.assign(step_.items().begin(), step_.items().end());
+    ended = step_.ended();
+    forced.push_back(static_cast<char>(byte));
+  }
+  past_->lists.shrink(now().frames);
+  return forced;
+}
+
+uint64_t Matcher::min_bytes() const noexcept {
+  if (now().ended) return 0;
+  return shortest(grammar_->machines(), past_->lists, items());
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recogniser: which states the machines of a grammar can be in behind what was read.
+//
+// An item is a state and a return list: where calls go on once the state's machine ends. All calls
+// of a machine in one place share one return list, so ambiguity merges, and the lists form a graph
+// without rings, since no machine calls itself before a byte was read. A call in the last place of
+// its machine takes over the lists of its caller, so that repetition by recursion needs no depth.
+// Items and frames only refer to older ones: taking steps back is forgetting the newest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grammar/machines.h"
+
+namespace gen::grammar {
+
+/// Index of a return list's first frame.
+using ListId = uint32_t;
+
+/// A way on behind a machine's end.
+struct Frame {
+  StateId ret;      // where its caller goes on
+  ListId parent;    // ... and where that goes on
+  uint32_t loop;    // 0: the call was of one
+  uint32_t low;     // how often the loop's machine had ended before this call: any number from low
+  uint32_t high;    // to high
+  uint32_t next;    // of the same list, kNoFrame behind the last
+  uint64_t length;  // first frame only: fewest bytes from the machine's end to the end of all
+};
+
+inline constexpr uint32_t kNoFrame = UINT32_MAX;
+
+struct Item {
+  StateId state;
+  ListId list;
+  bool operator==(const Item&) const = default;
+};
+
+/// Frames, newest last.
+/// Threads: not synchronised.
+class ReturnLists {
+ public:
+  /// The list that leads to `ret` alone, kEnd or kOutside.
+  ListId bottom(StateId ret);
+  [[nodiscard]] const Frame& at(ListId id) const noexcept { return frames_[id]; }
+  [[nodiscard]] size_t size() const noexcept { return frames_.size(); }
+  void shrink(size_t size) { frames_.resize(size); }
+  void clear() noexcept { frames_.clear(); }
+
+  /// The list of these frames, which are in order and differ; an equal one made lately serves.
+  ListId add(std::span<const Frame> frames, uint64_t length);
+  /// Forgets those from number `from` on that nothing in `items` leads to; items get new numbers.
+  void compact(size_t from, std::span<Item> items);
+  [[nodiscard]] size_t memory() const noexcept { return frames_.capacity() * sizeof(Frame); }
+
+ private:
+  static constexpr size_t kRecent = 256;
+  [[nodiscard]] bool equals(ListId id, std::span<const Frame> frames) const noexcept;
+  std::vector<Frame> frames_;
+  std::vector<ListId> recent_ = std::vector<ListId>(kRecent, 0);  // by hash; checked when used
+};
+
+/// One step of the recogniser: seeds are put in, then finish() gives the items behind them.
+/// Reused from step to step, so that it allocates nothing once its tables have grown.
+class Step {
+ public:
+  /// `machines` outlive it.
+  explicit Step(const Machines& machines) : machines_(&machines) {}
+
+  void begin() noexcept;
+  /// Before anything was read.
+  void start(ReturnLists& lists, ListId bottom);
+  /// Items behind one byte or token.
+  void read(std::span<const Item> from, uint8_t byte);
+  void arrive(StateId state, ListId list);
+  /// The end of a machine called from this frame.
+  void leave(const Frame& frame);
+  /// Completes the step: machines that end and machines that are called. False if there were more
+  /// than `most_items`; the items then mean nothing.
+  [[nodiscard]] bool finish(ReturnLists& lists, size_t most_items);
+
+  /// Those that read something.
+  [[nodiscard]] std::span<const Item> items() const noexcept { return reading_; }
+  [[nodiscard]] bool ended() const noexcept { return ended_; }      // may end here
+  [[nodiscard]] bool outside() const noexcept { return outside_; }  // came to kOutside
+  [[nodiscard]] bool dead() const noexcept { return reading_.empty() && !ended_ && !outside_; }
+  /// Items looked at since the object was made.
+  [[nodiscard]] uint64_t work() const noexcept { return work_; }
+
+ private:
+  struct Pending {
+    uint32_t order;
+    uint32_t machine;
+    Frame frame;
+  };
+  bool add(Item item);
+  void call(uint32_t machine, const Frame& frame);
+  void call_from(const ReturnLists& lists, Item item);
+  ListId take_list(ReturnLists& lists, uint32_t order);
+
+  const Machines* machines_;
+  std::vector<Item> items_;
+  std::vector<Item> reading_;
+  std::vector<Pending> pending_;  // a heap, least order first
+  std::vector<Frame> frames_;
+  std::vector<uint32_t> slots_;  // a hash table of items_, used from kFew items on
+  size_t hashed_ = 0;
+  uint64_t work_ = 0;
+  bool ended_ = false;
+  bool outside_ = false;
+};
+
+/// Fewest bytes from these items to the end of all.
+uint64_t shortest(const Machines& machines, const ReturnLists& lists, std::span<const Item> items);
+
+}  // namespace gen::grammar

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks, see token_grammar.h.
+#include "grammar/token_grammar.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace gen::grammar {
+namespace {
+
+constexpr StateId kDead = UINT32_MAX;         // in a row: no way
+constexpr StateId kSeveral = UINT32_MAX - 1;  // more than one
+constexpr size_t kMostRows = 4096;
+constexpr size_t kMostKeyStates = 64;
+constexpr size_t kMostOpen = 256;  // ways back for one mask
+
+bool same(const Frame& a, const Frame& b) noexcept {
+  return a.ret == b.ret && a.loop == b.loop && a.low == b.low && a.high == b.high;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::create(
+    std::shared_ptr<const Machines> machines, std::shared_ptr<const Vocabulary> vocabulary,
+    const MaskLimits& limits) {
+  auto made = std::make_shared<TokenGrammar>(std::move(machines), std::move(vocabulary), limits);
+  for (const TokenTerm& term : made->machines_->terms) {
+    const int32_t size = made->vocabulary_->size();
+    const int32_t id = term.name.empty() ? term.id : made->vocabulary_->find(term.name);
+    if (id < 0) {
+      return error(Code::kGrammar, "no token %s in the vocabulary", term.name.c_str());
+    }
+    if (id >= size) {
+      return error(Code::kGrammar, "token %d of the grammar outside vocabulary of %d", id, size);
+    }
+    made->terms_.push_back(id);
+  }
+  return std::shared_ptr<const TokenGrammar>(std::move(made));
+}
+
+TokenGrammar::TokenGrammar(std::shared_ptr<const Machines> machines,
+                           std::shared_ptr<const Vocabulary> vocabulary, const MaskLimits& limits)
+    : machines_(std::move(machines)),
+      vocabulary_(std::move(vocabulary)),
+      limits_(limits),
+      step_(*machines_) {}
+
+bool TokenGrammar::matches(uint32_t term, int32_t token) const noexcept {
+  if (!machines_->terms[term].negated) return terms_[term] == token;
+  return terms_[term] != token && !vocabulary_->is_end(token);
+}
+
+TokenGrammar::Statistics TokenGrammar::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
+                          std::span<uint64_t> out) const {
+  const std::lock_guard lock(mutex_);
+  if (statistics_.bytes > limits_.cache_bytes) {
+    entries_.clear();
+    statistics_.bytes = 0;
+  }
+  most_work_ = step_.work() + limits_.work;
+  open_.clear();
+  for (const Item item : items) {
+    GEN_ASSIGN(Entry * entry, entry_of(item.state));
+    open_.emplace_back(entry, item.list);
+  }
+  for (size_t i = 0; i < open_.size(); ++i) {
+    const auto [entry, list] = open_[i];
+    const StateMask& mask = *entry->mask;
+    for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
+    for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
+    if (mask.exits.empty()) continue;
+    for (ListId id = list; id != kNoFrame; id = lists.at(id).next) {
+      const Frame& frame = lists.at(id);
+      if (frame.ret == kEnd) continue;
+      GEN_ASSIGN(Entry * next, entry_behind(entry, frame));
+      const std::pair<Entry*, ListId> one(next, frame.parent);
+      if (std::find(open_.rbegin(), open_.rend(), one) == open_.rend()) open_.push_back(one);
+      if (open_.size() > kMostOpen + items.size()) return mask_together(lists, items, out);
+    }
+  }
+  return {};
+}
+
+// For very ambiguous places: all items side by side through the whole trie, and nothing is kept.
+Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
+                                   std::span<uint64_t> out) const {
+  lists_ = lists;
+  allowed_.assign(vocabulary_->words(), 0);
+  for (const Item item : items) allow_named(item.state);
+  std::vector<uint32_t> unused;
+  GEN_TRY(walk(0, items, &unused));
+  for (size_t word = 0; word < out.size(); ++word) out[word] |= allowed_[word];
+  return {};
+}
+
+void TokenGrammar::allow_named(StateId state) const {
+  for (const TokenEdge& edge : machines_->tokens(state)) {
+    if (!machines_->terms[edge.term].negated) {
+      allow_one(terms_[edge.term]);
+      continue;
+    }
+    for (int32_t token = 0; token < vocabulary_->size(); ++token) {
+      if (matches(edge.term, token)) allow_one(token);
+    }
+  }
+}
+
+// The counts of a loop only matter if the tokens to come can reach one of its ends.
+Frame TokenGrammar::general(const Frame& frame) const noexcept {
+  Frame made = {frame.ret, 0, frame.loop, frame.low, frame.high, kNoFrame, 0};
+  if (frame.loop == 0) return made;
+  const Loop& loop = machines_->loops[frame.loop];
+  const uint64_t reach = vocabulary_->longest() + 1;
+  const bool far_below = made.high + reach < loop.min;
+  const bool inside =
+      made.low >= loop.min && (loop.max == kUnbounded || made.high + reach < loop.max);
+  if (far_below) {
+    made.low = made.high = 0;
+  } else if (inside) {
+    made.low = made.high = loop.min;
+  }
+  return made;
+}
+
+Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
+  if (const auto known = entries_.find(state); known != entries_.end()) return known->second.get();
+  auto made = std::make_unique<Entry>();
+  const std::string key = key_of(state);
+  if (!key.empty()) made->mask = vocabulary_->pool().find(key);
+  if (made->mask == nullptr) {
+    allowed_.assign(vocabulary_->words(), 0);
+    allow_named(state);
+    lists_.clear();
+    const Item item = {state, lists_.bottom(kOutside)};
+    std::vector<uint32_t> exits;
+    GEN_TRY(walk(0, {&item, 1}, &exits));
+    made->mask = finish(std::move(exits));
+    if (!key.empty()) vocabulary_->pool().add(key, made->mask);
+  }
+  count(*made);
+  return entries_.emplace(state, std::move(made)).first->second.get();
+}
+
+// What the state can do, written out, if that takes no calls and no tokens by name and few states:
+// each state's edges, states numbered in the order in which they are met. Empty if not.
+std::string TokenGrammar::key_of(StateId state) const {
+  std::vector<StateId> met = {state};
+  std::string key;
+  for (size_t i = 0; i < met.size(); ++i) {
+    if (!machines_->calls(met[i]).empty() || !machines_->tokens(met[i]).empty()) return {};
+    key.push_back(machines_->states[met[i]].final ? 'f' : 's');
+    for (const ByteEdge& edge : machines_->bytes(met[i])) {
+      const auto place = std::find(met.begin(), met.end(), edge.target);
+      const auto number = static_cast<size_t>(place - met.begin());
+      if (place == met.end()) met.push_back(edge.target);
+      if (number >= kMostKeyStates) return {};
+      key.push_back(static_cast<char>(number));
+      key.push_back(static_cast<char>(edge.low));
+      key.push_back(static_cast<char>(edge.high));
+    }
+    key.push_back('\xFF');  // no number
+  }
+  return key;
+}
+
+void TokenGrammar::count(const Entry& entry) const noexcept {
+  statistics_.bytes += sizeof(entry) + entry.mask->memory() + 64;
+  ++statistics_.made;
+}
+
+Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Frame& frame) const {
+  Frame wanted = general(frame);
+  for (const auto& [known, next] : entry->next) {
+    if (same(known, wanted)) return next.get();
+  }
+  auto made = std::make_unique<Entry>();
+  allowed_.assign(vocabulary_->words(), 0);
+  lists_.clear();
+  wanted.parent = lists_.bottom(kOutside);
+  step_.begin();
+  step_.leave(wanted);
+  if (!step_.finish(lists_, limits_.items)) {
+    return error(Code::kGrammar, "more than %zu items in one place", limits_.items);
+  }
+  const std::vector<Item> from(step_.items().begin(), step_.items().end());
+  std::vector<uint32_t> exits;
+  if (step_.outside()) exits = entry->mask->exits;
+  if (!from.empty()) {
+    for (const uint32_t exit : entry->mask->exits) GEN_TRY(walk(exit, from, &exits));
+  }
+  made->mask = finish(std::move(exits));
+  count(*made);
+  entry->next.emplace_back(wanted, std::move(made));
+  return entry->next.back().second.get();
+}
+
+void TokenGrammar::allow_one(int32_t token) const noexcept {
+  allowed_[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+}
+
+void TokenGrammar::allow(int32_t token) const noexcept {
+  for (; token >= 0; token = vocabulary_->twin(token)) allow_one(token);
+}
+
+std::shared_ptr<const StateMask> TokenGrammar::finish(std::vector<uint32_t> exits) const {
+  auto mask = std::make_shared<StateMask>();
+  size_t count = 0;
+  for (const uint64_t word : allowed_) count += static_cast<size_t>(std::popcount(word));
+  if (count > allowed_.size()) {
+    mask->bits = allowed_;
+  } else {
+    mask->list.reserve(count);
+    for (size_t word = 0; word < allowed_.size(); ++word) {
+      for (uint64_t bits = allowed_[word]; bits != 0; bits &= bits - 1) {
+        mask->list.push_back(
+            static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+      }
+    }
+  }
+  std::sort(exits.begin(), exits.end());
+  exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
+  exits.shrink_to_fit();
+  mask->exits = std::move(exits);
+  return mask;
+}
+
+const TokenGrammar::Row& TokenGrammar::row(StateId state) const {
+  if (row_of_.empty()) row_of_.resize(machines_->states.size(), nullptr);
+  if (row_of_[state] != nullptr) return *row_of_[state];
+  if (rows_.size() >= kMostRows) {
+    rows_.clear();
+    std::fill(row_of_.begin(), row_of_.end(), nullptr);
+  }
+  auto made = std::make_unique<Row>();
+  made->fill(kDead);
+  for (const ByteEdge& edge : machines_->bytes(state)) {
+    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
+      StateId& place = (*made)[byte];
+      place = place == kDead ? edge.target : kSeveral;
+    }
+  }
+  row_of_[state] = made.get();
+  return *rows_.emplace(state, std::move(made)).first->second;
+}
+
+// Reads all texts below `top`. Places are visited in the order of the trie; `levels_` has what was
+// read down to the present one.
+Status TokenGrammar::walk(uint32_t top, std::span<const Item> from,
+                          std::vector<uint32_t>* exits) const {
+  const auto trie = vocabulary_->trie();
+  const uint32_t base = trie[top].depth;
+  if (levels_.size() < vocabulary_->longest() + 1) levels_.resize(vocabulary_->longest() + 1);
+  items_.assign(from.begin(), from.end());
+  const size_t frames = lists_.size();
+  levels_[0] = {0, from.size(), frames};
+  for (uint32_t i = top + 1; i < trie[top].skip;) {
+    const Vocabulary::Node& node = trie[i];
+    const size_t depth = node.depth - base;
+    const Level& above = levels_[depth - 1];
+    items_.resize(above.first + above.count);
+    if (above.count == 1) {
+      const Item item = items_[above.first];
+      const StateId target = row(item.state)[node.byte];
+      if (target == kDead) {
+        i = node.skip;
+        continue;
+      }
+      if (target != kSeveral && machines_->states[target].plain) {
+        items_.push_back({target, item.list});
+        levels_[depth] = {above.first + 1, 1, above.frames};
+        allow(node.token);
+        ++i;
+        continue;
+      }
+    }
+    lists_.shrink(above.frames);
+    step_.begin();
+    step_.read(std::span(items_).subspan(above.first, above.count), node.byte);
+    if (!step_.finish(lists_, limits_.items) || step_.work() > most_work_) {
+      return error(Code::kGrammar, "a mask takes more work than its limit");
+    }
+    if (step_.dead()) {
+      i = node.skip;
+      continue;
+    }
+    allow(node.token);
+    if (step_.outside() && node.skip > i + 1) exits->push_back(i);
+    const auto read = step_.items();
+    levels_[depth] = {items_.size(), read.size(), lists_.size()};
+    items_.insert(items_.end(), read.begin(), read.end());
+    i = read.empty() ? node.skip : i + 1;
+  }
+  lists_.shrink(frames);
+  return {};
+}
+
+}  // namespace gen::grammar

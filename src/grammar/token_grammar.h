@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// TokenGrammar: a grammar over the tokens of one vocabulary, with the masks known so far; shared by
+// all matchers of the two.
+//
+// A mask is the union of the masks of the recogniser's items. What an item allows depends on its
+// state, and, only for tokens that go beyond the end of its machine, on where its return list
+// leads. So masks are kept in a tree: at its root by state, with the places of the trie where the
+// machine may have ended; below, by what those places come to (a frame), and so on as far as tokens
+// reach. A counter matters to a mask only near its ends: elsewhere all counts share one branch.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/machines.h"
+#include "grammar/recogniser.h"
+#include "grammar/vocabulary.h"
+
+namespace gen::grammar {
+
+struct MaskLimits {
+  size_t cache_bytes = size_t{64} << 20U;  // above it, masks are forgotten and made anew
+  size_t items = size_t{1} << 16U;         // of the recogniser at one place
+  uint64_t work = uint64_t{1} << 24U;      // items looked at for one mask
+};
+
+/// Threads: any number may use one object; a lock keeps the masks.
+class TokenGrammar {
+ public:
+  /// kGrammar if a token that the grammar names is not in the vocabulary.
+  static Result<std::shared_ptr<const TokenGrammar>> create(
+      std::shared_ptr<const Machines> machines, std::shared_ptr<const Vocabulary> vocabulary,
+      const MaskLimits& limits);
+
+  [[nodiscard]] const Machines& machines() const noexcept { return *machines_; }
+  [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return *vocabulary_; }
+  [[nodiscard]] const MaskLimits& limits() const noexcept { return limits_; }
+
+  /// Whether the token is what a term asks for.
+  [[nodiscard]] bool matches(uint32_t term, int32_t token) const noexcept;
+
+  /// Ors into `out` the tokens that may come next, but for those that end a text.
+  /// kGrammar if that takes more than the limits.
+  Status mask(const ReturnLists& lists, std::span<const Item> items, std::span<uint64_t> out) const;
+
+  /// Bytes of masks kept, and how often one had to be made.
+  struct Statistics {
+    size_t bytes = 0;
+    uint64_t made = 0;
+  };
+  [[nodiscard]] Statistics statistics() const;
+
+  TokenGrammar(std::shared_ptr<const Machines> machines,
+               std::shared_ptr<const Vocabulary> vocabulary, const MaskLimits& limits);
+
+ private:
+  using Row = std::array<StateId, 256>;
+
+  /// What one state, or the return to one frame, allows.
+  struct Entry {
+    std::shared_ptr<const StateMask> mask;
+    std::vector<std::pair<Frame, std::unique_ptr<Entry>>> next;  // by frame without its parent
+  };
+
+  /// What was read on the way down to a place of the trie.
+  struct Level {
+    size_t first = 0;
+    size_t count = 0;
+    size_t frames = 0;
+  };
+
+  Result<Entry*> entry_of(StateId state) const;
+  Result<Entry*> entry_behind(Entry* entry, const Frame& frame) const;
+  [[nodiscard]] Frame general(const Frame& frame) const noexcept;
+  Status walk(uint32_t top, std::span<const Item> from, std::vector<uint32_t>* exits) const;
+  Status mask_together(const ReturnLists& lists, std::span<const Item> items,
+                       std::span<uint64_t> out) const;
+  void allow_named(StateId state) const;
+  void allow_one(int32_t token) const noexcept;
+  void allow(int32_t token) const noexcept;  // and those of the same bytes
+  std::shared_ptr<const StateMask> finish(std::vector<uint32_t> exits) const;
+  [[nodiscard]] std::string key_of(StateId state) const;
+  void count(const Entry& entry) const noexcept;
+  const Row& row(StateId state) const;
+
+  const std::shared_ptr<const Machines> machines_;
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  const MaskLimits limits_;
+  std::vector<int32_t> terms_;  // their tokens
+
+  mutable std::mutex mutex_;  // of all below
+  mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;
+  mutable Statistics statistics_;
+  mutable std::vector<std::pair<Entry*, ListId>> open_;
+  mutable std::unordered_map<StateId, std::unique_ptr<Row>> rows_;
+  mutable std::vector<const Row*> row_of_;
+  // For one walk:
+  mutable Step step_;
+  mutable ReturnLists lists_;
+  mutable std::vector<Item> items_;
+  mutable std::vector<Level> levels_;
+  mutable std::vector<uint64_t> allowed_;
+  mutable uint64_t most_work_ = 0;
+};
+
+}  // namespace gen::grammar

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vocabulary, see vocabulary.h.
+#include "grammar/vocabulary.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gen::grammar {
+namespace {
+
+constexpr size_t kLongestToken = 32U << 10U;
+
+}  // namespace
+
+Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(std::vector<TokenText> tokens,
+                                                             std::span<const int32_t> ends) {
+  auto made = std::make_shared<Vocabulary>();
+  const auto count = static_cast<int32_t>(tokens.size());
+  for (const int32_t id : ends) {
+    if (id < 0 || id >= count) {
+      return error(Code::kOutOfRange, "end token %d outside vocabulary of %d", id, count);
+    }
+    TokenText& token = tokens[static_cast<size_t>(id)];
+    if (token.name.empty()) token.name = token.bytes;
+    token.bytes.clear();
+  }
+  made->ends_.assign(ends.begin(), ends.end());
+  std::sort(made->ends_.begin(), made->ends_.end());
+  made->begins_.push_back(0);
+  for (int32_t id = 0; id < count; ++id) {
+    const TokenText& token = tokens[static_cast<size_t>(id)];
+    if (token.bytes.size() > kLongestToken) {
+      return error(Code::kInvalidArgument, "token %d of %zu bytes is above %zu", id,
+                   token.bytes.size(), kLongestToken);
+    }
+    made->text_ += token.bytes;
+    made->begins_.push_back(made->text_.size());
+    made->longest_ = std::max(made->longest_, token.bytes.size());
+    if (!token.name.empty()) made->names_.try_emplace(token.name, id);
+  }
+  made->build_trie();
+  return std::shared_ptr<const Vocabulary>(std::move(made));
+}
+
+Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(
+    const tokenizer::Tokenizer& tokenizer) {
+  std::vector<TokenText> tokens(static_cast<size_t>(tokenizer.vocab_size()));
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    TokenText& token = tokens[static_cast<size_t>(id)];
+    GEN_TRY(tokenizer.append_piece(id, tokenizer::kInText, false, &token.bytes));
+    if (token.bytes.empty()) token.name = tokenizer.spec().tokens[static_cast<size_t>(id)];
+  }
+  return create(std::move(tokens), tokenizer.end_tokens());
+}
+
+void Vocabulary::build_trie() {
+  std::vector<int32_t> order;
+  for (int32_t id = 0; id < size(); ++id) {
+    if (!bytes(id).empty()) order.push_back(id);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return bytes(a) < bytes(b); });
+  twins_.assign(begins_.size() - 1, -1);
+  trie_.push_back({0, -1, 0, 0});
+  std::vector<uint32_t> path = {0};  // nodes of the text before
+  std::string_view before;
+  const auto close = [&](size_t depth) {
+    for (; path.size() > depth + 1; path.pop_back()) {
+      trie_[path.back()].skip = static_cast<uint32_t>(trie_.size());
+    }
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    const std::string_view text = bytes(order[i]);
+    if (text == before) {
+      twins_[static_cast<size_t>(order[i - 1])] = order[i];
+      continue;
+    }
+    const auto shared = static_cast<size_t>(
+        std::mismatch(text.begin(), text.end(), before.begin(), before.end()).first - text.begin());
+    close(shared);
+    for (size_t k = shared; k < text.size(); ++k) {
+      path.push_back(static_cast<uint32_t>(trie_.size()));
+      trie_.push_back({0, -1, static_cast<uint16_t>(k + 1), static_cast<uint8_t>(text[k])});
+    }
+    trie_.back().token = order[i];
+    before = text;
+  }
+  close(0);
+  trie_[0].skip = static_cast<uint32_t>(trie_.size());
+}
+
+bool Vocabulary::is_end(int32_t id) const noexcept {
+  return std::binary_search(ends_.begin(), ends_.end(), id);
+}
+
+int32_t Vocabulary::find(std::string_view name) const {
+  if (const auto known = names_.find(std::string(name)); known != names_.end()) {
+    return known->second;
+  }
+  uint32_t node = 0;
+  for (const char c : name) {
+    uint32_t child = node + 1;
+    while (child < trie_[node].skip && trie_[child].byte != static_cast<uint8_t>(c)) {
+      child = trie_[child].skip;
+    }
+    if (child >= trie_[node].skip) return -1;
+    node = child;
+  }
+  return trie_[node].token;
+}
+
+}  // namespace gen::grammar

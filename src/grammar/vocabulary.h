@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vocabulary: the bytes of a vocabulary's tokens, as a list and as a trie. One object for all
+// grammars and matchers of a tokenizer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/mask_pool.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gen::grammar {
+
+/// One token: its bytes in a text. Empty: it stands for no text; grammars know it by its id or
+/// name.
+struct TokenText {
+  std::string bytes;
+  std::string name;  // of a token without bytes
+};
+
+/// Threads: immutable; any number of threads may use one object.
+class Vocabulary {
+ public:
+  /// A place in the trie, in the order of texts: children stand right behind their parent.
+  struct Node {
+    uint32_t skip;   // the first node that is not below this one
+    int32_t token;   // that ends here, -1 if none does
+    uint16_t depth;  // bytes from the root, which is node 0
+    uint8_t byte;
+  };
+
+  /// `ends` are ids that end a text; they stand for no bytes. kOutOfRange for an id outside,
+  /// kInvalidArgument for a token of more than 32 KiB.
+  static Result<std::shared_ptr<const Vocabulary>> create(std::vector<TokenText> tokens,
+                                                          std::span<const int32_t> ends);
+  /// The tokens of a tokenizer as they continue a text.
+  static Result<std::shared_ptr<const Vocabulary>> create(const tokenizer::Tokenizer& tokenizer);
+
+  [[nodiscard]] int32_t size() const noexcept { return static_cast<int32_t>(begins_.size()) - 1; }
+  /// Of 64 bits in a mask.
+  [[nodiscard]] size_t words() const noexcept { return (begins_.size() + 62) / 64; }
+  [[nodiscard]] std::string_view bytes(int32_t id) const noexcept {
+    const auto at = static_cast<size_t>(id);
+    return std::string_view(text_).substr(begins_[at], begins_[at + 1] - begins_[at]);
+  }
+  [[nodiscard]] std::span<const Node> trie() const noexcept { return trie_; }
+  /// Another token with the bytes of this one, -1 behind the last.
+  [[nodiscard]] int32_t twin(int32_t id) const noexcept { return twins_[static_cast<size_t>(id)]; }
+  [[nodiscard]] std::span<const int32_t> ends() const noexcept { return ends_; }
+  [[nodiscard]] bool is_end(int32_t id) const noexcept;
+  [[nodiscard]] size_t longest() const noexcept { return longest_; }
+  /// What grammars over this vocabulary have found out and others can use.
+  [[nodiscard]] MaskPool& pool() const noexcept { return pool_; }
+  /// The token of this name, or of these bytes; -1 if there is none.
+  [[nodiscard]] int32_t find(std::string_view name) const;
+
+ private:
+  void build_trie();
+
+  std::string text_;
+  std::vector<size_t> begins_;
+  std::vector<Node> trie_;
+  std::vector<int32_t> twins_;
+  std::vector<int32_t> ends_;
+  std::unordered_map<std::string, int32_t> names_;
+  size_t longest_ = 0;
+  mutable MaskPool pool_;
+};
+
+}  // namespace gen::grammar

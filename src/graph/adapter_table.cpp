@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See adapter_table.h.
+#include "graph/adapter_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gen::graph {
+namespace {
+
+constexpr size_t kFloats = 16;  // of 64 bytes
+
+size_t aligned(size_t floats) { return (floats + kFloats - 1) / kFloats * kFloats; }
+
+Status check(const AdapterSite& part, std::span<const SiteShape> sites) {
+  const auto found = std::find_if(sites.begin(), sites.end(),
+                                  [&](const SiteShape& shape) { return shape.site == part.site; });
+  if (found == sites.end()) {
+    return error(Code::kInvalidArgument, "an adapter for site %d, which the model has not",
+                 part.site);
+  }
+  const auto rank = static_cast<size_t>(std::max(part.rank, 0));
+  if (part.rank < 1 || part.a.size() != rank * static_cast<size_t>(found->in) ||
+      part.b.size() != rank * static_cast<size_t>(found->out)) {
+    return error(
+        Code::kInvalidArgument,
+        "an adapter of rank %d for site %d of %lld inputs and %lld outputs has matrices of "
+        "%zu and %zu values",
+        part.rank, part.site, static_cast<long long>(found->in), static_cast<long long>(found->out),
+        part.a.size(), part.b.size());
+  }
+  return {};
+}
+
+/// [rank, out] of [out, rank].
+std::vector<float> turned(std::span<const float> b, size_t rank) {
+  std::vector<float> made(b.size());
+  const size_t out = b.size() / rank;
+  for (size_t n = 0; n < out; ++n) {
+    for (size_t r = 0; r < rank; ++r) made[r * out + n] = b[n * rank + r];
+  }
+  return made;
+}
+
+}  // namespace
+
+int64_t site_numbers(std::span<const SiteShape> sites) noexcept {
+  int64_t numbers = 0;
+  for (const SiteShape& shape : sites) numbers = std::max<int64_t>(numbers, shape.site + 1);
+  return numbers;
+}
+
+Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
+                                                       std::span<const SiteShape> sites,
+                                                       std::span<const AdapterSite> parts) {
+  size_t floats = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    GEN_TRY(check(parts[i], sites));
+    for (size_t j = 0; j < i; ++j) {
+      if (parts[j].site != parts[i].site) continue;
+      return error(Code::kInvalidArgument, "an adapter names site %d twice", parts[i].site);
+    }
+    floats += aligned(parts[i].a.size()) + aligned(parts[i].b.size());
+  }
+  const std::shared_ptr<Adapter> made(new Adapter());
+  GEN_ASSIGN(made->memory_, engine.memory().allocate(floats * sizeof(float)));
+  GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine.new_stream());
+  engine::EnginePtr<float> next = made->memory_.data().as<float>();
+  Status status;
+  const auto put = [&](std::span<const float> values) {
+    const engine::EnginePtr<const float> at = next;
+    if (status.ok()) {
+      status = engine.upload(*stream, next.as<std::byte>(), values.data(), values.size_bytes());
+    }
+    next = next + static_cast<std::ptrdiff_t>(aligned(values.size()));
+    return at;
+  };
+  for (const AdapterSite& part : parts) {
+    engine::LowRankPart matrices;
+    matrices.a = put(part.a);
+    matrices.b = put(turned(part.b, static_cast<size_t>(part.rank)));
+    matrices.rank = part.rank;
+    made->parts_.push_back({part.site, matrices});
+  }
+  Status finished = engine.finish(*stream);
+  GEN_TRY(std::move(status));
+  GEN_TRY(std::move(finished));
+  return std::shared_ptr<const Adapter>(made);
+}
+
+Result<std::shared_ptr<const AdapterTable>> AdapterTable::create(
+    engine::Engine& engine, std::span<const SiteShape> sites,
+    std::span<const std::vector<AdapterUse>> mixes) {
+  const std::shared_ptr<AdapterTable> made(new AdapterTable());
+  made->mixes_.assign(mixes.begin(), mixes.end());
+  made->stride_ = site_numbers(sites);
+  const auto stride = static_cast<size_t>(made->stride_);
+  std::vector<engine::LowRankMix> rows(stride * mixes.size());
+  for (size_t m = 0; m < mixes.size(); ++m) {
+    if (mixes[m].size() > static_cast<size_t>(engine::kMostMixed)) {
+      return error(Code::kInvalidArgument, "a mix of %zu adapters, of at most %d", mixes[m].size(),
+                   engine::kMostMixed);
+    }
+    for (const AdapterUse& use : mixes[m]) {
+      for (const Adapter::Part& part : use.adapter->parts_) {
+        engine::LowRankMix& at = rows[m * stride + static_cast<size_t>(part.site)];
+        at.parts[at.n] = part.matrices;
+        at.parts[at.n].scale = use.scale;
+        ++at.n;
+      }
+    }
+  }
+  for (const engine::LowRankMix& row : rows) {
+    int32_t rank = 0;
+    for (int32_t i = 0; i < row.n; ++i) rank += row.parts[i].rank;
+    made->rank_ = std::max(made->rank_, rank);
+  }
+  const std::span<const engine::LowRankMix> all(rows);
+  GEN_ASSIGN(made->memory_, engine.memory().allocate(all.size_bytes()));
+  GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine.new_stream());
+  const Status status = engine.upload(*stream, made->memory_.data(), rows.data(), all.size_bytes());
+  Status finished = engine.finish(*stream);
+  GEN_TRY(Status(status));
+  GEN_TRY(std::move(finished));
+  return std::shared_ptr<const AdapterTable>(made);
+}
+
+}  // namespace gen::graph

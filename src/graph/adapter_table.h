@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapters in engine memory: what they add to a model's products, and which of them a row has. A
+// site is a product as the architecture named it (site_id()); a mix is what one row may have at
+// once. Where they come from is not known here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+
+namespace gen::graph {
+
+/// A product that adapters may add to.
+struct SiteShape {
+  int32_t site = -1;
+  int64_t in = 0;
+  int64_t out = 0;
+};
+
+/// What one adapter adds at one site: B (A x).
+struct AdapterSite {
+  int32_t site = -1;
+  int32_t rank = 0;
+  std::span<const float> a;  // [rank, in]
+  std::span<const float> b;  // [out, rank]
+};
+
+/// Immutable. Threads: any.
+class Adapter {
+ public:
+  /// Copies what it is given. `sites` are those of the model. kInvalidArgument for a site that it
+  /// has not or that is given twice, a rank below 1 and matrices of another size; kOutOfMemory.
+  static Result<std::shared_ptr<const Adapter>> create(engine::Engine& engine,
+                                                       std::span<const SiteShape> sites,
+                                                       std::span<const AdapterSite> parts);
+
+ private:
+  friend class AdapterTable;
+  Adapter() = default;
+
+  struct Part {
+    int32_t site;
+    engine::LowRankPart matrices;
+  };
+  std::vector<Part> parts_;
+  engine::EngineBuffer memory_;
+};
+
+/// One adapter of a mix.
+struct AdapterUse {
+  std::shared_ptr<const Adapter> adapter;
+  float scale = 1.0F;
+};
+
+/// The mixes that rows of a step may have, by their number. Immutable. Threads: any.
+class AdapterTable {
+ public:
+  /// kInvalidArgument for a mix of more than engine::kMostMixed; kOutOfMemory.
+  static Result<std::shared_ptr<const AdapterTable>> create(
+      engine::Engine& engine, std::span<const SiteShape> sites,
+      std::span<const std::vector<AdapterUse>> mixes);
+
+  [[nodiscard]] int32_t mixes() const noexcept { return static_cast<int32_t>(mixes_.size()); }
+  /// The most ranks that a mix has at one site.
+  [[nodiscard]] int32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] engine::EnginePtr<const engine::LowRankMix> data() const noexcept {
+    return memory_.data().as<const engine::LowRankMix>();
+  }
+  /// Sites of a mix in it: all numbers below belong to some.
+  [[nodiscard]] int64_t stride() const noexcept { return stride_; }
+
+ private:
+  AdapterTable() = default;
+
+  std::vector<std::vector<AdapterUse>> mixes_;
+  int32_t rank_ = 0;
+  int64_t stride_ = 0;
+  engine::EngineBuffer memory_;
+};
+
+/// One more than the greatest number of a site.
+int64_t site_numbers(std::span<const SiteShape> sites) noexcept;
+
+}  // namespace gen::graph

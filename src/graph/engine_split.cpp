@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// See engine_split.h.
+#include "graph/engine_split.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace gen::graph {
+
+using engine::Op;
+
+namespace {
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+class Splitter {
+ public:
+  Splitter(const Graph& graph, EngineOfBlock engines)
+      : graph_(graph), engines_(engines), homes_(graph.nodes.size()), result_(graph) {
+    result_.nodes.clear();
+  }
+
+  Graph run() {
+    for (int32_t n = 0; at(n) < graph_.nodes.size(); ++n) {
+      Node node = graph_.nodes[at(n)];
+      node.engine = engine_for(engines_, node.block);
+      const bool gives = engine::op_info(node.op).effect == engine::Effect::kHost;
+      if (gives || node.op == Op::kSelectRows) node.engine = homes_[at(node.inputs[0])];
+      homes_[at(n)] = node.engine;
+      if (node.op == Op::kSelectRows) continue;  // where and when somebody reads it
+      for (int32_t& input : node.inputs) {
+        if (input >= 0) input = value_on(input, node.engine);
+      }
+      places_[{n, node.engine}] = push(node);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// The value that a node of the graph makes, where `engine` can read it.
+  int32_t value_on(int32_t n, int32_t engine) {
+    const auto known = places_.find({n, engine});
+    if (known != places_.end()) return known->second;
+    Node node = graph_.nodes[at(n)];
+    const bool selects = node.op == Op::kSelectRows;
+    const bool home = engine == homes_[at(n)];
+    if (selects && (home || places_.count({node.inputs[0], engine}) != 0)) {
+      node.inputs[0] = value_on(node.inputs[0], engine);
+    } else {
+      Node moved;
+      moved.op = Op::kTransfer;
+      moved.inputs[0] = value_on(n, homes_[at(n)]);
+      moved.cols = node.cols;
+      moved.selected = node.selected;
+      moved.block = node.block;
+      node = moved;
+    }
+    node.engine = engine;
+    const int32_t made = push(node);
+    places_[{n, engine}] = made;
+    return made;
+  }
+
+  int32_t push(const Node& node) {
+    result_.nodes.push_back(node);
+    return static_cast<int32_t>(result_.nodes.size() - 1);
+  }
+
+  const Graph& graph_;
+  EngineOfBlock engines_;
+  std::vector<int32_t> homes_;  // the engine that makes a node's value
+  Graph result_;
+  /// A node's value on an engine.
+  std::map<std::pair<int32_t, int32_t>, int32_t> places_;
+};
+
+}  // namespace
+
+int32_t engine_for(EngineOfBlock engines, int32_t block) noexcept {
+  if (engines.empty()) return 0;
+  return engines[std::min(at(std::max(block, 0)), engines.size() - 1)];
+}
+
+Graph split_engines(const Graph& graph, EngineOfBlock engines) {
+  return Splitter(graph, engines).run();
+}
+
+}  // namespace gen::graph

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// See totals.h.
+#include "model/gguf/totals.h"
+
+#include "tensor/dtype.h"
+
+namespace gen::gguf {
+
+Totals totals(const GgufFile& file) {
+  Totals all;
+  double bytes = 0;
+  for (const TensorInfo& tensor : file.tensors()) {
+    const auto size = static_cast<double>(tensor.data.size());
+    all.shares[dtype_name(tensor.type)] += size;
+    bytes += size;
+    all.parameters += tensor.elements();
+  }
+  for (auto& [name, share] : all.shares) share = bytes > 0 ? share / bytes : 0;
+  return all;
+}
+
+}  // namespace gen::gguf

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// See open_model.h.
+#include "model/open_model.h"
+
+#include <utility>
+
+#include "base/cpu.h"
+#include "engine/registry.h"
+
+namespace gen::model {
+
+Status OpenModel::start(const OpenOptions& options) {
+  allocator = options.allocator;
+  pool = options.pool;
+  if (pool != nullptr && options.threads != 0) {
+    return error(Code::kInvalidArgument,
+                 "threads %d and a thread_pool, which brings its own: one of the two",
+                 options.threads);
+  }
+  if (pool == nullptr) {
+    GEN_ASSIGN(pool, ThreadPool::create(options.threads));
+  }
+  GEN_TRY(pool->check_home());
+  if (options.device != 0) {
+    return error(Code::kOutOfRange, "device %d of backend %s, which has 1", options.device,
+                 options.backend.c_str());
+  }
+  engine::EngineOptions wanted;
+  wanted.pool = pool;
+  wanted.allocator = &memory();
+  wanted.repack = options.repack;
+  wanted.dry_run = options.dry_run;
+  GEN_ASSIGN(wanted.cpu_level, chosen_cpu_level());
+  GEN_ASSIGN(engine, engine::create_engine(options.backend, wanted));
+  return {};
+}
+
+Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions& options,
+                  OpenModel* out) {
+  GEN_TRY(out->start(options));
+  LoadOptions load;
+  load.engine = out->engine;
+  load.max_seq_len = options.max_seq_len;
+  load.check_tensors = options.check_tensors;
+  load.progress = options.progress;
+  load.lasting = options.lasting;
+  GEN_ASSIGN(out->loaded, load_model(file, load));
+  GEN_TRY(file->check_unchanged());
+  if (const int32_t own = out->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
+    return error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
+                 options.max_seq_len, own);
+  }
+  if (out->loaded->tokenizer == nullptr) {
+    return error(Code::kFormat, "the file has no tokenizer: tokenizer.ggml.model is missing");
+  }
+  out->file_bytes = file->total_bytes();
+  return {};
+}
+
+}  // namespace gen::model

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model with all it runs on: threads, an engine, memory. loader.h is the part that knows files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/allocator.h"
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+#include "model/loader.h"
+
+namespace gen::model {
+
+struct OpenOptions {
+  std::string backend = "cpu";
+  int32_t device = 0;
+  int32_t threads = 0;                   // 0: one per usable CPU
+  std::shared_ptr<ThreadPool> pool;      // in place of threads of its own
+  std::shared_ptr<Allocator> allocator;  // null: the system's
+  bool repack = true;                    // EngineOptions::repack
+  bool dry_run = false;                  // for estimates; EngineOptions::dry_run
+  int32_t max_seq_len = 0;               // 0: the model's own, which is the most
+  bool check_tensors = false;
+  std::function<bool(double)> progress;  // LoadOptions::progress
+  bool lasting = true;                   // LoadOptions::lasting
+};
+
+/// Members are destroyed from the bottom up, each before what it stands on.
+struct OpenModel {
+  std::shared_ptr<Allocator> allocator;  // null: the system's
+  std::shared_ptr<ThreadPool> pool;
+  std::shared_ptr<engine::Engine> engine;
+  std::shared_ptr<const LoadedModel> loaded;
+  size_t file_bytes = 0;
+
+  [[nodiscard]] Allocator& memory() const noexcept {
+    return allocator != nullptr ? *allocator : system_allocator();
+  }
+  /// Of `options`, but for what is loaded.
+  Status start(const OpenOptions& options);
+};
+
+/// Loads the file's model and its tokenizer, which it must have. kInvalidArgument for threads
+/// beside a pool, kOutOfRange for a device or a context that there is not, kFormat without a
+/// tokenizer; kIo if the file changed meanwhile; what engines and load_model say.
+Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions& options,
+                  OpenModel* out);
+
+}  // namespace gen::model

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantising by file names: quantize.h from one path to another.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "model/quant_recipe.h"
+
+namespace gen::model {
+
+/// Writes `in`, a GGUF file of one or several parts, as `out`, which appears whole or not at all.
+/// kInvalidArgument if `out` is the model or a part of it; else what opening a file, quantize() and
+/// NewFile say. Uses all CPUs.
+Status quantize_file(const std::string& in, const std::string& out, const QuantRecipe& recipe,
+                     const std::function<bool(double)>& progress);
+
+}  // namespace gen::model

@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Grammars with every construct that grammar_fuzz knows.
+
+usage: grammar_seeds.py FOLDER
+"""
+import pathlib
+import sys
+
+GBNF = {
+    "rules": 'root ::= x y? | "b"* # c\nx ::= [a-c] | [^ab]\ny ::= (x "," .)+\n',
+    "counts": 'root ::= "a"{2} "b"{1,} "c"{0,3} ("ab" | "a"){70,90} x{100}\nx ::= "a" | ""\n',
+    "left": 'root ::= root "+" t | t\nt ::= t t | "(" root ")" | [0-9]+\n',
+    "ring": 'root ::= a\na ::= b "x" | "a"\nb ::= a{1,2} "b" | "b"\n',
+    "tokens": 'root ::= "a" <[28]> <1> !<[3]>\n',
+    "escapes": 'root ::= "\\x41\\u00e9\\U0001F999\\n\\"" [\\]\\\\\\u00e9-\\u00ea]\n',
+    "empty": 'root ::= (x | "")* x\nx ::= ("a" | "")* ("b" | "")\n',
+    "wrong": 'root ::= ("a" | [b-a] "\\q"\n',
+    "json": 'root ::= v\nv ::= "{" (s ":" v ("," s ":" v)*)? "}" | "[" (v ("," v)*)? "]" | s | [0-9]+\n'
+            's ::= "\\"" ([^"\\\\\\x00-\\x1f] | "\\\\" ["\\\\bfnrt])* "\\""\n',
+}
+REGEX = {
+    "classes": "[a-c\\d_]+[^\\w\\n]?.\\s*",
+    "groups": "^(a|(?:b)|(?<n>c))*?$",
+    "counts": "a{2}b{1,}c{0,3}?(ab|a){70,90}|{",
+    "escapes": "\\x41\\u00e9\\u{1F999}\\uD83E\\uDD99\\cA\\0\\t\\$",
+    "wrong": "(a)\\1",
+}
+folder = pathlib.Path(sys.argv[1])
+for name, text in GBNF.items():
+    (folder / f"gbnf_{name}").write_bytes(b"\0" + text.encode())
+for name, text in REGEX.items():
+    (folder / f"regex_{name}").write_bytes(b"\1" + text.encode())
+    (folder / f"search_{name}").write_bytes(b"\2" + text.encode())

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// GBNF means what llama.cpp's description of it says; failures name line and column.
+#include "grammar/gbnf.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/vocabularies.h"
+
+namespace gen::grammar {
+namespace {
+
+Matcher matcher(const std::string& source) {
+  const auto grammar = Grammar::from_gbnf(source);
+  EXPECT_TRUE(grammar.ok()) << source << "\n" << grammar.status().message();
+  if (!grammar.ok()) return matcher("root ::= \"\"");
+  return Matcher::create(grammar.value()->over(test::vocabulary(test::all_bytes(), 2)).value())
+      .value();
+}
+
+bool is_member(const std::string& source, std::string_view text) {
+  Matcher one = matcher(source);
+  return one.accept_bytes(text).value() && one.is_complete();
+}
+
+std::string failure(std::string_view source) {
+  const auto grammar = Grammar::from_gbnf(source);
+  EXPECT_FALSE(grammar.ok()) << source;
+  EXPECT_EQ(grammar.status().code(), Code::kGrammar);
+  return grammar.status().message();
+}
+
+struct Case {
+  const char* source;
+  std::vector<std::string> members;
+  std::vector<std::string> others;
+};
+
+TEST(Gbnf, Members) {
+  const Case cases[] = {
+      {"root ::= \"a\" | \"b\" \"c\"", {"a", "bc"}, {"", "b", "ac", "abc"}},
+      {"root ::= \"ab\"* \"c\"?", {"", "ab", "ababc", "c"}, {"a", "abb", "cc"}},
+      {"root ::= \"a\"+ (\"b\" | (\"c\"))", {"ab", "aac"}, {"a", "b"}},
+      {"root ::= \"a\"{2}", {"aa"}, {"a", "aaa"}},
+      {"root ::= \"a\"{2,}", {"aa", "aaaa"}, {"a"}},
+      {"root ::= \"a\"{ 1 , 3 }", {"a", "aaa"}, {"", "aaaa"}},
+      {"root ::= \"a\"{0}", {""}, {"a"}},
+      {"root ::= [a-c]", {"a", "b", "c"}, {"d", "-"}},
+      {"root ::= [a-]", {"a", "-"}, {"b"}},
+      {"root ::= [^a-c\\n]", {"d", "\xC3\xA9", "\xF0\x9F\xA6\x99"}, {"a", "\n", "\xC3", "\xFF"}},
+      {"root ::= [\\]\\[\\\\^]", {"]", "[", "\\", "^"}, {"a"}},
+      {"root ::= .", {"a", "\n", "\xE2\x82\xAC"}, {"", "ab", "\xED\xA0\x80", "\xC0\x80"}},
+      {"root ::= \"\\x41\\xE9\\u20AC\\U0001F999\\t\\\"\"",
+       {"A\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA6\x99\t\""},
+       {"A"}},
+      {"root ::= [\\u00e8-\\u00eA]", {"\xC3\xA9"}, {"\xC3\xAB", "\xC3"}},
+      {"# first\nroot ::= x # last\nx ::= \"a\"#\n", {"a"}, {"b"}},
+      {"root ::=\n  \"a\"\n", {"a"}, {""}},
+      {"root ::= \"a\"\n  | \"b\"\n\n  | \"c\"\r\n", {"a", "b", "c"}, {"ab"}},
+      {"root ::= (\n \"a\" |\n \"b\"\n)", {"a", "b"}, {""}},
+      {"root ::= \"a\" |", {"a", ""}, {"b"}},
+      {"root ::= () \"a\"", {"a"}, {""}},
+      {"root ::= \"a\n\"", {"a\n"}, {"a"}},
+      {"x-1 ::= \"a\"\nroot ::= x-1 x-1", {"aa"}, {"a"}},
+      {"root ::= \"a\"\nroot ::= \"b\"", {"b"}, {"a"}},
+      {"root ::= \"a\"{2}{2}", {"aaaa"}, {"aa", "aaa"}},
+      {"root ::= [] | \"a\"", {"a"}, {""}},
+      // recursion of every kind
+      {"root ::= root \"+\" n | n\nn ::= [0-9]", {"1", "1+2", "1+2+3"}, {"", "1+", "+1"}},
+      {"root ::= e\ne ::= e \"+\" t | t\nt ::= t \"*\" f | f\nf ::= \"(\" e \")\" | \"n\"",
+       {"n", "n+n*n", "(n+n)*n", "((n))"},
+       {"n+", "(n", "()", "n)"}},
+      {"root ::= a\na ::= b \"x\" | \"a\"\nb ::= a \"y\" | \"b\"",
+       {"a", "bx", "ayx", "bxyx"},
+       {"b", "ax", "ay", "bxy"}},
+      {"root ::= s\ns ::= n s \"x\" | \"a\"\nn ::= \"\" | \"b\"",
+       {"a", "ax", "bax", "bbaxx", "axxx"},
+       {"x", "ba", "bbax"}},
+      {"root ::= \"(\" root \")\" root | \"\"", {"", "()", "(())()"}, {"(", ")("}},
+      {"root ::= root root | \"a\" | \"\"", {"", "a", "aaaa"}, {"b"}},
+      {"root ::= root", {}, {}},
+  };
+  for (const Case& one : cases) {
+    if (one.members.empty()) {
+      EXPECT_EQ(failure(one.source), "the grammar matches no text");
+      continue;
+    }
+    for (const std::string& text : one.members) {
+      EXPECT_TRUE(is_member(one.source, text)) << one.source << " : " << text;
+    }
+    for (const std::string& text : one.others) {
+      EXPECT_FALSE(is_member(one.source, text)) << one.source << " : " << text;
+    }
+  }
+}
+
+TEST(Gbnf, TokenTerminals) {
+  Matcher one = matcher("root ::= <[256]> \"a\" <1> !<[256]> !<1>");
+  EXPECT_FALSE(one.accept_token('a').value());
+  EXPECT_FALSE(one.accept_token(257).value());
+  EXPECT_TRUE(one.accept_token(256).value());
+  EXPECT_TRUE(one.accept_token('a').value());
+  EXPECT_TRUE(one.accept_token(257).value());
+  EXPECT_FALSE(one.accept_token(256).value());
+  EXPECT_TRUE(one.accept_token('z').value());
+  EXPECT_FALSE(one.accept_token(258).value());  // the end token is no other token
+  EXPECT_FALSE(one.accept_token(257).value());
+  EXPECT_TRUE(one.accept_token(256).value());
+  EXPECT_TRUE(one.is_finished());
+
+  const auto vocabulary = test::vocabulary({"a"}, 1);
+  for (const char* source : {"root ::= <x>", "root ::= <[3]>"}) {
+    EXPECT_EQ(Grammar::from_gbnf(source).value()->over(vocabulary).status().code(), Code::kGrammar);
+  }
+}
+
+TEST(Gbnf, FailuresNameThePlace) {
+  EXPECT_EQ(failure("root ::= \"a\"\nx ::= y"), "line 2, column 7: no rule \"y\"");
+  EXPECT_EQ(failure("x ::= \"a\"\n"), "line 2, column 1: no rule \"root\"");
+  EXPECT_EQ(failure("root = \"a\""), "line 1, column 6: expected ::= behind \"root\"");
+  EXPECT_EQ(failure("root ::= \"\xC3\xA9\" )"), "line 1, column 14: ) without (");
+  EXPECT_EQ(failure("root ::= (\n\"a\""), "line 1, column 10: ( without )");
+  EXPECT_EQ(failure("root ::= \"a"), "line 1, column 10: text without its end quote");
+  EXPECT_EQ(failure("root ::= [a"), "line 1, column 10: [ without ]");
+  EXPECT_EQ(failure("root ::= [c-a]"), "line 1, column 11: range ends before it begins");
+  EXPECT_EQ(failure("root ::= *"), "line 1, column 10: nothing to repeat");
+  EXPECT_EQ(failure("root ::= \"a\" | +"), "line 1, column 16: nothing to repeat");
+  EXPECT_EQ(failure("root ::= \"a\"{3,2}"), "line 1, column 13: most repetitions below the fewest");
+  EXPECT_EQ(failure("root ::= \"a\"{,2}"), "line 1, column 14: expected a number");
+  EXPECT_EQ(failure("root ::= \"a\"{9999999999}"), "line 1, column 14: number above 1073741824");
+  EXPECT_EQ(failure("root ::= \"\\q\""), "line 1, column 11: unknown escape");
+  EXPECT_EQ(failure("root ::= \"\\u12\""), "line 1, column 15: expected 4 hexadecimal digits");
+  EXPECT_EQ(failure("root ::= \"\\uD800\""), "line 1, column 11: no Unicode character");
+  EXPECT_EQ(failure("root ::= \xFF"), "line 1, column 10: not UTF-8");
+  EXPECT_EQ(failure("root ::= <a"), "line 1, column 10: token without its >");
+  EXPECT_EQ(failure("root ::= &"), "line 1, column 10: unexpected \"&\"");
+  EXPECT_EQ(failure("| root"), "line 1, column 1: expected the name of a rule");
+  EXPECT_EQ(failure(""), "line 1, column 1: no rule \"root\"");
+  EXPECT_EQ(failure("root ::= \"\\"), "line 1, column 11: unknown escape");
+}
+
+}  // namespace
+}  // namespace gen::grammar

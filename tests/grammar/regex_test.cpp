@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regular expressions match what ECMA-262 says: by hand, and, for random patterns, as the standard
+// library's does, which follows it.
+#include "grammar/regex.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/vocabularies.h"
+#include "support/sanitized.h"
+
+namespace gen::grammar {
+namespace {
+
+Matcher matcher(const Grammar& grammar) {
+  return Matcher::create(grammar.over(test::vocabulary(test::all_bytes())).value()).value();
+}
+
+bool is_member(Matcher& matcher, std::string_view text) {
+  matcher.reset();
+  return matcher.accept_bytes(text).value() && matcher.is_complete();
+}
+
+struct Case {
+  const char* pattern;
+  std::vector<std::string> members;
+  std::vector<std::string> others;
+};
+
+void expect(const Case& one, RegexMatch match) {
+  SCOPED_TRACE(one.pattern);
+  const auto grammar = Grammar::from_regex(one.pattern, match);
+  ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+  Matcher matcher_of = matcher(*grammar.value());
+  for (const std::string& text : one.members) EXPECT_TRUE(is_member(matcher_of, text)) << text;
+  for (const std::string& text : one.others) EXPECT_FALSE(is_member(matcher_of, text)) << text;
+}
+
+std::string failure(std::string_view pattern) {
+  const auto grammar = Grammar::from_regex(pattern);
+  EXPECT_FALSE(grammar.ok()) << pattern;
+  return grammar.status().message();
+}
+
+TEST(Regex, Members) {
+  const Case cases[] = {
+      {"", {""}, {"a"}},
+      {"a|b|", {"a", "b", ""}, {"ab"}},
+      {"^ab+?c*?$", {"ab", "abbc"}, {"a", "xab"}},
+      {"(a)(?:b)(?<name1>c)", {"abc"}, {"ab"}},
+      {"(?:ab){2,3}", {"abab", "ababab"}, {"ab", "abababab"}},
+      {"a{2}b{1,}", {"aab", "aabb"}, {"ab", "aa"}},
+      {"a{,2}", {"a{,2}"}, {"a", "aa"}},
+      {"a{x}]}", {"a{x}]}"}, {"a"}},
+      {"[^a-c]", {"d", "\n", "\xE2\x82\xAC"}, {"a", ""}},
+      {"[^]", {"a", "\n"}, {""}},
+      {"[a\\]\\-b-]", {"a", "]", "-", "b"}, {"\\"}},
+      {"[\\d_-]+", {"1_-", "9"}, {"a"}},
+      {".", {"a", "\xF0\x9F\xA6\x99", "\t"}, {"\n", "\r", "\xE2\x80\xA8", "\xFF"}},
+      {"\\d\\D\\w\\W\\s\\S",
+       {"1a_- x",
+        "0\xC3\xA9"
+        "Z\xC3\xA9\xC2\xA0."},
+       {"aaaaaa"}},
+      {"\\t\\n\\v\\f\\r\\0\\cA\\x41\\u0042", {std::string("\t\n\v\f\r\0\1AB", 9)}, {"t"}},
+      {"\\u{1F999}\\uD83E\\uDD99", {"\xF0\x9F\xA6\x99\xF0\x9F\xA6\x99"}, {""}},
+      {"[\\b]\\.\\/\\$\\(", {"\b./$("}, {"b./$("}},
+      {"\xC3\xA9+", {"\xC3\xA9\xC3\xA9"}, {"\xC3\xC3\xA9"}},
+      {"(|a)*", {"", "aaa"}, {"b"}},
+      {"((a*)*)*b", {"b", "aab"}, {"a"}},
+  };
+  for (const Case& one : cases) expect(one, RegexMatch::kWhole);
+  EXPECT_EQ(failure("[]a]"), "the grammar matches no text");  // [] matches no character
+}
+
+TEST(Regex, Searches) {
+  const Case cases[] = {
+      {"b",
+       {"b", "abc",
+        "\n\xC3\xA9"
+        "b"},
+       {"", "ac", "b\xFF"}},
+      {"^b", {"b", "bc"}, {"ab"}},
+      {"b$", {"b", "ab"}, {"ba"}},
+      {"^b$|^c", {"b", "cd"}, {"bb", "ac"}},
+      {"", {"", "x"}, {"\xFF"}},
+  };
+  for (const Case& one : cases) expect(one, RegexMatch::kSearch);
+}
+
+TEST(Regex, FailuresNameThePlace) {
+  EXPECT_EQ(failure("(a)\\1"), "line 1, column 4: backreferences are not supported");
+  EXPECT_EQ(failure("\\k<a>"), "line 1, column 1: backreferences are not supported");
+  EXPECT_EQ(failure("a(?=b)"), "line 1, column 2: lookaround is not supported");
+  EXPECT_EQ(failure("(?<!b)a"), "line 1, column 1: lookaround is not supported");
+  EXPECT_EQ(failure("(?i:a)"), "line 1, column 1: flags of a group are not supported");
+  EXPECT_EQ(failure("a\\b"), "line 1, column 2: \\b is not supported");
+  EXPECT_EQ(failure("\\p{L}"), "line 1, column 1: \\p is not supported");
+  EXPECT_EQ(failure("a^"), "line 1, column 2: ^ is supported only at the ends of a pattern");
+  EXPECT_EQ(failure("\xC3\xA9$a"),
+            "line 1, column 2: $ is supported only at the ends of a pattern");
+  EXPECT_EQ(failure("(a$)"), "line 1, column 3: $ is supported only at the ends of a pattern");
+  EXPECT_EQ(failure("(a"), "line 1, column 1: ( without )");
+  EXPECT_EQ(failure("a)"), "line 1, column 2: ) without (");
+  EXPECT_EQ(failure("[a"), "line 1, column 1: [ without ]");
+  EXPECT_EQ(failure("[b-a]"), "line 1, column 2: range ends before it begins");
+  EXPECT_EQ(failure("[a-\\d]"), "line 1, column 2: a range needs two characters");
+  EXPECT_EQ(failure("*a"), "line 1, column 1: nothing to repeat");
+  EXPECT_EQ(failure("a**"), "line 1, column 3: nothing to repeat");
+  EXPECT_EQ(failure("({2})"), "line 1, column 2: nothing to repeat");
+  EXPECT_EQ(failure("a{3,2}"), "line 1, column 2: most repetitions below the fewest");
+  EXPECT_EQ(failure("\\u12"), "line 1, column 5: expected 4 hexadecimal digits");
+  EXPECT_EQ(failure("\\uD800"), "line 1, column 1: no Unicode character");
+  EXPECT_EQ(failure("\\y"), "line 1, column 1: unknown escape");
+  EXPECT_EQ(failure("a\\"), "line 1, column 2: nothing behind the \\");
+  EXPECT_EQ(failure("\xFF"), "line 1, column 1: not UTF-8");
+}
+
+std::string random_pattern(std::mt19937& random, int depth) {
+  const auto below = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
+  static const char* const kAtoms[] = {"a", "b", ".", "[ab]", "[^a]", "\\w", "\\W", "c"};
+  if (depth == 0 || below(4) == 0) return kAtoms[below(8)];
+  static const char* const kQuantifiers[] = {"*", "+", "?", "{2}", "{1,}", "{0,2}", "*?", "{1,3}?"};
+  switch (below(3)) {
+    case 0:
+      return "(" + random_pattern(random, depth - 1) + ")" + kQuantifiers[below(8)];
+    case 1:
+      return "(?:" + random_pattern(random, depth - 1) + "|" + random_pattern(random, depth - 1) +
+             ")";
+    default:
+      return random_pattern(random, depth - 1) + random_pattern(random, depth - 1);
+  }
+}
+
+TEST(Regex, AsTheStandardLibrary) {
+  std::vector<std::string> texts = {""};
+  for (size_t i = 0; texts.size() < (gen::test::kSanitized ? 30 : 300); ++i) {
+    for (const char c : {'a', 'b', 'c', '-'}) texts.push_back(texts[i] + c);
+  }
+  std::mt19937 random(3);
+  size_t members = 0;
+  for (int round = 0; round < (gen::test::kSanitized ? 20 : 300); ++round) {
+    const std::string pattern = random_pattern(random, 4);
+    SCOPED_TRACE(pattern);
+    const bool search = round % 2 == 1;
+    const auto grammar =
+        Grammar::from_regex(pattern, search ? RegexMatch::kSearch : RegexMatch::kWhole);
+    ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+    Matcher ours = matcher(*grammar.value());
+    const std::regex theirs(pattern, std::regex::ECMAScript);
+    for (const std::string& text : texts) {
+      const bool expected =
+          search ? std::regex_search(text, theirs) : std::regex_match(text, theirs);
+      ASSERT_EQ(is_member(ours, text), expected) << text;
+      members += expected ? 1 : 0;
+    }
+  }
+  EXPECT_GT(members, gen::test::kSanitized ? 100U : 5000U);
+}
+
+}  // namespace
+}  // namespace gen::grammar

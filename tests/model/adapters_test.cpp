@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves for every architecture of the library's table that all of its products are sites of
+// adapters, each by a name of its own, and that a model runs rows with and without adapters in one
+// step, in whatever format its weights are.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "model/arch/registry.h"
+#include "model/plan_model.h"
+#include "support/drift_model.h"
+
+namespace gen::model {
+namespace {
+
+using Floats = std::vector<float>;
+using Tokens = std::vector<int32_t>;
+
+const graph::ExecutionPlan& plan_of(const test::LoadedTiny& loaded) {
+  return dynamic_cast<const PlanModel&>(loaded.model()).plan();
+}
+
+TEST(ModelAdapters, EveryProductIsASite) {
+  for (const arch::Architecture& row : arch::architectures()) {
+    SCOPED_TRACE(row.name);
+    test::TinyModelSpec spec;
+    spec.architecture = row.name;
+    const test::LoadedTiny loaded{test::TinyModel(spec)};
+    const graph::ExecutionPlan& plan = plan_of(loaded);
+    std::vector<int32_t> sites;
+    for (const graph::Instruction& instruction : plan.instructions()) {
+      if (instruction.op != engine::Op::kLinear) continue;
+      for (const graph::SiteSlice& slice : plan.sites(instruction)) sites.push_back(slice.site);
+    }
+    std::vector<int32_t> want;
+    for (int32_t layer = 0; layer < spec.layers; ++layer) {
+      for (int32_t kind = 0; kind < 7; ++kind) {
+        want.push_back(graph::site_id(layer, static_cast<graph::SiteKind>(kind)));
+      }
+    }
+    want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLogits));
+    std::sort(sites.begin(), sites.end());
+    EXPECT_EQ(sites, want);
+    std::vector<int32_t> shapes;
+    for (const graph::SiteShape& shape : plan.site_shapes()) shapes.push_back(shape.site);
+    std::sort(shapes.begin(), shapes.end());
+    EXPECT_EQ(shapes, want);
+  }
+}
+
+/// Values for an adapter at a site.
+struct Matrices {
+  Floats a;
+  Floats b;
+};
+
+std::shared_ptr<const graph::AdapterTable> table_for(const graph::ExecutionPlan& plan,
+                                                     int32_t rank) {
+  std::vector<Matrices> matrices;
+  for (const graph::SiteShape& shape : plan.site_shapes()) {
+    Matrices& made = matrices.emplace_back();
+    const auto seed = static_cast<uint64_t>(shape.site);
+    for (int64_t i = 0; i < shape.in * rank; ++i) {
+      made.a.push_back(static_cast<float>(uniform_double(seed, 1, static_cast<uint64_t>(i)) - 0.5));
+    }
+    for (int64_t i = 0; i < shape.out * rank; ++i) {
+      made.b.push_back(static_cast<float>(uniform_double(seed, 2, static_cast<uint64_t>(i)) - 0.5));
+    }
+  }
+  std::vector<graph::AdapterSite> parts;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    parts.push_back({plan.site_shapes()[i].site, rank, matrices[i].a, matrices[i].b});
+  }
+  const auto adapter = graph::Adapter::create(*plan.engine(), plan.site_shapes(), parts).value();
+  const std::vector<graph::AdapterUse> mixes[] = {{{adapter, 0.5F}}};
+  return graph::AdapterTable::create(*plan.engine(), plan.site_shapes(), mixes).value();
+}
+
+/// Two sequences of the same tokens in one step; the mixes they have.
+std::pair<Floats, Floats> step(const test::LoadedTiny& loaded, const graph::AdapterTable* table,
+                               int32_t first, int32_t second) {
+  const Tokens tokens = {3, 14, 15, 9, 26};
+  const auto one = loaded.cache();
+  const auto two = loaded.cache();
+  const auto beside_one = loaded.model().new_sequence_state().value();
+  const auto beside_two = loaded.model().new_sequence_state().value();
+  test::OwnedBatch batch;
+  EXPECT_TRUE(batch.add(*one, tokens, true, beside_one.get()).ok());
+  batch.sequences.back().adapter = first;
+  EXPECT_TRUE(batch.add(*two, tokens, true, beside_two.get()).ok());
+  batch.sequences.back().adapter = second;
+  batch.finish(loaded.vocab());
+  batch.batch.adapters = table;
+  const Status status = loaded.model().forward(batch.batch);
+  EXPECT_TRUE(status.ok()) << status.message();
+  const Floats all = batch.results(loaded.vocab());
+  const auto half = all.begin() + static_cast<ptrdiff_t>(all.size() / 2);
+  return {Floats(all.begin(), half), Floats(half, all.end())};
+}
+
+TEST(ModelAdapters, RowsWithAndWithout) {
+  std::vector<test::TinyModelSpec> specs;
+  for (const arch::Architecture& row : arch::architectures()) {
+    for (const DType type : {DType::kF32, DType::kQ8_0}) {
+      test::TinyModelSpec& spec = specs.emplace_back();
+      spec.architecture = row.name;
+      spec.type = type;
+    }
+  }
+  specs.push_back(test::drift_spec());  // sites before and behind a recurrence
+  for (const test::TinyModelSpec& spec : specs) {
+    SCOPED_TRACE(spec.architecture);
+    test::TinyEngineOptions options;
+    if (spec.architecture == "drift") options = test::with_drift();
+    const test::LoadedTiny loaded(test::TinyModel(spec), options);
+    const auto table = table_for(plan_of(loaded), 4);
+    const size_t before = loaded.model().memory("weights").value();
+    const Floats plain = step(loaded, nullptr, -1, -1).first;
+    EXPECT_EQ(step(loaded, table.get(), -1, -1).first, plain);
+    EXPECT_EQ(loaded.model().memory("weights").value(), before);  // no second plan yet
+    const auto [with, without] = step(loaded, table.get(), 0, -1);
+    EXPECT_EQ(without, plain);
+    EXPECT_NE(with, plain);
+    EXPECT_LT(loaded.model().memory("weights").value(), before + before / 4);
+    const auto both = step(loaded, table.get(), 0, 0);
+    EXPECT_EQ(both.first, with);
+    EXPECT_EQ(both.second, with);
+    // One of a higher rank comes later.
+    const auto wide = table_for(plan_of(loaded), 9);
+    EXPECT_EQ(step(loaded, wide.get(), -1, 0).first, plain);
+    EXPECT_EQ(step(loaded, table.get(), -1, 0).second, with);
+  }
+}
+
+}  // namespace
+}  // namespace gen::model
