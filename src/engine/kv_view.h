@@ -58,6 +58,9 @@ struct KvSide {
   }
 };
 
+/// A side that lies as `form` says, without its places.
+KvSide side_of(const KvSideForm& form) noexcept;
+
 /// One layer of one sequence, for engines in host memory.
 struct KvView {
   KvSide k;

@@ -64,27 +64,19 @@ Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
   }
   const std::shared_ptr<Adapter> made(new Adapter());
   GEN_ASSIGN(made->memory_, engine.memory().allocate(floats * sizeof(float)));
-  GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine.new_stream());
   engine::EnginePtr<float> next = made->memory_.data().as<float>();
-  Status status;
-  const auto put = [&](std::span<const float> values) {
-    const engine::EnginePtr<const float> at = next;
-    if (status.ok()) {
-      status = engine.upload(*stream, next.as<std::byte>(), values.data(), values.size_bytes());
-    }
+  const auto put = [&](std::span<const float> values, engine::EnginePtr<const float>* at) {
+    *at = next;
     next = next + static_cast<std::ptrdiff_t>(aligned(values.size()));
-    return at;
+    return engine.memory().write(at->as<std::byte>(), values.data(), values.size_bytes());
   };
   for (const AdapterSite& part : parts) {
     engine::LowRankPart matrices;
-    matrices.a = put(part.a);
-    matrices.b = put(turned(part.b, static_cast<size_t>(part.rank)));
+    GEN_TRY(put(part.a, &matrices.a));
+    GEN_TRY(put(turned(part.b, static_cast<size_t>(part.rank)), &matrices.b));
     matrices.rank = part.rank;
     made->parts_.push_back({part.site, matrices});
   }
-  Status finished = engine.finish(*stream);
-  GEN_TRY(std::move(status));
-  GEN_TRY(std::move(finished));
   return std::shared_ptr<const Adapter>(made);
 }
 
@@ -117,11 +109,7 @@ Result<std::shared_ptr<const AdapterTable>> AdapterTable::create(
   }
   const std::span<const engine::LowRankMix> all(rows);
   GEN_ASSIGN(made->memory_, engine.memory().allocate(all.size_bytes()));
-  GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine.new_stream());
-  const Status status = engine.upload(*stream, made->memory_.data(), rows.data(), all.size_bytes());
-  Status finished = engine.finish(*stream);
-  GEN_TRY(Status(status));
-  GEN_TRY(std::move(finished));
+  GEN_TRY(engine.memory().write(made->memory_.data(), rows.data(), all.size_bytes()));
   return std::shared_ptr<const AdapterTable>(made);
 }
 

@@ -51,8 +51,8 @@ class Compiler {
     fusion.adapters = options_.adapter_rank > 0;
     program_ = fuse(graph_, fusion, engine_of_block_);
     GEN_TRY(prepare_all());
-    GEN_TRY(upload_constants());
-    GEN_TRY(upload_sites());
+    GEN_TRY(write_constants());
+    GEN_TRY(write_sites());
     place_values();
     copy_facts();
     GEN_TRY(find_state_engine());
@@ -275,7 +275,7 @@ class Compiler {
   }
 
   /// A vector goes to the engine that reads it, rotary tables go to all.
-  Status upload_constants() {
+  Status write_constants() {
     vector_engines_.assign(program_.vectors.size(), 0);
     for (const Instruction& instruction : plan_->instructions_) {
       for (const int32_t vector : {instruction.vector, instruction.vector2}) {
@@ -287,12 +287,12 @@ class Compiler {
     plan_->inv_freq_.assign(plan_->engines_.size(), {});
     for (auto& tables : plan_->inv_freq_) tables.resize(graph_.ropes.size());
     for (int32_t engine = 0; at(engine) < plan_->engines_.size(); ++engine) {
-      GEN_TRY(upload_constants_of(engine));
+      GEN_TRY(write_constants_of(engine));
     }
     return {};
   }
 
-  Status upload_constants_of(int32_t engine) {
+  Status write_constants_of(int32_t engine) {
     size_t bytes = 0;
     const auto each = [&](const auto& visit) -> Status {
       for (size_t i = 0; i < program_.vectors.size(); ++i) {
@@ -303,28 +303,26 @@ class Compiler {
       }
       return {};
     };
-    Status status = each([&](const std::vector<float>& values, auto*) -> Status {
+    GEN_TRY(each([&](const std::vector<float>& values, auto*) -> Status {
       bytes += aligned(values.size() * sizeof(float));
       return {};
-    });
+    }));
+    engine::EngineMemory& memory = engine_of(engine).memory();
     engine::EngineBuffer& constants = plan_->constants_[at(engine)];
-    GEN_ASSIGN(constants, engine_of(engine).memory().allocate(bytes));
-    GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine_of(engine).new_stream());
+    GEN_ASSIGN(constants, memory.allocate(bytes));
     engine::EnginePtr<std::byte> next = constants.data();
-    status = each([&](const std::vector<float>& values, auto* place) -> Status {
+    plan_->resident_bytes_ += bytes;
+    return each([&](const std::vector<float>& values, auto* place) -> Status {
       *place = next.as<const float>();
       const size_t size = values.size() * sizeof(float);
       const engine::EnginePtr<std::byte> to = next;
       next = next + static_cast<std::ptrdiff_t>(aligned(size));
-      return engine_of(engine).upload(*stream, to, values.data(), size);
+      return memory.write(to, values.data(), size);
     });
-    GEN_TRY(std::move(status));
-    plan_->resident_bytes_ += bytes;
-    return engine_of(engine).finish(*stream);
   }
 
   /// Where the sites of products are, for those that add adapters to them.
-  Status upload_sites() {
+  Status write_sites() {
     std::vector<engine::LowRankSite> all;
     std::vector<std::pair<size_t, size_t>> firsts;  // product, its first site
     for (const Instruction& instruction : plan_->instructions_) {
@@ -351,10 +349,8 @@ class Compiler {
       plan_->products_[product].low_rank =
           data.as<const engine::LowRankSite>() + static_cast<std::ptrdiff_t>(first);
     }
-    GEN_ASSIGN(const std::unique_ptr<engine::Stream> stream, engine_of(0).new_stream());
-    GEN_TRY(engine_of(0).upload(*stream, data, all.data(), bytes));
     plan_->resident_bytes_ += bytes;
-    return engine_of(0).finish(*stream);
+    return engine_of(0).memory().write(data, all.data(), bytes);
   }
 
   void place_values() {

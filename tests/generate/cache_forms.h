@@ -141,17 +141,6 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
 
 inline Tokens tokens_of(const Session& session) { return session.tokens().value(); }
 
-inline std::vector<std::byte> state_of(const Session& session) {
-  std::vector<std::byte> state;
-  const Status status = session.save([&state](const cache::StateContents& contents) -> Status {
-    GEN_ASSIGN(const size_t size, cache::state_size(contents));
-    state.resize(size);
-    return cache::save_state(cache::StateKind::kSession, contents, state);
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return state;
-}
-
 /// Sessions of the same form that share nothing with anybody: the oracle.
 class FreshSessions {
  public:

@@ -3,8 +3,6 @@
 // can be stopped before a pass, and generators over pools with and without a prefix cache.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,37 +12,12 @@
 #include "engine/host_memory.h"
 #include "generate/said.h"
 #include "generate/session.h"
+#include "generate/watched_model.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::generate {
 
 constexpr int32_t kContext = 128;
-
-/// Passes everything on to another model.
-class WatchedModel final : public model::Model {
- public:
-  explicit WatchedModel(const model::Model& model) : model_(model) {}
-
-  const model::ModelTraits& traits() const noexcept override { return model_.traits(); }
-  std::span<const cache::LayerShape> layer_shapes() const noexcept override {
-    return model_.layer_shapes();
-  }
-  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
-    return model_.new_sequence_state();
-  }
-  Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
-  Status forward(const graph::Batch& batch) const override {
-    if (before_forward) before_forward();
-    rows += batch.rows();
-    return model_.forward(batch);
-  }
-
-  std::function<void()> before_forward;
-  mutable std::atomic<int64_t> rows{0};
-
- private:
-  const model::Model& model_;
-};
 
 struct PrefixOptions {
   std::string kind = "fp32";

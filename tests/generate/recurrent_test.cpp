@@ -3,45 +3,18 @@
 // chains for such a model, nor on steps, on others, on being forked or on having gone back.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "cache/state/state_file.h"
 #include "generate/batch_run.h"
 #include "generate/knowing_drafter.h"
 #include "generate/said.h"
+#include "generate/watched_model.h"
 #include "support/drift_model.h"
 
 namespace gen::generate {
 namespace {
-
-/// Counts rows; may fail a pass after it has run.
-class Watched final : public model::Model {
- public:
-  explicit Watched(const model::Model& model) : model_(model) {}
-  const model::ModelTraits& traits() const noexcept override { return model_.traits(); }
-  std::span<const cache::LayerShape> layer_shapes() const noexcept override {
-    return model_.layer_shapes();
-  }
-  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
-    return model_.new_sequence_state();
-  }
-  Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
-  Status forward(const graph::Batch& batch) const override {
-    rows += batch.rows();
-    GEN_TRY(model_.forward(batch));
-    return ++passes == failing ? error(Code::kDevice, "no such luck") : Status();
-  }
-
-  mutable std::atomic<int64_t> rows{0};
-  mutable std::atomic<int32_t> passes{0};
-  int32_t failing = -1;
-
- private:
-  const model::Model& model_;
-};
 
 class RecurrentSessions : public ::testing::Test {
  protected:
@@ -51,7 +24,7 @@ class RecurrentSessions : public ::testing::Test {
     options.prefill_chunk = chunk;
     options.max_sequences = 8;
     options.drafter = std::move(drafter);
-    model = std::make_shared<Watched>(tiny.model());
+    model = std::make_shared<WatchedModel>(tiny.model());
     return Generator::create(model, nullptr, options).value();
   }
   /// What a session says that has never been anything else.
@@ -60,7 +33,7 @@ class RecurrentSessions : public ::testing::Test {
   }
 
   const test::LoadedTiny tiny{test::TinyModel(test::drift_spec()), test::with_drift()};
-  std::shared_ptr<Watched> model;
+  std::shared_ptr<WatchedModel> model;
 };
 
 TEST_F(RecurrentSessions, DraftsShowInNoResult) {
@@ -135,7 +108,7 @@ TEST_F(RecurrentSessions, ForksAndCuts) {
 
 TEST_F(RecurrentSessions, SnapshotsSaveRows) {
   const auto session = generator()->new_session().value();
-  const Watched& watched = *model;
+  const WatchedModel& watched = *model;
   const Tokens prompt = text_of(3, 20);
   say(*session, prompt, 15);
   const auto cost = [&](int32_t n) {
@@ -149,17 +122,6 @@ TEST_F(RecurrentSessions, SnapshotsSaveRows) {
   EXPECT_EQ(cost(19), 20);
 }
 
-std::vector<std::byte> saved(const Session& session) {
-  std::vector<std::byte> state;
-  const Status status = session.save([&state](const cache::StateContents& contents) -> Status {
-    GEN_ASSIGN(const size_t size, cache::state_size(contents));
-    state.resize(size);
-    return cache::save_state(cache::StateKind::kSession, contents, state);
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return state;
-}
-
 TEST_F(RecurrentSessions, AreSavedAndLoaded) {
   const Tokens prompt = text_of(6, 9);
   const auto plain = generator()->new_session().value();
@@ -170,7 +132,7 @@ TEST_F(RecurrentSessions, AreSavedAndLoaded) {
     const auto made = generator(drafter);
     const auto session = made->new_session().value();
     say(*session, prompt, n);
-    const std::vector<std::byte> state = saved(*session);
+    const std::vector<std::byte> state = state_of(*session);
     const auto loaded = made->new_session().value();
     ASSERT_TRUE(loaded->load(state).ok());
     const int64_t before = model->rows;
@@ -191,8 +153,8 @@ TEST_F(RecurrentSessions, AreSavedAndLoaded) {
   const test::LoadedTiny without(test::TinyModel(spec), test::with_drift());
   GeneratorOptions options;
   const auto other =
-      Generator::create(std::make_shared<Watched>(without.model()), nullptr, options).value();
-  EXPECT_EQ(other->new_session().value()->load(saved(*plain)).code(), Code::kInvalidArgument);
+      Generator::create(std::make_shared<WatchedModel>(without.model()), nullptr, options).value();
+  EXPECT_EQ(other->new_session().value()->load(state_of(*plain)).code(), Code::kInvalidArgument);
 }
 
 TEST_F(RecurrentSessions, AFailedPassIsAsIfItHadNotBeen) {
@@ -203,7 +165,9 @@ TEST_F(RecurrentSessions, AFailedPassIsAsIfItHadNotBeen) {
     const auto drafter = std::make_shared<KnowingDrafter>(KnowingDrafter::Options{0.5, 4, 1, 50});
     drafter->learn(join(prompt, want.tokens));
     const auto made = generator(drafter);
-    model->failing = failing;
+    model->after_forward = [failing, passes = 0]() mutable {
+      return ++passes == failing ? error(Code::kDevice, "no such luck") : Status();
+    };
     const auto session = made->new_session().value();
     Said got = say(*session, prompt, 12);
     if (!got.status.ok()) {

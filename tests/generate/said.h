@@ -10,6 +10,7 @@
 #include <ostream>
 #include <vector>
 
+#include "cache/state/state_file.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -32,6 +33,17 @@ struct Said {
                << testing::PrintToString(said.logprobs);
   }
 };
+
+inline std::vector<std::byte> state_of(const Session& session) {
+  std::vector<std::byte> state;
+  const Status status = session.save([&state](const cache::StateContents& contents) -> Status {
+    GEN_ASSIGN(const size_t size, cache::state_size(contents));
+    state.resize(size);
+    return cache::save_state(cache::StateKind::kSession, contents, state);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return state;
+}
 
 inline CallParams params_of(int32_t n) {
   CallParams params;

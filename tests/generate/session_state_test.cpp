@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <new>
 
@@ -16,6 +15,7 @@
 #include "cache/sequence/paged_cache.h"
 #include "engine/host_memory.h"
 #include "generate/fake_world.h"
+#include "generate/said.h"
 #include "support/failing_files.h"
 #include "support/loaded_tiny.h"
 
@@ -50,39 +50,6 @@ using Bytes = std::vector<std::byte>;
 
 constexpr int32_t kContext = 96;
 const Tokens kPrompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8};
-
-/// What is fed and said; logprobs as bits.
-struct Said {
-  Tokens tokens;
-  std::vector<float> logprobs;
-  friend bool operator==(const Said& a, const Said& b) {
-    return a.tokens == b.tokens && a.logprobs.size() == b.logprobs.size() &&
-           std::memcmp(a.logprobs.data(), b.logprobs.data(), 4 * a.logprobs.size()) == 0;
-  }
-};
-
-Said say(Session& session, const Tokens& prompt, int32_t n) {
-  CallParams params;
-  params.stops.max_new_tokens = n;
-  params.sampling.seed = 7;
-  params.sampling.logprobs = 0;
-  std::optional<GenResult> result;
-  const Status status = session.generate(ids(prompt), params, nullptr, nullptr, &result);
-  EXPECT_TRUE(status.ok()) << status.message();
-  if (!status.ok()) return {};
-  return {result->tokens, result->logprobs};
-}
-
-Bytes save(const Session& session) {
-  Bytes state;
-  const Status status = session.save([&state](const cache::StateContents& contents) -> Status {
-    GEN_ASSIGN(const size_t size, cache::state_size(contents));
-    state.resize(size);
-    return cache::save_state(cache::StateKind::kSession, contents, state);
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return state;
-}
 
 Status save_file(const Session& session, const std::string& path) {
   return session.save([&path](const cache::StateContents& contents) {
@@ -140,12 +107,12 @@ TEST_F(SessionState, GoesOnWithTheSameBits) {
       SCOPED_TRACE(testing::Message() << kind.name << " " << from << " " << to);
       const auto first = generator(tiny_, kind.name, from)->new_session().value();
       say(*first, kPrompt, 15);
-      const Bytes state = save(*first);
+      const Bytes state = state_of(*first);
       const auto second = generator(tiny_, kind.name, to)->new_session().value();
       ASSERT_TRUE(second->load(state).ok());
       EXPECT_EQ(second->length(), first->length());
       EXPECT_EQ(held(*second), held(*first));
-      EXPECT_EQ(save(*second), state);
+      EXPECT_EQ(state_of(*second), state);
       EXPECT_EQ(say(*second, {}, 12), say(*first, {}, 12));
       // Cut into what was loaded, and grown again.
       ASSERT_TRUE(first->truncate(17).ok() && second->truncate(17).ok());
@@ -164,11 +131,11 @@ TEST_F(SessionState, ChunksThatArePooledGoOnToo) {
   const auto first = made->new_session().value();
   say(*first, kPrompt, 15);
   const auto second = made->new_session().value();
-  ASSERT_TRUE(second->load(save(*first)).ok());
-  EXPECT_EQ(save(*second), save(*first));
+  ASSERT_TRUE(second->load(state_of(*first)).ok());
+  EXPECT_EQ(state_of(*second), state_of(*first));
   EXPECT_EQ(say(*second, {}, 12), say(*first, {}, 12));
   const auto plain = generator(tiny_, "fp32")->new_session().value();
-  EXPECT_EQ(plain->load(save(*first)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(plain->load(state_of(*first)).code(), Code::kInvalidArgument);
   EXPECT_EQ(plain->length(), 0);
 }
 
@@ -176,12 +143,12 @@ TEST_F(SessionState, EmptyAndPendingSessions) {
   const auto made = generator(tiny_, "fp16");
   const auto empty = made->new_session().value();
   const auto loaded = made->new_session().value();
-  ASSERT_TRUE(loaded->load(save(*empty)).ok());
+  ASSERT_TRUE(loaded->load(state_of(*empty)).ok());
   EXPECT_EQ(loaded->length(), 0);
   // One token, which nothing has evaluated yet.
   ASSERT_TRUE(loaded->append(ids(Tokens{5})).ok());
   const auto other = made->new_session().value();
-  ASSERT_TRUE(other->load(save(*loaded)).ok());
+  ASSERT_TRUE(other->load(state_of(*loaded)).ok());
   EXPECT_EQ(held(*other), Tokens{5});
   EXPECT_EQ(say(*other, {}, 5), say(*loaded, {}, 5));
 }
@@ -190,7 +157,7 @@ TEST_F(SessionState, AStateThatIsNotOursChangesNothing) {
   const auto made = generator(tiny_, "q4");
   const auto session = made->new_session().value();
   say(*session, kPrompt, 5);
-  const Bytes state = save(*session);
+  const Bytes state = state_of(*session);
   const auto expect_refused = [](Session& target, std::span<const std::byte> bytes, Code code) {
     const Status status = target.load(bytes);
     EXPECT_EQ(status.code(), code) << status.message();
@@ -248,16 +215,16 @@ TEST_F(SessionState, ForksAreEqualAndApart) {
     const auto made = generator(tiny_, "fp8", block_size);
     const auto parent = made->new_session().value();
     say(*parent, kPrompt, 10);
-    const Bytes before = save(*parent);
+    const Bytes before = state_of(*parent);
     const auto child = parent->fork().value();
     EXPECT_EQ(child->length(), parent->length());
-    EXPECT_EQ(save(*child), before);
+    EXPECT_EQ(state_of(*child), before);
     say(*child, {1, 2}, 8);
-    EXPECT_EQ(save(*parent), before);
+    EXPECT_EQ(state_of(*parent), before);
     const auto second = parent->fork().value();
     ASSERT_TRUE(parent->truncate(3).ok());
     ASSERT_TRUE(parent->append(ids(Tokens{7, 7, 7, 7, 7, 7, 7, 7, 7, 7})).ok());
-    EXPECT_EQ(save(*second), before);
+    EXPECT_EQ(state_of(*second), before);
     const auto fresh = made->new_session().value();
     ASSERT_TRUE(fresh->load(before).ok());
     EXPECT_EQ(say(*second, {}, 8), say(*fresh, {}, 8));
@@ -268,7 +235,7 @@ TEST_F(SessionState, AFileIsThereWholeOrNotAtAll) {
   const auto made = generator(tiny_, "q3", 16);
   const auto session = made->new_session().value();
   say(*session, kPrompt, 10);
-  const Bytes state = save(*session);
+  const Bytes state = state_of(*session);
   for (int64_t nth = 0;; ++nth) {
     test::file_calls = 0;
     test::file_call_that_fails = nth;
@@ -289,14 +256,14 @@ TEST_F(SessionState, AFileIsThereWholeOrNotAtAll) {
   const auto file = MappedFile::open(at("a"));
   ASSERT_TRUE(file.ok());
   EXPECT_TRUE(std::ranges::equal(file.value().bytes(), state));
-  EXPECT_EQ(save(*session), state);
+  EXPECT_EQ(state_of(*session), state);
 }
 
 TEST_F(SessionState, EveryAllocationMayFail) {
   const auto made = generator(tiny_, "q4", 5);
   const auto session = made->new_session().value();
   say(*session, kPrompt, 10);
-  const Bytes state = save(*session);
+  const Bytes state = state_of(*session);
   const auto attempt = [](auto&& body) -> Status {  // as the border to C does
     try {
       return body();
@@ -326,7 +293,7 @@ TEST_F(SessionState, EveryAllocationMayFail) {
                    [&](const Status& status) {
                      EXPECT_EQ(files(), status.ok() ? 1u : 0u);
                      fs::remove(path);
-                     EXPECT_EQ(save(*session), state);
+                     EXPECT_EQ(state_of(*session), state);
                    });
   auto target = made->new_session().value();
   for_each_failure([&] { return target->load(state); },
@@ -334,11 +301,11 @@ TEST_F(SessionState, EveryAllocationMayFail) {
                      EXPECT_EQ(target->length(), status.ok() ? session->length() : 0);
                      EXPECT_TRUE(target->reset().ok());
                      EXPECT_TRUE(target->load(state).ok());
-                     EXPECT_EQ(save(*target), state);
+                     EXPECT_EQ(state_of(*target), state);
                      EXPECT_TRUE(target->reset().ok());
                    });
   for_each_failure([&] { return session->fork().status(); },
-                   [&](const Status&) { EXPECT_EQ(save(*session), state); });
+                   [&](const Status&) { EXPECT_EQ(state_of(*session), state); });
 }
 
 }  // namespace

@@ -158,6 +158,12 @@ Result<std::unique_ptr<KvCache>> make_split_cache(std::vector<std::unique_ptr<Kv
                  caches[c]->layers().size(), taken[c]);
   }
   if (caches.empty()) return Status(Code::kInvalidArgument, "a split cache of no caches");
+  for (const auto& cache : caches) {
+    if (cache->traits().cuts_exactly) continue;
+    return error(Code::kUnsupported,
+                 "a split cache of %s caches, which do not always cut where they are told to",
+                 cache->traits().layout);
+  }
   return std::unique_ptr<KvCache>(
       std::make_unique<SplitCache>(std::move(caches), std::move(layers)));
 }

@@ -23,6 +23,7 @@
 #include "engine/cpu/attention_q3-inl.h"
 #include "engine/cpu/attention_read-inl.h"
 #include "engine/cpu/attention_scaled-inl.h"
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/kv_unpack-inl.h"
 #include "engine/cpu/math-inl.h"
 
@@ -361,6 +362,8 @@ constexpr AttentionKernels kAttention = {
     .softmax = softmax,
     .merge = merge,
     .finish = finish};
+static_assert(filled(kAttention.dots) == kKvFormats && filled(kAttention.weighted) == kKvFormats,
+              "an element for each format");
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -14,6 +14,7 @@
 
 #include "engine/cpu/activation-inl.h"
 #include "engine/cpu/elementwise.h"
+#include "engine/cpu/kernel_table.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
@@ -59,6 +60,8 @@ constexpr ElementwiseKernels kElementwise = {
     {activate_rows<Act::kNone>, activate_rows<Act::kSilu>, activate_rows<Act::kGelu>,
      activate_rows<Act::kRelu2>, nullptr},
     to_half_rows};
+static_assert(filled(kElementwise.gated) == kActs && filled(kElementwise.activate) == kActs - 1,
+              "an element for each activation");
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -7,6 +7,8 @@
 // levels side by side.
 #pragma once
 
+#include <cstddef>
+
 #include "base/cpu.h"
 
 namespace gen::engine::cpu {
@@ -34,5 +36,13 @@ struct KernelTable {
 
 /// The table for `level`, with the nearest lower kernels where a level has none of its own.
 KernelTable kernel_table(CpuLevel level) noexcept;
+
+/// How many functions a table by activation or by format has, to be checked when it is compiled.
+template <typename Function, size_t kElements>
+constexpr size_t filled(Function* const (&table)[kElements]) {
+  size_t n = 0;
+  for (Function* const function : table) n += function != nullptr ? 1 : 0;
+  return n;
+}
 
 }  // namespace gen::engine::cpu

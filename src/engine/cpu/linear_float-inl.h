@@ -18,6 +18,7 @@
 
 #include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/activation-inl.h"
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/weight_layout.h"
 #include "tensor/half.h"
 
@@ -369,6 +370,9 @@ constexpr FloatKernels kFloatKernels = {
      finish_linear<Act::kRelu2>, nullptr},
     {finish_gated<Act::kNone>, finish_gated<Act::kSilu>, finish_gated<Act::kGelu>,
      finish_gated<Act::kRelu2>, finish_gated<Act::kClampedSwiglu>}};
+static_assert(filled(kFloatKernels.finish) == kActs - 1 &&
+                  filled(kFloatKernels.finish_gated) == kActs,
+              "an element for each activation");
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -40,15 +40,9 @@ void kv_get(const KvSide& side, int64_t entry, int32_t head, float* out) noexcep
 }
 
 KvSide host_side(const KvSideForm& form, const std::byte* tiles) noexcept {
-  KvSide side;
-  side.format = form.format;
-  side.order = form.order;
+  KvSide side = side_of(form);
+  side.block_offset = 0;
   side.base = const_cast<std::byte*>(tiles);  // only read from
-  side.tile_stride = form.tile_stride;
-  side.head_stride = form.head_stride;
-  side.shared_offset = form.shared_offset;
-  side.shared_stride = form.shared_stride;
-  side.head_dim = form.head_dim;
   return side;
 }
 
