@@ -74,7 +74,7 @@ Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOp
   const model::Model& model = *in_use.model;
   const auto shapes = model.layer_shapes();
   if (choice.num_layers != 0 && static_cast<size_t>(choice.num_layers) != shapes.size()) {
-    return error(Code::kInvalidArgument, "tiered_kv for %d layers, the model has %zu",
+    return error(Code::kInvalidArgument, "tiered_kv for %d layers, the model has %zu cache layers",
                  choice.num_layers, shapes.size());
   }
   cache::TieredCacheOptions tiers;
