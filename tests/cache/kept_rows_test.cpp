@@ -11,6 +11,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/prefix/block_pool.h"
@@ -113,6 +114,12 @@ std::vector<Kind> all_kinds(engine::EngineMemory& memory = engine::system_memory
     }
     constexpr int32_t kHalves[] = {0, 1};
     kinds.push_back({std::string("split ") + format,
+                     make_split_cache(std::exchange(halves, {}), kHalves).value(), true});
+    for (size_t i = 0; i < 2; ++i) {
+      auto pool = CachePool::create(format, {&kShapes[i], 1}, 5, 4, memory).value();
+      halves.push_back(make_paged_cache(std::move(pool), kCapacity).value());
+    }
+    kinds.push_back({std::string("split paged ") + format,
                      make_split_cache(std::move(halves), kHalves).value(), true});
     LaneLimits limits;
     limits.max_sequences = 4;
