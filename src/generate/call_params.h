@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a generating call is asked to do, as plain data: how tokens are drawn (sampling/params.h),
-// what ends the text, and who may stop it. A call copies it on entry, so one object may serve many
-// calls. A rule over the tokens (a grammar), adapters and drafts belong here, too, beside
-// `sampling`; each is a member and, where it has numbers, rows of param_rows(). Read next:
-// generation.h.
+// what ends the text, what it must be a member of, and who may stop it. A call copies it on entry,
+// so one object may serve many calls. Adapters and drafts belong here, too, beside `sampling`; each
+// is a member and, where it has numbers, rows of param_rows(). Read next: generation.h.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +15,8 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
 #include "sampling/params.h"
 
 namespace gen::generate {
@@ -45,6 +46,10 @@ struct CallParams {
   sampling::SamplingParams sampling;
   StopRules stops;
   std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
+  /// What the text of the call is to be a member of; null: anything. With `matcher` the text goes
+  /// on where that stands, which nobody moves any more.
+  std::shared_ptr<const grammar::Grammar> grammar;
+  std::shared_ptr<const grammar::Matcher> matcher;
 
   /// Sets a field that has a row in param_rows(), which says what it may be. kInvalidArgument
   /// naming the value and the range; then nothing has changed.

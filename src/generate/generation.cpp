@@ -71,6 +71,7 @@ Status Generation::start(const Prompt& prompt) {
   if (tokens.empty() && sequence.length() == 0) {
     return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
   }
+  GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
   begin_drafts();
   GEN_TRY(sequence.extend(tokens, true));
 
@@ -90,8 +91,8 @@ Status Generation::start(const Prompt& prompt) {
 void Generation::begin_drafts() {
   const Generator& generator = session_->generator();
   const model::ModelTraits& traits = generator.model().traits();
-  only_best_ =
-      picker_.only_best() && traits.finds_best && traits.vocab_size == generator.vocab_size();
+  only_best_ = picker_.only_best() && rule_ == nullptr && traits.finds_best &&
+               traits.vocab_size == generator.vocab_size();
   Drafter* const drafter = generator.drafter();
   if (drafter != nullptr) {
     try {
@@ -152,6 +153,8 @@ bool Generation::queue() noexcept {
     queued_ = true;
     return {};
   });
+  // While another thread may run the step. What fails here fails again when the mask is needed.
+  if (queued_ && rule_ != nullptr) static_cast<void>(contain([&] { return rule_->prepare(); }));
   return queued_;
 }
 
@@ -297,8 +300,10 @@ Result<sampling::Choice> Generation::pick() {
   const auto row = static_cast<size_t>(row_);
   if (only_best_) return TokenPicker::best(best_[row], logits_[row], vocab, sequence.tokens());
   const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
-  return picker_.pick(std::span(logits_).subspan(row * width, vocab), sequence.tokens(),
-                      result_.tokens);
+  const std::span<float> logits = std::span(logits_).subspan(row * width, vocab);
+  if (rule_ == nullptr) return picker_.pick(logits, sequence.tokens(), result_.tokens);
+  const sampling::TokenMask mask = rule_->mask();
+  return picker_.pick(logits, sequence.tokens(), result_.tokens, &mask);
 }
 
 // Draws a token from the logits of a row, and keeps it unless it ends the text. Whether it was the
@@ -306,16 +311,36 @@ Result<sampling::Choice> Generation::pick() {
 // logits of the next row are there.
 Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
+  bool complete = false;
+  if (rule_ != nullptr) {
+    GEN_TRY(rule_->prepare());
+    if (!rule_->allows_any()) {
+      end_at_grammar();
+      return {};
+    }
+  }
   GEN_ASSIGN(const sampling::Choice choice, pick());
+  if (rule_ != nullptr) {
+    GEN_TRY(rule_->accept(choice.token));
+    complete = rule_->is_finished();
+  }
   sequence.push(choice.token);
   path_.push_back(row_);  // start() made room
   session_->publish_length();
-  GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length()));
+  GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length(), complete));
   const bool goes_on = kept && transcript_.end() == FinishReason::kNone;
   row_ = goes_on ? job_.tree.child(row_, choice.token) : -1;
   if (row_ < 0) end_step();
   if (!kept) finish(transcript_.end(), Status());
   return {};
+}
+
+// No token can come. The text may be a member all the same, where none of the vocabulary ends it.
+void Generation::end_at_grammar() noexcept {
+  if (rule_->is_complete()) return finish(FinishReason::kGrammarComplete, Status());
+  finish(FinishReason::kGrammarDeadEnd,
+         error(Code::kGrammar, "no token of the vocabulary can go on after %zu tokens",
+               result_.tokens.size()));
 }
 
 // The rows of the step that the text went through are evaluated, the others have never been.

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "generate/call_params.h"
 #include "generate/drafter.h"
+#include "generate/grammar_rule.h"
 #include "generate/open_call.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
@@ -46,21 +47,23 @@ using EventCallback = int32_t (*)(void* user, const Event& event);
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
 /// is in use. Nothing is evaluated before the first next(). Ends, in the order in which they are
-/// looked at: cancel, a stop token, a stop string, max_new_tokens, the context where it does not
-/// shift (Sequence::make_room). After a cancel, a callback's stop or a stop condition the session
-/// keeps what was evaluated and sampled; after any other failure it is as before open(), but for
-/// what a shift dropped. Destroying an unfinished generation is a cancel. Where the generator
-/// drafts, a step runs several rows; each event walks on by one of them as long as what was drawn
-/// had been guessed (plain decoding has trees of one row), so that what ends a call between two
-/// events ends it where it would without drafts. Texts are whole characters. One that an end other
-/// than a stop token cuts is left out, and comes whole with the next call that goes on from there;
-/// before a stop token it becomes U+FFFD. Who drives many generations from one thread uses want()
-/// and take() in place of next(). Threads: one at a time, not necessarily the same.
+/// looked at: cancel, a grammar that allows no token, a stop token, a stop string, a grammar that
+/// is at its end, max_new_tokens, the context where it does not shift (Sequence::make_room). After
+/// a cancel, a callback's stop or a stop condition the session keeps what was evaluated and
+/// sampled; after any other failure it is as before open(), but for what a shift dropped.
+/// Destroying an unfinished generation is a cancel. Where the generator drafts, a step runs several
+/// rows; each event walks on by one of them as long as what was drawn had been guessed (plain
+/// decoding has trees of one row), so that what ends a call between two events ends it where it
+/// would without drafts. Texts are whole characters. One that an end other than a stop token cuts
+/// is left out, and comes whole with the next call that goes on from there; before a stop token it
+/// becomes U+FFFD. Who drives many generations from one thread uses want() and take() in place of
+/// next(). Threads: one at a time, not necessarily the same.
 class Generation {
  public:
   /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty
   /// session; kTokenizer; kContextFull naming both numbers; kOutOfRange for a prompt token, stop
-  /// token or bias outside the vocabulary; kBusy also when the generator's queue is full.
+  /// token or bias outside the vocabulary; as GrammarRule::begin; kBusy also when the generator's
+  /// queue is full.
   static Result<std::unique_ptr<Generation>> open(std::shared_ptr<Session> session,
                                                   const Prompt& prompt, CallParams params,
                                                   Urgency urgency = {});
@@ -112,6 +115,7 @@ class Generation {
   Status prepare(StepRequest** request);
   Status advance(bool* event);
   Status choose();
+  void end_at_grammar() noexcept;
   void end_step() noexcept;
   bool queue() noexcept;
   void take_back() noexcept;
@@ -125,6 +129,7 @@ class Generation {
   GenResult result_;
   TokenPicker picker_;
   Transcript transcript_;
+  std::unique_ptr<GrammarRule> rule_;  // null without
   /// Only the best token of a row is looked at, and the model finds it.
   bool only_best_ = false;
   std::vector<float> logits_;  // [rows, V]: the last row's, and those of its drafts; or [rows],

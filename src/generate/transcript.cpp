@@ -47,7 +47,7 @@ Status Transcript::begin(const Generator& generator, std::span<const int32_t> he
   return {};
 }
 
-Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length) {
+Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, bool complete) {
   if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
     end_ = FinishReason::kStopToken;
     return false;
@@ -74,6 +74,8 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length) {
 
   if (stopped) {
     end_ = FinishReason::kStopString;
+  } else if (complete) {
+    end_ = FinishReason::kGrammarComplete;
   } else if (index + 1 == params_.stops.effective_max_new_tokens()) {
     end_ = FinishReason::kLength;
   } else if (length == context_) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transcript: what a call has said. It takes token after token, turns them into text, holds back
-// what may become a stop string, and decides what ends the text: a stop token, a stop string,
-// max_new_tokens, or the context, in this order. It knows nothing of models, caches and steps. A
-// rule over the tokens (a grammar) is asked here, before all of these.
+// what may become a stop string, and decides what ends the text: a stop token, a stop string, the
+// end of a grammar, max_new_tokens, or the context, in this order. It knows nothing of models,
+// caches and steps.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,11 @@ class Transcript {
   /// Tokens that may be kept at most.
   [[nodiscard]] int32_t most() const noexcept { return most_; }
 
-  /// Takes the token that was drawn last; the session holds `length` tokens with it. True if it is
-  /// kept: event() then tells of it. False for a stop token. A failure, or std::bad_alloc, takes
+  /// Takes the token that was drawn last; the session holds `length` tokens with it, and with
+  /// `complete` they are a member of the call's grammar to which nothing can be added. True if it
+  /// is kept: event() then tells of it. False for a stop token. A failure, or std::bad_alloc, takes
   /// nothing.
-  Result<bool> take(const sampling::Choice& choice, int32_t length);
+  Result<bool> take(const sampling::Choice& choice, int32_t length, bool complete);
   /// What ends the text where it now stands, kNone if it goes on.
   [[nodiscard]] FinishReason end() const noexcept { return end_; }
   /// Ends the text; event() is then the done event. Everything held comes out, unless a stop string

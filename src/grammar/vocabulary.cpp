@@ -53,6 +53,15 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(
   return create(std::move(tokens), tokenizer.end_tokens());
 }
 
+Result<std::shared_ptr<const Vocabulary>> Vocabulary::of(const tokenizer::Tokenizer& tokenizer) {
+  GEN_ASSIGN(auto kept, tokenizer.derived([](const tokenizer::Tokenizer& made_of)
+                                              -> Result<std::shared_ptr<const tokenizer::Derived>> {
+    GEN_ASSIGN(auto made, create(made_of));
+    return std::shared_ptr<const tokenizer::Derived>(std::move(made));
+  }));
+  return std::static_pointer_cast<const Vocabulary>(std::move(kept));
+}
+
 void Vocabulary::build_trie() {
   std::vector<int32_t> order;
   for (int32_t id = 0; id < size(); ++id) {

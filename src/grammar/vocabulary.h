@@ -26,7 +26,7 @@ struct TokenText {
 };
 
 /// Threads: immutable; any number of threads may use one object.
-class Vocabulary {
+class Vocabulary final : public tokenizer::Derived {
  public:
   /// A place in the trie, in the order of texts: children stand right behind their parent.
   struct Node {
@@ -40,7 +40,9 @@ class Vocabulary {
   /// kInvalidArgument for a token of more than 32 KiB.
   static Result<std::shared_ptr<const Vocabulary>> create(std::vector<TokenText> tokens,
                                                           std::span<const int32_t> ends);
-  /// The tokens of a tokenizer as they continue a text.
+  /// The one of a tokenizer, kept with it: all who ask share what is found out of it.
+  static Result<std::shared_ptr<const Vocabulary>> of(const tokenizer::Tokenizer& tokenizer);
+  /// A new one, of the tokens of a tokenizer as they continue a text.
   static Result<std::shared_ptr<const Vocabulary>> create(const tokenizer::Tokenizer& tokenizer);
 
   [[nodiscard]] int32_t size() const noexcept { return static_cast<int32_t>(begins_.size()) - 1; }

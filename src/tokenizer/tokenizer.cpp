@@ -17,6 +17,15 @@ Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int3
   return encode_segments({&segment, 1}, flags, previous, out);
 }
 
+Result<std::shared_ptr<const Derived>> Tokenizer::derived(
+    Result<std::shared_ptr<const Derived>> (*make)(const Tokenizer&)) const {
+  const std::lock_guard lock(derived_mutex_);
+  if (derived_ == nullptr) {
+    GEN_ASSIGN(derived_, make(*this));
+  }
+  return derived_;
+}
+
 Status Tokenizer::decode(std::span<const int32_t> ids, bool special_as_text,
                          std::string* out) const {
   std::string text;

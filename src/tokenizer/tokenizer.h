@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,12 @@ enum class Special : int32_t { kBos, kEos, kUnk, kSep, kPad, kEot, kEom };
 struct TextSegment {
   std::string_view text;
   bool parse_special = false;
+};
+
+/// What another room makes of a vocabulary once and keeps with it.
+class Derived {
+ public:
+  virtual ~Derived() = default;
 };
 
 /// A vocabulary with its rules.
@@ -79,6 +86,15 @@ class Tokenizer {
   /// What the tokenizer was made from: raw token texts, scores, types, whether to add BOS, the chat
   /// template. `types` and `scores` are always full here.
   [[nodiscard]] virtual const VocabSpec& spec() const noexcept = 0;
+
+  /// What `make` makes of the tokenizer: made when it is first asked for, then the same. One `make`
+  /// for all calls.
+  Result<std::shared_ptr<const Derived>> derived(
+      Result<std::shared_ptr<const Derived>> (*make)(const Tokenizer&)) const;
+
+ private:
+  mutable std::mutex derived_mutex_;
+  mutable std::shared_ptr<const Derived> derived_;
 };
 
 /// Checks the vocabulary and builds its tokenizer. Errors: kFormat naming the entry,

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// See grammar_rule.h.
+#include "generate/grammar_rule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generate/call_params.h"
+#include "generate/generator.h"
+
+namespace gen::generate {
+
+Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params,
+                                                        const Generator& generator) {
+  if (params.grammar == nullptr && params.matcher == nullptr) {
+    return std::unique_ptr<GrammarRule>();
+  }
+  if (generator.tokenizer() == nullptr) {
+    return error(Code::kInvalidArgument, "a grammar for a generator without a tokenizer");
+  }
+  GEN_ASSIGN(const auto vocabulary, grammar::Vocabulary::of(*generator.tokenizer()));
+  std::unique_ptr<GrammarRule> rule;
+  if (params.matcher != nullptr) {
+    if (&params.matcher->grammar().vocabulary() != vocabulary.get()) {
+      return error(Code::kInvalidArgument, "the matcher is over another tokenizer's vocabulary");
+    }
+    rule = std::make_unique<GrammarRule>(params.matcher->fork());
+  } else {
+    GEN_ASSIGN(auto over, params.grammar->over(vocabulary));
+    GEN_ASSIGN(auto matcher, grammar::Matcher::create(std::move(over)));
+    rule = std::make_unique<GrammarRule>(std::move(matcher));
+  }
+  rule->ends_ = !params.stops.ignore_eos;
+  rule->words_.resize(vocabulary->words());
+  rule->bits_.resize(2 * vocabulary->words());
+  return rule;
+}
+
+Status GrammarRule::prepare() {
+  if (prepared_) return {};
+  GEN_TRY(matcher_.mask(words_));
+  if (!ends_) {
+    for (const int32_t end : matcher_.grammar().vocabulary().ends()) {
+      const auto bit = static_cast<size_t>(end);
+      words_[bit / 64] &= ~(uint64_t{1} << (bit % 64));
+    }
+  }
+  uint64_t any = 0;
+  for (size_t i = 0; i < words_.size(); ++i) {
+    bits_[2 * i] = static_cast<uint32_t>(words_[i]);
+    bits_[2 * i + 1] = static_cast<uint32_t>(words_[i] >> 32);
+    any |= words_[i];
+  }
+  allows_any_ = any != 0;
+  prepared_ = true;
+  return {};
+}
+
+Status GrammarRule::accept(int32_t token) {
+  GEN_ASSIGN(const bool taken, matcher_.accept_token(token));
+  if (!taken) return error(Code::kInternal, "the grammar refuses token %d of its mask", token);
+  prepared_ = false;
+  return {};
+}
+
+}  // namespace gen::generate

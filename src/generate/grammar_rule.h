@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// GrammarRule: where the text of one call stands in its grammar, and which tokens may come next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/matcher.h"
+#include "sampling/token_mask.h"
+
+namespace gen::generate {
+
+struct CallParams;
+class Generator;
+
+/// Threads: one at a time.
+class GrammarRule {
+ public:
+  /// Null where `params` have no grammar. kGrammar for one that names tokens that the tokenizer
+  /// lacks; kInvalidArgument where there is no tokenizer, and for a matcher over another one.
+  static Result<std::unique_ptr<GrammarRule>> begin(const CallParams& params,
+                                                    const Generator& generator);
+  explicit GrammarRule(grammar::Matcher matcher) : matcher_(std::move(matcher)) {}
+
+  /// Makes the mask of the next token unless that has been done; what makes it early saves the time
+  /// later. kGrammar where it takes more than the grammar's limits.
+  Status prepare();
+  /// For after prepare(). No bit set: nothing can come next.
+  [[nodiscard]] sampling::TokenMask mask() const noexcept { return {bits_}; }
+  [[nodiscard]] bool allows_any() const noexcept { return allows_any_; }
+  /// Walks on by a token that the mask allows.
+  Status accept(int32_t token);
+
+  /// The text is a member.
+  [[nodiscard]] bool is_complete() const noexcept { return matcher_.is_complete(); }
+  /// And nothing can follow.
+  [[nodiscard]] bool is_finished() const noexcept { return matcher_.is_finished(); }
+
+ private:
+  grammar::Matcher matcher_;
+  bool ends_ = true;  // tokens that end texts may come
+  bool prepared_ = false;
+  bool allows_any_ = false;
+  std::vector<uint64_t> words_;
+  std::vector<uint32_t> bits_;
+};
+
+}  // namespace gen::generate
