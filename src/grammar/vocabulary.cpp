@@ -99,12 +99,8 @@ int32_t Vocabulary::find(std::string_view name) const {
   }
   uint32_t node = 0;
   for (const char c : name) {
-    uint32_t child = node + 1;
-    while (child < trie_[node].skip && trie_[child].byte != static_cast<uint8_t>(c)) {
-      child = trie_[child].skip;
-    }
-    if (child >= trie_[node].skip) return -1;
-    node = child;
+    node = child(node, static_cast<uint8_t>(c));
+    if (node == 0) return -1;
   }
   return trie_[node].token;
 }

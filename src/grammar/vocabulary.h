@@ -51,6 +51,13 @@ class Vocabulary {
     return std::string_view(text_).substr(begins_[at], begins_[at + 1] - begins_[at]);
   }
   [[nodiscard]] std::span<const Node> trie() const noexcept { return trie_; }
+  /// The place behind one more byte, 0 if no token goes on so.
+  [[nodiscard]] uint32_t child(uint32_t node, uint8_t byte) const noexcept {
+    for (uint32_t i = node + 1; i < trie_[node].skip; i = trie_[i].skip) {
+      if (trie_[i].byte == byte) return i;
+    }
+    return 0;
+  }
   /// Another token with the bytes of this one, -1 behind the last.
   [[nodiscard]] int32_t twin(int32_t id) const noexcept { return twins_[static_cast<size_t>(id)]; }
   [[nodiscard]] std::span<const int32_t> ends() const noexcept { return ends_; }
