@@ -88,6 +88,13 @@ class Matcher {
   static constexpr uint64_t kSearchWork = uint64_t{1} << 24U;
 
   [[nodiscard]] const TokenGrammar& grammar() const noexcept { return *grammar_; }
+  /// Items looked at to accept texts since the object was made, and bytes that it keeps; for tests
+  /// of what texts cost.
+  [[nodiscard]] uint64_t work() const noexcept { return step_.work(); }
+  [[nodiscard]] size_t memory() const noexcept {
+    return past_->lists.memory() + past_->items.capacity() * sizeof(Item) +
+           past_->marks.capacity() * sizeof(Mark);
+  }
 
  private:
   struct Mark {
