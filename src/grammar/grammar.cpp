@@ -36,7 +36,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view patt
                                                            const GrammarLimits& limits) {
   GEN_TRY(check_size(pattern, limits));
   Expressions expressions;
-  GEN_ASSIGN(const ExprId root, parse_regex(pattern, match, expressions));
+  GEN_ASSIGN(const ExprId root, parse_regex(pattern, match, expressions, limits.automata));
   return from_expressions(expressions, root, limits);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/dfa.h"
 #include "grammar/expression.h"
 #include "grammar/machines.h"
 #include "grammar/regex.h"
@@ -19,6 +20,7 @@ namespace gen::grammar {
 struct GrammarLimits {
   size_t text_bytes = size_t{16} << 20U;
   size_t edges = size_t{4} << 20U;  // of its machines
+  DfaFuel automata;                 // of regular expressions that look around
   MaskLimits masks;
 };
 
