@@ -41,7 +41,16 @@ TokenGrammar::TokenGrammar(std::shared_ptr<const Machines> machines,
     : machines_(std::move(machines)),
       vocabulary_(std::move(vocabulary)),
       limits_(limits),
-      walk_(*machines_, *vocabulary_) {}
+      walk_(*machines_, *vocabulary_) {
+  const uint32_t root = machines_->root;
+  for (const CallEdge& edge : machines_->call_edges) {
+    if (edge.machine == root) return;
+  }
+  const auto& starts = machines_->starts;
+  root_begin_ = starts[root];
+  root_end_ = root + 1 < starts.size() ? starts[root + 1]
+                                       : static_cast<StateId>(machines_->states.size() - 1);
+}
 
 bool TokenGrammar::matches(uint32_t term, int32_t token) const noexcept {
   if (!machines_->terms[term].negated) return terms_[term] == token;
@@ -143,12 +152,14 @@ Frame TokenGrammar::general(const Frame& frame) const noexcept {
 Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   if (const auto known = entries_.find(state); known != entries_.end()) return known->second.get();
   auto made = std::make_unique<Entry>();
-  const std::string key = key_of(state);
+  const bool of_root = state >= root_begin_ && state < root_end_;
+  std::string key = key_of(state);
+  if (!key.empty() && of_root) key.push_back('r');
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
   if (made->mask == nullptr) {
     begin_mask();
     lists_.clear();
-    const Item item = {state, lists_.bottom(kOutside)};
+    const Item item = {state, lists_.bottom(of_root ? kEnd : kOutside)};
     allow_named(state);
     std::vector<uint32_t> exits;
     GEN_TRY(walk(0, {&item, 1}, &exits));
@@ -257,9 +268,12 @@ void TokenGrammar::begin_mask() const {
 Status TokenGrammar::walk(uint32_t top, std::span<const Item> from,
                           std::vector<uint32_t>* exits) const {
   const auto trie = vocabulary_->trie();
-  const auto visit = [&](uint32_t place, const Behind& behind) {
+  const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
     const Vocabulary::Node& node = trie[place];
-    if (node.token >= 0) {
+    if (whole) {
+      for (const int32_t token : vocabulary_->tokens_from(place)) allow_one(token);
+      worst_ = std::max(worst_, least_behind(*machines_, lists_, behind));
+    } else if (node.token >= 0) {
       allow(node.token);
       worst_ = std::max(worst_, least_behind(*machines_, lists_, behind));
     }
@@ -295,9 +309,11 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
     }
   }
   const auto trie = vocabulary_->trie();
-  const auto visit = [&](uint32_t place, const Behind& behind) {
+  const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
     const int32_t token = trie[place].token;
-    if (token >= 0 && least_behind(*machines_, lists, behind) <= most) allow(token);
+    if ((token < 0 && !whole) || least_behind(*machines_, lists, behind) > most) return;
+    if (!whole) return allow(token);
+    for (const int32_t below : vocabulary_->tokens_from(place)) allow_one(below);
   };
   if (!walk_.run(lists, 0, items, limits_.items, most_work_, visit)) return too_much();
   std::copy(allowed_.begin(), allowed_.end(), out.begin());

@@ -96,6 +96,9 @@ class TokenGrammar {
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const MaskLimits limits_;
   std::vector<int32_t> terms_;  // their tokens
+  // States of the root, if nothing calls it: behind it is the end of all.
+  StateId root_begin_ = 0;
+  StateId root_end_ = 0;
 
   mutable std::mutex mutex_;  // of all below
   mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;

@@ -203,10 +203,11 @@ class Search {
       }
     }
     const auto trie = vocabulary.trie();
-    const auto visit = [&](uint32_t node, const Behind& behind) {
+    const auto visit = [&](uint32_t node, const Behind& behind, bool whole) {
       if (left_ > 0) --left_;
-      if (trie[node].token < 0 || found_ || !within) return;
-      within &= add(place, frames, trie[node].token, behind);
+      const int32_t token = whole ? vocabulary.tokens_from(node)[0] : trie[node].token;
+      if (token < 0 || found_ || !within) return;
+      within &= add(place, frames, token, behind);
     };
     const uint64_t most_work = walk_.step.work() + left_;
     if (found_ || !within) return within;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/byte_kind.h"
 #include "grammar/machines.h"
 #include "grammar/recogniser.h"
 #include "grammar/vocabulary.h"
@@ -41,7 +42,8 @@ class TrieWalk {
       : step(machines), machines_(machines), vocabulary_(vocabulary) {}
 
   /// Visits the places below `top` that can be read from `from`, in the order of the trie:
-  /// visit(index of the place, Behind). Lists are added to `lists` and taken away again. False if
+  /// visit(index of the place, Behind, whole). If `whole`, then all places below it lead to the
+  /// same and are not visited themselves. Lists are added to `lists` and taken away again. False if
   /// one place takes more than `most_items` or the walk takes step.work() above `most_work`.
   template <typename Visit>
   [[nodiscard]] bool run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
@@ -53,7 +55,10 @@ class TrieWalk {
   static constexpr StateId kDead = UINT32_MAX;         // in a row: no way
   static constexpr StateId kSeveral = UINT32_MAX - 1;  // more than one
   static constexpr size_t kMostRows = 4096;
-  using Row = std::array<StateId, 256>;
+  struct Row {
+    std::array<StateId, 256> to;
+    uint64_t loops = 0;  // kinds of bytes that all lead back to the state
+  };
 
   /// What was read on the way down to a place of the trie.
   struct Level {
@@ -70,13 +75,18 @@ class TrieWalk {
       std::fill(row_of_.begin(), row_of_.end(), nullptr);
     }
     auto made = std::make_unique<Row>();
-    made->fill(kDead);
+    made->to.fill(kDead);
     for (const ByteEdge& edge : machines_.bytes(state)) {
       for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
-        StateId& place = (*made)[byte];
+        StateId& place = made->to[byte];
         place = place == kDead ? edge.target : kSeveral;
       }
     }
+    uint64_t others = 0;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      if (made->to[byte] != state) others |= uint64_t{1} << kByteKinds[byte];
+    }
+    made->loops = ~others;
     row_of_[state] = made.get();
     return *rows_.emplace(state, std::move(made)).first->second;
   }
@@ -105,17 +115,23 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
     items_.resize(above.first + above.count);
     if (above.count == 1) {
       const Item item = items_[above.first];
-      const StateId target = row(item.state)[node.byte];
+      const StateId target = row(item.state).to[node.byte];
       if (target == kDead) {
         i = node.skip;
         continue;
       }
       if (target != kSeveral && machines_.states[target].plain) {
-        items_.push_back({target, item.list});
-        levels_[depth] = {above.first + 1, 1, above.frames};
-        visit(i, Behind{{&items_.back(), 1}, false, false});
-        ++i;
-        continue;
+        const Frame& frame = lists.at(item.list);
+        const bool final = machines_.states[target].final;
+        // Only what leads straight to the end of all needs no step.
+        if (!final || (frame.ret == kEnd && frame.next == kNoFrame && frame.loop == 0)) {
+          items_.push_back({target, item.list});
+          levels_[depth] = {above.first + 1, 1, above.frames};
+          const bool whole = (vocabulary_.kinds_below(i) & ~row(target).loops) == 0;
+          visit(i, Behind{{&items_.back(), 1}, final, false}, whole);
+          i = whole ? node.skip : i + 1;
+          continue;
+        }
       }
     }
     lists.shrink(above.frames);
@@ -130,7 +146,7 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
       continue;
     }
     const auto read = step.items();
-    visit(i, Behind{read, step.ended(), step.outside()});
+    visit(i, Behind{read, step.ended(), step.outside()}, false);
     levels_[depth] = {items_.size(), read.size(), lists.size()};
     items_.insert(items_.end(), read.begin(), read.end());
     i = read.empty() ? node.skip : i + 1;
