@@ -20,6 +20,7 @@ void each_part(const Expressions& all, ExprId id, Visit visit) {
   switch (expr.kind) {
     case Kind::kSequence:
     case Kind::kChoice:
+    case Kind::kDiagram:
       for (const ExprId part : all.parts(expr)) visit(part);
       break;
     case Kind::kRepeat:
@@ -58,7 +59,11 @@ void find_nullable(const Expressions& all, Analysis* facts) {
     each_part(all, id, [&](ExprId part) { users[fill[part]++] = id; });
     const Expr& expr = all.at(id);
     if (expr.kind == Kind::kSequence) waits[id] = expr.count;
-    const bool may_be_none = expr.kind == Kind::kRepeat && expr.min == 0;
+    bool may_be_none = expr.kind == Kind::kRepeat && expr.min == 0;
+    if (expr.kind == Kind::kDiagram) {
+      may_be_none = all.diagram_of(expr).final[0];
+      waits[id] = UINT32_MAX;
+    }
     if (expr.kind == Kind::kEmpty || may_be_none) {
       facts->of[id].nullable = true;
       found.push_back(id);
@@ -103,6 +108,18 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
         const bool at_end = expr.kind == Kind::kChoice || part.nullable;
         own.open_end = (at_end && own.open_end) || part.open_end;
       }
+      own.places = static_cast<uint32_t>(std::min<uint64_t>(places, UINT32_MAX));
+      break;
+    }
+    case Kind::kDiagram: {
+      uint64_t places = all.diagram_of(expr).final.size();
+      for (const ExprId id_of_part : all.parts(expr)) {
+        const Analysis::Facts& part = part_of(id_of_part);
+        places += part.places;
+        own.height = std::max(own.height, static_cast<uint8_t>(part.height + 1));
+        own.wide |= part.wide;
+      }
+      own.wide_loop = own.open_end = own.wide;
       own.places = static_cast<uint32_t>(std::min<uint64_t>(places, UINT32_MAX));
       break;
     }

@@ -136,6 +136,30 @@ ExprId Expressions::token(TokenTerm term) {
   return intern(expr, {});
 }
 
+ExprId Expressions::diagram(Diagram diagram) {
+  std::vector<ExprId> reads;
+  for (Diagram::Way& way : diagram.ways) {
+    way.reads = low(way.reads);
+    reads.push_back(way.reads);
+  }
+  if (diagram.ways.empty()) return diagram.final[0] ? kEmpty : kNever;
+  Expr expr;
+  expr.kind = Kind::kDiagram;
+  expr.height = height_above(reads);
+  expr.min = static_cast<uint32_t>(diagrams_.size());
+  diagrams_.push_back(std::move(diagram));
+  return intern(expr, reads);
+}
+
+ExprId Expressions::assertion(const Assertion& assertion) {
+  Expr expr;
+  expr.kind = Kind::kAssert;
+  const auto old = std::find(assertions_.begin(), assertions_.end(), assertion);
+  expr.first = static_cast<uint32_t>(old - assertions_.begin());
+  if (old == assertions_.end()) assertions_.push_back(assertion);
+  return intern(expr, {});
+}
+
 RuleId Expressions::add_rule() {
   rules_.push_back(kNever);
   return static_cast<RuleId>(rules_.size() - 1);

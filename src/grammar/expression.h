@@ -3,8 +3,9 @@
 // Expressions are numbers into one store; equal ones have equal numbers. A rule is a name for an
 // expression that may be defined later, so rules may refer to each other and to themselves.
 // Heights are bounded: a tall expression is cut into rules of its own, so whoever walks an
-// expression may recurse. What comes next (conjunction, negation, exclusive alternatives) is a
-// further Kind here and a further way to make an automaton in machine_builder.cpp.
+// expression may recurse. Conjunction and negation of what is regular, and what only asks about its
+// surroundings (kAssert), are made automata by dfa_builder.h and dfa.h, which come back as
+// diagrams.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,45 @@ using RuleId = uint32_t;
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 inline constexpr uint32_t kMaxHeight = 48;
 
-enum class Kind : uint8_t { kNever, kEmpty, kBytes, kSequence, kChoice, kRepeat, kRule, kToken };
+enum class Kind : uint8_t {
+  kNever,
+  kEmpty,
+  kBytes,
+  kSequence,
+  kChoice,
+  kRepeat,
+  kRule,
+  kToken,
+  kDiagram,
+  kAssert,
+};
+
+/// What a regular expression may ask about a place without reading there.
+enum class Ask : uint8_t {
+  kStart,   // of the text
+  kEnd,     // of the text
+  kWord,    // a border of a word of [A-Za-z0-9_]
+  kAhead,   // the body matches from here on
+  kBehind,  // the body matches up to here
+};
+
+struct Assertion {
+  Ask ask = Ask::kStart;
+  bool negated = false;
+  ExprId body = 0;
+  bool operator==(const Assertion&) const = default;
+};
+
+/// Nodes with ways between them, each reading an expression. Node 0 is the start.
+struct Diagram {
+  struct Way {
+    uint32_t from;
+    uint32_t to;
+    ExprId reads;
+  };
+  std::vector<bool> final;  // by node
+  std::vector<Way> ways;
+};
 
 /// One token of the vocabulary, by id or by its text as the vocabulary spells it; negated: any
 /// other token.
@@ -38,9 +77,10 @@ struct TokenTerm {
 struct Expr {
   Kind kind = Kind::kNever;
   uint8_t height = 1;
-  uint32_t first = 0;  // kBytes: the set; kRule, kToken: which; kRepeat: what; else in the list
-  uint32_t count = 0;  // of operands, kSequence and kChoice
-  uint32_t min = 0;    // kRepeat
+  uint32_t first =
+      0;  // kBytes: the set; kRule, kToken, kAssert: which; kRepeat: what; else in the list
+  uint32_t count = 0;  // of operands, kSequence, kChoice and kDiagram
+  uint32_t min = 0;    // kRepeat; which, kDiagram
   uint32_t max = 0;    // kRepeat; kUnbounded
   bool operator==(const Expr&) const = default;
 };
@@ -58,6 +98,10 @@ class Expressions {
   ExprId choice(std::span<const ExprId> parts);
   ExprId repeat(ExprId what, uint32_t min, uint32_t max);
   ExprId token(TokenTerm term);
+  /// Only the start itself may be an end that is reached for nothing.
+  ExprId diagram(Diagram diagram);
+  /// Only dfa_builder.h understands it. What it asks about in its body is made before it.
+  ExprId assertion(const Assertion& assertion);
 
   /// A new rule, which matches nothing until it is defined.
   RuleId add_rule();
@@ -71,6 +115,10 @@ class Expressions {
   }
   [[nodiscard]] const ByteSet& set(uint32_t index) const noexcept { return sets_[index]; }
   [[nodiscard]] std::span<const TokenTerm> terms() const noexcept { return terms_; }
+  [[nodiscard]] const Diagram& diagram_of(const Expr& expr) const noexcept {
+    return diagrams_[expr.min];
+  }
+  [[nodiscard]] std::span<const Assertion> assertions() const noexcept { return assertions_; }
   [[nodiscard]] std::span<const ExprId> rules() const noexcept { return rules_; }
   [[nodiscard]] size_t count() const noexcept { return exprs_.size(); }
 
@@ -84,6 +132,8 @@ class Expressions {
   std::vector<ByteSet> sets_;
   std::vector<TokenTerm> terms_;
   std::vector<ExprId> rules_;
+  std::vector<Diagram> diagrams_;
+  std::vector<Assertion> assertions_;
   std::unordered_multimap<uint64_t, ExprId> known_;
   std::unordered_multimap<uint64_t, uint32_t> known_sets_;
 };

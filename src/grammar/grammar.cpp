@@ -36,13 +36,22 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view patt
                                                            const GrammarLimits& limits) {
   GEN_TRY(check_size(pattern, limits));
   Expressions expressions;
-  GEN_ASSIGN(const ExprId root, parse_regex(pattern, match, expressions));
+  GEN_ASSIGN(const ExprId root, parse_regex(pattern, match, expressions, limits.automata));
   return from_expressions(expressions, root, limits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::any_json(const GrammarLimits& limits) {
   Expressions expressions;
   return from_expressions(expressions, any_json_expression(expressions), limits);
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
+                                                          const TagOptions& options,
+                                                          const GrammarLimits& limits) {
+  Expressions expressions;
+  GEN_ASSIGN(const std::vector<Tag> tags, make(expressions));
+  GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
+  return from_expressions(expressions, root, limits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressions& expressions,

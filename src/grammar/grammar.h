@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/dfa.h"
 #include "grammar/expression.h"
 #include "grammar/machines.h"
 #include "grammar/regex.h"
+#include "grammar/tags.h"
 #include "grammar/token_grammar.h"
 
 namespace gen::grammar {
@@ -19,6 +22,7 @@ namespace gen::grammar {
 struct GrammarLimits {
   size_t text_bytes = size_t{16} << 20U;
   size_t edges = size_t{4} << 20U;  // of its machines
+  DfaFuel automata;                 // of regular expressions that look around
   MaskLimits masks;
 };
 
@@ -34,6 +38,12 @@ class Grammar {
                                                            const GrammarLimits& limits = {});
   /// Any JSON value, with at most 64 characters of white space in one gap.
   static Result<std::shared_ptr<const Grammar>> any_json(const GrammarLimits& limits = {});
+  /// See tags.h; `make` adds bodies to the expressions it is given and says which tags there are.
+  /// What may stand in a body: parse_gbnf, parse_regex, any_json_expression.
+  using MakeTags = std::function<Result<std::vector<Tag>>(Expressions& to)>;
+  static Result<std::shared_ptr<const Grammar>> from_tags(const MakeTags& make,
+                                                          const TagOptions& options,
+                                                          const GrammarLimits& limits = {});
   static Result<std::shared_ptr<const Grammar>> from_expressions(const Expressions& expressions,
                                                                  ExprId root,
                                                                  const GrammarLimits& limits = {});

@@ -72,6 +72,7 @@ class Builder {
     const Analysis::Facts& facts = facts_.of[id];
     switch (expr.kind) {
       case Kind::kNever:
+      case Kind::kAssert:  // not here: dfa_builder.h has made it an automaton
         break;
       case Kind::kEmpty:
         nfa_.add_empty(from, to);
@@ -94,6 +95,19 @@ class Builder {
       case Kind::kChoice:
         for (const ExprId part : all_.parts(expr)) write(part, from, to);
         break;
+      case Kind::kDiagram: {
+        const Diagram& diagram = all_.diagram_of(expr);
+        const uint32_t first = nfa_.n_nodes;
+        nfa_.n_nodes += static_cast<uint32_t>(diagram.final.size());
+        nfa_.add_empty(from, first);
+        for (uint32_t k = 0; k < diagram.final.size(); ++k) {
+          if (diagram.final[k]) nfa_.add_empty(first + k, to);
+        }
+        for (const Diagram::Way& way : diagram.ways) {
+          write(way.reads, first + way.from, first + way.to);
+        }
+        break;
+      }
       case Kind::kRule: {
         const ExprId body = all_.rules()[expr.first];
         if (facts.inlined && nfa_.n_nodes < kLargeMachine) {

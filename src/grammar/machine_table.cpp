@@ -17,8 +17,8 @@ constexpr uint32_t kNone = UINT32_MAX;
 constexpr uint64_t kInfinite = UINT64_MAX;
 constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
 
-// Fewest bytes from each state to the end of its machine, by Dijkstra's algorithm in the form of
-// Knuth: a call's way is known once its machine's and that of its target are.
+// Fewest bytes and named tokens from each state to the end of its machine, by Dijkstra's algorithm
+// in the form of Knuth: a call's way is known once its machine's and that of its target are.
 class Shortest {
  public:
   Shortest(const std::vector<Automaton>& automata, const std::vector<uint32_t>& bases,
@@ -33,7 +33,7 @@ class Shortest {
           add(bases[m] + edge.target, {from, kNone, 0, 1, kNone});
         }
         for (const TokenEdge& edge : node.tokens) {
-          add(bases[m] + edge.target, {from, kNone, 0, 0, kNone});
+          add(bases[m] + edge.target, {from, kNone, 0, 1, kNone});  // a token counts one
         }
         for (const Automaton::CallTo& edge : node.calls) {
           const Edge way = {from, bases[callee(edge.call)], bases[m] + edge.target,
@@ -180,7 +180,7 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
       const bool calls = state.calls != table.call_edges.size();
       const bool tokens = state.tokens != table.token_edges.size();
       state.reads = tokens || state.bytes != table.byte_edges.size();
-      state.plain = state.reads && !state.final && !calls && !tokens && !node.several;
+      state.plain = state.reads && !calls && !tokens && !node.several;
     }
   }
   begin_state();

@@ -23,7 +23,7 @@ namespace gen::grammar {
 using StateId = uint32_t;
 
 inline constexpr StateId kEnd = 0;      // behind the whole grammar
-inline constexpr StateId kOutside = 1;  // behind what is known, see mask_cache.h
+inline constexpr StateId kOutside = 1;  // behind what is known, see token_grammar.h
 inline constexpr uint32_t kFirstState = 2;
 inline constexpr uint32_t kFar = UINT32_MAX;  // no end can be reached
 
@@ -58,9 +58,9 @@ struct State {
   uint32_t bytes = 0;  // where its edges begin; they end where the next state's do
   uint32_t calls = 0;
   uint32_t tokens = 0;
-  uint32_t shortest = kFar;  // fewest bytes to the end of its machine
+  uint32_t shortest = kFar;  // fewest bytes and tokens to its machine's end
   bool final = false;
-  bool plain = false;  // neither final nor calling, one way for each byte, no tokens
+  bool plain = false;  // reads, does not call, one way for each byte, no tokens
   bool reads = false;  // has edges for bytes or tokens
 };
 

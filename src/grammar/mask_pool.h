@@ -19,7 +19,9 @@ struct StateMask {
   std::vector<uint64_t> bits;  // the tokens allowed, or
   std::vector<uint32_t> list;  // if they are few
   std::vector<uint32_t>
-      exits;  // places of the trie, with others below, behind which a list goes on
+      exits;           // places of the trie, with others below, behind which a list goes on
+  bool any = false;    // tokens are allowed
+  uint64_t worst = 0;  // from behind each of them the list is reached within so many bytes
   [[nodiscard]] size_t memory() const noexcept {
     return sizeof(*this) + bits.capacity() * 8 + (list.capacity() + exits.capacity()) * 4;
   }

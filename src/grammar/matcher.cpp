@@ -136,7 +136,7 @@ Result<bool> Matcher::accept_token(int32_t token) {
     return true;
   }
   const Machines& machines = grammar_->machines();
-  std::vector<Item> named;
+  named_.clear();
   bool ended = false;
   if (!machines.token_edges.empty()) {
     step_.begin();
@@ -146,7 +146,7 @@ Result<bool> Matcher::accept_token(int32_t token) {
       }
     }
     GEN_TRY(finish_step());
-    named.assign(step_.items().begin(), step_.items().end());
+    named_.assign(step_.items().begin(), step_.items().end());
     ended = step_.ended();
   }
   const std::string_view bytes = vocabulary.bytes(token);
@@ -157,8 +157,8 @@ Result<bool> Matcher::accept_token(int32_t token) {
     if (!alive) scratch_.clear();
     ended |= ended_by_bytes;
   }
-  if (!named.empty()) {
-    scratch_.insert(scratch_.end(), named.begin(), named.end());
+  if (!named_.empty()) {
+    scratch_.insert(scratch_.end(), named_.begin(), named_.end());
     const auto key = [](Item item) { return std::tuple(item.state, item.list); };
     std::sort(scratch_.begin(), scratch_.end(), [&](Item a, Item b) { return key(a) < key(b); });
     scratch_.erase(std::unique(scratch_.begin(), scratch_.end()), scratch_.end());
@@ -187,12 +187,15 @@ void Matcher::reset() {
   GEN_ASSERT(status.ok());
 }
 
+Status Matcher::check_words(size_t words) const {
+  const size_t needed = grammar_->vocabulary().words();
+  if (words == needed) return {};
+  return error(Code::kInvalidArgument, "mask of %zu words, needed are %zu", words, needed);
+}
+
 Status Matcher::mask(std::span<uint64_t> bits) const {
   const Vocabulary& vocabulary = grammar_->vocabulary();
-  if (bits.size() != vocabulary.words()) {
-    return error(Code::kInvalidArgument, "mask of %zu words, needed are %zu", bits.size(),
-                 vocabulary.words());
-  }
+  GEN_TRY(check_words(bits.size()));
   std::fill(bits.begin(), bits.end(), 0);
   if (!now().closed) GEN_TRY(grammar_->mask(past_->lists, items(), bits));
   if (now().ended) {

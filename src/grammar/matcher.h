@@ -3,6 +3,7 @@
 // by byte. What was accepted can always still become a member.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include "grammar/byte_set.h"
 #include "grammar/recogniser.h"
 #include "grammar/token_grammar.h"
+#include "grammar/token_search.h"
+#include "tokenizer/tokenizer.h"
 
 namespace gen::grammar {
 
@@ -54,15 +57,44 @@ class Matcher {
   /// Sets bit t of `bits`, of vocabulary().words() words, exactly if accept_token(t) would take it.
   /// kGrammar if that takes more than the limits.
   Status mask(std::span<uint64_t> bits) const;
+  /// The same, but only of tokens behind which the text can end in `n_tokens` - 1 more, so that it
+  /// ends before a budget runs out (the end token itself not counted): true. Where not even that
+  /// many can be enough, the mask is that of mask(): false. It relies on tokens of single bytes: a
+  /// vocabulary without them may leave a place from which the end is farther.
+  Result<bool> mask_within(uint64_t n_tokens, std::span<uint64_t> bits);
+  /// The masks behind drafted tokens, each behind `parents[i]`, a smaller index, or where the
+  /// matcher stands for -1: `bits` has a mask for each in turn. Behind a token that cannot come
+  /// the mask is empty, and so are those below it. kInvalidArgument, kOutOfRange and kGrammar as
+  /// above; the matcher stays where it is.
+  Status masks_of_tree(std::span<const int32_t> parents, std::span<const int32_t> tokens,
+                       std::span<uint64_t> bits);
   /// Bytes that accept_bytes would take.
   [[nodiscard]] ByteSet valid_bytes() const noexcept;
   /// Bytes that are the only way on, at most `most` of them; none where the text may end, or where
   /// a token without bytes may come.
   Result<std::string> forced_bytes(size_t most);
-  /// Fewest bytes until the text may end, at most 2^62; tokens without bytes count nothing.
+  /// Tokens that are each the only one that the mask allows, at most `most`.
+  Result<std::vector<int32_t>> forced_tokens(size_t most);
+  /// The forced bytes as the tokenizer would write them behind the token `previous` (or kTextStart,
+  /// kInText): without the last ones where what comes later may make other tokens of them.
+  Result<std::vector<int32_t>> forced_tokens(const tokenizer::Tokenizer& tokenizer,
+                                             int32_t previous, size_t most_bytes);
+  /// Fewest bytes until the text may end, at most 2^62; a token asked for by name counts one.
   [[nodiscard]] uint64_t min_bytes() const noexcept;
+  /// Fewest tokens until the text may end, the end token not counted. Exact where the ways of fewer
+  /// tokens could be looked through within `work` places of the vocabulary's trie (0: none are);
+  /// else of the shortest text. kNoWay if no tokens of the vocabulary are known to spell an end.
+  FewestTokens min_tokens(uint64_t work = kSearchWork);
+  static constexpr uint64_t kSearchWork = uint64_t{1} << 24U;
 
   [[nodiscard]] const TokenGrammar& grammar() const noexcept { return *grammar_; }
+  /// Items looked at to accept texts since the object was made, and bytes that it keeps; for tests
+  /// of what texts cost.
+  [[nodiscard]] uint64_t work() const noexcept { return step_.work(); }
+  [[nodiscard]] size_t memory() const noexcept {
+    return past_->lists.memory() + past_->items.capacity() * sizeof(Item) +
+           past_->marks.capacity() * sizeof(Mark);
+  }
 
  private:
   struct Mark {
@@ -84,6 +116,7 @@ class Matcher {
   [[nodiscard]] std::span<const Item> items() const noexcept {
     return std::span(past_->items).subspan(now().first, now().count);
   }
+  [[nodiscard]] Status check_words(size_t words) const;
   void own();
   void disown() noexcept;
   Result<bool> read(std::string_view bytes, bool* ended);
@@ -94,6 +127,10 @@ class Matcher {
   std::shared_ptr<Past> past_;
   Step step_;
   std::vector<Item> scratch_;  // behind the bytes read last
+  std::vector<Item> named_;    // behind the token by name
+  // Of a draft tree: first child and next sibling by row, row 0 being where the matcher stands.
+  std::vector<std::array<uint32_t, 2>> tree_;
+  std::vector<uint32_t> path_;
 };
 
 }  // namespace gen::grammar

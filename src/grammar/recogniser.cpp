@@ -68,8 +68,10 @@ ListId ReturnLists::add(std::span<const Frame> frames, uint64_t length) {
 }
 
 void ReturnLists::compact(size_t from, std::span<Item> items) {
-  std::vector<uint32_t> place(frames_.size() - from, kNoFrame);  // then: where it went
-  std::vector<ListId> open;
+  std::vector<uint32_t>& place = place_;  // then: where it went
+  std::vector<ListId>& open = open_;
+  place.assign(frames_.size() - from, kNoFrame);
+  open.clear();
   const auto reach = [&](ListId id) {
     if (id == kNoFrame || id < from || place[id - from] == 0) return;
     open.push_back(id);

@@ -59,6 +59,8 @@ class ReturnLists {
   static constexpr size_t kRecent = 256;
   [[nodiscard]] bool equals(ListId id, std::span<const Frame> frames) const noexcept;
   std::vector<Frame> frames_;
+  std::vector<uint32_t> place_;  // for compact()
+  std::vector<ListId> open_;
   std::vector<ListId> recent_ = std::vector<ListId>(kRecent, 0);  // by hash; checked when used
 };
 

@@ -9,9 +9,6 @@
 namespace gen::grammar {
 namespace {
 
-constexpr StateId kDead = UINT32_MAX;         // in a row: no way
-constexpr StateId kSeveral = UINT32_MAX - 1;  // more than one
-constexpr size_t kMostRows = 4096;
 constexpr size_t kMostKeyStates = 64;
 constexpr size_t kMostOpen = 256;  // ways back for one mask
 
@@ -44,7 +41,16 @@ TokenGrammar::TokenGrammar(std::shared_ptr<const Machines> machines,
     : machines_(std::move(machines)),
       vocabulary_(std::move(vocabulary)),
       limits_(limits),
-      step_(*machines_) {}
+      walk_(*machines_, *vocabulary_) {
+  const uint32_t root = machines_->root;
+  for (const CallEdge& edge : machines_->call_edges) {
+    if (edge.machine == root) return;
+  }
+  const auto& starts = machines_->starts;
+  root_begin_ = starts[root];
+  root_end_ = root + 1 < starts.size() ? starts[root + 1]
+                                       : static_cast<StateId>(machines_->states.size() - 1);
+}
 
 bool TokenGrammar::matches(uint32_t term, int32_t token) const noexcept {
   if (!machines_->terms[term].negated) return terms_[term] == token;
@@ -57,14 +63,15 @@ TokenGrammar::Statistics TokenGrammar::statistics() const {
 }
 
 Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
-                          std::span<uint64_t> out) const {
+                          std::span<uint64_t> out, uint64_t* worst) const {
   const std::lock_guard lock(mutex_);
   if (statistics_.bytes > limits_.cache_bytes) {
     entries_.clear();
     statistics_.bytes = 0;
   }
-  most_work_ = step_.work() + limits_.work;
+  most_work_ = walk_.step.work() + limits_.work;
   open_.clear();
+  uint64_t most_behind = 0;
   for (const Item item : items) {
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
     open_.emplace_back(entry, item.list);
@@ -72,6 +79,10 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
   for (size_t i = 0; i < open_.size(); ++i) {
     const auto [entry, list] = open_[i];
     const StateMask& mask = *entry->mask;
+    if (mask.any) {
+      const uint64_t length = list == kNoFrame ? 0 : lists.at(list).length;
+      most_behind = std::max(most_behind, mask.worst + length);
+    }
     for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
     for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
     if (mask.exits.empty()) continue;
@@ -81,9 +92,13 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
       GEN_ASSIGN(Entry * next, entry_behind(entry, frame));
       const std::pair<Entry*, ListId> one(next, frame.parent);
       if (std::find(open_.rbegin(), open_.rend(), one) == open_.rend()) open_.push_back(one);
-      if (open_.size() > kMostOpen + items.size()) return mask_together(lists, items, out);
+      if (open_.size() > kMostOpen + items.size()) {
+        if (worst != nullptr) *worst = UINT64_MAX;
+        return mask_together(lists, items, out);
+      }
     }
   }
+  if (worst != nullptr) *worst = most_behind;
   return {};
 }
 
@@ -91,7 +106,7 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
 Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
                                    std::span<uint64_t> out) const {
   lists_ = lists;
-  allowed_.assign(vocabulary_->words(), 0);
+  begin_mask();
   for (const Item item : items) allow_named(item.state);
   std::vector<uint32_t> unused;
   GEN_TRY(walk(0, items, &unused));
@@ -99,15 +114,21 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
   return {};
 }
 
+void TokenGrammar::allow_term(uint32_t term) const {
+  if (!machines_->terms[term].negated) {
+    allow_one(terms_[term]);
+    return;
+  }
+  for (int32_t token = 0; token < vocabulary_->size(); ++token) {
+    if (matches(term, token)) allow_one(token);
+  }
+}
+
+// Those that the state asks for by name.
 void TokenGrammar::allow_named(StateId state) const {
   for (const TokenEdge& edge : machines_->tokens(state)) {
-    if (!machines_->terms[edge.term].negated) {
-      allow_one(terms_[edge.term]);
-      continue;
-    }
-    for (int32_t token = 0; token < vocabulary_->size(); ++token) {
-      if (matches(edge.term, token)) allow_one(token);
-    }
+    allow_term(edge.term);
+    worst_ = UINT64_MAX / 4;  // what calls it comes to is not looked at here
   }
 }
 
@@ -131,13 +152,15 @@ Frame TokenGrammar::general(const Frame& frame) const noexcept {
 Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   if (const auto known = entries_.find(state); known != entries_.end()) return known->second.get();
   auto made = std::make_unique<Entry>();
-  const std::string key = key_of(state);
+  const bool of_root = state >= root_begin_ && state < root_end_;
+  std::string key = key_of(state);
+  if (!key.empty() && of_root) key.push_back('r');
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
   if (made->mask == nullptr) {
-    allowed_.assign(vocabulary_->words(), 0);
-    allow_named(state);
+    begin_mask();
     lists_.clear();
-    const Item item = {state, lists_.bottom(kOutside)};
+    const Item item = {state, lists_.bottom(of_root ? kEnd : kOutside)};
+    allow_named(state);
     std::vector<uint32_t> exits;
     GEN_TRY(walk(0, {&item, 1}, &exits));
     made->mask = finish(std::move(exits));
@@ -180,17 +203,16 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Fram
     if (same(known, wanted)) return next.get();
   }
   auto made = std::make_unique<Entry>();
-  allowed_.assign(vocabulary_->words(), 0);
+  begin_mask();
   lists_.clear();
   wanted.parent = lists_.bottom(kOutside);
-  step_.begin();
-  step_.leave(wanted);
-  if (!step_.finish(lists_, limits_.items)) {
-    return error(Code::kGrammar, "more than %zu items in one place", limits_.items);
-  }
-  const std::vector<Item> from(step_.items().begin(), step_.items().end());
+  Step& step = walk_.step;
+  step.begin();
+  step.leave(wanted);
+  if (!step.finish(lists_, limits_.items)) return too_much();
+  const std::vector<Item> from(step.items().begin(), step.items().end());
   std::vector<uint32_t> exits;
-  if (step_.outside()) exits = entry->mask->exits;
+  if (step.outside()) exits = entry->mask->exits;
   if (!from.empty()) {
     for (const uint32_t exit : entry->mask->exits) GEN_TRY(walk(exit, from, &exits));
   }
@@ -226,78 +248,84 @@ std::shared_ptr<const StateMask> TokenGrammar::finish(std::vector<uint32_t> exit
   std::sort(exits.begin(), exits.end());
   exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
   exits.shrink_to_fit();
+  mask->any = count > 0;
+  mask->worst = worst_;
   mask->exits = std::move(exits);
   return mask;
 }
 
-const TokenGrammar::Row& TokenGrammar::row(StateId state) const {
-  if (row_of_.empty()) row_of_.resize(machines_->states.size(), nullptr);
-  if (row_of_[state] != nullptr) return *row_of_[state];
-  if (rows_.size() >= kMostRows) {
-    rows_.clear();
-    std::fill(row_of_.begin(), row_of_.end(), nullptr);
-  }
-  auto made = std::make_unique<Row>();
-  made->fill(kDead);
-  for (const ByteEdge& edge : machines_->bytes(state)) {
-    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
-      StateId& place = (*made)[byte];
-      place = place == kDead ? edge.target : kSeveral;
-    }
-  }
-  row_of_[state] = made.get();
-  return *rows_.emplace(state, std::move(made)).first->second;
+Status TokenGrammar::too_much() const {
+  return error(Code::kGrammar, "a mask takes more work than its limit of %llu",
+               static_cast<unsigned long long>(limits_.work));
 }
 
-// Reads all texts below `top`. Places are visited in the order of the trie; `levels_` has what was
-// read down to the present one.
+void TokenGrammar::begin_mask() const {
+  allowed_.assign(vocabulary_->words(), 0);
+  worst_ = 0;
+}
+
+// Allows all texts below `top` that can be read from there.
 Status TokenGrammar::walk(uint32_t top, std::span<const Item> from,
                           std::vector<uint32_t>* exits) const {
   const auto trie = vocabulary_->trie();
-  const uint32_t base = trie[top].depth;
-  if (levels_.size() < vocabulary_->longest() + 1) levels_.resize(vocabulary_->longest() + 1);
-  items_.assign(from.begin(), from.end());
-  const size_t frames = lists_.size();
-  levels_[0] = {0, from.size(), frames};
-  for (uint32_t i = top + 1; i < trie[top].skip;) {
-    const Vocabulary::Node& node = trie[i];
-    const size_t depth = node.depth - base;
-    const Level& above = levels_[depth - 1];
-    items_.resize(above.first + above.count);
-    if (above.count == 1) {
-      const Item item = items_[above.first];
-      const StateId target = row(item.state)[node.byte];
-      if (target == kDead) {
-        i = node.skip;
-        continue;
-      }
-      if (target != kSeveral && machines_->states[target].plain) {
-        items_.push_back({target, item.list});
-        levels_[depth] = {above.first + 1, 1, above.frames};
-        allow(node.token);
-        ++i;
-        continue;
-      }
+  const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
+    const Vocabulary::Node& node = trie[place];
+    if (whole) {
+      for (const int32_t token : vocabulary_->tokens_from(place)) allow_one(token);
+      worst_ = std::max(worst_, least_behind(*machines_, lists_, behind));
+    } else if (node.token >= 0) {
+      allow(node.token);
+      worst_ = std::max(worst_, least_behind(*machines_, lists_, behind));
     }
-    lists_.shrink(above.frames);
-    step_.begin();
-    step_.read(std::span(items_).subspan(above.first, above.count), node.byte);
-    if (!step_.finish(lists_, limits_.items) || step_.work() > most_work_) {
-      return error(Code::kGrammar, "a mask takes more work than its limit");
-    }
-    if (step_.dead()) {
-      i = node.skip;
-      continue;
-    }
-    allow(node.token);
-    if (step_.outside() && node.skip > i + 1) exits->push_back(i);
-    const auto read = step_.items();
-    levels_[depth] = {items_.size(), read.size(), lists_.size()};
-    items_.insert(items_.end(), read.begin(), read.end());
-    i = read.empty() ? node.skip : i + 1;
-  }
-  lists_.shrink(frames);
+    if (behind.outside && node.skip > place + 1) exits->push_back(place);
+  };
+  if (!walk_.run(lists_, top, from, limits_.items, most_work_, visit)) return too_much();
   return {};
+}
+
+Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items, uint64_t most,
+                                 std::span<uint64_t> out) const {
+  std::fill(out.begin(), out.end(), 0);
+  uint64_t worst = 0;
+  GEN_TRY(mask(lists, items, out, &worst));
+  if (worst <= most) return {};
+  std::fill(out.begin(), out.end(), 0);
+  const std::lock_guard lock(mutex_);
+  begin_mask();
+  most_work_ = walk_.step.work() + limits_.work;
+  const size_t frames = lists.size();
+  Step& step = walk_.step;
+  for (const Item item : items) {
+    for (const TokenEdge& edge : machines_->tokens(item.state)) {
+      step.begin();
+      step.arrive(edge.target, item.list);
+      if (!step.finish(lists, limits_.items)) {
+        lists.shrink(frames);
+        return too_much();
+      }
+      const Behind behind = {step.items(), step.ended(), step.outside()};
+      if (least_behind(*machines_, lists, behind) <= most) allow_term(edge.term);
+      lists.shrink(frames);
+    }
+  }
+  const auto trie = vocabulary_->trie();
+  const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
+    const int32_t token = trie[place].token;
+    if ((token < 0 && !whole) || least_behind(*machines_, lists, behind) > most) return;
+    if (!whole) return allow(token);
+    for (const int32_t below : vocabulary_->tokens_from(place)) allow_one(below);
+  };
+  if (!walk_.run(lists, 0, items, limits_.items, most_work_, visit)) return too_much();
+  std::copy(allowed_.begin(), allowed_.end(), out.begin());
+  return {};
+}
+
+int32_t TokenGrammar::some_token(uint32_t term) const noexcept {
+  if (!machines_->terms[term].negated) return terms_[term];
+  for (int32_t token = 0; token < vocabulary_->size(); ++token) {
+    if (matches(term, token)) return token;
+  }
+  return -1;
 }
 
 }  // namespace gen::grammar

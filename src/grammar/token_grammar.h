@@ -9,7 +9,6 @@
 // reach. A counter matters to a mask only near its ends: elsewhere all counts share one branch.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "base/status.h"
 #include "grammar/machines.h"
 #include "grammar/recogniser.h"
+#include "grammar/trie_walk.h"
 #include "grammar/vocabulary.h"
 
 namespace gen::grammar {
@@ -49,7 +49,15 @@ class TokenGrammar {
 
   /// Ors into `out` the tokens that may come next, but for those that end a text.
   /// kGrammar if that takes more than the limits.
-  Status mask(const ReturnLists& lists, std::span<const Item> items, std::span<uint64_t> out) const;
+  /// `*worst`, if given: behind each of them the text can end within so many bytes, or fewer.
+  Status mask(const ReturnLists& lists, std::span<const Item> items, std::span<uint64_t> out,
+              uint64_t* worst = nullptr) const;
+  /// The same, but only those behind which the text can end within `most` bytes, a named token
+  /// counting one. `lists` is as before afterwards.
+  Status mask_within(ReturnLists& lists, std::span<const Item> items, uint64_t most,
+                     std::span<uint64_t> out) const;
+  /// A token that a term asks for; -1 if there is none.
+  [[nodiscard]] int32_t some_token(uint32_t term) const noexcept;
 
   /// Bytes of masks kept, and how often one had to be made.
   struct Statistics {
@@ -62,52 +70,45 @@ class TokenGrammar {
                std::shared_ptr<const Vocabulary> vocabulary, const MaskLimits& limits);
 
  private:
-  using Row = std::array<StateId, 256>;
-
   /// What one state, or the return to one frame, allows.
   struct Entry {
     std::shared_ptr<const StateMask> mask;
     std::vector<std::pair<Frame, std::unique_ptr<Entry>>> next;  // by frame without its parent
   };
 
-  /// What was read on the way down to a place of the trie.
-  struct Level {
-    size_t first = 0;
-    size_t count = 0;
-    size_t frames = 0;
-  };
-
   Result<Entry*> entry_of(StateId state) const;
   Result<Entry*> entry_behind(Entry* entry, const Frame& frame) const;
   [[nodiscard]] Frame general(const Frame& frame) const noexcept;
   Status walk(uint32_t top, std::span<const Item> from, std::vector<uint32_t>* exits) const;
+  [[nodiscard]] Status too_much() const;
   Status mask_together(const ReturnLists& lists, std::span<const Item> items,
                        std::span<uint64_t> out) const;
   void allow_named(StateId state) const;
+  void allow_term(uint32_t term) const;
   void allow_one(int32_t token) const noexcept;
   void allow(int32_t token) const noexcept;  // and those of the same bytes
   std::shared_ptr<const StateMask> finish(std::vector<uint32_t> exits) const;
+  void begin_mask() const;
   [[nodiscard]] std::string key_of(StateId state) const;
   void count(const Entry& entry) const noexcept;
-  const Row& row(StateId state) const;
 
   const std::shared_ptr<const Machines> machines_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const MaskLimits limits_;
   std::vector<int32_t> terms_;  // their tokens
+  // States of the root, if nothing calls it: behind it is the end of all.
+  StateId root_begin_ = 0;
+  StateId root_end_ = 0;
 
   mutable std::mutex mutex_;  // of all below
   mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;
   mutable Statistics statistics_;
   mutable std::vector<std::pair<Entry*, ListId>> open_;
-  mutable std::unordered_map<StateId, std::unique_ptr<Row>> rows_;
-  mutable std::vector<const Row*> row_of_;
-  // For one walk:
-  mutable Step step_;
+  // For one mask:
+  mutable TrieWalk walk_;
   mutable ReturnLists lists_;
-  mutable std::vector<Item> items_;
-  mutable std::vector<Level> levels_;
   mutable std::vector<uint64_t> allowed_;
+  mutable uint64_t worst_ = 0;
   mutable uint64_t most_work_ = 0;
 };
 

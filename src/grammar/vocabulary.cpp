@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/byte_kind.h"
+
 namespace gen::grammar {
 namespace {
 
@@ -70,7 +72,7 @@ void Vocabulary::build_trie() {
   std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return bytes(a) < bytes(b); });
   twins_.assign(begins_.size() - 1, -1);
-  trie_.push_back({0, -1, 0, 0});
+  trie_.push_back({0, -1, 0, 0, 0});
   std::vector<uint32_t> path = {0};  // nodes of the text before
   std::string_view before;
   const auto close = [&](size_t depth) {
@@ -89,13 +91,25 @@ void Vocabulary::build_trie() {
     close(shared);
     for (size_t k = shared; k < text.size(); ++k) {
       path.push_back(static_cast<uint32_t>(trie_.size()));
-      trie_.push_back({0, -1, static_cast<uint16_t>(k + 1), static_cast<uint8_t>(text[k])});
+      trie_.push_back({0, -1, static_cast<uint32_t>(i), static_cast<uint16_t>(k + 1),
+                       static_cast<uint8_t>(text[k])});
     }
     trie_.back().token = order[i];
     before = text;
   }
   close(0);
-  trie_[0].skip = static_cast<uint32_t>(trie_.size());
+  const auto count = static_cast<uint32_t>(trie_.size());
+  trie_[0].skip = count;
+  kinds_.assign(count, 0);
+  path.clear();
+  for (uint32_t i = count; i-- > 1;) {
+    // Nodes below are done: they come behind.
+    for (uint32_t k = i + 1; k < trie_[i].skip; k = trie_[k].skip) {
+      kinds_[i] |= kinds_[k] | uint64_t{1} << kByteKinds[trie_[k].byte];
+    }
+  }
+  in_order_ = std::move(order);
+  trie_.push_back({count, -1, static_cast<uint32_t>(in_order_.size()), 0, 0});
 }
 
 bool Vocabulary::is_end(int32_t id) const noexcept {
@@ -108,12 +122,8 @@ int32_t Vocabulary::find(std::string_view name) const {
   }
   uint32_t node = 0;
   for (const char c : name) {
-    uint32_t child = node + 1;
-    while (child < trie_[node].skip && trie_[child].byte != static_cast<uint8_t>(c)) {
-      child = trie_[child].skip;
-    }
-    if (child >= trie_[node].skip) return -1;
-    node = child;
+    node = child(node, static_cast<uint8_t>(c));
+    if (node == 0) return -1;
   }
   return trie_[node].token;
 }

@@ -30,8 +30,10 @@ class Vocabulary final : public tokenizer::Derived {
  public:
   /// A place in the trie, in the order of texts: children stand right behind their parent.
   struct Node {
-    uint32_t skip;   // the first node that is not below this one
-    int32_t token;   // that ends here, -1 if none does
+    uint32_t skip;  // the first node that is not below this one
+    int32_t token;  // that ends here, -1 if none does
+    uint32_t
+        first;  // in in_order(): of tokens here and below, which end where those of `skip` begin
     uint16_t depth;  // bytes from the root, which is node 0
     uint8_t byte;
   };
@@ -52,7 +54,25 @@ class Vocabulary final : public tokenizer::Derived {
     const auto at = static_cast<size_t>(id);
     return std::string_view(text_).substr(begins_[at], begins_[at + 1] - begins_[at]);
   }
-  [[nodiscard]] std::span<const Node> trie() const noexcept { return trie_; }
+  [[nodiscard]] std::span<const Node> trie() const noexcept {
+    return std::span(trie_).first(trie_.size() - 1);
+  }
+  /// Tokens with bytes in the order of the trie.
+  [[nodiscard]] std::span<const int32_t> in_order() const noexcept { return in_order_; }
+  /// The tokens at a place and below.
+  [[nodiscard]] std::span<const int32_t> tokens_from(uint32_t node) const noexcept {
+    const uint32_t begin = trie_[node].first;
+    return in_order().subspan(begin, trie_[trie_[node].skip].first - begin);
+  }
+  /// The kinds of bytes (byte_kind.h) on the ways below a place.
+  [[nodiscard]] uint64_t kinds_below(uint32_t node) const noexcept { return kinds_[node]; }
+  /// The place behind one more byte, 0 if no token goes on so.
+  [[nodiscard]] uint32_t child(uint32_t node, uint8_t byte) const noexcept {
+    for (uint32_t i = node + 1; i < trie_[node].skip; i = trie_[i].skip) {
+      if (trie_[i].byte == byte) return i;
+    }
+    return 0;
+  }
   /// Another token with the bytes of this one, -1 behind the last.
   [[nodiscard]] int32_t twin(int32_t id) const noexcept { return twins_[static_cast<size_t>(id)]; }
   [[nodiscard]] std::span<const int32_t> ends() const noexcept { return ends_; }
@@ -68,7 +88,9 @@ class Vocabulary final : public tokenizer::Derived {
 
   std::string text_;
   std::vector<size_t> begins_;
-  std::vector<Node> trie_;
+  std::vector<Node> trie_;  // and one behind the last
+  std::vector<int32_t> in_order_;
+  std::vector<uint64_t> kinds_;  // by node
   std::vector<int32_t> twins_;
   std::vector<int32_t> ends_;
   std::unordered_map<std::string, int32_t> names_;

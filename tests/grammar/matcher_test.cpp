@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -34,10 +33,6 @@ std::vector<uint64_t> mask_of(const Matcher& matcher) {
   std::vector<uint64_t> mask(matcher.grammar().vocabulary().words());
   EXPECT_TRUE(matcher.mask(mask).ok());
   return mask;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 TEST(Matcher, RejectionChangesNothing) {
@@ -124,9 +119,8 @@ TEST(Matcher, FewestBytes) {
 }
 
 TEST(Matcher, AMillionRepetitions) {
-  const auto begin = std::chrono::steady_clock::now();
   const auto counted = grammar("root ::= \"a\"{1000000}");
-  EXPECT_LT(seconds_since(begin), 0.010);
+  EXPECT_LT(counted->machines().states.size(), 10U);
   EXPECT_LT(counted->machines().memory(), size_t{1} << 20U);
   Matcher one = matcher(counted);
   EXPECT_EQ(one.min_bytes(), 1'000'000U);
@@ -150,16 +144,17 @@ TEST(Matcher, AmbiguousCounts) {
 }
 
 TEST(Matcher, AMillionBrackets) {
-  const auto begin = std::chrono::steady_clock::now();
   Matcher one = matcher("root ::= \"[\" (root (\",\" root)*)? \"]\"");
   const std::string open(1'000'000, '[');
   const std::string close(1'000'000, ']');
   EXPECT_TRUE(one.accept_bytes(open).value());
+  EXPECT_LT(one.memory(), open.size() * 100);
+  EXPECT_LT(one.work(), open.size() * 10);
   EXPECT_EQ(one.min_bytes(), 1'000'000U);
   (void)mask_of(one);
   EXPECT_TRUE(one.accept_bytes(close).value());
   EXPECT_TRUE(one.is_finished());
-  EXPECT_LT(seconds_since(begin), 20.0);
+  EXPECT_LT(one.work(), open.size() * 20);
 }
 
 // Texts as recursion to the right or to the left, of pieces that may be empty, need no depth.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Automata with one way for each byte, for what only they can do exactly: conjunction, difference,
+// negation. Every state can be reached and leads to an end, so whatever such an automaton has read
+// can still become a member; and no two states are alike. dfa_builder.h makes them of expressions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/expression.h"
+#include "grammar/machines.h"
+
+namespace gen::grammar {
+
+/// What automata may take.
+struct DfaFuel {
+  size_t states = 50'000;
+  uint64_t work = uint64_t{1} << 26U;  // nodes looked at
+};
+
+struct Dfa {
+  struct State {
+    std::vector<ByteEdge> edges;  // by low, apart from each other
+    bool final = false;
+  };
+  std::vector<State> states;  // [0] is the start; none: no text is a member
+  [[nodiscard]] bool empty() const noexcept { return states.empty(); }
+};
+
+enum class Both {
+  kAnd,  // members of both
+  kNot,  // members of the first that are not of the second; negation: the first is everything
+  kOr,   // members of any
+  kXor,  // members of exactly one
+};
+
+/// kGrammar if that takes more than the fuel.
+Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel = {});
+
+/// Without what cannot be reached or leads nowhere, and states that are alike made one.
+Dfa minimise(const Dfa& dfa);
+
+/// The same texts as an expression.
+ExprId expression_of(Expressions& to, const Dfa& dfa);
+
+}  // namespace gen::grammar
