@@ -82,6 +82,12 @@ typedef struct gen_model_options gen_model_options;
 typedef struct gen_model_config gen_model_config;
 /** Text to tokens and back. Shareable. */
 typedef struct gen_tokenizer gen_tokenizer;
+/** Which texts are allowed, see grammar.h. Shareable. */
+typedef struct gen_grammar gen_grammar;
+/** How to make a grammar. One thread at a time. */
+typedef struct gen_grammar_options gen_grammar_options;
+/** A text on its way through a grammar. One thread at a time. */
+typedef struct gen_grammar_matcher gen_grammar_matcher;
 /** A conversation to be laid out by a model's template. One thread at a time. */
 typedef struct gen_chat gen_chat;
 /** How to generate: cache kind, batching. One thread at a time. */

@@ -9,6 +9,7 @@
  *   gen_stream     a generation pulled piece by piece                           stream.h
  *   gen_request    one of many generations that run together                    batch.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
+ *   gen_grammar    which texts may be generated                                 grammar.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *                  in buffers of a fixed shape                                 kv_cache_tensor.h
@@ -62,12 +63,12 @@
  *           (quantised models, records of a tracer) are made as the process' umask says. A write that fails leaves
  *           no part of a file, also beyond RLIMIT_FSIZE: the library takes the SIGXFSZ that its own writes cause.
  * fork()    a child cannot use what its parent made, if it has threads or locks: pools, models, generators, sessions,
- *           streams, caches, block pools, prefix and radix caches, tracers, profiles, metrics memories. Functions with
- *           a status fail with GEN_ERROR_STATE, others answer as for NULL or from what never changes, and *_free and
- *           *_close do nothing: the memory goes with the child, the files stay the parent's. What holds data only
- *           (options, sampling, requests, results, chats, tokenizers) goes on working, and the child may load a model
- *           of its own, at any time, whatever the parent's threads did at the fork. A child that is made in a callback
- *           must not return from it.
+ *           streams, grammars and their matchers, caches, block pools, prefix and radix caches, tracers, profiles, metrics
+ *           memories. Functions with a status fail with GEN_ERROR_STATE, others answer as for NULL or from what never
+ *           changes, and *_free and *_close do nothing: the memory goes with the child, the files stay the parent's. What
+ *           holds data only (options, sampling, requests, results, chats, tokenizers) goes on working, and the child may
+ *           load a model of its own, at any time, whatever the parent's threads did at the fork. A child that is made in
+ *           a callback must not return from it.
  * Results   one row, one result: what a request gives does not depend on batching, chunking, threads or caches.
  *
  * While the version is 0.x functions may be added and arguments improved; see CHANGELOG.md.
@@ -80,6 +81,7 @@
 #include "custom_model.h"
 #include "error.h"
 #include "generator.h"
+#include "grammar.h"
 #include "kv_cache.h"
 #include "kv_cache_batch.h"
 #include "kv_cache_pool.h"

@@ -24,6 +24,8 @@
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "generate/call_params.h"
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
 
@@ -46,6 +48,17 @@ struct gen_chat {
 
 struct gen_sampling {
   gen::generate::CallParams params;
+};
+
+struct gen_grammar {
+  std::shared_ptr<const gen::grammar::Grammar> impl;
+  const char* kind;
+  gen::HomeProcess home;
+};
+
+struct gen_grammar_matcher {
+  gen::grammar::Matcher impl;
+  gen::HomeProcess home;
 };
 
 struct gen_tracer {

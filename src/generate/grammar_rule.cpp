@@ -18,6 +18,9 @@ Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params
   if (generator.tokenizer() == nullptr) {
     return error(Code::kInvalidArgument, "a grammar for a generator without a tokenizer");
   }
+  const HomeProcess& home =
+      params.matcher != nullptr ? params.matcher->grammar().home() : params.grammar->home();
+  GEN_TRY(home.check("the call's grammar"));
   GEN_ASSIGN(const auto vocabulary, grammar::Vocabulary::of(*generator.tokenizer()));
   std::unique_ptr<GrammarRule> rule;
   if (params.matcher != nullptr) {

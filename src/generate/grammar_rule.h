@@ -21,7 +21,8 @@ class Generator;
 class GrammarRule {
  public:
   /// Null where `params` have no grammar. kGrammar for one that names tokens that the tokenizer
-  /// lacks; kInvalidArgument where there is no tokenizer, and for a matcher over another one.
+  /// lacks; kInvalidArgument where there is no tokenizer, and for a matcher over another one; kState
+  /// for one that another process has made.
   static Result<std::unique_ptr<GrammarRule>> begin(const CallParams& params,
                                                     const Generator& generator);
   explicit GrammarRule(grammar::Matcher matcher) : matcher_(std::move(matcher)) {}

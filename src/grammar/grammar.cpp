@@ -68,10 +68,15 @@ Result<std::shared_ptr<const TokenGrammar>> Grammar::over(
   for (const auto& known : over_) {
     if (&known->vocabulary() == vocabulary.get()) return known;
   }
-  GEN_ASSIGN(auto made, TokenGrammar::create(machines_, vocabulary, limits_));
+  GEN_ASSIGN(auto made, once_over(vocabulary));
   if (over_.size() >= kMostVocabularies) over_.erase(over_.begin());
   over_.push_back(made);
   return made;
+}
+
+Result<std::shared_ptr<const TokenGrammar>> Grammar::once_over(
+    const std::shared_ptr<const Vocabulary>& vocabulary) const {
+  return TokenGrammar::create(machines_, vocabulary, limits_);
 }
 
 }  // namespace gen::grammar

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/home_process.h"
 #include "base/status.h"
 #include "grammar/dfa.h"
 #include "grammar/expression.h"
@@ -56,9 +57,17 @@ class Grammar {
   [[nodiscard]] Result<std::shared_ptr<const TokenGrammar>> over(
       const std::shared_ptr<const Vocabulary>& vocabulary) const;
 
+  /// The same, not kept.
+  [[nodiscard]] Result<std::shared_ptr<const TokenGrammar>> once_over(
+      const std::shared_ptr<const Vocabulary>& vocabulary) const;
+
+  /// Where it was made: what it finds out it keeps behind locks.
+  [[nodiscard]] const HomeProcess& home() const noexcept { return home_; }
+
   Grammar(Machines machines, const GrammarLimits& limits);
 
  private:
+  HomeProcess home_;
   const std::shared_ptr<const Machines> machines_;
   const MaskLimits limits_;
   mutable std::mutex mutex_;

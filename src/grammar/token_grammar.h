@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/home_process.h"
 #include "base/status.h"
 #include "grammar/machines.h"
 #include "grammar/recogniser.h"
@@ -43,6 +44,7 @@ class TokenGrammar {
   [[nodiscard]] const Machines& machines() const noexcept { return *machines_; }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return *vocabulary_; }
   [[nodiscard]] const MaskLimits& limits() const noexcept { return limits_; }
+  [[nodiscard]] const HomeProcess& home() const noexcept { return home_; }
 
   /// Whether the token is what a term asks for.
   [[nodiscard]] bool matches(uint32_t term, int32_t token) const noexcept;
@@ -95,6 +97,7 @@ class TokenGrammar {
   const std::shared_ptr<const Machines> machines_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const MaskLimits limits_;
+  const HomeProcess home_;
   std::vector<int32_t> terms_;  // their tokens
   // States of the root, if nothing calls it: behind it is the end of all.
   StateId root_begin_ = 0;

@@ -56,12 +56,11 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(
 }
 
 Result<std::shared_ptr<const Vocabulary>> Vocabulary::of(const tokenizer::Tokenizer& tokenizer) {
-  GEN_ASSIGN(auto kept, tokenizer.derived([](const tokenizer::Tokenizer& made_of)
-                                              -> Result<std::shared_ptr<const tokenizer::Derived>> {
-    GEN_ASSIGN(auto made, create(made_of));
-    return std::shared_ptr<const tokenizer::Derived>(std::move(made));
-  }));
-  return std::static_pointer_cast<const Vocabulary>(std::move(kept));
+  auto kept = std::static_pointer_cast<const Vocabulary>(tokenizer.derived());
+  if (kept != nullptr && kept->home_.here()) return kept;
+  GEN_ASSIGN(auto made, create(tokenizer));
+  if (kept != nullptr) return made;  // the locks of the other one are another process'
+  return std::static_pointer_cast<const Vocabulary>(tokenizer.keep_derived(std::move(made)));
 }
 
 void Vocabulary::build_trie() {

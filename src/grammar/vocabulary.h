@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/home_process.h"
 #include "base/status.h"
 #include "grammar/mask_pool.h"
 #include "tokenizer/tokenizer.h"
@@ -42,7 +43,8 @@ class Vocabulary final : public tokenizer::Derived {
   /// kInvalidArgument for a token of more than 32 KiB.
   static Result<std::shared_ptr<const Vocabulary>> create(std::vector<TokenText> tokens,
                                                           std::span<const int32_t> ends);
-  /// The one of a tokenizer, kept with it: all who ask share what is found out of it.
+  /// The one of a tokenizer, kept with it: all who ask share what is found out of it. In a child of
+  /// fork() a new one, where the parent had one.
   static Result<std::shared_ptr<const Vocabulary>> of(const tokenizer::Tokenizer& tokenizer);
   /// A new one, of the tokens of a tokenizer as they continue a text.
   static Result<std::shared_ptr<const Vocabulary>> create(const tokenizer::Tokenizer& tokenizer);
@@ -96,6 +98,7 @@ class Vocabulary final : public tokenizer::Derived {
   std::unordered_map<std::string, int32_t> names_;
   size_t longest_ = 0;
   mutable MaskPool pool_;
+  HomeProcess home_;
 };
 
 }  // namespace gen::grammar

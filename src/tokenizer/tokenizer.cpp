@@ -17,13 +17,18 @@ Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int3
   return encode_segments({&segment, 1}, flags, previous, out);
 }
 
-Result<std::shared_ptr<const Derived>> Tokenizer::derived(
-    Result<std::shared_ptr<const Derived>> (*make)(const Tokenizer&)) const {
-  const std::lock_guard lock(derived_mutex_);
-  if (derived_ == nullptr) {
-    GEN_ASSIGN(derived_, make(*this));
+std::shared_ptr<const Derived> Tokenizer::derived() const noexcept {
+  const std::shared_ptr<const Derived>* const kept = derived_.load(std::memory_order_acquire);
+  return kept != nullptr ? *kept : nullptr;
+}
+
+std::shared_ptr<const Derived> Tokenizer::keep_derived(std::shared_ptr<const Derived> made) const {
+  auto mine = std::make_unique<const std::shared_ptr<const Derived>>(std::move(made));
+  const std::shared_ptr<const Derived>* kept = nullptr;
+  if (derived_.compare_exchange_strong(kept, mine.get(), std::memory_order_acq_rel)) {
+    kept = mine.release();
   }
-  return derived_;
+  return *kept;
 }
 
 Status Tokenizer::decode(std::span<const int32_t> ids, bool special_as_text,

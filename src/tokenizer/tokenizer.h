@@ -4,10 +4,10 @@
 // that arrives token by token goes through stream_decoder.h, conversations through chat.h.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,7 +45,10 @@ class Derived {
 /// Threads: immutable; any number of threads may use one object.
 class Tokenizer {
  public:
-  virtual ~Tokenizer() = default;
+  Tokenizer() = default;
+  virtual ~Tokenizer() { delete derived_.load(); }
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
 
   /// Appends the ids of `text`; on failure appends nothing. User-defined tokens are found in any
   /// text, control tokens only with kParseSpecial. `previous` is the token that the text comes
@@ -87,14 +90,13 @@ class Tokenizer {
   /// template. `types` and `scores` are always full here.
   [[nodiscard]] virtual const VocabSpec& spec() const noexcept = 0;
 
-  /// What `make` makes of the tokenizer: made when it is first asked for, then the same. One `make`
-  /// for all calls.
-  Result<std::shared_ptr<const Derived>> derived(
-      Result<std::shared_ptr<const Derived>> (*make)(const Tokenizer&)) const;
+  /// What was kept with the tokenizer, or null; and keeps `made` unless there is something: what is
+  /// kept then. Without locks, so that a child of fork() can use the tokenizer at any time.
+  [[nodiscard]] std::shared_ptr<const Derived> derived() const noexcept;
+  std::shared_ptr<const Derived> keep_derived(std::shared_ptr<const Derived> made) const;
 
  private:
-  mutable std::mutex derived_mutex_;
-  mutable std::shared_ptr<const Derived> derived_;
+  mutable std::atomic<const std::shared_ptr<const Derived>*> derived_ = nullptr;  // owned
 };
 
 /// Checks the vocabulary and builds its tokenizer. Errors: kFormat naming the entry,

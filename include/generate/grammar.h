@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_grammar: which texts are allowed. A generating call that is given one (gen_sampling_set_grammar) draws no
+ * token that its text could not go on with, and lets the model end the text only where it is a member of the
+ * language. A grammar constrains the text of the call, not the prompt. gen_grammar_matcher is the same for programs
+ * that draw tokens themselves: it reads a text token by token and tells which tokens may come next.
+ *
+ * Tokens are looked at as the bytes that they put into a text. A token stands for no bytes if it is a control token,
+ * and comes only where a grammar asks for it by name or id. Where a text may end, those that end texts may come.
+ */
+#ifndef GENERATE_GRAMMAR_H
+#define GENERATE_GRAMMAR_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Makes the options of grammars with their defaults.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_options_new(gen_grammar_options **out, gen_error *error);
+
+/**
+ * Sets one option by name: "regex_match" "search", "max_states" "100000" …
+ *
+ * @param key    as listed by gen_grammar_options_describe.
+ * @param value  the value as text.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value outside its range.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_options_set(gen_grammar_options *options, const char *key, const char *value,
+                                           gen_error *error);
+
+/**
+ * All options as JSON: an array of {"key","type","range","default","value","help"}.
+ *
+ * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
+ * @param n    receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_options_describe(const gen_grammar_options *options, char *buf, size_t capacity,
+                                                size_t *n, gen_error *error);
+
+/**
+ * Frees the options; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_grammar_options_free(gen_grammar_options *options);
+
+/**
+ * Makes a grammar from GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of which "root" is the whole
+ * text; "texts", [character classes], `.`, groups, ? * + {m} {m,} {m,n}, tokens as <[id]> or <name> and any but them
+ * with !, and comments from # on. Rules may refer to themselves in any place, the first included.
+ *
+ * @param text     [len] UTF-8; len may be GEN_NUL_TERMINATED.
+ * @param options  read during the call; NULL means defaults.
+ * @param out      receives the grammar; free it with gen_grammar_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR, naming line and column, if it is wrong, and
+ *         naming the limit if it is too large; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_from_gbnf(const char *text, size_t len, const gen_grammar_options *options,
+                                         gen_grammar **out, gen_error *error);
+
+/**
+ * Makes a grammar from a regular expression as JavaScript (ECMA-262) has it, with the flag u where that makes no
+ * pattern wrong: a text is a member if all of it matches, or, with the option "regex_match" "search", if it holds a
+ * match. Lookahead, lookbehind, \b and \p{…} are exact. Backreferences are refused.
+ *
+ * @param pattern  [len] UTF-8 without slashes and flags; len may be GEN_NUL_TERMINATED.
+ * @param options  read during the call; NULL means defaults.
+ * @param out      receives the grammar; free it with gen_grammar_free.
+ * @return as gen_grammar_from_gbnf.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_from_regex(const char *pattern, size_t len, const gen_grammar_options *options,
+                                          gen_grammar **out, gen_error *error);
+
+/**
+ * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place.
+ *
+ * @param options  read during the call; NULL means defaults.
+ * @param out      receives the grammar; free it with gen_grammar_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR where options leave too little room for it;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_grammar **out, gen_error *error);
+
+/**
+ * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex" or "any_json", states are
+ * those of its automata, and bytes is the memory of these.
+ *
+ * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
+ * @param n    receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
+ *         GEN_ERROR_STATE in a child of fork().
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_describe(const gen_grammar *grammar, char *buf, size_t capacity, size_t *n,
+                                        gen_error *error);
+
+/**
+ * Frees the grammar; NULL is fine. Settings, calls and matchers that use it keep what they need.
+ *
+ * Threads: any, once.
+ * Since:   0.1
+ */
+GEN_API void gen_grammar_free(gen_grammar *grammar);
+
+/**
+ * Begins an empty text over the tokens of a tokenizer. What matchers and calls of one grammar and one tokenizer find
+ * out about masks they share.
+ *
+ * @param out  receives the matcher; free it with gen_grammar_matcher_free. It keeps what it needs of the other two.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the grammar names a token that the
+ *         tokenizer lacks, or its start is above a limit; GEN_ERROR_STATE in a child of fork();
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_new(const gen_grammar *grammar, const gen_tokenizer *tokenizer,
+                                           gen_grammar_matcher **out, gen_error *error);
+
+/**
+ * Goes on by a token, or one that ends texts where the text may end; behind that nothing can come.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary;
+ *         GEN_ERROR_GRAMMAR if the token cannot come here, or takes more than a limit; GEN_ERROR_STATE in a child of
+ *         fork(). On failure nothing has changed, here and below.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher *matcher, int32_t token, gen_error *error);
+
+/**
+ * Goes on by bytes, which need not be whole characters nor tokens.
+ *
+ * @param bytes  [len]; len may be GEN_NUL_TERMINATED.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the bytes cannot come here, or take more
+ *         than a limit; GEN_ERROR_STATE in a child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_accept_bytes(gen_grammar_matcher *matcher, const char *bytes, size_t len,
+                                                    gen_error *error);
+
+/**
+ * Which tokens may come next: bit t % 32 of bits[t / 32] is set exactly if gen_grammar_matcher_accept_token would
+ * take token t. That a token may come does not mean that the vocabulary has others to finish the text with.
+ *
+ * @param bits   [words] receives the mask; words that no token has are 0.
+ * @param words  at least (V + 31) / 32 for a vocabulary of V tokens.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for too few words;
+ *         GEN_ERROR_GRAMMAR if it takes more than a limit; GEN_ERROR_STATE in a child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_mask(gen_grammar_matcher *matcher, uint32_t *bits, size_t words,
+                                            gen_error *error);
+
+/**
+ * Which bytes may come next: bit b % 32 of bits[b / 32] is set for byte b.
+ *
+ * @param bits  [8].
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_valid_bytes(const gen_grammar_matcher *matcher, uint32_t *bits,
+                                                   gen_error *error);
+
+/**
+ * Takes back what the last `n` accepting calls took.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if there were fewer;
+ *         GEN_ERROR_STATE in a child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_rollback(gen_grammar_matcher *matcher, size_t n, gen_error *error);
+
+/**
+ * Makes another matcher in the same place. The two share what they have read so far until one of them goes on.
+ *
+ * @param out  receives the matcher; free it with gen_grammar_matcher_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_fork(const gen_grammar_matcher *matcher, gen_grammar_matcher **out,
+                                            gen_error *error);
+
+/**
+ * Back to the empty text.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_reset(gen_grammar_matcher *matcher, gen_error *error);
+
+/**
+ * Whether the text is a member: 0 if not yet, 1 if it is, 2 if it is and nothing can come behind it. 0 for NULL.
+ *
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API int32_t gen_grammar_matcher_complete(const gen_grammar_matcher *matcher);
+
+/**
+ * Tokens that are each the only one that may come, from here on, at most 1024: they can be taken without asking a
+ * model.
+ *
+ * @param ids       [capacity] receives them, or NULL to ask their number.
+ * @param n         receives their number; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
+ *         GEN_ERROR_GRAMMAR if it takes more than a limit; GEN_ERROR_STATE in a child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_forced(gen_grammar_matcher *matcher, int32_t *ids, size_t capacity, size_t *n,
+                                              gen_error *error);
+
+/**
+ * Fewest tokens until the text may end, one that ends it not counted: exact, or where that would take long to find
+ * out, of the shortest text that ends it.
+ *
+ * @param n  receives the number; -1 if no tokens of the vocabulary are known to end the text.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_matcher_min_tokens(gen_grammar_matcher *matcher, int64_t *n, gen_error *error);
+
+/**
+ * Frees the matcher; NULL is fine.
+ *
+ * Threads: one.
+ * Since:   0.1
+ */
+GEN_API void gen_grammar_matcher_free(gen_grammar_matcher *matcher);
+
+/**
+ * Has the texts of calls that use these settings be members of `grammar`; NULL for any text, which also takes a
+ * matcher back. Where the model ends a text that is one, or no token can follow it, the call ends
+ * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can
+ * leave a text that is none yet. Where no token of the vocabulary can come the call ends with
+ * GEN_FINISH_GRAMMAR_DEAD_END and GEN_ERROR_GRAMMAR. A grammar that names a token that the model lacks is
+ * GEN_ERROR_GRAMMAR from the generating call, one for a generator without a tokenizer GEN_ERROR_INVALID_ARGUMENT.
+ *
+ * @param grammar  shared, may be freed before the settings and the calls.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL; GEN_ERROR_STATE for a grammar of the parent in a
+ *         child of fork().
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_grammar(gen_sampling *sampling, const gen_grammar *grammar, gen_error *error);
+
+/**
+ * The same, for texts that go on where a matcher stands now: each call from there. NULL for any text, which also
+ * takes a grammar back. The matcher must be over the tokenizer of the model; another one is
+ * GEN_ERROR_INVALID_ARGUMENT from the generating call.
+ *
+ * @param matcher  forked, so it may go on or be freed.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL; GEN_ERROR_STATE for a matcher of the parent in a
+ *         child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_grammar_matcher(gen_sampling *sampling, const gen_grammar_matcher *matcher,
+                                                    gen_error *error);
+
+/**
+ * Which strings of a list, a vocabulary of one's own, can come behind a text: bit i % 32 of bits[i / 32] is set
+ * exactly if `text` followed by strings[i] can still become a member; never for an empty string. For a look at few
+ * places: a matcher is far faster over many.
+ *
+ * @param text     [len] bytes, what has been said; len may be GEN_NUL_TERMINATED.
+ * @param strings  [count] bytes of each string.
+ * @param lengths  [count] their lengths; NULL if all are NUL-terminated.
+ * @param bits     [words] receives the mask.
+ * @param words    at least (count + 31) / 32.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, or a string above 32 KiB, naming it; GEN_ERROR_OUT_OF_RANGE
+ *         for too few words; GEN_ERROR_GRAMMAR if the text itself cannot become a member, or a limit is passed;
+ *         GEN_ERROR_STATE in a child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_token_mask(const gen_grammar *grammar, const char *text, size_t len, const char *const *strings,
+                                  const size_t *lengths, size_t count, uint32_t *bits, size_t words,
+                                  gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_GRAMMAR_H */

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// grammar.h of the C API: grammars, matchers, and settings that name them.
+#include <generate/grammar.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/boundary.h"
+#include "api/handles.h"
+#include "api/option_table.h"
+#include "grammar/vocabulary.h"
+
+struct gen_grammar_options {
+  gen::grammar::RegexMatch match = gen::grammar::RegexMatch::kWhole;
+  int32_t max_text = 16;
+  int32_t max_edges = 4 << 20;
+  int32_t max_states = 50'000;
+  int32_t max_items = 65'536;
+  int32_t max_work = 1 << 24;
+  int32_t cache_memory = 64;
+};
+
+namespace {
+
+using gen::Code;
+using gen::Result;
+using gen::Status;
+using gen::api::end_handle;
+using gen::api::guard;
+using gen::api::kAnyMost;
+using gen::api::not_null;
+using gen::api::OptionRow;
+using gen::api::TextOption;
+using gen::api::usable;
+using gen::api::WholeOption;
+using gen::grammar::Grammar;
+using gen::grammar::GrammarLimits;
+using gen::grammar::Matcher;
+using gen::grammar::RegexMatch;
+using gen::grammar::Vocabulary;
+using Options = gen_grammar_options;
+
+constexpr size_t kMostForced = 1024;
+
+Status set_match(Options& options, const char* text) {
+  const std::string_view name = text;
+  if (name != "whole" && name != "search") {
+    return gen::error(Code::kInvalidArgument, "%.40s is neither whole nor search", text);
+  }
+  options.match = name == "whole" ? RegexMatch::kWhole : RegexMatch::kSearch;
+  return {};
+}
+
+const OptionRow<Options> kRows[] = {
+    {"regex_match",
+     TextOption<Options>{[] { return std::string("whole, search"); }, set_match,
+                         [](const Options& o) {
+                           return std::string(o.match == RegexMatch::kWhole ? "whole" : "search");
+                         }},
+     "whether a text matches a regular expression from end to end, or holds a match"},
+    {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
+     "MiB of a grammar's source"},
+    {"max_edges",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_edges; }, 1, kAnyMost},
+     "edges of a grammar's automata"},
+    {"max_states",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_states; }, 1, kAnyMost},
+     "states of a regular expression that looks around"},
+    {"max_items",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_items; }, 1, kAnyMost},
+     "ways to read a text that are followed at once"},
+    {"max_work",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_work; }, 1, kAnyMost},
+     "steps for one mask"},
+    {"cache_memory",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.cache_memory; }, 0, kAnyMost},
+     "MiB of masks that are kept for each tokenizer"},
+};
+
+GrammarLimits limits_of(const Options* options) {
+  const Options chosen = options != nullptr ? *options : Options();
+  GrammarLimits limits;
+  limits.text_bytes = static_cast<size_t>(chosen.max_text) << 20U;
+  limits.edges = static_cast<size_t>(chosen.max_edges);
+  limits.automata.states = static_cast<size_t>(chosen.max_states);
+  limits.masks.items = static_cast<size_t>(chosen.max_items);
+  limits.masks.work = static_cast<uint64_t>(chosen.max_work);
+  limits.masks.cache_bytes = static_cast<size_t>(chosen.cache_memory) << 20U;
+  return limits;
+}
+
+/// What the functions that make a grammar have in common.
+template <typename F>
+gen_status made(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(auto impl, make());
+    *out = new gen_grammar{std::move(impl), kind, {}};
+    return {};
+  });
+}
+
+Status check_words(size_t words, size_t count, const char* what) {
+  const size_t wanted = (count + 31) / 32;
+  if (words >= wanted) return {};
+  return gen::error(Code::kOutOfRange, "a mask of %zu %s needs %zu words, there are %zu", count,
+                    what, wanted, words);
+}
+
+/// The mask of a matcher over `count` tokens.
+Status write_mask(const Matcher& matcher, size_t count, uint32_t* bits, size_t words) {
+  std::vector<uint64_t> mask(matcher.grammar().vocabulary().words());
+  GEN_TRY(matcher.mask(mask));
+  const size_t wanted = (count + 31) / 32;
+  for (size_t i = 0; i < words; ++i) {
+    bits[i] = i < wanted ? static_cast<uint32_t>(mask[i / 2] >> (i % 2 * 32)) : 0;
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const Vocabulary>> vocabulary_of(const char* const* strings,
+                                                        const size_t* lengths, size_t count) {
+  std::vector<gen::grammar::TokenText> tokens(count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t length = lengths != nullptr ? lengths[i] : GEN_NUL_TERMINATED;
+    GEN_ASSIGN(const auto text, gen::api::text_in(strings[i], length, "a string"));
+    tokens[i].bytes = text;
+  }
+  return Vocabulary::create(std::move(tokens), {});
+}
+
+}  // namespace
+
+gen_status gen_grammar_options_new(gen_grammar_options** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    *out = new gen_grammar_options;
+    return {};
+  });
+}
+
+gen_status gen_grammar_options_set(gen_grammar_options* options, const char* key, const char* value,
+                                   gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(value, "value"));
+    return gen::api::set_by_name<Options>(kRows, *options, key, value);
+  });
+}
+
+gen_status gen_grammar_options_describe(const gen_grammar_options* options, char* buf,
+                                        size_t capacity, size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return gen::api::text_out(gen::api::describe_options<Options>(kRows, *options), buf, capacity,
+                              n);
+  });
+}
+
+void gen_grammar_options_free(gen_grammar_options* options) { delete options; }
+
+gen_status gen_grammar_from_gbnf(const char* text, size_t len, const gen_grammar_options* options,
+                                 gen_grammar** out, gen_error* error) {
+  return made("gbnf", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+    return Grammar::from_gbnf(view, limits_of(options));
+  });
+}
+
+gen_status gen_grammar_from_regex(const char* pattern, size_t len,
+                                  const gen_grammar_options* options, gen_grammar** out,
+                                  gen_error* error) {
+  return made("regex", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+    GEN_ASSIGN(const auto view, gen::api::text_in(pattern, len, "pattern"));
+    const RegexMatch match = options != nullptr ? options->match : RegexMatch::kWhole;
+    return Grammar::from_regex(view, match, limits_of(options));
+  });
+}
+
+gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar** out,
+                                gen_error* error) {
+  return made("any_json", out, error, [&] { return Grammar::any_json(limits_of(options)); });
+}
+
+gen_status gen_grammar_describe(const gen_grammar* grammar, char* buf, size_t capacity, size_t* n,
+                                gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(grammar, "grammar"));
+    const gen::grammar::Machines& machines = grammar->impl->machines();
+    return gen::api::text_out(std::string("{\"kind\":\"") + grammar->kind +
+                                  "\",\"states\":" + std::to_string(machines.states.size() - 1) +
+                                  ",\"bytes\":" + std::to_string(machines.memory()) + "}",
+                              buf, capacity, n);
+  });
+}
+
+void gen_grammar_free(gen_grammar* grammar) { end_handle(grammar); }
+
+gen_status gen_grammar_matcher_new(const gen_grammar* grammar, const gen_tokenizer* tokenizer,
+                                   gen_grammar_matcher** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(grammar, "grammar"));
+    GEN_TRY(not_null(tokenizer, "tokenizer"));
+    GEN_TRY(not_null(out, "out"));
+    GEN_ASSIGN(const auto vocabulary, Vocabulary::of(*tokenizer->impl));
+    GEN_ASSIGN(auto over, grammar->impl->over(vocabulary));
+    GEN_ASSIGN(Matcher matcher, Matcher::create(std::move(over)));
+    *out = new gen_grammar_matcher{std::move(matcher), {}};
+    return {};
+  });
+}
+
+gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher* matcher, int32_t token,
+                                            gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_ASSIGN(const bool taken, matcher->impl.accept_token(token));
+    return taken ? Status() : gen::error(Code::kGrammar, "token %d cannot come here", token);
+  });
+}
+
+gen_status gen_grammar_matcher_accept_bytes(gen_grammar_matcher* matcher, const char* bytes,
+                                            size_t len, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_ASSIGN(const auto view, gen::api::text_in(bytes, len, "bytes"));
+    GEN_ASSIGN(const bool taken, matcher->impl.accept_bytes(view));
+    return taken ? Status() : gen::error(Code::kGrammar, "the bytes cannot come here");
+  });
+}
+
+gen_status gen_grammar_matcher_mask(gen_grammar_matcher* matcher, uint32_t* bits, size_t words,
+                                    gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_TRY(not_null(bits, "bits"));
+    const auto count = static_cast<size_t>(matcher->impl.grammar().vocabulary().size());
+    GEN_TRY(check_words(words, count, "tokens"));
+    return write_mask(matcher->impl, count, bits, words);
+  });
+}
+
+gen_status gen_grammar_matcher_valid_bytes(const gen_grammar_matcher* matcher, uint32_t* bits,
+                                           gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_TRY(not_null(bits, "bits"));
+    const gen::grammar::ByteSet set = matcher->impl.valid_bytes();
+    for (size_t i = 0; i < 8; ++i) {
+      bits[i] = static_cast<uint32_t>(set.words[i / 2] >> (i % 2 * 32));
+    }
+    return {};
+  });
+}
+
+gen_status gen_grammar_matcher_rollback(gen_grammar_matcher* matcher, size_t n, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    return matcher->impl.rollback(n);
+  });
+}
+
+gen_status gen_grammar_matcher_fork(const gen_grammar_matcher* matcher, gen_grammar_matcher** out,
+                                    gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_TRY(not_null(out, "out"));
+    *out = new gen_grammar_matcher{matcher->impl.fork(), {}};
+    return {};
+  });
+}
+
+gen_status gen_grammar_matcher_reset(gen_grammar_matcher* matcher, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    matcher->impl.reset();
+    return {};
+  });
+}
+
+int32_t gen_grammar_matcher_complete(const gen_grammar_matcher* matcher) {
+  if (!usable(matcher) || !matcher->impl.is_complete()) return 0;
+  return matcher->impl.is_finished() ? 2 : 1;
+}
+
+gen_status gen_grammar_matcher_forced(gen_grammar_matcher* matcher, int32_t* ids, size_t capacity,
+                                      size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_TRY(not_null(n, "n"));
+    GEN_ASSIGN(const auto tokens, matcher->impl.forced_tokens(kMostForced));
+    return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
+  });
+}
+
+gen_status gen_grammar_matcher_min_tokens(gen_grammar_matcher* matcher, int64_t* n,
+                                          gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(matcher, "matcher"));
+    GEN_TRY(not_null(n, "n"));
+    const uint64_t tokens = matcher->impl.min_tokens().tokens;
+    *n = tokens == gen::grammar::kNoWay ? -1 : static_cast<int64_t>(tokens);
+    return {};
+  });
+}
+
+void gen_grammar_matcher_free(gen_grammar_matcher* matcher) { end_handle(matcher); }
+
+gen_status gen_sampling_set_grammar(gen_sampling* sampling, const gen_grammar* grammar,
+                                    gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(sampling, "sampling"));
+    if (grammar != nullptr) GEN_TRY(grammar->home.check("grammar"));
+    sampling->params.grammar = grammar != nullptr ? grammar->impl : nullptr;
+    sampling->params.matcher = nullptr;
+    return {};
+  });
+}
+
+gen_status gen_sampling_set_grammar_matcher(gen_sampling* sampling,
+                                            const gen_grammar_matcher* matcher, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(sampling, "sampling"));
+    std::shared_ptr<const Matcher> fork;
+    if (matcher != nullptr) {
+      GEN_TRY(matcher->home.check("matcher"));
+      fork = std::make_shared<const Matcher>(matcher->impl.fork());
+    }
+    sampling->params.matcher = std::move(fork);
+    sampling->params.grammar = nullptr;
+    return {};
+  });
+}
+
+gen_status gen_token_mask(const gen_grammar* grammar, const char* text, size_t len,
+                          const char* const* strings, const size_t* lengths, size_t count,
+                          uint32_t* bits, size_t words, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(grammar, "grammar"));
+    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+    if (count > 0) GEN_TRY(not_null(static_cast<const void*>(strings), "strings"));
+    GEN_TRY(not_null(bits, "bits"));
+    GEN_TRY(check_words(words, count, "strings"));
+    GEN_ASSIGN(const auto vocabulary, vocabulary_of(strings, lengths, count));
+    GEN_ASSIGN(auto over, grammar->impl->once_over(vocabulary));
+    GEN_ASSIGN(Matcher matcher, Matcher::create(std::move(over)));
+    GEN_ASSIGN(const bool taken, matcher.accept_bytes(view));
+    if (!taken) return gen::error(Code::kGrammar, "the text cannot become a member");
+    return write_mask(matcher, count, bits, words);
+  });
+}
