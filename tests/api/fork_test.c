@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork(): in a child every call on an object of the parent that has threads or locks fails with
- * GEN_ERROR_STATE or answers as for NULL, every free returns, and what the child makes itself works;
- * the parent goes on as if nothing had happened. A child that hangs is ended by an alarm, which is
- * how the test knows. */
+ * GEN_ERROR_STATE or answers as for NULL, every free returns, and what the child makes itself
+ * works; the parent goes on as if nothing had happened. A child that hangs is ended by an alarm,
+ * which is how the test knows. */
 #include "api_test.h"
 
 #include <pthread.h>
@@ -40,6 +40,8 @@ static struct {
   gen_session* streaming;
   gen_sampling* sampling;
   gen_request* request;
+  gen_grammar* grammar;
+  gen_grammar_matcher* matcher;
   gen_profile* profile;
   gen_result* result;
   kv_cache *plain, *compressed, *tensor, *causal, *encoder, *paged, *tiered, *tracing, *parts[2];
@@ -72,8 +74,8 @@ static void expect_done(const char* call, gen_status status) {
 }
 #define DONE(call) expect_done(#call, (call))
 
-#define EXPECT(condition)                          \
-  do {                                             \
+#define EXPECT(condition)                            \
+  do {                                               \
     if (!(condition)) wrong(#condition, "is false"); \
   } while (0)
 
@@ -106,7 +108,8 @@ static void use_model(void) {
   EXPECT(gen_model_load_memory(bytes, 8, it.model_options, &model, &error) != GEN_OK);
   free(bytes);
   REFUSED(gen_create(it.model, NULL, &generator, &error));
-  REFUSED(gen_model_metadata_value(it.model, "general.architecture", text, sizeof text, &n, &error));
+  REFUSED(
+      gen_model_metadata_value(it.model, "general.architecture", text, sizeof text, &n, &error));
   REFUSED(gen_model_describe(it.model, NULL, 0, &n, &error));
   REFUSED(gen_model_memory(it.model, "workspace", &size, &error));
   REFUSED(gen_model_forward(it.model, kTokens, 4, it.plain, numbers, 8192, &error));
@@ -131,6 +134,42 @@ static void use_model(void) {
   EXPECT(strcmp(text, "a fox") == 0);
 }
 
+/* Those of the parent are refused; its tokenizer and settings serve a grammar of the child's own.
+ */
+static void use_grammar(void) {
+  gen_grammar* grammar = NULL;
+  gen_grammar_matcher* matcher = NULL;
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(it.model);
+  const char* const strings[] = {"1", "x"};
+  uint32_t bits[8192];
+  int32_t ids[4];
+  int64_t fewest = 0;
+  size_t n = 0;
+  REFUSED(gen_grammar_describe(it.grammar, NULL, 0, &n, &error));
+  REFUSED(gen_grammar_matcher_new(it.grammar, tokenizer, &matcher, &error));
+  REFUSED(gen_grammar_matcher_accept_token(it.matcher, 5, &error));
+  REFUSED(gen_grammar_matcher_accept_bytes(it.matcher, "1", 1, &error));
+  REFUSED(gen_grammar_matcher_mask(it.matcher, bits, 8192, &error));
+  REFUSED(gen_grammar_matcher_valid_bytes(it.matcher, bits, &error));
+  REFUSED(gen_grammar_matcher_rollback(it.matcher, 0, &error));
+  REFUSED(gen_grammar_matcher_fork(it.matcher, &matcher, &error));
+  REFUSED(gen_grammar_matcher_reset(it.matcher, &error));
+  REFUSED(gen_grammar_matcher_forced(it.matcher, ids, 4, &n, &error));
+  REFUSED(gen_grammar_matcher_min_tokens(it.matcher, &fewest, &error));
+  EXPECT(gen_grammar_matcher_complete(it.matcher) == 0);
+  REFUSED(gen_sampling_set_grammar(it.sampling, it.grammar, &error));
+  REFUSED(gen_sampling_set_grammar_matcher(it.sampling, it.matcher, &error));
+  REFUSED(gen_token_mask(it.grammar, "", 0, strings, NULL, 2, bits, 1, &error));
+  DONE(gen_grammar_from_regex("[0-9]+", 6, NULL, &grammar, &error));
+  DONE(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error));
+  DONE(gen_grammar_matcher_accept_bytes(matcher, "12", 2, &error));
+  DONE(gen_grammar_matcher_mask(matcher, bits, 8192, &error));
+  DONE(gen_token_mask(grammar, "", 0, strings, NULL, 2, bits, 1, &error));
+  EXPECT(bits[0] == 1);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+}
+
 static void use_generator(void) {
   gen_result* result = NULL;
   gen_session* session = NULL;
@@ -139,8 +178,8 @@ static void use_generator(void) {
   REFUSED(gen_generate(it.generator, "A", 1, it.sampling, &result, &error));
   REFUSED(gen_generate_stream(it.generator, "A", 1, it.sampling, no_token, NULL, &result, &error));
   REFUSED(gen_batch_generate(it.generator, requests, 1, &result, &error));
-  REFUSED(gen_batch_generate_stream(it.generator, requests, 1, no_batch_token, NULL, &result,
-                                    &error));
+  REFUSED(
+      gen_batch_generate_stream(it.generator, requests, 1, no_batch_token, NULL, &result, &error));
   REFUSED(gen_session_new(it.generator, &session, &error));
   REFUSED(kv_cache_generator_new(it.generator, 16, &cache, &error));
   EXPECT(result == NULL && session == NULL && cache == NULL);
@@ -158,8 +197,8 @@ static void use_session(gen_session* session) {
   size_t n = 0;
   DONE(gen_cancel_new(&cancel, &error));
   REFUSED(gen_session_generate(session, "A", 1, it.sampling, &result, &error));
-  REFUSED(gen_session_generate_stream(session, "A", 1, it.sampling, no_token, NULL, &result,
-                                      &error));
+  REFUSED(
+      gen_session_generate_stream(session, "A", 1, it.sampling, no_token, NULL, &result, &error));
   REFUSED(gen_session_append(session, "A", 1, &error));
   REFUSED(gen_session_append_tokens(session, kTokens, 4, &error));
   REFUSED(gen_session_score(session, "A", 1, numbers, 8192, &n, &error));
@@ -325,7 +364,8 @@ static void start_anew(void) {
   REFUSED(gen_create(model, it.measured, &generator, &error));
   REFUSED(gen_model_forward(model, kTokens, 4, it.plain, numbers, 8192, &error));
   DONE(gen_create(model, NULL, &generator, &error));
-  DONE(gen_generate(generator, "Once upon a time", GEN_NUL_TERMINATED, it.sampling, &result, &error));
+  DONE(gen_generate(generator, "Once upon a time", GEN_NUL_TERMINATED, it.sampling, &result,
+                    &error));
   EXPECT(strcmp(gen_result_text(result, NULL), gen_result_text(it.result, NULL)) == 0);
   gen_result_free(result);
   gen_free(generator);
@@ -344,6 +384,8 @@ static void free_all(void) {
   gen_tracer_free(it.tracer);
   gen_metrics_memory_free(it.metrics);
   gen_profile_free(it.profile);
+  gen_grammar_matcher_free(it.matcher);
+  gen_grammar_free(it.grammar);
   gen_model_free(it.model);
   gen_thread_pool_free(it.threads); /* before the options that keep it */
   gen_model_options_free(it.model_options);
@@ -360,6 +402,7 @@ static void free_all(void) {
 
 static void everything(void) {
   use_model();
+  use_grammar();
   use_generator();
   use_session(it.session);
   use_session(it.streaming);
@@ -423,6 +466,9 @@ static int set_up(void** state) {
   assert_ok(gen_stream_open(it.streaming, "A fox", 5, it.sampling, &it.stream, &error), error);
   const gen_token* token = NULL;
   assert_ok(gen_stream_next(it.stream, &token, &error), error);
+  assert_ok(gen_grammar_from_regex("[0-9]+", 6, NULL, &it.grammar, &error), error);
+  assert_ok(gen_grammar_matcher_new(it.grammar, gen_model_tokenizer(it.model), &it.matcher, &error),
+            error);
   assert_ok(gen_request_new(&it.request, &error), error);
   assert_ok(gen_request_set_prompt(it.request, "A", 1, &error), error);
 
@@ -497,6 +543,7 @@ static void* generate_on(void* unused) {
 }
 
 static void refused_and_freed(void) {
+  use_grammar();
   use_generator();
   use_session(it.session);
   use_stream();
@@ -525,15 +572,41 @@ static void children_of_a_parent_that_generates(void** state) {
 
 /* Those that touch plain memory only, with no threads or locks in it, and the process' own. */
 static const char* const kPlain[] = {
-    "gen_abi_version",      "gen_backend_",         "gen_build_info", "gen_cancel_",
-    "gen_chat_",            "gen_device_",          "gen_forward_",   "gen_kv_kind_describe",
-    "gen_log_",             "gen_measure_peaks",    "gen_memory_estimate_",
-    "gen_estimate_memory",  "gen_metrics_describe", "gen_model_config_",
-    "gen_model_options_",   "gen_model_new_custom", "gen_model_quantize",
-    "gen_options_",         "gen_pad_left",         "gen_request_",   "gen_result_",
-    "gen_sampling_",        "gen_ssm_state_",       "gen_status_name", "gen_tokenizer_",
-    "gen_version",          "kv_cache_tier_config_", "kv_cache_fp",    "kv_cache_q3_new",
-    "kv_cache_q4_new",      "kv_cache_swa_",        "kv_cache_chunked_new",
+    "gen_abi_version",
+    "gen_backend_",
+    "gen_build_info",
+    "gen_cancel_",
+    "gen_chat_",
+    "gen_device_",
+    "gen_forward_",
+    "gen_kv_kind_describe",
+    "gen_log_",
+    "gen_measure_peaks",
+    "gen_memory_estimate_",
+    "gen_estimate_memory",
+    "gen_metrics_describe",
+    "gen_model_config_",
+    "gen_model_options_",
+    "gen_model_new_custom",
+    "gen_model_quantize",
+    "gen_grammar_options_",
+    "gen_grammar_from_",
+    "gen_grammar_any_json",
+    "gen_options_",
+    "gen_pad_left",
+    "gen_request_",
+    "gen_result_",
+    "gen_sampling_",
+    "gen_ssm_state_",
+    "gen_status_name",
+    "gen_tokenizer_",
+    "gen_version",
+    "kv_cache_tier_config_",
+    "kv_cache_fp",
+    "kv_cache_q3_new",
+    "kv_cache_q4_new",
+    "kv_cache_swa_",
+    "kv_cache_chunked_new",
     "kv_cache_tiered_open",
 };
 

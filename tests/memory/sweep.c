@@ -224,11 +224,11 @@ static void try_point(long nth, long* blocks, long most, long table) {
   for (int i = 0; i < 3 && failing_live_blocks() != *blocks; ++i) run_once();
   if (failing_live_blocks() > *blocks && failing_live_blocks() <= most)
     *blocks = failing_live_blocks();
-  if (failing_live_blocks() > *blocks ||
-      (failing_live_blocks() < *blocks && drift == 0) || failing_table_blocks() != table) {
+  if (failing_live_blocks() > *blocks || (failing_live_blocks() < *blocks && drift == 0) ||
+      failing_table_blocks() != table) {
     sweep_fail(__FILE__, __LINE__,
-               "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld", *blocks,
-               failing_live_blocks(), table, failing_table_blocks());
+               "%ld blocks of the heap were held and now %ld, %ld of the table and now %ld",
+               *blocks, failing_live_blocks(), table, failing_table_blocks());
   }
 }
 
@@ -322,9 +322,10 @@ int main(int argc, char** argv) {
   backtrace(frame, 1); /* loads what it needs while there is memory */
   const int signals[] = {SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; ++i) signal(signals[i], on_signal);
-  const scenario* const lists[] = {
-      model_scenarios,  setter_scenarios, session_scenarios, batch_scenarios,  cache_scenarios,
-      tiered_scenarios, many_scenarios,   custom_scenarios,  report_scenarios, thread_scenarios};
+  const scenario* const lists[] = {model_scenarios,  setter_scenarios, session_scenarios,
+                                   batch_scenarios,  cache_scenarios,  tiered_scenarios,
+                                   many_scenarios,   custom_scenarios, report_scenarios,
+                                   thread_scenarios, grammar_scenarios};
   long sum = 0;
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) {
     drift = lists[i] == thread_scenarios ? 4 : 0;

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grammar.h: grammars, matchers over the bundled draft model's tokenizer, and texts of it under
+ * one. */
+#include "api_test.h"
+
+#include <regex.h>
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+static gen_model* model;
+static const gen_tokenizer* tokenizer;
+static size_t vocab, words;
+
+static const char kList[] =
+    "root ::= \"[\" item (\",\" item)* \"]\"\n"
+    "item ::= root | \"1\" | \"22\"";
+
+static int load(void** state) {
+  (void)state;
+  model = load_draft();
+  tokenizer = gen_model_tokenizer(model);
+  vocab = (size_t)gen_tokenizer_vocab_size(tokenizer);
+  words = (vocab + 31) / 32;
+  return 0;
+}
+static int unload(void** state) {
+  (void)state;
+  gen_model_free(model);
+  return 0;
+}
+
+static gen_grammar* gbnf(const char* text) {
+  gen_grammar* grammar = NULL;
+  assert_ok(gen_grammar_from_gbnf(text, GEN_NUL_TERMINATED, NULL, &grammar, &error), error);
+  return grammar;
+}
+static gen_grammar* regex(const char* pattern) {
+  gen_grammar* grammar = NULL;
+  assert_ok(gen_grammar_from_regex(pattern, GEN_NUL_TERMINATED, NULL, &grammar, &error), error);
+  return grammar;
+}
+static gen_grammar_matcher* matcher_of(const gen_grammar* grammar) {
+  gen_grammar_matcher* matcher = NULL;
+  assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+  return matcher;
+}
+static void accept(gen_grammar_matcher* matcher, const char* text) {
+  assert_ok(gen_grammar_matcher_accept_bytes(matcher, text, GEN_NUL_TERMINATED, &error), error);
+}
+static int has(const uint32_t* bits, int32_t at) { return (int)(bits[at / 32] >> (at % 32) & 1U); }
+
+/* A bit of the mask is set exactly if the token is taken, and that changes nothing by itself. */
+static void masks_say_what_is_accepted(void** state) {
+  (void)state;
+  gen_grammar* grammar = gbnf(kList);
+  gen_grammar_matcher* matcher = matcher_of(grammar);
+  gen_grammar_free(grammar);
+  uint32_t* bits = calloc(words + 2, 4);
+  uint32_t* again = calloc(words, 4);
+  static const char* const steps[] = {"", "[", "[2", "2,", "1]", "]"};
+  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; ++i) {
+    accept(matcher, steps[i]);
+    bits[words] = bits[words + 1] = 7;
+    assert_ok(gen_grammar_matcher_mask(matcher, bits, words + 2, &error), error);
+    assert_int_equal(bits[words] | bits[words + 1], 0);
+    int allowed = 0;
+    for (int32_t id = 0; id < (int32_t)vocab; ++id) {
+      const gen_status status = gen_grammar_matcher_accept_token(matcher, id, NULL);
+      assert_int_equal(status == GEN_OK, has(bits, id));
+      if (status != GEN_OK) continue;
+      ++allowed;
+      assert_ok(gen_grammar_matcher_rollback(matcher, 1, &error), error);
+    }
+    assert_true(allowed > 0);
+    assert_ok(gen_grammar_matcher_mask(matcher, again, words, &error), error);
+    assert_memory_equal(bits, again, words * 4);
+    const int32_t eos = gen_tokenizer_special(tokenizer, GEN_SPECIAL_EOS);
+    assert_int_equal(has(bits, eos), i == 5);
+    assert_int_equal(gen_grammar_matcher_complete(matcher), i == 5 ? 2 : 0);
+    if (i == 5) assert_true(allowed >= 1);
+  }
+  free(bits);
+  free(again);
+  gen_grammar_matcher_free(matcher);
+}
+
+static void matchers_go_back_and_fork(void** state) {
+  (void)state;
+  gen_grammar* grammar = gbnf(kList);
+  gen_grammar_matcher *matcher = matcher_of(grammar), *fork = NULL;
+  uint32_t bytes[8];
+  int64_t fewest = -1;
+  accept(matcher, "[");
+  accept(matcher, "22");
+  assert_ok(gen_grammar_matcher_valid_bytes(matcher, bytes, &error), error);
+  for (int32_t b = 0; b < 256; ++b) assert_int_equal(has(bytes, b), b == ',' || b == ']');
+  assert_ok(gen_grammar_matcher_fork(matcher, &fork, &error), error);
+  accept(fork, "]");
+  assert_int_equal(gen_grammar_matcher_complete(fork), 2);
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 0);
+  assert_ok(gen_grammar_matcher_min_tokens(matcher, &fewest, &error), error);
+  assert_int_equal(fewest, 1);
+  assert_ok(gen_grammar_matcher_rollback(matcher, 2, &error), error);
+  assert_fails(gen_grammar_matcher_rollback(matcher, 1, &error), GEN_ERROR_OUT_OF_RANGE, "1",
+               error);
+  assert_fails(gen_grammar_matcher_accept_bytes(matcher, "]", 1, &error), GEN_ERROR_GRAMMAR,
+               "cannot come here", error);
+  assert_fails(gen_grammar_matcher_accept_token(matcher, (int32_t)vocab, &error),
+               GEN_ERROR_OUT_OF_RANGE, "outside", error);
+  assert_fails(gen_grammar_matcher_accept_token(matcher, 0, &error), GEN_ERROR_GRAMMAR, "token 0",
+               error);
+  accept(matcher, "[1");
+  assert_ok(gen_grammar_matcher_reset(matcher, &error), error);
+  accept(matcher, "[1]");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 2);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_matcher_free(fork);
+  gen_grammar_free(grammar);
+}
+
+static void forced_tokens_spell_what_must_come(void** state) {
+  (void)state;
+  gen_grammar* grammar = gbnf("root ::= \"once upon a time\" [.!]");
+  gen_grammar_matcher* matcher = matcher_of(grammar);
+  accept(matcher, "once upon a tim");
+  int32_t ids[8];
+  size_t n = 9;
+  assert_ok(gen_grammar_matcher_forced(matcher, NULL, 0, &n, &error), error);
+  assert_true(n <= 1); /* "e", unless a token goes on with the sign */
+  assert_ok(gen_grammar_matcher_forced(matcher, ids, 8, &n, &error), error);
+  for (size_t i = 0; i < n; ++i)
+    assert_ok(gen_grammar_matcher_accept_token(matcher, ids[i], &error), error);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+  grammar = gbnf("root ::= <[5]> <[7]> <[9]> \"a\"?");
+  matcher = matcher_of(grammar);
+  assert_ok(gen_grammar_matcher_forced(matcher, ids, 8, &n, &error), error);
+  assert_int_equal(n, 3);
+  assert_int_equal(ids[0], 5);
+  assert_int_equal(ids[1], 7);
+  assert_int_equal(ids[2], 9);
+  assert_fails(gen_grammar_matcher_forced(matcher, ids, 2, &n, &error), GEN_ERROR_OUT_OF_RANGE, "3",
+               error);
+  assert_int_equal(n, 3);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+}
+
+static gen_result* say(const gen_sampling* sampling, gen_status wanted) {
+  gen_generator* generator = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  const gen_status status =
+      gen_generate(generator, "Once upon a time", 16, sampling, &result, &error);
+  if (status != wanted) fail_msg("%s: %s", gen_status_name(status), error.message);
+  gen_free(generator);
+  return result;
+}
+
+/* Who is a member is said by the C library. */
+static void texts_are_members(void** state) {
+  (void)state;
+  static const char* const patterns[] = {"[0-9]{4}-[01][0-9]-[0-3][0-9]",
+                                         "(yes|no|maybe)( (yes|no|maybe))*!", "\"[a-z ]{0,12}\"",
+                                         "[A-Z][a-z]+ [a-z]+\\."};
+  for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; ++i) {
+    gen_grammar* grammar = regex(patterns[i]);
+    char whole[128];
+    regex_t oracle;
+    snprintf(whole, sizeof whole, "^(%s)$", patterns[i]);
+    assert_int_equal(regcomp(&oracle, whole, REG_EXTENDED | REG_NOSUB), 0);
+    int finished = 0;
+    for (uint64_t seed = 0; seed < 25; ++seed) {
+      gen_sampling* sampling = NULL;
+      assert_ok(gen_sampling_new(&sampling, &error), error);
+      assert_ok(gen_sampling_set_seed(sampling, seed, &error), error);
+      assert_ok(gen_sampling_set_max_new_tokens(sampling, 40, &error), error);
+      assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+      gen_result* result = say(sampling, GEN_OK);
+      const int32_t reason = gen_result_finish_reason(result);
+      if (reason == GEN_FINISH_GRAMMAR_COMPLETE || reason == GEN_FINISH_STOP_TOKEN) {
+        ++finished;
+        const char* text = gen_result_text(result, NULL);
+        if (regexec(&oracle, text, 0, NULL, 0) != 0) fail_msg("%s is not %s", text, patterns[i]);
+      }
+      gen_result_free(result);
+      gen_sampling_free(sampling);
+    }
+    assert_true(finished >= 10);
+    regfree(&oracle);
+    gen_grammar_free(grammar);
+  }
+}
+
+static void settings_take_one_or_the_other(void** state) {
+  (void)state;
+  gen_sampling* sampling = greedy(20);
+  gen_grammar* grammar = regex("[0-9]{3}");
+  gen_result* plain = say(sampling, GEN_OK);
+  assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  gen_result* result = say(sampling, GEN_OK);
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_GRAMMAR_COMPLETE);
+  assert_int_equal(strlen(gen_result_text(result, NULL)), 3);
+  gen_result_free(result);
+  gen_grammar_matcher* matcher = matcher_of(grammar);
+  accept(matcher, "12");
+  assert_ok(gen_sampling_set_grammar_matcher(sampling, matcher, &error), error);
+  accept(matcher, "3"); /* the settings have their own */
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+  for (int i = 0; i < 2; ++i) {
+    result = say(sampling, GEN_OK);
+    assert_int_equal(strlen(gen_result_text(result, NULL)), 1);
+    gen_result_free(result);
+  }
+  assert_ok(gen_sampling_set_grammar(sampling, NULL, &error), error);
+  result = say(sampling, GEN_OK);
+  assert_string_equal(gen_result_text(result, NULL), gen_result_text(plain, NULL));
+  gen_result_free(result);
+  gen_result_free(plain);
+  gen_sampling_free(sampling);
+}
+
+static void ends_that_are_failures(void** state) {
+  (void)state;
+  gen_sampling* sampling = greedy(20);
+  gen_grammar* grammar = gbnf("root ::= <nowhere>");
+  assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  gen_result* result = say(sampling, GEN_ERROR_GRAMMAR);
+  assert_non_null(strstr(error.message, "nowhere"));
+  gen_result_free(result);
+  gen_grammar_matcher* matcher = NULL;
+  assert_fails(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), GEN_ERROR_GRAMMAR,
+               "nowhere", error);
+  gen_grammar_free(grammar);
+  gen_tokenizer* other = NULL;
+  grammar = regex("a+");
+  assert_ok(gen_tokenizer_load(DRAFT_MODEL, &other, &error), error);
+  assert_ok(gen_grammar_matcher_new(grammar, other, &matcher, &error), error);
+  assert_ok(gen_sampling_set_grammar_matcher(sampling, matcher, &error), error);
+  result = say(sampling, bad);
+  gen_result_free(result);
+  gen_grammar_matcher_free(matcher);
+  gen_tokenizer_free(other);
+  gen_grammar_free(grammar);
+  gen_sampling_free(sampling);
+}
+
+static void masks_over_strings_of_ones_own(void** state) {
+  (void)state;
+  gen_grammar* grammar = gbnf(kList);
+  static const char* const strings[] = {"[", "1", "2", "22", "22,", "22,]", "", "]", "[[[1]"};
+  static const int allowed[] = {1, 1, 1, 1, 1, 0, 0, 0, 1};
+  const size_t lengths[] = {1, 1, 1, 2, 3, 4, 0, 1, 5};
+  uint32_t bits[2];
+  for (int i = 0; i < 2; ++i) {
+    bits[0] = bits[1] = ~0U;
+    assert_ok(gen_token_mask(grammar, "[", 1, strings, i == 0 ? NULL : lengths, 9, bits, 2, &error),
+              error);
+    for (int s = 0; s < 9; ++s) assert_int_equal(has(bits, s), allowed[s]);
+    assert_int_equal(bits[0] >> 9 | bits[1], 0);
+  }
+  assert_fails(gen_token_mask(grammar, "]", 1, strings, NULL, 9, bits, 2, &error),
+               GEN_ERROR_GRAMMAR, "cannot become", error);
+  assert_fails(gen_token_mask(grammar, "[", 1, strings, NULL, 9, bits, 0, &error),
+               GEN_ERROR_OUT_OF_RANGE, "needs 1 words", error);
+  assert_fails(gen_token_mask(NULL, "[", 1, strings, NULL, 9, bits, 2, &error), bad, "grammar",
+               error);
+  assert_fails(gen_token_mask(grammar, NULL, 1, strings, NULL, 9, bits, 2, &error), bad, "text",
+               error);
+  assert_fails(gen_token_mask(grammar, "[", 1, NULL, NULL, 9, bits, 2, &error), bad, "strings",
+               error);
+  assert_fails(gen_token_mask(grammar, "[", 1, strings, NULL, 9, NULL, 2, &error), bad, "bits",
+               error);
+  const char* const missing[] = {"[", NULL};
+  assert_fails(gen_token_mask(grammar, "[", 1, missing, NULL, 2, bits, 2, &error), bad, "string",
+               error);
+  assert_ok(gen_token_mask(grammar, "[", 1, NULL, NULL, 0, bits, 2, &error), error);
+  gen_grammar_free(grammar);
+}
+
+static void what_is_wrong_is_named(void** state) {
+  (void)state;
+  gen_grammar* grammar = NULL;
+  assert_fails(
+      gen_grammar_from_gbnf("root ::= \"a\"\nb ::= (", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+      GEN_ERROR_GRAMMAR, "line 2", error);
+  assert_null(grammar);
+  assert_fails(gen_grammar_from_regex("a(b", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "line 1", error);
+  assert_fails(gen_grammar_from_regex("(a)\\1", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "line 1", error);
+  gen_grammar_options* options = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_fails(gen_grammar_options_set(options, "nothing", "1", &error), bad, "nothing", error);
+  assert_fails(gen_grammar_options_set(options, "max_edges", "0", &error), bad, "max_edges", error);
+  assert_fails(gen_grammar_options_set(options, "regex_match", "half", &error), bad, "whole",
+               error);
+  assert_ok(gen_grammar_options_set(options, "max_edges", "20", &error), error);
+  assert_fails(gen_grammar_any_json(options, &grammar, &error), GEN_ERROR_GRAMMAR, "20", error);
+  assert_ok(gen_grammar_options_set(options, "max_edges", "100000", &error), error);
+  assert_ok(gen_grammar_any_json(options, &grammar, &error), error);
+  char text[2048];
+  size_t n = 0;
+  assert_ok(gen_grammar_describe(grammar, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "{\"kind\":\"any_json\",\"states\":"));
+  assert_int_equal(strlen(text), n);
+  assert_fails(gen_grammar_describe(grammar, text, 3, &n, &error), GEN_ERROR_OUT_OF_RANGE, "",
+               error);
+  gen_grammar_free(grammar);
+  assert_ok(gen_grammar_options_set(options, "regex_match", "search", &error), error);
+  assert_ok(gen_grammar_from_regex("b", 1, options, &grammar, &error), error);
+  gen_grammar_matcher* matcher = matcher_of(grammar);
+  accept(matcher, "aaabaaa");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 1);
+  assert_ok(gen_grammar_options_describe(options, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"search\""));
+  assert_fails(gen_grammar_options_describe(options, text, 2, &n, &error), GEN_ERROR_OUT_OF_RANGE,
+               "", error);
+
+  uint32_t bits[8];
+  int64_t fewest = 0;
+  assert_fails(gen_grammar_matcher_mask(matcher, bits, words - 1, &error), GEN_ERROR_OUT_OF_RANGE,
+               "needs", error);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+  assert_fails(gen_grammar_options_new(NULL, &error), bad, "out", error);
+  assert_fails(gen_grammar_options_set(NULL, "a", "b", &error), bad, "options", error);
+  assert_fails(gen_grammar_options_describe(NULL, NULL, 0, &n, &error), bad, "options", error);
+  assert_fails(gen_grammar_from_gbnf(NULL, 1, NULL, &grammar, &error), bad, "text", error);
+  assert_fails(gen_grammar_from_regex(NULL, 1, NULL, &grammar, &error), bad, "pattern", error);
+  assert_fails(gen_grammar_from_gbnf("", 0, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_grammar_any_json(NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_grammar_describe(NULL, NULL, 0, &n, &error), bad, "grammar", error);
+  assert_fails(gen_grammar_matcher_new(NULL, tokenizer, &matcher, &error), bad, "grammar", error);
+  assert_null(matcher);
+  assert_fails(gen_grammar_matcher_accept_token(NULL, 1, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_accept_bytes(NULL, "a", 1, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_mask(NULL, bits, 8, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_valid_bytes(NULL, bits, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_rollback(NULL, 1, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_fork(NULL, &matcher, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_reset(NULL, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_forced(NULL, NULL, 0, &n, &error), bad, "matcher", error);
+  assert_fails(gen_grammar_matcher_min_tokens(NULL, &fewest, &error), bad, "matcher", error);
+  assert_fails(gen_sampling_set_grammar(NULL, NULL, &error), bad, "sampling", error);
+  assert_fails(gen_sampling_set_grammar_matcher(NULL, NULL, &error), bad, "sampling", error);
+  assert_int_equal(gen_grammar_matcher_complete(NULL), 0);
+  gen_grammar_free(NULL);
+  gen_grammar_options_free(NULL);
+  gen_grammar_matcher_free(NULL);
+  gen_grammar_options_free(options);
+}
+
+/* Deep texts, patterns that blow up and limits: an answer, or an error that names the limit. */
+static void limits_hold(void** state) {
+  (void)state;
+  gen_grammar_options* options = NULL;
+  gen_grammar* grammar = NULL;
+  gen_grammar_matcher* matcher = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_ok(gen_grammar_options_set(options, "max_items", "10", &error), error);
+  assert_ok(gen_grammar_from_gbnf("root ::= a{0,40} a{40}\na ::= \"x\"{1,40}", GEN_NUL_TERMINATED,
+                                  options, &grammar, &error),
+            error);
+  assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+  gen_status status = GEN_OK;
+  for (int i = 0; i < 60 && status == GEN_OK; ++i)
+    status = gen_grammar_matcher_accept_bytes(matcher, "x", 1, &error);
+  assert_int_equal(status, GEN_ERROR_GRAMMAR);
+  assert_non_null(strstr(error.message, "10"));
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+  assert_ok(gen_grammar_options_set(options, "max_states", "50", &error), error);
+  assert_fails(gen_grammar_from_regex("(?=.*a.{20})(?=.*b.{20}).*c", GEN_NUL_TERMINATED, options,
+                                      &grammar, &error),
+               GEN_ERROR_GRAMMAR, "50", error);
+  gen_grammar_options_free(options);
+  grammar = gbnf("root ::= \"(\" root \")\" | \"\"");
+  matcher = matcher_of(grammar);
+  char* deep = malloc(100000);
+  memset(deep, '(', 100000);
+  assert_ok(gen_grammar_matcher_accept_bytes(matcher, deep, 100000, &error), error);
+  uint32_t* bits = calloc(words, 4);
+  assert_ok(gen_grammar_matcher_mask(matcher, bits, words, &error), error);
+  memset(deep, ')', 100000);
+  assert_ok(gen_grammar_matcher_accept_bytes(matcher, deep, 100000, &error), error);
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 2);
+  free(bits);
+  free(deep);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(masks_say_what_is_accepted),
+      cmocka_unit_test(matchers_go_back_and_fork),
+      cmocka_unit_test(forced_tokens_spell_what_must_come),
+      cmocka_unit_test(texts_are_members),
+      cmocka_unit_test(settings_take_one_or_the_other),
+      cmocka_unit_test(ends_that_are_failures),
+      cmocka_unit_test(masks_over_strings_of_ones_own),
+      cmocka_unit_test(what_is_wrong_is_named),
+      cmocka_unit_test(limits_hold),
+  };
+  return cmocka_run_group_tests(tests, load, unload);
+}
