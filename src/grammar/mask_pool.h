@@ -18,12 +18,15 @@ namespace gen::grammar {
 struct StateMask {
   std::vector<uint64_t> bits;  // the tokens allowed, or
   std::vector<uint32_t> list;  // if they are few
-  std::vector<uint32_t>
-      exits;           // places of the trie, with others below, behind which a list goes on
+  // Places of the trie, with others below, behind which a list goes on; if they are many, also
+  // those of them that a mark (byte_kind.h) may follow.
+  std::vector<uint32_t> exits;
+  std::vector<uint32_t> before_marks;
   bool any = false;    // tokens are allowed
   uint64_t worst = 0;  // from behind each of them the list is reached within so many bytes
   [[nodiscard]] size_t memory() const noexcept {
-    return sizeof(*this) + bits.capacity() * 8 + (list.capacity() + exits.capacity()) * 4;
+    return sizeof(*this) + bits.capacity() * 8 +
+           (list.capacity() + exits.capacity() + before_marks.capacity()) * 4;
   }
 };
 

@@ -10,7 +10,12 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostKeyStates = 64;
-constexpr size_t kMostOpen = 256;  // ways back for one mask
+// For one mask: ways back that are looked at one by one, and new ones among them.
+constexpr size_t kMostOpen = 96;
+constexpr size_t kMostMade = 24;
+// With more, those before a mark are listed apart: that is what follows a word.
+constexpr size_t kManyExits = 64;
+constexpr uint64_t kMarks = ~((uint64_t{1} << kFirstMark) - 1);
 
 bool same(const Frame& a, const Frame& b) noexcept {
   return a.ret == b.ret && a.loop == b.loop && a.low == b.low && a.high == b.high;
@@ -76,6 +81,7 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
     open_.emplace_back(entry, item.list);
   }
+  size_t made = 0;
   for (size_t i = 0; i < open_.size(); ++i) {
     const auto [entry, list] = open_[i];
     const StateMask& mask = *entry->mask;
@@ -89,10 +95,12 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     for (ListId id = list; id != kNoFrame; id = lists.at(id).next) {
       const Frame& frame = lists.at(id);
       if (frame.ret == kEnd) continue;
+      const uint64_t before = statistics_.made;
       GEN_ASSIGN(Entry * next, entry_behind(entry, frame));
+      made += statistics_.made - before;
       const std::pair<Entry*, ListId> one(next, frame.parent);
       if (std::find(open_.rbegin(), open_.rend(), one) == open_.rend()) open_.push_back(one);
-      if (open_.size() > kMostOpen + items.size()) {
+      if (open_.size() > kMostOpen + items.size() || made > kMostMade) {
         if (worst != nullptr) *worst = UINT64_MAX;
         return mask_together(lists, items, out);
       }
@@ -102,15 +110,41 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
   return {};
 }
 
-// For very ambiguous places: all items side by side through the whole trie, and nothing is kept.
+// For places with many ways back: all frames of a list side by side, and nothing is kept but what
+// the states allow themselves.
 Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
                                    std::span<uint64_t> out) const {
-  lists_ = lists;
+  lists_.build_on(lists);
   begin_mask();
-  for (const Item item : items) allow_named(item.state);
   std::vector<uint32_t> unused;
-  GEN_TRY(walk(0, items, &unused));
+  Step& step = walk_.step;
+  for (const Item item : items) {
+    GEN_ASSIGN(const Entry* entry, entry_of(item.state));  // known
+    const StateMask& mask = *entry->mask;
+    for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
+    for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
+
+    if (mask.exits.empty()) continue;
+    step.begin();
+    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) step.leave(lists_.at(id));
+    if (!step.finish(lists_, limits_.items)) return too_much();
+    from_.assign(step.items().begin(), step.items().end());
+    GEN_TRY(walk_from(mask, from_, &unused));
+    lists_.shrink(lists.size());
+  }
   for (size_t word = 0; word < out.size(); ++word) out[word] |= allowed_[word];
+  return {};
+}
+
+// Allows what can be read from where the mask's states end.
+Status TokenGrammar::walk_from(const StateMask& mask, std::span<const Item> from,
+                               std::vector<uint32_t>* exits) const {
+  if (from.empty()) return {};
+  const uint64_t kinds = walk_.reads(from);
+  const bool marks = mask.exits.size() > kManyExits && (kinds & ~kMarks) == 0;
+  for (const uint32_t place : marks ? mask.before_marks : mask.exits) {
+    if ((vocabulary_->kinds_next(place) & kinds) != 0) GEN_TRY(walk(place, from, exits));
+  }
   return {};
 }
 
@@ -213,9 +247,7 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Fram
   const std::vector<Item> from(step.items().begin(), step.items().end());
   std::vector<uint32_t> exits;
   if (step.outside()) exits = entry->mask->exits;
-  if (!from.empty()) {
-    for (const uint32_t exit : entry->mask->exits) GEN_TRY(walk(exit, from, &exits));
-  }
+  GEN_TRY(walk_from(*entry->mask, from, &exits));
   made->mask = finish(std::move(exits));
   count(*made);
   entry->next.emplace_back(wanted, std::move(made));
@@ -245,12 +277,18 @@ std::shared_ptr<const StateMask> TokenGrammar::finish(std::vector<uint32_t> exit
       }
     }
   }
-  std::sort(exits.begin(), exits.end());
+  if (!std::is_sorted(exits.begin(), exits.end())) std::sort(exits.begin(), exits.end());
   exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
   exits.shrink_to_fit();
   mask->any = count > 0;
   mask->worst = worst_;
   mask->exits = std::move(exits);
+  if (mask->exits.size() > kManyExits) {
+    for (const uint32_t place : mask->exits) {
+      if ((vocabulary_->kinds_next(place) & kMarks) != 0) mask->before_marks.push_back(place);
+    }
+    mask->before_marks.shrink_to_fit();
+  }
   return mask;
 }
 

@@ -83,6 +83,8 @@ class TokenGrammar {
   [[nodiscard]] Status too_much() const;
   Status mask_together(const ReturnLists& lists, std::span<const Item> items,
                        std::span<uint64_t> out) const;
+  Status walk_from(const StateMask& mask, std::span<const Item> from,
+                   std::vector<uint32_t>* exits) const;
   void allow_named(StateId state) const;
   void allow_term(uint32_t term) const;
   void allow_one(int32_t token) const noexcept;
@@ -104,6 +106,7 @@ class TokenGrammar {
   mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;
   mutable Statistics statistics_;
   mutable std::vector<std::pair<Entry*, ListId>> open_;
+  mutable std::vector<Item> from_;
   // For one mask:
   mutable TrieWalk walk_;
   mutable ReturnLists lists_;
