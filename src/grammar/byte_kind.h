@@ -8,12 +8,14 @@
 
 namespace gen::grammar {
 
+inline constexpr uint8_t kFirstMark = 11;  // space and marks of ASCII have kinds from here on
+
 inline constexpr std::array<uint8_t, 256> kByteKinds = [] {
   std::array<uint8_t, 256> kinds{};
   const auto fill = [&](uint32_t low, uint32_t high, uint8_t kind) {
     for (uint32_t byte = low; byte <= high; ++byte) kinds[byte] = kind;
   };
-  uint8_t next = 11;
+  uint8_t next = kFirstMark;
   for (uint32_t byte = 0x20; byte < 0x7F; ++byte) {
     const bool letter = (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
     if (letter || (byte >= '0' && byte <= '9')) continue;

@@ -18,12 +18,29 @@ namespace gen::grammar {
 struct StateMask {
   std::vector<uint64_t> bits;  // the tokens allowed, or
   std::vector<uint32_t> list;  // if they are few
-  std::vector<uint32_t>
-      exits;           // places of the trie, with others below, behind which a list goes on
+  // Places of the trie, with others below, behind which a list goes on; if they are many, also
+  // those of them that a mark (byte_kind.h) may follow.
+  std::vector<uint32_t> exits;
+  std::vector<uint32_t> before_marks;
   bool any = false;    // tokens are allowed
   uint64_t worst = 0;  // from behind each of them the list is reached within so many bytes
   [[nodiscard]] size_t memory() const noexcept {
-    return sizeof(*this) + bits.capacity() * 8 + (list.capacity() + exits.capacity()) * 4;
+    return sizeof(*this) + bits.capacity() * 8 +
+           (list.capacity() + exits.capacity() + before_marks.capacity()) * 4;
+  }
+};
+
+/// What the body of a loop allows, again and again: level[0] is what was there before, level[n]
+/// begins where level[n - 1] went on (its exits). No counts: those choose among the levels.
+struct LoopMasks {
+  std::vector<std::shared_ptr<const StateMask>> level;
+  std::vector<std::vector<uint64_t>> within;  // tokens of the levels 1 to n
+  uint64_t worst = 0;                         // of all levels
+  [[nodiscard]] size_t memory() const noexcept {
+    size_t bytes = sizeof(*this);
+    for (const auto& mask : level) bytes += mask->memory();
+    for (const auto& bits : within) bytes += bits.capacity() * 8;
+    return bytes;
   }
 };
 
@@ -32,25 +49,45 @@ class MaskPool {
  public:
   /// Null if there is none.
   [[nodiscard]] std::shared_ptr<const StateMask> find(const std::string& key) const {
-    const std::lock_guard lock(mutex_);
-    const auto known = masks_.find(key);
-    return known == masks_.end() ? nullptr : known->second;
+    return find_in(masks_, key);
+  }
+  [[nodiscard]] std::shared_ptr<const LoopMasks> find_loop(const std::string& key) const {
+    return find_in(loops_, key);
   }
   /// Above the budget all earlier ones are forgotten.
   void add(const std::string& key, std::shared_ptr<const StateMask> mask) {
-    const std::lock_guard lock(mutex_);
-    const size_t more = key.size() + mask->memory();
-    if (bytes_ + more > kMostBytes) {
-      masks_.clear();
-      bytes_ = 0;
-    }
-    if (masks_.emplace(key, std::move(mask)).second) bytes_ += more;
+    add_to(masks_, key, std::move(mask));
+  }
+  void add_loop(const std::string& key, std::shared_ptr<const LoopMasks> masks) {
+    add_to(loops_, key, std::move(masks));
   }
 
  private:
   static constexpr size_t kMostBytes = size_t{64} << 20U;
+  template <typename T>
+  using Table = std::unordered_map<std::string, std::shared_ptr<const T>>;
+
+  template <typename T>
+  std::shared_ptr<const T> find_in(const Table<T>& table, const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = table.find(key);
+    return known == table.end() ? nullptr : known->second;
+  }
+  template <typename T>
+  void add_to(Table<T>& table, const std::string& key, std::shared_ptr<const T> made) {
+    const std::lock_guard lock(mutex_);
+    const size_t more = key.size() + made->memory();
+    if (bytes_ + more > kMostBytes) {
+      masks_.clear();
+      loops_.clear();
+      bytes_ = 0;
+    }
+    if (table.emplace(key, std::move(made)).second) bytes_ += more;
+  }
+
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const StateMask>> masks_;
+  Table<StateMask> masks_;
+  Table<LoopMasks> loops_;
   size_t bytes_ = 0;
 };
 

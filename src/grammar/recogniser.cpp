@@ -33,15 +33,15 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
 }  // namespace
 
 ListId ReturnLists::bottom(StateId ret) {
-  const auto id = static_cast<ListId>(frames_.size());
+  const auto id = static_cast<ListId>(size());
   frames_.push_back({ret, kNoFrame, 0, 0, 0, kNoFrame, 0});
   return id;
 }
 
 bool ReturnLists::equals(ListId id, std::span<const Frame> frames) const noexcept {
   for (const Frame& frame : frames) {
-    if (id == kNoFrame || id >= frames_.size() || key(frames_[id]) != key(frame)) return false;
-    id = frames_[id].next;
+    if (id == kNoFrame || id >= size() || key(at(id)) != key(frame)) return false;
+    id = at(id).next;
   }
   return id == kNoFrame;
 }
@@ -54,13 +54,13 @@ ListId ReturnLists::add(std::span<const Frame> frames, uint64_t length) {
   }
   ListId& recent = recent_[(hash >> 16) % kRecent];
   // Of a list that lies in the middle of another the length is not known: 0 tells.
-  if (recent < frames_.size() && frames_[recent].length == length && equals(recent, frames)) {
+  if (recent < size() && at(recent).length == length && equals(recent, frames)) {
     return recent;
   }
-  const auto id = static_cast<ListId>(frames_.size());
+  const auto id = static_cast<ListId>(size());
   for (size_t i = 0; i < frames.size(); ++i) {
     Frame& frame = frames_.emplace_back(frames[i]);
-    frame.next = i + 1 == frames.size() ? kNoFrame : static_cast<uint32_t>(frames_.size());
+    frame.next = i + 1 == frames.size() ? kNoFrame : static_cast<uint32_t>(size());
     frame.length = i == 0 ? length : 0;
   }
   recent = id;

@@ -44,14 +44,27 @@ class ReturnLists {
  public:
   /// The list that leads to `ret` alone, kEnd or kOutside.
   ListId bottom(StateId ret);
-  [[nodiscard]] const Frame& at(ListId id) const noexcept { return frames_[id]; }
-  [[nodiscard]] size_t size() const noexcept { return frames_.size(); }
-  void shrink(size_t size) { frames_.resize(size); }
-  void clear() noexcept { frames_.clear(); }
+  [[nodiscard]] const Frame& at(ListId id) const noexcept {
+    return id < n_below_ ? below_[id] : frames_[id - n_below_];
+  }
+  [[nodiscard]] size_t size() const noexcept { return n_below_ + frames_.size(); }
+  /// Not below what it was built on.
+  void shrink(size_t size) { frames_.resize(size - n_below_); }
+  void clear() noexcept {
+    frames_.clear();
+    n_below_ = 0;
+  }
+  /// Begins with those of `other`, which stays as it is while they are used.
+  void build_on(const ReturnLists& other) noexcept {
+    frames_.clear();
+    below_ = other.frames_.data();
+    n_below_ = other.frames_.size();
+  }
 
   /// The list of these frames, which are in order and differ; an equal one made lately serves.
   ListId add(std::span<const Frame> frames, uint64_t length);
   /// Forgets those from number `from` on that nothing in `items` leads to; items get new numbers.
+  /// Not of lists that were built on others.
   void compact(size_t from, std::span<Item> items);
   [[nodiscard]] size_t memory() const noexcept { return frames_.capacity() * sizeof(Frame); }
 
@@ -59,6 +72,8 @@ class ReturnLists {
   static constexpr size_t kRecent = 256;
   [[nodiscard]] bool equals(ListId id, std::span<const Frame> frames) const noexcept;
   std::vector<Frame> frames_;
+  const Frame* below_ = nullptr;
+  size_t n_below_ = 0;
   std::vector<uint32_t> place_;  // for compact()
   std::vector<ListId> open_;
   std::vector<ListId> recent_ = std::vector<ListId>(kRecent, 0);  // by hash; checked when used

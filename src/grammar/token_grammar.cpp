@@ -10,7 +10,12 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostKeyStates = 64;
-constexpr size_t kMostOpen = 256;  // ways back for one mask
+// For one mask: ways back that are looked at one by one, and new ones among them.
+constexpr size_t kMostOpen = 96;
+constexpr size_t kMostMade = 24;
+// With more, those before a mark are listed apart: that is what follows a word.
+constexpr size_t kManyExits = 64;
+constexpr uint64_t kMarks = ~((uint64_t{1} << kFirstMark) - 1);
 
 bool same(const Frame& a, const Frame& b) noexcept {
   return a.ret == b.ret && a.loop == b.loop && a.low == b.low && a.high == b.high;
@@ -76,6 +81,7 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
     open_.emplace_back(entry, item.list);
   }
+  size_t made = 0;
   for (size_t i = 0; i < open_.size(); ++i) {
     const auto [entry, list] = open_[i];
     const StateMask& mask = *entry->mask;
@@ -89,10 +95,12 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     for (ListId id = list; id != kNoFrame; id = lists.at(id).next) {
       const Frame& frame = lists.at(id);
       if (frame.ret == kEnd) continue;
+      const uint64_t before = statistics_.made;
       GEN_ASSIGN(Entry * next, entry_behind(entry, frame));
+      made += statistics_.made - before;
       const std::pair<Entry*, ListId> one(next, frame.parent);
       if (std::find(open_.rbegin(), open_.rend(), one) == open_.rend()) open_.push_back(one);
-      if (open_.size() > kMostOpen + items.size()) {
+      if (open_.size() > kMostOpen + items.size() || made > kMostMade) {
         if (worst != nullptr) *worst = UINT64_MAX;
         return mask_together(lists, items, out);
       }
@@ -102,15 +110,41 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
   return {};
 }
 
-// For very ambiguous places: all items side by side through the whole trie, and nothing is kept.
+// For places with many ways back: all frames of a list side by side, and nothing is kept but what
+// the states allow themselves.
 Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
                                    std::span<uint64_t> out) const {
-  lists_ = lists;
+  lists_.build_on(lists);
   begin_mask();
-  for (const Item item : items) allow_named(item.state);
   std::vector<uint32_t> unused;
-  GEN_TRY(walk(0, items, &unused));
+  Step& step = walk_.step;
+  for (const Item item : items) {
+    GEN_ASSIGN(const Entry* entry, entry_of(item.state));  // known
+    const StateMask& mask = *entry->mask;
+    for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
+    for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
+
+    if (mask.exits.empty()) continue;
+    step.begin();
+    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) step.leave(lists_.at(id));
+    if (!step.finish(lists_, limits_.items)) return too_much();
+    from_.assign(step.items().begin(), step.items().end());
+    GEN_TRY(walk_from(mask, from_, &unused));
+    lists_.shrink(lists.size());
+  }
   for (size_t word = 0; word < out.size(); ++word) out[word] |= allowed_[word];
+  return {};
+}
+
+// Allows what can be read from where the mask's states end.
+Status TokenGrammar::walk_from(const StateMask& mask, std::span<const Item> from,
+                               std::vector<uint32_t>* exits) const {
+  if (from.empty()) return {};
+  const uint64_t kinds = walk_.reads(from);
+  const bool marks = mask.exits.size() > kManyExits && (kinds & ~kMarks) == 0;
+  for (const uint32_t place : marks ? mask.before_marks : mask.exits) {
+    if ((vocabulary_->kinds_next(place) & kinds) != 0) GEN_TRY(walk(place, from, exits));
+  }
   return {};
 }
 
@@ -153,7 +187,7 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   if (const auto known = entries_.find(state); known != entries_.end()) return known->second.get();
   auto made = std::make_unique<Entry>();
   const bool of_root = state >= root_begin_ && state < root_end_;
-  std::string key = key_of(state);
+  std::string& key = made->key = key_of(state);
   if (!key.empty() && of_root) key.push_back('r');
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
   if (made->mask == nullptr) {
@@ -203,23 +237,92 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Fram
     if (same(known, wanted)) return next.get();
   }
   auto made = std::make_unique<Entry>();
-  begin_mask();
-  lists_.clear();
-  wanted.parent = lists_.bottom(kOutside);
-  Step& step = walk_.step;
-  step.begin();
-  step.leave(wanted);
-  if (!step.finish(lists_, limits_.items)) return too_much();
-  const std::vector<Item> from(step.items().begin(), step.items().end());
   std::vector<uint32_t> exits;
-  if (step.outside()) exits = entry->mask->exits;
-  if (!from.empty()) {
-    for (const uint32_t exit : entry->mask->exits) GEN_TRY(walk(exit, from, &exits));
+  if (wanted.loop != 0) {
+    GEN_TRY(allow_behind_loop(entry, wanted, &exits));
+  } else {
+    begin_mask();
+    lists_.clear();
+    GEN_ASSIGN(const bool outside, come_to(wanted.ret));
+    if (outside) exits = entry->mask->exits;
+    GEN_TRY(walk_from(*entry->mask, from_, &exits));
   }
   made->mask = finish(std::move(exits));
   count(*made);
   entry->next.emplace_back(wanted, std::move(made));
   return entry->next.back().second.get();
+}
+
+// Items of a state, or, for its machine, of a start, to from_; lists_ is empty before. Whether
+// nothing at all may follow in its machine.
+Result<bool> TokenGrammar::come_to(StateId state) const {
+  walk_.step.begin();
+  walk_.step.arrive(state, lists_.bottom(kOutside));
+  if (!walk_.step.finish(lists_, limits_.items)) return too_much();
+  from_.assign(walk_.step.items().begin(), walk_.step.items().end());
+  return walk_.step.outside();
+}
+
+Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
+                                                                  uint32_t machine) const {
+  for (const auto& [known, masks] : entry->loops) {
+    if (known == machine) return masks;
+  }
+  const StateId start = machines_->starts[machine];
+  std::string key = entry->key.empty() ? "" : key_of(start);
+  if (!key.empty()) key = entry->key + "\xFF\xFF" + key;
+  std::shared_ptr<const LoopMasks> masks =
+      key.empty() ? nullptr : vocabulary_->pool().find_loop(key);
+  if (masks == nullptr) {
+    auto made = std::make_shared<LoopMasks>();
+    made->level.push_back(entry->mask);
+    made->within.emplace_back(vocabulary_->words(), 0);
+    while (!made->level.back()->exits.empty()) {
+      begin_mask();
+      lists_.clear();
+      std::vector<uint32_t> exits;
+      GEN_ASSIGN(const bool outside, come_to(start));
+      GEN_ASSERT(!outside);
+      GEN_TRY(walk_from(*made->level.back(), from_, &exits));
+      made->worst = std::max(made->worst, worst_);
+      std::vector<uint64_t> within = made->within.back();
+      for (size_t word = 0; word < within.size(); ++word) within[word] |= allowed_[word];
+      made->within.push_back(std::move(within));
+      made->level.push_back(finish(std::move(exits)));
+    }
+    masks = std::move(made);
+    if (!key.empty()) vocabulary_->pool().add_loop(key, masks);
+  }
+  statistics_.bytes += masks->memory();
+  entry->loops.emplace_back(machine, masks);
+  return masks;
+}
+
+// The loop goes on where its count allows, and ends where it may.
+Status TokenGrammar::allow_behind_loop(Entry* entry, const Frame& frame,
+                                       std::vector<uint32_t>* exits) const {
+  const Loop& loop = machines_->loops[frame.loop];
+  GEN_ASSIGN(const auto masks, loop_masks(entry, loop.machine));
+  const uint64_t most = loop.max == kUnbounded ? UINT64_MAX : loop.max;
+  // Behind level n the body has been there low + 1 + n to high + 1 + n times.
+  const uint64_t low = frame.low + uint64_t{1};
+  const uint64_t high = frame.high + uint64_t{1};
+  if (low > most) return error(Code::kGrammar, "a count above its most");
+  begin_mask();
+  const uint64_t further = std::min<uint64_t>(most - low, masks->within.size() - 1);
+  std::copy(masks->within[further].begin(), masks->within[further].end(), allowed_.begin());
+  const uint64_t missing = loop.min > low ? loop.min - low : 0;
+  worst_ = masks->worst + missing * machines_->shortest(loop.machine) +
+           machines_->states[frame.ret].shortest;
+  lists_.clear();
+  GEN_ASSIGN(const bool outside, come_to(frame.ret));
+  for (uint64_t n = 0; n < masks->level.size() && low + n <= most; ++n) {
+    if (high + n < loop.min) continue;
+    const StateMask& mask = *masks->level[n];
+    if (outside) exits->insert(exits->end(), mask.exits.begin(), mask.exits.end());
+    GEN_TRY(walk_from(mask, from_, exits));
+  }
+  return {};
 }
 
 void TokenGrammar::allow_one(int32_t token) const noexcept {
@@ -245,12 +348,18 @@ std::shared_ptr<const StateMask> TokenGrammar::finish(std::vector<uint32_t> exit
       }
     }
   }
-  std::sort(exits.begin(), exits.end());
+  if (!std::is_sorted(exits.begin(), exits.end())) std::sort(exits.begin(), exits.end());
   exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
   exits.shrink_to_fit();
   mask->any = count > 0;
   mask->worst = worst_;
   mask->exits = std::move(exits);
+  if (mask->exits.size() > kManyExits) {
+    for (const uint32_t place : mask->exits) {
+      if ((vocabulary_->kinds_next(place) & kMarks) != 0) mask->before_marks.push_back(place);
+    }
+    mask->before_marks.shrink_to_fit();
+  }
   return mask;
 }
 

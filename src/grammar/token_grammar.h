@@ -75,16 +75,23 @@ class TokenGrammar {
   /// What one state, or the return to one frame, allows.
   struct Entry {
     std::shared_ptr<const StateMask> mask;
+    std::string key;  // in the vocabulary's pool; empty: not there
     std::vector<std::pair<Frame, std::unique_ptr<Entry>>> next;  // by frame without its parent
+    std::vector<std::pair<uint32_t, std::shared_ptr<const LoopMasks>>> loops;  // by machine
   };
 
   Result<Entry*> entry_of(StateId state) const;
   Result<Entry*> entry_behind(Entry* entry, const Frame& frame) const;
+  Result<bool> come_to(StateId state) const;
+  Result<std::shared_ptr<const LoopMasks>> loop_masks(Entry* entry, uint32_t machine) const;
+  Status allow_behind_loop(Entry* entry, const Frame& frame, std::vector<uint32_t>* exits) const;
   [[nodiscard]] Frame general(const Frame& frame) const noexcept;
   Status walk(uint32_t top, std::span<const Item> from, std::vector<uint32_t>* exits) const;
   [[nodiscard]] Status too_much() const;
   Status mask_together(const ReturnLists& lists, std::span<const Item> items,
                        std::span<uint64_t> out) const;
+  Status walk_from(const StateMask& mask, std::span<const Item> from,
+                   std::vector<uint32_t>* exits) const;
   void allow_named(StateId state) const;
   void allow_term(uint32_t term) const;
   void allow_one(int32_t token) const noexcept;
@@ -107,6 +114,7 @@ class TokenGrammar {
   mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;
   mutable Statistics statistics_;
   mutable std::vector<std::pair<Entry*, ListId>> open_;
+  mutable std::vector<Item> from_;
   // For one mask:
   mutable TrieWalk walk_;
   mutable ReturnLists lists_;

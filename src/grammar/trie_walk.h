@@ -49,6 +49,13 @@ class TrieWalk {
   [[nodiscard]] bool run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
                          size_t most_items, uint64_t most_work, Visit visit);
 
+  /// Kinds of bytes (byte_kind.h) of which some can be read.
+  [[nodiscard]] uint64_t reads(std::span<const Item> items) {
+    uint64_t kinds = 0;
+    for (const Item item : items) kinds |= row(item.state).reads;
+    return kinds;
+  }
+
   Step step;  // may be used between walks
 
  private:
@@ -58,6 +65,7 @@ class TrieWalk {
   struct Row {
     std::array<StateId, 256> to;
     uint64_t loops = 0;  // kinds of bytes that all lead back to the state
+    uint64_t reads = 0;  // kinds of which some lead on
   };
 
   /// What was read on the way down to a place of the trie.
@@ -85,6 +93,7 @@ class TrieWalk {
     uint64_t others = 0;
     for (uint32_t byte = 0; byte < 256; ++byte) {
       if (made->to[byte] != state) others |= uint64_t{1} << kByteKinds[byte];
+      if (made->to[byte] != kDead) made->reads |= uint64_t{1} << kByteKinds[byte];
     }
     made->loops = ~others;
     row_of_[state] = made.get();
@@ -123,13 +132,17 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
       if (target != kSeveral && machines_.states[target].plain) {
         const Frame& frame = lists.at(item.list);
         const bool final = machines_.states[target].final;
-        // Only what leads straight to the end of all needs no step.
-        if (!final || (frame.ret == kEnd && frame.next == kNoFrame && frame.loop == 0)) {
+        const bool bottom = frame.parent == kNoFrame && frame.next == kNoFrame && frame.loop == 0;
+        // A machine's end needs no step where only the end of all, or of what is known, follows.
+        if (!final || (bottom && (frame.ret == kEnd || frame.ret == kOutside))) {
           items_.push_back({target, item.list});
           levels_[depth] = {above.first + 1, 1, above.frames};
-          const bool whole = (vocabulary_.kinds_below(i) & ~row(target).loops) == 0;
-          visit(i, Behind{{&items_.back(), 1}, final, false}, whole);
-          i = whole ? node.skip : i + 1;
+          const Row& next = row(target);
+          const bool ended = final && frame.ret == kEnd;
+          const bool outside = final && !ended;
+          const bool whole = !outside && (vocabulary_.kinds_below(i) & ~next.loops) == 0;
+          visit(i, Behind{{&items_.back(), 1}, ended, outside}, whole);
+          i = whole || (vocabulary_.kinds_next(i) & next.reads) == 0 ? node.skip : i + 1;
           continue;
         }
       }

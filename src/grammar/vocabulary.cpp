@@ -99,13 +99,15 @@ void Vocabulary::build_trie() {
   close(0);
   const auto count = static_cast<uint32_t>(trie_.size());
   trie_[0].skip = count;
-  kinds_.assign(count, 0);
+  kinds_.assign(count, {});
   path.clear();
-  for (uint32_t i = count; i-- > 1;) {
+  for (uint32_t i = count; i-- > 0;) {
     // Nodes below are done: they come behind.
     for (uint32_t k = i + 1; k < trie_[i].skip; k = trie_[k].skip) {
-      kinds_[i] |= kinds_[k] | uint64_t{1} << kByteKinds[trie_[k].byte];
+      kinds_[i].next |= uint64_t{1} << kByteKinds[trie_[k].byte];
+      kinds_[i].below |= kinds_[k].below;
     }
+    kinds_[i].below |= kinds_[i].next;
   }
   in_order_ = std::move(order);
   trie_.push_back({count, -1, static_cast<uint32_t>(in_order_.size()), 0, 0});

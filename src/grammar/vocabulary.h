@@ -66,8 +66,9 @@ class Vocabulary final : public tokenizer::Derived {
     const uint32_t begin = trie_[node].first;
     return in_order().subspan(begin, trie_[trie_[node].skip].first - begin);
   }
-  /// The kinds of bytes (byte_kind.h) on the ways below a place.
-  [[nodiscard]] uint64_t kinds_below(uint32_t node) const noexcept { return kinds_[node]; }
+  /// The kinds of bytes (byte_kind.h) on the ways below a place, and of those that come next.
+  [[nodiscard]] uint64_t kinds_below(uint32_t node) const noexcept { return kinds_[node].below; }
+  [[nodiscard]] uint64_t kinds_next(uint32_t node) const noexcept { return kinds_[node].next; }
   /// The place behind one more byte, 0 if no token goes on so.
   [[nodiscard]] uint32_t child(uint32_t node, uint8_t byte) const noexcept {
     for (uint32_t i = node + 1; i < trie_[node].skip; i = trie_[i].skip) {
@@ -86,13 +87,17 @@ class Vocabulary final : public tokenizer::Derived {
   [[nodiscard]] int32_t find(std::string_view name) const;
 
  private:
+  struct Kinds {
+    uint64_t below = 0;
+    uint64_t next = 0;
+  };
   void build_trie();
 
   std::string text_;
   std::vector<size_t> begins_;
   std::vector<Node> trie_;  // and one behind the last
   std::vector<int32_t> in_order_;
-  std::vector<uint64_t> kinds_;  // by node
+  std::vector<Kinds> kinds_;  // by node
   std::vector<int32_t> twins_;
   std::vector<int32_t> ends_;
   std::unordered_map<std::string, int32_t> names_;
