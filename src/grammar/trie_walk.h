@@ -96,8 +96,9 @@ class TrieWalk {
       if (made->to[byte] != kDead) made->reads |= uint64_t{1} << kByteKinds[byte];
     }
     made->loops = ~others;
-    row_of_[state] = made.get();
-    return *rows_.emplace(state, std::move(made)).first->second;
+    const Row& kept = *rows_.emplace(state, std::move(made)).first->second;
+    row_of_[state] = &kept;
+    return kept;
   }
 
   const Machines& machines_;

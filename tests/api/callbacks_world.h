@@ -26,18 +26,23 @@ namespace {
 constexpr const char* kDraft = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf";
 constexpr int32_t kVocab = 13;  // of the model that is a function
 
-#define HANDLES(H)                                                                               \
-  H(gen_model, gen_model_free) H(gen_generator, gen_free) H(gen_session, gen_session_free)      \
-  H(gen_stream, gen_stream_close) H(gen_sampling, gen_sampling_free)                            \
-  H(gen_options, gen_options_free) H(gen_model_options, gen_model_options_free)                 \
-  H(gen_model_config, gen_model_config_free) H(gen_request, gen_request_free)                   \
-  H(gen_result, gen_result_free) H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)      \
-  H(gen_tokenizer, gen_tokenizer_free) H(gen_thread_pool, gen_thread_pool_free)                 \
-  H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free)                 \
-  H(gen_memory_estimate, gen_memory_estimate_free) H(gen_profile, gen_profile_free)             \
-  H(gen_ssm_state, gen_ssm_state_free) H(kv_cache, kv_cache_free)                               \
-  H(kv_cache_pool, kv_cache_pool_free) H(kv_cache_prefix, kv_cache_prefix_free)                 \
-  H(kv_cache_radix, kv_cache_radix_free) H(kv_cache_tier_config, kv_cache_tier_config_free)
+#define HANDLES(H)                                                                                \
+  H(gen_model, gen_model_free)                                                                    \
+  H(gen_generator, gen_free) H(gen_session, gen_session_free) H(gen_stream, gen_stream_close) H(  \
+      gen_sampling, gen_sampling_free) H(gen_options, gen_options_free)                           \
+      H(gen_model_options, gen_model_options_free) H(gen_model_config, gen_model_config_free) H(  \
+          gen_request, gen_request_free) H(gen_result, gen_result_free)                           \
+          H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free) H(                            \
+              gen_tokenizer, gen_tokenizer_free) H(gen_thread_pool, gen_thread_pool_free)         \
+              H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free) H(    \
+                  gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
+                  H(gen_grammar_options, gen_grammar_options_free)                                \
+                      H(gen_memory_estimate, gen_memory_estimate_free)                            \
+                          H(gen_profile, gen_profile_free) H(gen_ssm_state, gen_ssm_state_free)   \
+                              H(kv_cache, kv_cache_free) H(kv_cache_pool, kv_cache_pool_free)     \
+                                  H(kv_cache_prefix, kv_cache_prefix_free)                        \
+                                      H(kv_cache_radix, kv_cache_radix_free)                      \
+                                          H(kv_cache_tier_config, kv_cache_tier_config_free)
 
 #define H(type, free) \
   void end(type* handle) { free(handle); }
@@ -233,7 +238,8 @@ World::World(Model kind) {
     check(gen_session_new(slot<gen_generator>(), session, &error), error);
     check(gen_session_append_tokens(*session, tokens, 3, &error), error);
   }
-  check(gen_stream_open(streaming, "", 0, slot<gen_sampling>(), &slot<gen_stream>(), &error), error);
+  check(gen_stream_open(streaming, "", 0, slot<gen_sampling>(), &slot<gen_stream>(), &error),
+        error);
   check(gen_request_new(&slot<gen_request>(), &error), error);
   check(gen_request_set_prompt_tokens(slot<gen_request>(), tokens, 3, &error), error);
   check(gen_request_set_sampling(slot<gen_request>(), slot<gen_sampling>(), &error), error);
@@ -246,6 +252,11 @@ World::World(Model kind) {
   check(gen_tracer_new(&slot<gen_tracer>(), &error), error);
   check(gen_metrics_memory_new(&slot<gen_metrics_memory>(), &error), error);
   check(gen_profile_new(&slot<gen_profile>(), &error), error);
+  check(gen_grammar_options_new(&slot<gen_grammar_options>(), &error), error);
+  check(gen_grammar_from_regex("[a-z]*", 6, nullptr, &slot<gen_grammar>(), &error), error);
+  check(gen_grammar_matcher_new(slot<gen_grammar>(), slot<gen_tokenizer>(),
+                                &slot<gen_grammar_matcher>(), &error),
+        error);
   check(gen_ssm_state_new(1, 1, 1, &slot<gen_ssm_state>(), &error), error);
   check(kv_cache_tier_config_new(&slot<kv_cache_tier_config>(), &error), error);
   make_caches();
@@ -294,8 +305,8 @@ T argument(World& world) {
     using Inner = std::remove_cv_t<std::remove_pointer_t<Bare>>;
     constexpr bool reads = std::is_const_v<std::remove_pointer_t<T>>;
     if constexpr (!kIsHandle<Inner>) {
-      static const void* somewhere;
-      return reinterpret_cast<T>(&somewhere);
+      static void* somewhere;
+      return reinterpret_cast<T>(reinterpret_cast<uintptr_t>(&somewhere));  // whatever is const
     } else if constexpr (reads) {
       return const_cast<T>(&world.slot<Inner>());
     } else {

@@ -100,7 +100,8 @@ static void generate(const void* with) {
     TRY(gen_grammar_matcher_accept_bytes(matcher, "[", 1, E));
     TRY(gen_sampling_set_grammar_matcher(sampling, matcher, E));
   }
-  MAKE(result, gen_generate(generator, "Once", 4, sampling, &result, E));
+  TRY((gen_result_free(result), result = NULL,
+       gen_generate(generator, "Once", 4, sampling, &result, E)));
   SAME_TEXT(gen_result_text(result, NULL));
   FREE(gen_result_free(result));
   FREE(gen_grammar_matcher_free(matcher));
