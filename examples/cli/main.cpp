@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   cli::add_estimate(app);
   cli::add_bench(app);
   cli::add_quantize(app);
+  cli::add_grammar(app);
   try {
     int code = 0;
     try {

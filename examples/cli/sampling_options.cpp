@@ -68,6 +68,7 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
       ->default_str(choice.seed ? std::to_string(*choice.seed) : "random");
   command.add_option("--stop", choice.stop, sampling_help("stop_string"));
   command.add_flag("--ignore-eos", choice.ignore_eos, sampling_help("ignore_eos"));
+  add_grammar_options(command, choice.grammar, "--grammar");
 }
 
 uint64_t seed_of(const SamplingChoice& choice) {
@@ -95,6 +96,8 @@ Sampling make_sampling(const SamplingChoice& choice, uint64_t seed) {
                gen_sampling_set_penalty_window(s, choice.penalty_window, &error), error);
   check_option("--seed", gen_sampling_set_seed(s, seed, &error), error);
   check(gen_sampling_set_ignore_eos(s, choice.ignore_eos ? 1 : 0, &error), error);
+  const Grammar grammar = make_grammar(choice.grammar);
+  check(gen_sampling_set_grammar(s, grammar.get(), &error), error);
   for (const std::string& text : choice.stop) {
     check_option("--stop", gen_sampling_add_stop_string(s, text.data(), text.size(), &error),
                  error);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "grammar_options.h"
 #include "handles.h"
 
 namespace cli {
@@ -26,6 +27,7 @@ struct SamplingChoice {
   std::optional<uint64_t> seed = 0;  // nothing: a random one
   std::vector<std::string> stop;
   bool ignore_eos = false;
+  GrammarChoice grammar;
 };
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice);

@@ -293,6 +293,61 @@ class Forms(unittest.TestCase):
         self.assertGreaterEqual(chat.stdout.count(b"\n"), 2)
 
 
+class Grammar(unittest.TestCase):
+    LIST = 'root ::= "[" item ("," item)* "]"\nitem ::= root | [0-9]+\n'
+
+    def test_texts_follow_a_grammar(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "list.gbnf")
+            with open(path, "w") as file:
+                file.write(self.LIST)
+            for seed in range(5):
+                said = answer("run", "-m", DRAFT, "-p", "Once", "-n", "60", "--json", "--seed", str(seed), "--grammar", path)
+                if said["finish_reason"] == "grammar_complete":
+                    self.assertIsInstance(json.loads(said["text"]), list)
+                checked = answer("grammar", "check", "--gbnf", path, "-m", DRAFT, "--json", stdin=said["text"].encode())
+                self.assertEqual(checked["results"], [said["finish_reason"] == "grammar_complete"])
+        dated = answer("run", "-m", DRAFT, "-p", "On", "--json", "--regex", "[12][0-9]{3}-[01][0-9]")
+        self.assertRegex(dated["text"], r"^[12][0-9]{3}-[01][0-9]$")
+        talk = generate("chat", "-m", DRAFT, "--regex", "yes|no", stdin=b"Is it?\n/exit\n")
+        self.assertRegex(talk.stdout, rb"\b(yes|no)\n")
+
+    def test_check_says_who_is_a_member(self):
+        documents = b"[1,2]\n[1,\n{\"a\":[]}\nx\n\n"
+        wanted = [True, False, True, False, False]
+        for model in ([], ["-m", DRAFT]):
+            found = answer("grammar", "check", "--any-json", "--json", *model, stdin=documents)
+            self.assertEqual(found, {"compiled": True, "results": wanted})
+        lines = generate("grammar", "check", "--any-json", stdin=documents).stdout
+        self.assertEqual(lines, b"yes\nno\nyes\nno\nno\n")
+        wrong = answer("grammar", "check", "--regex", "a(", "--json")
+        self.assertEqual((wrong["compiled"], wrong["results"]), (False, []))
+        self.assertIn("line 1, column", wrong["error"])
+
+    def test_test_says_where_a_document_leaves(self):
+        for document, wanted in ((b"[1]", ("member", 3, 1, 4)), (b"[1,\nx]", ("left", 4, 2, 1)), (b"[", ("unfinished", 1, 1, 2)),
+                                 (b"\n\n [}", ("left", 4, 3, 3))):
+            found = answer("grammar", "test", "--any-json", "--json", stdin=document)
+            self.assertEqual((found["verdict"], found["byte"], found["line"], found["column"]), wanted)
+        said = generate("grammar", "test", "--regex", "ab", stdin=b"ac").stdout
+        self.assertEqual(said, b"not allowed at byte 1 (line 1, column 2); expected: 'b'\n")
+
+    def test_explain_and_bench(self):
+        told = answer("grammar", "explain", "--regex", "[a-c]{2,4}x?", "-m", DRAFT, "--json")
+        self.assertEqual((told["kind"], told["begins_with"], told["empty_text"]), ("regex", "'a' to 'c'", False))
+        times = answer("grammar", "bench", "--any-json", "-m", DRAFT, "--json", stdin=b"[1]\n[\"abc\", 22]\n")
+        self.assertGreater(times["tokens"], 4)
+        self.assertLessEqual(times["p50_us"], times["worst_us"])
+
+    def test_what_is_wrong_is_told(self):
+        for part, code, line in (("give one of", 2, ["check"]), ("excludes", 2, ["check", "--regex", "a", "--any-json"]),
+                                 ("cannot read", 1, ["check", "--gbnf", "/nowhere"]), ("ACTION", 2, ["chek", "--any-json"]),
+                                 ("no documents", 1, ["bench", "--any-json"])):
+            done = generate("grammar", *line)
+            self.assertEqual((done.returncode, done.stdout), (code, b""), line)
+            self.assertIn(part, done.stderr.decode())
+
+
 class Output(unittest.TestCase):
     """What cannot be written is an error, in every command."""
     COMMANDS = {
@@ -305,6 +360,8 @@ class Output(unittest.TestCase):
         "inspect": ["inspect", "-m", DRAFT],
         "estimate": ["estimate", "-m", DRAFT],
         "bench": ["bench", "-m", DRAFT, "-p", "1", "-n", "1", "-r", "1", "-t", "1"],
+        "grammar": ["grammar", "explain", "-m", DRAFT, "--any-json"],
+        "grammar --json": ["grammar", "check", "-m", DRAFT, "--regex", "a+", "--json"],
         "quantize": ["quantize", DRAFT, "OUT", "Q8_0"],
         "--help": ["--help"],
         "--version": ["--version"],

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate grammar: which documents a grammar allows, where one leaves it, and how long masks take.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "grammar_options.h"
+#include "model_file.h"
+
+namespace cli {
+namespace {
+
+struct GrammarTask {
+  std::string action;
+  GrammarChoice grammar;
+  ModelChoice model;
+  bool json = false;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+std::string all_of_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+std::vector<std::string> lines_of_input() {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(std::cin, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<int32_t> tokens_of(const gen_tokenizer* tokenizer, const std::string& text) {
+  std::vector<int32_t> ids(text.size() + 2);
+  size_t n = 0;
+  gen_error error;
+  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), GEN_ENCODE_CONTINUE, ids.data(),
+                             ids.size(), &n, &error),
+        error);
+  ids.resize(n);
+  return ids;
+}
+
+/// Whether a document is a member: read byte by byte, or token by token.
+bool is_member(gen_grammar_matcher* matcher, const gen_tokenizer* tokenizer, bool by_tokens,
+               const std::string& document) {
+  gen_error error;
+  check(gen_grammar_matcher_reset(matcher, &error), error);
+  if (by_tokens) {
+    for (const int32_t id : tokens_of(tokenizer, document)) {
+      if (gen_grammar_matcher_accept_token(matcher, id, nullptr) != GEN_OK) return false;
+    }
+  } else if (gen_grammar_matcher_accept_bytes(matcher, document.data(), document.size(), nullptr) !=
+             GEN_OK) {
+    return false;
+  }
+  return gen_grammar_matcher_complete(matcher) != 0;
+}
+
+void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
+  nlohmann::json answer = {{"compiled", true}, {"results", nlohmann::json::array()}};
+  GrammarMatcher matcher;
+  try {
+    const Grammar grammar = make_grammar(options.grammar);
+    matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
+  } catch (const Failure& failure) {
+    if (!options.json || failure.status != GEN_ERROR_GRAMMAR) throw;
+    answer["compiled"] = false;
+    answer["error"] = failure.what();
+    std::cout << answer.dump() << "\n";
+    return;
+  }
+  for (const std::string& document : lines_of_input()) {
+    const bool member = is_member(matcher.get(), tokenizer, !options.model.path.empty(), document);
+    if (options.json) {
+      answer["results"].push_back(member);
+    } else {
+      std::cout << (member ? "yes" : "no") << "\n";
+    }
+  }
+  if (options.json) std::cout << answer.dump() << "\n";
+}
+
+/// Bytes that may come next, for people: "'a' to 'z', '\n'".
+std::string expected(const gen_grammar_matcher* matcher) {
+  uint32_t bits[8];
+  gen_error error;
+  check(gen_grammar_matcher_valid_bytes(matcher, bits, &error), error);
+  const auto has = [&](int byte) {
+    return byte < 256 && (bits[byte / 32] >> (byte % 32) & 1U) != 0;
+  };
+  const auto name = [](int byte) {
+    if (byte >= 0x20 && byte < 0x7F) return "'" + std::string(1, static_cast<char>(byte)) + "'";
+    char text[8];
+    std::snprintf(text, sizeof text, "0x%02X", static_cast<unsigned>(byte));
+    return std::string(text);
+  };
+  std::string out;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (!has(byte)) continue;
+    int last = byte;
+    while (has(last + 1)) ++last;
+    if (!out.empty()) out += ", ";
+    out += name(byte) + (last > byte ? " to " + name(last) : "");
+    byte = last;
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+/// Where a document stops being the beginning of a member.
+void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
+  const std::string document = all_of_input();
+  const Grammar grammar = make_grammar(options.grammar);
+  const auto matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
+  size_t at = 0;
+  gen_status status = GEN_OK;
+  for (; at < document.size(); ++at) {
+    status = gen_grammar_matcher_accept_bytes(matcher.get(), &document[at], 1, nullptr);
+    if (status != GEN_OK) break;
+  }
+  const bool member = status == GEN_OK && gen_grammar_matcher_complete(matcher.get()) != 0;
+  const auto line =
+      1 + std::count(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  const size_t begin = at == 0 ? std::string::npos : document.rfind('\n', at - 1);
+  const size_t column = begin == std::string::npos ? at + 1 : at - begin;
+  const char* const verdict = member ? "member" : status == GEN_OK ? "unfinished" : "left";
+  if (options.json) {
+    nlohmann::json answer = {
+        {"verdict", verdict}, {"byte", at}, {"line", line}, {"column", column}};
+    if (!member) answer["expected"] = expected(matcher.get());
+    std::cout << answer.dump() << "\n";
+    return;
+  }
+  if (member) {
+    std::cout << "a member, of " << document.size() << " bytes\n";
+  } else {
+    std::cout << (status == GEN_OK ? "not finished" : "not allowed") << " at byte " << at
+              << " (line " << line << ", column " << column
+              << "); expected: " << expected(matcher.get()) << "\n";
+  }
+}
+
+void explain(const GrammarTask& options, const gen_tokenizer* tokenizer) {
+  const Grammar grammar = make_grammar(options.grammar);
+  const auto matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
+  nlohmann::json answer =
+      nlohmann::json::parse(text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
+        return gen_grammar_describe(grammar.get(), buf, capacity, n, error);
+      }));
+  gen_error error;
+  int64_t fewest = 0;
+  check(gen_grammar_matcher_min_tokens(matcher.get(), &fewest, &error), error);
+  answer["begins_with"] = expected(matcher.get());
+  answer["empty_text"] = gen_grammar_matcher_complete(matcher.get()) != 0;
+  answer["fewest_tokens"] = fewest;
+  if (options.json) {
+    std::cout << answer.dump() << "\n";
+    return;
+  }
+  for (const auto& [key, value] : answer.items()) {
+    std::cout << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump())
+              << "\n";
+  }
+}
+
+/// Times of masks and accepted tokens over documents, which must be members.
+void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
+  const std::vector<std::string> documents = lines_of_input();
+  auto begin = Clock::now();
+  const Grammar grammar = make_grammar(options.grammar);
+  const double compile = microseconds_since(begin);
+  begin = Clock::now();
+  const auto matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
+  const double first = microseconds_since(begin);
+  std::vector<uint32_t> bits((static_cast<size_t>(gen_tokenizer_vocab_size(tokenizer)) + 31) / 32);
+  std::vector<double> times;
+  gen_error error;
+  for (const std::string& document : documents) {
+    check(gen_grammar_matcher_reset(matcher.get(), &error), error);
+    for (const int32_t id : tokens_of(tokenizer, document)) {
+      begin = Clock::now();
+      check(gen_grammar_matcher_mask(matcher.get(), bits.data(), bits.size(), &error), error);
+      check(gen_grammar_matcher_accept_token(matcher.get(), id, &error), error);
+      times.push_back(microseconds_since(begin));
+    }
+  }
+  if (times.empty()) throw Failure("no documents on standard input");
+  std::sort(times.begin(), times.end());
+  double sum = 0;
+  for (const double time : times) sum += time;
+  const auto share = [&](double p) {
+    return times[static_cast<size_t>(std::ceil(p * static_cast<double>(times.size()))) - 1];
+  };
+  const nlohmann::json answer = {
+      {"compile_us", compile},   {"matcher_us", first},
+      {"tokens", times.size()},  {"mean_us", sum / static_cast<double>(times.size())},
+      {"p50_us", share(0.5)},    {"p99_us", share(0.99)},
+      {"p999_us", share(0.999)}, {"worst_us", times.back()}};
+  if (options.json) {
+    std::cout << answer.dump() << "\n";
+    return;
+  }
+  std::printf(
+      "compiled in %.1f us, matcher in %.1f us\n%zu tokens, mask and accept in us: mean %.2f, p50 "
+      "%.2f, "
+      "p99 %.2f, p99.9 %.2f, worst %.2f\n",
+      compile, first, times.size(), sum / static_cast<double>(times.size()), share(0.5),
+      share(0.99), share(0.999), times.back());
+  // A histogram by powers of two.
+  size_t at = 0;
+  for (double end = 1; at < times.size(); end *= 2) {
+    size_t n = 0;
+    while (at < times.size() && times[at] < end) ++at, ++n;
+    std::printf("%10.0f %8zu %s\n", end, n,
+                std::string((60 * n + times.size() - 1) / times.size(), '#').c_str());
+  }
+}
+
+void run_grammar(const GrammarTask& options) {
+  if (!options.grammar.given()) throw Failure("give one of --gbnf, --regex and --any-json", 2);
+  const Tokenizer tokenizer = load_tokenizer(options.model);
+  if (options.action == "check") return print_results(options, tokenizer.get());
+  if (options.action == "test") return print_place(options, tokenizer.get());
+  if (options.action == "explain") return explain(options, tokenizer.get());
+  bench(options, tokenizer.get());
+}
+
+}  // namespace
+
+void add_grammar(CLI::App& app) {
+  auto options = std::make_shared<GrammarTask>();
+  CLI::App* command = app.add_subcommand("grammar", "try a grammar on documents of standard input");
+  command
+      ->add_option("ACTION", options->action,
+                   "check: which lines are members; test: where a document stops being one; "
+                   "explain: what the grammar is; bench: how long masks take over lines")
+      ->required()
+      ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
+  add_grammar_options(*command, options->grammar, "--gbnf");
+  command->add_option(
+      "-m,--model", options->model.path,
+      "GGUF or SentencePiece file with the tokenizer; check then reads documents token "
+      "by token, without it byte by byte");
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback([options] { run_grammar(*options); });
+}
+
+}  // namespace cli

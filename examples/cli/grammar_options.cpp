@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// See grammar_options.h.
+#include "grammar_options.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace cli {
+namespace {
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.good() && !file.eof()) {
+    throw Failure("cannot read " + path + ": " + std::strerror(errno));
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option) {
+  CLI::Option* const gbnf =
+      command
+          .add_option(file_option, choice.gbnf, "file with a GBNF grammar that texts must follow")
+          ->type_name("FILE");
+  CLI::Option* const regex =
+      command
+          .add_option("--regex", choice.regex,
+                      "regular expression (as in JavaScript) that texts must match from end to end")
+          ->type_name("PATTERN");
+  CLI::Option* const json =
+      command.add_flag("--any-json", choice.any_json, "texts must be JSON values");
+  gbnf->excludes(regex)->excludes(json);
+  regex->excludes(json);
+}
+
+Grammar make_grammar(const GrammarChoice& choice) {
+  gen_error error;
+  gen_grammar* made = nullptr;
+  if (choice.gbnf) {
+    const std::string text = text_of_file(*choice.gbnf);
+    const gen_status status =
+        gen_grammar_from_gbnf(text.data(), text.size(), nullptr, &made, &error);
+    if (status != GEN_OK) throw Failure(*choice.gbnf + ": " + error.message, 1, status);
+  } else if (choice.regex) {
+    check_option(
+        "--regex",
+        gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), nullptr, &made, &error),
+        error);
+  } else if (choice.any_json) {
+    check(gen_grammar_any_json(nullptr, &made, &error), error);
+  }
+  return Grammar(made);
+}
+
+}  // namespace cli

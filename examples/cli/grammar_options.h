@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command-line options that name a grammar.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "commands.h"
+#include "handles.h"
+
+namespace cli {
+
+using Grammar = Handle<gen_grammar, gen_grammar_free>;
+using GrammarOptions = Handle<gen_grammar_options, gen_grammar_options_free>;
+using GrammarMatcher = Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
+
+struct GrammarChoice {
+  std::optional<std::string> gbnf;   // a file
+  std::optional<std::string> regex;  // the pattern itself
+  bool any_json = false;
+
+  [[nodiscard]] bool given() const { return gbnf || regex || any_json; }
+};
+
+/// At most one of them may be given. `file_option` is what the option for a GBNF file is called.
+void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option);
+/// Null if none was given. What is wrong with the grammar is told as the option's.
+Grammar make_grammar(const GrammarChoice& choice);
+
+}  // namespace cli
