@@ -30,6 +30,8 @@ constexpr size_t kMostStopStringBytes = 4096;
 struct StopRules {
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
   bool ignore_eos = false;                        // the tokenizer's end tokens do not stop
+  bool fit_grammar =
+      false;  // a text under a grammar takes a way to its end that max_new_tokens allow
   std::vector<int32_t> tokens;
   std::vector<std::string> strings;  // empty ones are ignored
 

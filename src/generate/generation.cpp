@@ -154,7 +154,8 @@ bool Generation::queue() noexcept {
     return {};
   });
   // While another thread may run the step. What fails here fails again when the mask is needed.
-  if (queued_ && rule_ != nullptr) static_cast<void>(contain([&] { return rule_->prepare(); }));
+  if (queued_ && rule_ != nullptr)
+    static_cast<void>(contain([&] { return rule_->prepare(left()); }));
   return queued_;
 }
 
@@ -313,7 +314,7 @@ Status Generation::choose() {
   Sequence& sequence = session_->sequence_;
   bool complete = false;
   if (rule_ != nullptr) {
-    GEN_TRY(rule_->prepare());
+    GEN_TRY(rule_->prepare(left()));
     if (!rule_->allows_any()) {
       end_at_grammar();
       return {};
@@ -333,6 +334,11 @@ Status Generation::choose() {
   if (row_ < 0) end_step();
   if (!kept) finish(transcript_.end(), Status());
   return {};
+}
+
+// Tokens that may still be kept.
+int32_t Generation::left() const noexcept {
+  return transcript_.most() - static_cast<int32_t>(result_.tokens.size());
 }
 
 // No token can come. The text may be a member all the same, where none of the vocabulary ends it.

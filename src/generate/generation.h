@@ -115,6 +115,7 @@ class Generation {
   Status prepare(StepRequest** request);
   Status advance(bool* event);
   Status choose();
+  [[nodiscard]] int32_t left() const noexcept;
   void end_at_grammar() noexcept;
   void end_step() noexcept;
   bool queue() noexcept;

@@ -34,14 +34,19 @@ Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params
     rule = std::make_unique<GrammarRule>(std::move(matcher));
   }
   rule->ends_ = !params.stops.ignore_eos;
+  rule->fits_ = params.stops.fit_grammar;
   rule->words_.resize(vocabulary->words());
   rule->bits_.resize(2 * vocabulary->words());
   return rule;
 }
 
-Status GrammarRule::prepare() {
+Status GrammarRule::prepare(int32_t left) {
   if (prepared_) return {};
-  GEN_TRY(matcher_.mask(words_));
+  if (fits_) {
+    GEN_TRY(matcher_.mask_within(static_cast<uint64_t>(left), words_).status());
+  } else {
+    GEN_TRY(matcher_.mask(words_));
+  }
   if (!ends_) {
     for (const int32_t end : matcher_.grammar().vocabulary().ends()) {
       const auto bit = static_cast<size_t>(end);

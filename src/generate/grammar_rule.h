@@ -21,15 +21,15 @@ class Generator;
 class GrammarRule {
  public:
   /// Null where `params` have no grammar. kGrammar for one that names tokens that the tokenizer
-  /// lacks; kInvalidArgument where there is no tokenizer, and for a matcher over another one; kState
-  /// for one that another process has made.
+  /// lacks; kInvalidArgument where there is no tokenizer, and for a matcher over another one;
+  /// kState for one that another process has made.
   static Result<std::unique_ptr<GrammarRule>> begin(const CallParams& params,
                                                     const Generator& generator);
   explicit GrammarRule(grammar::Matcher matcher) : matcher_(std::move(matcher)) {}
 
-  /// Makes the mask of the next token unless that has been done; what makes it early saves the time
-  /// later. kGrammar where it takes more than the grammar's limits.
-  Status prepare();
+  /// Makes the mask of the next token, of `left` that may come, unless that has been done; what
+  /// makes it early saves the time later. kGrammar where it takes more than the grammar's limits.
+  Status prepare(int32_t left);
   /// For after prepare(). No bit set: nothing can come next.
   [[nodiscard]] sampling::TokenMask mask() const noexcept { return {bits_}; }
   [[nodiscard]] bool allows_any() const noexcept { return allows_any_; }
@@ -43,7 +43,8 @@ class GrammarRule {
 
  private:
   grammar::Matcher matcher_;
-  bool ends_ = true;  // tokens that end texts may come
+  bool ends_ = true;   // tokens that end texts may come
+  bool fits_ = false;  // only ways that end within what is left
   bool prepared_ = false;
   bool allows_any_ = false;
   std::vector<uint64_t> words_;

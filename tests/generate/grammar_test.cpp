@@ -141,6 +141,32 @@ TEST(GrammarCalls, OtherEnds) {
   EXPECT_EQ(outcome.result->text, "77777");
 }
 
+// Every text is a member, however few tokens there are, as long as they are enough for some.
+TEST(GrammarCalls, FitIntoTheirLength) {
+  World world(128, 8, kWords);
+  struct Case {
+    GrammarPtr grammar;
+    const char* regex;  // null: JSON
+  };
+  const Case cases[] = {{Grammar::any_json().value(), nullptr},
+                        {regex_of("[ab]{3,9}"), "[ab]{3,9}"},
+                        {regex_of("(word |end )+end"), "(word |end )+end"},
+                        {regex_of("(\\[[0-9]*\\])+"), "(\\[[0-9]*\\])+"}};
+  for (const Case& one : cases) {
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      CallParams params = under(one.grammar, 3 + static_cast<int32_t>(seed % 9), 1.5, seed);
+      params.stops.fit_grammar = true;
+      params.stops.ignore_eos = seed % 2 == 1;
+      const Outcome outcome = generate(*world.session(), text("word"), params);
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+      const std::string& said = outcome.result->text;
+      EXPECT_TRUE(one.regex != nullptr ? std::regex_match(said, std::regex(one.regex))
+                                       : nlohmann::json::accept(said))
+          << said << " of " << params.stops.max_new_tokens;
+    }
+  }
+}
+
 // The session holds what had been said, and can go on.
 TEST(GrammarCalls, DeadEnds) {
   World world(64, 4, kWords);
