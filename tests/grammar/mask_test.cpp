@@ -187,8 +187,8 @@ void random_walks(uint32_t seed, int rounds, int steps) {
   EXPECT_LE(refused, 2 + walked / 20);
 }
 
-TEST(Mask, IsWhatASlowRecogniserSays) { random_walks(1, gen::test::kSanitized ? 60 : 1000, 8); }
-TEST(Mask, IsSoFarInToo) { random_walks(2, gen::test::kSanitized ? 5 : 40, 40); }
+TEST(Mask, IsWhatASlowRecogniserSays) { random_walks(1, gen::test::kSanitized ? 25 : 1000, 8); }
+TEST(Mask, IsSoFarInToo) { random_walks(2, gen::test::kSanitized ? 2 : 40, 40); }
 
 }  // namespace
 }  // namespace gen::grammar
