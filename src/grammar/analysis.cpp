@@ -10,7 +10,9 @@
 namespace gen::grammar {
 namespace {
 
-constexpr int kWideSet = 64;
+constexpr int kWideSet = 48;
+// Of a wide part: each copy would be a state with a mask of its own that is dear to make.
+constexpr uint32_t kMostWide = 4;
 constexpr uint8_t kMostInlinedHeight = 80;
 
 // What an expression is made of; a rule, of its body.
@@ -127,7 +129,8 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       const Analysis::Facts& part = part_of(expr.first);
       const uint32_t copies = expr.max == kUnbounded ? std::max(expr.min, 1U) : expr.max;
       own.places = times(part.places, copies);
-      own.written_out = copies == 1 || own.places <= kMostWrittenOut;
+      own.written_out =
+          copies == 1 || (own.places <= kMostWrittenOut && !(part.wide && copies > kMostWide));
       if (!own.written_out) {
         own.places = 1;
         break;

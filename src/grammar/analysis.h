@@ -11,7 +11,7 @@
 namespace gen::grammar {
 
 /// A repetition of at most so many places is written out; a larger one is counted.
-inline constexpr uint32_t kMostWrittenOut = 64;
+inline constexpr uint32_t kMostWrittenOut = 16;
 /// A rule of at most so many places stands in place of its calls.
 inline constexpr uint32_t kMostInlined = 256;
 

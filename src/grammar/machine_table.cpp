@@ -180,7 +180,7 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
       const bool calls = state.calls != table.call_edges.size();
       const bool tokens = state.tokens != table.token_edges.size();
       state.reads = tokens || state.bytes != table.byte_edges.size();
-      state.plain = state.reads && !calls && !node.several;
+      state.simple = !calls && !node.several;
     }
   }
   begin_state();

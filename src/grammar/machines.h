@@ -60,8 +60,8 @@ struct State {
   uint32_t tokens = 0;
   uint32_t shortest = kFar;  // fewest bytes and tokens to its machine's end
   bool final = false;
-  bool plain = false;  // reads, does not call, one way for each byte
-  bool reads = false;  // has edges for bytes or tokens
+  bool simple = false;  // does not call, one way for each byte
+  bool reads = false;   // has edges for bytes or tokens
 };
 
 struct Machines {

@@ -110,27 +110,55 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
   return {};
 }
 
-// For places with many ways back: all frames of a list side by side, and nothing is kept but what
-// the states allow themselves.
+// For places with many ways back: frames of a list side by side, and nothing is kept but what the
+// states allow themselves, and the bodies of loops.
 Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
                                    std::span<uint64_t> out) const {
+  for (const Item item : items) {
+    GEN_ASSIGN(Entry * entry, entry_of(item.state));
+    for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
+      const uint32_t loop = lists.at(id).loop;
+      if (loop != 0) GEN_TRY(loop_masks(entry, machines_->loops[loop].machine).status());
+    }
+  }
   lists_.build_on(lists);
   begin_mask();
   std::vector<uint32_t> unused;
   Step& step = walk_.step;
+  // From where the step comes to, below the exits of masks.
+  const auto finish_step = [&]() -> Status {
+    if (!step.finish(lists_, limits_.items)) return too_much();
+    from_.assign(step.items().begin(), step.items().end());
+    return {};
+  };
   for (const Item item : items) {
-    GEN_ASSIGN(const Entry* entry, entry_of(item.state));  // known
+    GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, as are its loops
     const StateMask& mask = *entry->mask;
     for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
     for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
-
     if (mask.exits.empty()) continue;
     step.begin();
-    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) step.leave(lists_.at(id));
-    if (!step.finish(lists_, limits_.items)) return too_much();
-    from_.assign(step.items().begin(), step.items().end());
+    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) {
+      if (lists_.at(id).loop == 0) step.leave(lists_.at(id));
+    }
+    GEN_TRY(finish_step());
     GEN_TRY(walk_from(mask, from_, &unused));
     lists_.shrink(lists.size());
+    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) {
+      const Frame frame = lists_.at(id);
+      if (frame.loop == 0) continue;
+      GEN_ASSIGN(const auto masks, loop_masks(entry, machines_->loops[frame.loop].machine));
+      const LoopReach reach = reach_of(frame, *masks);
+      const std::vector<uint64_t>& within = masks->within[reach.further];
+      for (size_t word = 0; word < out.size(); ++word) out[word] |= within[word];
+      step.begin();
+      step.arrive(frame.ret, frame.parent);
+      GEN_TRY(finish_step());
+      for (size_t n = reach.first_end; n < reach.behind_ends; ++n) {
+        GEN_TRY(walk_from(*masks->level[n], from_, &unused));
+      }
+      lists_.shrink(lists.size());
+    }
   }
   for (size_t word = 0; word < out.size(); ++word) out[word] |= allowed_[word];
   return {};
@@ -298,26 +326,34 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
   return masks;
 }
 
+// Behind level n the body has been there low + 1 + n to high + 1 + n times.
+TokenGrammar::LoopReach TokenGrammar::reach_of(const Frame& frame,
+                                               const LoopMasks& masks) const noexcept {
+  const Loop& loop = machines_->loops[frame.loop];
+  const uint64_t most = loop.max == kUnbounded ? UINT64_MAX : loop.max;
+  const uint64_t low = std::min(frame.low + uint64_t{1}, most);
+  const uint64_t high = frame.high + uint64_t{1};
+  LoopReach reach;
+  reach.further = std::min<uint64_t>(most - low, masks.within.size() - 1);
+  reach.first_end = loop.min > high ? loop.min - high : 0;
+  reach.behind_ends = reach.further + 1;
+  reach.missing = loop.min > low ? loop.min - low : 0;
+  return reach;
+}
+
 // The loop goes on where its count allows, and ends where it may.
 Status TokenGrammar::allow_behind_loop(Entry* entry, const Frame& frame,
                                        std::vector<uint32_t>* exits) const {
-  const Loop& loop = machines_->loops[frame.loop];
-  GEN_ASSIGN(const auto masks, loop_masks(entry, loop.machine));
-  const uint64_t most = loop.max == kUnbounded ? UINT64_MAX : loop.max;
-  // Behind level n the body has been there low + 1 + n to high + 1 + n times.
-  const uint64_t low = frame.low + uint64_t{1};
-  const uint64_t high = frame.high + uint64_t{1};
-  if (low > most) return error(Code::kGrammar, "a count above its most");
+  const uint32_t machine = machines_->loops[frame.loop].machine;
+  GEN_ASSIGN(const auto masks, loop_masks(entry, machine));
+  const LoopReach reach = reach_of(frame, *masks);
   begin_mask();
-  const uint64_t further = std::min<uint64_t>(most - low, masks->within.size() - 1);
-  std::copy(masks->within[further].begin(), masks->within[further].end(), allowed_.begin());
-  const uint64_t missing = loop.min > low ? loop.min - low : 0;
-  worst_ = masks->worst + missing * machines_->shortest(loop.machine) +
+  allowed_ = masks->within[reach.further];
+  worst_ = masks->worst + reach.missing * machines_->shortest(machine) +
            machines_->states[frame.ret].shortest;
   lists_.clear();
   GEN_ASSIGN(const bool outside, come_to(frame.ret));
-  for (uint64_t n = 0; n < masks->level.size() && low + n <= most; ++n) {
-    if (high + n < loop.min) continue;
+  for (size_t n = reach.first_end; n < reach.behind_ends; ++n) {
     const StateMask& mask = *masks->level[n];
     if (outside) exits->insert(exits->end(), mask.exits.begin(), mask.exits.end());
     GEN_TRY(walk_from(mask, from_, exits));

@@ -80,10 +80,19 @@ class TokenGrammar {
     std::vector<std::pair<uint32_t, std::shared_ptr<const LoopMasks>>> loops;  // by machine
   };
 
+  /// What the count of a loop's frame leaves of LoopMasks.
+  struct LoopReach {
+    size_t further = 0;      // the last level that may still be read
+    size_t first_end = 0;    // the loop may end behind levels from here
+    size_t behind_ends = 0;  // to before here
+    uint64_t missing = 0;    // times until it may end
+  };
+
   Result<Entry*> entry_of(StateId state) const;
   Result<Entry*> entry_behind(Entry* entry, const Frame& frame) const;
   Result<bool> come_to(StateId state) const;
   Result<std::shared_ptr<const LoopMasks>> loop_masks(Entry* entry, uint32_t machine) const;
+  [[nodiscard]] LoopReach reach_of(const Frame& frame, const LoopMasks& masks) const noexcept;
   Status allow_behind_loop(Entry* entry, const Frame& frame, std::vector<uint32_t>* exits) const;
   [[nodiscard]] Frame general(const Frame& frame) const noexcept;
   Status walk(uint32_t top, std::span<const Item> from, std::vector<uint32_t>* exits) const;

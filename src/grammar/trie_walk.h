@@ -130,12 +130,17 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
         i = node.skip;
         continue;
       }
-      if (target != kSeveral && machines_.states[target].plain) {
+      if (target != kSeveral && machines_.states[target].simple) {
         const Frame& frame = lists.at(item.list);
         const bool final = machines_.states[target].final;
         const bool bottom = frame.parent == kNoFrame && frame.next == kNoFrame && frame.loop == 0;
         // A machine's end needs no step where only the end of all, or of what is known, follows.
         if (!final || (bottom && (frame.ret == kEnd || frame.ret == kOutside))) {
+          if (!machines_.states[target].reads) {
+            visit(i, Behind{{}, frame.ret == kEnd, frame.ret != kEnd}, false);
+            i = node.skip;
+            continue;
+          }
           items_.push_back({target, item.list});
           levels_[depth] = {above.first + 1, 1, above.frames};
           const Row& next = row(target);

@@ -25,6 +25,14 @@ REGEX = {
     "counts": "a{2}b{1,}c{0,3}?(ab|a){70,90}|{",
     "escapes": "\\x41\\u00e9\\u{1F999}\\uD83E\\uDD99\\cA\\0\\t\\$",
     "wrong": "(a)\\1",
+    "around": "^(?=.*a)(?!.*bb)(?<!c)\\b[ab]{1,9}(?<=a)\\B$|(?<!x(?=y))y",
+    "unicode": "\\p{Lu}\\P{L}[\\p{Script=Greek}\\p{scx=Latn}]*",
+    "annex": "\\101\\8[a-\\d][\\c1]\\c(?=a)*\\u{61}\\xg",
+}
+TAGS = {
+    "two": "<a\n[bc]*\n>\n(\n\\d+\n)",
+    "token": "T\na|b\nc\nab\n\n",
+    "wrong": "a\nb\nc\naa\nb\nc",
 }
 folder = pathlib.Path(sys.argv[1])
 for name, text in GBNF.items():
@@ -32,3 +40,6 @@ for name, text in GBNF.items():
 for name, text in REGEX.items():
     (folder / f"regex_{name}").write_bytes(b"\1" + text.encode())
     (folder / f"search_{name}").write_bytes(b"\2" + text.encode())
+for name, text in TAGS.items():
+    for options in (0, 1, 2, 7):
+        (folder / f"tags_{name}_{options}").write_bytes(bytes([3 + 4 * options]) + text.encode())

@@ -289,11 +289,12 @@ class RandomGrammar {
       made.parts.push_back(node(grammar, depth - 1));
       made.min = number(3);
       made.max = made.min + number(3);
-      // Sometimes more than is written out.
-      if (below(4) == 0) made.max = 66 + number(4);
+      // Sometimes more than is written out, and so few that texts come to the end of it.
+      const uint32_t many = below(3) == 0 ? 66 : 17;
+      if (below(3) == 0) made.max = many + number(4);
       if (below(8) == 0 && made.max > 0) made.min = made.max - number(2);
       if (below(3) == 0) made.max = kNoLimit;
-      if (below(6) == 0) made.min = 66;
+      if (below(6) == 0) made.min = many;
       if (made.max < made.min) made.max = made.min;
     }
     return grammar.add(std::move(made));

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hostile grammars and texts on a thread with a stack of 64 kB: nothing recurses without a bound.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <string>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/vocabularies.h"
+#include "support/sanitized.h"
+
+namespace gen::grammar {
+namespace {
+
+bool walk(const Result<std::shared_ptr<const Grammar>>& grammar, const std::string& text) {
+  if (!grammar.ok()) return false;
+  auto matcher =
+      Matcher::create(grammar.value()->over(test::vocabulary(test::all_bytes(), 1)).value());
+  if (!matcher.ok()) return false;
+  std::vector<uint64_t> mask(matcher->grammar().vocabulary().words());
+  const auto taken = matcher->accept_bytes(text);
+  return taken.ok() && taken.value() && matcher->mask(mask).ok() &&
+         matcher->mask_within(1, mask).ok() && matcher->min_tokens(1000).tokens != kNoWay;
+}
+
+std::string repeated(const std::string& text, size_t count) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+void* hostile(void* result) {
+  auto& failures = *static_cast<std::vector<std::string>*>(result);
+  const auto expect = [&](bool holds, const char* what) {
+    if (!holds) failures.emplace_back(what);
+  };
+  constexpr size_t kDeep = 50'000;
+  const std::string open = repeated("(", kDeep);
+  const std::string close = repeated(")", kDeep);
+  expect(walk(Grammar::from_gbnf("root ::= " + open + "\"a\"" + close), ""), "gbnf groups");
+  expect(walk(Grammar::from_gbnf("root ::= " + open + "\"a\"" + repeated(")*", kDeep)), "aaa"),
+         "gbnf stars");
+  expect(walk(Grammar::from_regex(open + "a" + close), ""), "regex groups");
+  expect(walk(Grammar::from_regex(open + "a\\b" + close), ""), "regex groups around a border");
+  expect(walk(Grammar::any_json(), repeated("[", 1'000'000)), "brackets");
+  expect(walk(Grammar::from_gbnf("root ::= a\na ::= b \"x\" | \"\"\nb ::= c? a\nc ::= b | a \"y\""),
+              "xxyx"),
+         "mutual recursion");
+  expect(walk(Grammar::from_gbnf("root ::= (\"a\" | \"b\" | x)*\nx ::= y? x?\ny ::= \"\" | x"),
+              "abab"),
+         "nullable items");
+  // Assertions in each other: refused or not, but not by a crash.
+  std::string nested = "a";
+  for (int i = 0; i < 40; ++i) nested = (i % 2 == 0 ? "(?=" : "(?<!") + nested + "b?)a?";
+  GrammarLimits limits;
+  limits.automata.work = 1'000'000;
+  (void)walk(Grammar::from_regex(nested, RegexMatch::kSearch, limits), "a");
+  (void)walk(Grammar::from_regex(repeated("(?=a|b*)", 2000) + "a", RegexMatch::kSearch, limits),
+             "a");
+  return nullptr;
+}
+
+TEST(Stack, SixtyFourKilobytesAreEnough) {
+  if (gen::test::kSanitized) GTEST_SKIP() << "sanitizers take more stack";
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
+  pthread_t thread{};
+  std::vector<std::string> failures;
+  ASSERT_EQ(pthread_create(&thread, &attributes, hostile, &failures), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  for (const std::string& failure : failures) ADD_FAILURE() << failure;
+}
+
+}  // namespace
+}  // namespace gen::grammar
