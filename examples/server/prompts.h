@@ -42,9 +42,14 @@ class Encoder {
   mutable std::mutex long_texts_;
 };
 
+using Matcher = cli::Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
+
+/// The beginning of the request's language; null if any text will do.
+Matcher make_matcher(const gen_model* model, const Request& request);
+
 /// Settings for answer `index` of a prompt; `seed` counts if the request has none.
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,
-                            uint64_t seed, gen_cancel* cancel);
+                            uint64_t seed, gen_cancel* cancel, const gen_grammar_matcher* matcher);
 
 /// Keys of gen_sampling_set that a request may use under their own names.
 std::vector<std::string> sampling_keys();
