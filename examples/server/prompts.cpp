@@ -33,7 +33,7 @@ using GrammarOptions = cli::Handle<gen_grammar_options, gen_grammar_options_free
 constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", "262144"},
                                                                   {"max_states", "10000"},
                                                                   {"max_items", "4096"},
-                                                                  {"max_work", "4194304"},
+                                                                  {"max_work", "1048576"},
                                                                   {"cache_memory", "4"}};
 
 /// Gives memory back that the allocator keeps after a long text.
@@ -136,8 +136,10 @@ std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& reque
   return out;
 }
 
-Matcher make_matcher(const gen_model* model, const Request& request) {
+Matcher Encoder::matcher(const Request& request) const {
   if (!request.language) return nullptr;
+  // Each may take seconds: together they have one processor at most.
+  const std::lock_guard turn(languages_);
   const auto& [field, text] = *request.language;
   const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
   gen_error error;
@@ -149,8 +151,8 @@ Matcher make_matcher(const gen_model* model, const Request& request) {
   check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
   const Grammar grammar(made);
   gen_grammar_matcher* matcher = nullptr;
-  check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model), &matcher, &error), error,
-        field);
+  check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model_), &matcher, &error),
+        error, field);
   return Matcher(matcher);
 }
 

@@ -52,7 +52,7 @@ Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Req
                                std::to_string(engine_.capacity()));
   }
   const uint64_t seed = random_seed();
-  const Matcher matcher = make_matcher(encoder_.model(), request);
+  const Matcher matcher = encoder_.matcher(request);
   if (request.language) language_ = request.language->field;
   std::vector<Task> tasks;
   for (const auto& prompt : encoder_.prompts(request)) {
