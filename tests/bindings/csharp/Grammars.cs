@@ -183,9 +183,9 @@ static class Grammars
             }
             Check.Equal(0, grammar.TokenMask("", new string[0]).Length, "none");
             Check.That(!grammar.TokenMask("", new[] { "" })[0], "an empty one");
-            byte[][] many = Enumerable.Range(0, 100).Select(i => Bytes(i % 3 == 0 ? "do" : "x")).ToArray();
+            byte[][] many = Enumerable.Range(0, 100).Select(i => Bytes(i % 2 == 1 ? "do" : "x")).ToArray();
             possible = grammar.TokenMask(Bytes("A "), many);
-            for (int i = 0; i < 100; ++i) Check.Equal(i % 3 == 0, possible[i], "string " + i);
+            for (int i = 0; i < 100; ++i) Check.Equal(i % 2 == 1, possible[i], "string " + i);
             Check.Fails(Status.Grammar, () => grammar.TokenMask("They", strings), "no beginning of a member");
             Check.Throws<ArgumentException>(() => grammar.TokenMask("", new string[] { null }), "null");
         }

@@ -166,8 +166,8 @@ final class GrammarTest {
       }
       Check.that(grammar.tokenMask("", List.of()).isEmpty() && grammar.tokenMask("", List.of("")).isEmpty(), "nothing");
       BitSet many = grammar.tokenMask(bytes("A "), IntStream.range(0, 100)
-          .mapToObj(i -> bytes(i % 3 == 0 ? "do" : "x")).toList());
-      for (int i = 0; i < 100; ++i) Check.equal(i % 3 == 0, many.get(i), "string " + i);
+          .mapToObj(i -> bytes(i % 2 == 1 ? "do" : "x")).toList());
+      for (int i = 0; i < 100; ++i) Check.equal(i % 2 == 1, many.get(i), "string " + i);
       Check.fails(Status.GRAMMAR, () -> grammar.tokenMask("They", strings));
     }
   }
