@@ -137,11 +137,13 @@ const (
 	kindRadix
 	kindSsmState
 	kindProfile
+	kindGrammar
+	kindMatcher
 	kinds
 )
 
 var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "stream", "thread pool", "metrics", "tracer",
-	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile"}
+	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher"}
 
 var open [kinds]atomic.Int64
 

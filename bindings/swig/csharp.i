@@ -113,6 +113,7 @@ static void gen_binding_failure_free(void *failure) {
 %gen_array(void *text, void, byte)
 %gen_array(void *out, void, byte)
 %gen_array(int32_t *, int32_t, int)
+%gen_array(uint32_t *, uint32_t, int)  // masks, as BitArray takes them
 %gen_array(float *, float, float)
 %gen_array(int64_t *event, int64_t, long)
 %gen_array(int64_t *fields, int64_t, long)

@@ -29,6 +29,7 @@
 %include "tokenizer.i"
 %include "model.i"
 %include "sampling.i"
+%include "grammar.i"
 %include "result.i"
 %include "generator.i"
 %include "memory_estimate.i"

@@ -95,7 +95,7 @@ typedef long long int64_t;
 %gen_java_array(byte, Byte, JNI_ABORT, const void *, const uint8_t *)
 %gen_java_array(byte, Byte, 0, char *, void *buf, void *mask, void *out, void *text)
 %gen_java_array(int, Int, JNI_ABORT, const int32_t *)
-%gen_java_array(int, Int, 0, int32_t *, int32_t [ANY])
+%gen_java_array(int, Int, 0, int32_t *, uint32_t *, int32_t [ANY])
 %gen_java_array(long, Long, JNI_ABORT, const size_t *)
 %gen_java_array(long, Long, 0, int64_t *, uint64_t *, size_t *, const int32_t **, const float **)
 %gen_java_array(float, Float, JNI_ABORT, const float *)

@@ -176,6 +176,22 @@ static gen_status gen_binding_failed(gen_error *error, gen_status status, const 
   return status;
 }
 
+/* gen_token_mask of strings that lie one behind the other. */
+static gen_status gen_binding_token_mask(const gen_grammar *grammar, const char *text, size_t len,
+                                         const uint8_t *strings, const size_t *lengths, size_t count,
+                                         uint32_t *bits, size_t words, gen_error *error) {
+  const char **each = (const char **)malloc((count + 1) * sizeof *each);
+  if (each == NULL) return gen_binding_failed(error, GEN_ERROR_OUT_OF_MEMORY, "no memory for %s", "the strings");
+  const char *next = (const char *)strings;
+  for (size_t i = 0; i < count; ++i) {
+    each[i] = next;
+    next += lengths[i];
+  }
+  const gen_status status = gen_token_mask(grammar, text, len, each, lengths, count, bits, words, error);
+  free(each);
+  return status;
+}
+
 /*
  * The address of a symbol in another library: of a gen_forward, gen_metrics_sink, gen_allocator or function in C that is to
  * be passed on. The library stays open.

@@ -10,6 +10,7 @@ int32_t gen_binding_result_code(const gen_result *result);
 const char *gen_binding_result_message(const gen_result *result);
 gen_status gen_binding_view(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
 gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
+gen_status gen_binding_token_mask(const gen_grammar *grammar, const char *text, size_t len, const uint8_t *strings, const size_t *lengths, size_t count, uint32_t *bits, size_t words, gen_error *error);
 gen_status gen_binding_symbol(const char *library, const char *name, int64_t *address, gen_error *error);
 int64_t gen_binding_progress_function(void);
 int64_t gen_binding_progress_new(void);

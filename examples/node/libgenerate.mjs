@@ -55,7 +55,16 @@ const c = {
   samplingNew: fallible("gen_sampling_new", "_Out_ void **out"),
   samplingSet: fallible("gen_sampling_set", "void *sampling, const char *key, const char *value"),
   samplingSetCancel: fallible("gen_sampling_set_cancel", "void *sampling, void *cancel"),
+  samplingSetGrammar: fallible("gen_sampling_set_grammar", "void *sampling, void *grammar"),
   samplingFree: lib.func("void gen_sampling_free(void *sampling)"),
+  grammarOptionsNew: fallible("gen_grammar_options_new", "_Out_ void **out"),
+  grammarOptionsSet: fallible("gen_grammar_options_set", "void *options, const char *key, const char *value"),
+  grammarOptionsFree: lib.func("void gen_grammar_options_free(void *options)"),
+  grammarFromGbnf: fallible("gen_grammar_from_gbnf", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
+  grammarFromRegex: fallible("gen_grammar_from_regex",
+    "const uint8_t *pattern, size_t len, void *options, _Out_ void **out"),
+  grammarAnyJson: fallible("gen_grammar_any_json", "void *options, _Out_ void **out"),
+  grammarFree: lib.func("void gen_grammar_free(void *grammar)"),
   cancelNew: fallible("gen_cancel_new", "_Out_ void **out"),
   cancelFire: lib.func("void gen_cancel_fire(void *cancel)"),
   cancelFree: lib.func("void gen_cancel_free(void *cancel)"),
@@ -111,10 +120,35 @@ class Handle {
   }
 }
 
-function samplingOf({ cancel, ...settings }) {
+/** Which texts are allowed, as in `{ grammar: Grammar.regex("[0-9]+") }`; options are those of gen_grammar_options_describe. */
+export class Grammar extends Handle {
+  constructor(from, settings = {}, ...text) {
+    const options = new Handle(make(c.grammarOptionsNew), c.grammarOptionsFree);
+    try {
+      for (const [key, value] of Object.entries(settings)) c.grammarOptionsSet(options.handle, key, String(value));
+      super(make(from, ...text, options.handle), c.grammarFree);
+    } finally {
+      options.close();
+    }
+  }
+  static gbnf(text, settings) {
+    const bytes = Buffer.from(text);
+    return new Grammar(c.grammarFromGbnf, settings, bytes, bytes.length);
+  }
+  static regex(pattern, settings) {
+    const bytes = Buffer.from(pattern);
+    return new Grammar(c.grammarFromRegex, settings, bytes, bytes.length);
+  }
+  static anyJson(settings) { return new Grammar(c.grammarAnyJson, settings); }
+}
+
+function samplingOf({ cancel, grammar, ...settings }) {
+  // For the library a closed one would be none at all.
+  if (grammar && !grammar.handle) throw new GenerateError({ code: -15, message: "the grammar is closed" });
   const sampling = new Handle(make(c.samplingNew), c.samplingFree);
   try {
     for (const [key, value] of Object.entries(settings)) c.samplingSet(sampling.handle, key, String(value));
+    if (grammar) c.samplingSetGrammar(sampling.handle, grammar.handle);
     if (cancel) c.samplingSetCancel(sampling.handle, cancel.handle);
     return sampling;
   } catch (failure) {

@@ -10,7 +10,7 @@ import ctypes
 import os
 import struct
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_void_p, string_at
+from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p, string_at
 from typing import NamedTuple
 
 _lib = ctypes.CDLL(os.environ.get("GENERATE_LIBRARY", "libgenerate.so.0"))
@@ -85,7 +85,24 @@ _session_length = _function("gen_session_length", c_void_p)
 _sampling_new = _fallible("gen_sampling_new", _out)
 _sampling_set = _fallible("gen_sampling_set", c_void_p, c_char_p, c_char_p)
 _sampling_set_cancel = _fallible("gen_sampling_set_cancel", c_void_p, c_void_p)
+_sampling_set_grammar = _fallible("gen_sampling_set_grammar", c_void_p, c_void_p)
+_sampling_set_matcher = _fallible("gen_sampling_set_grammar_matcher", c_void_p, c_void_p)
 _sampling_free = _function("gen_sampling_free", c_void_p, result=None)
+_grammar_options_new = _fallible("gen_grammar_options_new", _out)
+_grammar_options_set = _fallible("gen_grammar_options_set", c_void_p, c_char_p, c_char_p)
+_grammar_options_free = _function("gen_grammar_options_free", c_void_p, result=None)
+_grammar_from_gbnf = _fallible("gen_grammar_from_gbnf", *_text, c_void_p, _out)
+_grammar_from_regex = _fallible("gen_grammar_from_regex", *_text, c_void_p, _out)
+_grammar_any_json = _fallible("gen_grammar_any_json", c_void_p, _out)
+_matcher_new = _fallible("gen_grammar_matcher_new", c_void_p, c_void_p, _out)
+_matcher_accept_token = _fallible("gen_grammar_matcher_accept_token", c_void_p, c_int32)
+_matcher_accept_bytes = _fallible("gen_grammar_matcher_accept_bytes", c_void_p, *_text)
+_matcher_mask = _fallible("gen_grammar_matcher_mask", c_void_p, POINTER(c_uint32), c_size_t)
+_matcher_valid_bytes = _fallible("gen_grammar_matcher_valid_bytes", c_void_p, POINTER(c_uint32))
+_matcher_rollback = _fallible("gen_grammar_matcher_rollback", c_void_p, c_size_t)
+_matcher_fork = _fallible("gen_grammar_matcher_fork", c_void_p, _out)
+_matcher_complete = _function("gen_grammar_matcher_complete", c_void_p)
+_vocab_size = _function("gen_tokenizer_vocab_size", c_void_p)
 _cancel_new = _fallible("gen_cancel_new", _out)
 _cancel_fire = _function("gen_cancel_fire", c_void_p, result=None)
 _stream_open = _fallible("gen_stream_open", c_void_p, *_text, c_void_p, _out)
@@ -163,11 +180,89 @@ class Cancel(Handle):
         _cancel_fire(self.handle)
 
 
+class Grammar(Handle):
+    """Which texts are allowed: generate("…", grammar=Grammar.regex("[0-9]+")). Options are those of
+    gen_grammar_options_describe. What is wrong in one raises an Error that names line and column."""
+
+    _free = _function("gen_grammar_free", c_void_p, result=None)
+
+    def __init__(self, make, *text, **options):
+        settings = c_void_p()
+        _grammar_options_new(byref(settings))
+        try:
+            for key, value in options.items():
+                _grammar_options_set(settings, key.encode(), str(value).encode())
+            super().__init__(make, *text, settings)
+        finally:
+            _grammar_options_free(settings)
+
+    @classmethod
+    def gbnf(cls, text, **options):
+        data = text.encode()
+        return cls(_grammar_from_gbnf, data, len(data), **options)
+
+    @classmethod
+    def regex(cls, pattern, **options):
+        data = pattern.encode()
+        return cls(_grammar_from_regex, data, len(data), **options)
+
+    @classmethod
+    def any_json(cls, **options):
+        return cls(_grammar_any_json, **options)
+
+
+class Matcher(Handle):
+    """A text on its way through a grammar, over the tokens of a model. Masks are numbers: `mask >> token & 1`."""
+
+    _free = _function("gen_grammar_matcher_free", c_void_p, result=None)
+
+    def __init__(self, grammar, model):
+        tokenizer = _model_tokenizer(model.handle)
+        super().__init__(_matcher_new, grammar.handle, tokenizer)
+        self._words = (_vocab_size(tokenizer) + 31) // 32
+
+    def accept_token(self, token):
+        _matcher_accept_token(self.handle, token)
+
+    def accept(self, text):
+        data = text.encode() if isinstance(text, str) else text
+        _matcher_accept_bytes(self.handle, data, len(data))
+
+    def mask(self):
+        bits = (c_uint32 * self._words)()
+        _matcher_mask(self.handle, bits, self._words)
+        return int.from_bytes(bits, "little")
+
+    def valid_bytes(self):
+        bits = (c_uint32 * 8)()
+        _matcher_valid_bytes(self.handle, bits)
+        return int.from_bytes(bits, "little")
+
+    def rollback(self, n):
+        _matcher_rollback(self.handle, n)
+
+    def fork(self):
+        fork = Matcher.__new__(Matcher)
+        Handle.__init__(fork, _matcher_fork, self.handle)
+        fork._words = self._words
+        return fork
+
+    def complete(self):
+        return _matcher_complete(self.handle) > 0
+
+
 class _Sampling(Handle):
     _free = _sampling_free
 
     def __init__(self, cancel, settings):
         super().__init__(_sampling_new)
+        grammar = settings.pop("grammar", None)
+        if grammar is not None and grammar.handle is None:  # for the library none at all
+            raise Error(-15, "the grammar is closed")
+        if isinstance(grammar, Matcher):
+            _sampling_set_matcher(self.handle, grammar.handle)
+        elif grammar is not None:
+            _sampling_set_grammar(self.handle, grammar.handle)
         for key, value in settings.items():
             _sampling_set(self.handle, key.encode(), str(value).encode())
         if cancel is not None:
@@ -230,7 +325,8 @@ class Session(Handle):
         return _session_length(self.handle)
 
     def stream(self, prompt, cancel=None, **sampling):
-        """Yields tokens as they come. A loop that is left early leaves what has come in the session."""
+        """Yields tokens as they come. A loop that is left early leaves what has come in the session. Keywords are those of
+        gen_sampling_describe, and `grammar`, a Grammar or a Matcher to go on from."""
         data = prompt.encode()
         with _Sampling(cancel, sampling) as how, _Stream(self.handle, data, len(data), how.handle) as stream:
             yield from stream.tokens()

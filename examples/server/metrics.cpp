@@ -13,6 +13,7 @@ const char* finish_label(int32_t reason) {
   switch (reason) {
     case GEN_FINISH_STOP_TOKEN:
     case GEN_FINISH_STOP_STRING:
+    case GEN_FINISH_GRAMMAR_COMPLETE:
       return "stop";
     case GEN_FINISH_LENGTH:
     case GEN_FINISH_CONTEXT_FULL:

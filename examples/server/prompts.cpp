@@ -26,6 +26,16 @@ ApiError too_long(const std::string& param, size_t n_tokens, size_t context) {
 /// Texts above this are encoded one at a time: it takes hundreds of bytes for each of theirs.
 constexpr size_t kLongText = size_t{64} << 10U;
 
+using Grammar = cli::Handle<gen_grammar, gen_grammar_free>;
+using GrammarOptions = cli::Handle<gen_grammar_options, gen_grammar_options_free>;
+
+/// A grammar is a stranger's: it may cost less time and memory than the library would spend.
+constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", "262144"},
+                                                                  {"max_states", "10000"},
+                                                                  {"max_items", "4096"},
+                                                                  {"max_work", "1048576"},
+                                                                  {"cache_memory", "4"}};
+
 /// Gives memory back that the allocator keeps after a long text.
 void release_memory() {
 #ifdef __GLIBC__
@@ -126,8 +136,28 @@ std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& reque
   return out;
 }
 
+Matcher Encoder::matcher(const Request& request) const {
+  if (!request.language) return nullptr;
+  // Each may take seconds: together they have one processor at most.
+  const std::lock_guard turn(languages_);
+  const auto& [field, text] = *request.language;
+  const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
+  gen_error error;
+  for (const auto& [key, value] : kGrammarLimits) {
+    check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
+  }
+  const auto from = field == "regex" ? gen_grammar_from_regex : gen_grammar_from_gbnf;
+  gen_grammar* made = nullptr;
+  check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
+  const Grammar grammar(made);
+  gen_grammar_matcher* matcher = nullptr;
+  check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model_), &matcher, &error),
+        error, field);
+  return Matcher(matcher);
+}
+
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,
-                            uint64_t seed, gen_cancel* cancel) {
+                            uint64_t seed, gen_cancel* cancel, const gen_grammar_matcher* matcher) {
   auto sampling = cli::make<cli::Sampling>(gen_sampling_new);
   gen_sampling* s = sampling.get();
   gen_error error;
@@ -151,6 +181,7 @@ cli::Sampling make_sampling(const gen_model* model, const Request& request, size
     }
     check(gen_sampling_set_logit_bias(s, token, bias, &error), error, "logit_bias");
   }
+  check(gen_sampling_set_grammar_matcher(s, matcher, &error), error, {});
   return sampling;
 }
 

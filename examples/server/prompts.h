@@ -18,8 +18,9 @@
 namespace server {
 
 using Tokens = std::vector<int32_t>;
+using Matcher = cli::Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 
-/// Turns the prompts of requests into token ids. Threads: any.
+/// Turns the prompts of requests into token ids, and their languages into matchers. Threads: any.
 class Encoder {
  public:
   /// Looks through the model's vocabulary.
@@ -29,6 +30,8 @@ class Encoder {
   /// The prompts of a completion, or the one of a chat. Each has room for a token behind it in the
   /// model's context; what cannot fit is refused by its size, before any work is done for it.
   std::vector<std::shared_ptr<const Tokens>> prompts(const Request& request) const;
+  /// The beginning of the request's language; null if any text will do.
+  Matcher matcher(const Request& request) const;
 
  private:
   Tokens encode(const std::string& text, uint32_t flags, const std::string& param) const;
@@ -40,11 +43,12 @@ class Encoder {
   const size_t context_;
   size_t longest_piece_;  // bytes of text that one token can stand for
   mutable std::mutex long_texts_;
+  mutable std::mutex languages_;
 };
 
 /// Settings for answer `index` of a prompt; `seed` counts if the request has none.
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,
-                            uint64_t seed, gen_cancel* cancel);
+                            uint64_t seed, gen_cancel* cancel, const gen_grammar_matcher* matcher);
 
 /// Keys of gen_sampling_set that a request may use under their own names.
 std::vector<std::string> sampling_keys();

@@ -52,12 +52,15 @@ Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Req
                                std::to_string(engine_.capacity()));
   }
   const uint64_t seed = random_seed();
+  const Matcher matcher = encoder_.matcher(request);
+  if (request.language) language_ = request.language->field;
   std::vector<Task> tasks;
   for (const auto& prompt : encoder_.prompts(request)) {
     usage_.prompt_tokens += static_cast<int64_t>(prompt->size());
     for (size_t i = 0; i < static_cast<size_t>(request.n); ++i) {
       tasks.push_back({answer_, tasks.size(), prompt,
-                       shared(make_sampling(encoder_.model(), request, i, seed, answer_->flag()))});
+                       shared(make_sampling(encoder_.model(), request, i, seed, answer_->flag(),
+                                            matcher.get()))});
     }
   }
   switch (engine_.submit(std::move(tasks))) {
@@ -80,9 +83,14 @@ Reply::~Reply() {
 bool Reply::wait_for_first_event(Client& client) {
   first_ = next_event(client);
   if (first_ && first_->end && first_->end->status != GEN_OK) {
-    throw library_error(first_->end->status, first_->end->message, {});
+    throw failure(*first_->end);
   }
   return first_.has_value();
+}
+
+ApiError Reply::failure(const End& end) const {
+  return library_error(end.status, end.message,
+                       end.status == GEN_ERROR_GRAMMAR ? language_ : std::string());
 }
 
 /// Nothing if the client left.
@@ -122,8 +130,7 @@ void Reply::count(const Event& end) {
 
 bool Reply::stream_event(Client& client, const Event& event) {
   if (event.end && event.end->status != GEN_OK) {
-    client.write(
-        server::event(error_json(library_error(event.end->status, event.end->message, {}))));
+    client.write(server::event(error_json(failure(*event.end))));
     return false;
   }
   std::string out;

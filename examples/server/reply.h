@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,7 @@ class Reply {
 
  private:
   std::optional<Event> next_event(Client& client);
+  ApiError failure(const End& end) const;
   void count(const Event& end);
   bool stream_event(Client& client, const Event& event);
   Choice finished_choice(size_t index, std::string text, const End& end) const;
@@ -59,6 +61,7 @@ class Reply {
   const Metrics::Gauge counted_;
   Heading heading_;
   bool include_usage_;
+  std::string language_;  // the field that says which texts the answer may be; empty if none
   size_t choices_of_prompt_;
   Usage usage_;
   std::shared_ptr<Answer> answer_;

@@ -194,6 +194,115 @@ class Model : public detail::Handle<gen_model, gen_model_free> {
   }
 };
 
+/// How to make a grammar. set() takes what describe() tells of.
+class GrammarOptions : public detail::Handle<gen_grammar_options, gen_grammar_options_free> {
+ public:
+  GrammarOptions() : Handle(detail::made<gen_grammar_options>(gen_grammar_options_new)) {}
+  /// Texts that hold a match of a regular expression are members; else all of a text must match.
+  GrammarOptions &regex_search(bool search = true) { return set("regex_match", search ? "search" : "whole"); }
+  GrammarOptions &set(const std::string &key, const std::string &value) {
+    detail::call(gen_grammar_options_set, get(), key.c_str(), value.c_str());
+    return *this;
+  }
+  std::string describe() const { return detail::filled<std::string>(gen_grammar_options_describe, get()); }
+};
+
+/// A set of tokens, bytes or strings by their number.
+struct Mask {
+  std::vector<uint32_t> bits;  ///< number i is bit i % 32 of element i / 32
+  bool has(size_t i) const noexcept { return i / 32 < bits.size() && (bits[i / 32] >> (i % 32) & 1U) != 0; }
+};
+
+/// A text on its way through a grammar, for programs that draw tokens themselves. Of a call that throws nothing has changed.
+class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_matcher_free> {
+ public:
+  GrammarMatcher(const gen_grammar *grammar, const TokenizerView &tokenizer)
+      : Handle(detail::made<gen_grammar_matcher>(gen_grammar_matcher_new, grammar, tokenizer.get())),
+        vocab_size_(tokenizer.vocab_size()) {}
+  void accept_token(int32_t token) { detail::call(gen_grammar_matcher_accept_token, get(), token); }
+  void accept_bytes(std::string_view bytes) {
+    detail::call(gen_grammar_matcher_accept_bytes, get(), detail::data(bytes), bytes.size());
+  }
+  /// Which tokens may come next.
+  Mask mask() {
+    Mask out{std::vector<uint32_t>((static_cast<size_t>(vocab_size_) + 31) / 32)};
+    fill(&out);
+    return out;
+  }
+  /// The same without a new one.
+  void fill(Mask *mask) { detail::call(gen_grammar_matcher_mask, get(), mask->bits.data(), mask->bits.size()); }
+  /// Which bytes may come next.
+  Mask valid_bytes() const {
+    Mask out{std::vector<uint32_t>(8)};
+    detail::call(gen_grammar_matcher_valid_bytes, get(), out.bits.data());
+    return out;
+  }
+  /// Takes back what the last `n` accepting calls took.
+  void rollback(size_t n) { detail::call(gen_grammar_matcher_rollback, get(), n); }
+  GrammarMatcher fork() const {
+    return GrammarMatcher(detail::made<gen_grammar_matcher>(gen_grammar_matcher_fork, get()), vocab_size_);
+  }
+  void reset() { detail::call(gen_grammar_matcher_reset, get()); }
+  /// Whether the text is a member, and whether it is one that nothing can follow.
+  bool complete() const noexcept { return gen_grammar_matcher_complete(get()) > 0; }
+  bool finished() const noexcept { return gen_grammar_matcher_complete(get()) > 1; }
+  /// Tokens from here on that are each the only one that may come.
+  std::vector<int32_t> forced() { return detail::filled<std::vector<int32_t>>(gen_grammar_matcher_forced, get()); }
+  /// Fewest tokens until the text may end; -1 if none are known to end it. See gen_grammar_matcher_min_tokens.
+  int64_t min_tokens() {
+    int64_t n = 0;
+    detail::call(gen_grammar_matcher_min_tokens, get(), &n);
+    return n;
+  }
+
+ private:
+  GrammarMatcher(gen_grammar_matcher *owned, int32_t vocab_size) : Handle(owned), vocab_size_(vocab_size) {}
+  int32_t vocab_size_;
+};
+
+/// Which texts are allowed: Sampling().grammar(Grammar::gbnf("root ::= \"yes\" | \"no\"")).
+class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
+ public:
+  /// What is wrong is GEN_ERROR_GRAMMAR and names line and column. Without options the defaults.
+  static Grammar gbnf(std::string_view text) { return from(gen_grammar_from_gbnf, text, nullptr); }
+  static Grammar gbnf(std::string_view text, const GrammarOptions &options) {
+    return from(gen_grammar_from_gbnf, text, options.get());
+  }
+  /// An expression as JavaScript has it, without slashes and flags.
+  static Grammar regex(std::string_view pattern) { return from(gen_grammar_from_regex, pattern, nullptr); }
+  static Grammar regex(std::string_view pattern, const GrammarOptions &options) {
+    return from(gen_grammar_from_regex, pattern, options.get());
+  }
+  static Grammar any_json() { return any_json(nullptr); }
+  static Grammar any_json(const GrammarOptions &options) { return any_json(options.get()); }
+  std::string describe() const { return detail::filled<std::string>(gen_grammar_describe, get()); }
+  /// Begins an empty text; the matcher needs neither the grammar nor the tokenizer any longer.
+  GrammarMatcher matcher(const TokenizerView &tokenizer) const { return GrammarMatcher(get(), tokenizer); }
+  /// Which strings, a vocabulary of one's own, can come behind a text. For a look at few places.
+  Mask token_mask(std::string_view text, const std::vector<std::string> &strings) const {
+    std::vector<const char *> each;
+    std::vector<size_t> lengths;
+    for (const std::string &string : strings) {
+      each.push_back(string.data());
+      lengths.push_back(string.size());
+    }
+    Mask out{std::vector<uint32_t>(strings.size() / 32 + 1)};  // some, so that there is an address
+    detail::call(gen_token_mask, get(), detail::data(text), text.size(), each.data(), lengths.data(), each.size(),
+                 out.bits.data(), out.bits.size());
+    return out;
+  }
+
+ private:
+  explicit Grammar(gen_grammar *owned) : Handle(owned) {}
+  template <class Maker>
+  static Grammar from(Maker maker, std::string_view text, const gen_grammar_options *options) {
+    return Grammar(detail::made<gen_grammar>(maker, detail::data(text), text.size(), options));
+  }
+  static Grammar any_json(const gen_grammar_options *options) {
+    return Grammar(detail::made<gen_grammar>(gen_grammar_any_json, options));
+  }
+};
+
 /// How tokens are chosen; setters return the object, so that they chain.
 class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
  public:
@@ -216,6 +325,10 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   }
   Sampling &stop_token(int32_t token) { return apply(gen_sampling_add_stop_token, token); }
   Sampling &cancel(Cancel &cancel) { return apply(gen_sampling_set_cancel, cancel.get()); }
+  /// The text is a member of the grammar, which may go before the calls do.
+  Sampling &grammar(const Grammar &grammar) { return apply(gen_sampling_set_grammar, grammar.get()); }
+  /// The same for a text that goes on where a matcher stands now.
+  Sampling &grammar(const GrammarMatcher &matcher) { return apply(gen_sampling_set_grammar_matcher, matcher.get()); }
   /// Any setting by name; describe() tells of them all.
   Sampling &set(const std::string &key, const std::string &value) {
     return apply(gen_sampling_set, key.c_str(), value.c_str());

@@ -7,8 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <generate/generate.hpp>
+#include <regex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -99,6 +101,88 @@ TEST_F(CppHeader, ACancelledCallTellsHowFarItCame) {
   }
 }
 
+TEST_F(CppHeader, GrammarsMakeMembers) {
+  const std::regex sentence("(The|A) (cat|dog|old hen) (ran|sat)\\.");
+  gen::Sampling limited;
+  {
+    const gen::Grammar grammar = gen::Grammar::regex("(The|A) (cat|dog|old hen) (ran|sat)\\.");
+    limited.temperature(3).max_new_tokens(40).grammar(grammar);
+    EXPECT_NE(grammar.describe().find("\"kind\":\"regex\""), std::string::npos);
+  }
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const std::string text(generator.generate("Once upon", limited.seed(seed)).text());
+    EXPECT_TRUE(std::regex_match(text, sentence)) << text;
+  }
+  const gen::Grammar choice = gen::Grammar::gbnf("root ::= \"yes\" | \"no\"");
+  const std::string text(generator.generate("Well?", greedy(9).grammar(choice)).text());
+  EXPECT_TRUE(text == "yes" || text == "no") << text;
+  gen::GrammarMatcher matcher = choice.matcher(model->tokenizer());
+  matcher.accept_bytes("y");
+  EXPECT_EQ(generator.generate("Well?", greedy(9).grammar(matcher)).text(), "es");
+}
+
+TEST_F(CppHeader, MatchersTellWhatMayCome) {
+  const gen::TokenizerView tokenizer = model->tokenizer();
+  const auto begins = [](const std::string& start) {
+    return !start.empty() &&
+           (std::string("yes").rfind(start, 0) == 0 || std::string("no").rfind(start, 0) == 0);
+  };
+  gen::GrammarMatcher matcher = gen::Grammar::gbnf("root ::= \"yes\" | \"no\"").matcher(tokenizer);
+  const auto expect = [&](gen::GrammarMatcher& at, const std::string& text) {
+    const gen::Mask mask = at.mask();
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      const std::string piece = tokenizer.piece(id);
+      EXPECT_EQ(mask.has(static_cast<size_t>(id)), !piece.empty() && begins(text + piece)) << id;
+    }
+    for (int byte = 1; byte < 256; ++byte) {
+      EXPECT_EQ(at.valid_bytes().has(static_cast<size_t>(byte)),
+                begins(text + static_cast<char>(byte)))
+          << byte;
+    }
+  };
+  expect(matcher, "");
+  matcher.accept_bytes("ye");
+  gen::GrammarMatcher fork = matcher.fork();
+  matcher.accept_token(tokenizer.encode("s", GEN_ENCODE_CONTINUE).at(0));
+  EXPECT_TRUE(matcher.complete() && matcher.finished());
+  EXPECT_EQ(matcher.min_tokens(), 0);
+  matcher.rollback(1);
+  EXPECT_FALSE(matcher.complete() || matcher.finished());
+  EXPECT_EQ(matcher.min_tokens(), 1);
+  expect(matcher, "ye");
+  expect(fork, "ye");
+  matcher.reset();
+  expect(matcher, "");
+  EXPECT_THROW(matcher.accept_bytes("x"), gen::Error);
+  EXPECT_EQ(gen::Grammar::gbnf("root ::= <[300]> <[301]> [a-z]+").matcher(tokenizer).forced(),
+            (std::vector<int32_t>{300, 301}));
+  gen::GrammarMatcher moved = std::move(fork);
+  EXPECT_THROW(fork.mask(), gen::Error);  // NOLINT(bugprone-use-after-move)
+  expect(moved, "ye");
+}
+
+TEST_F(CppHeader, GrammarsFailAndLookAtStrings) {
+  try {
+    gen::Grammar::gbnf("root ::= a\na ::= (\"b\"");
+    FAIL();
+  } catch (const gen::Error& error) {
+    EXPECT_EQ(error.code(), GEN_ERROR_GRAMMAR);
+    EXPECT_NE(std::string(error.what()).find("line 2, column"), std::string::npos) << error.what();
+  }
+  gen::GrammarOptions options;
+  EXPECT_NE(options.regex_search().describe().find("\"value\":\"search\""), std::string::npos);
+  EXPECT_TRUE(gen::Grammar::regex("b", options).token_mask("", {"a"}).has(0));
+  const gen::Grammar grammar = gen::Grammar::regex("abc");
+  const gen::Mask mask = grammar.token_mask("a", {"b", "", "c", "bc", "bcd"});
+  for (const auto& [i, can] :
+       {std::pair(0U, true), {1U, false}, {2U, false}, {3U, true}, {4U, false}, {99U, false}}) {
+    EXPECT_EQ(mask.has(i), can) << i;
+  }
+  EXPECT_FALSE(grammar.token_mask("a", {}).has(0));
+  EXPECT_THROW(gen::Grammar::any_json(options.set("max_edges", "3")), gen::Error);
+  EXPECT_FALSE(gen::Grammar::any_json().matcher(model->tokenizer()).complete());
+}
+
 TEST_F(CppHeader, SessionsForkSaveAndMove) {
   gen::Session session(generator);
   session.append("Once upon a time");
@@ -159,7 +243,8 @@ TEST_F(CppHeader, CachesAreReadSavedAndLoaded) {
   other.load(path);
   EXPECT_EQ(other.layer(1).values.data, values);
   EXPECT_EQ(other.kind() + " " + other.dtype(), "fp32 fp32");
-  EXPECT_EQ(other.layer_seq_len(1) + other.kv_len(1) + other.num_layers() + other.max_seq_len(), 2 + 2 + 2 + 16);
+  EXPECT_EQ(other.layer_seq_len(1) + other.kv_len(1) + other.num_layers() + other.max_seq_len(),
+            2 + 2 + 2 + 16);
   EXPECT_FALSE(other.is_lossy());
   EXPECT_GT(other.memory().payload, 0U);
   EXPECT_TRUE(other.capabilities() & KV_CACHE_CAN_CLONE);
@@ -226,7 +311,8 @@ TEST_F(CppHeader, CachesOfManySequences) {
   cache.copy_prefix(0, 1, 2);
   cache.remove(0, 0, KV_CACHE_TO_THE_END);
   EXPECT_GE(cache.compact(8), 0);
-  EXPECT_THROW(static_cast<void>(cache.encoder_cached(0)), gen::Error);  // none of them is an encoder's
+  EXPECT_THROW(static_cast<void>(cache.encoder_cached(0)),
+               gen::Error);  // none of them is an encoder's
   EXPECT_THROW(cache.start_forward({0}, {0, 0}), gen::Error);
   cache.close();
   EXPECT_THROW(cache.set_layer(0), gen::Error);

@@ -20,6 +20,7 @@ GROUPS = {
     "gen_model_options": ("Loading a model", "gen_model_load"),
     "gen_options": ("Generators", "gen_create"),
     "gen_sampling": ("Calls", "gen_generate and all that generate"),
+    "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf and its neighbours"),
     "kv_cache_tier_config": ("Tiers", "gen_options_set_tiered_kv and kv_cache_tiered_new"),
     "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf, _from_regex and _any_json"),
     "gen_model_config": ("Models of one's own", "gen_model_new_custom"),
@@ -66,8 +67,8 @@ def ends(row):
 
 failures = []
 lines = ["# Options", "",
-         "Every option has a name for `*_set(object, \"name\", \"value\")` and one or more setters of its own; both "
-         "check the same range.",
+         "Every option has a name for `*_set(object, \"name\", \"value\")` and, but for those of grammars, one or more",
+         "setters of its own; both check the same range.",
          "`*_describe` gives this page's tables as JSON, with the values of an object. The page is written from them by",
          "`tests/check/options.py`; Go, Java and C# take the same names and ranges.", ""]
 for group, (title, use) in GROUPS.items():

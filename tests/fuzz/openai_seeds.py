@@ -10,7 +10,7 @@ import sys
 
 SAMPLING = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "seed": 7, "stop": ["\n", "END"], "n": 2,
             "presence_penalty": 0.0, "frequency_penalty": 0.5, "logit_bias": {"5": -100}, "ignore_eos": True,
-            "repetition_penalty": 1.1, "stream": True, "stream_options": {"include_usage": True}, "user": "x"}
+            "regex": "[a-z]+", "repetition_penalty": 1.1, "stream": True, "stream_options": {"include_usage": True}, "user": "x"}
 USER = {"role": "user", "content": "Hello"}
 SEEDS = {
     "text": (0, {"prompt": "Once \u00e9\U0001F408\u0000", "max_tokens": 5, "logprobs": 2, **SAMPLING}),

@@ -129,6 +129,39 @@ class Limits(unittest.TestCase):
         self.refused(TEXT, {**body, "frequency_penalty": 101}, 400, "frequency_penalty", None)
         self.refused(TEXT, {**body, "min_p": 1.5}, 400, "min_p", None)
 
+    def test_languages(self):
+        pattern = r"(The|A) (cat|dog|old hen) (ran|sat)\."
+        grammar = 'root ::= ("The" | "A") who ("ran" | "sat") "."\nwho ::= " cat " | " dog " | " old hen "'
+        message = [{"role": "user", "content": "Tell me a story."}]
+        for path, begin in ((TEXT, {"prompt": "Once", "max_tokens": 40}), (CHAT, {"messages": message})):
+            for seed in range(3):
+                body = {**begin, "temperature": 3, "seed": 10 * seed, "n": 3}
+                answers = [of_answer(self.server.post(path, {**body, **language})[1])
+                           for language in ({"regex": pattern}, {"grammar": grammar})]
+                for text, end in answers[0]:
+                    self.assertRegex(text, f"^{pattern}$")
+                    self.assertEqual(end, "stop")
+                self.assertEqual(answers[0], answers[1])  # the same texts may come, so the same ones are drawn
+                self.assertEqual(of_events(self.server.events(path, {**body, "regex": pattern})), answers[0])
+        self.assertEqual(of_answer(self.server.post(TEXT, {"prompt": "Once", "max_tokens": 3, "regex": "a{9}"})[1])[0][1],
+                         "length")
+
+        for field, wrong, part in (("grammar", 'root ::= a\na ::= ("b"', "line 2, column"),
+                                   ("grammar", "root ::= nobody", "nobody"), ("grammar", "a ::= [b]", "root"),
+                                   ("regex", "ab(", "line 1, column 3"), ("regex", r"(a)\1", "line 1, column 4"),
+                                   ("grammar", "root ::= <[4096]>", "4096"),
+                                   ("regex", "(?=.*a.{9})(?=.*b.{9})(?=.*c.{9})(?=.*d.{9}).*", "10000 states")):
+            for path, begin in ((TEXT, {"prompt": "a"}), (CHAT, {"messages": message})):
+                self.refused(path, {**begin, field: wrong}, 400, field, None)
+                self.assertIn(part, self.server.post(path, {**begin, field: wrong})[1]["error"]["message"])
+        self.refused(TEXT, {"prompt": "a", "grammar": "x" * 50000, "regex": "a"}, 400, "regex", None)
+        # One whose tokens take too long to find is given up, and its field is told also where that comes late.
+        endless = {"prompt": "a", "grammar": "root ::= s*\ns ::= s s | [a-z ]* s | [a-z ]+", "max_tokens": 100, "seed": 1,
+                   "ignore_eos": True}
+        error = self.server.events(TEXT, endless)[-1]["error"]
+        self.assertEqual((error["type"], error["param"]), ("invalid_request_error", "grammar"))
+        self.assertEqual(self.server.post(TEXT, {"prompt": "a", "max_tokens": 2})[0], 200)
+
     def test_seeds(self):
         body = {"prompt": "Once", "max_tokens": 12, "seed": 5}
         texts = [self.server.post(TEXT, {**body, "seed": 5 + i})[1]["choices"][0]["text"] for i in range(3)]

@@ -94,6 +94,31 @@ TEST(Request, CompletionTakesEveryField) {
   EXPECT_EQ(request.logit_bias, bias);
 }
 
+TEST(Request, LanguagesAreTextsOfALimitedSize) {
+  const auto language = [](const Request& request) {
+    return request.language ? request.language->field + " " + request.language->text : "none";
+  };
+  EXPECT_EQ(language(completion(prompt_with(""))), "none");
+  EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":"root ::= \"a\\n\"")"))),
+            "grammar root ::= \"a\\n\"");
+  EXPECT_EQ(language(chat(chat_with(R"(,"regex":"[0-9]+")"))), "regex [0-9]+");
+  // What changes nothing: null, and a grammar without a rule. A pattern that is empty is one.
+  EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":"","regex":null)"))), "none");
+  EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":null,"regex":"")"))), "regex ");
+  EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":"","regex":"a")"))), "regex a");
+  for (const char* name : {"grammar", "regex"}) {
+    const std::string field = std::string(",\"") + name + "\":";
+    for (const char* wrong : {"5", "[]", "{}", "true", "[\"a\"]"}) {
+      expect_refused(completion, prompt_with(field + wrong), 400, name);
+      expect_refused(chat, chat_with(field + wrong), 400, name);
+    }
+    const std::string most = "\"" + std::string(64 << 10, 'a');
+    EXPECT_EQ(completion(prompt_with(field + most + "\"")).language->text.size(), 64U << 10U);
+    expect_refused(completion, prompt_with(field + most + "a\""), 400, name);
+  }
+  expect_refused(chat, chat_with(R"(,"grammar":"root ::= \"a\"","regex":"a")"), 400, "regex");
+}
+
 TEST(Request, PromptsMayBeTokens) {
   const Request one = completion(R"({"prompt":[1,2,2147483647]})");
   ASSERT_EQ(one.prompts.size(), 1U);

@@ -26,6 +26,9 @@ namespace LibGenerate
         Session,
         ModelOptions,
         GeneratorOptions,
+        Grammar,
+        GrammarMatcher,
+        GrammarOptions,
         TierConfig,
         CustomModelConfig,
         SsmState,
@@ -114,6 +117,9 @@ namespace LibGenerate
                 case HandleKind.Session: NativePINVOKE.gen_session_free(handle); break;
                 case HandleKind.ModelOptions: NativePINVOKE.gen_model_options_free(handle); break;
                 case HandleKind.GeneratorOptions: NativePINVOKE.gen_options_free(handle); break;
+                case HandleKind.Grammar: NativePINVOKE.gen_grammar_free(handle); break;
+                case HandleKind.GrammarMatcher: NativePINVOKE.gen_grammar_matcher_free(handle); break;
+                case HandleKind.GrammarOptions: NativePINVOKE.gen_grammar_options_free(handle); break;
                 case HandleKind.TierConfig: NativePINVOKE.kv_cache_tier_config_free(handle); break;
                 case HandleKind.CustomModelConfig: NativePINVOKE.gen_model_config_free(handle); break;
                 case HandleKind.SsmState: NativePINVOKE.gen_ssm_state_free(handle); break;

@@ -35,6 +35,8 @@ namespace LibGenerate
             Seed = other.Seed;
             LogProbabilities = other.LogProbabilities;
             IgnoreEnd = other.IgnoreEnd;
+            Grammar = other.Grammar;
+            GrammarMatcher = other.GrammarMatcher;
             StopTokens = new List<int>(other.StopTokens);
             StopStrings = new List<string>(other.StopStrings);
             LogitBias = new Dictionary<int, float>(other.LogitBias);
@@ -76,6 +78,16 @@ namespace LibGenerate
         public int? LogProbabilities { get; set; }
         /// <summary>The model's end tokens no longer end a generation.</summary>
         public bool? IgnoreEnd { get; set; }
+        /// <summary>
+        /// The text is a member of it: the model can end it only where it is one. What else ends it, MaxNewTokens first of
+        /// all, can leave a text that is none yet. It must not be disposed of when a call begins, but may be then.
+        /// </summary>
+        public Grammar Grammar { get; set; }
+        /// <summary>
+        /// Instead of a grammar: the text goes on where this one stands when a call begins, which leaves it there. It must
+        /// be over the model's tokenizer.
+        /// </summary>
+        public GrammarMatcher GrammarMatcher { get; set; }
         /// <summary>Tokens that end a generation.</summary>
         public List<int> StopTokens { get; } = new List<int>();
         /// <summary>Texts that end a generation.</summary>
@@ -128,6 +140,8 @@ namespace LibGenerate
                 if (Seed != null) Native.gen_sampling_set_seed(native, Seed.Value);
                 if (LogProbabilities != null) Native.gen_sampling_set_logprobs(native, LogProbabilities.Value);
                 if (IgnoreEnd != null) Native.gen_sampling_set_ignore_eos(native, IgnoreEnd.Value ? 1 : 0);
+                if (Grammar != null) Native.gen_sampling_set_grammar(native, Grammar.Handle);
+                if (GrammarMatcher != null) Native.gen_sampling_set_grammar_matcher(native, GrammarMatcher.Handle);
                 foreach (int token in StopTokens) Native.gen_sampling_add_stop_token(native, token);
                 foreach (string text in StopStrings)
                 {

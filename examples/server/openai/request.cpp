@@ -106,6 +106,24 @@ void read_logit_bias(Fields& fields, Request& request) {
   }
 }
 
+/// "grammar" or "regex"; what is right in one only the library can tell.
+void read_language(Fields& fields, const Dialect& dialect, Request& request) {
+  for (const char* name : {"grammar", "regex"}) {
+    auto text = fields.text(name);
+    // No rule at all is how some clients say that any text will do.
+    if (!text || (*text == "" && std::string_view(name) == "grammar")) continue;
+    const std::string quoted = "'" + std::string(name) + "'";
+    if (request.language) {
+      throw bad_request(name, quoted + " cannot be beside '" + request.language->field + "'");
+    }
+    if (text->size() > dialect.max_grammar) {
+      throw bad_request(name, quoted + " has " + std::to_string(text->size()) + " bytes, above " +
+                                  std::to_string(dialect.max_grammar));
+    }
+    request.language = Language{name, *std::move(text)};
+  }
+}
+
 /// A value of gen_sampling_set as text.
 void read_setting(Fields& fields, const std::string& name, bool refusable, Request& request) {
   const json* value = fields.find(name);
@@ -143,6 +161,7 @@ void read_sampling(Fields& fields, const Dialect& dialect, Request& request) {
   }
   read_stop(fields, dialect, request);
   read_logit_bias(fields, request);
+  read_language(fields, dialect, request);
 }
 
 /// What both kinds of requests have.

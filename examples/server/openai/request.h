@@ -21,6 +21,7 @@ struct Dialect {
   size_t max_prompts = 16;            // prompts of one request
   size_t max_messages = 1024;         // messages of a conversation
   size_t max_stop_strings = 16;       // of "stop"
+  size_t max_grammar = 64 << 10;      // bytes of "grammar" or "regex"
   int32_t max_choices = 8;            // "n"
   int32_t max_tokens = 4096;          // the most "max_tokens" may say
   int32_t default_tokens = 16;        // of a completion; a chat goes on to max_tokens
@@ -41,6 +42,12 @@ struct Setting {
   std::string value;
 };
 
+/// Which texts an answer may be.
+struct Language {
+  std::string field;  // "grammar", GBNF, or "regex"
+  std::string text;
+};
+
 struct Request {
   bool chat = false;
   std::vector<Prompt> prompts;    // of a completion; at least one
@@ -54,6 +61,7 @@ struct Request {
   std::vector<std::string> stop;  // texts that end an answer
   std::vector<Setting> settings;  // temperature and the like
   std::vector<std::pair<int32_t, float>> logit_bias;
+  std::optional<Language> language;  // any text without one
 
   /// Number of answers in all.
   size_t choices() const { return (chat ? 1 : prompts.size()) * static_cast<size_t>(n); }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 
-import { Cancel, GenerateError, Generator, Model, Session } from "./libgenerate.mjs";
+import { Cancel, GenerateError, Generator, Grammar, Model, Session } from "./libgenerate.mjs";
 
 const root = process.argv[2];
 const table = JSON.parse(fs.readFileSync(`${root}/tests/bindings/scenarios.json`, "utf8"));
@@ -34,6 +34,18 @@ await Promise.all(Array.from({ length: 64 }, async () => {
   assert.deepEqual(tokens.filter((id) => id >= 0).slice(0, sampled.tokens.length), sampled.tokens);
   own.close();
 }));
+
+const grammar = Grammar.regex("(The|A) (cat|dog) (ran|sat)\\.");
+for (let seed = 0; seed < 8; ++seed) {
+  const [result] = await generator.batch(["Once"], { grammar, seed, temperature: 3, max_new_tokens: 40 });
+  assert.match(result.text, /^(The|A) (cat|dog) (ran|sat)\.$/);
+}
+grammar.close();
+await assert.rejects(generator.batch(["Once"], { grammar }), (failure) => failure.code === -15);
+assert.throws(() => Grammar.gbnf("root ::= a\na ::= (\"b\""),
+  (failure) => failure.code === -12 && /line 2, column [0-9]+/.test(failure.message));
+assert.throws(() => Grammar.anyJson({ max_edges: 3 }), (failure) => failure.code === -12);
+Grammar.anyJson().close();
 
 const cancel = new Cancel();
 const long = new Session(generator);

@@ -17,7 +17,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 import libgenerate  # noqa: E402
-from libgenerate import Cancel, Error, Generator, Model, Session  # noqa: E402
+from libgenerate import Cancel, Error, Generator, Grammar, Matcher, Model, Session  # noqa: E402
 
 TABLE = json.loads((ROOT / "tests/bindings/scenarios.json").read_text(encoding="utf-8"))
 STORY = ROOT / "examples/demo_model/story.gguf"
@@ -112,6 +112,60 @@ class Scenarios(unittest.TestCase):
         before = resident()
         drop(10000)
         self.assertLess(resident(), before * 1.02)
+
+    def test_grammars(self):
+        pattern = r"(The|A) (cat|dog|old hen) (ran|sat)\."
+        with Grammar.regex(pattern) as grammar, Session(self.generator) as session:
+            for seed in range(8):
+                result = session.generate("Once", grammar=grammar, seed=seed, temperature=3, max_new_tokens=40)
+                self.assertRegex(result.text, f"^{pattern}$")
+                self.assertIn(result.finish_reason, ("grammar_complete", "stop_token"))
+            for result in self.generator.batch(["The", "A"], grammar=grammar, max_new_tokens=40):
+                self.assertRegex(result.text, f"^{pattern}$")
+            with Matcher(grammar, self.model) as matcher:
+                matcher.accept("The old")
+                for _ in range(2):
+                    text = session.generate("The old", grammar=matcher, temperature=0, max_new_tokens=20).text
+                    self.assertIn(text, (" hen ran.", " hen sat."))
+        for closed in (grammar, matcher):
+            with Session(self.generator) as session, self.assertRaises(Error) as failed:
+                session.generate("a", grammar=closed)
+            self.assertEqual(failed.exception.code, -15)
+        with Grammar.gbnf("root ::= <[300]> <[301]>") as grammar, Session(self.generator) as session:
+            self.assertEqual(session.generate("a", grammar=grammar).tokens, [300, 301])
+
+    def test_matchers(self):
+        with Grammar.gbnf('root ::= "yes" | "no"') as grammar, Matcher(grammar, self.model) as matcher:
+            def valid():
+                return {byte for byte in range(256) if matcher.valid_bytes() >> byte & 1}
+
+            self.assertEqual(valid(), set(b"yn"))
+            matcher.accept("y")
+            with matcher.fork() as fork:
+                fork.accept(b"es")
+                self.assertTrue(fork.complete())
+            self.assertEqual((valid(), matcher.complete()), (set(b"e"), False))
+            allowed = [token for token in range(4096) if matcher.mask() >> token & 1]
+            self.assertTrue(allowed)
+            for token in range(4096):
+                if token in allowed:
+                    matcher.accept_token(token)
+                    matcher.rollback(1)
+                else:
+                    self.assertRaises(Error, matcher.accept_token, token)
+            self.assertRaises(Error, matcher.accept, "n")
+        self.assertRaises(Error, matcher.mask)  # it is closed
+        with self.assertRaises(Error) as failed:
+            Grammar.gbnf('root ::= a\na ::= ("b"')
+        self.assertEqual(failed.exception.code, -12)
+        self.assertRegex(str(failed.exception), "line 2, column [0-9]+")
+        self.assertRaises(Error, Grammar.any_json, max_edges=3)
+        with Grammar.any_json() as anything, Matcher(anything, self.model) as matcher:
+            matcher.accept('{"a": [1, 2]}')
+            self.assertTrue(matcher.complete())
+        with Grammar.regex("b", regex_match="search") as search, Matcher(search, self.model) as matcher:
+            matcher.accept("abc")
+            self.assertTrue(matcher.complete())
 
     def test_closed(self):
         session = Session(self.generator)

@@ -121,6 +121,29 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_add_stop_string(s, bytes, bytes.length));
   }
 
+  /**
+   * The text is a member of the grammar; null for any text. The model can end it only where it is one. What else ends it,
+   * {@link #maxNewTokens} first of all, can leave a text that is none yet. The grammar must be open when a call begins, not
+   * longer.
+   */
+  public Sampling grammar(Grammar grammar) {
+    return add(s -> Handle.with(grammar, g -> {
+      Native.gen_sampling_set_grammar(s, g);
+      return null;
+    }));
+  }
+
+  /**
+   * The same for a text that goes on where the matcher stands when a call begins, which leaves it there. It must be over the
+   * model's tokenizer.
+   */
+  public Sampling grammarMatcher(GrammarMatcher matcher) {
+    return add(s -> Handle.with(matcher, m -> {
+      Native.gen_sampling_set_grammar_matcher(s, m);
+      return null;
+    }));
+  }
+
   @Override
   Sampling with(List<Setter> all) {
     return new Sampling(all);
