@@ -216,7 +216,8 @@ GEN_API gen_status gen_grammar_matcher_fork(const gen_grammar_matcher *matcher, 
 GEN_API gen_status gen_grammar_matcher_reset(gen_grammar_matcher *matcher, gen_error *error);
 
 /**
- * Whether the text is a member: 0 if not yet, 1 if it is, 2 if it is and nothing can come behind it. 0 for NULL.
+ * Whether the text is a member: 0 if not yet, 1 if it is, 2 if it is and nothing can come behind it. 0 for NULL, and
+ * while another thread uses the matcher.
  *
  * Threads: one at a time per object.
  * Since:   0.1

@@ -92,6 +92,18 @@ GrammarLimits limits_of(const Options* options) {
   return limits;
 }
 
+void end(gen_grammar_matcher* matcher) { end_handle(matcher); }
+
+/// `body` runs while the matcher is held.
+template <typename F>
+Status with_matcher(const gen_grammar_matcher* matcher, F&& body) {
+  GEN_TRY(not_null(matcher, "matcher"));
+  auto* const own = const_cast<gen_grammar_matcher*>(matcher);  // its flag; only read if const
+  const gen::api::HeldHandle<gen_grammar_matcher> held(own, &own->in_use, end);
+  GEN_TRY(held.entered("the matcher"));
+  return body(own->impl);
+}
+
 /// What the functions that make a grammar have in common.
 template <typename F>
 gen_status made(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
@@ -214,109 +226,123 @@ gen_status gen_grammar_matcher_new(const gen_grammar* grammar, const gen_tokeniz
     GEN_ASSIGN(const auto vocabulary, Vocabulary::of(*tokenizer->impl));
     GEN_ASSIGN(auto over, grammar->impl->over(vocabulary));
     GEN_ASSIGN(Matcher matcher, Matcher::create(std::move(over)));
-    *out = new gen_grammar_matcher{std::move(matcher), {}};
+    *out = new gen_grammar_matcher(std::move(matcher));
     return {};
   });
 }
 
 gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher* matcher, int32_t token,
                                             gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_ASSIGN(const bool taken, matcher->impl.accept_token(token));
-    return taken ? Status() : gen::error(Code::kGrammar, "token %d cannot come here", token);
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](Matcher& impl) -> Status {
+      GEN_ASSIGN(const bool taken, impl.accept_token(token));
+      return taken ? Status() : gen::error(Code::kGrammar, "token %d cannot come here", token);
+    });
   });
 }
 
 gen_status gen_grammar_matcher_accept_bytes(gen_grammar_matcher* matcher, const char* bytes,
                                             size_t len, gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_ASSIGN(const auto view, gen::api::text_in(bytes, len, "bytes"));
-    GEN_ASSIGN(const bool taken, matcher->impl.accept_bytes(view));
-    return taken ? Status() : gen::error(Code::kGrammar, "the bytes cannot come here");
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](Matcher& impl) -> Status {
+      GEN_ASSIGN(const auto view, gen::api::text_in(bytes, len, "bytes"));
+      GEN_ASSIGN(const bool taken, impl.accept_bytes(view));
+      return taken ? Status() : gen::error(Code::kGrammar, "the bytes cannot come here");
+    });
   });
 }
 
 gen_status gen_grammar_matcher_mask(gen_grammar_matcher* matcher, uint32_t* bits, size_t words,
                                     gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_TRY(not_null(bits, "bits"));
-    const auto count = static_cast<size_t>(matcher->impl.grammar().vocabulary().size());
-    GEN_TRY(check_words(words, count, "tokens"));
-    return write_mask(matcher->impl, count, bits, words);
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](const Matcher& impl) -> Status {
+      GEN_TRY(not_null(bits, "bits"));
+      const auto count = static_cast<size_t>(impl.grammar().vocabulary().size());
+      GEN_TRY(check_words(words, count, "tokens"));
+      return write_mask(impl, count, bits, words);
+    });
   });
 }
 
 gen_status gen_grammar_matcher_valid_bytes(const gen_grammar_matcher* matcher, uint32_t* bits,
                                            gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_TRY(not_null(bits, "bits"));
-    const gen::grammar::ByteSet set = matcher->impl.valid_bytes();
-    for (size_t i = 0; i < 8; ++i) {
-      bits[i] = static_cast<uint32_t>(set.words[i / 2] >> (i % 2 * 32));
-    }
-    return {};
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](const Matcher& impl) -> Status {
+      GEN_TRY(not_null(bits, "bits"));
+      const gen::grammar::ByteSet set = impl.valid_bytes();
+      for (size_t i = 0; i < 8; ++i) {
+        bits[i] = static_cast<uint32_t>(set.words[i / 2] >> (i % 2 * 32));
+      }
+      return {};
+    });
   });
 }
 
 gen_status gen_grammar_matcher_rollback(gen_grammar_matcher* matcher, size_t n, gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    return matcher->impl.rollback(n);
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](Matcher& impl) -> Status { return impl.rollback(n); });
   });
 }
 
 gen_status gen_grammar_matcher_fork(const gen_grammar_matcher* matcher, gen_grammar_matcher** out,
                                     gen_error* error) {
   if (out != nullptr) *out = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_TRY(not_null(out, "out"));
-    *out = new gen_grammar_matcher{matcher->impl.fork(), {}};
-    return {};
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](const Matcher& impl) -> Status {
+      GEN_TRY(not_null(out, "out"));
+      *out = new gen_grammar_matcher(impl.fork());
+      return {};
+    });
   });
 }
 
 gen_status gen_grammar_matcher_reset(gen_grammar_matcher* matcher, gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    matcher->impl.reset();
-    return {};
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](Matcher& impl) -> Status {
+      impl.reset();
+      return {};
+    });
   });
 }
 
 int32_t gen_grammar_matcher_complete(const gen_grammar_matcher* matcher) {
-  if (!usable(matcher) || !matcher->impl.is_complete()) return 0;
-  return matcher->impl.is_finished() ? 2 : 1;
+  if (!usable(matcher)) return 0;
+  int32_t complete = 0;
+  static_cast<void>(with_matcher(matcher, [&](const Matcher& impl) -> Status {
+    complete = impl.is_finished() ? 2 : impl.is_complete() ? 1 : 0;
+    return {};
+  }));
+  return complete;
 }
 
 gen_status gen_grammar_matcher_forced(gen_grammar_matcher* matcher, int32_t* ids, size_t capacity,
                                       size_t* n, gen_error* error) {
   if (n != nullptr) *n = 0;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_TRY(not_null(n, "n"));
-    GEN_ASSIGN(const auto tokens, matcher->impl.forced_tokens(kMostForced));
-    return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](Matcher& impl) -> Status {
+      GEN_TRY(not_null(n, "n"));
+      GEN_ASSIGN(const auto tokens, impl.forced_tokens(kMostForced));
+      return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
+    });
   });
 }
 
 gen_status gen_grammar_matcher_min_tokens(gen_grammar_matcher* matcher, int64_t* n,
                                           gen_error* error) {
   if (n != nullptr) *n = 0;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(matcher, "matcher"));
-    GEN_TRY(not_null(n, "n"));
-    const uint64_t tokens = matcher->impl.min_tokens().tokens;
-    *n = tokens == gen::grammar::kNoWay ? -1 : static_cast<int64_t>(tokens);
-    return {};
+  return guard(error, [&] {
+    return with_matcher(matcher, [&](Matcher& impl) -> Status {
+      GEN_TRY(not_null(n, "n"));
+      const uint64_t tokens = impl.min_tokens().tokens;
+      *n = tokens == gen::grammar::kNoWay ? -1 : static_cast<int64_t>(tokens);
+      return {};
+    });
   });
 }
 
-void gen_grammar_matcher_free(gen_grammar_matcher* matcher) { end_handle(matcher); }
+void gen_grammar_matcher_free(gen_grammar_matcher* matcher) {
+  if (usable(matcher) && matcher->in_use.retire()) end(matcher);
+}
 
 gen_status gen_sampling_set_grammar(gen_sampling* sampling, const gen_grammar* grammar,
                                     gen_error* error) {
@@ -335,8 +361,10 @@ gen_status gen_sampling_set_grammar_matcher(gen_sampling* sampling,
     GEN_TRY(not_null(sampling, "sampling"));
     std::shared_ptr<const Matcher> fork;
     if (matcher != nullptr) {
-      GEN_TRY(matcher->home.check("matcher"));
-      fork = std::make_shared<const Matcher>(matcher->impl.fork());
+      GEN_TRY(with_matcher(matcher, [&](const Matcher& impl) -> Status {
+        fork = std::make_shared<const Matcher>(impl.fork());
+        return {};
+      }));
     }
     sampling->params.matcher = std::move(fork);
     sampling->params.grammar = nullptr;

@@ -15,6 +15,7 @@
 #include "api/tier_config.h"
 #include "base/cancel.h"
 #include "base/home_process.h"
+#include "base/in_use.h"
 #include "base/thread_pool.h"
 #include "engine/trace_log.h"
 #include <generate/error.h>
@@ -59,6 +60,9 @@ struct gen_grammar {
 struct gen_grammar_matcher {
   gen::grammar::Matcher impl;
   gen::HomeProcess home;
+  gen::InUseFlag in_use;
+
+  explicit gen_grammar_matcher(gen::grammar::Matcher matcher) : impl(std::move(matcher)) {}
 };
 
 struct gen_tracer {
