@@ -23,13 +23,13 @@ class RowWalk {
     first_entry_ = rows.first_entry;
     words_ = (rows.n_rows + 63) / 64;
     row_ = row;
-    own_entry_ = int64_t{rows.first_entry} + row;
+    own_entry_ = rows.first_entry + row;
     first_position_ = positions_ != nullptr ? positions_[0] : rows.first_position;
     next_ = 0;
     if (implied()) {
       lowest_ = window_ > 0 && own_entry_ + 1 > window_ ? own_entry_ + 1 - window_ : 0;
       if (chunk_ > 0) {
-        const int64_t from = own_entry_ - (own_entry_ + first_position_) % chunk_;
+        const int32_t from = own_entry_ - (own_entry_ + first_position_) % chunk_;
         lowest_ = from > lowest_ ? from : lowest_;
       }
       next_ = (lowest_ + first_position_) / kChunk;
@@ -40,7 +40,7 @@ class RowWalk {
     if (positions_ != nullptr) {
       own_position_ = positions_[own_entry_];
     } else {
-      for (int64_t e = first_entry_; e < own_entry_; ++e) own_position_ += sees(e) ? 1 : 0;
+      for (int32_t e = first_entry_; e < own_entry_; ++e) own_position_ += sees(e) ? 1 : 0;
     }
     end_ = first_entry_ + rows.n_rows;
   }
@@ -54,12 +54,12 @@ class RowWalk {
   GEN_DEVICE bool next(const Shared<int32_t>& entries, const Shared<int32_t>& range, int32_t* from,
                        int32_t* to) {
     if (implied()) {
-      const int64_t base = next_ * kChunk - first_position_;  // entry of slot 0
+      const int32_t base = next_ * kChunk - first_position_;  // entry of slot 0
       if (base > own_entry_) return false;
-      *from = static_cast<int32_t>(lowest_ > base ? lowest_ - base : 0);
-      *to = static_cast<int32_t>(own_entry_ + 1 - base < kChunk ? own_entry_ + 1 - base : kChunk);
+      *from = lowest_ > base ? lowest_ - base : 0;
+      *to = own_entry_ + 1 - base < kChunk ? own_entry_ + 1 - base : kChunk;
       for (int32_t i = *from + thread_x(); i < *to; i += block_threads()) {
-        entries[i] = static_cast<int32_t>(base + i);
+        entries[i] = base + i;
       }
       ++next_;
       sync_threads();
@@ -76,20 +76,20 @@ class RowWalk {
   }
 
  private:
-  [[nodiscard]] GEN_DEVICE bool sees(int64_t entry) const {
-    const int64_t column = entry - first_entry_;
+  [[nodiscard]] GEN_DEVICE bool sees(int32_t entry) const {
+    const int32_t column = entry - first_entry_;
     if (column < 0) return true;
     if (visible_ == nullptr) return entry <= own_entry_;
-    return (visible_[int64_t{row_} * words_ + column / 64] >> (column % 64) & 1U) != 0;
+    return (visible_[row_ * words_ + column / 64] >> (column % 64) & 1U) != 0;
   }
 
   GEN_DEVICE void list(const Shared<int32_t>& entries, const Shared<int32_t>& range) {
     int32_t begin = kChunk;
     int32_t end = 0;
-    int64_t id = 0;
+    int32_t id = 0;
     for (; next_ < end_; ++next_) {
       if (!sees(next_)) continue;
-      int64_t position = first_position_ + next_;
+      int32_t position = first_position_ + next_;
       if (positions_ != nullptr) {
         position = positions_[next_];
       } else if (next_ >= first_entry_) {
@@ -98,10 +98,10 @@ class RowWalk {
       const bool hidden = (window_ > 0 && position <= own_position_ - window_) ||
                           (chunk_ > 0 && position < own_position_ - own_position_ % chunk_);
       if (!hidden) {
-        const auto slot = static_cast<int32_t>(position % kChunk);
+        const int32_t slot = position % kChunk;
         if (begin < end && (position / kChunk != id || slot < end)) break;
         id = position / kChunk;
-        entries[slot] = static_cast<int32_t>(next_);
+        entries[slot] = next_;
         begin = slot < begin ? slot : begin;
         end = slot + 1;
       }
@@ -113,13 +113,13 @@ class RowWalk {
 
   const int32_t* positions_;
   const uint64_t* visible_;
-  int64_t first_position_;
-  int64_t own_entry_;
-  int64_t own_position_;
-  int64_t branch_position_;
-  int64_t lowest_;
-  int64_t next_;  // chunk, or entry
-  int64_t end_;
+  int32_t first_position_;
+  int32_t own_entry_;
+  int32_t own_position_;
+  int32_t branch_position_;
+  int32_t lowest_;
+  int32_t next_;  // chunk, or entry
+  int32_t end_;
   int32_t first_entry_;
   int32_t window_;
   int32_t chunk_;

@@ -33,10 +33,10 @@ Status run(const OpContext& context, const engine::EmbedArgs& args) {
   const WeightSegment& rows = weight.segments().front();
   Status status;
   const device::Dim3 grid = {static_cast<unsigned>(args.y.rows), 1, 1};
-  for_type(rows.type, [&](auto codec) {
+  static_cast<void>(for_type(rows.type, [&](auto codec) {
     status = run_kernel(context, "embed", embed_kernel<decltype(codec)>, grid, kThreads, 0,
                         rows.data, rows.row_bytes, pointer(args.ids), args.scale, view(args.y));
-  });
+  }));
   return status;
 }
 

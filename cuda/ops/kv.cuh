@@ -38,11 +38,11 @@ struct Place {
   int32_t lane;
 };
 
-GEN_DEVICE Place place_of(const KvSideForm& form, const Blocks& at, int64_t entry) {
+GEN_DEVICE Place place_of(const KvSideForm& form, const Blocks& at, int32_t entry) {
   if (at.cells != nullptr) entry = at.cells[entry - at.first_cell];
   auto* const first = reinterpret_cast<uint8_t*>(at.blocks[entry / at.block_size]) +
                       static_cast<int64_t>(form.block_offset);
-  const auto within = static_cast<int32_t>(entry % at.block_size);
+  const int32_t within = entry % at.block_size;
   const size_t tile = static_cast<size_t>(within / kTile);
   Place place;
   place.tile = first + tile * form.tile_stride;

@@ -43,10 +43,11 @@ GEN_DEVICE void store_plain(const KvSideForm& form, const Place& place, int32_t 
     const Place at = head_place(form, place, i / dim);
     const int32_t d = i % dim;
     const int32_t index = form.order == KvOrder::kKeys ? d * kTile + at.lane : at.lane * dim + d;
+    const float x = row[i];
     if (form.format == KvFormat::kF32) {
-      put_value(at.tile + static_cast<size_t>(index) * 4, row[i]);
+      put_value(at.tile + static_cast<size_t>(index) * 4, x);
     } else {
-      put_value(at.tile + static_cast<size_t>(index) * 2, f32_to_f16(row[i]));
+      put_value(at.tile + static_cast<size_t>(index) * 2, f32_to_f16(x));
     }
   }
 }

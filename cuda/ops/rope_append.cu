@@ -94,7 +94,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) rope_append_kernel(AppendView of) {
   const int32_t s = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
   if (s < 0) return;
   const engine::KvRows& rows = of.sequences[s];
-  const int64_t entry = rows.first_entry + (t - rows.first_row);
+  const int32_t entry = rows.first_entry + (block_x() - rows.first_row);
   const float* const cs = of.cs.data != nullptr ? of.cs.data + t * of.cs.stride : nullptr;
   if (block_y() == 0) {
     const Shared<float> head = dynamic_shared<float>(

@@ -220,37 +220,53 @@ template <typename Use>
 bool for_type(DType type, Use&& use) {
   switch (type) {
     case DType::kF32:
-      return use(Codec<DType::kF32>()), true;
+      use(Codec<DType::kF32>());
+      return true;
     case DType::kF16:
-      return use(Codec<DType::kF16>()), true;
+      use(Codec<DType::kF16>());
+      return true;
     case DType::kBF16:
-      return use(Codec<DType::kBF16>()), true;
+      use(Codec<DType::kBF16>());
+      return true;
     case DType::kQ8_0:
-      return use(Codec<DType::kQ8_0>()), true;
+      use(Codec<DType::kQ8_0>());
+      return true;
     case DType::kQ4_0:
-      return use(Codec<DType::kQ4_0>()), true;
+      use(Codec<DType::kQ4_0>());
+      return true;
     case DType::kQ4_1:
-      return use(Codec<DType::kQ4_1>()), true;
+      use(Codec<DType::kQ4_1>());
+      return true;
     case DType::kQ5_0:
-      return use(Codec<DType::kQ5_0>()), true;
+      use(Codec<DType::kQ5_0>());
+      return true;
     case DType::kQ5_1:
-      return use(Codec<DType::kQ5_1>()), true;
+      use(Codec<DType::kQ5_1>());
+      return true;
     case DType::kIQ4_NL:
-      return use(Codec<DType::kIQ4_NL>()), true;
+      use(Codec<DType::kIQ4_NL>());
+      return true;
     case DType::kMXFP4:
-      return use(Codec<DType::kMXFP4>()), true;
+      use(Codec<DType::kMXFP4>());
+      return true;
     case DType::kQ2_K:
-      return use(Codec<DType::kQ2_K>()), true;
+      use(Codec<DType::kQ2_K>());
+      return true;
     case DType::kQ3_K:
-      return use(Codec<DType::kQ3_K>()), true;
+      use(Codec<DType::kQ3_K>());
+      return true;
     case DType::kQ4_K:
-      return use(Codec<DType::kQ4_K>()), true;
+      use(Codec<DType::kQ4_K>());
+      return true;
     case DType::kQ5_K:
-      return use(Codec<DType::kQ5_K>()), true;
+      use(Codec<DType::kQ5_K>());
+      return true;
     case DType::kQ6_K:
-      return use(Codec<DType::kQ6_K>()), true;
+      use(Codec<DType::kQ6_K>());
+      return true;
     case DType::kIQ4_XS:
-      return use(Codec<DType::kIQ4_XS>()), true;
+      use(Codec<DType::kIQ4_XS>());
+      return true;
     default:
       return false;
   }
