@@ -32,3 +32,10 @@
 #define GEN_CUDA_ARCH 0
 #endif
 #endif
+
+namespace gen::cuda::device {
+
+/// All lanes of a warp.
+inline constexpr unsigned kFullMask = 0xFFFFFFFFu;
+
+}  // namespace gen::cuda::device

@@ -8,10 +8,6 @@
 
 #include "cuda/device/qualifiers.cuh"
 
-namespace gen::cuda::device {
-inline constexpr unsigned kFullMask = 0xFFFFFFFFu;
-}
-
 #ifdef GEN_CUDA_EMULATED
 #include "cuda/emulator/warp.h"
 #else
