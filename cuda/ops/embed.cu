@@ -31,13 +31,11 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
 Status run(const OpContext& context, const engine::EmbedArgs& args) {
   const auto& weight = static_cast<const DeviceWeight&>(*args.weight);
   const WeightSegment& rows = weight.segments().front();
-  Status status;
   const device::Dim3 grid = {static_cast<unsigned>(args.y.rows), 1, 1};
-  static_cast<void>(for_type(rows.type, [&](auto codec) {
-    status = run_kernel(context, "embed", embed_kernel<decltype(codec)>, grid, kThreads, 0,
-                        rows.data, rows.row_bytes, pointer(args.ids), args.scale, view(args.y));
-  }));
-  return status;
+  return for_type(rows.type, [&](auto codec) {
+    return run_kernel(context, "embed", embed_kernel<decltype(codec)>, grid, kThreads, 0, rows.data,
+                      rows.row_bytes, pointer(args.ids), args.scale, view(args.y));
+  });
 }
 
 }  // namespace gen::cuda

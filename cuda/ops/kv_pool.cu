@@ -23,7 +23,7 @@ GEN_DEVICE double decoded(const KvSideForm& form, const Place& place, int32_t d)
 /// Unit i of [heads][units] into the row: a pair of the first n_dims elements, or one behind them.
 template <KvOrder kOrder>
 GEN_DEVICE void pool_unit(const KvSideForm& form, const Blocks& blocks, const TurnView& turn,
-                          int32_t i, int32_t first, int32_t n, const Shared<float>& row) {
+                          int32_t i, int32_t first, int32_t n, const Shared<double>& sums) {
   const int32_t pairs = turn.n_dims > 0 ? turn.n_dims / 2 : 0;
   const int32_t units = form.head_dim - pairs;
   const int32_t head = i / units;
@@ -47,28 +47,35 @@ GEN_DEVICE void pool_unit(const KvSideForm& form, const Blocks& blocks, const Tu
     sum_a += x * cosine - y * sine;
     sum_b += x * sine + y * cosine;
   }
-  row[head * form.head_dim + a] = static_cast<float>(sum_a / n);
-  if (turned) row[head * form.head_dim + b] = static_cast<float>(sum_b / n);
+  sums[head * form.head_dim + a] = sum_a;
+  if (turned) sums[head * form.head_dim + b] = sum_b;
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     kv_pool_kernel(EntriesView entries, const TurnView* turns, int32_t row_floats,
-                   uint32_t space_offset, int32_t first, int32_t n, int32_t to) {
+                   uint32_t row_offset, uint32_t space_offset, int32_t first, int32_t n,
+                    int32_t to) {
   const engine::KvLayer& layer = entries.layers[block_x()];
   const bool keys = block_y() == 0;
   const KvSideForm& form = keys ? layer.k : layer.v;
   const Blocks blocks = {entries.blocks, entries.cells, entries.first_cell, layer.block_size};
-  const Shared<float> row = dynamic_shared<float>(0, static_cast<size_t>(row_floats));
+  const Shared<double> sums = dynamic_shared<double>(0, static_cast<size_t>(row_floats));
+  const Shared<float> row = dynamic_shared<float>(row_offset, static_cast<size_t>(row_floats));
   TurnView turn = turns[block_x()];
   if (!keys) turn.n_dims = -1;
   const int32_t pairs = turn.n_dims > 0 ? turn.n_dims / 2 : 0;
   const int32_t units = layer.kv_heads * (form.head_dim - pairs);
   for (int32_t i = thread_x(); i < units; i += kThreads) {
     if (keys) {
-      pool_unit<KvOrder::kKeys>(form, blocks, turn, i, first, n, row);
+      pool_unit<KvOrder::kKeys>(form, blocks, turn, i, first, n, sums);
     } else {
-      pool_unit<KvOrder::kValues>(form, blocks, turn, i, first, n, row);
+      pool_unit<KvOrder::kValues>(form, blocks, turn, i, first, n, sums);
     }
+  }
+  sync_threads();
+  for (int32_t i = thread_x(); i < layer.kv_heads * form.head_dim; i += kThreads) {
+    const double sum = sums[i];
+    row[i] = static_cast<float>(sum / n);
   }
   sync_threads();
   store_entry(form, place_of(form, blocks, to), layer.kv_heads, row, space_offset);
@@ -78,11 +85,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
 
 Status kv_pool(const OpContext& context, const EntriesView& entries, const TurnView* turns,
                int32_t n_layers, int32_t row_floats, int32_t first, int32_t n, int32_t to) {
-  const size_t row_bytes = (static_cast<size_t>(row_floats) * sizeof(float) + 15) / 16 * 16;
+  const size_t floats = (static_cast<size_t>(row_floats) + 3) / 4 * 4;
+  const size_t row_offset = floats * sizeof(double);
+  const size_t space_offset = row_offset + floats * sizeof(float);
   const device::Dim3 grid = {static_cast<unsigned>(n_layers), 2, 1};
   return run_kernel(context, "kv_pool", kv_pool_kernel, grid, kThreads,
-                    row_bytes + kWarps * kQ3SpaceBytes, entries, turns, row_floats,
-                    static_cast<uint32_t>(row_bytes), first, n, to);
+                    space_offset + kWarps * kQ3SpaceBytes, entries, turns, row_floats,
+                    static_cast<uint32_t>(row_offset), static_cast<uint32_t>(space_offset), first, n,
+                    to);
 }
 
 }  // namespace gen::cuda

@@ -63,7 +63,7 @@ GEN_DEVICE void store_fp8(const KvSideForm& form, const Place& place, int32_t he
       const auto bits = static_cast<int32_t>(float_bits(row[head * dim + d]) & 0x7FFFFFFFU);
       largest = bits > largest ? bits : largest;
     }
-    for (int32_t apart = 16; apart > 0; apart /= 2) {
+    for (uint32_t apart = 16; apart > 0; apart /= 2) {
       const int32_t other = shuffle_xor(largest, apart);
       largest = other > largest ? other : largest;
     }
@@ -156,7 +156,7 @@ GEN_DEVICE bool q3_fit(Shared<float> row, int32_t first, int32_t n, const Q3Spac
     least = value < least ? value : least;
     most = most < value ? value : most;
   }
-  for (int32_t apart = 16; apart > 0; apart /= 2) {
+  for (uint32_t apart = 16; apart > 0; apart /= 2) {
     const float other_least = shuffle_xor(least, apart);
     const float other_most = shuffle_xor(most, apart);
     nan |= shuffle_xor(nan, apart);
@@ -212,7 +212,7 @@ GEN_DEVICE bool q3_fit(Shared<float> row, int32_t first, int32_t n, const Q3Spac
         space.means[lane] = mean;
       }
     }
-    for (int32_t apart = 16; apart > 0; apart /= 2) moved |= shuffle_xor(moved, apart);
+    for (uint32_t apart = 16; apart > 0; apart /= 2) moved |= shuffle_xor(moved, apart);
     sync_warp();
     if (moved == 0) break;
   }

@@ -120,15 +120,15 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
     of.row_bytes = segment.row_bytes;
     device::Dim3 grid = grid_of(segment.rows, kWarps);
     grid.y = static_cast<unsigned>((args.y.rows + kRows - 1) / kRows);
-    Status status;
-    static_cast<void>(for_type(segment.type, [&](auto codec) {
+    GEN_TRY(for_type(segment.type, [&](auto codec) {
       using Codec = decltype(codec);
-      status = gated ? run_kernel(context, "linear_gated", linear_kernel<Codec, true>, grid,
-                                  kThreads, 0, of, segment.data, segments[i + 1].data)
-                     : run_kernel(context, "linear", linear_kernel<Codec, false>, grid, kThreads, 0,
-                                  of, segment.data, static_cast<const uint8_t*>(nullptr));
+      if (gated) {
+        return run_kernel(context, "linear_gated", linear_kernel<Codec, true>, grid, kThreads, 0,
+                          of, segment.data, segments[i + 1].data);
+      }
+      return run_kernel(context, "linear", linear_kernel<Codec, false>, grid, kThreads, 0, of,
+                        segment.data, static_cast<const uint8_t*>(nullptr));
     }));
-    GEN_TRY(std::move(status));
   }
   return {};
 }

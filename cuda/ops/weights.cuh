@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/status.h"
 #include "cuda/ops/device.cuh"
 #include "tensor/dtype.h"
 
@@ -53,7 +54,7 @@ template <>
 struct Codec<DType::kF32> {
   static constexpr int32_t kElements = 1;
   static constexpr int32_t kBytes = 4;
-  static GEN_DEVICE float at(Bytes block, int32_t) {
+  GEN_DEVICE static float at(Bytes block, int32_t) {
     return *reinterpret_cast<const float*>(block);
   }
 };
@@ -61,13 +62,13 @@ template <>
 struct Codec<DType::kF16> {
   static constexpr int32_t kElements = 1;
   static constexpr int32_t kBytes = 2;
-  static GEN_DEVICE float at(Bytes block, int32_t) { return load_f16(block); }
+  GEN_DEVICE static float at(Bytes block, int32_t) { return load_f16(block); }
 };
 template <>
 struct Codec<DType::kBF16> {
   static constexpr int32_t kElements = 1;
   static constexpr int32_t kBytes = 2;
-  static GEN_DEVICE float at(Bytes block, int32_t) {
+  GEN_DEVICE static float at(Bytes block, int32_t) {
     return float_from_bits(static_cast<uint32_t>(load_u16(block)) << 16);
   }
 };
@@ -75,7 +76,7 @@ template <>
 struct Codec<DType::kQ8_0> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 34;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     return load_f16(block) * static_cast<float>(static_cast<int8_t>(block[2 + i]));
   }
 };
@@ -83,7 +84,7 @@ template <>
 struct Codec<DType::kQ4_0> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 18;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     return load_f16(block) * static_cast<float>(half_code(block + 2, i) - 8);
   }
 };
@@ -91,7 +92,7 @@ template <>
 struct Codec<DType::kQ4_1> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 20;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const float product = load_f16(block) * static_cast<float>(half_code(block + 4, i));
     return product + load_f16(block + 2);
   }
@@ -100,7 +101,7 @@ template <>
 struct Codec<DType::kQ5_0> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 22;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const int32_t high = (block[2 + i / 8] >> (i & 7)) & 1;
     return load_f16(block) * static_cast<float>((half_code(block + 6, i) | (high << 4)) - 16);
   }
@@ -109,7 +110,7 @@ template <>
 struct Codec<DType::kQ5_1> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 24;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const int32_t high = (block[4 + i / 8] >> (i & 7)) & 1;
     const float product =
         load_f16(block) * static_cast<float>(half_code(block + 8, i) | (high << 4));
@@ -120,7 +121,7 @@ template <>
 struct Codec<DType::kIQ4_NL> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 18;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     return load_f16(block) * static_cast<float>(non_linear(half_code(block + 2, i)));
   }
 };
@@ -128,7 +129,7 @@ template <>
 struct Codec<DType::kMXFP4> {
   static constexpr int32_t kElements = 32;
   static constexpr int32_t kBytes = 17;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const uint32_t e = block[0];
     const float scale = float_from_bits(e < 2 ? 0x00200000U << e : (e - 1) << 23);
     return scale * static_cast<float>(e2m1(half_code(block + 1, i)));
@@ -138,7 +139,7 @@ template <>
 struct Codec<DType::kQ2_K> {
   static constexpr int32_t kElements = 256;
   static constexpr int32_t kBytes = 84;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const int32_t both = block[i / 16];
     const int32_t code = (block[16 + 32 * (i / 128) + i % 32] >> (2 * (i % 128 / 32))) & 3;
     const float scale = load_f16(block + 80) * static_cast<float>(both & 15);
@@ -150,7 +151,7 @@ template <>
 struct Codec<DType::kQ3_K> {
   static constexpr int32_t kElements = 256;
   static constexpr int32_t kBytes = 110;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const int32_t s = i / 16;
     const int32_t low = (block[96 + s % 8] >> (s / 8 * 4)) & 15;
     const int32_t high = (block[104 + s % 4] >> (s / 4 * 2)) & 3;
@@ -164,7 +165,7 @@ template <>
 struct Codec<DType::kQ4_K> {
   static constexpr int32_t kElements = 256;
   static constexpr int32_t kBytes = 144;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     int32_t scale = 0;
     int32_t minimum = 0;
     scale_min(block + 4, i / 32, &scale, &minimum);
@@ -177,7 +178,7 @@ template <>
 struct Codec<DType::kQ5_K> {
   static constexpr int32_t kElements = 256;
   static constexpr int32_t kBytes = 176;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     int32_t scale = 0;
     int32_t minimum = 0;
     scale_min(block + 4, i / 32, &scale, &minimum);
@@ -191,7 +192,7 @@ template <>
 struct Codec<DType::kQ6_K> {
   static constexpr int32_t kElements = 256;
   static constexpr int32_t kBytes = 210;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const int32_t half = i / 128;
     const int32_t group = i % 128 / 32;
     const int32_t low = block[64 * half + 32 * (group % 2) + i % 32] >> (group < 2 ? 0 : 4);
@@ -205,7 +206,7 @@ template <>
 struct Codec<DType::kIQ4_XS> {
   static constexpr int32_t kElements = 256;
   static constexpr int32_t kBytes = 136;
-  static GEN_DEVICE float at(Bytes block, int32_t i) {
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
     const int32_t s = i / 32;
     const int32_t low = (block[4 + s / 2] >> (s % 2 * 4)) & 15;
     const int32_t high = (load_u16(block + 2) >> (2 * s)) & 3;
@@ -215,60 +216,44 @@ struct Codec<DType::kIQ4_XS> {
   }
 };
 
-/// Calls use(Codec of type) for a type that there are kernels for; false for others. On the host.
+/// What use(Codec of type) gives. On the host.
 template <typename Use>
-bool for_type(DType type, Use&& use) {
+Status for_type(DType type, Use&& use) {
   switch (type) {
     case DType::kF32:
-      use(Codec<DType::kF32>());
-      return true;
+      return use(Codec<DType::kF32>());
     case DType::kF16:
-      use(Codec<DType::kF16>());
-      return true;
+      return use(Codec<DType::kF16>());
     case DType::kBF16:
-      use(Codec<DType::kBF16>());
-      return true;
+      return use(Codec<DType::kBF16>());
     case DType::kQ8_0:
-      use(Codec<DType::kQ8_0>());
-      return true;
+      return use(Codec<DType::kQ8_0>());
     case DType::kQ4_0:
-      use(Codec<DType::kQ4_0>());
-      return true;
+      return use(Codec<DType::kQ4_0>());
     case DType::kQ4_1:
-      use(Codec<DType::kQ4_1>());
-      return true;
+      return use(Codec<DType::kQ4_1>());
     case DType::kQ5_0:
-      use(Codec<DType::kQ5_0>());
-      return true;
+      return use(Codec<DType::kQ5_0>());
     case DType::kQ5_1:
-      use(Codec<DType::kQ5_1>());
-      return true;
+      return use(Codec<DType::kQ5_1>());
     case DType::kIQ4_NL:
-      use(Codec<DType::kIQ4_NL>());
-      return true;
+      return use(Codec<DType::kIQ4_NL>());
     case DType::kMXFP4:
-      use(Codec<DType::kMXFP4>());
-      return true;
+      return use(Codec<DType::kMXFP4>());
     case DType::kQ2_K:
-      use(Codec<DType::kQ2_K>());
-      return true;
+      return use(Codec<DType::kQ2_K>());
     case DType::kQ3_K:
-      use(Codec<DType::kQ3_K>());
-      return true;
+      return use(Codec<DType::kQ3_K>());
     case DType::kQ4_K:
-      use(Codec<DType::kQ4_K>());
-      return true;
+      return use(Codec<DType::kQ4_K>());
     case DType::kQ5_K:
-      use(Codec<DType::kQ5_K>());
-      return true;
+      return use(Codec<DType::kQ5_K>());
     case DType::kQ6_K:
-      use(Codec<DType::kQ6_K>());
-      return true;
+      return use(Codec<DType::kQ6_K>());
     case DType::kIQ4_XS:
-      use(Codec<DType::kIQ4_XS>());
-      return true;
+      return use(Codec<DType::kIQ4_XS>());
     default:
-      return false;
+      return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(type));
   }
 }
 
