@@ -11,12 +11,12 @@ namespace {
 constexpr int32_t kThreads = 256;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
-    activate_kernel(ConstRowsView x, RowsView y, engine::Act act) {
+    activate_kernel(ConstRowsView x, RowsView y, engine::Activation activation) {
   const int64_t i = int64_t{block_x()} * kThreads + thread_x();
   if (i >= y.rows * y.cols) return;
   const int64_t t = i / y.cols;
   const int64_t d = i % y.cols;
-  y.data[t * y.stride + d] = activated(act, x.data[t * x.stride + d]);
+  y.data[t * y.stride + d] = activated(activation, x.data[t * x.stride + d]);
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ Status run(const OpContext& context, const engine::ActivateArgs& args) {
   }
   return run_kernel(context, "activate", activate_kernel,
                     grid_of(args.y.rows * args.y.cols, kThreads), kThreads, 0, view(args.x),
-                    view(args.y), args.activation.kind);
+                    view(args.y), args.activation);
 }
 
 }  // namespace gen::cuda

@@ -51,26 +51,22 @@ GEN_DEVICE void pool_unit(const KvSideForm& form, const Blocks& blocks, const Tu
   if (turned) sums[head * form.head_dim + b] = sum_b;
 }
 
+template <KvOrder kOrder>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     kv_pool_kernel(EntriesView entries, const TurnView* turns, int32_t row_floats,
                    uint32_t row_offset, uint32_t space_offset, int32_t first, int32_t n,
                     int32_t to) {
   const engine::KvLayer& layer = entries.layers[block_x()];
-  const bool keys = block_y() == 0;
-  const KvSideForm& form = keys ? layer.k : layer.v;
+  const KvSideForm& form = kOrder == KvOrder::kKeys ? layer.k : layer.v;
   const Blocks blocks = {entries.blocks, entries.cells, entries.first_cell, layer.block_size};
   const Shared<double> sums = dynamic_shared<double>(0, static_cast<size_t>(row_floats));
   const Shared<float> row = dynamic_shared<float>(row_offset, static_cast<size_t>(row_floats));
   TurnView turn = turns[block_x()];
-  if (!keys) turn.n_dims = -1;
+  if (kOrder == KvOrder::kValues) turn.n_dims = -1;
   const int32_t pairs = turn.n_dims > 0 ? turn.n_dims / 2 : 0;
   const int32_t units = layer.kv_heads * (form.head_dim - pairs);
   for (int32_t i = thread_x(); i < units; i += kThreads) {
-    if (keys) {
-      pool_unit<KvOrder::kKeys>(form, blocks, turn, i, first, n, sums);
-    } else {
-      pool_unit<KvOrder::kValues>(form, blocks, turn, i, first, n, sums);
-    }
+    pool_unit<kOrder>(form, blocks, turn, i, first, n, sums);
   }
   sync_threads();
   for (int32_t i = thread_x(); i < layer.kv_heads * form.head_dim; i += kThreads) {
@@ -88,11 +84,14 @@ Status kv_pool(const OpContext& context, const EntriesView& entries, const TurnV
   const size_t floats = (static_cast<size_t>(row_floats) + 3) / 4 * 4;
   const size_t row_offset = floats * sizeof(double);
   const size_t space_offset = row_offset + floats * sizeof(float);
-  const device::Dim3 grid = {static_cast<unsigned>(n_layers), 2, 1};
-  return run_kernel(context, "kv_pool", kv_pool_kernel, grid, kThreads,
-                    space_offset + kWarps * kQ3SpaceBytes, entries, turns, row_floats,
-                    static_cast<uint32_t>(row_offset), static_cast<uint32_t>(space_offset), first, n,
-                    to);
+  const device::Dim3 grid = {static_cast<unsigned>(n_layers), 1, 1};
+  const auto side = [&](const char* name, auto* kernel) {
+    return run_kernel(context, name, kernel, grid, kThreads, space_offset + kWarps * kQ3SpaceBytes,
+                      entries, turns, row_floats, static_cast<uint32_t>(row_offset),
+                      static_cast<uint32_t>(space_offset), first, n, to);
+  };
+  GEN_TRY(side("kv_pool_keys", &kv_pool_kernel<KvOrder::kKeys>));
+  return side("kv_pool_values", &kv_pool_kernel<KvOrder::kValues>);
 }
 
 }  // namespace gen::cuda

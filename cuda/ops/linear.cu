@@ -32,33 +32,49 @@ struct LinearView {
   size_t row_bytes;
 };
 
-/// Sums of one output for `n` rows from `t` on, in every lane.
-template <typename Codec>
-GEN_DEVICE void sum_rows(const ConstRowsView& x, const uint8_t* weight, int64_t t, int32_t n,
-                         float (&sums)[kRows]) {
+/// The row, counted from the first, whose sum a lane has in the end.
+GEN_DEVICE int32_t own_row() { return lane_of_warp() / 4; }
+
+/// Adds what the lanes have, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2), (l, l ^ 1). A lane
+/// keeps half of the rows at each of the first three steps, in the end own_row(); of a single row
+/// all lanes have the sum.
+GEN_DEVICE float sum_lanes(float (&sums)[kRows], int32_t n) {
+  if (n == 1) {
+    for (uint32_t apart = 16; apart > 0; apart /= 2) sums[0] += shuffle_xor(sums[0], apart);
+    return sums[0];
+  }
   GEN_UNROLL
-  for (int32_t j = 0; j < kRows; ++j) sums[j] = 0.0F;
-  for (int64_t c = lane_of_warp(); c < x.cols; c += 32) {
-    const float w = Codec::at(weight + c / Codec::kElements * Codec::kBytes,
-                              static_cast<int32_t>(c % Codec::kElements));
+  for (int32_t half = kRows / 2; half > 0; half /= 2) {
+    const bool upper = (lane_of_warp() & (4 * half)) != 0;
     GEN_UNROLL
-    for (int32_t j = 0; j < kRows; ++j) {
-      if (j < n) sums[j] = multiply_add(x.data[(t + j) * x.stride + c], w, sums[j]);
+    for (int32_t j = 0; j < kRows / 2; ++j) {
+      if (j >= half) continue;
+      const float give = upper ? sums[j] : sums[j + half];
+      const float keep = upper ? sums[j + half] : sums[j];
+      sums[j] = keep + shuffle_xor(give, static_cast<uint32_t>(4 * half));
     }
   }
-  GEN_UNROLL
-  for (int32_t j = 0; j < kRows; ++j) {
-    if (j >= n) continue;
-    for (uint32_t apart = 16; apart > 0; apart /= 2) sums[j] += shuffle_xor(sums[j], apart);
-  }
+  float sum = sums[0] + shuffle_xor(sums[0], 2);
+  return sum + shuffle_xor(sum, 1);
 }
 
-/// The sum that lane j keeps, of row t + j.
-GEN_DEVICE float own_sum(const float (&sums)[kRows]) {
-  float own = sums[0];
+/// The sum of one output for row own_row() of `n` rows from `t` on.
+template <typename Codec>
+GEN_DEVICE float sum_rows(const ConstRowsView& x, const uint8_t* weight, int64_t t, int32_t n) {
+  float sums[kRows];
   GEN_UNROLL
-  for (int32_t j = 1; j < kRows; ++j) own = lane_of_warp() == j ? sums[j] : own;
-  return own;
+  for (int32_t j = 0; j < kRows; ++j) sums[j] = 0.0F;
+  const auto cols = static_cast<int32_t>(x.cols);
+  const float* const row = x.data + t * x.stride;
+  for (int32_t c = lane_of_warp(); c < cols; c += 32) {
+    const float w = Codec::at(weight + static_cast<int64_t>(c / Codec::kElements) * Codec::kBytes,
+                              c % Codec::kElements);
+    GEN_UNROLL
+    for (int32_t j = 0; j < kRows; ++j) {
+      if (j < n) sums[j] = multiply_add(row[j * x.stride + c], w, sums[j]);
+    }
+  }
+  return sum_lanes(sums, n);
 }
 
 template <typename Codec, bool kGated>
@@ -69,16 +85,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   const int64_t first = int64_t{block_y()} * kRows;
   const int64_t left = of.y.rows - first;
   const int32_t n = left < kRows ? static_cast<int32_t>(left) : kRows;
-  float sums[kRows];
-  sum_rows<Codec>(of.x, weight + static_cast<size_t>(output) * of.row_bytes, first, n, sums);
-  float sum = own_sum(sums);
+  float sum =
+      sum_rows<Codec>(of.x, weight + static_cast<size_t>(output) * of.row_bytes, first, n);
   float up = 0.0F;
   if constexpr (kGated) {
-    sum_rows<Codec>(of.x, up_weight + static_cast<size_t>(output) * of.row_bytes, first, n, sums);
-    up = own_sum(sums);
+    up = sum_rows<Codec>(of.x, up_weight + static_cast<size_t>(output) * of.row_bytes, first, n);
   }
-  if (lane_of_warp() >= n) return;
-  const int64_t t = first + lane_of_warp();
+  if (lane_of_warp() % 4 != 0 || own_row() >= n) return;
+  const int64_t t = first + own_row();
   const int64_t column = of.first_row + output;
   const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
   sum = add_adapters(of.low_rank, u, t, kGated ? 0 : -1, column, sum);
@@ -88,7 +102,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     if (of.bias != nullptr) up = up + of.bias[of.rows + column];
     sum = gated(of.activation, sum, up);
   } else {
-    sum = activated(of.activation.kind, sum);
+    sum = activated(of.activation, sum);
   }
   if (of.residual.data != nullptr) {
     sum = sum + of.residual.data[t * of.residual.stride + column];

@@ -79,33 +79,35 @@ GEN_DEVICE float tanh_of(float x) {
   return float_from_bits((float_bits(value) & 0x7FFFFFFFU) | (float_bits(x) & 0x80000000U));
 }
 
-/// act(x); kClampedSwiglu is gated only.
-GEN_DEVICE float activated(engine::Act act, float x) {
-  switch (act) {
-    case engine::Act::kSilu:
-      return x / (1.0F + exp_of(0.0F - x));
-    case engine::Act::kGelu: {
-      const float u = x * multiply_add(x * x, 0.0713548163F, 1.59576912F);
-      return x / (1.0F + exp_of(0.0F - u));
-    }
-    case engine::Act::kRelu2: {
-      const float positive = max_of(0.0F, x);
-      return positive * positive;
-    }
-    default:
+/// act(x); of kClampedSwiglu what is multiplied by the other half. Three of them are x / (1 + e^z),
+/// which is written once.
+GEN_DEVICE float activated(const engine::Activation& activation, float x) {
+  float z = 0.0F - x;
+  switch (activation.kind) {
+    case engine::Act::kNone:
       return x;
+    case engine::Act::kRelu2:
+      x = max_of(0.0F, x);
+      return x * x;
+    case engine::Act::kSilu:
+      break;
+    case engine::Act::kGelu:
+      z = 0.0F - x * multiply_add(x * x, 0.0713548163F, 1.59576912F);
+      break;
+    case engine::Act::kClampedSwiglu:
+      x = min_of(activation.limit, x);
+      z = -activation.alpha * x;
+      break;
   }
+  return x / (1.0F + exp_of(z));
 }
 
 /// act(gate) * up.
 GEN_DEVICE float gated(const engine::Activation& activation, float gate, float up) {
   if (activation.kind == engine::Act::kClampedSwiglu) {
-    const float g = min_of(activation.limit, gate);
-    const float u = max_of(-activation.limit, min_of(activation.limit, up));
-    const float e = exp_of(-activation.alpha * g);
-    return g / (1.0F + e) * (u + 1.0F);
+    up = max_of(-activation.limit, min_of(activation.limit, up)) + 1.0F;
   }
-  return activated(activation.kind, gate) * up;
+  return activated(activation, gate) * up;
 }
 
 /// Sine and cosine of x in double; NaN for |x| above 2^32 and what is not finite. x = n pi/2 + r
