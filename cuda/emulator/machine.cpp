@@ -245,7 +245,9 @@ bool Grid::complete(Block& block, unsigned number, unsigned mask, const Thread& 
   for (unsigned lane = 0; lane < 32; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     Thread& thread = block.threads[number * 32 + lane];
+    // Barriers of a warp may stand at different places, what exchanges values may not.
     const bool same = thread.mask == mask && thread.work_out == who.work_out &&
+                      std::strcmp(thread.what, who.what) == 0 &&
                       (who.payload == nullptr ||
                        (thread.site.line == who.site.line && thread.site.file == who.site.file));
     if (!same) {

@@ -59,7 +59,7 @@ GEN_DEVICE void break_warp(Mistake what, float* data) {
   if (what == Mistake::kMaskWithoutSelf) {
     value = shuffle_xor(value, 1, 0xFFFFFFFEu);
   } else if (what == Mistake::kTwoMasks) {
-    value = shuffle_xor(value, 1, t % 32 < 16 ? 0xFFFFu : kFullMask);
+    value = shuffle_xor(value, 1, t % 32 < 16 ? 0x1FFFFu : kFullMask);
   } else if (what == Mistake::kTwoShuffles) {
     value = t % 2 == 0 ? shuffle_xor(value, 1) : shuffle_down(value, 1);
   } else if (what == Mistake::kShuffleFromExited) {
@@ -77,7 +77,6 @@ GEN_DEVICE void break_barriers(Mistake what) {
   if (what == Mistake::kBarrierByHalf) {
     if (t < 32) sync_threads();
     if (t >= 32) sync_warp();
-    if (t == 40) spin_pause();
   } else if (what == Mistake::kBarrierAtTwoPlaces) {
     if (t < 32) {
       sync_threads();

@@ -218,7 +218,7 @@ TEST_P(Emulated, ArithmeticIsTheProcessors) {
 
 TEST(EmulatedOrder, IsTheSeeds) {
   std::set<std::vector<uint32_t>> orders;
-  for (const uint64_t seed : {5, 6, 7}) {
+  for (const uint64_t seed : {5U, 6U, 7U}) {
     std::vector<uint32_t> first;
     for (int again = 0; again < 2; ++again) {
       cuda::emulator::configure({.seed = seed});

