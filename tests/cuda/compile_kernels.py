@@ -3,7 +3,7 @@
 """Compiles every kernel of cuda/ and tests/cuda/ for devices, two files at a time, and lists what ptxas says of each:
 registers, shared memory, spills. Fails where something does not compile or a kernel spills.
 
-usage: compile_kernels.py <nvcc> <source root> <host compiler> <architecture…>, for example 75 90a
+usage: compile_kernels.py <nvcc> <source root> <architecture…>, for example 75 90a
 """
 import concurrent.futures
 import pathlib
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-nvcc, root, host, *architectures = sys.argv[1:]
+nvcc, root, *architectures = sys.argv[1:]
 root = pathlib.Path(root)
 FLAGS = ["-std=c++20", "-fmad=false", "--expt-relaxed-constexpr", "-O3", "-Xptxas", "-v,-warn-spills"]
 
@@ -21,7 +21,6 @@ FLAGS = ["-std=c++20", "-fmad=false", "--expt-relaxed-constexpr", "-O3", "-Xptxa
 def compile_one(job):
     source, architecture, folder = job
     output = folder / f"{source.stem}.{architecture}.cubin"
-    # nvcc supports host compilers up to some version; where it refuses the project's it takes its own choice.
     command = [nvcc, f"-arch=sm_{architecture}", "-cubin", *FLAGS, f"-I{root}", f"-I{root}/src", "-o", str(output), str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     return source, architecture, done.returncode, done.stdout + done.stderr
@@ -42,9 +41,9 @@ def readable(names):
     tool = shutil.which("c++filt")
     if tool is None or not names:
         return names
-    text = subprocess.run([tool], input="\n".join(names), capture_output=True, text=True).stdout.splitlines()
-    return [re.sub(r"\(anonymous namespace\)::|gen::(\w+::)*", "", line.split("(", 1)[0] if "(anonymous" not in line else
-                   re.sub(r"\(anonymous namespace\)::", "", line).split("(", 1)[0]) for line in text]
+    text = subprocess.run([tool], input="\n".join(names), capture_output=True, text=True).stdout
+    return [re.sub(r"\(anonymous namespace\)::|gen::(\w+::)*|\bvoid |\(.*", "", line.replace("(anonymous namespace)::", ""))
+            for line in text.splitlines()]
 
 
 sources = sorted(p for top in ("cuda", "tests/cuda") for p in (root / top).rglob("*.cu"))
