@@ -20,8 +20,8 @@ namespace gen::cuda::device {
 struct LaunchConfig {
   /// For messages and profiles.
   const char* name = "kernel";
-  Dim3 grid;
-  Dim3 block;
+  Dim3 grid = {};
+  Dim3 block = {};
   size_t dynamic_shared_bytes = 0;
   Stream stream = nullptr;
   /// All blocks are on the device at once, so sync_grid() may be used.

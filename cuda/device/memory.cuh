@@ -6,15 +6,7 @@
 #include <cstdint>
 
 #include "cuda/device/qualifiers.cuh"
-
-namespace gen::cuda::device {
-struct alignas(16) UInt4 {
-  uint32_t x, y, z, w;
-};
-struct alignas(8) UInt2 {
-  uint32_t x, y;
-};
-}  // namespace gen::cuda::device
+#include "cuda/device/words.h"
 
 #ifdef GEN_CUDA_EMULATED
 #include "cuda/emulator/memory_access.h"

@@ -49,14 +49,20 @@ void on_fault(int number, siginfo_t* info, void* context) {
   faulting_memory->describe(info->si_addr, place, sizeof place);
   if (in_kernel) {
     std::snprintf(fault_line, sizeof fault_line, "out of bounds: touches %s", place);
-#if defined(__x86_64__)
     // The thread goes on at the top of its stack, as if it had called this.
     std::byte* const top = current_stack();
     forget_stack(top - (64 << 10), 64 << 10);
-    auto* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-    registers[REG_RSP] = reinterpret_cast<greg_t>(top - 256 - 8);
-    registers[REG_RIP] = reinterpret_cast<greg_t>(&fail_after_fault);
+    auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    registers.gregs[REG_RSP] = reinterpret_cast<greg_t>(top - 256 - 8);
+    registers.gregs[REG_RIP] = reinterpret_cast<greg_t>(&fail_after_fault);
     return;
+#elif defined(__aarch64__)
+    registers.sp = reinterpret_cast<uintptr_t>(top - 256);
+    registers.pc = reinterpret_cast<uintptr_t>(&fail_after_fault);
+    return;
+#else
+    static_cast<void>(registers);
 #endif
   } else {
     std::snprintf(fault_line, sizeof fault_line, "the host touches device memory, %s", place);

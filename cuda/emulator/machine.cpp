@@ -94,7 +94,7 @@ uint64_t Grid::random(uint64_t below) {  // splitmix64
   uint64_t z = (random_ += 0x9E3779B97F4A7C15u);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return (z ^ (z >> 31)) % below;
+  return ((z ^ (z >> 31)) >> 32) * below >> 32;  // below 2^32
 }
 
 bool Grid::run_ahead() {
@@ -141,7 +141,7 @@ void Grid::start_block() {
   const unsigned count = size.x * size.y * size.z;
   block.live = count;
   block.epoch = 0;
-  block.threads.assign(count, Thread());
+  block.threads.resize(count);
   block.warps.assign((count + 31) / 32, Warp());
   for (Barrier& barrier : block.barriers) barrier = Barrier();
   block.shared.reset(launch_.dynamic_shared_bytes);
@@ -149,6 +149,10 @@ void Grid::start_block() {
     Thread& thread = block.threads[i];
     thread.block = &block;
     thread.linear = i;
+    thread.state = Thread::State::kFresh;
+    thread.fiber = nullptr;
+    thread.copies.clear();
+    thread.copy_group = 0;
     thread.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
     block.warps[i / 32].live |= 1u << (i % 32);
     fresh_.push_back(&thread);
@@ -229,7 +233,7 @@ void Grid::exit(Thread& thread) {
     return;
   }
   // Lanes may have waited for nobody but this one.
-  for (unsigned lane = 0; lane < 32; ++lane) {
+  for (unsigned lane = 0; lane < 32 && warp.waiting != 0; ++lane) {
     if ((warp.waiting >> lane & 1) == 0) continue;
     const Thread& other = block.threads[thread.warp() * 32 + lane];
     complete(block, thread.warp(), other.mask, other);
@@ -245,7 +249,9 @@ bool Grid::complete(Block& block, unsigned number, unsigned mask, const Thread& 
   for (unsigned lane = 0; lane < 32; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     Thread& thread = block.threads[number * 32 + lane];
+    // Barriers of a warp may stand at different places, what exchanges values may not.
     const bool same = thread.mask == mask && thread.work_out == who.work_out &&
+                      std::strcmp(thread.what, who.what) == 0 &&
                       (who.payload == nullptr ||
                        (thread.site.line == who.site.line && thread.site.file == who.site.file));
     if (!same) {
@@ -298,13 +304,6 @@ void Grid::barrier(unsigned number, unsigned expected, int vote, const char* wha
       emulator::fail("divergent barrier: at %s, %s, while %s", what, place(site).get(),
                      doing(first).get());
     }
-  }
-  if (number == 0 && block.live != block.threads.size()) {
-    const auto gone = std::find_if(block.threads.begin(), block.threads.end(), [](const Thread& t) {
-      return t.state == Thread::State::kExited;
-    });
-    emulator::fail("divergent barrier: at %s, %s, while %s", what, place(site).get(),
-                   doing(*gone).get());
   }
   barrier.expected = expected;
   barrier.arrived.push_back(&thread);

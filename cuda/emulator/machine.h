@@ -155,7 +155,8 @@ class Grid {
 inline constinit thread_local Thread* current_thread = nullptr;
 /// The same inside kernels; ends the process outside.
 inline Thread& self() {
-  if (current_thread == nullptr) [[unlikely]] called_by_host();
+  if (current_thread == nullptr) [[unlikely]]
+    called_by_host();
   return *current_thread;
 }
 

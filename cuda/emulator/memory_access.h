@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cuda/device/words.h"
 #include "cuda/emulator/machine.h"
 
 namespace gen::cuda::emulator {

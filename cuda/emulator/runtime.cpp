@@ -38,7 +38,7 @@ Error guarded(Call call) {
 template <typename Call>
 Error with_stream(Stream stream, Call call) {
   return guarded([&](World& world) -> Error {
-    if (!world.streams.contains(stream)) {
+    if (!world.knows(stream)) {
       world.report(stream == nullptr ? "a call uses the default stream"
                                      : "a call uses a stream that does not exist");
       return kInvalidHandle;
@@ -306,16 +306,16 @@ Error memset_async(void* to, int value, size_t bytes, Stream stream) noexcept {
 Error stream_create(Stream* out, int) noexcept {
   return guarded([&](World& world) -> Error {
     *out = new StreamHandle{device_of_thread, {}, nullptr, nullptr, {}};
-    world.streams.insert(*out);
+    world.streams.push_back(*out);
     return kSuccess;
   });
 }
 Error stream_destroy(Stream stream) noexcept {
   World& world = emulator::world();
   const std::lock_guard lock(world.mutex);
-  if (!world.streams.contains(stream)) return failed(kInvalidHandle);
+  if (!world.knows(stream)) return failed(kInvalidHandle);
   if (world.lost.ok()) world.run(stream, [] { return false; });
-  world.streams.erase(stream);
+  std::erase(world.streams, stream);
   delete stream;
   return world.lost.ok() ? kSuccess : failed(world.lost);
 }

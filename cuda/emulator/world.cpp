@@ -22,8 +22,12 @@ World::World() {
 }
 
 uint64_t World::random(uint64_t below) {
-  random_ = (random_ + options.seed) * 0x5851F42D4C957F2Du + 0x14057B7EF767814Fu;
-  return (random_ >> 33) % below;
+  drawn = (drawn + options.seed) * 0x5851F42D4C957F2Du + 0x14057B7EF767814Fu;
+  return (drawn ^ (drawn >> 33)) % below;
+}
+
+bool World::knows(device::Stream stream) const {
+  return std::find(streams.begin(), streams.end(), stream) != streams.end();
 }
 
 bool World::is_pinned(const void* at, size_t bytes) const {
@@ -165,6 +169,7 @@ void configure(const Options& options) {
   here.options = options;
   here.options.seed = seed;
   here.lost = device::kSuccess;
+  here.drawn = 0;
 }
 
 FailureWatch::FailureWatch() {

@@ -6,8 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "cuda/emulator/device_memory.h"
 #include "cuda/emulator/emulator.h"
@@ -23,13 +23,15 @@ class World {
   Options options;
   DeviceMemory memory;
   std::map<const std::byte*, std::vector<std::byte>> pinned;
-  std::set<device::Stream> streams;
+  std::vector<device::Stream> streams;
   device::Error lost;  // sticky
   bool watched = false;
   std::string failure;
   uint64_t kernels = 0;
+  uint64_t drawn = 0;
 
   uint64_t random(uint64_t below);
+  [[nodiscard]] bool knows(device::Stream stream) const;
   [[nodiscard]] bool is_pinned(const void* at, size_t bytes) const;
 
   /// Work for a stream, or a node of what it captures.
@@ -57,8 +59,6 @@ class World {
   void run_kernel(device::StreamHandle& stream, const Launch& launch, std::unique_ptr<Grid> grid);
   void wander();
   void finish_begun();
-
-  uint64_t random_ = 0;
 };
 
 World& world();
