@@ -115,9 +115,14 @@ int32_t host_copy(void*, void* to, const void* from, size_t bytes, int32_t kind)
   return 0;
 }
 
-constexpr gen_gpu_allocator kHostTable = {sizeof(gen_gpu_allocator), nullptr,       host_allocate,
-                                          host_release,              host_copy,     -1,
-                                          host_allocate,             host_release};
+constexpr gen_gpu_allocator kHostTable = {sizeof(gen_gpu_allocator),
+                                          nullptr,
+                                          host_allocate,
+                                          host_release,
+                                          host_copy,
+                                          -1,
+                                          host_allocate,
+                                          host_release};
 
 }  // namespace
 

@@ -78,8 +78,8 @@ Result<std::unique_ptr<engine::Stream>> CudaEngine::new_stream() {
 Status CudaEngine::run(engine::Stream&, const engine::OpArgs& args) {
   const DeviceQueue::Turn turn(*queue_);
   GEN_TRY(queue_->usable());
-  return queue_->note(std::visit(
-      [this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
+  return queue_->note(
+      std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
 }
 
 Status CudaEngine::upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,

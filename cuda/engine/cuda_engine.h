@@ -24,7 +24,8 @@ class CudaEngine final : public engine::Engine {
   [[nodiscard]] engine::EngineMemory& memory() noexcept override { return memory_; }
 
   [[nodiscard]] size_t weight_bytes(
-      engine::WeightRole role, std::span<const engine::WeightSource> sources) const noexcept override;
+      engine::WeightRole role,
+      std::span<const engine::WeightSource> sources) const noexcept override;
   Result<std::shared_ptr<engine::WeightMemory>> new_weight_memory(size_t bytes) override;
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,

@@ -37,8 +37,8 @@ Status DeviceQueue::open() {
     return error(Code::kInvalidArgument, "device %d of %d", device_, count);
   }
   GEN_TRY(note(device::device_properties(device_, &properties_), "asking for a device"));
-  const size_t most = std::max(properties_.shared_bytes_per_block_optin,
-                               properties_.shared_bytes_per_block);
+  const size_t most =
+      std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
   shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
   GEN_TRY(note(device::stream_create(&stream_), "making a stream"));
   for (device::Event& event : half_free_) {
@@ -61,8 +61,7 @@ DeviceQueue::~DeviceQueue() {
 
 Status DeviceQueue::usable() const {
   if (lost_.ok()) return {};
-  return error(Code::kDevice, "device %d is lost: %s (%s)", device_, lost_.message(),
-               lost_.name());
+  return error(Code::kDevice, "device %d is lost: %s (%s)", device_, lost_.message(), lost_.name());
 }
 
 Status DeviceQueue::note(device::Error failed, const char* what) {

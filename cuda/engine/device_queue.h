@@ -110,8 +110,8 @@ class DeviceQueue {
   std::mutex mutex_;
   device::Stream stream_ = nullptr;
   size_t shared_bytes_ = 0;
-  Staging staging_;     // of write() and lists
-  Staging halves_[2];   // of write_large()
+  Staging staging_;    // of write() and lists
+  Staging halves_[2];  // of write_large()
   device::Event half_free_[2] = {nullptr, nullptr};
   uint8_t* lists_ = nullptr;
   size_t lists_bytes_ = 0;

@@ -55,9 +55,9 @@ Status Staging::take(size_t bytes, std::byte** out) {
 void Staging::reset() noexcept {
   // The largest piece stays.
   while (pieces_.size() > 1) {
-    const auto least = std::min_element(pieces_.begin(), pieces_.end(), [](const auto& a, const auto& b) {
-      return a.size < b.size;
-    });
+    const auto least =
+        std::min_element(pieces_.begin(), pieces_.end(),
+                         [](const auto& a, const auto& b) { return a.size < b.size; });
     release(*least);
     pieces_.erase(least);
   }

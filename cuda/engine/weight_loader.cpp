@@ -103,7 +103,8 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     segment.rows = source.rows;
     segment.row_bytes = source.data.size() / static_cast<size_t>(source.rows);
     weight->out_ = segment.first_row + source.rows;
-    weight->stream_bytes_ += role == WeightRole::kEmbedding ? segment.row_bytes : source.data.size();
+    weight->stream_bytes_ +=
+        role == WeightRole::kEmbedding ? segment.row_bytes : source.data.size();
     weight->segments_.push_back(segment);
     {
       const DeviceQueue::Turn turn(queue_);

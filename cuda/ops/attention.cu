@@ -146,8 +146,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_kernel(AttentionView of) {
   const float* const log_weights = at(rows.log_weights);
 
   const Shared<float> q = dynamic_shared<float>(0, static_cast<size_t>(of.k_dim));
-  const Shared<float> sums = dynamic_shared<float>(
-      static_cast<size_t>(of.k_dim) * sizeof(float), static_cast<size_t>(of.v_dim));
+  const Shared<float> sums = dynamic_shared<float>(static_cast<size_t>(of.k_dim) * sizeof(float),
+                                                   static_cast<size_t>(of.v_dim));
   for (int32_t d = thread_x(); d < of.k_dim; d += kThreads) {
     q[d] = of.q.data[t * of.q.stride + int64_t{head} * of.k_dim + d];
   }
@@ -169,8 +169,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_kernel(AttentionView of) {
         scores[i] = 0.0F;
         continue;
       }
-      const Place key =
-          head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
+      const Place key = head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
       values[i] = head_place(of.layer.v, place_of(of.layer.v, blocks, entry), kv_head);
       const float raw = dot_any(of.layer.k.format, q, key, of.k_dim);
       scores[i] = raw;
@@ -243,10 +242,18 @@ Status run(const OpContext& context, const engine::AttentionArgs& args) {
     return error(Code::kUnsupported, "the cuda engine does not read keys of form %d",
                  static_cast<int>(args.layer.key_form));
   }
-  const AttentionView of = {view(args.q), view(args.out), view(args.packed),
-                            args.n_heads, args.n_kv_heads, args.k_dim,
-                            args.v_dim,   args.scale,      args.soft_cap,
-                            args.layer,   pointer(args.sequences), args.n_sequences};
+  const AttentionView of = {view(args.q),
+                            view(args.out),
+                            view(args.packed),
+                            args.n_heads,
+                            args.n_kv_heads,
+                            args.k_dim,
+                            args.v_dim,
+                            args.scale,
+                            args.soft_cap,
+                            args.layer,
+                            pointer(args.sequences),
+                            args.n_sequences};
   const size_t shared = static_cast<size_t>(args.k_dim + args.v_dim) * sizeof(float);
   const device::Dim3 grid = {static_cast<unsigned>(args.q.rows),
                              static_cast<unsigned>(args.n_heads), 1};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// best: tokens[t, :] are the k tokens with the largest logits of row t after edits and mask, of equal
-// ones the lower first (engine/ops.h). A block is a row. One pass looks for what is not a number or
-// +inf; then each of the k is the largest that comes after the one before it in that order, a pass
-// and a tree of comparisons each, so no list is kept and the order of threads does not show.
+// best: tokens[t, :] are the k tokens with the largest logits of row t after edits and mask, of
+// equal ones the lower first (engine/ops.h). A block is a row. One pass looks for what is not a
+// number or +inf; then each of the k is the largest that comes after the one before it in that
+// order, a pass and a tree of comparisons each, so no list is kept and the order of threads does
+// not show.
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/math.cuh"
 #include "cuda/ops/ops_run.h"
@@ -20,9 +21,8 @@ GEN_DEVICE bool goes_before(float value, int32_t token, float other, int32_t oth
   return value > other || (value == other && token < other_token);
 }
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
-    best_kernel(RowsView x, const engine::BestRow* rows, int32_t k, int32_t* tokens,
-                float* values) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) best_kernel(RowsView x, const engine::BestRow* rows,
+                                                   int32_t k, int32_t* tokens, float* values) {
   GEN_SHARED(float, best_value, kThreads);
   GEN_SHARED(int32_t, best_token, kThreads);
   const int64_t t = block_x();

@@ -46,8 +46,8 @@ GEN_DEVICE Place place_of(const KvSideForm& form, const Blocks& at, int32_t entr
   const size_t tile = static_cast<size_t>(within / kTile);
   Place place;
   place.tile = first + tile * form.tile_stride;
-  place.shared = form.shared_stride != 0 ? first + form.shared_offset + tile * form.shared_stride
-                                         : nullptr;
+  place.shared =
+      form.shared_stride != 0 ? first + form.shared_offset + tile * form.shared_stride : nullptr;
   place.lane = within % kTile;
   return place;
 }
@@ -143,8 +143,8 @@ GEN_DEVICE float level_at(KvFormat format, const Place& place, int32_t dim, int3
       const int32_t groups = groups_of(dim, kQ4Group);
       const uint8_t* const codes = place.tile + groups * kTile * 2;
       const int32_t j = d % kQ4Group;
-      const int32_t byte = kKeys ? d / 2 * kTile + lane
-                                 : (lane * groups + d / kQ4Group) * (kQ4Group / 2) + j % 16;
+      const int32_t byte =
+          kKeys ? d / 2 * kTile + lane : (lane * groups + d / kQ4Group) * (kQ4Group / 2) + j % 16;
       const bool high = kKeys ? d % 2 != 0 : j >= 16;
       return static_cast<float>(((codes[byte] >> (high ? 4 : 0)) & 15) - 8);
     }

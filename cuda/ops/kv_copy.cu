@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of caches copied as they are stored. A block is an entry of one side of a layer, its bytes
-// go one a thread in turn; the other entries of its tile stay as they are.
+// Entries of caches copied as they are stored. A block is an entry of one side of a layer, its
+// bytes go one a thread in turn; the other entries of its tile stay as they are.
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/kv.cuh"
 #include "cuda/ops/kv_bytes.cuh"
@@ -37,8 +37,8 @@ Status kv_copy(const OpContext& context, const EntriesView& from, const EntriesV
                int32_t n_layers, engine::KvSides sides, const engine::KvRun& run) {
   const int32_t first = sides == engine::KvSides::kValues ? 1 : 0;
   const int32_t n = sides == engine::KvSides::kBoth ? 2 : 1;
-  const device::Dim3 grid = {static_cast<unsigned>(run.count),
-                             static_cast<unsigned>(n * n_layers), 1};
+  const device::Dim3 grid = {static_cast<unsigned>(run.count), static_cast<unsigned>(n * n_layers),
+                             1};
   return run_kernel(context, "kv_copy", kv_copy_kernel, grid, kThreads, 0, from, to, first, n, run);
 }
 

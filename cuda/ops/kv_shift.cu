@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries [first + n, end) of caches become [first, end - n). A thread owns a byte of an entry, or a
-// pair of elements where keys are turned back by n positions, and takes the entries one after
+// Entries [first + n, end) of caches become [first, end - n). A thread owns a byte of an entry, or
+// a pair of elements where keys are turned back by n positions, and takes the entries one after
 // another, so nobody reads what somebody else writes. Turning is decoding, a rotation in double
 // precision, and encoding: the bits of engine/kv/memory_ops_run.cpp.
 #include "cuda/ops/device.cuh"
@@ -61,9 +61,8 @@ GEN_DEVICE void shift_turned(const KvSideForm& form, const Blocks& blocks, const
   }
 }
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
-    kv_shift_kernel(EntriesView entries, const TurnView* turns, int32_t first, int32_t n,
-                    int32_t end) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) kv_shift_kernel(EntriesView entries, const TurnView* turns,
+                                                       int32_t first, int32_t n, int32_t end) {
   const engine::KvLayer& layer = entries.layers[block_y() / 2];
   const bool keys = block_y() % 2 == 0;
   const KvSideForm& form = keys ? layer.k : layer.v;

@@ -26,9 +26,9 @@ struct Q3Space {
 constexpr size_t kQ3SpaceBytes = 256 * 8 * 2 + 32 * 8 + 256 * 4 + 8 * 4 + 256 * 4;
 
 GEN_DEVICE Q3Space q3_space(size_t offset) {
-  return {dynamic_shared<double>(offset, 256),      dynamic_shared<double>(offset + 2048, 256),
+  return {dynamic_shared<double>(offset, 256),       dynamic_shared<double>(offset + 2048, 256),
           dynamic_shared<double>(offset + 4096, 32), dynamic_shared<float>(offset + 4352, 256),
-          dynamic_shared<float>(offset + 5376, 8),  dynamic_shared<int32_t>(offset + 5408, 256)};
+          dynamic_shared<float>(offset + 5376, 8),   dynamic_shared<int32_t>(offset + 5408, 256)};
 }
 
 template <typename T>
@@ -73,10 +73,10 @@ GEN_DEVICE void store_fp8(const KvSideForm& form, const Place& place, int32_t he
     if (lane_of_warp() == 0) put_value(at.tile + at.lane * 4, scale);
     for (int32_t d = lane_of_warp(); d < dim; d += 32) {
       const float x = row[head * dim + d];
-      const uint8_t code = scale == 0.0F ? uint8_t{0}
-                                         : e4m3_code(by_inverse ? x * inverse : x / scale);
-      at.tile[kTile * 4 + (form.order == KvOrder::kKeys ? d * kTile + at.lane
-                                                        : at.lane * dim + d)] = code;
+      const uint8_t code =
+          scale == 0.0F ? uint8_t{0} : e4m3_code(by_inverse ? x * inverse : x / scale);
+      at.tile[kTile * 4 +
+              (form.order == KvOrder::kKeys ? d * kTile + at.lane : at.lane * dim + d)] = code;
     }
   }
 }
@@ -148,10 +148,10 @@ GEN_DEVICE bool q3_fit(Shared<float> row, int32_t first, int32_t n, const Q3Spac
   for (int32_t i = lane; i < n; i += 32) {
     const float given = row[first + i];
     nan |= given != given ? 1 : 0;
-    const float value = given != given        ? 0.0F
-                        : given < -kLargest   ? -kLargest
-                        : kLargest < given    ? kLargest
-                                              : given;
+    const float value = given != given      ? 0.0F
+                        : given < -kLargest ? -kLargest
+                        : kLargest < given  ? kLargest
+                                            : given;
     space.x[i] = value;
     least = value < least ? value : least;
     most = most < value ? value : most;
@@ -206,8 +206,8 @@ GEN_DEVICE bool q3_fit(Shared<float> row, int32_t first, int32_t n, const Q3Spac
     if (lane < kQ3Centroids) {
       const double weight = space.sums[2 * lane + 1] + space.sums[2 * lane + 17];
       if (weight != 0.0) {
-        const auto mean = static_cast<float>(
-            (space.sums[2 * lane] + space.sums[2 * lane + 16]) / weight);
+        const auto mean =
+            static_cast<float>((space.sums[2 * lane] + space.sums[2 * lane + 16]) / weight);
         moved = mean != space.means[lane] ? 1 : 0;
         space.means[lane] = mean;
       }
@@ -234,7 +234,8 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t hea
   const int32_t groups_a_head = groups_of(dim, kQ3Group);
   const int32_t sets = (heads + together - 1) / together;
   const int32_t row_bytes = 3 * ((dim + 7) / 8);
-  const Q3Space space = q3_space(space_offset + static_cast<size_t>(warp_of_block()) * kQ3SpaceBytes);
+  const Q3Space space =
+      q3_space(space_offset + static_cast<size_t>(warp_of_block()) * kQ3SpaceBytes);
   for (int32_t item = warp_of_block(); item < sets * groups_a_head; item += block_threads() / 32) {
     const int32_t head = item / groups_a_head * together;
     const int32_t g = item % groups_a_head;
@@ -246,9 +247,9 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t hea
     const int32_t lane = lane_of_warp();
     if (lane < kQ3Centroids) {
       // What is not a number must not get lost, or a broken pass would look sound.
-      put_value(first.shared + static_cast<size_t>(g) * kQ3GroupBytes +
-                    (lane * kTile + first.lane) * 2,
-                nan ? uint16_t{0x7E00} : f32_to_f16(space.means[lane]));
+      put_value(
+          first.shared + static_cast<size_t>(g) * kQ3GroupBytes + (lane * kTile + first.lane) * 2,
+          nan ? uint16_t{0x7E00} : f32_to_f16(space.means[lane]));
     }
     // Octets of elements of each head; of a head of several groups those of this group.
     const int32_t heads_here = together == 1 ? 1 : here;
@@ -259,8 +260,7 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t hea
       const int32_t octet = i % octets;
       uint32_t bits = 0;
       for (int32_t j = 0; j < 8 && octet * 8 + j < own; ++j) {
-        bits |= static_cast<uint32_t>(space.nearest[i / octets * dim + octet * 8 + j])
-                << (3 * j);
+        bits |= static_cast<uint32_t>(space.nearest[i / octets * dim + octet * 8 + j]) << (3 * j);
       }
       const int32_t whole = g * (kQ3Group / 8) + octet;
       for (int32_t k = 0; k < 3; ++k) {

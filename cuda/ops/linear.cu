@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: y[t, n] = act(sum_c x[t, c] W[n, c] (+ adapters) (+ bias[n])) (+ residual[t, n]), or gated.
+// linear: y[t, n] = act(sum_c x[t, c] W[n, c] (+ adapters) (+ bias[n])) (+ residual[t, n]), or
+// gated.
 //   x    [T, C] packed float32 rows; W [N, C] as in the file, decoded in registers
 //   A warp is one output of up to eight rows. Lane l takes columns l, l + 32, … ascending with a
 //   fused multiply-add each; the lanes' sums are added as (l, l ^ 16), (l, l ^ 8), … So the order
@@ -85,8 +86,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   const int64_t first = int64_t{block_y()} * kRows;
   const int64_t left = of.y.rows - first;
   const int32_t n = left < kRows ? static_cast<int32_t>(left) : kRows;
-  float sum =
-      sum_rows<Codec>(of.x, weight + static_cast<size_t>(output) * of.row_bytes, first, n);
+  float sum = sum_rows<Codec>(of.x, weight + static_cast<size_t>(output) * of.row_bytes, first, n);
   float up = 0.0F;
   if constexpr (kGated) {
     up = sum_rows<Codec>(of.x, up_weight + static_cast<size_t>(output) * of.row_bytes, first, n);

@@ -19,7 +19,7 @@ struct LowRankView {
   int32_t n_sites = 0;
 };
 inline LowRankView view(const engine::LowRank& of) noexcept {
-  return {pointer(of.table), of.stride,          pointer(of.mixes),
+  return {pointer(of.table), of.stride,         pointer(of.mixes),
           pointer(of.rows),  pointer(of.sites), of.n_sites};
 }
 
@@ -46,7 +46,8 @@ GEN_DEVICE float add_adapters(const LowRankView& of, const float* u, int64_t t, 
       const engine::LowRankPart& part = here.parts[i];
       const float* const b = at(part.b) + within;
       float value = 0.0F;
-      for (int32_t r = 0; r < part.rank; ++r) value = multiply_add(b[r * site.cols], place[r], value);
+      for (int32_t r = 0; r < part.rank; ++r)
+        value = multiply_add(b[r * site.cols], place[r], value);
       sum = sum + value;
       place += part.rank;
     }

@@ -42,8 +42,8 @@ GEN_DEVICE float exp_of(float x) {
   p = multiply_add(p, r, 0.5F);
   const float rest = multiply_add(r * r, p, r);
   // 2^k in two factors, since k reaches -150.
-  const int32_t n = static_cast<int32_t>(float_bits(shifted)) -
-                    static_cast<int32_t>(float_bits(kRoundMagic));
+  const int32_t n =
+      static_cast<int32_t>(float_bits(shifted)) - static_cast<int32_t>(float_bits(kRoundMagic));
   const int32_t half = n >> 1;
   const float first = float_from_bits(static_cast<uint32_t>(half + 127) << 23);
   const float second = float_from_bits(static_cast<uint32_t>(n - half + 127) << 23);
@@ -120,7 +120,8 @@ GEN_DEVICE void sincos_of(double x, double* sine, double* cosine) {
   const double quarter = x * 0x1.45f306dc9c883p-1;
   const auto turns = static_cast<int64_t>(quarter < 0.0 ? quarter - 0.5 : quarter + 0.5);
   const auto n = static_cast<double>(turns);
-  const double r = multiply_add(-n, 0x1.1a62633145c07p-54, multiply_add(-n, 0x1.921fb54442d18p+0, x));
+  const double r =
+      multiply_add(-n, 0x1.1a62633145c07p-54, multiply_add(-n, 0x1.921fb54442d18p+0, x));
   const double y = r * r;
   double p = 1.0 / 355687428096000.0;  // 17!
   p = p * y - 1.0 / 1307674368000.0;

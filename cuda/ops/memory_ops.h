@@ -38,7 +38,8 @@ Status kv_shift(const OpContext& context, const EntriesView& entries, const Turn
 Status kv_pool(const OpContext& context, const EntriesView& entries, const TurnView* turns,
                int32_t n_layers, int32_t row_floats, int32_t first, int32_t n, int32_t to);
 
-/// Bytes, or elements where there are more, that an entry has of a side: what kv_shift gives threads.
+/// Bytes, or elements where there are more, that an entry has of a side: what kv_shift gives
+/// threads.
 int32_t kv_columns(const engine::KvSideForm& form, int32_t heads);
 
 }  // namespace gen::cuda

@@ -19,7 +19,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   if (warp_of_block() == 0) {
     float squares = 0.0F;
     if (thread_x() < 16) {
-      for (int64_t d = thread_x(); d < x.cols; d += 16) squares = multiply_add(row[d], row[d], squares);
+      for (int64_t d = thread_x(); d < x.cols; d += 16)
+        squares = multiply_add(row[d], row[d], squares);
     }
     squares = sum_sixteen(squares);
     if (thread_x() == 0) total[0] = squares;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope_angles: cs[t, i] = (cos, sin)(positions[t] * inv_freq[i]) * magnitude, one pair a thread. The
-// product is made in double: in float it would be off by 1e-2 at position 1e5. The bits of the CPU
-// engine, see sincos_of().
+// rope_angles: cs[t, i] = (cos, sin)(positions[t] * inv_freq[i]) * magnitude, one pair a thread.
+// The product is made in double: in float it would be off by 1e-2 at position 1e5. The bits of the
+// CPU engine, see sincos_of().
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/math.cuh"
 #include "cuda/ops/ops_run.h"
@@ -33,8 +33,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
 Status run(const OpContext& context, const engine::RopeAnglesArgs& args) {
   return run_kernel(context, "rope_angles", rope_angles_kernel,
                     grid_of(args.cs.rows * (args.cs.cols / 2), kThreads), kThreads, 0,
-                    pointer(args.inv_freq), pointer(args.positions), args.magnitude,
-                    view(args.cs));
+                    pointer(args.inv_freq), pointer(args.positions), args.magnitude, view(args.cs));
 }
 
 }  // namespace gen::cuda

@@ -64,7 +64,8 @@ GEN_DEVICE void prepare_head(const AppendView& of, const float* from, const floa
   if (norm != nullptr) {
     float squares = 0.0F;
     if (lane_of_warp() < 16) {
-      for (int32_t d = lane_of_warp(); d < n; d += 16) squares = multiply_add(from[d], from[d], squares);
+      for (int32_t d = lane_of_warp(); d < n; d += 16)
+        squares = multiply_add(from[d], from[d], squares);
     }
     squares = shuffle(sum_sixteen(squares), 0);
     factor = 1.0F / square_root(squares / static_cast<float>(n) + of.eps);
@@ -133,12 +134,23 @@ Status run(const OpContext& context, const engine::RopeAppendArgs& args) {
     return error(Code::kUnsupported, "the cuda engine does not store keys of form %d",
                  static_cast<int>(args.layer.key_form));
   }
-  AppendView of = {view(args.q),     view(args.k),          view(args.v),
-                   args.n_heads,     args.n_kv_heads,       args.k_dim,
-                   args.v_dim,       pointer(args.q_norm),  pointer(args.k_norm),
-                   args.norm_eps,    args.rope,             args.rope_dims,
-                   view(args.cs),    args.layer,            pointer(args.sequences),
-                   args.n_sequences, 0};
+  AppendView of = {view(args.q),
+                   view(args.k),
+                   view(args.v),
+                   args.n_heads,
+                   args.n_kv_heads,
+                   args.k_dim,
+                   args.v_dim,
+                   pointer(args.q_norm),
+                   pointer(args.k_norm),
+                   args.norm_eps,
+                   args.rope,
+                   args.rope_dims,
+                   view(args.cs),
+                   args.layer,
+                   pointer(args.sequences),
+                   args.n_sequences,
+                   0};
   const int32_t widest = args.k_dim > args.v_dim ? args.k_dim : args.v_dim;
   const int32_t row = args.n_kv_heads * widest;
   const int32_t floats = args.k.data && row > kWarps * args.k_dim ? row : kWarps * args.k_dim;

@@ -33,9 +33,7 @@ GEN_DEVICE int32_t e2m1(int32_t code) {
 }
 
 /// Code i of 32 in halves of 16 bytes.
-GEN_DEVICE int32_t half_code(Bytes qs, int32_t i) {
-  return (qs[i & 15] >> (i >= 16 ? 4 : 0)) & 15;
-}
+GEN_DEVICE int32_t half_code(Bytes qs, int32_t i) { return (qs[i & 15] >> (i >= 16 ? 4 : 0)) & 15; }
 /// Scale and minimum of run s of Q4_K and Q5_K.
 GEN_DEVICE void scale_min(Bytes packed, int32_t s, int32_t* scale, int32_t* minimum) {
   if (s < 4) {

@@ -21,7 +21,8 @@ std::vector<float> append(OpBench& bench, const KvShape& shape, const AppendOpti
   std::vector<engine::KvRows> sequences = {kv.rows(0, 17, 5), kv.rows(17, 3, 0, 3)};
   sequences[1].first_cell = 0;
   sequences[1].cells = bench.put(std::vector<int32_t>{shape.block_size - 1, 2, 5});
-  auto seen = append_rows(bench, shape, kv.layers[0], sequences, 21, options);  // one row is nobody's
+  auto seen =
+      append_rows(bench, shape, kv.layers[0], sequences, 21, options);  // one row is nobody's
   const auto bytes = kv.bytes_as_floats();
   seen.insert(seen.end(), bytes.begin(), bytes.end());
   return seen;
@@ -29,9 +30,8 @@ std::vector<float> append(OpBench& bench, const KvShape& shape, const AppendOpti
 
 TEST(CudaRopeAppend, EveryFormatByteForByte) {
   for (const KvFormat format : kEveryFormat) {
-    for (const auto& [k_dim, v_dim, kv_heads] :
-         {std::tuple(20, 12, 2), std::tuple(33, 7, 3), std::tuple(128, 64, 3),
-          std::tuple(300, 257, 1)}) {
+    for (const auto& [k_dim, v_dim, kv_heads] : {std::tuple(20, 12, 2), std::tuple(33, 7, 3),
+                                                 std::tuple(128, 64, 3), std::tuple(300, 257, 1)}) {
       SCOPED_TRACE(testing::Message()
                    << "format " << static_cast<int>(format) << " heads " << k_dim << ", " << v_dim);
       KvShape shape;

@@ -77,7 +77,8 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   const int32_t q_cols = heads * shape.k_dim;
   const int32_t cols = heads * shape.v_dim;
   const auto q = random_row(static_cast<size_t>(c.rows * q_cols), 9, 2.0F);
-  std::vector<float> own(q.begin() + int64_t{first} * q_cols, q.begin() + int64_t{first + n} * q_cols);
+  std::vector<float> own(q.begin() + int64_t{first} * q_cols,
+                         q.begin() + int64_t{first + n} * q_cols);
   own.insert(own.begin(), static_cast<size_t>(q_cols), 1.0F);  // a row that is nobody's
   engine::AttentionArgs args;
   args.q = {bench.put(own), n + 1, q_cols, q_cols};
@@ -153,9 +154,8 @@ TEST(CudaAttention, ChunksOfPositions) {
 }
 
 TEST(CudaAttention, WindowsAndChunks) {
-  for (const auto& [window, chunk] :
-       {std::pair(1, 0), std::pair(7, 0), std::pair(300, 0), std::pair(0, 8), std::pair(0, 300),
-        std::pair(20, 64)}) {
+  for (const auto& [window, chunk] : {std::pair(1, 0), std::pair(7, 0), std::pair(300, 0),
+                                      std::pair(0, 8), std::pair(0, 300), std::pair(20, 64)}) {
     for (const bool lists : {false, true}) {
       SCOPED_TRACE(testing::Message() << window << ", " << chunk << (lists ? ", lists" : ""));
       AttentionCase c;

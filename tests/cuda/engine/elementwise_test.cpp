@@ -24,7 +24,7 @@ struct Shape {
 
 std::vector<float> inputs(const Shape& shape, uint32_t seed, float scale = 4.0F) {
   auto x = random_row(static_cast<size_t>(shape.rows * shape.stride), seed, scale);
-  const float ends[] = {0.0F,   -0.0F, 1e-40F,    -1e-40F,    88.5F, -88.5F, 104.5F,
+  const float ends[] = {0.0F,    -0.0F, 1e-40F,    -1e-40F,    88.5F, -88.5F, 104.5F,
                         -104.5F, 1e30F, kInfinity, -kInfinity, NAN,   -1e30F, 0.625F};
   for (size_t i = 0; i < std::size(ends); ++i) x[5 * i + 1] = ends[i];
   return x;

@@ -66,8 +66,8 @@ class KvBench {
     size_t end = 0;
     for (const KvShape& shape : shapes) layers.push_back(kv_layer(shape, end, &end));
     block_bytes_ = (end + 63) / 64 * 64;
-    data_ = bench.put(std::vector<std::byte>(block_bytes_ * static_cast<size_t>(n_blocks),
-                                             std::byte{0x7F}));
+    data_ = bench.put(
+        std::vector<std::byte>(block_bytes_ * static_cast<size_t>(n_blocks), std::byte{0x7F}));
     for (int32_t i = 0; i < n_blocks; ++i) {
       const int32_t at = (i * 7 + 3) % n_blocks;  // n_blocks no multiple of 7
       blocks.push_back(data_ + static_cast<std::ptrdiff_t>(block_bytes_) * at);
@@ -129,8 +129,8 @@ inline std::vector<float> append_rows(OpBench& bench, const KvShape& shape,
                                       const AppendOptions& options) {
   const auto rows = static_cast<size_t>(n_rows);
   const auto matrix = [&](int32_t cols, uint32_t seed) {
-    auto x = random_row(rows * static_cast<size_t>(cols + 3), options.seed * 100 + seed,
-                        options.scale);
+    auto x =
+        random_row(rows * static_cast<size_t>(cols + 3), options.seed * 100 + seed, options.scale);
     if (seed > 1) std::copy(options.k_ends.begin(), options.k_ends.end(), x.begin());
     return bench.put(x);
   };

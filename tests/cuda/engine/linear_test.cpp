@@ -256,8 +256,8 @@ TEST(CudaLinear, Adapters) {
       args.low_rank.table = bench.put(table);
       args.low_rank.stride = 2;
       args.low_rank.mixes = bench.put(std::vector<int32_t>{1, -1, 0, 1});
-      args.low_rank.sites = bench.put(std::vector<engine::LowRankSite>{
-          {0, 6, 0, 0}, {gated ? 0 : 6, second.rows, 1, 3}});
+      args.low_rank.sites = bench.put(
+          std::vector<engine::LowRankSite>{{0, 6, 0, 0}, {gated ? 0 : 6, second.rows, 1, 3}});
       args.low_rank.n_sites = 2;
       args.u = {bench.put(random_row(4 * 6, 9)), 4, 6, 6};
       bench.run(args);
@@ -295,8 +295,9 @@ TEST(CudaLinear, RefusesByName) {
   odd = a.source();
   odd.rows = 5;
   EXPECT_EQ(refusal(WeightRole::kLinear, {odd}).code(), Code::kFormat);
-  EXPECT_EQ(refusal(WeightRole::kLinear, {a.source(), Matrix(DType::kQ8_0, 4, 96, 1).source()}).code(),
-            Code::kFormat);
+  EXPECT_EQ(
+      refusal(WeightRole::kLinear, {a.source(), Matrix(DType::kQ8_0, 4, 96, 1).source()}).code(),
+      Code::kFormat);
 }
 
 TEST(CudaLinear, WeightsSideBySide) {

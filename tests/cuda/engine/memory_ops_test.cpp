@@ -90,9 +90,9 @@ TEST(CudaMemoryOps, EntriesAreMovedToOtherPositions) {
         const bool turned = format == KvFormat::kF32 || format == KvFormat::kF16;
         const engine::RopeTable* const ropes[] = {turned ? &angles.adjacent : nullptr,
                                                   turned && n != 1 ? &angles.halves : nullptr};
-        EXPECT_TRUE(on(bench, engine::KvShiftArgs{
-                                  {filled.kv.layers, filled.kv.tables()}, ropes, 5, n, 97})
-                        .ok());
+        EXPECT_TRUE(
+            on(bench, engine::KvShiftArgs{{filled.kv.layers, filled.kv.tables()}, ropes, 5, n, 97})
+                .ok());
         return filled.kv.bytes_as_floats();
       });
     }
@@ -107,15 +107,15 @@ TEST(CudaMemoryOps, EntriesArePooled) {
       Filled filled(bench, format);
       const engine::RopeTable* const ropes[] = {&angles.halves, &angles.adjacent};
       const engine::RopeTable* const others[] = {nullptr, &angles.none};
-      EXPECT_TRUE(on(bench, engine::KvPoolArgs{
-                                {filled.kv.layers, filled.kv.tables()}, ropes, 10, 8, 3})
-                      .ok());
-      EXPECT_TRUE(on(bench, engine::KvPoolArgs{
-                                {filled.kv.layers, filled.kv.tables()}, others, 40, 3, 41})
-                      .ok());
-      EXPECT_TRUE(on(bench, engine::KvPoolArgs{
-                                {filled.kv.layers, filled.kv.tables()}, ropes, 60, 1, 60})
-                      .ok());
+      EXPECT_TRUE(
+          on(bench, engine::KvPoolArgs{{filled.kv.layers, filled.kv.tables()}, ropes, 10, 8, 3})
+              .ok());
+      EXPECT_TRUE(
+          on(bench, engine::KvPoolArgs{{filled.kv.layers, filled.kv.tables()}, others, 40, 3, 41})
+              .ok());
+      EXPECT_TRUE(
+          on(bench, engine::KvPoolArgs{{filled.kv.layers, filled.kv.tables()}, ropes, 60, 1, 60})
+              .ok());
       return filled.kv.bytes_as_floats();
     });
   }
@@ -126,8 +126,8 @@ TEST(CudaMemoryOps, RefusesToTurnKeysOfCodes) {
   const Angles angles;
   Filled filled(bench, KvFormat::kQ4);
   const engine::RopeTable* const ropes[] = {&angles.halves, nullptr};
-  const Status status = on(
-      bench, engine::KvShiftArgs{{filled.kv.layers, filled.kv.tables()}, ropes, 0, 1, 9});
+  const Status status =
+      on(bench, engine::KvShiftArgs{{filled.kv.layers, filled.kv.tables()}, ropes, 0, 1, 9});
   EXPECT_EQ(status.code(), Code::kUnsupported);
 }
 

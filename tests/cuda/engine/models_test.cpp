@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that models of every architecture and weight format compute on the CUDA engine what their
-// definition says, in double precision over the weights as decoded; that windows and chunks do; and that a sequence's logits are bit for bit the same whatever runs beside it.
+// definition says, in double precision over the weights as decoded; that windows and chunks do; and
+// that a sequence's logits are bit for bit the same whatever runs beside it.
 #include <cmath>
 #include <string>
 
@@ -41,8 +42,8 @@ std::unique_ptr<cache::KvCache> cache_of(const LoadedTiny& model, engine::Engine
 std::vector<float> feed(const LoadedTiny& model, cache::KvCache& cache) {
   std::vector<float> all;
   for (size_t at = 0; at < kPrompt.size(); at += 3) {
-    const auto part = model.feed(
-        cache, std::span(kPrompt).subspan(at, std::min<size_t>(3, kPrompt.size() - at)));
+    const auto part =
+        model.feed(cache, std::span(kPrompt).subspan(at, std::min<size_t>(3, kPrompt.size() - at)));
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -123,8 +124,8 @@ struct Sequence {
 void expect_one_result(const TinyModelSpec& spec, const char* kind, uint64_t seed) {
   uint64_t next = 0;
   const auto below = [&](size_t n) {
-    return std::min(n - 1, static_cast<size_t>(uniform_double(seed, 0, next++) *
-                                               static_cast<double>(n)));
+    return std::min(n - 1,
+                    static_cast<size_t>(uniform_double(seed, 0, next++) * static_cast<double>(n)));
   };
   const TinyModel tiny(spec);
   const auto engine = test::cuda_engine();

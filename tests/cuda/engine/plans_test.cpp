@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that plans run on the CUDA engine: over caches of all kinds in its memory, with trees, taps
-// and given embeddings, logits are those of the CPU engine within the bound of golden files, the
-// best token is the same wherever the CPU's two best differ by more than twice it, and a row's bits
-// do not depend on what runs beside it or on how a prompt is cut.
+// Proves that plans run on the CUDA engine: over caches of all kinds in its memory, with trees,
+// taps and given embeddings, logits are those of the CPU engine within the bound of golden files,
+// the best token is the same wherever the CPU's two best differ by more than twice it, and a row's
+// bits do not depend on what runs beside it or on how a prompt is cut.
 #include "engine/host_memory.h"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace gen::graph {
 namespace {
 
 constexpr int32_t kCapacity = 64;
-constexpr double kGolden = 1e-3;  // of probabilities, see tests/golden; logits here are held to less
+constexpr double kGolden =
+    1e-3;  // of probabilities, see tests/golden; logits here are held to less
 
 /// A plan of one graph on one engine, with caches in its memory.
 class Side {
@@ -151,8 +152,9 @@ TEST(CudaPlan, EveryKindOfCache) {
   auto far_caches = far.every_kind();
   for (size_t i = 0; i < near_caches.size(); ++i) {
     SCOPED_TRACE(i);
-    for (const auto& tokens : {std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8}, std::vector<int32_t>{9, 10, 11, 12},
-                               std::vector<int32_t>{13}, std::vector<int32_t>{14, 15}}) {
+    for (const auto& tokens :
+         {std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8}, std::vector<int32_t>{9, 10, 11, 12},
+          std::vector<int32_t>{13}, std::vector<int32_t>{14, 15}}) {
       const auto want = near.feed(*near_caches[i], tokens);
       const auto got = far.feed(*far_caches[i], tokens);
       expect_near(want, got, near.vocab(), i < 4 ? kBound : kCodeBound);

@@ -30,8 +30,7 @@ TEST(CudaEmbed, EveryFormat) {
       std::vector<float> seen;
       for (const float scale : {1.0F, 0.3F}) {
         const engine::WeightSource source = {"w", format.type, 5, cols, bytes, false};
-        auto weight =
-            bench.engine().prepare(engine::WeightRole::kEmbedding, {&source, 1}, nullptr);
+        auto weight = bench.engine().prepare(engine::WeightRole::kEmbedding, {&source, 1}, nullptr);
         EXPECT_TRUE(weight.ok()) << weight.status().message();
         engine::EmbedArgs args;
         args.weight = weight.value().get();
@@ -98,7 +97,8 @@ std::vector<float> best(OpBench& bench, const BestCase& c) {
   for (engine::BestRow& row : rows) {
     if (c.masks) {
       std::vector<uint32_t> words;
-      for (int64_t w = 0; w < (c.cols + 31) / 32; ++w) words.push_back(static_cast<uint32_t>(random()));
+      for (int64_t w = 0; w < (c.cols + 31) / 32; ++w)
+        words.push_back(static_cast<uint32_t>(random()));
       words.back() |= 1U;
       row.mask = bench.put(words);
       // Those beyond are not allowed.
