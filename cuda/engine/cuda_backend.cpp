@@ -9,10 +9,8 @@
 #include "cuda/engine/cuda_engine.h"
 
 namespace gen::cuda {
-namespace {
 
-/// "" where there is a device. Versions are named where they do not go together.
-std::string find_reason() {
+std::string why_unavailable() {
   int driver = 0;
   int runtime = 0;
   int count = 0;
@@ -31,13 +29,15 @@ std::string find_reason() {
                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
     return text;
   }
-  if (!failed.ok() || count == 0) return failed.ok() ? "there is no device" : failed.message();
-  return "";
+  if (!failed.ok()) return failed.message();
+  return count == 0 ? "there is no device" : "";
 }
+
+namespace {
 
 const char* why_not() {
   try {
-    static const std::string reason = find_reason();
+    static const std::string reason = why_unavailable();
     return reason.empty() ? nullptr : reason.c_str();
   } catch (const std::exception&) {
     return "out of memory";

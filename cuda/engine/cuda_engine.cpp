@@ -87,6 +87,7 @@ Status CudaEngine::upload(engine::Stream& stream, engine::EnginePtr<std::byte> t
   if (bytes == 0) return {};
   std::byte* pinned = nullptr;
   const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
   GEN_TRY(own(stream).up_.take(bytes, &pinned));
   std::memcpy(pinned, from, bytes);
   return queue_->copy_up(Access::pointer(to), pinned, bytes);
@@ -97,6 +98,7 @@ Status CudaEngine::download(engine::Stream& stream, void* to,
   if (bytes == 0) return {};
   std::byte* pinned = nullptr;
   const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
   CudaStream& of = own(stream);
   of.downloads_.reserve(of.downloads_.size() + 1);
   GEN_TRY(of.down_.take(bytes, &pinned));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "cuda/engine/allocators.h"
 #include "cuda/engine/device_memory.h"
@@ -49,6 +50,10 @@ class CudaEngine final : public engine::Engine {
   std::shared_ptr<DeviceQueue> queue_;
   DeviceMemory memory_;
 };
+
+/// Empty where there is a device, else a sentence that names the versions of driver and build where
+/// they do not go together. Asked once by the table's why_not.
+std::string why_unavailable();
 
 /// The table of this engine: see engine/backend.h.
 const gen_backend_v1& cuda_backend() noexcept;

@@ -139,6 +139,7 @@ Status DeviceMemory::read(void* to, engine::EnginePtr<const std::byte> from, siz
   Staging staging(queue_->table());
   std::byte* pinned = nullptr;
   const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
   GEN_TRY(staging.take(bytes, &pinned));
   GEN_TRY(queue_->copy_down(pinned, Access::pointer(from), bytes));
   GEN_TRY(queue_->finish());

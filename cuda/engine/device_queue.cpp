@@ -182,6 +182,7 @@ Status DeviceQueue::fill(void* at, int32_t value, size_t bytes) {
 
 Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
   if (bytes > kMostStaged / 2) return write_large(to, from, bytes);
+  GEN_TRY(usable());
   if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
   std::byte* pinned = nullptr;
   GEN_TRY(staging_.take(bytes, &pinned));
