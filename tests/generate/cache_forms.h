@@ -80,15 +80,16 @@ inline FormsPlace forms_place(bool far) {
   test::TinyModelSpec spec;
   spec.context = kFormsContext;
   spec.vocab = kFormsVocab;
-  if (!far) {
-    static const test::LoadedTiny tiny{test::TinyModel(spec)};
-    return {tiny.model(), engine::system_memory()};
-  }
 #ifdef GEN_FORMS_CUDA
+  static_cast<void>(far);
   static const std::shared_ptr<engine::Engine> engine = test::cuda_engine();
   static const test::LoadedTiny cuda{test::TinyModel(spec), {.engine = engine}};
   return {cuda.model(), engine->memory()};
 #else
+  if (!far) {
+    static const test::LoadedTiny tiny{test::TinyModel(spec)};
+    return {tiny.model(), engine::system_memory()};
+  }
   static test::FarMemory memory(size_t{8} << 30);
   static const test::LoadedTiny tiny{test::TinyModel(spec),
                                      {.engine = std::make_shared<test::FarEngine>(memory)}};
