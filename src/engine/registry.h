@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
+#include "engine/gpu_allocator.h"
 
 namespace gen::engine {
 
@@ -24,6 +25,10 @@ struct EngineOptions {
   /// are anything, what is downloaded is 0. For estimates.
   bool dry_run = false;
   bool repack = true;  // false: lasting weights stay where they are, which is slower
+  /// Of engines that work on a device: which one, and where its memory comes from; null for the
+  /// device's own. The table and what is behind it outlive the engine.
+  int32_t device = 0;
+  const gen_gpu_allocator* gpu_allocator = nullptr;
 };
 
 struct EngineRow {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks every include of src/, examples/ and bindings/ against layers.txt.
+"""Checks every include of src/, cuda/, examples/ and bindings/ against layers.txt.
 
 usage: layers.py <source root>
 """
+import fnmatch
 import pathlib
 import re
 import sys
@@ -31,12 +32,17 @@ def folder_of(parts):
     return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 
 
+def keepers_of(name):
+    return next((rooms for pattern, rooms in kept.items() if fnmatch.fnmatchcase(name, pattern)), None)
+
+
 include = re.compile(r'\s*#\s*include\s+([<"])([^>"]+)[>"]')
-for path in sorted(p for top in ("src", "examples", "bindings") for p in (root / top).rglob("*")):
+for path in sorted(p for top in ("src", "cuda", "examples", "bindings") for p in (root / top).rglob("*")):
     if path.suffix not in (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh"):
         continue
     here = path.relative_to(root)
     own = here.parts[1] if here.parts[0] == "src" else here.parts[0]
+    inside = here.parts[0] in ("src", "cuda")
     for number, line in enumerate(path.read_text().splitlines(), 1):
         match = include.match(line)
         if not match:
@@ -44,25 +50,27 @@ for path in sorted(p for top in ("src", "examples", "bindings") for p in (root /
         seen += 1
         style, target = match.groups()
         first = target.split("/")[0]
+        keepers = keepers_of(target if style == '"' else "<" + target)
+        if inside and keepers is not None and not {own, "/".join(here.parts[:2])} & set(keepers):
+            if (str(here), target) not in debts:
+                failures.append(f"{here}:{number}: only {', '.join(keepers)} may include {style}{target}")
+            continue
         if style == "<" and first == "generate":
             first = "include"  # "generate/…" in quotes is the room
         elif style == "<" or first == "hwy":
             continue  # system and third-party headers
-        if here.parts[0] != "src":
+        if not inside:
             # A program's own headers, by a path from its folder or from examples/.
             bases = (path.parent, root / here.parts[0], root / here.parts[0] / here.parts[1])
             fine = first == "include" or any((base / target).exists() for base in bases)
         elif own not in allowed:
             fine = False
         else:
-            fine = first in allowed[own] and (first == "include" or (root / "src" / target).exists())
+            fine = first in allowed[own] and (
+                first == "include" or (root / ("" if first == "cuda" else "src") / target).exists())
             if fine and first == own and own in divided:
                 mine, other = folder_of(here.parts[1:]), folder_of(target.split("/"))
                 fine = other in {own, *folders.get(mine, ())}
-        if here.parts[0] == "src" and own not in kept.get(target, [own]):
-            if (str(here), target) not in debts:
-                failures.append(f"{here}:{number}: only {', '.join(kept[target])} may include \"{target}\"")
-            continue
         if not fine and (str(here), first) not in debts:
             place = "/".join((here.parts if own in divided else here.parts[:3])[:-1])
             failures.append(f"{here}:{number}: {place} may not include \"{target}\"")

@@ -18,6 +18,9 @@
 #include "engine/host_memory.h"
 #include "generate/said.h"
 #include "generate/session.h"
+#ifdef GEN_FORMS_CUDA
+#include "cuda/engine/op_bench.h"
+#endif
 #include "support/far_engine.h"
 #include "support/fake_model.h"
 #include "support/loaded_tiny.h"
@@ -31,7 +34,8 @@ struct CacheForm {
   int32_t block_size = 0;     // or positions of a chunk
   int32_t prefix_blocks = 0;  // 0: no prefix cache
   int32_t pool_blocks = 0;    // 0: enough for all
-  bool far = false;           // on an engine whose memory only operations may touch
+  bool far = false;  // on an engine whose memory only operations may touch; with GEN_FORMS_CUDA on
+                     // the CUDA engine, and all forms are
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
@@ -44,6 +48,7 @@ struct CacheForm {
 inline std::vector<CacheForm> all_cache_forms() {
   using Layout = CacheForm::Layout;
   std::vector<CacheForm> forms;
+#ifndef GEN_FORMS_CUDA
   for (const char* kind : {"fp32", "fp16", "fp8", "q4", "q3"}) {
     forms.push_back({.kind = kind});
     forms.push_back({.kind = kind, .layout = Layout::kPaged, .block_size = 7});
@@ -54,6 +59,7 @@ inline std::vector<CacheForm> all_cache_forms() {
     forms.push_back({.kind = kind, .layout = Layout::kTiered, .block_size = 16});
   }
   forms.push_back({.layout = Layout::kCompressed, .block_size = 8});
+#endif
   forms.push_back({.kind = "fp16", .far = true});
   forms.push_back({.layout = Layout::kPaged, .block_size = 8, .prefix_blocks = 40, .far = true});
   forms.push_back({.kind = "q4", .layout = Layout::kTiered, .block_size = 16, .far = true});
@@ -74,6 +80,12 @@ inline FormsPlace forms_place(bool far) {
   test::TinyModelSpec spec;
   spec.context = kFormsContext;
   spec.vocab = kFormsVocab;
+#ifdef GEN_FORMS_CUDA
+  static_cast<void>(far);
+  static const std::shared_ptr<engine::Engine> engine = test::cuda_engine();
+  static const test::LoadedTiny cuda{test::TinyModel(spec), {.engine = engine}};
+  return {cuda.model(), engine->memory()};
+#else
   if (!far) {
     static const test::LoadedTiny tiny{test::TinyModel(spec)};
     return {tiny.model(), engine::system_memory()};
@@ -82,6 +94,7 @@ inline FormsPlace forms_place(bool far) {
   static const test::LoadedTiny tiny{test::TinyModel(spec),
                                      {.engine = std::make_shared<test::FarEngine>(memory)}};
   return {tiny.model(), memory};
+#endif
 }
 
 /// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.

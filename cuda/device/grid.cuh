@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// sync_grid(): the barrier of a kernel that was launched with `cooperative`.
+#pragma once
+
+#include "cuda/device/qualifiers.cuh"
+#ifdef GEN_CUDA_EMULATED
+#include "cuda/emulator/thread.h"
+#else
+#include <cooperative_groups.h>
+
+namespace gen::cuda::device {
+
+/// All threads of all blocks; what they wrote before is seen by all after.
+GEN_DEVICE void sync_grid() { cooperative_groups::this_grid().sync(); }
+
+}  // namespace gen::cuda::device
+#endif

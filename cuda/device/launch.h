@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// launch(kernel, config, arguments…): how host code starts a kernel, because <<<>>> is not C++.
+// Arguments are converted to the kernel's parameters and copied at the call. A kernel that wants
+// more shared memory than every device gives without asking gets it asked for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "cuda/device/dim3.h"
+#include "cuda/device/runtime.h"
+#ifdef GEN_CUDA_EMULATED
+#include "cuda/emulator/launch.h"
+#endif
+
+namespace gen::cuda::device {
+
+struct LaunchConfig {
+  /// For messages and profiles.
+  const char* name = "kernel";
+  Dim3 grid = {};
+  Dim3 block = {};
+  size_t dynamic_shared_bytes = 0;
+  Stream stream = nullptr;
+  /// All blocks are on the device at once, so sync_grid() may be used.
+  bool cooperative = false;
+  /// May start while its predecessor on the stream still runs (sm_90 on): the kernel calls
+  /// wait_for_predecessor() before it touches anything the other writes or reads.
+  bool programmatic = false;
+};
+
+#ifndef GEN_CUDA_EMULATED
+Error launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments) noexcept;
+Error occupancy(const void* kernel, int threads, size_t dynamic_shared_bytes, int* out) noexcept;
+#else
+Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept;
+Error emulated_occupancy(int threads, size_t dynamic_shared_bytes, int* out) noexcept;
+#endif
+
+template <typename... Parameters, typename... Arguments>
+Error launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
+  std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+#ifdef GEN_CUDA_EMULATED
+  return launch_emulated([kernel, values] { std::apply(kernel, values); }, config);
+#else
+  return std::apply(
+      [&](Parameters&... each) {
+        std::array<void*, sizeof...(Parameters) + 1> pointers{
+            const_cast<void*>(static_cast<const void*>(&each))..., nullptr};
+        return launch_kernel(reinterpret_cast<const void*>(kernel), config, pointers.data());
+      },
+      values);
+#endif
+}
+
+/// How many blocks of a kernel one multiprocessor holds at once.
+template <typename... Parameters>
+Error blocks_per_sm(void (*kernel)(Parameters...), int threads, size_t dynamic_shared_bytes,
+                    int* out) {
+#ifdef GEN_CUDA_EMULATED
+  static_cast<void>(kernel);
+  return emulated_occupancy(threads, dynamic_shared_bytes, out);
+#else
+  return occupancy(reinterpret_cast<const void*>(kernel), threads, dynamic_shared_bytes, out);
+#endif
+}
+
+}  // namespace gen::cuda::device

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic whose bits are the CPU's: one rounding each, to nearest even, subnormals kept. Device
+// code is compiled with -fmad=false and without fast-math, so a fused multiply-add is where
+// multiply_add() stands and nowhere else. There is no exp, sin or cos here on purpose: ours are
+// written with these.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/device/qualifiers.cuh"
+#ifdef GEN_CUDA_EMULATED
+#include "cuda/emulator/math.h"
+#else
+
+namespace gen::cuda::device {
+
+GEN_DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+GEN_DEVICE double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+GEN_DEVICE float divide(float a, float b) { return __fdiv_rn(a, b); }
+GEN_DEVICE float square_root(float x) { return __fsqrt_rn(x); }
+/// To the nearest integer, ties to even.
+GEN_DEVICE float round_even(float x) { return rintf(x); }
+GEN_DEVICE float floor_of(float x) { return floorf(x); }
+GEN_DEVICE float magnitude(float x) { return fabsf(x); }
+/// A NaN loses against a number, as with std::fmin and std::fmax.
+GEN_DEVICE float least(float a, float b) { return fminf(a, b); }
+GEN_DEVICE float greatest(float a, float b) { return fmaxf(a, b); }
+
+GEN_DEVICE uint32_t float_bits(float x) { return __float_as_uint(x); }
+GEN_DEVICE float float_from_bits(uint32_t bits) { return __uint_as_float(bits); }
+
+/// Conversions as in tensor/half.h, the payload of a NaN that is widened aside.
+GEN_DEVICE float f16_to_f32(uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+GEN_DEVICE uint16_t f32_to_f16(float value) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  const uint32_t whole = __float_as_uint(value);
+  const bool nan = (whole & 0x7FFFFFFFu) > 0x7F800000u;
+  return nan ? static_cast<uint16_t>(((whole >> 16) & 0x8000u) | 0x7E00u) : bits;
+}
+GEN_DEVICE float bf16_to_f32(uint16_t bits) {
+  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
+GEN_DEVICE uint16_t f32_to_bf16(float value) {
+  const uint32_t bits = __float_as_uint(value);
+  const bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+  const uint32_t rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);
+  return static_cast<uint16_t>(nan ? (bits >> 16) | 0x40u : rounded >> 16);
+}
+
+/// c plus the products of four bytes, signed by signed and unsigned by signed.
+GEN_DEVICE int32_t dp4a(int32_t a, int32_t b, int32_t c) { return __dp4a(a, b, c); }
+GEN_DEVICE int32_t dp4a(uint32_t a, int32_t b, int32_t c) {
+  int32_t d;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+
+GEN_DEVICE int population(uint32_t bits) { return __popc(bits); }
+/// Zeros above the highest bit; 32 for 0.
+GEN_DEVICE int leading_zeros(uint32_t bits) { return __clz(static_cast<int>(bits)); }
+/// The lowest bit's number; -1 for 0.
+GEN_DEVICE int lowest_bit(uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
+
+}  // namespace gen::cuda::device
+#endif

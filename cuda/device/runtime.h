@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host asks of a device: memory, streams, events, graphs. One list of functions with two
+// bodies: runtime.cpp over the CUDA runtime, cuda/emulator for machines without a device. Nothing
+// of the toolkit shows here, so host code compiles the same for both.
+//
+// Everything that takes a stream is asynchronous. There is no default stream: a null stream is an
+// error. Functions set *out only when they succeed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gen::cuda::device {
+
+/// What a call came to, in the CUDA runtime's numbers.
+struct [[nodiscard]] Error {
+  int code = 0;
+
+  [[nodiscard]] bool ok() const noexcept { return code == 0; }
+  /// The device is lost: every later call on it fails as well, until the process ends.
+  [[nodiscard]] bool sticky() const noexcept;
+  /// As in the toolkit's headers, "cudaErrorMemoryAllocation".
+  [[nodiscard]] const char* name() const noexcept;
+  /// A sentence.
+  [[nodiscard]] const char* message() const noexcept;
+
+  friend bool operator==(Error a, Error b) noexcept { return a.code == b.code; }
+};
+
+inline constexpr Error kSuccess{0};
+inline constexpr Error kInvalidValue{1};
+inline constexpr Error kOutOfMemory{2};
+inline constexpr Error kInvalidConfiguration{9};
+inline constexpr Error kDriverTooOld{35};
+inline constexpr Error kNoDevice{100};
+inline constexpr Error kInvalidDevice{101};
+inline constexpr Error kNoKernelImage{209};
+inline constexpr Error kEccUncorrectable{214};
+inline constexpr Error kInvalidHandle{400};
+inline constexpr Error kNotReady{600};
+inline constexpr Error kIllegalAddress{700};
+inline constexpr Error kMisalignedAddress{716};
+inline constexpr Error kLaunchFailure{719};
+inline constexpr Error kCooperativeTooLarge{720};
+inline constexpr Error kCaptureUnsupported{900};
+inline constexpr Error kCaptureInvalidated{901};
+
+/// Handles; null means none.
+using Stream = struct StreamHandle*;
+using Event = struct EventHandle*;
+using Graph = struct GraphHandle*;
+using GraphExec = struct GraphExecHandle*;
+using Pool = struct PoolHandle*;
+
+struct DeviceProperties {
+  char name[256] = {};
+  int major = 0;  // compute capability
+  int minor = 0;
+  int sm_count = 0;
+  int max_threads_per_block = 0;
+  int max_threads_per_sm = 0;
+  int pci_domain = 0;
+  int pci_bus = 0;
+  int pci_device = 0;
+  size_t total_bytes = 0;
+  size_t l2_bytes = 0;
+  size_t shared_bytes_per_block = 0;        // without asking
+  size_t shared_bytes_per_block_optin = 0;  // launch() asks for it where a kernel wants more
+  size_t shared_bytes_per_sm = 0;
+  bool cooperative = false;
+  bool pools = false;  // malloc_async works
+};
+
+/// Versions as 1000 * major + 10 * minor; a driver of 0 is none.
+Error driver_version(int* out) noexcept;
+Error runtime_version(int* out) noexcept;
+
+Error device_count(int* out) noexcept;
+Error device_properties(int device, DeviceProperties* out) noexcept;
+/// The calling thread's device.
+Error set_device(int device) noexcept;
+Error current_device(int* out) noexcept;
+Error device_synchronize() noexcept;
+Error memory_info(size_t* free_bytes, size_t* total_bytes) noexcept;
+/// The last failed call of this thread, which is then forgotten unless it is sticky.
+Error last_error() noexcept;
+
+/// A pool of the current device. It keeps up to `keep_bytes` of what is freed.
+Error pool_create(size_t keep_bytes, Pool* out) noexcept;
+Error pool_destroy(Pool pool) noexcept;
+Error pool_trim(Pool pool, size_t keep_bytes) noexcept;
+/// Aligned to 256 bytes; usable by what follows on `stream`.
+Error malloc_async(size_t bytes, Pool pool, Stream stream, void** out) noexcept;
+Error free_async(void* pointer, Stream stream) noexcept;
+
+/// Pinned host memory, which asynchronous copies read and write when they run, not before.
+Error host_malloc(size_t bytes, void** out) noexcept;
+Error host_free(void* pointer) noexcept;
+
+enum class CopyKind { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
+Error copy_async(void* to, const void* from, size_t bytes, CopyKind kind, Stream stream) noexcept;
+Error memset_async(void* to, int value, size_t bytes, Stream stream) noexcept;
+
+/// Streams do not wait for the default stream. A smaller priority goes first; 0 is the lowest.
+Error stream_create(Stream* out, int priority = 0) noexcept;
+Error stream_destroy(Stream stream) noexcept;
+Error stream_synchronize(Stream stream) noexcept;
+/// kNotReady while there is work.
+Error stream_query(Stream stream) noexcept;
+/// What follows on `stream` waits for the event's last record, if there was one.
+Error stream_wait(Stream stream, Event event) noexcept;
+
+Error event_create(Event* out, bool timed = false) noexcept;
+Error event_destroy(Event event) noexcept;
+Error event_record(Event event, Stream stream) noexcept;
+Error event_query(Event event) noexcept;
+Error event_synchronize(Event event) noexcept;
+/// Between two timed events that have happened.
+Error event_elapsed_ms(Event begin, Event end, float* out) noexcept;
+
+/// From capture_begin() on, work for the stream goes into a graph instead. Only calls of this
+/// thread are held to the rules of capture.
+Error capture_begin(Stream stream) noexcept;
+Error capture_end(Stream stream, Graph* out) noexcept;
+Error graph_node_count(Graph graph, size_t* out) noexcept;
+Error graph_destroy(Graph graph) noexcept;
+Error graph_instantiate(Graph graph, GraphExec* out) noexcept;
+Error graph_upload(GraphExec exec, Stream stream) noexcept;
+Error graph_launch(GraphExec exec, Stream stream) noexcept;
+Error graph_exec_destroy(GraphExec exec) noexcept;
+
+}  // namespace gen::cuda::device

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vector instructions move at once.
+#pragma once
+
+#include <cstdint>
+
+namespace gen::cuda::device {
+
+struct alignas(8) UInt2 {
+  uint32_t x, y;
+};
+struct alignas(16) UInt4 {
+  uint32_t x, y, z, w;
+};
+
+}  // namespace gen::cuda::device

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests ask of the emulator beside cuda/device/runtime.h: which machine it poses as, in which
+// order things happen, and what went wrong. A mistake of a kernel or of its caller ends the process
+// with one line, "emulator: kernel …, block …, thread …: what"; under a FailureWatch it is kept
+// instead, and the device is lost as after a failure of hardware.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cuda/device/runtime.h"
+
+namespace gen::cuda::emulator {
+
+struct Options {
+  /// Orders of lanes, blocks and streams; 0: GEN_EMULATOR_SEED, or 1.
+  uint64_t seed = 0;
+  int devices = 1;
+  size_t device_bytes = size_t{1} << 30;
+  int major = 9;
+  int minor = 0;
+  int sm_count = 4;
+  int driver_version = 13000;
+  int runtime_version = 13000;
+};
+
+/// Another machine from here on. Streams and memory of the last one must have been given back.
+void configure(const Options& options);
+
+class FailureWatch {
+ public:
+  FailureWatch();
+  /// The device works again.
+  ~FailureWatch();
+  FailureWatch(const FailureWatch&) = delete;
+  FailureWatch& operator=(const FailureWatch&) = delete;
+
+  /// The first failure since; empty when there was none.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Every call returns `error` from here on, until configure().
+void break_device(device::Error error);
+
+/// Reserved and not yet freed, on all devices.
+size_t live_device_bytes();
+/// Kernels run so far.
+uint64_t kernels_run();
+
+}  // namespace gen::cuda::emulator

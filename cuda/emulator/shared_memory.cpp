@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/emulator/shared_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cuda/emulator/machine.h"
+
+namespace gen::cuda::emulator {
+void SharedMemory::reset(size_t dynamic_bytes) {
+  if (bytes_.size() < dynamic_begin() + dynamic_bytes) {
+    data_.resize(dynamic_begin() + dynamic_bytes);
+    bytes_.resize(dynamic_begin() + dynamic_bytes);
+  }
+  // Only what the last block used has changed; bytes are NaNs until somebody writes them.
+  std::fill_n(bytes_.begin(), static_bytes_, Byte());
+  std::memset(data_.data(), 0xFF, static_bytes_);
+  std::fill(bytes_.begin() + kStaticSharedBytes, bytes_.end(), Byte());
+  std::memset(data_.data() + kStaticSharedBytes, 0xFF, dynamic_bytes);
+  statics_.clear();
+  static_bytes_ = 0;
+  dynamic_bytes_ = dynamic_bytes;
+}
+
+size_t SharedMemory::place(const void* key, size_t bytes, size_t align, const char* name) {
+  for (const Static& one : statics_) {
+    if (one.key == key) return one.at;
+  }
+  align = std::max<size_t>(align, 16);
+  const size_t at = (static_bytes_ + align - 1) / align * align;
+  if (at + bytes > kStaticSharedBytes || at + bytes + dynamic_bytes_ > kSharedBytes) {
+    fail("static shared arrays need %zu bytes with %s, over %zu, %zu with the dynamic ones",
+         at + bytes, name, kStaticSharedBytes, kSharedBytes);
+  }
+  static_bytes_ = at + bytes;
+  statics_.push_back({key, at});
+  return at;
+}
+
+SharedMemory::Mark SharedMemory::mark(const Thread& thread) {
+  return {thread.linear, thread.block->epoch, thread.block->warps[thread.warp()].epoch};
+}
+
+/// Whether something stands between an access and one of `now`.
+bool SharedMemory::ordered(const Mark& before, const Thread& now) {
+  if (before.thread == kNobody || before.thread == now.linear) return true;
+  if (before.epoch != now.block->epoch) return true;
+  return before.thread / 32 == now.warp() &&
+         before.warp_epoch != now.block->warps[now.warp()].epoch;
+}
+
+void SharedMemory::read(const Thread& thread, size_t at, void* to, size_t bytes, const char* name) {
+  for (size_t i = at; i < at + bytes; ++i) {
+    Byte& byte = bytes_[i];
+    if (!byte.known) fail("reads uninitialised shared memory, %s", name);
+    if (!ordered(byte.write, thread)) {
+      fail("race: reads shared memory, %s, that thread %u writes without a barrier between them",
+           name, byte.write.thread);
+    }
+    byte.read = mark(thread);
+  }
+  std::memcpy(to, data_.data() + at, bytes);
+}
+
+void SharedMemory::check_write(const Thread& thread, size_t at, const void* from, size_t bytes,
+                               const char* name) {
+  for (size_t i = at; i < at + bytes; ++i) {
+    const Byte& byte = bytes_[i];
+    // Several threads may write the same.
+    const bool same = from != nullptr && byte.known &&
+                      std::memcmp(&data_[i], static_cast<const std::byte*>(from) + i - at, 1) == 0;
+    if (same) continue;
+    const bool after_write = ordered(byte.write, thread);
+    if (after_write && ordered(byte.read, thread)) continue;
+    fail("race: writes shared memory, %s, that thread %u %s without a barrier between them", name,
+         after_write ? byte.read.thread : byte.write.thread, after_write ? "reads" : "writes");
+  }
+}
+
+void SharedMemory::write(const Thread& thread, size_t at, const void* from, size_t bytes,
+                         const char* name) {
+  check_write(thread, at, from, bytes, name);
+  for (size_t i = at; i < at + bytes; ++i) {
+    bytes_[i].write = mark(thread);
+    bytes_[i].known = true;
+    bytes_[i].atomic = false;
+  }
+  std::memcpy(data_.data() + at, from, bytes);
+}
+
+void* SharedMemory::atomic(const Thread& thread, size_t at, size_t bytes, const char* name) {
+  for (size_t i = at; i < at + bytes; ++i) {
+    Byte& byte = bytes_[i];
+    if (!byte.known) fail("reads uninitialised shared memory, %s", name);
+    if (!byte.atomic) check_write(thread, i, nullptr, 1, name);
+    byte.write = mark(thread);
+    byte.atomic = true;
+  }
+  return data_.data() + at;
+}
+
+void SharedMemory::begin_copy(const Thread& thread, size_t at, size_t bytes, const char* name) {
+  check_write(thread, at, nullptr, bytes, name);
+  for (size_t i = at; i < at + bytes; ++i) {
+    bytes_[i].write = mark(thread);
+    bytes_[i].known = false;
+    bytes_[i].atomic = false;
+  }
+}
+
+void SharedMemory::end_copy(size_t at, const void* from, size_t bytes) {
+  if (from == nullptr) {
+    std::memset(data_.data() + at, 0, bytes);
+  } else {
+    std::memcpy(data_.data() + at, from, bytes);
+  }
+  for (size_t i = at; i < at + bytes; ++i) bytes_[i].known = true;
+}
+
+}  // namespace gen::cuda::emulator

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/emulator/world.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include "cuda/device/memory.cuh"
+
+namespace gen::cuda::emulator {
+
+World& world() {
+  static World one;
+  return one;
+}
+
+World::World() {
+  const char* const seed = std::getenv("GEN_EMULATOR_SEED");
+  options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
+}
+
+uint64_t World::random(uint64_t below) {
+  drawn = (drawn + options.seed) * 0x5851F42D4C957F2Du + 0x14057B7EF767814Fu;
+  return (drawn ^ (drawn >> 33)) % below;
+}
+
+bool World::knows(device::Stream stream) const {
+  return std::find(streams.begin(), streams.end(), stream) != streams.end();
+}
+
+bool World::is_pinned(const void* at, size_t bytes) const {
+  const auto* const first = static_cast<const std::byte*>(at);
+  const auto above = pinned.upper_bound(first);
+  if (above == pinned.begin()) return false;
+  const auto& [start, block] = *std::prev(above);
+  const auto offset = static_cast<size_t>(first - start);
+  return offset <= block.size() && bytes <= block.size() - offset;
+}
+
+void World::enqueue(device::Stream stream, Work work) {
+  if (stream->capture == nullptr) {
+    stream->queue.push_back(std::move(work));
+    return;
+  }
+  std::vector<Node>& nodes = stream->capture->nodes;
+  nodes.push_back({std::move(work), std::exchange(stream->tails, {nodes.size()})});
+}
+
+bool World::step(device::StreamHandle& stream) {
+  if (stream.queue.empty()) return false;
+  const Work work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  switch (work.kind) {
+    case Work::Kind::kCall:
+      work.call();
+      break;
+    case Work::Kind::kKernel:
+      run_kernel(stream, *work.launch, std::move(stream.ahead));
+      break;
+    case Work::Kind::kRecord:
+      work.event->done = std::max(work.event->done, work.ticket);
+      work.event->time = std::chrono::steady_clock::now();
+      break;
+    case Work::Kind::kWait:
+      while (work.event->done < work.ticket && step(*work.source)) {
+      }
+      break;
+  }
+  return true;
+}
+
+void World::run_kernel(device::StreamHandle& stream, const Launch& launch,
+                       std::unique_ptr<Grid> grid) {
+  if (grid == nullptr) grid = std::make_unique<Grid>(launch, random(~uint64_t{0}));
+  ++kernels;
+  // What may start early does, as early as can be.
+  if (!stream.queue.empty() && stream.queue.front().kind == Work::Kind::kKernel &&
+      stream.queue.front().launch->programmatic) {
+    stream.ahead = std::make_unique<Grid>(*stream.queue.front().launch, random(~uint64_t{0}));
+    if (!stream.ahead->run_ahead()) {
+      lose(std::string(stream.ahead->failure()));
+      return;
+    }
+  }
+  if (!grid->run()) {
+    lose(grid->failure());
+    return;
+  }
+  const std::string overrun = memory.overrun();
+  if (!overrun.empty()) lose("kernel " + launch.name + ": " + overrun);
+}
+
+/// Other streams get as far as the seed says.
+void World::wander() {
+  for (device::Stream other : streams) {
+    if (random(2) == 0) continue;
+    for (uint64_t n = random(other->queue.size() + 1); n != 0; --n) step(*other);
+  }
+}
+
+/// A kernel that has begun ahead of its predecessor ends before the host goes on.
+void World::finish_begun() {
+  for (device::Stream stream : streams) {
+    while (stream->ahead != nullptr && step(*stream)) {
+    }
+  }
+}
+
+void World::run_all() {
+  memory.open();
+  wander();
+  for (bool any = true; any;) {
+    any = false;
+    for (device::Stream stream : streams) {
+      while (step(*stream)) any = true;
+    }
+  }
+  memory.close();
+}
+
+void World::run_one(device::Stream stream) {
+  memory.open();
+  step(*stream);
+  finish_begun();
+  memory.close();
+}
+
+void World::report(const std::string& line) {
+  if (watched) {
+    if (failure.empty()) failure = line;
+    return;
+  }
+  std::fprintf(stderr, "emulator: %s (seed %llu)\n", line.c_str(),
+               static_cast<unsigned long long>(options.seed));
+  std::abort();
+}
+
+void World::lose(const std::string& line) {
+  report(line);
+  lost = device::kLaunchFailure;
+  for (device::Stream stream : streams) {
+    stream->queue.clear();
+    stream->ahead.reset();
+  }
+}
+
+void check_access(const void* at, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(at) % bytes != 0) {
+    fail("misaligned: %zu bytes at %p", bytes, at);
+  }
+  const World& here = world();
+  if (here.memory.holds(at, bytes) || here.is_pinned(at, bytes)) return;
+  char place[160];
+  here.memory.describe(at, place, sizeof place);
+  fail("out of bounds: %zu bytes at %s", bytes, place);
+}
+
+void configure(const Options& options) {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  if (!here.streams.empty() || live_device_bytes() != 0) {
+    std::fprintf(stderr, "emulator: configure() with %zu streams and %zu bytes alive\n",
+                 here.streams.size(), live_device_bytes());
+    std::abort();
+  }
+  const uint64_t seed = options.seed != 0 ? options.seed : here.options.seed;
+  here.options = options;
+  here.options.seed = seed;
+  here.lost = device::kSuccess;
+  here.drawn = 0;
+}
+
+FailureWatch::FailureWatch() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  here.watched = true;
+  here.failure.clear();
+}
+
+FailureWatch::~FailureWatch() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  here.watched = false;
+  here.lost = device::kSuccess;
+}
+
+std::string FailureWatch::text() const {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  return here.failure;
+}
+
+void break_device(device::Error error) {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  here.lost = error;
+}
+
+size_t live_device_bytes() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  size_t sum = 0;
+  for (int device = 0; device < here.options.devices; ++device) {
+    sum += here.memory.used_bytes(device);
+  }
+  return sum;
+}
+
+uint64_t kernels_run() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  return here.kernels;
+}
+
+}  // namespace gen::cuda::emulator

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// World: all that one process emulates. Its functions are called with its mutex held.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda/emulator/device_memory.h"
+#include "cuda/emulator/emulator.h"
+#include "cuda/emulator/queues.h"
+
+namespace gen::cuda::emulator {
+
+class World {
+ public:
+  World();
+
+  std::recursive_mutex mutex;
+  Options options;
+  DeviceMemory memory;
+  std::map<const std::byte*, std::vector<std::byte>> pinned;
+  std::vector<device::Stream> streams;
+  device::Error lost;  // sticky
+  bool watched = false;
+  std::string failure;
+  uint64_t kernels = 0;
+  uint64_t drawn = 0;
+
+  uint64_t random(uint64_t below);
+  [[nodiscard]] bool knows(device::Stream stream) const;
+  [[nodiscard]] bool is_pinned(const void* at, size_t bytes) const;
+
+  /// Work for a stream, or a node of what it captures.
+  void enqueue(device::Stream stream, Work work);
+  /// Runs until `done` says so or the stream is empty.
+  template <typename Done>
+  void run(device::Stream stream, Done done) {
+    memory.open();
+    wander();
+    while (!done() && step(*stream)) {
+    }
+    finish_begun();
+    memory.close();
+  }
+  void run_all();
+  /// One piece of work of the stream, with what it waits for.
+  void run_one(device::Stream stream);
+  /// The line goes to the watch, or ends the process.
+  void report(const std::string& line);
+  /// The same, after which no call works.
+  void lose(const std::string& line);
+
+ private:
+  bool step(device::StreamHandle& stream);
+  void run_kernel(device::StreamHandle& stream, const Launch& launch, std::unique_ptr<Grid> grid);
+  void wander();
+  void finish_begun();
+};
+
+World& world();
+
+}  // namespace gen::cuda::emulator

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Production allocators as tables (engine/gpu_allocator.h): a device's memory from a pool of our
+// own, and the host's, which poses as a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "cuda/device/runtime.h"
+#include "engine/gpu_allocator.h"
+
+namespace gen::cuda {
+
+/// Device memory from a pool, pinned memory from the driver. What it gives out may go to any stream
+/// at once, and what comes back must be in use by none. Threads: any.
+class PoolAllocator {
+ public:
+  /// kDevice and kUnsupported, naming the device.
+  static Result<std::unique_ptr<PoolAllocator>> create(int32_t device);
+  ~PoolAllocator();
+  PoolAllocator(const PoolAllocator&) = delete;
+  PoolAllocator& operator=(const PoolAllocator&) = delete;
+
+  /// Lives as long as the allocator.
+  [[nodiscard]] const gen_gpu_allocator& table() const noexcept { return table_; }
+
+ private:
+  PoolAllocator() noexcept = default;
+  static int32_t allocate(void* user, size_t bytes, void** out);
+  static int32_t release(void* user, void* at);
+  static int32_t copy(void* user, void* to, const void* from, size_t bytes, int32_t kind);
+  static int32_t allocate_pinned(void* user, size_t bytes, void** out);
+  static int32_t release_pinned(void* user, void* at);
+
+  gen_gpu_allocator table_ = {};
+  device::Pool pool_ = nullptr;
+  device::Stream stream_ = nullptr;
+};
+
+/// Host memory that poses as device -1. Stateless.
+const gen_gpu_allocator& host_gpu_allocator() noexcept;
+
+}  // namespace gen::cuda

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table through which the library finds this engine, and the reason why it may not be there.
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "cuda/device/runtime.h"
+#include "cuda/engine/cuda_engine.h"
+
+namespace gen::cuda {
+
+std::string why_unavailable() {
+  int driver = 0;
+  int runtime = 0;
+  int count = 0;
+  static_cast<void>(device::runtime_version(&runtime));
+  static_cast<void>(device::driver_version(&driver));
+  char text[200];
+  if (driver == 0) {
+    std::snprintf(text, sizeof(text), "there is no driver (this build needs one for CUDA %d.%d)",
+                  runtime / 1000, runtime % 1000 / 10);
+    return text;
+  }
+  const device::Error failed = device::device_count(&count);
+  if (failed == device::kDriverTooOld) {
+    std::snprintf(text, sizeof(text),
+                  "the driver is for CUDA %d.%d and this build needs one for CUDA %d.%d",
+                  driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return text;
+  }
+  if (!failed.ok()) return failed.message();
+  return count == 0 ? "there is no device" : "";
+}
+
+namespace {
+
+const char* why_not() {
+  try {
+    static const std::string reason = why_unavailable();
+    return reason.empty() ? nullptr : reason.c_str();
+  } catch (const std::exception&) {
+    return "out of memory";
+  }
+}
+
+void create(const engine::EngineOptions* options, std::shared_ptr<engine::Engine>* engine,
+            Status* status) {
+  try {
+    auto made = CudaEngine::create(*options);
+    if (made.ok()) {
+      *engine = std::move(made).value();
+    } else {
+      *status = made.status();
+    }
+  } catch (const std::bad_alloc&) {
+    *status = Status(Code::kOutOfMemory, "no memory for an engine");
+  }
+}
+
+}  // namespace
+
+const gen_backend_v1& cuda_backend() noexcept {
+  static const gen_backend_v1 table = {sizeof(gen_backend_v1), engine::backend_build_id(), "cuda",
+                                       why_not, create};
+  return table;
+}
+
+}  // namespace gen::cuda

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cuda_engine.h.
+#include "cuda/engine/cuda_engine.h"
+
+#include <cstring>
+#include <variant>
+#include <vector>
+
+#include "cuda/engine/weight_loader.h"
+#include "cuda/ops/ops_run.h"
+#include "cuda/ops/weight.h"
+#include "engine/access.h"
+
+namespace gen::cuda {
+namespace {
+
+using engine::Access;
+
+/// Host bytes that a step needs until it is finished.
+class CudaStream final : public engine::Stream {
+ public:
+  explicit CudaStream(const gen_gpu_allocator& table) noexcept : up_(table), down_(table) {}
+
+  [[nodiscard]] size_t bytes() const noexcept override { return 0; }
+
+  struct Download {
+    void* to = nullptr;
+    const std::byte* pinned = nullptr;
+    size_t bytes = 0;
+  };
+  Staging up_;
+  Staging down_;
+  std::vector<Download> downloads_;
+};
+
+CudaStream& own(engine::Stream& stream) { return static_cast<CudaStream&>(stream); }
+
+}  // namespace
+
+Result<std::shared_ptr<engine::Engine>> CudaEngine::create(const engine::EngineOptions& options) {
+  if (options.dry_run) return error(Code::kUnsupported, "the cuda engine has no dry run yet");
+  std::unique_ptr<PoolAllocator> allocator;
+  if (options.gpu_allocator == nullptr) {
+    GEN_ASSIGN(allocator, PoolAllocator::create(options.device));
+  }
+  const gen_gpu_allocator& table =
+      allocator != nullptr ? allocator->table() : *options.gpu_allocator;
+  GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, table));
+  return std::shared_ptr<engine::Engine>(new CudaEngine(std::move(allocator), std::move(queue)));
+}
+
+size_t CudaEngine::weight_bytes(engine::WeightRole role,
+                                std::span<const engine::WeightSource> sources) const noexcept {
+  return WeightLoader::bytes(role, sources);
+}
+
+Result<std::shared_ptr<engine::WeightMemory>> CudaEngine::new_weight_memory(size_t bytes) {
+  if (bytes == 0) return std::shared_ptr<engine::WeightMemory>();
+  GEN_ASSIGN(engine::EngineBuffer buffer, memory_.allocate(bytes));
+  return std::shared_ptr<engine::WeightMemory>(
+      std::make_shared<DeviceWeightMemory>(std::move(buffer)));
+}
+
+Result<std::unique_ptr<engine::Weight>> CudaEngine::prepare(
+    engine::WeightRole role, std::span<const engine::WeightSource> sources,
+    const std::shared_ptr<engine::WeightMemory>& memory) {
+  return WeightLoader(*queue_, memory_).load(role, sources, memory);
+}
+
+size_t CudaEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {
+  return forms == 0 ? 0 : static_cast<size_t>(packed_stride(cols)) * sizeof(float);
+}
+
+Result<std::unique_ptr<engine::Stream>> CudaEngine::new_stream() {
+  return std::unique_ptr<engine::Stream>(std::make_unique<CudaStream>(queue_->table()));
+}
+
+Status CudaEngine::run(engine::Stream&, const engine::OpArgs& args) {
+  const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
+  return queue_->note(
+      std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
+}
+
+Status CudaEngine::upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
+                          size_t bytes) {
+  if (bytes == 0) return {};
+  std::byte* pinned = nullptr;
+  const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
+  GEN_TRY(own(stream).up_.take(bytes, &pinned));
+  std::memcpy(pinned, from, bytes);
+  return queue_->copy_up(Access::pointer(to), pinned, bytes);
+}
+
+Status CudaEngine::download(engine::Stream& stream, void* to,
+                            engine::EnginePtr<const std::byte> from, size_t bytes) {
+  if (bytes == 0) return {};
+  std::byte* pinned = nullptr;
+  const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
+  CudaStream& of = own(stream);
+  of.downloads_.reserve(of.downloads_.size() + 1);
+  GEN_TRY(of.down_.take(bytes, &pinned));
+  GEN_TRY(queue_->copy_down(pinned, Access::pointer(from), bytes));
+  of.downloads_.push_back({to, pinned, bytes});
+  return {};
+}
+
+Status CudaEngine::finish(engine::Stream& stream) {
+  CudaStream& of = own(stream);
+  Status status;
+  {
+    const DeviceQueue::Turn turn(*queue_);
+    status = queue_->finish();
+  }
+  if (status.ok()) {
+    for (const CudaStream::Download& each : of.downloads_) {
+      std::memcpy(each.to, each.pinned, each.bytes);
+    }
+  }
+  of.downloads_.clear();
+  of.up_.reset();
+  of.down_.reset();
+  return status;
+}
+
+}  // namespace gen::cuda

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA engine: operations are kernels (cuda/ops) on one queue of a device that all streams and
+// the memory share. Read next: device_queue.h, ops_run.h.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cuda/engine/allocators.h"
+#include "cuda/engine/device_memory.h"
+#include "cuda/engine/device_queue.h"
+#include "engine/backend.h"
+#include "engine/engine.h"
+#include "engine/registry.h"
+
+namespace gen::cuda {
+
+/// Immutable after creation. Threads: as Engine says; streams take turns on the queue.
+class CudaEngine final : public engine::Engine {
+ public:
+  /// On options.device, with its own allocator where options.gpu_allocator is null.
+  static Result<std::shared_ptr<engine::Engine>> create(const engine::EngineOptions& options);
+
+  [[nodiscard]] const char* name() const noexcept override { return "cuda"; }
+  [[nodiscard]] engine::EngineMemory& memory() noexcept override { return memory_; }
+
+  [[nodiscard]] size_t weight_bytes(
+      engine::WeightRole role,
+      std::span<const engine::WeightSource> sources) const noexcept override;
+  Result<std::shared_ptr<engine::WeightMemory>> new_weight_memory(size_t bytes) override;
+  Result<std::unique_ptr<engine::Weight>> prepare(
+      engine::WeightRole role, std::span<const engine::WeightSource> sources,
+      const std::shared_ptr<engine::WeightMemory>& memory) override;
+  [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override;
+  Result<std::unique_ptr<engine::Stream>> new_stream() override;
+
+  [[nodiscard]] bool can(engine::Op op) const noexcept override { return is_engine_op(op); }
+  Status run(engine::Stream& stream, const engine::OpArgs& args) override;
+  Status upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
+                size_t bytes) override;
+  Status download(engine::Stream& stream, void* to, engine::EnginePtr<const std::byte> from,
+                  size_t bytes) override;
+  Status finish(engine::Stream& stream) override;
+
+ private:
+  CudaEngine(std::unique_ptr<PoolAllocator> own, std::shared_ptr<DeviceQueue> queue) noexcept
+      : own_(std::move(own)), queue_(std::move(queue)), memory_(queue_) {}
+
+  std::unique_ptr<PoolAllocator> own_;  // where no table was given
+  std::shared_ptr<DeviceQueue> queue_;
+  DeviceMemory memory_;
+};
+
+/// Empty where there is a device, else a sentence that names the versions of driver and build where
+/// they do not go together. Asked once by the table's why_not.
+std::string why_unavailable();
+
+/// The table of this engine: see engine/backend.h.
+const gen_backend_v1& cuda_backend() noexcept;
+
+}  // namespace gen::cuda

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// See device_queue.h.
+#include "cuda/engine/device_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace gen::cuda {
+namespace {
+
+/// Pinned bytes that may be under way before write() waits for them.
+constexpr size_t kMostStaged = size_t{8} << 20;
+/// Of each of the two buffers of write_large().
+constexpr size_t kHalfBytes = size_t{8} << 20;
+constexpr uintptr_t kAlign = 64;
+/// What kernels keep in static shared memory beside what they ask for.
+constexpr size_t kStaticShared = 12 << 10;
+
+}  // namespace
+
+Result<std::shared_ptr<DeviceQueue>> DeviceQueue::create(int32_t device,
+                                                         const gen_gpu_allocator& table) {
+  if (!engine::gpu_allocator_complete(table)) {
+    return error(Code::kInvalidArgument, "the device allocator lacks a function");
+  }
+  std::shared_ptr<DeviceQueue> queue(new DeviceQueue(device, table));
+  GEN_TRY(queue->open());
+  return queue;
+}
+
+Status DeviceQueue::open() {
+  const Turn turn(*this);
+  int count = 0;
+  GEN_TRY(note(device::device_count(&count), "counting devices"));
+  if (device_ < 0 || device_ >= count) {
+    return error(Code::kInvalidArgument, "device %d of %d", device_, count);
+  }
+  GEN_TRY(note(device::device_properties(device_, &properties_), "asking for a device"));
+  const size_t most =
+      std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
+  shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
+  GEN_TRY(note(device::stream_create(&stream_), "making a stream"));
+  for (device::Event& event : half_free_) {
+    GEN_TRY(note(device::event_create(&event), "making an event"));
+  }
+  return {};
+}
+
+DeviceQueue::~DeviceQueue() {
+  const DeviceGuard guard(device_);
+  if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
+  release_passed(true);
+  if (lists_ != nullptr) static_cast<void>(table_.release(table_.user, lists_));
+  for (device::Event event : spare_events_) static_cast<void>(device::event_destroy(event));
+  for (device::Event event : half_free_) {
+    if (event != nullptr) static_cast<void>(device::event_destroy(event));
+  }
+  if (stream_ != nullptr) static_cast<void>(device::stream_destroy(stream_));
+}
+
+Status DeviceQueue::usable() const {
+  if (lost_.ok()) return {};
+  return error(Code::kDevice, "device %d is lost: %s (%s)", device_, lost_.message(), lost_.name());
+}
+
+Status DeviceQueue::note(device::Error failed, const char* what) {
+  if (failed.ok()) return {};
+  if (failed.sticky() && lost_.ok()) lost_ = failed;
+  return device_status(failed, what);
+}
+
+Status DeviceQueue::note(Status status) {
+  if (status.code() != Code::kDevice || !lost_.ok()) return status;
+  const device::Error failed = device::last_error();
+  if (failed.sticky()) lost_ = failed;
+  return status;
+}
+
+void DeviceQueue::release_passed(bool wait) noexcept {
+  size_t kept = 0;
+  for (GivenBack& each : given_back_) {
+    const bool passed = !lost_.ok() || each.passed == nullptr ||
+                        (wait ? device::event_synchronize(each.passed)
+                              : device::event_query(each.passed)) != device::kNotReady;
+    if (!passed) {
+      given_back_[kept++] = each;
+      continue;
+    }
+    static_cast<void>(table_.release(table_.user, each.at));
+    if (each.passed == nullptr) continue;
+    if (spare_events_.size() < spare_events_.capacity()) {
+      spare_events_.push_back(each.passed);
+    } else {
+      static_cast<void>(device::event_destroy(each.passed));
+    }
+  }
+  given_back_.resize(kept);
+}
+
+Status DeviceQueue::take(size_t bytes, void** out) {
+  const Turn turn(*this);
+  return take_locked(bytes, out);
+}
+
+Status DeviceQueue::take_locked(size_t bytes, void** out) {
+  GEN_TRY(usable());
+  release_passed(false);
+  void* made = nullptr;
+  int32_t code = table_.allocate(table_.user, bytes, &made);
+  if (code == static_cast<int32_t>(Code::kOutOfMemory) && !given_back_.empty()) {
+    release_passed(true);
+    code = table_.allocate(table_.user, bytes, &made);
+  }
+  if (code == 0 && made == nullptr) code = static_cast<int32_t>(Code::kOutOfMemory);
+  if (code != 0) {
+    const bool known = code < 0 && code >= static_cast<int32_t>(Code::kInternal);
+    return error(known ? static_cast<Code>(code) : Code::kDevice,
+                 "the device allocator has no %zu bytes", bytes);
+  }
+  if (reinterpret_cast<uintptr_t>(made) % kAlign != 0) {
+    static_cast<void>(table_.release(table_.user, made));
+    return error(Code::kDevice, "the device allocator gave %zu bytes on no multiple of 64", bytes);
+  }
+  // Room to give it back, and for its event.
+  given_back_.reserve(given_back_.size() + 1);
+  *out = made;
+  return {};
+}
+
+void DeviceQueue::give_back(void* at) noexcept {
+  const Turn turn(*this);
+  GivenBack back = {at, nullptr};
+  if (lost_.ok()) {
+    if (!spare_events_.empty()) {
+      back.passed = spare_events_.back();
+      spare_events_.pop_back();
+    } else if (!device::event_create(&back.passed).ok()) {
+      back.passed = nullptr;
+    }
+    if (back.passed == nullptr || !device::event_record(back.passed, stream_).ok()) {
+      static_cast<void>(device::stream_synchronize(stream_));
+    }
+  }
+  try {
+    given_back_.push_back(back);
+    spare_events_.reserve(given_back_.size());
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(device::stream_synchronize(stream_));
+    static_cast<void>(table_.release(table_.user, at));
+    if (back.passed != nullptr) static_cast<void>(device::event_destroy(back.passed));
+  }
+  release_passed(false);
+}
+
+Status DeviceQueue::copy_up(void* to, const void* pinned, size_t bytes) {
+  if (bytes == 0) return {};
+  GEN_TRY(usable());
+  return note(device::copy_async(to, pinned, bytes, device::CopyKind::kHostToDevice, stream_),
+              "a copy to the device");
+}
+
+Status DeviceQueue::copy_down(void* pinned, const void* from, size_t bytes) {
+  if (bytes == 0) return {};
+  GEN_TRY(usable());
+  return note(device::copy_async(pinned, from, bytes, device::CopyKind::kDeviceToHost, stream_),
+              "a copy from the device");
+}
+
+Status DeviceQueue::copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return {};
+  GEN_TRY(usable());
+  return note(device::copy_async(to, from, bytes, device::CopyKind::kDeviceToDevice, stream_),
+              "a copy on the device");
+}
+
+Status DeviceQueue::fill(void* at, int32_t value, size_t bytes) {
+  if (bytes == 0) return {};
+  GEN_TRY(usable());
+  return note(device::memset_async(at, value, bytes, stream_), "filling device memory");
+}
+
+Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
+  if (bytes > kMostStaged / 2) return write_large(to, from, bytes);
+  GEN_TRY(usable());
+  if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
+  std::byte* pinned = nullptr;
+  GEN_TRY(staging_.take(bytes, &pinned));
+  if (bytes > 0) std::memcpy(pinned, from, bytes);
+  return copy_up(to, pinned, bytes);
+}
+
+Status DeviceQueue::write_large(void* to, const void* from, size_t bytes) {
+  GEN_TRY(usable());
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  for (size_t turn = 0; bytes > 0; ++turn) {
+    const size_t half = turn % 2;
+    const size_t here = std::min(bytes, kHalfBytes);
+    // The event of a half that was never used has happened.
+    GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
+    halves_[half].reset();
+    std::byte* pinned = nullptr;
+    GEN_TRY(halves_[half].take(here, &pinned));
+    std::memcpy(pinned, source, here);
+    GEN_TRY(copy_up(target, pinned, here));
+    GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
+    target += here;
+    source += here;
+    bytes -= here;
+  }
+  return {};
+}
+
+Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** device) {
+  GEN_TRY(usable());
+  if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
+  if (bytes > lists_bytes_) {
+    void* made = nullptr;
+    const size_t more = std::max(bytes, 2 * lists_bytes_);
+    GEN_TRY(take_locked(more, &made));
+    if (lists_ != nullptr) {
+      // Rarely, and what reads the old ones may be under way.
+      static_cast<void>(device::stream_synchronize(stream_));
+      static_cast<void>(table_.release(table_.user, lists_));
+    }
+    lists_ = static_cast<uint8_t*>(made);
+    lists_bytes_ = more;
+  }
+  GEN_TRY(staging_.take(bytes, pinned));
+  *device = lists_;
+  return {};
+}
+
+Status DeviceQueue::commit_lists(const std::byte* pinned, uint8_t* device, size_t bytes) {
+  return copy_up(device, pinned, bytes);
+}
+
+Status DeviceQueue::finish() {
+  GEN_TRY(usable());
+  GEN_TRY(note(device::stream_synchronize(stream_), "waiting for the device"));
+  staging_.reset();
+  release_passed(false);
+  return {};
+}
+
+}  // namespace gen::cuda

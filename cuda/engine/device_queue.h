@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceQueue: the one ordered queue of a device that an engine's streams and its memory share, and
+// the device memory behind it. All that is done between steps is so in order with them. Memory that
+// is given back is released when the device has passed what was asked for before. After an error
+// that the device does not recover from, everything but giving back fails with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "cuda/device/runtime.h"
+#include "cuda/engine/staging.h"
+#include "cuda/ops/context.h"
+#include "engine/gpu_allocator.h"
+
+namespace gen::cuda {
+
+/// Makes a device the calling thread's, and the one it had again when it ends.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int32_t device) noexcept {
+    if (!device::current_device(&before_).ok()) before_ = -1;
+    if (before_ == device) {
+      before_ = -1;
+    } else {
+      static_cast<void>(device::set_device(device));
+    }
+  }
+  ~DeviceGuard() {
+    if (before_ >= 0) static_cast<void>(device::set_device(before_));
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
+/// Threads: any; whoever enqueues holds a Turn.
+class DeviceQueue {
+ public:
+  /// `table` and what is behind it outlive the queue.
+  static Result<std::shared_ptr<DeviceQueue>> create(int32_t device,
+                                                     const gen_gpu_allocator& table);
+  ~DeviceQueue();
+  DeviceQueue(const DeviceQueue&) = delete;
+  DeviceQueue& operator=(const DeviceQueue&) = delete;
+
+  /// The right to enqueue, with the device as the thread's own.
+  class Turn {
+   public:
+    explicit Turn(DeviceQueue& queue) : lock_(queue.mutex_), guard_(queue.device_) {}
+
+   private:
+    std::lock_guard<std::mutex> lock_;
+    DeviceGuard guard_;
+  };
+
+  [[nodiscard]] const gen_gpu_allocator& table() const noexcept { return table_; }
+  [[nodiscard]] const device::DeviceProperties& properties() const noexcept { return properties_; }
+
+  /// Device memory on a multiple of 64. kOutOfMemory after what can be released has been.
+  Status take(size_t bytes, void** out);
+  /// Takes effect when what was enqueued before has run.
+  void give_back(void* at) noexcept;
+
+  // With a turn held.
+  [[nodiscard]] OpContext context() const noexcept { return {stream_, shared_bytes_}; }
+  /// kDevice once the device is lost.
+  [[nodiscard]] Status usable() const;
+  /// Notes an error the device does not recover from; gives `failed` as a status.
+  Status note(device::Error failed, const char* what);
+  Status note(Status status);
+  Status copy_up(void* to, const void* pinned, size_t bytes);
+  Status copy_down(void* pinned, const void* from, size_t bytes);
+  Status copy(void* to, const void* from, size_t bytes);
+  Status fill(void* at, int32_t value, size_t bytes);
+  /// Host bytes, which may go when it returns, by way of pinned memory.
+  Status write(void* to, const void* from, size_t bytes);
+  /// Host bytes of any size by way of two pinned buffers in turn.
+  Status write_large(void* to, const void* from, size_t bytes);
+  /// Lists for one operation: `bytes` of pinned memory to be filled, which go to *device with
+  /// commit_lists(). The device bytes are valid for what is enqueued before the next lists.
+  Status take_lists(size_t bytes, std::byte** pinned, uint8_t** device);
+  Status commit_lists(const std::byte* pinned, uint8_t* device, size_t bytes);
+  /// Waits for everything enqueued.
+  Status finish();
+
+ private:
+  DeviceQueue(int32_t device, const gen_gpu_allocator& table) noexcept
+      : device_(device), table_(table), staging_(table), halves_{Staging(table), Staging(table)} {}
+  Status open();
+  Status take_locked(size_t bytes, void** out);
+  /// Releases what the device has passed; all of it where `wait`.
+  void release_passed(bool wait) noexcept;
+
+  struct GivenBack {
+    void* at = nullptr;
+    device::Event passed = nullptr;
+  };
+
+  const int32_t device_;
+  const gen_gpu_allocator& table_;
+  device::DeviceProperties properties_;
+  std::mutex mutex_;
+  device::Stream stream_ = nullptr;
+  size_t shared_bytes_ = 0;
+  Staging staging_;    // of write() and lists
+  Staging halves_[2];  // of write_large()
+  device::Event half_free_[2] = {nullptr, nullptr};
+  uint8_t* lists_ = nullptr;
+  size_t lists_bytes_ = 0;
+  std::vector<GivenBack> given_back_;
+  std::vector<device::Event> spare_events_;
+  device::Error lost_;
+};
+
+}  // namespace gen::cuda

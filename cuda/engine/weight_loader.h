@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks weight sources and brings them to the device as they lie in the file.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "cuda/engine/device_queue.h"
+#include "engine/memory.h"
+#include "engine/weight.h"
+
+namespace gen::cuda {
+
+class WeightLoader {
+ public:
+  WeightLoader(DeviceQueue& queue, engine::EngineMemory& memory) noexcept
+      : queue_(queue), memory_(memory) {}
+
+  /// Bytes of device memory that load() would take of a WeightMemory; 0 if it refuses.
+  static size_t bytes(engine::WeightRole role,
+                      std::span<const engine::WeightSource> sources) noexcept;
+  /// Errors as Engine::prepare says. kUnsupported for gated products of two types.
+  Result<std::unique_ptr<engine::Weight>> load(engine::WeightRole role,
+                                               std::span<const engine::WeightSource> sources,
+                                               const std::shared_ptr<engine::WeightMemory>& memory);
+
+ private:
+  DeviceQueue& queue_;
+  engine::EngineMemory& memory_;
+};
+
+}  // namespace gen::cuda

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention: out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :] over the entries
+// that the row sees, read in the cache where they lie, in every format.
+//   A block is a row and a query head. It goes through the sequence in chunks of 256 positions:
+//   a thread is a slot for the dot products (elements ascending; levels of fp8 and q4 are summed
+//   per scale), 2^x of scores less the chunk's largest, sums over sixteen virtual lanes, then a
+//   thread is an element for the weighted values (entries ascending). Chunks are merged in order.
+//   The order of operations is that of engine/cpu/attention-inl.h, and so are the bits; nothing of
+//   it depends on the batch, on block tables or on cells.
+//   Shared memory: q, running sums, scores, and the places of a chunk's keys and values.
+#include "cuda/ops/attention_walk.cuh"
+#include "cuda/ops/device.cuh"
+#include "cuda/ops/kv.cuh"
+#include "cuda/ops/math.cuh"
+#include "cuda/ops/ops_run.h"
+#include "cuda/ops/sequences.cuh"
+
+namespace gen::cuda {
+namespace {
+
+constexpr int32_t kThreads = 128;
+constexpr int32_t kLanes = 16;
+
+struct AttentionView {
+  ConstRowsView q;
+  RowsView out;
+  RowsView packed;
+  int32_t n_heads;
+  int32_t n_kv_heads;
+  int32_t k_dim;
+  int32_t v_dim;
+  float scale;
+  float soft_cap;
+  engine::KvLayer layer;
+  const engine::KvRows* sequences;
+  int32_t n_sequences;
+};
+
+/// The format as a type, so that no element asks for it.
+template <KvFormat kFormat, KvOrder kOrder>
+GEN_DEVICE float level(const Place& place, int32_t dim, int32_t d) {
+  return level_at<kOrder>(kFormat, place, dim, d);
+}
+
+/// q . key, in the order of sums of the format.
+template <KvFormat kFormat>
+GEN_DEVICE float dot_key(const Shared<float>& q, const Place& place, int32_t dim) {
+  if constexpr (kFormat == KvFormat::kFp8 || kFormat == KvFormat::kQ4) {
+    float score = 0.0F;
+    const int32_t group = scale_group(kFormat, dim);
+    for (int32_t g = 0, d = 0; d < dim; ++g) {
+      float sum = 0.0F;
+      const int32_t end = d + group < dim ? d + group : dim;
+      for (; d < end; ++d) {
+        const float element = q[d];
+        sum = multiply_add(element, level<kFormat, KvOrder::kKeys>(place, dim, d), sum);
+      }
+      const float scale = scale_at(kFormat, place, g);
+      score = g == 0 ? sum * scale : multiply_add(sum, scale, score);
+    }
+    return score;
+  } else {
+    float sum = 0.0F;
+    for (int32_t d = 0; d < dim; ++d) {
+      const float element = q[d];
+      sum = multiply_add(element, level<kFormat, KvOrder::kKeys>(place, dim, d), sum);
+    }
+    return sum;
+  }
+}
+
+GEN_DEVICE float dot_any(KvFormat format, const Shared<float>& q, const Place& place, int32_t dim) {
+  switch (format) {
+    case KvFormat::kF32:
+      return dot_key<KvFormat::kF32>(q, place, dim);
+    case KvFormat::kF16:
+      return dot_key<KvFormat::kF16>(q, place, dim);
+    case KvFormat::kFp8:
+      return dot_key<KvFormat::kFp8>(q, place, dim);
+    case KvFormat::kQ4:
+      return dot_key<KvFormat::kQ4>(q, place, dim);
+    case KvFormat::kQ3:
+      break;
+  }
+  return dot_key<KvFormat::kQ3>(q, place, dim);
+}
+
+/// sum of weights times element d of the values of slots [from, to), slots ascending.
+template <KvFormat kFormat>
+GEN_DEVICE float weigh(const Shared<float>& weights, const Shared<int32_t>& entries,
+                       const Shared<Place>& places, int32_t from, int32_t to, int32_t dim,
+                       int32_t d) {
+  float sum = 0.0F;
+  for (int32_t i = from; i < to; ++i) {
+    const int32_t entry = entries[i];
+    if (entry < 0) continue;
+    const Place place = places[i];
+    float weight = weights[i];
+    if constexpr (kFormat == KvFormat::kFp8 || kFormat == KvFormat::kQ4) {
+      weight = weight * scale_at(kFormat, place, d / scale_group(kFormat, dim));
+    }
+    sum = multiply_add(weight, level<kFormat, KvOrder::kValues>(place, dim, d), sum);
+  }
+  return sum;
+}
+
+GEN_DEVICE float weigh_any(KvFormat format, const Shared<float>& weights,
+                           const Shared<int32_t>& entries, const Shared<Place>& places,
+                           int32_t from, int32_t to, int32_t dim, int32_t d) {
+  switch (format) {
+    case KvFormat::kF32:
+      return weigh<KvFormat::kF32>(weights, entries, places, from, to, dim, d);
+    case KvFormat::kF16:
+      return weigh<KvFormat::kF16>(weights, entries, places, from, to, dim, d);
+    case KvFormat::kFp8:
+      return weigh<KvFormat::kFp8>(weights, entries, places, from, to, dim, d);
+    case KvFormat::kQ4:
+      return weigh<KvFormat::kQ4>(weights, entries, places, from, to, dim, d);
+    case KvFormat::kQ3:
+      break;
+  }
+  return weigh<KvFormat::kQ3>(weights, entries, places, from, to, dim, d);
+}
+
+/// A raw score as the rule has it, in powers of two, less `shift`.
+GEN_DEVICE float ruled(const AttentionView& of, float x, float weight, float shift) {
+  const float down = weight * kLog2E - shift;
+  if (of.soft_cap == 0.0F) return multiply_add(x, of.scale * kLog2E, down);
+  const float capped = tanh_of(x * of.scale / of.soft_cap);
+  return multiply_add(capped, of.soft_cap * kLog2E, down);
+}
+
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_kernel(AttentionView of) {
+  GEN_SHARED(int32_t, entries, kChunk);
+  GEN_SHARED(int32_t, range, 2);
+  GEN_SHARED(float, scores, kChunk);
+  GEN_SHARED(Place, values, kChunk);
+  GEN_SHARED(float, lanes, kThreads);
+  const int64_t t = block_x();
+  const int32_t head = block_y();
+  const int32_t s = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
+  if (s < 0) return;
+  const engine::KvRows& rows = of.sequences[s];
+  const int32_t kv_head = head / (of.n_heads / of.n_kv_heads);
+  const Blocks blocks = blocks_of(of.layer, rows);
+  const float* const log_weights = at(rows.log_weights);
+
+  const Shared<float> q = dynamic_shared<float>(0, static_cast<size_t>(of.k_dim));
+  const Shared<float> sums = dynamic_shared<float>(static_cast<size_t>(of.k_dim) * sizeof(float),
+                                                   static_cast<size_t>(of.v_dim));
+  for (int32_t d = thread_x(); d < of.k_dim; d += kThreads) {
+    q[d] = of.q.data[t * of.q.stride + int64_t{head} * of.k_dim + d];
+  }
+  for (int32_t d = thread_x(); d < of.v_dim; d += kThreads) sums[d] = 0.0F;
+  float state_max = minus_infinity();
+  float state_sum = 0.0F;
+  RowWalk walk;
+  walk.begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
+  sync_threads();
+
+  int32_t from = 0;
+  int32_t to = 0;
+  while (walk.next(entries, range, &from, &to)) {
+    // Raw scores; the largest as the rule has it.
+    float largest = minus_infinity();
+    for (int32_t i = thread_x(); i < kChunk; i += kThreads) {
+      const int32_t entry = i >= from && i < to ? static_cast<int32_t>(entries[i]) : -1;
+      if (entry < 0) {
+        scores[i] = 0.0F;
+        continue;
+      }
+      const Place key = head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
+      values[i] = head_place(of.layer.v, place_of(of.layer.v, blocks, entry), kv_head);
+      const float raw = dot_any(of.layer.k.format, q, key, of.k_dim);
+      scores[i] = raw;
+      const float weight = log_weights != nullptr ? log_weights[entry] : 0.0F;
+      largest = max_of(ruled(of, raw, weight, 0.0F), largest);
+    }
+    lanes[thread_x()] = largest;
+    sync_threads();
+    for (int32_t half = kThreads / 2; half > 0; half /= 2) {
+      if (thread_x() < half) {
+        const float own = lanes[thread_x()];
+        const float other = lanes[thread_x() + half];
+        lanes[thread_x()] = max_of(own, other);
+      }
+      sync_threads();
+    }
+    largest = lanes[0];
+    const float shift = largest == minus_infinity() ? 0.0F : largest;
+    for (int32_t i = thread_x(); i < kChunk; i += kThreads) {
+      const int32_t entry = i >= from && i < to ? static_cast<int32_t>(entries[i]) : -1;
+      if (entry < 0) continue;
+      const float weight = log_weights != nullptr ? log_weights[entry] : 0.0F;
+      const float raw = scores[i];
+      scores[i] = exp2_weight(ruled(of, raw, weight, shift));
+    }
+    sync_threads();
+    if (thread_x() < kLanes) {
+      float sum = 0.0F;
+      for (int32_t i = thread_x(); i < kChunk; i += kLanes) sum = sum + scores[i];
+      lanes[thread_x()] = sum;
+    }
+    sync_threads();
+    // Lanes (i, i + 8), (i, i + 4), (i, i + 2), (i, i + 1), by each thread for itself.
+    const auto eight = [&](int32_t i) -> float { return lanes[i] + lanes[i + 8]; };
+    const auto four = [&](int32_t i) -> float { return eight(i) + eight(i + 4); };
+    const float part_sum = (four(0) + four(2)) + (four(1) + four(3));
+    const float part_max = largest == minus_infinity() && part_sum != 0.0F ? part_sum : largest;
+    // The merge. A chunk whose scores are all -infinity adds nothing.
+    if (part_max != minus_infinity()) {
+      const float most = state_max > part_max ? state_max : part_max;
+      const float old_factor = exp2_weight(state_max - most);
+      const float new_factor = exp2_weight(part_max - most);
+      const bool fresh = state_max == minus_infinity();
+      state_sum = multiply_add(fresh ? 0.0F : state_sum, old_factor, part_sum * new_factor);
+      state_max = most;
+      for (int32_t d = thread_x(); d < of.v_dim; d += kThreads) {
+        const float part =
+            weigh_any(of.layer.v.format, scores, entries, values, from, to, of.v_dim, d);
+        const float sum = sums[d];
+        sums[d] = multiply_add(fresh ? 0.0F : sum, old_factor, part * new_factor);
+      }
+    }
+    sync_threads();
+  }
+  const bool nothing = state_max == minus_infinity();
+  const float factor = 1.0F / state_sum;
+  for (int32_t d = thread_x(); d < of.v_dim; d += kThreads) {
+    const float sum = sums[d];
+    const float value = nothing ? 0.0F : sum * factor;
+    const int64_t column = int64_t{head} * of.v_dim + d;
+    if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = value;
+    if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = value;
+  }
+}
+
+}  // namespace
+
+Status run(const OpContext& context, const engine::AttentionArgs& args) {
+  if (args.layer.key_form == engine::KeyForm::kUnrotated) {
+    return error(Code::kUnsupported, "the cuda engine does not read keys of form %d",
+                 static_cast<int>(args.layer.key_form));
+  }
+  const AttentionView of = {view(args.q),
+                            view(args.out),
+                            view(args.packed),
+                            args.n_heads,
+                            args.n_kv_heads,
+                            args.k_dim,
+                            args.v_dim,
+                            args.scale,
+                            args.soft_cap,
+                            args.layer,
+                            pointer(args.sequences),
+                            args.n_sequences};
+  const size_t shared = static_cast<size_t>(args.k_dim + args.v_dim) * sizeof(float);
+  const device::Dim3 grid = {static_cast<unsigned>(args.q.rows),
+                             static_cast<unsigned>(args.n_heads), 1};
+  return run_kernel(context, "attention", attention_kernel, grid, kThreads, shared, of);
+}
+
+}  // namespace gen::cuda

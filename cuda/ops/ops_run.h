@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of the CUDA engine as free functions, one .cu file each; engine/ops.h says what
+// they do. They enqueue and return.
+#pragma once
+
+#include "base/status.h"
+#include "cuda/ops/context.h"
+#include "engine/ops.h"
+
+namespace gen::cuda {
+
+Status run(const OpContext& context, const engine::EmbedArgs& args);
+Status run(const OpContext& context, const engine::PackArgs& args);
+Status run(const OpContext& context, const engine::RmsNormArgs& args);
+Status run(const OpContext& context, const engine::LinearArgs& args);
+Status run(const OpContext& context, const engine::GatedArgs& args);
+Status run(const OpContext& context, const engine::ActivateArgs& args);
+Status run(const OpContext& context, const engine::AddArgs& args);
+Status run(const OpContext& context, const engine::RopeAnglesArgs& args);
+Status run(const OpContext& context, const engine::RopeAppendArgs& args);
+Status run(const OpContext& context, const engine::AttentionArgs& args);
+Status run(const OpContext& context, const engine::SelectRowsArgs& args);
+Status run(const OpContext& context, const engine::BestArgs& args);
+Status run(const OpContext& context, const engine::ScanArgs& args);
+Status run(const OpContext& context, const engine::AdapterInArgs& args);
+
+}  // namespace gen::cuda

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights on a device: each source lies there as it lies in the file, row after row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/memory.h"
+#include "engine/weight.h"
+#include "tensor/dtype.h"
+
+namespace gen::cuda {
+
+/// Rows of one source; outputs [first_row, first_row + rows) of the product.
+struct WeightSegment {
+  DType type = DType::kF32;
+  const uint8_t* data = nullptr;
+  int64_t first_row = 0;
+  int64_t rows = 0;
+  size_t row_bytes = 0;
+};
+
+/// One piece of device memory for many weights.
+class DeviceWeightMemory final : public engine::WeightMemory {
+ public:
+  explicit DeviceWeightMemory(engine::EngineBuffer buffer) noexcept : buffer_(std::move(buffer)) {}
+  /// Null if there is no room.
+  uint8_t* take(size_t bytes) noexcept {
+    if (bytes > buffer_.size() - used_) return nullptr;
+    auto* const piece = reinterpret_cast<uint8_t*>(buffer_.data().address()) + used_;
+    used_ += bytes;
+    return piece;
+  }
+
+ private:
+  engine::EngineBuffer buffer_;
+  size_t used_ = 0;
+};
+
+class DeviceWeight final : public engine::Weight {
+ public:
+  [[nodiscard]] engine::WeightRole role() const noexcept override { return role_; }
+  [[nodiscard]] int64_t out_features() const noexcept override { return out_; }
+  [[nodiscard]] int64_t in_features() const noexcept override { return in_; }
+  [[nodiscard]] uint32_t activation_forms() const noexcept override;
+  [[nodiscard]] size_t resident_bytes() const noexcept override { return bytes_; }
+  [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
+  [[nodiscard]] const std::vector<WeightSegment>& segments() const noexcept { return segments_; }
+
+ private:
+  friend class WeightLoader;
+  engine::WeightRole role_ = engine::WeightRole::kLinear;
+  int64_t out_ = 0;
+  int64_t in_ = 0;
+  size_t bytes_ = 0;
+  size_t stream_bytes_ = 0;
+  std::vector<WeightSegment> segments_;
+  engine::EngineBuffer buffer_;
+  std::shared_ptr<engine::WeightMemory> memory_;
+};
+
+}  // namespace gen::cuda

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one C table through which an engine comes from outside of this library: linked in by tests,
+// loaded on demand from a library of its own otherwise. What it makes are C++ objects of this
+// build, so both sides compare their build ids first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "engine/registry.h"
+
+extern "C" {
+
+struct gen_backend_v1 {
+  uint32_t struct_size;
+  const char* build_id;  // gen::engine::backend_build_id() of the build that made it
+  const char* name;      // "cuda"
+  /// Null when available, else a sentence saying why not, which lives as long as the table.
+  const char* (*why_not)(void);
+  /// Fills either the engine or the status.
+  void (*create)(const gen::engine::EngineOptions* options,
+                 std::shared_ptr<gen::engine::Engine>* engine, gen::Status* status);
+};
+
+}  // extern "C"
+
+namespace gen::engine {
+
+/// What must be equal for objects to be passed between two libraries: version, compiler, sizes of
+/// what both sides look into.
+const char* backend_build_id() noexcept;
+
+/// kUnsupported for a table of another build or one that is not complete, naming both builds, and
+/// with its reason for an engine that is not available.
+Result<std::shared_ptr<Engine>> create_engine(const gen_backend_v1& backend,
+                                              const EngineOptions& options);
+
+}  // namespace gen::engine

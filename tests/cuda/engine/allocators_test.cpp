@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves how the CUDA engine gets its memory and loses it: every byte through the injected table,
+// nothing written beside a piece, all of it given back, lack of memory at any call an error that
+// leaves everything usable, tables that are incomplete or wrong refused; and what a lost device, an
+// old driver and a table of another build come to.
+#include <string>
+
+#include "cache/sequence/registry.h"
+#include "cuda/emulator/emulator.h"
+#include "cuda/engine/op_bench.h"
+#include "support/gpu_allocator.h"
+#include "support/tiny_graph.h"
+
+namespace gen::test {
+namespace {
+
+using cuda::PoolAllocator;
+
+/// A prompt and a step of a tiny model with a paged-like cache in the engine's memory.
+Status generate(const gen_gpu_allocator& table, std::vector<float>* logits) {
+  const TinyGraph tiny;
+  engine::EngineOptions options;
+  options.gpu_allocator = &table;
+  GEN_ASSIGN(auto engine, engine::create_engine(cuda::cuda_backend(), options));
+  graph::CompileOptions compile_options;
+  compile_options.max_seq_len = 64;
+  GEN_ASSIGN(auto plan, graph::compile(tiny.graph(), engine, compile_options));
+  graph::WorkspacePool pool(engine);
+  GEN_ASSIGN(auto cache, cache::make_cache("q4", tiny.layer_shapes(), 64, engine->memory()));
+  for (const auto& tokens : {std::vector<int32_t>{1, 2, 3}, std::vector<int32_t>{4}}) {
+    OwnedBatch batch;
+    GEN_TRY(batch.add(*cache, tokens));
+    batch.finish(tiny.shape().vocab);
+    GEN_ASSIGN(auto workspace, pool.borrow());
+    GEN_TRY(plan->run(batch.batch, *workspace));
+    batch.commit();
+    *logits = batch.results(tiny.shape().vocab);
+  }
+  return {};
+}
+
+TEST(CudaAllocators, EveryByteThroughTheTable) {
+  auto pool = PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok()) << pool.status().message();
+  std::vector<float> plain;
+  ASSERT_TRUE(generate(pool.value()->table(), &plain).ok());
+  TestGpuAllocator counting(pool.value()->table());
+  std::vector<float> logits;
+  const Status status = generate(counting.table(), &logits);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_GT(counting.calls, 5U);
+  EXPECT_EQ(counting.live_bytes(), 0U);
+  EXPECT_TRUE(same_bits(logits, plain));  // memory full of NaNs does not show
+}
+
+TEST(CudaAllocators, LackOfMemoryAtAnyCall) {
+  auto pool = PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  std::vector<float> want;
+  ASSERT_TRUE(generate(pool.value()->table(), &want).ok());
+  bool through = false;
+  for (size_t n = 0; n < 500 && !through; ++n) {
+    TestGpuAllocator refusing(pool.value()->table());
+    refusing.refused = n;
+    std::vector<float> logits;
+    Status status;
+    try {
+      status = generate(refusing.table(), &logits);
+    } catch (const std::bad_alloc&) {
+      status = Status(Code::kOutOfMemory, "as EngineMemory::run says");
+    }
+    through = refusing.calls <= n;
+    EXPECT_EQ(status.ok(), through) << n;
+    if (!status.ok()) {
+      EXPECT_EQ(status.code(), Code::kOutOfMemory) << n << ": " << status.message();
+    }
+    if (through) {
+      EXPECT_TRUE(same_bits(logits, want));
+    }
+  }
+  EXPECT_TRUE(through);
+}
+
+TEST(CudaAllocators, AnEngineWorksOnAfterLackOfMemory) {
+  auto pool = PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  TestGpuAllocator refusing(pool.value()->table());
+  engine::EngineOptions options;
+  options.gpu_allocator = &refusing.table();
+  auto engine = engine::create_engine(cuda::cuda_backend(), options);
+  ASSERT_TRUE(engine.ok());
+  auto kept = engine.value()->memory().allocate(1000);
+  ASSERT_TRUE(kept.ok());
+  refusing.refused = refusing.calls;
+  auto none = engine.value()->memory().allocate(1000);
+  EXPECT_EQ(none.status().code(), Code::kOutOfMemory);
+  EXPECT_TRUE(engine.value()->memory().allocate(1000).ok());
+  auto huge = engine.value()->memory().allocate(size_t{1} << 50);
+  EXPECT_EQ(huge.status().code(), Code::kOutOfMemory) << huge.status().message();
+  EXPECT_TRUE(engine.value()->memory().fill(kept->data(), std::byte{1}, 1000).ok());
+}
+
+TEST(CudaAllocators, TablesThatAreWrong) {
+  auto pool = PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  engine::EngineOptions options;
+  gen_gpu_allocator table = pool.value()->table();
+  options.gpu_allocator = &table;
+  const auto refused = [&] {
+    return engine::create_engine(cuda::cuda_backend(), options).status().code();
+  };
+  table.release = nullptr;
+  EXPECT_EQ(refused(), Code::kInvalidArgument);
+  table = pool.value()->table();
+  table.struct_size = 16;
+  EXPECT_EQ(refused(), Code::kInvalidArgument);
+  table = pool.value()->table();
+  options.device = 7;
+  EXPECT_EQ(refused(), Code::kInvalidArgument);
+  options.device = -1;
+  EXPECT_EQ(refused(), Code::kInvalidArgument);
+  EXPECT_EQ(PoolAllocator::create(7).status().code(), Code::kInvalidArgument);
+}
+
+TEST(CudaAllocators, HostMemoryPosesAsADevice) {
+  const gen_gpu_allocator& host = cuda::host_gpu_allocator();
+  EXPECT_EQ(engine::gpu_allocator_device(host), -1);
+  EXPECT_TRUE(engine::gpu_allocator_complete(host) && engine::gpu_allocator_pins(host));
+  TestGpuAllocator counting(host);
+  const gen_gpu_allocator& table = counting.table();
+  void* at = nullptr;
+  ASSERT_EQ(table.allocate(table.user, 100, &at), 0);
+  std::vector<uint8_t> sent(100, 0x5A);
+  std::vector<uint8_t> got(100);
+  EXPECT_EQ(table.copy(table.user, at, sent.data(), 100, 0), 0);
+  EXPECT_EQ(table.copy(table.user, got.data(), at, 100, 1), 0);
+  EXPECT_EQ(got, sent);
+  EXPECT_NE(table.copy(table.user, got.data(), at, 100, 3), 0);
+  EXPECT_EQ(table.release(table.user, at), 0);
+  void* none = nullptr;
+  EXPECT_EQ(host.allocate(host.user, SIZE_MAX, &none), static_cast<int32_t>(Code::kOutOfMemory));
+}
+
+TEST(CudaBackend, TablesOfOtherBuilds) {
+  gen_backend_v1 table = cuda::cuda_backend();
+  EXPECT_EQ(std::string(table.name), "cuda");
+  table.build_id = "0 another";
+  Status status = engine::create_engine(table, {}).status();
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_NE(std::string(status.message()).find("0 another"), std::string::npos);
+  EXPECT_NE(std::string(status.message()).find(engine::backend_build_id()), std::string::npos);
+  table = cuda::cuda_backend();
+  table.struct_size = 8;
+  EXPECT_EQ(engine::create_engine(table, {}).status().code(), Code::kUnsupported);
+  table = cuda::cuda_backend();
+  table.why_not = [] { return "it rains"; };
+  status = engine::create_engine(table, {}).status();
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_EQ(std::string(status.message()), "backend cuda: it rains");
+}
+
+TEST(CudaBackend, SaysWhyNot) {
+  EXPECT_EQ(cuda::why_unavailable(), "");
+  cuda::emulator::Options options;
+  options.driver_version = 0;
+  cuda::emulator::configure(options);
+  EXPECT_EQ(cuda::why_unavailable(), "there is no driver (this build needs one for CUDA 13.0)");
+  options.driver_version = 12040;
+  cuda::emulator::configure(options);
+  EXPECT_EQ(cuda::why_unavailable(),
+            "the driver is for CUDA 12.4 and this build needs one for CUDA 13.0");
+  options = {};
+  options.devices = 0;
+  cuda::emulator::configure(options);
+  EXPECT_NE(cuda::why_unavailable(), "");
+  cuda::emulator::configure({});
+}
+
+TEST(CudaBackend, ALostDeviceIsLost) {
+  auto engine = cuda_engine();
+  {
+    OpBench bench(engine);
+    auto buffer = std::move(engine->memory().allocate(64)).value();
+    const auto x = bench.put(std::vector<float>(16, 1.0F));
+    const engine::AddArgs args = {{x, 1, 16, 16}, {x, 1, 16, 16}, {x, 1, 16, 16}};
+    bench.run(args);
+    cuda::emulator::break_device(cuda::device::kIllegalAddress);
+    for (int32_t i = 0; i < 2; ++i) {
+      const Status status = bench.try_run(args);
+      EXPECT_EQ(status.code(), Code::kDevice) << status.message();
+      EXPECT_EQ(engine->memory().fill(buffer.data(), std::byte{0}, 64).code(), Code::kDevice);
+      float got = 0.0F;
+      EXPECT_EQ(engine->memory().read(&got, buffer.data(), 4).code(), Code::kDevice);
+      EXPECT_EQ(engine->memory().allocate(64).status().code(), Code::kDevice);
+    }
+    OpBench cpu(cpu_engine());  // others go on
+    const auto y = cpu.put(std::vector<float>(16, 1.0F));
+    cpu.run(engine::AddArgs{{y, 1, 16, 16}, {y, 1, 16, 16}, {y, 1, 16, 16}});
+    EXPECT_EQ(cpu.get(y, 1)[0], 2.0F);
+  }
+  engine.reset();  // giving back succeeds
+  cuda::emulator::configure({});
+  OpBench again(cuda_engine());
+}
+
+}  // namespace
+}  // namespace gen::test

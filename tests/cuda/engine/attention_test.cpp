@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves attention of the CUDA engine to the bit against the CPU engine, which is proven against
+// double precision: every pair of formats, odd sizes, block tables and cells, windows and chunks,
+// listed positions, log-weights, trees, soft cap, turned keys, several sequences in a step, chunks
+// of positions that begin anywhere; and that a row's bits do not depend on the rows beside it.
+#include "cuda/engine/kv_bench.h"
+
+namespace gen::test {
+namespace {
+
+using engine::KeyForm;
+using engine::KvFormat;
+
+struct AttentionCase {
+  KvShape shape;
+  int32_t entries = 40;
+  int32_t rows = 3;  // the last ones attend
+  int32_t group = 2;
+  float scale = 0.3F;
+  float soft_cap = 0.0F;
+  int32_t first_position = 0;
+  bool cells = false;
+  bool positions = false;  // with gaps, and two that go back
+  bool log_weights = false;
+  bool tree = false;
+};
+
+std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first = 0,
+                          int32_t n = -1) {
+  const KvShape& shape = c.shape;
+  const int32_t per_block = shape.block_size;
+  const int32_t n_blocks = (c.entries + per_block - 1) / per_block + 1;
+  KvBench kv(bench, {shape}, n_blocks % 7 == 0 ? n_blocks + 1 : n_blocks);
+  engine::KvRows all = kv.rows(0, c.entries, 0);
+  if (c.cells) {
+    std::vector<int32_t> cells;
+    for (int32_t e = 0; e < c.entries; ++e) cells.push_back(e ^ 1);
+    if (c.entries % 2 != 0) cells.back() = c.entries;
+    all.cells = bench.put(cells);
+  }
+  AppendOptions options;
+  options.n_heads = shape.kv_heads * c.group;
+  options.scale = 1.5F;
+  append_rows(bench, shape, kv.layers[0], {all}, c.entries, options);
+
+  if (n < 0) n = c.rows - first;
+  engine::KvRows rows = all;
+  rows.first_row = 1;
+  rows.n_rows = n;
+  rows.first_entry = c.entries - c.rows + first;
+  rows.entries = rows.first_entry + n;
+  rows.first_position = c.first_position;
+  if (c.positions) {
+    std::vector<int32_t> positions;
+    for (int32_t e = 0; e < c.entries; ++e) {
+      positions.push_back(e * 2 + (e > 11 ? 300 : 0) - (e == 20 || e == 21 ? 30 : 0));
+    }
+    rows.positions = bench.put(positions);
+  }
+  if (c.log_weights) {
+    rows.log_weights = bench.put(random_row(static_cast<size_t>(c.entries), 77, 3.0F));
+  }
+  if (c.tree) {
+    const auto words = static_cast<size_t>((n + 63) / 64);
+    std::vector<uint64_t> visible(words * static_cast<size_t>(n));
+    for (int32_t i = 0; i < n; ++i) {
+      // The parent of row i is i / 2.
+      for (int32_t j = i;; j = j / 2) {
+        visible[static_cast<size_t>(i) * words + static_cast<size_t>(j / 64)] |= uint64_t{1}
+                                                                                 << (j % 64);
+        if (j == 0) break;
+      }
+    }
+    rows.visible = bench.put(visible);
+  }
+  const int32_t heads = shape.kv_heads * c.group;
+  const int32_t q_cols = heads * shape.k_dim;
+  const int32_t cols = heads * shape.v_dim;
+  const auto q = random_row(static_cast<size_t>(c.rows * q_cols), 9, 2.0F);
+  std::vector<float> own(q.begin() + int64_t{first} * q_cols,
+                         q.begin() + int64_t{first + n} * q_cols);
+  own.insert(own.begin(), static_cast<size_t>(q_cols), 1.0F);  // a row that is nobody's
+  engine::AttentionArgs args;
+  args.q = {bench.put(own), n + 1, q_cols, q_cols};
+  args.out = {bench.room((n + 1) * int64_t{cols + 5}), n + 1, cols, cols + 5};
+  args.n_heads = heads;
+  args.n_kv_heads = shape.kv_heads;
+  args.k_dim = shape.k_dim;
+  args.v_dim = shape.v_dim;
+  args.scale = c.scale;
+  args.soft_cap = c.soft_cap;
+  args.layer = kv.layers[0];
+  args.sequences = bench.put(std::vector<engine::KvRows>{rows});
+  args.n_sequences = 1;
+  bench.run(args);
+  return bench.get(args.out.data, (n + 1) * int64_t{cols + 5});
+}
+
+void expect_same_attention(const AttentionCase& c) {
+  expect_same([&](OpBench& bench) { return attend(bench, c); });
+}
+
+TEST(CudaAttention, EveryPairOfFormats) {
+  for (const KvFormat k : kEveryFormat) {
+    for (const KvFormat v : kEveryFormat) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(k) << ", " << static_cast<int>(v));
+      AttentionCase c;
+      c.shape.k_format = k;
+      c.shape.v_format = v;
+      c.shape.k_dim = 40;
+      c.shape.v_dim = 33;
+      c.shape.block_size = 24;
+      expect_same_attention(c);
+    }
+  }
+}
+
+TEST(CudaAttention, OddSizes) {
+  for (const KvFormat format : kEveryFormat) {
+    for (const auto& [k_dim, v_dim, heads, group] :
+         {std::tuple(8, 8, 1, 1), std::tuple(19, 35, 3, 1), std::tuple(128, 128, 2, 3),
+          std::tuple(300, 260, 1, 2)}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(format) << ", " << k_dim);
+      AttentionCase c;
+      c.shape.k_format = c.shape.v_format = format;
+      c.shape.k_dim = k_dim;
+      c.shape.v_dim = v_dim;
+      c.shape.kv_heads = heads;
+      c.group = group;
+      c.entries = 37;
+      c.rows = 2;
+      expect_same_attention(c);
+    }
+  }
+}
+
+TEST(CudaAttention, ChunksOfPositions) {
+  for (const KvFormat format : {KvFormat::kF32, KvFormat::kQ4}) {
+    for (const int32_t entries : {1, 255, 256, 257, 700}) {
+      for (const int32_t first_position : {0, 250}) {
+        SCOPED_TRACE(testing::Message() << entries << " from " << first_position);
+        AttentionCase c;
+        c.shape.k_format = c.shape.v_format = format;
+        c.shape.kv_heads = 1;
+        c.entries = entries;
+        c.rows = std::min(entries, 3);
+        c.first_position = first_position;
+        expect_same_attention(c);
+        c.shape.block_size = 256;
+        expect_same_attention(c);
+      }
+    }
+  }
+}
+
+TEST(CudaAttention, WindowsAndChunks) {
+  for (const auto& [window, chunk] : {std::pair(1, 0), std::pair(7, 0), std::pair(300, 0),
+                                      std::pair(0, 8), std::pair(0, 300), std::pair(20, 64)}) {
+    for (const bool lists : {false, true}) {
+      SCOPED_TRACE(testing::Message() << window << ", " << chunk << (lists ? ", lists" : ""));
+      AttentionCase c;
+      c.shape.kv_heads = 1;
+      c.shape.window = window;
+      c.shape.chunk = chunk;
+      c.entries = 320;
+      c.positions = lists;
+      expect_same_attention(c);
+    }
+  }
+}
+
+TEST(CudaAttention, ListsTreesAndRules) {
+  for (int32_t bits = 0; bits < 32; ++bits) {
+    SCOPED_TRACE(bits);
+    AttentionCase c;
+    c.cells = (bits & 1) != 0;
+    c.positions = (bits & 2) != 0;
+    c.log_weights = (bits & 4) != 0;
+    c.tree = (bits & 8) != 0;
+    c.soft_cap = (bits & 16) != 0 ? 2.5F : 0.0F;
+    c.shape.kv_heads = 1;
+    c.shape.window = bits % 3 == 0 ? 30 : 0;
+    c.entries = 61;
+    c.rows = 9;
+    expect_same_attention(c);
+  }
+}
+
+TEST(CudaAttention, LargeTreesTurnedKeysAndOddScales) {
+  AttentionCase c;
+  c.tree = true;
+  c.entries = 290;
+  c.rows = 70;
+  c.shape.kv_heads = 1;
+  expect_same_attention(c);
+  c.tree = false;
+  c.rows = 2;
+  c.scale = -0.7F;
+  c.shape.key_form = KeyForm::kHadamard;
+  c.shape.k_dim = 48;
+  expect_same_attention(c);
+  c.scale = 40.0F;  // one entry has all of the weight
+  expect_same_attention(c);
+}
+
+TEST(CudaAttention, RowsBesideDoNotShow) {
+  AttentionCase c;
+  c.shape.k_format = KvFormat::kF16;
+  c.shape.v_format = KvFormat::kFp8;
+  c.entries = 300;
+  c.rows = 5;
+  OpBench together(cuda_engine());
+  const auto whole = attend(together, c);
+  const size_t stride = whole.size() / 6;
+  for (int32_t row = 0; row < 5; ++row) {
+    OpBench alone(cuda_engine());
+    const auto one = attend(alone, c, row, 1);
+    const auto at = whole.begin() + static_cast<int64_t>(stride) * (row + 1);
+    EXPECT_TRUE(same_bits(std::vector<float>(one.begin() + static_cast<int64_t>(stride), one.end()),
+                          std::vector<float>(at, at + static_cast<int64_t>(stride))))
+        << "row " << row;
+  }
+}
+
+TEST(CudaAttention, RefusesKeysThatAreRotatedWhenRead) {
+  OpBench bench(cuda_engine());
+  engine::AttentionArgs args;
+  args.layer.key_form = KeyForm::kUnrotated;
+  EXPECT_EQ(bench.try_run(args).code(), Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace gen::test

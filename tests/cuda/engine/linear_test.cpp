@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves products of the CUDA engine: every weight format against double precision on odd sizes,
+// stacked sources of different types, gates, biases, activations, residuals in place, adapters;
+// rows beside a row do not show; what is refused, by name.
+#include <cmath>
+
+#include "cuda/engine/op_bench.h"
+#include "quant/format.h"
+#include "support/reference_engine.h"
+
+namespace gen::test {
+namespace {
+
+using engine::Act;
+using engine::WeightRole;
+using engine::WeightSource;
+
+struct Matrix {
+  Matrix(DType type_in, int64_t rows_in, int64_t cols_in, uint32_t seed)
+      : type(type_in), rows(rows_in), cols(cols_in) {
+    const quant::Format* format = quant::find_format(type);
+    const DTypeInfo* info = dtype_info(type);
+    const auto n = static_cast<size_t>(rows * cols);
+    const auto x = random_row(n, seed, 0.4F);
+    bytes.resize(n / info->block_elements * info->block_bytes);
+    format->encode(x.data(), bytes.data(), rows * cols);
+    values.resize(n);
+    format->decode(bytes.data(), values.data(), rows * cols);
+  }
+  [[nodiscard]] WeightSource source() const { return {"w", type, rows, cols, bytes, false}; }
+
+  DType type;
+  int64_t rows;
+  int64_t cols;
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+};
+
+struct LinearCase {
+  std::vector<const Matrix*> weights;
+  WeightRole role = WeightRole::kLinear;
+  int64_t rows = 3;
+  bool bias = false;
+  bool residual = false;
+  engine::Activation activation;
+};
+
+std::vector<float> run(OpBench& bench, const LinearCase& c, const std::vector<float>& x,
+                       std::vector<float>* bias_out = nullptr,
+                       std::vector<float>* residual_out = nullptr) {
+  std::vector<WeightSource> sources;
+  int64_t outputs = 0;
+  for (const Matrix* matrix : c.weights) {
+    sources.push_back(matrix->source());
+    outputs += matrix->rows;
+  }
+  const int64_t all = outputs;
+  if (c.role == WeightRole::kGated) outputs /= 2;
+  const int64_t cols = c.weights[0]->cols;
+  auto weight = bench.engine().prepare(c.role, sources, nullptr);
+  EXPECT_TRUE(weight.ok()) << weight.status().message();
+  EXPECT_EQ(weight.value()->out_features(), outputs);
+  EXPECT_EQ(weight.value()->in_features(), cols);
+  const uint32_t forms = weight.value()->activation_forms();
+  const auto stride = static_cast<int64_t>(bench.engine().activation_bytes(forms, cols));
+  engine::LinearArgs args;
+  args.weight = weight.value().get();
+  args.x = {bench.room(c.rows * stride / 4).as<std::byte>(), forms, c.rows, cols};
+  bench.run(engine::PackArgs{{bench.put(x), c.rows, cols, cols}, args.x});
+  if (c.bias) {
+    const auto bias = random_row(static_cast<size_t>(all), 21);
+    args.bias = bench.put(bias);
+    if (bias_out != nullptr) *bias_out = bias;
+  }
+  args.activation = c.activation;
+  const auto before = random_row(static_cast<size_t>(c.rows * (outputs + 2)), 22);
+  args.y = {bench.put(before), c.rows, outputs, outputs + 2};
+  if (c.residual) {
+    args.residual = {args.y.data, c.rows, outputs, outputs + 2};
+    if (residual_out != nullptr) *residual_out = before;
+  }
+  bench.run(args);
+  const auto got = bench.get(args.y.data, c.rows * (outputs + 2));
+  for (int64_t t = 0; t < c.rows; ++t) {  // nothing beside the rows
+    for (int64_t n = outputs; n < outputs + 2; ++n) {
+      const auto at = static_cast<size_t>(t * (outputs + 2) + n);
+      EXPECT_EQ(got[at], before[at]);
+    }
+  }
+  return got;
+}
+
+/// The sum of a product in double and how far it may be off: a rounding for each multiply-add of a
+/// lane, those of adding lanes, and the end's.
+struct Sum {
+  double value = 0.0;
+  double bound = 0.0;
+};
+Sum exact(const Matrix& w, int64_t output, const float* x) {
+  Sum sum;
+  double size = 0.0;
+  for (int64_t c = 0; c < w.cols; ++c) {
+    const double product = static_cast<double>(w.values[static_cast<size_t>(output * w.cols + c)]) *
+                           static_cast<double>(x[c]);
+    sum.value += product;
+    size += std::fabs(product);
+  }
+  sum.bound = size * (static_cast<double>(w.cols) / 32.0 + 7.0) * 0x1p-24;
+  return sum;
+}
+
+TEST(CudaLinear, EveryFormat) {
+  OpBench bench(cuda_engine());
+  for (const quant::Format& format : quant::formats()) {
+    SCOPED_TRACE(dtype_name(format.type));
+    const int64_t block = dtype_info(format.type)->block_elements;
+    const Matrix w(format.type, 13, block == 1 ? 75 : block == 32 ? 96 : 512, 1);
+    for (const int64_t rows : {1, 9}) {
+      LinearCase c;
+      c.weights = {&w};
+      c.rows = rows;
+      const auto x = random_row(static_cast<size_t>(rows * w.cols), 2, 2.0F);
+      const auto y = run(bench, c, x);
+      for (int64_t t = 0; t < rows; ++t) {
+        for (int64_t n = 0; n < w.rows; ++n) {
+          const Sum want = exact(w, n, x.data() + t * w.cols);
+          ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(t * (w.rows + 2) + n)]), want.value,
+                      want.bound)
+              << "row " << t << " output " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaLinear, StacksBiasesActivationsAndResiduals) {
+  const Matrix a(DType::kQ4_K, 7, 512, 1);
+  const Matrix b(DType::kF16, 5, 512, 2);
+  const Matrix d(DType::kQ6_K, 9, 512, 3);
+  OpBench bench(cuda_engine());
+  for (const Act act : {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2}) {
+    for (const bool ends : {false, true}) {
+      LinearCase c;
+      c.weights = {&a, &b, &d};
+      c.bias = c.residual = ends;
+      c.activation.kind = act;
+      const auto x = random_row(3 * 512, 4);
+      std::vector<float> bias(21, 0.0F);
+      std::vector<float> residual(3 * 23, 0.0F);
+      const auto y = run(bench, c, x, &bias, &residual);
+      for (int64_t t = 0; t < 3; ++t) {
+        int64_t output = 0;
+        for (const Matrix* w : c.weights) {
+          for (int64_t n = 0; n < w->rows; ++n, ++output) {
+            Sum want = exact(*w, n, x.data() + t * 512);
+            want.value += static_cast<double>(bias[static_cast<size_t>(output)]);
+            const auto at = static_cast<size_t>(t * 23 + output);
+            const double value = reference_act(c.activation, want.value);
+            // No activation is steeper than 1.2 here but relu2, whose slope is twice its input.
+            const double slope = act == Act::kRelu2 ? 2.0 * std::fabs(want.value) + 1e-3 : 1.2;
+            ASSERT_NEAR(static_cast<double>(y[at]),
+                        value + (ends ? static_cast<double>(residual[at]) : 0.0),
+                        slope * want.bound + 8 * 0x1p-24 * (std::fabs(value) + 2.0));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaLinear, Gates) {
+  const Matrix gate(DType::kQ8_0, 11, 96, 1);
+  const Matrix up(DType::kQ8_0, 11, 96, 2);
+  OpBench bench(cuda_engine());
+  for (int32_t act = 0; act < engine::kActs; ++act) {
+    for (const bool ends : {false, true}) {
+      LinearCase c;
+      c.weights = {&gate, &up};
+      c.role = WeightRole::kGated;
+      c.bias = c.residual = ends;
+      c.activation = {static_cast<Act>(act), 1.7F, 1.1F};
+      const auto x = random_row(3 * 96, 4);
+      std::vector<float> bias(22, 0.0F);
+      std::vector<float> residual(3 * 13, 0.0F);
+      const auto y = run(bench, c, x, &bias, &residual);
+      for (int64_t t = 0; t < 3; ++t) {
+        for (int64_t n = 0; n < 11; ++n) {
+          Sum g = exact(gate, n, x.data() + t * 96);
+          Sum u = exact(up, n, x.data() + t * 96);
+          g.value += static_cast<double>(bias[static_cast<size_t>(n)]);
+          u.value += static_cast<double>(bias[static_cast<size_t>(11 + n)]);
+          const double value = reference_gated(c.activation, g.value, u.value);
+          const auto at = static_cast<size_t>(t * 13 + n);
+          const double slope = 2.0 * (std::fabs(g.value) + 1.0) * (std::fabs(u.value) + 1.0);
+          ASSERT_NEAR(static_cast<double>(y[at]),
+                      value + (ends ? static_cast<double>(residual[at]) : 0.0),
+                      slope * (g.bound + u.bound + 8 * 0x1p-24));
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaLinear, RowsBesideDoNotShow) {
+  const Matrix w(DType::kQ5_1, 10, 160, 1);
+  OpBench bench(cuda_engine());
+  LinearCase c;
+  c.weights = {&w};
+  c.rows = 19;
+  const auto x = random_row(19 * 160, 2);
+  const auto together = run(bench, c, x);
+  for (int64_t n : {1, 2, 7, 8, 9}) {
+    c.rows = n;
+    for (int64_t first = 0; first + n <= 19; first += 5) {
+      const auto alone = run(bench, c, {x.begin() + first * 160, x.begin() + (first + n) * 160});
+      for (int64_t t = 0; t < n; ++t) {
+        for (int64_t o = 0; o < 10; ++o) {
+          ASSERT_EQ(alone[static_cast<size_t>(t * 12 + o)],
+                    together[static_cast<size_t>((first + t) * 12 + o)]);
+        }
+      }
+    }
+  }
+}
+
+/// Both engines' sums differ by their order only; what adapters add is larger by far.
+TEST(CudaLinear, Adapters) {
+  for (const bool gated : {false, true}) {
+    const Matrix first(DType::kF32, 6, 40, 1);
+    const Matrix second(DType::kF32, gated ? 6 : 4, 40, 2);
+    const auto scenario = [&](OpBench& bench) {
+      const WeightSource sources[] = {first.source(), second.source()};
+      auto weight = bench.engine().prepare(gated ? WeightRole::kGated : WeightRole::kLinear,
+                                           sources, nullptr);
+      EXPECT_TRUE(weight.ok());
+      engine::LinearArgs args;
+      args.weight = weight.value().get();
+      const int64_t outputs = weight.value()->out_features();
+      const uint32_t forms = weight.value()->activation_forms();
+      const auto stride = static_cast<int64_t>(bench.engine().activation_bytes(forms, 40));
+      args.x = {bench.room(4 * stride / 4).as<std::byte>(), forms, 4, 40};
+      const auto x = bench.put(random_row(4 * 40, 3));
+      bench.run(engine::PackArgs{{x, 4, 40, 40}, args.x});
+      args.activation.kind = gated ? Act::kSilu : Act::kNone;
+      args.y = {bench.room(4 * outputs), 4, outputs, outputs};
+      std::vector<engine::LowRankMix> table(4);
+      const auto add = [&](size_t at, int32_t rank, int64_t cols, uint32_t seed) {
+        table[at].parts[table[at].n++] = {
+            nullptr, bench.put(random_row(static_cast<size_t>(rank * cols), seed, 20.0F)), rank,
+            1.0F};
+      };
+      add(0, 3, 6, 5);
+      add(1, 2, second.rows, 6);
+      add(1, 1, second.rows, 7);
+      add(2, 2, 6, 8);
+      args.low_rank.table = bench.put(table);
+      args.low_rank.stride = 2;
+      args.low_rank.mixes = bench.put(std::vector<int32_t>{1, -1, 0, 1});
+      args.low_rank.sites = bench.put(
+          std::vector<engine::LowRankSite>{{0, 6, 0, 0}, {gated ? 0 : 6, second.rows, 1, 3}});
+      args.low_rank.n_sites = 2;
+      args.u = {bench.put(random_row(4 * 6, 9)), 4, 6, 6};
+      bench.run(args);
+      return bench.get(args.y.data, 4 * outputs);
+    };
+    OpBench cpu(cpu_engine());
+    OpBench cuda(cuda_engine());
+    const auto want = scenario(cpu);
+    const auto got = scenario(cuda);
+    ASSERT_EQ(want.size(), got.size());
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], 1e-5F * (1.0F + std::fabs(want[i]))) << i;
+    }
+  }
+}
+
+TEST(CudaLinear, RefusesByName) {
+  OpBench bench(cuda_engine());
+  const auto refusal = [&](WeightRole role, std::vector<WeightSource> sources) {
+    auto made = bench.engine().prepare(role, sources, nullptr);
+    EXPECT_FALSE(made.ok());
+    EXPECT_EQ(bench.engine().weight_bytes(role, sources), 0U);
+    return made.status();
+  };
+  const Matrix a(DType::kQ8_0, 4, 64, 1);
+  const Matrix b(DType::kQ4_0, 4, 64, 1);
+  Status status = refusal(WeightRole::kGated, {a.source(), b.source()});
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_NE(std::string(status.message()).find("Q8_0 and Q4_0"), std::string::npos);
+  WeightSource odd = a.source();
+  odd.type = DType::kIQ1_S;
+  status = refusal(WeightRole::kLinear, {odd});
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_NE(std::string(status.message()).find("IQ1_S"), std::string::npos);
+  odd = a.source();
+  odd.rows = 5;
+  EXPECT_EQ(refusal(WeightRole::kLinear, {odd}).code(), Code::kFormat);
+  EXPECT_EQ(
+      refusal(WeightRole::kLinear, {a.source(), Matrix(DType::kQ8_0, 4, 96, 1).source()}).code(),
+      Code::kFormat);
+}
+
+TEST(CudaLinear, WeightsSideBySide) {
+  OpBench bench(cuda_engine());
+  const Matrix a(DType::kQ8_0, 4, 64, 1);
+  const Matrix b(DType::kF32, 3, 17, 2);
+  const std::vector<WeightSource> first = {a.source()};
+  const std::vector<WeightSource> second = {b.source()};
+  const size_t bytes = bench.engine().weight_bytes(WeightRole::kLinear, first) +
+                       bench.engine().weight_bytes(WeightRole::kLinear, second);
+  auto memory = bench.engine().new_weight_memory(bytes);
+  ASSERT_TRUE(memory.ok());
+  auto one = bench.engine().prepare(WeightRole::kLinear, first, memory.value());
+  auto two = bench.engine().prepare(WeightRole::kLinear, second, memory.value());
+  auto more = bench.engine().prepare(WeightRole::kLinear, second, memory.value());  // it is full
+  ASSERT_TRUE(one.ok() && two.ok() && more.ok());
+  EXPECT_EQ(one.value()->resident_bytes() + two.value()->resident_bytes(), bytes);
+}
+
+}  // namespace
+}  // namespace gen::test

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that models of every architecture and weight format compute on the CUDA engine what their
+// definition says, in double precision over the weights as decoded; that windows and chunks do; and
+// that a sequence's logits are bit for bit the same whatever runs beside it.
+#include <cmath>
+#include <string>
+
+#include "base/rng.h"
+#include "cuda/engine/op_bench.h"
+#include "quant/format.h"
+#include "support/loaded_tiny.h"
+
+namespace gen::model {
+namespace {
+
+using test::LoadedTiny;
+using test::TinyModel;
+using test::TinyModelSpec;
+
+const std::vector<int32_t> kPrompt = {3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32, 38, 46, 26, 43, 0};
+/// float32 sums of a few hundred terms over two layers.
+constexpr double kFloat = 2e-5;
+
+double relative_error(const std::vector<float>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0.0;
+  double size = 0.0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double d = static_cast<double>(a[i]) - b[i];
+    difference += d * d;
+    size += b[i] * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+std::unique_ptr<cache::KvCache> cache_of(const LoadedTiny& model, engine::Engine& engine,
+                                         const char* kind) {
+  return cache::make_cache(kind, model.model().layer_shapes(), 128, engine.memory()).value();
+}
+
+/// The prompt in steps of three.
+std::vector<float> feed(const LoadedTiny& model, cache::KvCache& cache) {
+  std::vector<float> all;
+  for (size_t at = 0; at < kPrompt.size(); at += 3) {
+    const auto part =
+        model.feed(cache, std::span(kPrompt).subspan(at, std::min<size_t>(3, kPrompt.size() - at)));
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+void expect_definition(const TinyModelSpec& spec) {
+  const TinyModel tiny(spec);
+  const auto engine = test::cuda_engine();
+  test::TinyEngineOptions options;
+  options.engine = engine;
+  const LoadedTiny model(tiny, options);
+  const auto cache = cache_of(model, *engine, "fp32");
+  EXPECT_LT(relative_error(feed(model, *cache), tiny.logits(kPrompt)), kFloat);
+}
+
+TEST(CudaModels, EveryArchitecture) {
+  for (const char* name : {"llama", "qwen2", "qwen3"}) {
+    for (const bool more : {false, true}) {
+      SCOPED_TRACE(testing::Message() << name << more);
+      TinyModelSpec spec;
+      spec.architecture = name;
+      spec.tied = more;
+      spec.biases = more && spec.architecture != "qwen3";
+      if (more) {
+        spec.kv_heads = 1;
+        spec.hidden = 40;
+        spec.feed_forward = 100;
+        spec.vocab = 61;
+      }
+      expect_definition(spec);
+    }
+  }
+}
+
+TEST(CudaModels, EveryWeightFormat) {
+  for (const quant::Format& format : quant::formats()) {
+    SCOPED_TRACE(dtype_name(format.type));
+    TinyModelSpec spec;
+    spec.type = format.type;
+    spec.layers = 1;
+    if (dtype_info(format.type)->block_elements == 256) {
+      spec.hidden = 256;
+      spec.heads = 4;
+      spec.head_dim = 64;
+      spec.feed_forward = 256;
+    }
+    expect_definition(spec);
+  }
+}
+
+TEST(CudaModels, TypesMixedInStacksAndGates) {
+  TinyModelSpec spec;
+  spec.type = DType::kQ8_0;
+  spec.v_type = DType::kQ5_0;
+  expect_definition(spec);
+}
+
+TEST(CudaModels, WindowsAndChunks) {
+  TinyModelSpec spec;
+  spec.layers = 3;
+  spec.window = 5;
+  spec.local = {1, 0, 1};
+  expect_definition(spec);
+  spec.window = 0;
+  spec.chunk = 6;
+  expect_definition(spec);
+}
+
+struct Sequence {
+  std::vector<int32_t> tokens;
+  std::vector<float> expected;
+  std::vector<float> found;
+  std::unique_ptr<cache::KvCache> cache;
+  size_t done = 0;
+};
+
+/// Several sequences advance together in steps of random sizes.
+void expect_one_result(const TinyModelSpec& spec, const char* kind, uint64_t seed) {
+  uint64_t next = 0;
+  const auto below = [&](size_t n) {
+    return std::min(n - 1,
+                    static_cast<size_t>(uniform_double(seed, 0, next++) * static_cast<double>(n)));
+  };
+  const TinyModel tiny(spec);
+  const auto engine = test::cuda_engine();
+  test::TinyEngineOptions options;
+  options.engine = engine;
+  const LoadedTiny model(tiny, options);
+  std::vector<Sequence> sequences(2 + below(3));
+  for (Sequence& sequence : sequences) {
+    for (size_t i = 0; i <= below(20) + 4; ++i) {
+      sequence.tokens.push_back(static_cast<int32_t>(below(static_cast<size_t>(model.vocab()))));
+    }
+    const auto own = cache_of(model, *engine, kind);
+    sequence.expected = model.feed(*own, sequence.tokens);
+    sequence.cache = cache_of(model, *engine, kind);
+  }
+  for (bool left = true; left;) {
+    left = false;
+    test::OwnedBatch batch;
+    std::vector<std::pair<Sequence*, size_t>> rows;
+    for (Sequence& sequence : sequences) {
+      const size_t rest = sequence.tokens.size() - sequence.done;
+      left = left || rest > 0;
+      if (rest == 0 || below(3) == 0) continue;
+      const size_t count = 1 + below(std::min<size_t>(rest, 9));
+      ASSERT_TRUE(
+          batch.add(*sequence.cache, std::span(sequence.tokens).subspan(sequence.done, count))
+              .ok());
+      rows.emplace_back(&sequence, count);
+    }
+    if (rows.empty()) continue;
+    const Status status = model.model().forward(batch.finish(model.vocab()));
+    ASSERT_TRUE(status.ok()) << status.message();
+    batch.commit();
+    const std::vector<float> logits = batch.results(model.vocab());
+    auto from = logits.begin();
+    for (auto& [sequence, count] : rows) {
+      const auto to = from + static_cast<std::ptrdiff_t>(count) * model.vocab();
+      sequence->found.insert(sequence->found.end(), from, to);
+      sequence->done += count;
+      from = to;
+    }
+  }
+  for (const Sequence& sequence : sequences) {
+    EXPECT_TRUE(test::same_bits(sequence.found, sequence.expected));
+  }
+}
+
+TEST(CudaModels, OneRowOneResult) {
+  uint64_t seed = 0;
+  for (const char* kind : {"fp32", "fp16", "fp8", "q4", "q3"}) {
+    for (const DType type : {DType::kF32, DType::kBF16, DType::kQ8_0}) {
+      SCOPED_TRACE(testing::Message() << kind << ", " << dtype_name(type) << ", seed " << seed + 1);
+      TinyModelSpec spec;
+      spec.type = type;
+      spec.architecture = seed % 2 == 0 ? "llama" : "qwen3";
+      expect_one_result(spec, kind, ++seed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gen::model

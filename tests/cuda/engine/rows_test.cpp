@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves operations over whole rows of the CUDA engine, to the bit against the CPU engine: embed in
+// every format, rms_norm, best with masks and edits, scan with rows that stay and go, adapter_in.
+#include <cmath>
+#include <limits>
+
+#include "cuda/engine/op_bench.h"
+#include "quant/format.h"
+
+namespace gen::test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<std::byte> encoded(const quant::Format& format, int64_t n, uint32_t seed) {
+  const DTypeInfo* info = dtype_info(format.type);
+  const auto x = random_row(static_cast<size_t>(n), seed, 0.4F);
+  std::vector<std::byte> bytes(static_cast<size_t>(n) / info->block_elements * info->block_bytes);
+  format.encode(x.data(), bytes.data(), n);
+  return bytes;
+}
+
+TEST(CudaEmbed, EveryFormat) {
+  for (const quant::Format& format : quant::formats()) {
+    SCOPED_TRACE(dtype_name(format.type));
+    const bool plain = dtype_info(format.type)->block_elements == 1;
+    const int64_t cols = plain ? 37 : 512;
+    const auto bytes = encoded(format, 5 * cols, 11);
+    expect_same([&](OpBench& bench) {
+      std::vector<float> seen;
+      for (const float scale : {1.0F, 0.3F}) {
+        const engine::WeightSource source = {"w", format.type, 5, cols, bytes, false};
+        auto weight = bench.engine().prepare(engine::WeightRole::kEmbedding, {&source, 1}, nullptr);
+        EXPECT_TRUE(weight.ok()) << weight.status().message();
+        engine::EmbedArgs args;
+        args.weight = weight.value().get();
+        args.ids = bench.put(std::vector<int32_t>{4, -1, 0, 2, 4});
+        args.scale = scale;
+        args.y = {bench.room(5 * (cols + 3)), 5, cols, cols + 3};
+        bench.run(args);
+        const auto got = bench.get(args.y.data, 5 * (cols + 3));
+        seen.insert(seen.end(), got.begin(), got.end());
+      }
+      return seen;
+    });
+  }
+}
+
+TEST(CudaRmsNorm, Rows) {
+  for (const int64_t cols : {1, 15, 16, 17, 96, 1000}) {
+    SCOPED_TRACE(cols);
+    expect_same([&](OpBench& bench) {
+      const int64_t stride = cols + 5;
+      engine::RmsNormArgs args;
+      args.x = {bench.put(random_row(static_cast<size_t>(3 * stride), 1, 3.0F)), 3, cols, stride};
+      args.w = bench.put(random_row(static_cast<size_t>(cols), 2));
+      args.eps = 1e-5F;
+      args.y = {bench.room(3 * stride), 3, cols, stride};
+      const auto bytes =
+          static_cast<int64_t>(bench.engine().activation_bytes(engine::kActF32, cols));
+      args.packed = {bench.room(3 * bytes / 4).as<std::byte>(), engine::kActF32, 3, cols};
+      bench.run(args);
+      auto seen = bench.get(args.y.data, 3 * stride);
+      // Packed rows are the same floats, wherever an engine has them begin.
+      const auto packed = bench.get(args.packed.data.as<float>(), 3 * bytes / 4);
+      for (int64_t t = 0; t < 3; ++t) {
+        for (int64_t c = 0; c < cols; ++c) {
+          seen.push_back(packed[static_cast<size_t>(t * bytes / 4 + c)]);
+        }
+      }
+      return seen;
+    });
+  }
+}
+
+struct BestCase {
+  int64_t cols = 70;
+  int32_t k = 1;
+  bool masks = false;
+  bool edits = false;
+  uint32_t seed = 1;
+};
+
+std::vector<float> best(OpBench& bench, const BestCase& c) {
+  constexpr int64_t kRows = 4;
+  auto x = random_row(static_cast<size_t>(kRows * c.cols), c.seed);
+  for (float& value : x) value = std::round(value * 8.0F) / 8.0F + 1.0F;  // many are equal
+  if (c.cols > 5) {
+    x[static_cast<size_t>(c.cols) + 3] = -kInfinity;
+    x[static_cast<size_t>(2 * c.cols) + 4] = NAN;
+    x[static_cast<size_t>(2 * c.cols) + 5] = kInfinity;
+  }
+  engine::BestArgs args;
+  args.x = {bench.put(x), kRows, c.cols, c.cols};
+  std::vector<engine::BestRow> rows(kRows);
+  std::mt19937 random(c.seed);
+  for (engine::BestRow& row : rows) {
+    if (c.masks) {
+      std::vector<uint32_t> words;
+      for (int64_t w = 0; w < (c.cols + 31) / 32; ++w)
+        words.push_back(static_cast<uint32_t>(random()));
+      words.back() |= 1U;
+      row.mask = bench.put(words);
+      // Those beyond are not allowed.
+      row.mask_words = static_cast<int32_t>(words.size()) - (&row == &rows[3] && c.cols > 64);
+    }
+    if (c.edits) {
+      std::vector<engine::LogitEdit> edits;
+      for (int32_t i = 0; i < 6; ++i) {
+        const auto token = static_cast<int32_t>(random() % static_cast<uint64_t>(c.cols));
+        edits.push_back({token, i == 4 ? -kInfinity : 0.3F * static_cast<float>(i)});
+        edits.push_back({token, 0.1F});
+      }
+      row.edits = bench.put(edits);
+      row.n_edits = static_cast<int32_t>(edits.size());
+    }
+  }
+  if (c.masks || c.edits) args.rows = bench.put(rows);
+  args.k = c.k;
+  args.tokens = bench.put(std::vector<int32_t>(static_cast<size_t>(kRows * c.k), -77));
+  args.values = bench.room(kRows * c.k);
+  bench.run(args);
+  auto seen = bench.get(args.values, kRows * c.k);
+  for (const int32_t token : bench.get(args.tokens, kRows * c.k)) {
+    seen.push_back(static_cast<float>(token));
+  }
+  const auto changed = bench.get(args.x.data, kRows * c.cols);
+  seen.insert(seen.end(), changed.begin(), changed.end());
+  return seen;
+}
+
+TEST(CudaBest, MasksEditsAndTies) {
+  uint32_t seed = 1;
+  for (const int64_t cols : {1, 31, 70, 700}) {
+    for (const int32_t k : {1, 5}) {
+      for (const bool masks : {false, true}) {
+        for (const bool edits : {false, true}) {
+          BestCase c = {cols, std::min(k, static_cast<int32_t>(cols)), masks, edits, ++seed};
+          SCOPED_TRACE(testing::Message() << cols << " tokens, " << k << " best, seed " << seed);
+          expect_same([&](OpBench& bench) { return best(bench, c); });
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaScan, RowsThatStayAndGo) {
+  expect_same([](OpBench& bench) {
+    constexpr int64_t kChannels = 70;
+    constexpr int64_t kRows = 6;
+    constexpr int64_t kKept = 2 * kChannels + 9;
+    const auto values = [&](uint32_t seed, size_t n) { return bench.put(random_row(n, seed)); };
+    const auto state = bench.room(2 * (kChannels + 4));
+    const auto keep = bench.room(3 * kKept);
+    std::vector<engine::StateRows> sequences(3);
+    sequences[0].first_row = 0;
+    sequences[0].n_rows = 2;
+    sequences[0].write = state;
+    sequences[1].first_row = 2;
+    sequences[1].n_rows = 3;
+    sequences[1].unsettled = 2;
+    sequences[1].read = values(1, kChannels + 4);
+    sequences[1].kept = values(2, 2 * kKept);
+    sequences[1].keep = keep;
+    sequences[1].write = state + (kChannels + 4);
+    sequences[2].first_row = 5;
+    sequences[2].n_rows = 1;
+    sequences[2].read = values(3, kChannels + 4);
+    const auto own = bench.room(kChannels + 4);
+    sequences[2].write = own;
+    const auto in = [&](uint32_t seed) {
+      return engine::ConstMatrixView{values(seed, kRows * 80), kRows, kChannels, 80};
+    };
+    engine::ScanArgs args;
+    args.a = in(4);
+    args.b = in(5);
+    args.x = in(6);
+    args.y = {bench.room(kRows * 77), kRows, kChannels, 77};
+    args.layer = {4, 3, kKept};
+    args.sequences = bench.put(sequences);
+    args.n_sequences = 3;
+    bench.run(args);
+    auto seen = bench.get(args.y.data, kRows * 77);
+    for (const auto& [at, n] : {std::pair(state, 2 * (kChannels + 4)), std::pair(keep, 3 * kKept),
+                                std::pair(own, kChannels + 4)}) {
+      const auto more = bench.get(at, n);
+      seen.insert(seen.end(), more.begin(), more.end());
+    }
+    return seen;
+  });
+}
+
+TEST(CudaAdapterIn, MixesOfRows) {
+  expect_same([](OpBench& bench) {
+    constexpr int64_t kCols = 45;
+    const auto matrix = [&](int32_t rank, uint32_t seed) {
+      return bench.put(random_row(static_cast<size_t>(rank * kCols), seed));
+    };
+    // Two mixes of two sites each.
+    std::vector<engine::LowRankMix> table(4);
+    const auto add = [&](size_t at, int32_t rank, uint32_t seed) {
+      table[at].parts[table[at].n++] = {matrix(rank, seed), nullptr, rank, 0.5F};
+    };
+    add(0, 3, 1);
+    add(1, 2, 2);
+    add(1, 4, 3);
+    add(3, 5, 4);
+    engine::AdapterInArgs args;
+    args.x = {bench.put(random_row(5 * 50, 5)), 5, kCols, 50};
+    args.low_rank.table = bench.put(table);
+    args.low_rank.stride = 2;
+    args.low_rank.mixes = bench.put(std::vector<int32_t>{1, -1, 0, 0});
+    args.low_rank.rows = bench.put(std::vector<int32_t>{0, 1, 2, 3, 0});
+    args.low_rank.sites = bench.put(std::vector<engine::LowRankSite>{{0, 7, 0, 0}, {7, 9, 1, 6}});
+    args.low_rank.n_sites = 2;
+    args.u = {bench.room(5 * 14), 5, 14, 14};
+    bench.run(args);
+    return bench.get(args.u.data, 5 * 14);
+  });
+}
+
+}  // namespace
+}  // namespace gen::test
