@@ -85,7 +85,7 @@ class Matcher {
   /// tokens could be looked through within `work` places of the vocabulary's trie (0: none are);
   /// else of the shortest text. kNoWay if no tokens of the vocabulary are known to spell an end.
   FewestTokens min_tokens(uint64_t work = kSearchWork);
-  static constexpr uint64_t kSearchWork = uint64_t{1} << 24U;
+  static constexpr uint64_t kSearchWork = uint64_t{1} << 22U;
 
   [[nodiscard]] const TokenGrammar& grammar() const noexcept { return *grammar_; }
   /// Items looked at to accept texts since the object was made, and bytes that it keeps; for tests

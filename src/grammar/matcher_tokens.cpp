@@ -48,7 +48,7 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
   if (!none(bits)) return true;
   // Not byte by byte, but tokens of several bytes may still do.
   FewestTokens known = min_tokens(0);
-  if (known.tokens > n_tokens) known = min_tokens(grammar_->limits().work);
+  if (known.tokens > n_tokens) known = min_tokens(std::min(grammar_->limits().work, kSearchWork));
   if (known.tokens > n_tokens) {
     GEN_TRY(mask(bits));
     return false;

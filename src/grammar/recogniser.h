@@ -94,6 +94,8 @@ class Step {
   void arrive(StateId state, ListId list);
   /// The end of a machine called from this frame.
   void leave(const Frame& frame);
+  /// What was put in so far, before finish().
+  [[nodiscard]] std::span<const Item> seeds() const noexcept { return items_; }
   /// Completes the step: machines that end and machines that are called. False if there were more
   /// than `most_items`; the items then mean nothing.
   [[nodiscard]] bool finish(ReturnLists& lists, size_t most_items);

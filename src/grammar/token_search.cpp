@@ -234,7 +234,7 @@ class Search {
     }
     Place made = {from.lists, {behind.items.begin(), behind.items.end()}, first};
     made.lists.compact(0, made.items);
-    const uint64_t cost = from.lists.size() + 16;
+    const uint64_t cost = 4 * from.lists.size() + 512;  // of the copy and its key, in places
     if (left_ < cost || next_.size() >= kMostPlaces) return false;
     left_ -= cost;
     if (known_.insert(key_of(made)).second) next_.push_back(std::move(made));

@@ -73,7 +73,24 @@ class TrieWalk {
     size_t first = 0;
     size_t count = 0;
     size_t frames = 0;
+    // All of it follows from this one item, if that has a state.
+    Item seed = {kDead, 0};
+    uint64_t loops = 0;  // kinds of bytes that lead the seed back to itself, and nothing else on
+    uint64_t reads = 0;  // kinds of which some lead on
+    bool ended = false;
+    bool outside = false;
   };
+
+  // Of a level that was just read, with its items.
+  void find_loops(Level& level) {
+    const Item* const begin = items_.data() + level.first;
+    level.reads = reads({begin, level.count});
+    if (level.seed.state == kDead) return;
+    level.loops = row(level.seed.state).loops;
+    for (size_t i = 0; i < level.count; ++i) {
+      if (begin[i] != level.seed) level.loops &= ~row(begin[i].state).reads;
+    }
+  }
 
   const Row& row(StateId state) {
     if (row_of_.empty()) row_of_.resize(machines_.states.size(), nullptr);
@@ -117,7 +134,7 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
   if (levels_.size() < vocabulary_.longest() + 1) levels_.resize(vocabulary_.longest() + 1);
   items_.assign(from.begin(), from.end());
   const size_t frames = lists.size();
-  levels_[0] = {0, from.size(), frames};
+  levels_[0] = {0, from.size(), frames, {kDead, 0}, 0, 0, false, false};
   for (uint32_t i = top + 1; i < trie[top].skip;) {
     const Vocabulary::Node& node = trie[i];
     const size_t depth = node.depth - base;
@@ -142,7 +159,7 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
             continue;
           }
           items_.push_back({target, item.list});
-          levels_[depth] = {above.first + 1, 1, above.frames};
+          levels_[depth] = {above.first + 1, 1, above.frames, {kDead, 0}, 0, 0, false, false};
           const Row& next = row(target);
           const bool ended = final && frame.ret == kEnd;
           const bool outside = final && !ended;
@@ -153,9 +170,21 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
         }
       }
     }
+    // A seed that a byte leads back to itself, and nothing else on, makes the same again.
+    if ((above.loops >> kByteKinds[node.byte] & 1) != 0) {
+      levels_[depth] = above;
+      const Level& level = levels_[depth];
+      const bool whole = !level.outside && (vocabulary_.kinds_below(i) & ~level.loops) == 0;
+      visit(i,
+            Behind{std::span(items_).subspan(level.first, level.count), level.ended, level.outside},
+            whole);
+      i = whole || (vocabulary_.kinds_next(i) & level.reads) == 0 ? node.skip : i + 1;
+      continue;
+    }
     lists.shrink(above.frames);
     step.begin();
     step.read(std::span(items_).subspan(above.first, above.count), node.byte);
+    const Item seed = step.seeds().size() == 1 ? step.seeds()[0] : Item{kDead, 0};
     if (!step.finish(lists, most_items) || step.work() > most_work) {
       lists.shrink(frames);
       return false;
@@ -166,9 +195,11 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
     }
     const auto read = step.items();
     visit(i, Behind{read, step.ended(), step.outside()}, false);
-    levels_[depth] = {items_.size(), read.size(), lists.size()};
+    Level& level = levels_[depth];
+    level = {items_.size(), read.size(), lists.size(), seed, 0, 0, step.ended(), step.outside()};
     items_.insert(items_.end(), read.begin(), read.end());
-    i = read.empty() ? node.skip : i + 1;
+    if (node.skip > i + 1) find_loops(level);
+    i = read.empty() || (vocabulary_.kinds_next(i) & level.reads) == 0 ? node.skip : i + 1;
   }
   lists.shrink(frames);
   return true;

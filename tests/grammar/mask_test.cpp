@@ -23,8 +23,8 @@ using test::Symbols;
 constexpr int kNamed = 2;
 
 std::vector<std::string> random_texts(std::mt19937& random) {
-  static const char* const kPieces[] = {"a", "b", "c", "\xC3\xA9", "\xC3", "\xA9", "aa", "d"};
-  std::vector<std::string> texts = {"a", "b", "c", "\xC3", "\xA9"};
+  static const char* const kPieces[] = {"a", "!", ",", "\xC3\xA9", "\xC3", "\xA9", "!!", "d"};
+  std::vector<std::string> texts = {"a", "!", ",", "\xC3", "\xA9"};
   for (size_t i = 4 + random() % 20; i > 0; --i) {
     std::string text;
     for (size_t k = 1 + random() % 4; k > 0; --k) text += kPieces[random() % 8];
@@ -97,7 +97,7 @@ class Walk {
           << "token " << token << " '" << vocabulary_->bytes(token) << "' behind " << text_.size();
     }
     const ByteSet valid = matcher_.valid_bytes();
-    for (const char c : std::string("abcd\xC3\xA9")) {
+    for (const char c : std::string("a!,d\xC3\xA9")) {
       const auto byte = static_cast<uint8_t>(c);
       Symbols text = text_;
       text.push_back(byte);
@@ -185,6 +185,37 @@ void random_walks(uint32_t seed, int rounds, int steps) {
   }
   EXPECT_GT(walked, rounds / 4);
   EXPECT_LE(refused, 2 + walked / 20);
+}
+
+// Stretches of the trie that lead back to the same place are taken at once; not where something
+// else reads them too. Against single steps, which know nothing of the trie.
+TEST(Mask, StretchesThatAreAlikeAreTakenAtOnce) {
+  std::vector<std::string> texts = {""};
+  for (size_t i = 0; texts.size() < 341; ++i) {
+    for (const char c : {'!', ',', 'a', ' '}) texts.push_back(texts[i] + c);
+  }
+  texts.erase(texts.begin());
+  const auto vocabulary = test::vocabulary(texts);
+  for (const char* source :
+       {"root ::= \"!\"* y \"a\"\ny ::= \"!\" y \",\" | \"!\" \",\"",
+        "root ::= [! ]* y? \"a\"\ny ::= \" \" y \",\" | \"!,\"",
+        "root ::= \"a\" x root? | \"a\"\nx ::= [! ]* | [!]* \",\" x",
+        "root ::= ([^,]* \",\" root \",\")? [!]*", "root ::= [! ,]* (\"a\" root | \"\")",
+        "root ::= (\"a\" [! ]*){3,40} \",\" [!]*"}) {
+    SCOPED_TRACE(source);
+    const auto grammar = Grammar::from_gbnf(source);
+    Matcher matcher = Matcher::create(grammar.value()->over(vocabulary).value()).value();
+    for (const char* before : {"", "!", "a", "a!", "! ", "a! a", "!!,", "a,!", "a!a!a"}) {
+      matcher.reset();
+      if (!matcher.accept_bytes(before).value()) continue;
+      const std::vector<uint64_t> mask = mask_of(matcher);
+      for (int32_t token = 0; token < vocabulary->size(); ++token) {
+        Matcher other = matcher.fork();
+        EXPECT_EQ(other.accept_token(token).value(), test::has(mask, token))
+            << before << " + " << vocabulary->bytes(token);
+      }
+    }
+  }
 }
 
 // Near both ends of a count, for tokens of several rounds: by arithmetic.
