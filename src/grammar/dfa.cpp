@@ -238,7 +238,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   };
   number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
   uint64_t work = 0;
-  static const std::vector<ByteEdge> kNoEdges;
+  const std::vector<ByteEdge> kNoEdges;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
     Dfa::State state;

@@ -130,6 +130,7 @@ static void every_described_key_can_be_set(void** state) {
                                          {"seed", "1"},
                                          {"logprobs", "0"},
                                          {"ignore_eos", "true"},
+                                         {"fit_grammar", "1"},
                                          {"stop_token", "3"},
                                          {"stop_string", "x"}};
   char* text = described(s);

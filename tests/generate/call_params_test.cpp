@@ -114,7 +114,7 @@ TEST(CallParams, Rows) {
         std::visit([&](auto field) { return params.set(field, params.get(field)); }, row.field);
     EXPECT_TRUE(kept.ok()) << kept.message();
   }
-  EXPECT_EQ(keys.size(), 15U);
+  EXPECT_EQ(keys.size(), 16U);
 }
 
 TEST(CallParams, Stops) {
