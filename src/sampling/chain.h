@@ -6,11 +6,11 @@
 // library, threads or batches. Mirostat alone has a memory, of the draws of this text: it is in the
 // chain, so steps come in their order, each once, and a draw that is made is a token that is said.
 //
-// llama.cpp has the same stages, and where only some are on the same candidates, with these
-// differences: there the temperature comes last, so that the cuts see probabilities at temperature
-// 1; the deviation of top-n-sigma is that of the edited logits, here of the model's own, as a large
-// penalty on one token is no news about the others; its grammar comes after the draw; with mirostat
-// all stages but bias and temperature are left out, while here those that are set act.
+// Users of llama.cpp will find the same stages, with these differences: there the temperature comes
+// last by default, so that the cuts see probabilities at temperature 1; the deviation of
+// top-n-sigma is that of the edited logits, here of the model's own, as a large penalty on one token
+// is no news about the others; a grammar is asked after the draw; and mirostat leaves out every cut,
+// while here those that are set act.
 #pragma once
 
 #include <cstdint>
