@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_sampling: how the next token is chosen. Stages run in this order: logit bias, mask, penalties,
- * greedy if the temperature is 0, temperature, top-k, typical-p, top-p, min-p, draw. A draw depends on the
- * seed and the number of tokens drawn before, on nothing else, and is the same on every machine.
- * Generating calls copy the object on entry, so one can serve any number of calls.
+ * gen_sampling: how the next token is chosen. Stages run in this order: logit bias, mask, penalties (the last
+ * of them DRY), end tokens that come too early, greedy if the temperature is 0, top-n-sigma, temperature,
+ * top-k, typical-p, top-p, min-p, XTC, mirostat, draw. A draw depends on the seed and the number of tokens
+ * drawn before, on nothing else, and is the same on every machine. Generating calls copy the object on entry,
+ * so one can serve any number of calls.
+ *
+ * For users of llama.cpp: its stages are here, each off until it is set, and each that is set acts. There the
+ * temperature comes last by default, so that the cuts see probabilities at temperature 1; mirostat leaves out
+ * every cut; and windows of penalties and of DRY are 64 tokens or the context, where here 0 is all tokens.
  */
 #ifndef GENERATE_SAMPLING_H
 #define GENERATE_SAMPLING_H
@@ -80,6 +85,45 @@ GEN_API gen_status gen_sampling_set_top_p(gen_sampling *sampling, double p, gen_
 GEN_API gen_status gen_sampling_set_min_p(gen_sampling *sampling, double p, gen_error *error);
 
 /**
+ * Keeps the tokens whose logits are at most `n` standard deviations below the largest one (top-n-sigma); 0 or
+ * less keeps all. The deviation is that of the model's own logits, before bias, mask and penalties. What is
+ * kept does not depend on the temperature.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if n is not finite.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_top_n_sigma(gen_sampling *sampling, double n, gen_error *error);
+
+/**
+ * Takes out the best choices now and then (XTC): at each step, with this probability, of the tokens whose
+ * probability is at least `threshold` all but the least probable one, if there are two or more of them. The
+ * random numbers for it depend on the seed and the step like those of the draw, and are others.
+ *
+ * @param probability  in [0, 1]; 0 is off.
+ * @param threshold    in [0, 1], after all stages before; above 0.5 nothing is ever taken out. 0.1 is usual.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if one of the values is outside its range.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_xtc(gen_sampling *sampling, double probability,
+                                        double threshold, gen_error *error);
+
+/**
+ * Steers the surprise of the drawn tokens to `tau` bits on average (mirostat 2): tokens of more surprise than a
+ * bar are cut, and the bar, twice `tau` at first, falls by `eta` times what the surprise of each drawn token
+ * is above `tau`. Every call begins anew. Stages that are set cut before it; does nothing at temperature 0.
+ *
+ * @param tau  in [0, 100]; 0 is off, 5 is usual.
+ * @param eta  in [0, 1]; 0.1 is usual.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if one of the values is outside its range.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_mirostat(gen_sampling *sampling, double tau, double eta,
+                                             gen_error *error);
+
+/**
  * Divides positive and multiplies negative logits of tokens generated before by `penalty`, once for
  * each distinct token; 1, and 0 or less, are off.
  *
@@ -145,6 +189,37 @@ GEN_API gen_status gen_sampling_set_penalty_window(gen_sampling *sampling, int32
                                                    gen_error *error);
 
 /**
+ * Penalises tokens that would go on with a repetition (DRY): where the last tokens of the session, L of them and
+ * at least `allowed_length`, are there before, `multiplier` * `base`^(L - allowed_length), at most a million,
+ * is subtracted from the logit of the token that came next then. The session's tokens count with its prompts
+ * and earlier turns. Repetitions end at breakers, see gen_sampling_add_dry_breaker.
+ *
+ * @param multiplier      in [0, 100]; 0 is off, 0.8 is usual.
+ * @param base            in [1, 100]; 1.75 is usual.
+ * @param allowed_length  1 or more; 2 is usual.
+ * @param window          looks at so many last tokens, at a cost in proportion; 0 means all.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if one of the values is outside its range.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_dry(gen_sampling *sampling, double multiplier, double base,
+                                        int32_t allowed_length, int32_t window, gen_error *error);
+
+/**
+ * Adds a text over which DRY sees no repetition, at whatever token borders; a token that holds such a text is
+ * never penalised. The first one takes the place of the default ones: line feed, colon, double quote and asterisk;
+ * an empty first one leaves none. Control tokens are breakers always. Without a tokenizer there is none.
+ *
+ * @param text  [len] UTF-8, copied. Empty text adds nothing.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, text above 256 bytes, more than 64 texts, or bytes that
+ *         are not UTF-8.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_add_dry_breaker(gen_sampling *sampling, const char *text,
+                                                size_t len, gen_error *error);
+
+/**
  * Ends a generation after `tokens` tokens; 0 or less is 256, the default.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
@@ -152,6 +227,18 @@ GEN_API gen_status gen_sampling_set_penalty_window(gen_sampling *sampling, int32
  * Since:   0.1
  */
 GEN_API gen_status gen_sampling_set_max_new_tokens(gen_sampling *sampling, int32_t tokens,
+                                                   gen_error *error);
+
+/**
+ * Draws no token that ends the text, of the model or added as a stop token, before there are `tokens` tokens; 0
+ * is off. Where bias, mask or a grammar leave nothing else, the text ends all the same; so it does at the end
+ * of a grammar, at a stop string and after the most tokens.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_min_new_tokens(gen_sampling *sampling, int32_t tokens,
                                                    gen_error *error);
 
 /**

@@ -10,6 +10,7 @@
 
 #include "api/boundary.h"
 #include "api/handles.h"
+#include "api/json_text.h"
 #include "api/option_table.h"
 
 namespace {
@@ -75,6 +76,14 @@ std::string joined(const gen_sampling& s) {
   for (const std::string& text : s.params.stops.strings) out += (out.empty() ? "" : "\n") + text;
   return out;
 }
+// As a JSON array, since the texts are line ends and quotes.
+std::string joined_breakers(const gen_sampling& s) {
+  std::string out = "[";
+  for (const std::string& text : s.params.dry_breakers()) {
+    out += (out.size() > 1 ? "," : "") + gen::api::json_quote(text);
+  }
+  return out + "]";
+}
 std::string joined_tokens(const gen_sampling& s) {
   std::string out;
   for (const int32_t token : s.params.stops.tokens) {
@@ -102,6 +111,15 @@ const OptionRow<S> kLists[] = {
                    [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); },
                    joined},
      "a text that ends a generation and is left out; each one is added"},
+    {"dry_breaker",
+     TextOption<S>{[] {
+                     return "UTF-8, at most " +
+                            std::to_string(gen::generate::kMostDryBreakerBytes) + " bytes";
+                   },
+                   [](S& s, const char* text) -> Status { return s.params.add_dry_breaker(text); },
+                   joined_breakers},
+     "a text over which DRY sees no repetition; the first one takes the place of the default ones, "
+     "an empty one leaves none"},
 };
 
 Status set_by_key(S& s, std::string_view key, const char* text) {
@@ -127,6 +145,14 @@ std::string described(const S& s) {
   }
   gen::api::add_texts<S>(kLists, s, &rows);
   return gen::api::describe_rows(rows);
+}
+
+/// Sets several values or, if one of them is refused, none.
+template <typename F>
+Status set_all(S& s, F&& set) {
+  CallParams trial;
+  GEN_TRY(set(trial));
+  return set(s.params);
 }
 
 /// A setter's frame: a NULL object is an argument error, anything else is `set`'s to say.
@@ -172,6 +198,30 @@ gen_status gen_sampling_set_min_p(gen_sampling* sampling, double p, gen_error* e
   return with(sampling, error, [&](S& s) { return s.params.set(&P::min_p, p); });
 }
 
+gen_status gen_sampling_set_top_n_sigma(gen_sampling* sampling, double n, gen_error* error) {
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::top_n_sigma, n); });
+}
+
+gen_status gen_sampling_set_xtc(gen_sampling* sampling, double probability, double threshold,
+                                gen_error* error) {
+  return with(sampling, error, [&](S& s) {
+    return set_all(s, [&](CallParams& params) -> Status {
+      GEN_TRY(params.set(&P::xtc_probability, probability));
+      return params.set(&P::xtc_threshold, threshold);
+    });
+  });
+}
+
+gen_status gen_sampling_set_mirostat(gen_sampling* sampling, double tau, double eta,
+                                     gen_error* error) {
+  return with(sampling, error, [&](S& s) {
+    return set_all(s, [&](CallParams& params) -> Status {
+      GEN_TRY(params.set(&P::mirostat_tau, tau));
+      return params.set(&P::mirostat_eta, eta);
+    });
+  });
+}
+
 gen_status gen_sampling_set_repetition_penalty(gen_sampling* sampling, double penalty,
                                                gen_error* error) {
   return with(sampling, error, [&](S& s) { return s.params.set(&P::repetition_penalty, penalty); });
@@ -204,10 +254,37 @@ gen_status gen_sampling_set_penalty_window(gen_sampling* sampling, int32_t token
   return with(sampling, error, [&](S& s) { return s.params.set(&P::penalty_window, tokens); });
 }
 
+gen_status gen_sampling_set_dry(gen_sampling* sampling, double multiplier, double base,
+                                int32_t allowed_length, int32_t window, gen_error* error) {
+  return with(sampling, error, [&](S& s) {
+    return set_all(s, [&](CallParams& params) -> Status {
+      GEN_TRY(params.set(&P::dry_multiplier, multiplier));
+      GEN_TRY(params.set(&P::dry_base, base));
+      GEN_TRY(params.set(&P::dry_allowed_length, allowed_length));
+      return params.set(&P::dry_window, window);
+    });
+  });
+}
+
+gen_status gen_sampling_add_dry_breaker(gen_sampling* sampling, const char* text, size_t len,
+                                        gen_error* error) {
+  return with(sampling, error, [&](S& s) -> Status {
+    GEN_TRY(not_null(text, "text"));
+    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+    return s.params.add_dry_breaker(view);
+  });
+}
+
 gen_status gen_sampling_set_max_new_tokens(gen_sampling* sampling, int32_t tokens,
                                            gen_error* error) {
   return with(sampling, error,
               [&](S& s) { return s.params.set(&StopRules::max_new_tokens, tokens); });
+}
+
+gen_status gen_sampling_set_min_new_tokens(gen_sampling* sampling, int32_t tokens,
+                                           gen_error* error) {
+  return with(sampling, error,
+              [&](S& s) { return s.params.set(&StopRules::min_new_tokens, tokens); });
 }
 
 gen_status gen_sampling_set_seed(gen_sampling* sampling, uint64_t seed, gen_error* error) {

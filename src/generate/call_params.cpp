@@ -13,8 +13,11 @@ namespace gen::generate {
 namespace {
 
 using P = sampling::SamplingParams;
+using sampling::kMaxDryBase;
+using sampling::kMaxDryMultiplier;
 using sampling::kMaxFlatPenalty;
 using sampling::kMaxLogprobs;
+using sampling::kMaxMirostatTau;
 
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr double kMostInt = std::numeric_limits<int32_t>::max();
@@ -29,6 +32,15 @@ constexpr ParamRow kRows[] = {
     {"top_p", &P::top_p, -kAny, kAny, "0 or less, 1 or more",
      "keeps the most probable tokens up to this probability"},
     {"min_p", &P::min_p, 0, 1, "0", "keeps tokens at least this share as probable as the first"},
+    {"top_n_sigma", &P::top_n_sigma, -kAny, kAny, "0 or less",
+     "keeps logits at most this many standard deviations below the largest"},
+    {"xtc_probability", &P::xtc_probability, 0, 1, "0",
+     "share of the steps at which XTC takes out the most probable tokens"},
+    {"xtc_threshold", &P::xtc_threshold, 0, 1, "above 0.5",
+     "of the tokens of at least this probability XTC leaves the least probable one"},
+    {"mirostat_tau", &P::mirostat_tau, 0, kMaxMirostatTau, "0",
+     "surprise in bits, on average of the drawn tokens, that mirostat 2 steers to"},
+    {"mirostat_eta", &P::mirostat_eta, 0, 1, "", "how fast mirostat 2 follows what was drawn"},
     {"repetition_penalty", &P::repetition_penalty, -kAny, 1000, "0 or less, 1",
      "divides positive and multiplies negative logits of tokens generated before"},
     {"compound_penalty", &P::compound_penalty, 0, 1, "0",
@@ -40,8 +52,18 @@ constexpr ParamRow kRows[] = {
     {"penalize_prompt", &P::penalize_prompt, 0, 1, "0", "penalties count the prompt, too"},
     {"penalty_window", &P::penalty_window, 0, kMostInt, "0",
      "last tokens that count for the penalties"},
+    {"dry_multiplier", &P::dry_multiplier, 0, kMaxDryMultiplier, "0",
+     "subtracts this, times dry_base for each token more than dry_allowed_length, from tokens that "
+     "would go on with a repetition (DRY)"},
+    {"dry_base", &P::dry_base, 1, kMaxDryBase, "", "how the penalty of DRY grows with the length"},
+    {"dry_allowed_length", &P::dry_allowed_length, 1, kMostInt, "",
+     "longest repetition that DRY leaves alone"},
+    {"dry_window", &P::dry_window, 0, kMostInt, "0",
+     "last tokens in which DRY looks for repetitions"},
     {"max_new_tokens", &StopRules::max_new_tokens, kLeastInt, kMostInt, "",
      "most tokens of a call; 0 or less is 256"},
+    {"min_new_tokens", &StopRules::min_new_tokens, 0, kMostInt, "0",
+     "tokens before which no end or stop token is drawn while another one is possible"},
     {"seed", &P::seed, 0, kAny, "", "of the draws"},
     {"logprobs", &P::logprobs, -1, kMaxLogprobs, "-1",
      "alternatives whose log-probabilities are recorded beside the token's"},
@@ -119,6 +141,33 @@ Status StopRules::add_string(std::string_view text) {
   }
   strings.emplace_back(text);
   return {};
+}
+
+Status CallParams::add_dry_breaker(std::string_view text) {
+  if (text.size() > kMostDryBreakerBytes) {
+    return error(Code::kInvalidArgument, "a dry breaker of %zu bytes is above %zu", text.size(),
+                 kMostDryBreakerBytes);
+  }
+  const size_t valid = utf8_valid_prefix(text);
+  if (valid != text.size()) {
+    return error(Code::kInvalidArgument, "dry breaker is not UTF-8 at byte %zu of %zu", valid,
+                 text.size());
+  }
+  std::vector<std::string> texts;
+  if (own_dry_breakers.has_value()) texts = *own_dry_breakers;
+  if (!text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end()) {
+    if (texts.size() >= kMostDryBreakers) {
+      return error(Code::kInvalidArgument, "more than %zu dry breakers", kMostDryBreakers);
+    }
+    texts.emplace_back(text);
+  }
+  own_dry_breakers = std::move(texts);
+  return {};
+}
+
+std::vector<std::string> CallParams::dry_breakers() const {
+  if (own_dry_breakers.has_value()) return *own_dry_breakers;
+  return {"\n", ":", "\"", "*"};
 }
 
 Status CallParams::check_vocab(int32_t vocab_size) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,13 +26,15 @@ constexpr int32_t kDefaultMaxNewTokens = 256;
 
 constexpr size_t kMostStopStrings = 256;
 constexpr size_t kMostStopStringBytes = 4096;
+constexpr size_t kMostDryBreakers = 64;
+constexpr size_t kMostDryBreakerBytes = 256;
 
 /// What ends a text.
 struct StopRules {
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
-  bool ignore_eos = false;                        // the tokenizer's end tokens do not stop
-  bool fit_grammar =
-      false;  // a text under a grammar takes a way to its end that max_new_tokens allow
+  int32_t min_new_tokens = 0;  // before so many no token that stops is drawn, if there is another
+  bool ignore_eos = false;     // the tokenizer's end tokens do not stop
+  bool fit_grammar = false;    // a text under a grammar takes a way to its end that is short enough
   std::vector<int32_t> tokens;
   std::vector<std::string> strings;  // empty ones are ignored
 
@@ -47,6 +50,8 @@ struct StopRules {
 struct CallParams {
   sampling::SamplingParams sampling;
   StopRules stops;
+  /// Texts over which DRY sees no repetition; none of one's own: the default ones.
+  std::optional<std::vector<std::string>> own_dry_breakers;
   std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
   /// What the text of the call is to be a member of; null: anything. With `matcher` the text goes
   /// on where that stands, which nobody moves any more.
@@ -66,6 +71,11 @@ struct CallParams {
   [[nodiscard]] const T& get(T StopRules::*field) const noexcept {
     return stops.*field;
   }
+
+  /// The first one takes the place of the default ones, and leaves none at all if it is empty. At
+  /// most kMostDryBreakers of kMostDryBreakerBytes, UTF-8; twice is once.
+  Status add_dry_breaker(std::string_view text);
+  [[nodiscard]] std::vector<std::string> dry_breakers() const;
 
   /// kOutOfRange for a stop token or a bias outside the vocabulary. Called when a call begins.
   [[nodiscard]] Status check_vocab(int32_t vocab_size) const;

@@ -23,7 +23,7 @@ double seconds_since(SteadyClock::time_point begin) {
 Generation::Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency)
     : session_(std::move(session)),
       params_(std::move(params)),
-      picker_(params_.sampling),
+      picker_(params_, session_->generator().tokenizer()),
       transcript_(params_, &result_),
       cancel_(&session_->cancel_, params_.cancel.get()),
       urgency_(urgency) {}
@@ -302,9 +302,16 @@ Result<sampling::Choice> Generation::pick() {
   if (only_best_) return TokenPicker::best(best_[row], logits_[row], vocab, sequence.tokens());
   const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
   const std::span<float> logits = std::span(logits_).subspan(row * width, vocab);
-  if (rule_ == nullptr) return picker_.pick(logits, sequence.tokens(), result_.tokens);
-  const sampling::TokenMask mask = rule_->mask();
-  return picker_.pick(logits, sequence.tokens(), result_.tokens, &mask);
+  TokenPicker::At at{.held = sequence.tokens(),
+                     .said = result_.tokens,
+                     .stops = transcript_.stop_tokens(),
+                     .mask = nullptr};
+  sampling::TokenMask mask;
+  if (rule_ != nullptr) {
+    mask = rule_->mask();
+    at.mask = &mask;
+  }
+  return picker_.pick(logits, at);
 }
 
 // Draws a token from the logits of a row, and keeps it unless it ends the text. Whether it was the

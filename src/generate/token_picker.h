@@ -1,36 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // TokenPicker: draws the tokens of a call from rows of logits. A draw depends on the row, its mask,
 // what was said before and how many tokens that are, and on nothing else: rows that a step ran
-// together give the tokens that they give one by one. A hook that edits logits comes before the
+// together give the tokens that they give one by one. What mirostat and DRY keep from token to
+// token holds to that, too, as rows are picked from in the order of the text and each pick is said:
+// a row that was guessed wrong is never picked from. A hook that edits logits comes before the
 // chain.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
+#include "generate/call_params.h"
+#include "generate/dry_breaks.h"
 #include "sampling/chain.h"
+#include "sampling/dry.h"
 
 namespace gen::generate {
 
 /// Threads: one at a time.
 class TokenPicker {
  public:
-  /// `params` must outlive it and have passed check_vocab.
-  explicit TokenPicker(const sampling::SamplingParams& params) : params_(params), chain_(params) {}
+  /// What there is beside a row of logits. `held` is all that the session holds, of which `said` is
+  /// from this call; `stops` are the tokens that end the call's text; `mask` may be null.
+  struct At {
+    std::span<const int32_t> held;
+    std::span<const int32_t> said;
+    std::span<const int32_t> stops = {};
+    const sampling::TokenMask* mask = nullptr;
+  };
 
-  /// Draws the token after `held`, all that the session holds, of which `said` is from this call.
-  /// `logits`, [V], are overwritten; `mask` may be null. The choice is valid until the next one.
-  /// Errors as sampling::Chain::sample.
-  Result<sampling::Choice> pick(std::span<float> logits, std::span<const int32_t> held,
-                                std::span<const int32_t> said,
-                                const sampling::TokenMask* mask = nullptr) {
-    const auto row = static_cast<int64_t>(held.size()) - 1;
-    return chain_.sample(logits, params_.penalize_prompt ? held : said, said.size(), row, mask);
-  }
+  /// Both must outlive it; `params` must have passed check_vocab, `tokenizer` may be null.
+  TokenPicker(const CallParams& params, const tokenizer::Tokenizer* tokenizer);
+
+  /// Draws the token after `at.held`; the next pick is for the text that goes on with it. `logits`,
+  /// [V], are overwritten. The choice is valid until the next one. Errors as
+  /// sampling::Chain::sample.
+  Result<sampling::Choice> pick(std::span<float> logits, const At& at);
 
   /// Whether best() will do for pick() without a mask.
-  [[nodiscard]] bool only_best() const noexcept { return chain_.only_best(); }
+  [[nodiscard]] bool only_best() const noexcept {
+    return chain_.only_best() && !breaks_.has_value() && params_.stops.min_new_tokens <= 0;
+  }
   /// As pick(), for a row of `n` logits whose largest the model has found.
   static Result<sampling::Choice> best(int32_t token, float logit, size_t n,
                                        std::span<const int32_t> held) {
@@ -38,8 +50,13 @@ class TokenPicker {
   }
 
  private:
-  const sampling::SamplingParams& params_;
+  Result<std::span<const sampling::TokenPenalty>> repetitions(std::span<const int32_t> held,
+                                                              size_t vocab);
+
+  const CallParams& params_;
   sampling::Chain chain_;
+  std::optional<DryBreaks> breaks_;  // none without DRY
+  sampling::Dry dry_;
 };
 
 }  // namespace gen::generate

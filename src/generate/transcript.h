@@ -36,6 +36,9 @@ class Transcript {
   /// Tokens that may be kept at most.
   [[nodiscard]] int32_t most() const noexcept { return most_; }
 
+  /// Those that end the text; once begun.
+  [[nodiscard]] std::span<const int32_t> stop_tokens() const noexcept { return stop_tokens_; }
+
   /// Takes the token that was drawn last; the session holds `length` tokens with it, and with
   /// `complete` they are a member of the call's grammar to which nothing can be added. True if it
   /// is kept: event() then tells of it. False for a stop token. A failure, or std::bad_alloc, takes

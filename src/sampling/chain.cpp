@@ -6,10 +6,14 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "sampling/barred.h"
 #include "sampling/draw.h"
+#include "sampling/streams.h"
 #include "sampling/temperature.h"
+#include "sampling/top_n_sigma.h"
 #include "sampling/top_p.h"
 #include "sampling/typical_p.h"
+#include "sampling/xtc.h"
 
 namespace gen::sampling {
 namespace {
@@ -21,26 +25,31 @@ bool cuts(double p) noexcept { return p > 0.0 && p < 1.0; }
 }  // namespace
 
 Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
-                             int64_t row, const TokenMask* mask) {
+                             int64_t row, const TokenMask* mask, const Further& further) {
   const Penalties penalties = Penalties::of(*params_);
-  const bool edits = !params_->logit_bias.empty() || mask != nullptr || penalties.any();
+  const bool edits =
+      !params_->logit_bias.empty() || mask != nullptr || penalties.any() || further.any();
   const bool draws = params_->temperature > 0.0;
   const bool reports = params_->logprobs >= 0;
-  if (mask == nullptr && only_best()) return greedy(logits, row);
+  if (mask == nullptr && !further.any() && only_best()) return greedy(logits, row);
 
   const size_t bad = peaks_.read(logits);
   GEN_TRY(check_read(logits, row, bad, peaks_.max()));
   // The sum costs more than all the rest, so it is left out where nobody asked for it.
   const double log_sum = reports ? log_sum_exp(logits, peaks_.max()) : 0.0;
   if (reports) top_logprobs(logits, log_sum, params_->logprobs, &scratch_, &top_);
+  // Of the model's own logits, before anything is done to them.
+  const bool by_sigma = draws && params_->top_n_sigma > 0.0;
+  const double deviation = by_sigma ? logit_deviation(logits) : 0.0;
   edits_.clear();
-  if (edits) GEN_TRY(edit(logits, said, penalties, row, mask));
+  if (edits) GEN_TRY(edit(logits, said, penalties, row, mask, further));
 
   const float max = peaks_.max();
   Choice choice;
   if (draws) {
-    cut(logits, max);
-    choice.token = draw(candidates_, uniform_double(params_->seed, 0, step));
+    cut(logits, max, deviation, step);
+    choice.token = draw(candidates_, uniform_double(params_->seed, kDrawStream, step));
+    if (mirostat_.is_on()) mirostat_.drawn(choice.token, candidates_);
   } else {
     choice.token = static_cast<int32_t>(peaks_.first_index_of(logits, max));
   }
@@ -76,21 +85,24 @@ Result<Choice> Chain::greedy(std::span<const float> logits, int64_t row) {
   return choice;
 }
 
-// Bias, mask and penalties.
+// Bias, mask, penalties and barred tokens.
 Status Chain::edit(std::span<float> logits, std::span<const int32_t> said,
-                   const Penalties& penalties, int64_t row, const TokenMask* mask) {
+                   const Penalties& penalties, int64_t row, const TokenMask* mask,
+                   const Further& further) {
   apply_bias(params_->logit_bias, logits, &edits_);
   if (mask != nullptr) apply_mask(*mask, logits);
   if (penalties.any()) {
     const auto counts = counter_.count(said, params_->penalty_window, logits.size());
     apply_penalties(counts, penalties, logits, &edits_);
   }
+  subtract(further.penalties, logits, &edits_);
   if (mask != nullptr) {
     peaks_.read(logits);
   } else {
     for (const LogitEdit& edit : edits_) peaks_.touch(static_cast<size_t>(edit.token));
     peaks_.refresh(logits);
   }
+  if (!further.barred.empty()) apply_barred(further.barred, logits, &peaks_, &edits_);
   if (peaks_.max() != kNothing) return {};
   if (mask != nullptr) {
     return error(Code::kGrammar, "row %lld: mask, bias and penalties leave no token possible",
@@ -100,8 +112,8 @@ Status Chain::edit(std::span<float> logits, std::span<const int32_t> said,
                static_cast<long long>(row));
 }
 
-// Temperature to min-p: leaves in candidates_ what may be drawn.
-void Chain::cut(std::span<const float> logits, float max) {
+// Top-n-sigma to mirostat: leaves in candidates_ what may be drawn.
+void Chain::cut(std::span<const float> logits, float max, double deviation, uint64_t step) {
   const double temperature = params_->temperature;
   const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
   const double min_p = std::min(params_->min_p, 1.0);
@@ -110,6 +122,9 @@ void Chain::cut(std::span<const float> logits, float max) {
   if (top_k > 0 && top_k < logits.size()) bar = peaks_.kth_largest(logits, top_k, &scratch_);
   // What min-p will take out need not be weighed, if nothing before it asks for all the weight.
   if (min_p > 0.0 && !by_mass) bar = std::max(bar, min_p_bar(min_p, max, temperature));
+  if (params_->top_n_sigma > 0.0) {
+    bar = std::max(bar, top_n_sigma_bar(params_->top_n_sigma, deviation, max));
+  }
   peaks_.collect(logits, bar, &candidates_);
   weigh(max, temperature, candidates_);
   if (cuts(params_->typical_p)) {
@@ -117,6 +132,11 @@ void Chain::cut(std::span<const float> logits, float max) {
   }
   if (cuts(params_->top_p)) apply_top_p(params_->top_p, &candidates_, &border_);
   if (min_p > 0.0) apply_min_p(min_p, &candidates_);
+  if (params_->xtc_probability > 0.0 && params_->xtc_threshold >= 0.0 &&
+      uniform_double(params_->seed, kXtcStream, step) < params_->xtc_probability) {
+    apply_xtc(params_->xtc_threshold, &candidates_);
+  }
+  if (mirostat_.is_on()) mirostat_.cut(&candidates_);
 }
 
 }  // namespace gen::sampling

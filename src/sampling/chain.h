@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chain: from a row of logits to a token, in the fixed order bias, mask, penalties, greedy?,
-// temperature, top-k, typical-p, top-p, min-p, draw; each stage is a file of this room. The result
-// depends on the logits, the parameters, the mask, the tokens said so far, the seed and the step
-// only: not on the machine, the standard library, threads or batches.
+// Chain: from a row of logits to a token, in the fixed order bias, mask, penalties (DRY last),
+// barred tokens, greedy?, top-n-sigma, temperature, top-k, typical-p, top-p, min-p, XTC, mirostat,
+// draw; each stage is a file of this room. The result depends on the logits, the parameters, the
+// mask, the tokens said so far, the seed and the step only: not on the machine, the standard
+// library, threads or batches. Mirostat alone has a memory, of the draws of this text: it is in the
+// chain, so steps come in their order, each once, and a draw that is made is a token that is said.
+//
+// Users of llama.cpp will find the same stages, with these differences: there the temperature comes
+// last by default, so that the cuts see probabilities at temperature 1; the deviation of
+// top-n-sigma is that of the edited logits, here of the model's own, as a large penalty on one token
+// is no news about the others; a grammar is asked after the draw; and mirostat leaves out every cut,
+// while here those that are set act.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +20,7 @@
 #include "base/status.h"
 #include "sampling/candidates.h"
 #include "sampling/logprobs.h"
+#include "sampling/mirostat.h"
 #include "sampling/params.h"
 #include "sampling/penalties.h"
 #include "sampling/row_peaks.h"
@@ -27,12 +36,19 @@ struct Choice {
   std::span<const TokenLogprob> top;
 };
 
+/// What there may be beside logits and parameters at a step.
+struct Further {
+  std::span<const TokenPenalty> penalties = {};  // subtracted after the other penalties: DRY's
+  std::span<const int32_t> barred = {};          // not drawn while anything else is possible
+  [[nodiscard]] bool any() const noexcept { return !penalties.empty() || !barred.empty(); }
+};
+
 /// Owns the scratch of one request, so that sampling allocates nothing once warm.
 /// Threads: one at a time.
 class Chain {
  public:
   /// `params` must outlive the chain and have passed check_vocab.
-  explicit Chain(const SamplingParams& params) : params_(&params) {}
+  explicit Chain(const SamplingParams& params) : params_(&params), mirostat_(params) {}
 
   /// Samples from `logits`, [V], which are overwritten. `said` are the tokens that penalties count,
   /// in order: those of this call so far, after the session's if the parameters want that. `step`
@@ -40,10 +56,10 @@ class Chain {
   /// kModel, naming row and token, for a logit that is NaN or +inf, and when no token is possible
   /// because all are -inf; kGrammar if there was a mask and it or what came with it left none.
   Result<Choice> sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
-                        int64_t row, const TokenMask* mask = nullptr);
+                        int64_t row, const TokenMask* mask = nullptr, const Further& further = {});
 
-  /// Whether sample() without a mask looks for nothing but the largest logit of a row: who has
-  /// found that elsewhere may take best() for it.
+  /// Whether sample() without a mask and anything further looks for nothing but the largest logit
+  /// of a row: who has found that elsewhere may take best() for it.
   [[nodiscard]] bool only_best() const noexcept;
   /// The choice that a row of `n` logits gives whose largest is `logit`, first at `token`, and none
   /// of which is NaN or +inf. Errors: as sample.
@@ -52,10 +68,11 @@ class Chain {
  private:
   static Result<Choice> greedy(std::span<const float> logits, int64_t row);
   Status edit(std::span<float> logits, std::span<const int32_t> said, const Penalties& penalties,
-              int64_t row, const TokenMask* mask);
-  void cut(std::span<const float> logits, float max);
+              int64_t row, const TokenMask* mask, const Further& further);
+  void cut(std::span<const float> logits, float max, double deviation, uint64_t step);
 
   const SamplingParams* params_;
+  Mirostat mirostat_;
   RowPeaks peaks_;
   TokenCounter counter_;
   std::vector<LogitEdit> edits_;

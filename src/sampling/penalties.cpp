@@ -42,6 +42,15 @@ void apply_bias(std::span<const LogitBias> bias, std::span<float> logits,
   }
 }
 
+void subtract(std::span<const TokenPenalty> penalties, std::span<float> logits,
+              std::vector<LogitEdit>* edits) {
+  for (const TokenPenalty& entry : penalties) {
+    if (entry.token < 0 || static_cast<size_t>(entry.token) >= logits.size()) continue;
+    const double logit = static_cast<double>(logits[static_cast<size_t>(entry.token)]);
+    edit(logits, entry.token, to_float(logit - entry.amount), edits);
+  }
+}
+
 std::span<const TokenCount> TokenCounter::count(std::span<const int32_t> tokens, int32_t window,
                                                 size_t vocab) {
   if (window > 0 && static_cast<size_t>(window) < tokens.size()) {

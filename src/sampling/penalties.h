@@ -26,6 +26,16 @@ struct TokenCount {
   int32_t count = 0;
 };
 
+/// What a stage takes from the logit of a token.
+struct TokenPenalty {
+  int32_t token = 0;
+  double amount = 0.0;
+};
+
+/// logits[token] -= amount. Tokens outside the row are ignored.
+void subtract(std::span<const TokenPenalty> penalties, std::span<float> logits,
+              std::vector<LogitEdit>* edits);
+
 /// Counts tokens step after step, without clearing V counters each time.
 /// Threads: one at a time.
 class TokenCounter {

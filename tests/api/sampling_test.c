@@ -55,9 +55,25 @@ static void refused_values_change_nothing(void** state) {
   assert_fails(gen_sampling_add_stop_token(s, -1, &error), bad, "-1", error);
   assert_fails(gen_sampling_add_stop_string(s, NULL, 0, &error), bad, "text", error);
   assert_fails(gen_sampling_add_stop_string(s, "\xff", 1, &error), bad, "UTF-8", error);
+  assert_fails(gen_sampling_set_top_n_sigma(s, NAN, &error), bad, "top_n_sigma", error);
+  assert_fails(gen_sampling_set_top_n_sigma(s, INFINITY, &error), bad, "top_n_sigma", error);
+  assert_fails(gen_sampling_set_xtc(s, 1.1, 0.2, &error), bad, "xtc_probability", error);
+  assert_fails(gen_sampling_set_xtc(s, NAN, 0.2, &error), bad, "xtc_probability", error);
+  assert_fails(gen_sampling_set_xtc(s, 0.5, -0.1, &error), bad, "xtc_threshold", error);
+  assert_fails(gen_sampling_set_mirostat(s, -1, 0.1, &error), bad, "mirostat_tau", error);
+  assert_fails(gen_sampling_set_mirostat(s, 101, 0.1, &error), bad, "mirostat_tau", error);
+  assert_fails(gen_sampling_set_mirostat(s, 5, 1.5, &error), bad, "mirostat_eta", error);
+  assert_fails(gen_sampling_set_dry(s, -1, 1.75, 2, 0, &error), bad, "dry_multiplier", error);
+  assert_fails(gen_sampling_set_dry(s, 1, 0.5, 2, 0, &error), bad, "dry_base", error);
+  assert_fails(gen_sampling_set_dry(s, 1, 1.75, 0, 0, &error), bad, "dry_allowed_length 0", error);
+  assert_fails(gen_sampling_set_dry(s, 1, 1.75, 2, -1, &error), bad, "dry_window -1", error);
+  assert_fails(gen_sampling_set_min_new_tokens(s, -1, &error), bad, "min_new_tokens -1", error);
+  assert_fails(gen_sampling_add_dry_breaker(s, NULL, 0, &error), bad, "text", error);
+  assert_fails(gen_sampling_add_dry_breaker(s, "a\xff", 2, &error), bad, "UTF-8", error);
   char* big = malloc(5000);
   memset(big, 'a', 5000);
   assert_fails(gen_sampling_add_stop_string(s, big, 4097, &error), bad, "4096", error);
+  assert_fails(gen_sampling_add_dry_breaker(s, big, 257, &error), bad, "256", error);
   free(big);
   assert_fails(gen_sampling_set(s, "heat", "1", &error), bad, "heat", error);
   assert_fails(gen_sampling_set(s, "top_k", "many", &error), bad, "many", error);
@@ -100,6 +116,14 @@ static void accepted_values_are_described(void** state) {
   assert_ok(gen_sampling_add_stop_string(s, "ignored", 0, &error), error);
   assert_ok(gen_sampling_set_cancel(s, NULL, &error), error);
   assert_ok(gen_sampling_set(s, "top_p", "0.5", &error), error);
+  assert_ok(gen_sampling_set_top_n_sigma(s, 1.625, &error), error);
+  assert_ok(gen_sampling_set_xtc(s, 1, 0.0625, &error), error);
+  assert_ok(gen_sampling_set_mirostat(s, 96, 0.8125, &error), error);
+  assert_ok(gen_sampling_set_dry(s, 0.6875, 1.1875, 77, 78, &error), error);
+  assert_ok(gen_sampling_set_min_new_tokens(s, 79, &error), error);
+  assert_ok(gen_sampling_add_dry_breaker(s, "Human:", GEN_NUL_TERMINATED, &error), error);
+  assert_ok(gen_sampling_add_dry_breaker(s, "\"", 1, &error), error);
+  assert_ok(gen_sampling_add_dry_breaker(s, "", 0, &error), error);
   char* text = described(s);
   assert_non_null(strstr(text, "\"key\":\"temperature\",\"type\":\"float\""));
   assert_non_null(strstr(text, "\"value\":\"0.25\""));
@@ -109,6 +133,14 @@ static void accepted_values_are_described(void** state) {
   assert_non_null(strstr(text, "\"value\":\"0.5\""));
   assert_non_null(strstr(text, "\"value\":\"18446744073709551615\""));
   assert_non_null(strstr(text, "\"value\":\"END\""));
+  static const char* const values[] = {"1.625",  "0.0625", "96", "0.8125", "0.6875",
+                                       "1.1875", "77",     "78", "79"};
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i) {
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "\"value\":\"%s\"", values[i]);
+    assert_non_null(strstr(text, wanted));
+  }
+  assert_non_null(strstr(text, "\"value\":\"[\\\"Human:\\\",\\\"\\\\\\\"\\\"]\""));
   assert_null(strstr(text, "ignored"));
   free(text);
 }
@@ -120,6 +152,17 @@ static void every_described_key_can_be_set(void** state) {
                                          {"typical_p", "0.9"},
                                          {"top_p", "0.9"},
                                          {"min_p", "0.1"},
+                                         {"top_n_sigma", "1.5"},
+                                         {"xtc_probability", "0.5"},
+                                         {"xtc_threshold", "0.2"},
+                                         {"mirostat_tau", "4"},
+                                         {"mirostat_eta", "0.2"},
+                                         {"dry_multiplier", "0.8"},
+                                         {"dry_base", "1.5"},
+                                         {"dry_allowed_length", "3"},
+                                         {"dry_window", "64"},
+                                         {"dry_breaker", "x"},
+                                         {"min_new_tokens", "2"},
                                          {"repetition_penalty", "1.1"},
                                          {"compound_penalty", "1"},
                                          {"frequency_penalty", "0.2"},
@@ -159,6 +202,16 @@ static void off_values_are_off(void** state) {
       {"presence_penalty", {"0"}},
       {"penalty_window", {"0"}},
       {"logprobs", {"-1"}},
+      {"top_n_sigma", {"0", "-1", "-1e300"}},
+      {"xtc_probability", {"0"}},
+      {"xtc_threshold", {"0", "0.6", "1"}},
+      {"mirostat_tau", {"0"}},
+      {"mirostat_eta", {"1"}},
+      {"dry_multiplier", {"0"}},
+      {"dry_base", {"100"}},
+      {"dry_allowed_length", {"1"}},
+      {"dry_window", {"0", "9"}},
+      {"min_new_tokens", {"0"}},
   };
   gen_model* model = load_draft();
   gen_generator* generator = NULL;
@@ -235,6 +288,69 @@ static void too_many_stop_strings(void** state) {
                "256", error);
 }
 
+static void too_many_dry_breakers(void** state) {
+  gen_sampling* s = *state;
+  char text[16];
+  for (int i = 0; i < 64; ++i) {
+    snprintf(text, sizeof text, "text%d", i);
+    assert_ok(gen_sampling_add_dry_breaker(s, text, GEN_NUL_TERMINATED, &error), error);
+  }
+  assert_fails(gen_sampling_add_dry_breaker(s, "more", 4, &error), GEN_ERROR_INVALID_ARGUMENT, "64",
+               error);
+}
+
+/* Each stage turns a text of the model into another one. */
+static void stages_act(void** state) {
+  (void)state;
+  gen_model* model = load_draft();
+  gen_generator* generator = NULL;
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  char texts[5][4096];
+  for (int stage = 0; stage < 5; ++stage) {
+    gen_sampling* s = NULL;
+    gen_result* result = NULL;
+    assert_ok(gen_sampling_new(&s, &error), error);
+    assert_ok(gen_sampling_set_max_new_tokens(s, 60, &error), error);
+    assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+    assert_ok(gen_sampling_set_seed(s, 11, &error), error);
+    if (stage == 1) assert_ok(gen_sampling_set_dry(s, 50, 2, 1, 0, &error), error);
+    if (stage == 2) assert_ok(gen_sampling_set_xtc(s, 1, 0.05, &error), error);
+    if (stage == 3) assert_ok(gen_sampling_set_top_n_sigma(s, 0.5, &error), error);
+    if (stage == 4) assert_ok(gen_sampling_set_mirostat(s, 0.5, 0.3, &error), error);
+    assert_ok(gen_generate(generator, "Once upon a time", GEN_NUL_TERMINATED, s, &result, &error),
+              error);
+    snprintf(texts[stage], sizeof texts[stage], "%s", gen_result_text(result, NULL));
+    for (int other = 0; other < stage; ++other) {
+      assert_string_not_equal(texts[stage], texts[other]);
+    }
+    gen_result_free(result);
+    gen_sampling_free(s);
+  }
+  /* As many tokens as wanted, before the first stop token of a greedy text may come. */
+  gen_sampling* s = greedy(30);
+  gen_result* result = NULL;
+  size_t n = 0;
+  assert_ok(gen_generate(generator, "Once", 4, s, &result, &error), error);
+  const int32_t* tokens = gen_result_tokens(result, &n);
+  assert_true(n > 0);
+  const int32_t stop = tokens[0];
+  gen_result_free(result);
+  assert_ok(gen_sampling_add_stop_token(s, stop, &error), error);
+  assert_ok(gen_generate(generator, "Once", 4, s, &result, &error), error);
+  gen_result_tokens(result, &n);
+  assert_int_equal(n, 0);
+  gen_result_free(result);
+  assert_ok(gen_sampling_set_min_new_tokens(s, 8, &error), error);
+  assert_ok(gen_generate(generator, "Once", 4, s, &result, &error), error);
+  tokens = gen_result_tokens(result, &n);
+  assert_true(n >= 8);
+  for (size_t i = 0; i < n; ++i) assert_int_not_equal(tokens[i], stop);
+  gen_result_free(result);
+  gen_sampling_free(s);
+  gen_free(generator);
+  gen_model_free(model);
+}
+
 static void null_objects(void** state) {
   (void)state;
   const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
@@ -252,6 +368,12 @@ static void null_objects(void** state) {
   assert_int_equal(gen_sampling_set_penalize_prompt(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_penalty_window(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_max_new_tokens(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_min_new_tokens(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_top_n_sigma(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_xtc(NULL, 1, 0, NULL), bad);
+  assert_int_equal(gen_sampling_set_mirostat(NULL, 1, 0, NULL), bad);
+  assert_int_equal(gen_sampling_set_dry(NULL, 1, 1, 1, 0, NULL), bad);
+  assert_int_equal(gen_sampling_add_dry_breaker(NULL, "x", 1, NULL), bad);
   assert_int_equal(gen_sampling_set_seed(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_logprobs(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_logit_bias(NULL, 1, 1, NULL), bad);
@@ -272,6 +394,8 @@ int main(void) {
       cmocka_unit_test(off_values_are_off),
       cmocka_unit_test_setup_teardown(off_values_are_described, make, unmake),
       cmocka_unit_test_setup_teardown(too_many_stop_strings, make, unmake),
+      cmocka_unit_test_setup_teardown(too_many_dry_breakers, make, unmake),
+      cmocka_unit_test(stages_act),
       cmocka_unit_test(null_objects),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

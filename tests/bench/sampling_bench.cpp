@@ -56,6 +56,12 @@ std::vector<Case> cases() {
   add("min-p 0.05", [](SamplingParams& p) { p.min_p = 0.05; });
   add("typical-p 0.95", [](SamplingParams& p) { p.typical_p = 0.95; });
   add("top-p 0.95", [](SamplingParams& p) { p.top_p = 0.95; });
+  add("top-n-sigma 1", [](SamplingParams& p) { p.top_n_sigma = 1.0; });
+  add("top-k 40, XTC", [](SamplingParams& p) {
+    p.top_k = 40;
+    p.xtc_probability = 0.5;
+  });
+  add("mirostat 5", [](SamplingParams& p) { p.mirostat_tau = 5.0; });
   add("nothing cut", [](SamplingParams&) {});
   add("greedy, 5 logprobs", [](SamplingParams& p) {
     p.temperature = 0;

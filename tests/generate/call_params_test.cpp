@@ -42,6 +42,17 @@ TEST(CallParams, Defaults) {
   EXPECT_EQ(params.stops.max_new_tokens, 256);
   EXPECT_EQ(params.sampling.logprobs, -1);
   EXPECT_FALSE(params.stops.ignore_eos);
+  EXPECT_EQ(params.sampling.top_n_sigma, 0.0);
+  EXPECT_EQ(params.sampling.xtc_probability, 0.0);
+  EXPECT_EQ(params.sampling.xtc_threshold, 0.1);
+  EXPECT_EQ(params.sampling.mirostat_tau, 0.0);
+  EXPECT_EQ(params.sampling.mirostat_eta, 0.1);
+  EXPECT_EQ(params.sampling.dry_multiplier, 0.0);
+  EXPECT_EQ(params.sampling.dry_base, 1.75);
+  EXPECT_EQ(params.sampling.dry_allowed_length, 2);
+  EXPECT_EQ(params.sampling.dry_window, 0);
+  EXPECT_EQ(params.dry_breakers(), (std::vector<std::string>{"\n", ":", "\"", "*"}));
+  EXPECT_EQ(params.stops.min_new_tokens, 0);
 }
 
 TEST(CallParams, RealNumbers) {
@@ -67,6 +78,18 @@ TEST(CallParams, RealNumbers) {
   expect_refused(params.set(&P::repetition_penalty, 1001.0), Code::kInvalidArgument,
                  "repetition_penalty 1001 is above 1000");
   EXPECT_EQ(params.sampling.temperature, 1000.0);
+  expect_refused(params.set(&P::xtc_probability, 1.01), Code::kInvalidArgument,
+                 "xtc_probability 1.01 outside [0, 1]");
+  expect_refused(params.set(&P::mirostat_tau, 101.0), Code::kInvalidArgument,
+                 "mirostat_tau 101 outside [0, 100]");
+  expect_refused(params.set(&P::mirostat_eta, -0.5), Code::kInvalidArgument,
+                 "mirostat_eta -0.5 outside [0, 1]");
+  expect_refused(params.set(&P::dry_base, 0.99), Code::kInvalidArgument,
+                 "dry_base 0.99 outside [1, 100]");
+  expect_refused(params.set(&P::dry_multiplier, 100.5), Code::kInvalidArgument,
+                 "dry_multiplier 100.5 outside [0, 100]");
+  EXPECT_TRUE(params.set(&P::top_n_sigma, -1.0).ok());
+  EXPECT_TRUE(params.set(&P::top_n_sigma, 1e300).ok());
   EXPECT_TRUE(params.set(&P::min_p, 0.0).ok());
   EXPECT_TRUE(params.set(&P::min_p, 1.0).ok());
   expect_refused(params.set(&P::min_p, 1.5), Code::kInvalidArgument, "min_p 1.5 outside [0, 1]");
@@ -92,6 +115,13 @@ TEST(CallParams, Counts) {
   EXPECT_EQ(params.sampling.top_k, kMaxInt);
   EXPECT_TRUE(params.set(&P::penalty_window, kMaxInt).ok());
   EXPECT_EQ(params.set(&P::penalty_window, kMinInt).code(), Code::kInvalidArgument);
+  expect_refused(params.set(&P::dry_allowed_length, 0), Code::kInvalidArgument,
+                 "dry_allowed_length 0 outside [1, 2147483647]");
+  expect_refused(params.set(&P::dry_window, -1), Code::kInvalidArgument,
+                 "dry_window -1 outside [0, 2147483647]");
+  expect_refused(params.set(&StopRules::min_new_tokens, -1), Code::kInvalidArgument,
+                 "min_new_tokens -1 outside [0, 2147483647]");
+  EXPECT_TRUE(params.set(&StopRules::min_new_tokens, kMaxInt).ok());
   EXPECT_TRUE(params.set(&P::logprobs, kMaxLogprobs).ok());
   expect_refused(params.set(&P::logprobs, kMaxLogprobs + 1), Code::kInvalidArgument,
                  "logprobs 101 outside [-1, 100]");
@@ -114,7 +144,7 @@ TEST(CallParams, Rows) {
         std::visit([&](auto field) { return params.set(field, params.get(field)); }, row.field);
     EXPECT_TRUE(kept.ok()) << kept.message();
   }
-  EXPECT_EQ(keys.size(), 16U);
+  EXPECT_EQ(keys.size(), 26U);
 }
 
 TEST(CallParams, Stops) {
@@ -127,6 +157,29 @@ TEST(CallParams, Stops) {
   expect_refused(params.stops.add_string("a\xC3"), Code::kInvalidArgument,
                  "stop string is not UTF-8 at byte 1 of 2");
   EXPECT_EQ(params.stops.strings.size(), 1U);
+}
+
+TEST(CallParams, DryBreakers) {
+  CallParams params;
+  EXPECT_TRUE(params.add_dry_breaker("Human:").ok());
+  EXPECT_EQ(params.dry_breakers(), std::vector<std::string>{"Human:"});
+  EXPECT_TRUE(params.add_dry_breaker("\n").ok());
+  EXPECT_TRUE(params.add_dry_breaker("Human:").ok());
+  EXPECT_TRUE(params.add_dry_breaker("").ok());
+  EXPECT_EQ(params.dry_breakers(), (std::vector<std::string>{"Human:", "\n"}));
+  expect_refused(params.add_dry_breaker("a\xC3"), Code::kInvalidArgument,
+                 "dry breaker is not UTF-8 at byte 1 of 2");
+  expect_refused(params.add_dry_breaker(std::string(257, 'a')), Code::kInvalidArgument,
+                 "a dry breaker of 257 bytes is above 256");
+  for (int i = 2; i < 64; ++i) EXPECT_TRUE(params.add_dry_breaker(std::to_string(i)).ok());
+  expect_refused(params.add_dry_breaker("x"), Code::kInvalidArgument, "more than 64 dry breakers");
+  EXPECT_EQ(params.dry_breakers().size(), 64U);
+  CallParams none;
+  EXPECT_TRUE(none.add_dry_breaker("").ok());
+  EXPECT_TRUE(none.dry_breakers().empty());
+  CallParams refused;
+  EXPECT_FALSE(refused.add_dry_breaker("\xFF").ok());
+  EXPECT_EQ(refused.dry_breakers().size(), 4U);
 }
 
 TEST(CallParams, VocabularyIsCheckedWhenItIsKnown) {

@@ -137,6 +137,40 @@ TEST(Drafts, ShowInNoResult) {
   }
 }
 
+// What stages keep from token to token follows the text, not the rows that were guessed.
+TEST(Drafts, ShowInNoStageWithAMemory) {
+  const Tokens first = text_of(1, 11);
+  const Tokens second = text_of(1, 7);
+  for (const CacheForm& form : {CacheForm{}, CacheForm{.kind = "q4"}}) {
+    for (int32_t mix = 0; mix < 12; ++mix) {
+      CallParams params = drawing(30, mix % 3 == 0 ? 0.0 : 1.2);
+      params.sampling.repetition_penalty = 1.0;
+      if (mix % 2 == 0) params.sampling.logprobs = -1;  // greedy: the model finds the best
+      params.sampling.dry_multiplier = mix % 4 < 2 ? 3.0 : 0.0;
+      params.sampling.dry_allowed_length = 1;
+      params.sampling.mirostat_tau = 1.0 + mix % 3;
+      params.sampling.mirostat_eta = 0.5;
+      params.sampling.xtc_probability = 0.3;
+      params.sampling.top_n_sigma = 2.0;
+      params.stops.ignore_eos = false;
+      params.stops.min_new_tokens = mix % 5 == 0 ? 12 : 0;
+      const auto plain = generator_of(form);
+      const auto plain_session = plain->new_session().value();
+      const Told want = tell(*plain_session, first, params);
+      const Told want_second = tell(*plain_session, second, params);
+      for (const double p : {0.0, 0.5, 1.0}) {
+        SCOPED_TRACE(testing::Message() << form << ", mix " << mix << ", p " << p);
+        const auto drafter = std::make_shared<KnowingDrafter>(Options{p, 6, 2});
+        drafter->learn(want_second.held);
+        const auto session = generator_of(form, 8, 8, drafter)->new_session().value();
+        expect_same(tell(*session, first, params), want);
+        expect_same(tell(*session, second, params), want_second);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 // After any number of events and any end of the call, the session is where plain decoding leaves
 // it, and goes on from there with the same words.
 TEST(Drafts, AreGoneHoweverACallEnds) {

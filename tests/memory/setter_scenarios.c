@@ -24,6 +24,11 @@ static void sampling(const void* with) {
   TRY(gen_sampling_set_penalize_prompt(s, 1, E));
   TRY(gen_sampling_set_penalty_window(s, 20, E));
   TRY(gen_sampling_set_max_new_tokens(s, 20, E));
+  TRY(gen_sampling_set_top_n_sigma(s, 1.5, E));
+  TRY(gen_sampling_set_xtc(s, 0.5, 0.2, E));
+  TRY(gen_sampling_set_mirostat(s, 5, 0.2, E));
+  TRY(gen_sampling_set_dry(s, 0.5, 1.5, 3, 20, E));
+  TRY(gen_sampling_set_min_new_tokens(s, 2, E));
   TRY(gen_sampling_set_seed(s, 20, E));
   TRY(gen_sampling_set_logprobs(s, 2, E));
   TRY(gen_sampling_set_ignore_eos(s, 1, E));
@@ -33,6 +38,10 @@ static void sampling(const void* with) {
     TRY(gen_sampling_add_stop_string(s, "a string that is longer than short ones",
                                      GEN_NUL_TERMINATED, E));
   }
+  TRY(gen_sampling_add_dry_breaker(s, "a breaker that is longer than short ones",
+                                   GEN_NUL_TERMINATED, E));
+  TRY(gen_sampling_add_dry_breaker(s, "another breaker that is longer than short ones",
+                                   GEN_NUL_TERMINATED, E));
   TRY(gen_sampling_set(s, "stop_string", "another string that is longer than short ones", E));
   TRY(gen_sampling_set(s, "temperature", "0.25", E));
   TRY(gen_sampling_set_cancel(s, cancel, E));

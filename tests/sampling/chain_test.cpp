@@ -177,6 +177,35 @@ TEST(Chain, UnusableRowsAreErrors) {
   EXPECT_EQ(message({5, -kInf}), "row 7: bias and penalties leave no token possible");
 }
 
+// Their other numbers, too, do nothing as long as a stage is off: to the last bit of the row.
+TEST(Chain, StagesThatAreOffChangeNothing) {
+  SamplingParams plain;
+  plain.repetition_penalty = 1.2;
+  plain.logprobs = 3;
+  SamplingParams off = plain;
+  off.top_n_sigma = -2.0;
+  off.xtc_threshold = 0.0;
+  off.mirostat_eta = 1.0;
+  off.dry_base = 90.0;
+  off.dry_allowed_length = 1;
+  off.dry_window = 3;
+  const std::vector<int32_t> said{4, 4, 4, 4};
+  for (const double temperature : {0.0, 1.3}) {
+    plain.temperature = off.temperature = temperature;
+    for (uint64_t step = 0; step < 40; ++step) {
+      std::vector<float> one = random_row(900, step);
+      std::vector<float> two = one;
+      Chain first(plain);
+      Chain second(off);
+      const auto a = first.sample(one, said, step, 0);
+      const auto b = second.sample(two, said, step, 0);
+      ASSERT_EQ(a.value().token, b.value().token);
+      ASSERT_EQ(a.value().logprob, b.value().logprob);
+      ASSERT_EQ(one, two);
+    }
+  }
+}
+
 TEST(Chain, FieldsSetByHandToNonsenseAreHarmless) {
   SamplingParams params;
   params.temperature = std::nan("");
@@ -191,6 +220,16 @@ TEST(Chain, FieldsSetByHandToNonsenseAreHarmless) {
   params.repetition_penalty = std::numeric_limits<double>::infinity();
   params.logprobs = -1;
   EXPECT_EQ(sample_token(params, {1, 4, 2}), 1);
+  params = SamplingParams();
+  for (const double nonsense : {std::nan(""), std::numeric_limits<double>::infinity(), -1e300}) {
+    params.top_n_sigma = nonsense;
+    params.xtc_probability = nonsense;
+    params.xtc_threshold = nonsense;
+    params.mirostat_tau = nonsense;
+    params.mirostat_eta = nonsense;
+    EXPECT_EQ(sample_token(params, {-kInf, 4, -kInf}), 1);
+    EXPECT_EQ(sample_token(params, {4}), 0);
+  }
 }
 
 }  // namespace

@@ -23,7 +23,15 @@ struct Setting {
   std::string name;
   std::function<void(SamplingParams&)> set;
   bool masked = false;
+  NaiveStep step = {};
 };
+
+// What the chain is given of a reference's step.
+std::vector<TokenPenalty> penalties_of(const NaiveStep& step) {
+  std::vector<TokenPenalty> penalties;
+  for (const auto& [token, penalty] : step.penalties) penalties.push_back({token, penalty});
+  return penalties;
+}
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all{
@@ -34,6 +42,23 @@ const std::vector<Setting>& settings() {
       {"typical_p", [](SamplingParams& p) { p.typical_p = 0.71; }},
       {"top_p", [](SamplingParams& p) { p.top_p = 0.83; }},
       {"min_p", [](SamplingParams& p) { p.min_p = 0.11; }},
+      {"top_n_sigma", [](SamplingParams& p) { p.top_n_sigma = 0.87; }},
+      {"xtc",
+       [](SamplingParams& p) {
+         p.xtc_probability = 1.0;
+         p.xtc_threshold = 0.061;
+       },
+       false,
+       {.takes_out_the_best = true}},
+      {"mirostat",
+       [](SamplingParams& p) {
+         p.mirostat_tau = 2.1;
+         p.mirostat_eta = 0.0;  // so that the bar stays
+       },
+       false,
+       {.bar = 4.2}},
+      {"dry", [](SamplingParams&) {}, false, {.penalties = {{1, 0.8}, {9, 2.3}}}},
+      {"barred", [](SamplingParams&) {}, false, {.barred = {4, 11, 70}}},
       {"repetition", [](SamplingParams& p) { p.repetition_penalty = 1.6; }},
       {"compound",
        [](SamplingParams& p) {
@@ -63,8 +88,14 @@ const std::vector<Setting>& settings() {
          p.frequency_penalty = 0.2;
          p.presence_penalty = 0.3;
          p.logit_bias = {{2, 1.5F}};
+         p.top_n_sigma = 2.1;
+         p.xtc_probability = 1.0;
+         p.xtc_threshold = 0.12;
+         p.mirostat_tau = 2.3;
+         p.mirostat_eta = 0.0;
        },
-       true},
+       true,
+       {.penalties = {{1, 0.8}, {9, 2.3}}, .barred = {4}, .takes_out_the_best = true, .bar = 4.6}},
   };
   return all;
 }
@@ -89,13 +120,15 @@ TEST(Distribution, DrawsFollowEachStage) {
     setting.set(params);
     const TokenMask mask{kMask};
     const TokenMask* const used = setting.masked ? &mask : nullptr;
-    const std::vector<double> p = naive_distribution(row, params, kSaid, used);
+    const std::vector<double> p = naive_distribution(row, params, kSaid, used, setting.step);
+    const std::vector<TokenPenalty> penalties = penalties_of(setting.step);
+    const Further further{penalties, setting.step.barred};
     std::vector<int64_t> counts(row.size(), 0);
     Chain chain(params);
     std::vector<float> logits;
     for (int i = 0; i < draws; ++i) {
       logits = row;
-      const auto choice = chain.sample(logits, kSaid, static_cast<uint64_t>(i), 0, used);
+      const auto choice = chain.sample(logits, kSaid, static_cast<uint64_t>(i), 0, used, further);
       ASSERT_TRUE(choice.ok());
       ++counts[static_cast<size_t>(choice.value().token)];
     }
@@ -154,6 +187,23 @@ TEST(Distribution, EveryDrawOverRandomRowsEqualsTheReference) {
     if (below(3) == 0) params.logit_bias.push_back({2, 2.5F});
     std::vector<int32_t> said;
     for (size_t i = below(20); i-- > 0;) said.push_back(static_cast<int32_t>(below(size + 2)) - 1);
+    const std::vector<double> sigmas{0.0, 0.0, 0.53, 1.71, 40.0};
+    params.top_n_sigma = sigmas[below(5)];
+    const std::vector<double> odds{0.0, 0.0, 0.41, 1.0};
+    params.xtc_probability = odds[below(4)];
+    params.xtc_threshold = std::vector<double>{0.0, 0.00103, 0.0517, 0.3}[below(4)];
+    params.mirostat_tau = std::vector<double>{0.0, 0.0, 0.217, 1.913, 4.561}[below(5)];
+    params.mirostat_eta = 0.0;  // the bar stays: mirostat_test moves it
+    NaiveStep naive;
+    if (params.mirostat_tau > 0) naive.bar = 2 * params.mirostat_tau;
+    if (below(3) == 0) {
+      params.dry_multiplier = 0.7;
+      params.dry_allowed_length = 1;
+      naive.penalties = naive_dry(said, 1 + below(9), params, size);
+    }
+    if (below(4) == 0) naive.barred = {0, static_cast<int32_t>(below(size)), 5};
+    const std::vector<TokenPenalty> penalties = penalties_of(naive);
+    const Further further{penalties, naive.barred};
     std::vector<uint32_t> bits((size + 31) / 32 - below(2));
     for (uint32_t& word : bits) {
       word = std::vector<uint32_t>{0xFFFFFFFFU, 0x9D2C5680U, 0x00000001U, 0}[below(4)];
@@ -164,19 +214,21 @@ TEST(Distribution, EveryDrawOverRandomRowsEqualsTheReference) {
     std::vector<float> row = random_row(size, round, 12.0, below(2) == 0 ? 23 : 0);
     row[0] = 1.0F;  // possible, whatever the draw above made
 
-    const std::vector<double> left = naive_logits(row, params, said, used);
+    const std::vector<double> left = naive_logits(row, params, said, used, naive);
     const bool possible = *std::max_element(left.begin(), left.end()) > kOut;
-    std::vector<double> p;
-    if (possible) p = naive_distribution(row, params, said, used);
+    std::vector<double> distributions[2];
     Chain chain(params);
     for (uint64_t step = 0; step < 6; ++step) {
       std::vector<float> logits = row;
-      const auto choice = chain.sample(logits, said, step, 0, used);
+      const auto choice = chain.sample(logits, said, step, 0, used, further);
       ASSERT_EQ(choice.ok(), possible) << round;
       if (!possible) {
         ASSERT_EQ(choice.status().code(), Code::kGrammar);
         continue;
       }
+      naive.takes_out_the_best = uniform_double(params.seed, 1, step) < params.xtc_probability;
+      std::vector<double>& p = distributions[naive.takes_out_the_best ? 1 : 0];
+      if (p.empty()) p = naive_distribution(row, params, said, used, naive);
       ASSERT_EQ(choice.value().token, naive_draw(p, uniform_double(params.seed, 0, step)))
           << "round " << round << " of " << size << " tokens";
       ++cases;

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "sampling/chain.h"
+#include "sampling/dry.h"
 #include "sampling/naive_sampling.h"
 #include "sampling/row_peaks.h"
 #include "support/counting_new.h"
@@ -27,6 +28,25 @@ TEST(FastPath, GreedyAllocatesAndWritesNothing) {
   EXPECT_EQ(choice.value().token, std::max_element(row.begin(), row.end()) - row.begin());
 }
 
+// Stages that act on draws only are not asked, whatever they are set to.
+TEST(FastPath, GreedyIsGreedyBesideStagesOfDraws) {
+  SamplingParams params;
+  params.temperature = 0.0;
+  params.top_n_sigma = 1.0;
+  params.xtc_probability = 1.0;
+  params.xtc_threshold = 0.0;
+  params.mirostat_tau = 3.0;
+  const std::vector<float> row = random_row(5000, 3);
+  std::vector<float> logits = row;
+  Chain chain(params);
+  EXPECT_TRUE(chain.only_best());
+  const size_t before = test::news;
+  const auto choice = chain.sample(logits, {}, 0, 0);
+  EXPECT_EQ(test::news - before, 0U);
+  EXPECT_EQ(logits, row);
+  EXPECT_EQ(choice.value().token, std::max_element(row.begin(), row.end()) - row.begin());
+}
+
 TEST(FastPath, AWarmChainAllocatesNothing) {
   SamplingParams params;
   params.top_k = 40;
@@ -35,18 +55,29 @@ TEST(FastPath, AWarmChainAllocatesNothing) {
   params.repetition_penalty = 1.1;
   params.frequency_penalty = 0.1;
   params.logprobs = 3;
+  params.top_n_sigma = 3.0;
+  params.xtc_probability = 0.5;
+  params.mirostat_tau = 4.0;
+  params.dry_multiplier = 0.8;
   ASSERT_TRUE(params.set_logit_bias(7, 1.0F).ok());
   const std::vector<float> row = random_row(5000, 3);
   const std::vector<uint32_t> bits(157, 0xFFFFFFF7U);
   const TokenMask mask{bits};
-  const std::vector<int32_t> said{1, 2, 3, 2, 4000};
+  const std::vector<int32_t> said{1, 2, 3, 2, 4000, 1, 2, 3};
+  const std::vector<int32_t> barred{9, 10};
+  Dry dry;
   std::vector<float> logits = row;
   Chain chain(params);
-  ASSERT_TRUE(chain.sample(logits, said, 0, 0, &mask).ok());
+  const auto sample = [&](uint64_t step) {
+    const auto penalties = dry.find(said, 5, params, row.size());
+    EXPECT_EQ(penalties.size(), 1U);
+    return chain.sample(logits, said, step, 0, &mask, {penalties, barred}).ok();
+  };
+  ASSERT_TRUE(sample(0));
   for (uint64_t step = 1; step < 5; ++step) {
     logits = row;
     const size_t before = test::news;
-    ASSERT_TRUE(chain.sample(logits, said, step, 0, &mask).ok());
+    ASSERT_TRUE(sample(step));
     EXPECT_EQ(test::news - before, 0U);
   }
 }

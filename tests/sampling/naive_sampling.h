@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -63,10 +64,47 @@ inline void keep_run(const std::vector<size_t>& order, const std::vector<double>
   }
 }
 
-/// The logits that bias, mask and penalties leave. The chain keeps logits as float between stages,
-/// and so does this.
+/// What tokens lose to DRY: for each place where the end of the text is there before, how much of
+/// it, token by token.
+inline std::map<int32_t, double> naive_dry(std::vector<int32_t> text, size_t unbroken,
+                                           const SamplingParams& params, size_t vocab) {
+  const auto window = static_cast<size_t>(params.dry_window);
+  if (window > 0 && window < text.size()) {
+    text.erase(text.begin(), text.end() - static_cast<std::ptrdiff_t>(window));
+  }
+  const size_t size = text.size();
+  std::map<int32_t, double> penalties;
+  for (size_t next = 1; next < size; ++next) {
+    size_t length = 0;
+    while (length < next && length < unbroken &&
+           text[next - 1 - length] == text[size - 1 - length]) {
+      ++length;
+    }
+    const int32_t token = text[next];
+    if (length < static_cast<size_t>(params.dry_allowed_length) || token < 0 ||
+        static_cast<size_t>(token) >= vocab) {
+      continue;
+    }
+    const double beyond = static_cast<double>(length) - params.dry_allowed_length;
+    const double penalty = std::min(1e6, params.dry_multiplier * std::pow(params.dry_base, beyond));
+    penalties[token] = std::max(penalties[token], penalty);
+  }
+  return penalties;
+}
+
+/// What a step has beside logits and parameters.
+struct NaiveStep {
+  std::map<int32_t, double> penalties = {};
+  std::vector<int32_t> barred = {};
+  bool takes_out_the_best = false;  // XTC acts
+  double bar = -1.0;                // of mirostat, in bits; below 0: it is off
+};
+
+/// The logits that bias, mask, penalties and barred tokens leave. The chain keeps logits as float
+/// between stages, and so does this.
 inline std::vector<double> naive_logits(const std::vector<float>& row, const SamplingParams& params,
-                                        std::vector<int32_t> said, const TokenMask* mask) {
+                                        std::vector<int32_t> said, const TokenMask* mask,
+                                        const NaiveStep& step = {}) {
   const auto rounded = [](double one) { return static_cast<double>(static_cast<float>(one)); };
   std::vector<double> x(row.begin(), row.end());
   for (const LogitBias& entry : params.logit_bias) {
@@ -91,20 +129,46 @@ inline std::vector<double> naive_logits(const std::vector<float>& row, const Sam
     x[i] -= params.frequency_penalty * static_cast<double>(count) + params.presence_penalty;
     x[i] = rounded(x[i]);
   }
-  return x;
+  for (const auto& [token, penalty] : step.penalties) {
+    double& one = x[static_cast<size_t>(token)];
+    one = rounded(one - penalty);
+  }
+  std::vector<double> left = x;
+  for (const int32_t token : step.barred) {
+    if (token >= 0 && static_cast<size_t>(token) < x.size()) {
+      left[static_cast<size_t>(token)] = kOut;
+    }
+  }
+  return std::all_of(left.begin(), left.end(), [](double one) { return one == kOut; }) ? x : left;
 }
 
 /// Probabilities right before the draw; one is 1 if the choice is greedy.
 inline std::vector<double> naive_distribution(const std::vector<float>& row,
                                               const SamplingParams& params,
                                               const std::vector<int32_t>& said,
-                                              const TokenMask* mask = nullptr) {
-  std::vector<double> x = naive_logits(row, params, said, mask);
+                                              const TokenMask* mask = nullptr,
+                                              const NaiveStep& step = {}) {
+  std::vector<double> x = naive_logits(row, params, said, mask, step);
   const size_t size = x.size();
   if (params.temperature <= 0) {
     std::vector<double> p(size, 0.0);
     p[ranking(x, x)[0]] = 1.0;
     return p;
+  }
+  if (params.top_n_sigma > 0) {
+    std::vector<double> finite;
+    for (const float one : row) {
+      if (one != -kInf) finite.push_back(static_cast<double>(one));
+    }
+    const auto count = static_cast<double>(finite.size());
+    const double mean = std::accumulate(finite.begin(), finite.end(), 0.0) / count;
+    double squares = 0;
+    for (const double one : finite) squares += std::pow(one - mean, 2);
+    const double bar =
+        *std::max_element(x.begin(), x.end()) - params.top_n_sigma * std::sqrt(squares / count);
+    for (double& one : x) {
+      if (one < bar) one = kOut;
+    }
   }
   for (double& one : x) one /= params.temperature;
   if (params.top_k > 0 && static_cast<size_t>(params.top_k) < size) {
@@ -131,6 +195,21 @@ inline std::vector<double> naive_distribution(const std::vector<float>& row,
   const double best = *std::max_element(p.begin(), p.end());
   for (size_t i = 0; i < size; ++i) {
     if (p[i] < params.min_p * best) x[i] = kOut;
+  }
+  if (step.takes_out_the_best) {
+    const std::vector<double> q = softmax(x);
+    const std::vector<size_t> order = ranking(q, q);
+    for (size_t i = 0; i + 1 < size; ++i) {
+      const double next = q[order[i + 1]];
+      if (next > 0 && next >= params.xtc_threshold) x[order[i]] = kOut;
+    }
+  }
+  if (step.bar >= 0) {
+    const std::vector<double> q = softmax(x);
+    const size_t first = ranking(q, q)[0];
+    for (size_t i = 0; i < size; ++i) {
+      if (i != first && -std::log2(q[i]) > step.bar) x[i] = kOut;
+    }
   }
   return softmax(x);
 }

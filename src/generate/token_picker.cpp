@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// See token_picker.h.
+#include "generate/token_picker.h"
+
+namespace gen::generate {
+
+TokenPicker::TokenPicker(const CallParams& params, const tokenizer::Tokenizer* tokenizer)
+    : params_(params), chain_(params.sampling) {
+  if (sampling::Dry::is_on(params.sampling)) breaks_.emplace(tokenizer, params.dry_breakers());
+}
+
+Result<sampling::Choice> TokenPicker::pick(std::span<float> logits, const At& at) {
+  const auto row = static_cast<int64_t>(at.held.size()) - 1;
+  const uint64_t step = at.said.size();
+  sampling::Further further;
+  const int32_t least = params_.stops.min_new_tokens;
+  if (least > 0 && step < static_cast<uint64_t>(least)) further.barred = at.stops;
+  if (breaks_.has_value()) {
+    GEN_ASSIGN(further.penalties, repetitions(at.held, logits.size()));
+  }
+  return chain_.sample(logits, params_.sampling.penalize_prompt ? at.held : at.said, step, row,
+                       at.mask, further);
+}
+
+// What DRY takes, but not from tokens that are breaks by themselves.
+Result<std::span<const sampling::TokenPenalty>> TokenPicker::repetitions(
+    std::span<const int32_t> held, size_t vocab) {
+  GEN_TRY(breaks_->follow(held));
+  const auto found = dry_.find(held, breaks_->unbroken(), params_.sampling, vocab);
+  for (sampling::TokenPenalty& entry : found) {
+    GEN_ASSIGN(const bool spared, breaks_->breaks(entry.token));
+    if (spared) entry.amount = 0.0;
+  }
+  return std::span<const sampling::TokenPenalty>(found);
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stage top-n-sigma: what lies more than n standard deviations of all logits below the best is
+// noise (Tang, Liu, Xu, Liu, "Top-nσ: not all logits are you need", 2024).
+#pragma once
+
+#include <span>
+
+namespace gen::sampling {
+
+/// Standard deviation of the logits above -inf, 0 if there are fewer than two. No NaN, no +inf.
+/// Sums are in a fixed order: the same on every machine.
+double logit_deviation(std::span<const float> logits) noexcept;
+
+/// The least logit that stays beside a best one of `max`: max - n * deviation. n > 0. Never above
+/// `max`.
+float top_n_sigma_bar(double n, double deviation, float max) noexcept;
+
+}  // namespace gen::sampling
