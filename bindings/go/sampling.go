@@ -128,6 +128,46 @@ func WithStop(strings ...string) SamplingOption {
 	}
 }
 
+// WithDRY makes tokens less likely with which a sequence of at least allowedLength tokens would come again: by
+// multiplier * base^(length - allowedLength), over the last window tokens (0: all); a multiplier of 0 is off.
+func WithDRY(multiplier, base float64, allowedLength, window int) SamplingOption {
+	return func(s uintptr) error {
+		return native.GenSamplingSetDry(s, multiplier, base, i32(allowedLength), i32(window))
+	}
+}
+
+// WithDRYBreakers adds texts over which no sequence goes on for WithDRY.
+func WithDRYBreakers(texts ...string) SamplingOption {
+	return func(s uintptr) error {
+		for _, text := range texts {
+			if err := native.GenSamplingAddDryBreaker(s, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// WithXTC leaves out, with this probability, all tokens above the threshold but the least probable of them.
+func WithXTC(probability, threshold float64) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetXtc(s, probability, threshold) }
+}
+
+// WithTopNSigma keeps tokens whose logits are within n standard deviations of the largest; 0 keeps all.
+func WithTopNSigma(n float64) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetTopNSigma(s, n) }
+}
+
+// WithMirostat keeps the surprise of tokens near tau (mirostat 2), learning at the rate eta; a tau of 0 is off.
+func WithMirostat(tau, eta float64) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetMirostat(s, tau, eta) }
+}
+
+// WithMinNewTokens lets nothing that stops a text be drawn before so many tokens, if there is anything else.
+func WithMinNewTokens(tokens int) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetMinNewTokens(s, i32(tokens)) }
+}
+
 // WithSetting sets one of these by its name, see DescribeSampling.
 func WithSetting(key, value string) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSet(s, key, value) }

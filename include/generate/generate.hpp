@@ -315,6 +315,16 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   Sampling &repetition_penalty(double value) { return apply(gen_sampling_set_repetition_penalty, value); }
   Sampling &frequency_penalty(double value) { return apply(gen_sampling_set_frequency_penalty, value); }
   Sampling &presence_penalty(double value) { return apply(gen_sampling_set_presence_penalty, value); }
+  Sampling &dry(double multiplier, double base = 1.75, int32_t allowed_length = 2, int32_t window = 0) {
+    return apply(gen_sampling_set_dry, multiplier, base, allowed_length, window);
+  }
+  Sampling &dry_breaker(std::string_view text) {
+    return apply(gen_sampling_add_dry_breaker, detail::data(text), text.size());
+  }
+  Sampling &xtc(double probability, double threshold) { return apply(gen_sampling_set_xtc, probability, threshold); }
+  Sampling &top_n_sigma(double value) { return apply(gen_sampling_set_top_n_sigma, value); }
+  Sampling &mirostat(double tau, double eta) { return apply(gen_sampling_set_mirostat, tau, eta); }
+  Sampling &min_new_tokens(int32_t value) { return apply(gen_sampling_set_min_new_tokens, value); }
   Sampling &max_new_tokens(int32_t value) { return apply(gen_sampling_set_max_new_tokens, value); }
   Sampling &seed(uint64_t value) { return apply(gen_sampling_set_seed, value); }
   Sampling &logprobs(int32_t count) { return apply(gen_sampling_set_logprobs, count); }

@@ -32,6 +32,12 @@ namespace LibGenerate
             PenalizePrompt = other.PenalizePrompt;
             PenaltyWindow = other.PenaltyWindow;
             MaxNewTokens = other.MaxNewTokens;
+            MinNewTokens = other.MinNewTokens;
+            Dry = other.Dry;
+            DryBreakers = new List<string>(other.DryBreakers);
+            Xtc = other.Xtc;
+            TopNSigma = other.TopNSigma;
+            Mirostat = other.Mirostat;
             Seed = other.Seed;
             LogProbabilities = other.LogProbabilities;
             IgnoreEnd = other.IgnoreEnd;
@@ -70,6 +76,18 @@ namespace LibGenerate
         public bool? PenalizePrompt { get; set; }
         /// <summary>Tokens that count for penalties.</summary>
         public int? PenaltyWindow { get; set; }
+        /// <summary>Tokens before which nothing that stops a text is drawn, if there is anything else.</summary>
+        public int? MinNewTokens { get; set; }
+        /// <summary>Multiplier, base, allowed length and window (0: all tokens) of DRY; a multiplier of 0 is off.</summary>
+        public Tuple<double, double, int, int> Dry { get; set; }
+        /// <summary>Texts over which no sequence goes on for DRY.</summary>
+        public List<string> DryBreakers { get; } = new List<string>();
+        /// <summary>Probability and threshold: all tokens above it but the least probable one are left out.</summary>
+        public Tuple<double, double> Xtc { get; set; }
+        /// <summary>Keeps tokens whose logits are within so many standard deviations of the largest.</summary>
+        public double? TopNSigma { get; set; }
+        /// <summary>Tau and eta of mirostat 2; a tau of 0 is off.</summary>
+        public Tuple<double, double> Mirostat { get; set; }
         /// <summary>Tokens after which generating ends.</summary>
         public int? MaxNewTokens { get; set; }
         /// <summary>Equal logits and an equal seed give equal text.</summary>
@@ -137,6 +155,16 @@ namespace LibGenerate
                 if (PenalizePrompt != null) Native.gen_sampling_set_penalize_prompt(native, PenalizePrompt.Value ? 1 : 0);
                 if (PenaltyWindow != null) Native.gen_sampling_set_penalty_window(native, PenaltyWindow.Value);
                 if (MaxNewTokens != null) Native.gen_sampling_set_max_new_tokens(native, MaxNewTokens.Value);
+                if (MinNewTokens != null) Native.gen_sampling_set_min_new_tokens(native, MinNewTokens.Value);
+                if (Dry != null) Native.gen_sampling_set_dry(native, Dry.Item1, Dry.Item2, Dry.Item3, Dry.Item4);
+                foreach (string text in DryBreakers)
+                {
+                    byte[] bytes = Utf8.Bytes(text);
+                    Native.gen_sampling_add_dry_breaker(native, bytes, Utf8.Length(bytes));
+                }
+                if (Xtc != null) Native.gen_sampling_set_xtc(native, Xtc.Item1, Xtc.Item2);
+                if (TopNSigma != null) Native.gen_sampling_set_top_n_sigma(native, TopNSigma.Value);
+                if (Mirostat != null) Native.gen_sampling_set_mirostat(native, Mirostat.Item1, Mirostat.Item2);
                 if (Seed != null) Native.gen_sampling_set_seed(native, Seed.Value);
                 if (LogProbabilities != null) Native.gen_sampling_set_logprobs(native, LogProbabilities.Value);
                 if (IgnoreEnd != null) Native.gen_sampling_set_ignore_eos(native, IgnoreEnd.Value ? 1 : 0);

@@ -110,6 +110,40 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_set_ignore_eos(s, ignore ? 1 : 0));
   }
 
+  /**
+   * Makes tokens less likely with which a sequence of at least {@code allowedLength} tokens would come again: by
+   * multiplier * base^(length - allowedLength), over the last {@code window} tokens (0: all); a multiplier of 0 is off.
+   */
+  public Sampling dry(double multiplier, double base, int allowedLength, int window) {
+    return add(s -> Native.gen_sampling_set_dry(s, multiplier, base, allowedLength, window));
+  }
+
+  /** A text over which no sequence goes on for {@link #dry}. */
+  public Sampling dryBreaker(String text) {
+    byte[] bytes = Text.bytes(text);
+    return add(s -> Native.gen_sampling_add_dry_breaker(s, bytes, bytes.length));
+  }
+
+  /** Leaves out, with this probability, all tokens above the threshold but the least probable of them. */
+  public Sampling xtc(double probability, double threshold) {
+    return add(s -> Native.gen_sampling_set_xtc(s, probability, threshold));
+  }
+
+  /** Keeps tokens whose logits are within {@code n} standard deviations of the largest; 0 keeps all. */
+  public Sampling topNSigma(double n) {
+    return add(s -> Native.gen_sampling_set_top_n_sigma(s, n));
+  }
+
+  /** Keeps the surprise of tokens near {@code tau} (mirostat 2), learning at the rate {@code eta}; a tau of 0 is off. */
+  public Sampling mirostat(double tau, double eta) {
+    return add(s -> Native.gen_sampling_set_mirostat(s, tau, eta));
+  }
+
+  /** Lets nothing that stops a text be drawn before so many tokens, if there is anything else. */
+  public Sampling minNewTokens(int tokens) {
+    return add(s -> Native.gen_sampling_set_min_new_tokens(s, tokens));
+  }
+
   /** Ends a generation when the token is drawn; it is not part of the text. */
   public Sampling stopToken(int token) {
     return add(s -> Native.gen_sampling_add_stop_token(s, token));
