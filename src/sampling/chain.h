@@ -8,9 +8,9 @@
 //
 // Users of llama.cpp will find the same stages, with these differences: there the temperature comes
 // last by default, so that the cuts see probabilities at temperature 1; the deviation of
-// top-n-sigma is that of the edited logits, here of the model's own, as a large penalty on one token
-// is no news about the others; a grammar is asked after the draw; and mirostat leaves out every cut,
-// while here those that are set act.
+// top-n-sigma is that of the edited logits, here of the model's own, as a large penalty on one
+// token is no news about the others; a grammar is asked after the draw; and mirostat leaves out
+// every cut, while here those that are set act.
 #pragma once
 
 #include <cstdint>
