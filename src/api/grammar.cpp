@@ -15,7 +15,7 @@
 
 struct gen_grammar_options {
   gen::grammar::RegexMatch match = gen::grammar::RegexMatch::kWhole;
-  int32_t max_text = 16;
+  int32_t max_text = 1;
   int32_t max_edges = 4 << 20;
   int32_t max_states = 50'000;
   int32_t max_items = 65'536;

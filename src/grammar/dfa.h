@@ -17,7 +17,7 @@ namespace gen::grammar {
 /// What automata may take.
 struct DfaFuel {
   size_t states = 50'000;
-  uint64_t work = uint64_t{1} << 26U;  // nodes looked at
+  uint64_t work = uint64_t{1} << 25U;  // nodes looked at
 };
 
 struct Dfa {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -181,6 +182,8 @@ struct State {
 };
 
 constexpr uint32_t kTextEnd = 256;
+constexpr uint64_t kWorkPerList = 8;  // to copy one, in nodes looked at
+constexpr ptrdiff_t kMostLooks = 32;  // ahead and behind; they nest on the stack
 
 bool is_word(uint32_t byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || byte == '_' ||
@@ -214,8 +217,12 @@ class Builder {
         State to;
         (void)next(*order_[i], samples_[c], &to);
         if (!to.cases.empty()) target[c] = number(std::move(to)) + 1;
-        if (work_ > fuel_.work || order_.size() > fuel_.states) {
+        if (order_.size() > fuel_.states) {
           return error(Code::kGrammar, "an automaton of more than %zu states", fuel_.states);
+        }
+        if (work_ > fuel_.work) {
+          return error(Code::kGrammar, "an automaton takes more work than its limit of %llu",
+                       static_cast<unsigned long long>(fuel_.work));
         }
       }
       for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -242,6 +249,9 @@ class Builder {
   };
 
   uint32_t number(State state) {
+    for (const Case& one : state.cases) {
+      work_ += kWorkPerList * (1 + one.promises.size() + one.behind.size()) + one.main.size();
+    }
     const auto [place, added] = known_.try_emplace(std::move(state), order_.size());
     if (added) order_.push_back(&place->first);
     return static_cast<uint32_t>(place->second);
@@ -350,6 +360,9 @@ class Builder {
   // Adds the cases that `one` becomes. Recursion is as deep as there are assertions, twice.
   void evaluate(const Place& place, const Case& one, Answers answers) {
     if (work_ > fuel_.work) return;
+    work_ += answers.size() + kWorkPerList * (2 + one.promises.size() + one.behind.size());
+    for (const Nodes& nodes : one.behind) work_ += nodes.size();
+    for (const Promise& promise : one.promises) work_ += promise.nodes.size();
     // What is behind; bodies of assertions only ask older ones.
     std::vector<Nodes> behind = one.behind;
     for (size_t b = 0; b < behinds_.size(); ++b) {
@@ -440,6 +453,12 @@ Result<Dfa> build_dfa(const Expressions& all, ExprId expr, const DfaFuel& fuel) 
   NodeGraph graph;
   if (!Writer(all, 4 * fuel.states, &graph).run(expr)) {
     return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
+  }
+  const auto looks = std::count_if(graph.bodies.begin(), graph.bodies.end(),
+                                   [](const auto& body) { return body.final != 0; });
+  if (looks > kMostLooks) {
+    return error(Code::kGrammar, "an expression that looks ahead or behind in more than %td places",
+                 kMostLooks);
   }
   return Builder(all, graph, fuel).run();
 }

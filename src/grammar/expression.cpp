@@ -130,9 +130,11 @@ ExprId Expressions::repeat(ExprId what, uint32_t min, uint32_t max) {
 ExprId Expressions::token(TokenTerm term) {
   Expr expr;
   expr.kind = Kind::kToken;
-  const auto old = std::find(terms_.begin(), terms_.end(), term);
-  expr.first = static_cast<uint32_t>(old - terms_.begin());
-  if (old == terms_.end()) terms_.push_back(std::move(term));
+  const std::string key =
+      (term.negated ? "!" : "=") + (term.name.empty() ? std::to_string(term.id) : ":" + term.name);
+  const auto [known, added] = known_terms_.try_emplace(key, static_cast<uint32_t>(terms_.size()));
+  expr.first = known->second;
+  if (added) terms_.push_back(std::move(term));
   return intern(expr, {});
 }
 

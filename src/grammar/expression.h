@@ -136,6 +136,7 @@ class Expressions {
   std::vector<Assertion> assertions_;
   std::unordered_multimap<uint64_t, ExprId> known_;
   std::unordered_multimap<uint64_t, uint32_t> known_sets_;
+  std::unordered_map<std::string, uint32_t> known_terms_;
 };
 
 }  // namespace gen::grammar

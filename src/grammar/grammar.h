@@ -21,7 +21,7 @@
 namespace gen::grammar {
 
 struct GrammarLimits {
-  size_t text_bytes = size_t{16} << 20U;
+  size_t text_bytes = size_t{1} << 20U;
   size_t edges = size_t{4} << 20U;  // of its machines
   DfaFuel automata;                 // of regular expressions that look around
   MaskLimits masks;

@@ -12,6 +12,8 @@ namespace {
 
 // So many new return lists are looked through for some that nothing needs.
 constexpr size_t kManyLists = 4096;
+// What a byte of a long text may take beside the limit on all of it.
+constexpr uint64_t kWorkPerByte = 64;
 
 }  // namespace
 
@@ -91,7 +93,12 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   scratch_.assign(items().begin(), items().end());
   const size_t from = past_->lists.size();
   size_t many = from + kManyLists;
+  const uint64_t most_work = step_.work() + grammar_->limits().work + kWorkPerByte * bytes.size();
   for (const char c : bytes) {
+    if (step_.work() > most_work) {
+      return error(Code::kGrammar, "%zu bytes take more work than the limit of %llu", bytes.size(),
+                   static_cast<unsigned long long>(grammar_->limits().work));
+    }
     step_.begin();
     step_.read(scratch_, static_cast<uint8_t>(c));
     GEN_TRY(finish_step());
