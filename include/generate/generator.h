@@ -314,6 +314,8 @@ GEN_API gen_status gen_generator_prefix_clear(gen_generator *generator, gen_erro
  *         with GEN_FINISH_CONTEXT_FULL and no token;
  *         GEN_ERROR_OUT_OF_RANGE for a stop token or bias outside the vocabulary;
  *         GEN_ERROR_BUSY if the generator has accepted as many calls as it takes;
+ *         GEN_ERROR_GRAMMAR if a grammar names a token that the model lacks, or allows none where the text is no member,
+ *         then with the partial result, or takes more than one of its limits;
  *         GEN_ERROR_CANCELLED with the partial result;
  *         GEN_ERROR_POOL_EXHAUSTED if a pool has too few blocks for it, see gen_options_set_paged_kv;
  *         GEN_ERROR_IO, GEN_ERROR_FORMAT if the file of a tiered cache cannot be written or read back;

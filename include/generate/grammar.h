@@ -107,8 +107,7 @@ GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
- *         GEN_ERROR_STATE in a child of fork().
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
  * Threads: any.
  * Since:   0.1
  */
@@ -129,7 +128,7 @@ GEN_API void gen_grammar_free(gen_grammar *grammar);
  *
  * @param out  receives the matcher; free it with gen_grammar_matcher_free. It keeps what it needs of the other two.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the grammar names a token that the
- *         tokenizer lacks, or its start is above a limit; GEN_ERROR_STATE in a child of fork();
+ *         tokenizer lacks, or its start is above a limit;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
@@ -141,8 +140,8 @@ GEN_API gen_status gen_grammar_matcher_new(const gen_grammar *grammar, const gen
  * Goes on by a token, or one that ends texts where the text may end; behind that nothing can come.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary;
- *         GEN_ERROR_GRAMMAR if the token cannot come here, or takes more than a limit; GEN_ERROR_STATE in a child of
- *         fork(). On failure nothing has changed, here and below.
+ *         GEN_ERROR_GRAMMAR if the token cannot come here, or takes more than a limit. On failure nothing has
+ *         changed, here and below.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -153,7 +152,7 @@ GEN_API gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher *matcher
  *
  * @param bytes  [len]; len may be GEN_NUL_TERMINATED.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the bytes cannot come here, or take more
- *         than a limit; GEN_ERROR_STATE in a child of fork().
+ *         than a limit.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -167,7 +166,7 @@ GEN_API gen_status gen_grammar_matcher_accept_bytes(gen_grammar_matcher *matcher
  * @param bits   [words] receives the mask; words that no token has are 0.
  * @param words  at least (V + 31) / 32 for a vocabulary of V tokens.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for too few words;
- *         GEN_ERROR_GRAMMAR if it takes more than a limit; GEN_ERROR_STATE in a child of fork().
+ *         GEN_ERROR_GRAMMAR if it takes more than a limit.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -178,7 +177,7 @@ GEN_API gen_status gen_grammar_matcher_mask(gen_grammar_matcher *matcher, uint32
  * Which bytes may come next: bit b % 32 of bits[b / 32] is set for byte b.
  *
  * @param bits  [8].
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork().
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -188,8 +187,7 @@ GEN_API gen_status gen_grammar_matcher_valid_bytes(const gen_grammar_matcher *ma
 /**
  * Takes back what the last `n` accepting calls took.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if there were fewer;
- *         GEN_ERROR_STATE in a child of fork().
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if there were fewer.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -199,7 +197,7 @@ GEN_API gen_status gen_grammar_matcher_rollback(gen_grammar_matcher *matcher, si
  * Makes another matcher in the same place. The two share what they have read so far until one of them goes on.
  *
  * @param out  receives the matcher; free it with gen_grammar_matcher_free.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -209,7 +207,7 @@ GEN_API gen_status gen_grammar_matcher_fork(const gen_grammar_matcher *matcher, 
 /**
  * Back to the empty text.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork().
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -231,7 +229,7 @@ GEN_API int32_t gen_grammar_matcher_complete(const gen_grammar_matcher *matcher)
  * @param ids       [capacity] receives them, or NULL to ask their number.
  * @param n         receives their number; also when the buffer is too small.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
- *         GEN_ERROR_GRAMMAR if it takes more than a limit; GEN_ERROR_STATE in a child of fork().
+ *         GEN_ERROR_GRAMMAR if it takes more than a limit.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -243,7 +241,7 @@ GEN_API gen_status gen_grammar_matcher_forced(gen_grammar_matcher *matcher, int3
  * out, of the shortest text that ends it.
  *
  * @param n  receives the number; -1 if no tokens of the vocabulary are known to end the text.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE in a child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -260,14 +258,12 @@ GEN_API void gen_grammar_matcher_free(gen_grammar_matcher *matcher);
 /**
  * Has the texts of calls that use these settings be members of `grammar`; NULL for any text, which also takes a
  * matcher back. Where the model ends a text that is one, or no token can follow it, the call ends
- * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can
- * leave a text that is none yet. Where no token of the vocabulary can come the call ends with
- * GEN_FINISH_GRAMMAR_DEAD_END and GEN_ERROR_GRAMMAR. A grammar that names a token that the model lacks is
- * GEN_ERROR_GRAMMAR from the generating call, one for a generator without a tokenizer GEN_ERROR_INVALID_ARGUMENT.
+ * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can leave
+ * a text that is none yet, unless the setting "fit_grammar" is on. Where no token of the vocabulary can come the call
+ * fails, with the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
  *
  * @param grammar  shared, may be freed before the settings and the calls.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL; GEN_ERROR_STATE for a grammar of the parent in a
- *         child of fork().
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -275,12 +271,11 @@ GEN_API gen_status gen_sampling_set_grammar(gen_sampling *sampling, const gen_gr
 
 /**
  * The same, for texts that go on where a matcher stands now: each call from there. NULL for any text, which also
- * takes a grammar back. The matcher must be over the tokenizer of the model; another one is
- * GEN_ERROR_INVALID_ARGUMENT from the generating call.
+ * takes a grammar back. The matcher must be over the tokenizer of the model; the generating call
+ * refuses another one.
  *
  * @param matcher  forked, so it may go on or be freed.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL; GEN_ERROR_STATE for a matcher of the parent in a
- *         child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -299,7 +294,7 @@ GEN_API gen_status gen_sampling_set_grammar_matcher(gen_sampling *sampling, cons
  * @param words    at least (count + 31) / 32.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, or a string above 32 KiB, naming it; GEN_ERROR_OUT_OF_RANGE
  *         for too few words; GEN_ERROR_GRAMMAR if the text itself cannot become a member, or a limit is passed;
- *         GEN_ERROR_STATE in a child of fork(); GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
  */

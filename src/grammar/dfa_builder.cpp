@@ -221,7 +221,7 @@ class Builder {
           return error(Code::kGrammar, "an automaton of more than %zu states", fuel_.states);
         }
         if (work_ > fuel_.work) {
-          return error(Code::kGrammar, "an automaton takes more work than its limit of %llu",
+          return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
                        static_cast<unsigned long long>(fuel_.work));
         }
       }
@@ -457,7 +457,7 @@ Result<Dfa> build_dfa(const Expressions& all, ExprId expr, const DfaFuel& fuel) 
   const auto looks = std::count_if(graph.bodies.begin(), graph.bodies.end(),
                                    [](const auto& body) { return body.final != 0; });
   if (looks > kMostLooks) {
-    return error(Code::kGrammar, "an expression that looks ahead or behind in more than %td places",
+    return error(Code::kGrammar, "more than %td places where it looks ahead or behind",
                  kMostLooks);
   }
   return Builder(all, graph, fuel).run();

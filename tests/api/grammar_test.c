@@ -375,6 +375,18 @@ static void limits_hold(void** state) {
   assert_fails(gen_grammar_from_regex("(?=.*a.{20})(?=.*b.{20}).*c", GEN_NUL_TERMINATED, options,
                                       &grammar, &error),
                GEN_ERROR_GRAMMAR, "50", error);
+  assert_ok(gen_grammar_options_set(options, "max_work", "1", &error), error);
+  assert_ok(gen_grammar_any_json(options, &grammar, &error), error);
+  assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+  uint32_t* none = calloc(words, 4);
+  size_t n = 0;
+  assert_fails(gen_grammar_matcher_mask(matcher, none, words, &error), GEN_ERROR_GRAMMAR,
+               "limit of 1", error);
+  assert_fails(gen_grammar_matcher_forced(matcher, NULL, 0, &n, &error), GEN_ERROR_GRAMMAR,
+               "limit of 1", error);
+  free(none);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
   gen_grammar_options_free(options);
   grammar = gbnf("root ::= \"(\" root \")\" | \"\"");
   matcher = matcher_of(grammar);
