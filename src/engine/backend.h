@@ -24,9 +24,15 @@ struct gen_backend_v1 {
                  std::shared_ptr<gen::engine::Engine>* engine, gen::Status* status);
 };
 
+/// What a library with an engine exports, under the name kBackendFunction; the table lives as long
+/// as the library is loaded.
+using gen_backend_v1_get_fn = const gen_backend_v1* (*)(void);
+
 }  // extern "C"
 
 namespace gen::engine {
+
+inline constexpr const char* kBackendFunction = "gen_backend_v1_get";
 
 /// What must be equal for objects to be passed between two libraries: version, compiler, sizes of
 /// what both sides look into.
