@@ -58,11 +58,33 @@ void create(const engine::EngineOptions* options, std::shared_ptr<engine::Engine
   }
 }
 
+int32_t device_count() {
+  int count = 0;
+  return why_not() == nullptr && device::device_count(&count).ok() ? count : 0;
+}
+
+void describe(int32_t device, char* text, size_t capacity) {
+  device::DeviceProperties of;
+  static_cast<void>(device::device_properties(device, &of));
+  for (char& each : of.name) {
+    if (each == '"' || each == '\\' || (each != '\0' && each < ' ')) each = ' ';
+  }
+  std::snprintf(text, capacity,
+                "{\"name\":\"%.200s\",\"compute_capability\":\"%d.%d\",\"multiprocessors\":%d,"
+                "\"memory_bytes\":%zu}",
+                of.name, of.major, of.minor, of.sm_count, of.total_bytes);
+}
+
 }  // namespace
 
 const gen_backend_v1& cuda_backend() noexcept {
-  static const gen_backend_v1 table = {sizeof(gen_backend_v1), engine::backend_build_id(), "cuda",
-                                       why_not, create};
+  static const gen_backend_v1 table = {sizeof(gen_backend_v1),
+                                       engine::backend_build_id(),
+                                       "cuda",
+                                       why_not,
+                                       create,
+                                       device_count,
+                                       describe};
   return table;
 }
 

@@ -243,7 +243,7 @@ GEN_API void gen_cancel_reset(gen_cancel *cancel);
 GEN_API void gen_cancel_free(gen_cancel *cancel);
 
 /**
- * Number of backends this build knows.
+ * Number of backends this build knows; those in a library of their own count whether or not it is there.
  *
  * Threads: any.
  * Since:   0.1
@@ -278,7 +278,8 @@ GEN_API gen_status gen_backend_available(const char *name, gen_error *error);
 GEN_API int32_t gen_device_count(const char *backend);
 
 /**
- * One line of JSON about a device: for the CPU its level, usable cores and memory.
+ * One line of JSON about a device: for the CPU its level, usable cores and memory, for another its name,
+ * what it can and its memory.
  *
  * @param buf  as in gen_build_info.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown backend or a NULL n;

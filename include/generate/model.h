@@ -40,8 +40,9 @@ GEN_API void gen_model_options_free(gen_model_options *options);
 /**
  * Chooses the backend by name; "cpu" is the default.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a name this build does not know. On failure nothing
- *         changes, here and in every setter below.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a name this build does not know;
+ *         GEN_ERROR_UNSUPPORTED with the reason in `error` for one that cannot be used on this machine. On
+ *         failure nothing changes, here and in every setter below.
  * Threads: one at a time per object.
  * Since:   0.1
  */

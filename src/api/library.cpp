@@ -185,7 +185,7 @@ gen_status gen_backend_available(const char* name, gen_error* error) {
 
 int32_t gen_device_count(const char* backend) {
   const auto* row = find_backend(backend);
-  return row != nullptr && row->why_not() == nullptr ? 1 : 0;
+  return row != nullptr ? row->device_count() : 0;
 }
 
 gen_status gen_device_describe(const char* backend, int32_t device, char* buf, size_t capacity,
@@ -193,12 +193,13 @@ gen_status gen_device_describe(const char* backend, int32_t device, char* buf, s
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(backend, "backend"));
-    GEN_TRY(gen::engine::engine_row(backend).status());
+    GEN_ASSIGN(const auto* row, gen::engine::engine_row(backend));
     if (const int32_t count = gen_device_count(backend); device < 0 || device >= count) {
       return gen::error(Code::kOutOfRange, "device %d of backend %s, which has %d", device, backend,
                         count);
     }
-    GEN_ASSIGN(const std::string text, cpu_device());
+    GEN_ASSIGN(const std::string text,
+               row->describe != nullptr ? row->describe(device) : cpu_device());
     return gen::api::text_out(text, buf, capacity, n);
   });
 }

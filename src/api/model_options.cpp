@@ -31,6 +31,9 @@ std::string backend_names() {
 
 Status set_backend(O& o, const char* name) {
   GEN_ASSIGN(const auto* row, gen::engine::engine_row(name));
+  if (const char* reason = row->why_not(); reason != nullptr) {
+    return gen::error(Code::kUnsupported, "backend %s: %s", row->name, reason);
+  }
   o.backend = row->name;
   return {};
 }

@@ -40,8 +40,7 @@ constexpr std::array<char, kMostId> kBuildId = make_build_id();
 
 const char* backend_build_id() noexcept { return kBuildId.data(); }
 
-Result<std::shared_ptr<Engine>> create_engine(const gen_backend_v1& backend,
-                                              const EngineOptions& options) {
+Status check_backend(const gen_backend_v1& backend) {
   if (backend.struct_size < sizeof(gen_backend_v1) || backend.build_id == nullptr ||
       std::strcmp(backend.build_id, backend_build_id()) != 0) {
     return error(Code::kUnsupported, "backend of build \"%.120s\", this library is of \"%.120s\"",
@@ -50,6 +49,12 @@ Result<std::shared_ptr<Engine>> create_engine(const gen_backend_v1& backend,
                      : backend.build_id,
                  backend_build_id());
   }
+  return {};
+}
+
+Result<std::shared_ptr<Engine>> create_engine(const gen_backend_v1& backend,
+                                              const EngineOptions& options) {
+  GEN_TRY(check_backend(backend));
   if (const char* reason = backend.why_not(); reason != nullptr) {
     return error(Code::kUnsupported, "backend %s: %s", backend.name, reason);
   }

@@ -4,6 +4,7 @@
 // build, so both sides compare their build ids first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -22,15 +23,28 @@ struct gen_backend_v1 {
   /// Fills either the engine or the status.
   void (*create)(const gen::engine::EngineOptions* options,
                  std::shared_ptr<gen::engine::Engine>* engine, gen::Status* status);
+  /// 0 where it is not available.
+  int32_t (*device_count)(void);
+  /// One line of JSON about a device in [0, device_count()), cut at the capacity.
+  void (*describe)(int32_t device, char* text, size_t capacity);
 };
+
+/// What a library with an engine exports, under the name kBackendFunction; the table lives as long
+/// as the library is loaded.
+using gen_backend_v1_get_fn = const gen_backend_v1* (*)(void);
 
 }  // extern "C"
 
 namespace gen::engine {
 
+inline constexpr const char* kBackendFunction = "gen_backend_v1_get";
+
 /// What must be equal for objects to be passed between two libraries: version, compiler, sizes of
 /// what both sides look into.
 const char* backend_build_id() noexcept;
+
+/// kUnsupported, naming both builds, for a table of another build or one that is not complete.
+Status check_backend(const gen_backend_v1& backend);
 
 /// kUnsupported for a table of another build or one that is not complete, naming both builds, and
 /// with its reason for an engine that is not available.

@@ -3,8 +3,10 @@
 #include "engine/registry.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
+#include "engine/backend_library.h"
 #include "engine/cpu/cpu_engine.h"
 
 namespace gen::engine {
@@ -12,8 +14,31 @@ namespace {
 
 const char* always_there() noexcept { return nullptr; }
 
+int32_t one_device() noexcept { return 1; }
+
+const char* cuda_why_not() noexcept {
+  const BackendLibrary& library = cuda_library();
+  return library.table == nullptr ? library.reason : library.table->why_not();
+}
+
+/// Only asked where it is available.
+Result<std::shared_ptr<Engine>> create_cuda(const EngineOptions& options) {
+  return create_engine(*cuda_library().table, options);
+}
+
+int32_t cuda_devices() noexcept {
+  return cuda_why_not() == nullptr ? cuda_library().table->device_count() : 0;
+}
+
+Result<std::string> describe_cuda(int32_t device) {
+  std::array<char, 512> text{};
+  cuda_library().table->describe(device, text.data(), text.size());
+  return std::string(text.data());
+}
+
 constexpr EngineRow kRows[] = {
-    {"cpu", always_there, cpu::CpuEngine::create},
+    {"cpu", always_there, cpu::CpuEngine::create, one_device, nullptr},
+    {"cuda", cuda_why_not, create_cuda, cuda_devices, describe_cuda},
 };
 
 }  // namespace

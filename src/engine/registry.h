@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "base/allocator.h"
@@ -36,6 +38,11 @@ struct EngineRow {
   /// Null when available, else a sentence saying why not.
   const char* (*why_not)() noexcept;
   Result<std::shared_ptr<Engine>> (*create)(const EngineOptions& options);
+  /// 0 where it is not available.
+  int32_t (*device_count)() noexcept;
+  /// One line of JSON about a device in [0, device_count()). Null for the CPU, which base/cpu.h
+  /// describes.
+  Result<std::string> (*describe)(int32_t device);
 };
 
 /// All engines this build knows, the default one first.

@@ -125,6 +125,17 @@ static void backends_and_devices(void** state) {
   assert_fails(gen_backend_available("abacus", &error), GEN_ERROR_INVALID_ARGUMENT, "abacus",
                error);
   assert_fails(gen_backend_available(NULL, &error), GEN_ERROR_INVALID_ARGUMENT, "name", error);
+  /* In a folder without the engine's library; it is looked for once. */
+  setenv("GEN_BACKEND_PATH", "/nowhere", 1);
+  assert_string_equal(gen_backend_name(1), "cuda");
+  assert_fails(gen_backend_available("cuda", &error), GEN_ERROR_UNSUPPORTED, "in /nowhere", error);
+  assert_int_equal(gen_device_count("cuda"), 0);
+  gen_model_options* options = NULL;
+  assert_ok(gen_model_options_new(&options, &error), error);
+  assert_fails(gen_model_options_set_backend(options, "cuda", &error), GEN_ERROR_UNSUPPORTED,
+               "in /nowhere", error);
+  gen_model_options_free(options);
+  unsetenv("GEN_BACKEND_PATH");
   assert_int_equal(gen_device_count("cpu"), 1);
   assert_int_equal(gen_device_count("abacus"), 0);
   assert_int_equal(gen_device_count(NULL), 0);

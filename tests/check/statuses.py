@@ -75,7 +75,6 @@ ELSEWHERE = {
 # What no test can bring about here.
 UNSEEN = {
     ("gen_measure_peaks", "UNSUPPORTED"): "a machine with AVX512-BF16 has every instruction",
-    ("gen_backend_available", "UNSUPPORTED"): "the one backend of this build, the CPU, can be used everywhere",
     ("kv_cache_sync_counter", "OK"): "no backend of this build keeps a counter on a device",
 }
 # What generate.h says of every function with a status.

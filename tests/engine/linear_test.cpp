@@ -664,6 +664,7 @@ TEST(Prepare, RefusesWhatDoesNotFit) {
 
 TEST(Registry, NamesAndReasons) {
   EXPECT_STREQ(engine_rows()[0].name, "cpu");
+  EXPECT_STREQ(engine_rows()[1].name, "cuda");
   EngineOptions options;
   EXPECT_EQ(create_engine("cpu", options).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(create_engine("gpu", options).status().code(), Code::kInvalidArgument);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine from a library of its own. What was loaded stays for the process, so each case is a
+// child of its own.
+#include "engine/backend_library.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "support/cpu_engine.h"
+
+namespace gen::engine {
+namespace {
+
+const EngineRow& row() { return *engine_row("cuda").value(); }
+
+/// Ends the process: 0 where the reason contains `part` and no engine is made.
+[[noreturn]] void expect_reason(const std::string& folder, const char* part) {
+  ::setenv("GEN_BACKEND_PATH", folder.c_str(), 1);
+  const char* reason = row().why_not();
+  std::fprintf(stderr, "%s\n", reason != nullptr ? reason : "available");
+  const Status status = create_engine("cuda", {}).status();
+  ::_exit(reason != nullptr && std::strstr(reason, part) != nullptr && row().device_count() == 0 &&
+                  status.code() == Code::kUnsupported &&
+                  std::strstr(status.message(), part) != nullptr
+              ? 0
+              : 1);
+}
+
+[[noreturn]] void expect_works() {
+  ::setenv("GEN_BACKEND_PATH", GEN_FAKE_FOLDER "/kWorks", 1);
+  EngineOptions options;
+  options.pool = ThreadPool::create(1).value();
+  const auto made = create_engine("cuda", options);
+  if (!made.ok()) std::fprintf(stderr, "%s\n", made.status().message());
+  ::_exit(made.ok() && row().why_not() == nullptr && row().device_count() == 3 &&
+                  row().describe(2).value() == "{\"name\":\"fake 2\"}" &&
+                  made.value()->memory().allocate(100).ok()
+              ? 0
+              : 1);
+}
+
+using ::testing::ExitedWithCode;
+
+TEST(BackendLibraryDeathTest, SaysWhyItIsNotThere) {
+  EXPECT_EXIT(expect_reason("/nowhere", "no libgenerate-cuda.so in /nowhere"), ExitedWithCode(0),
+              "");
+  EXPECT_EXIT(expect_reason(GEN_FAKE_FOLDER "/kOtherBuild", "backend of build \"0 another\""),
+              ExitedWithCode(0), "");
+  EXPECT_EXIT(expect_reason(GEN_FAKE_FOLDER "/kSmall", "backend of build \"unknown\""),
+              ExitedWithCode(0), "");
+  EXPECT_EXIT(expect_reason(GEN_FAKE_FOLDER "/kNoFunction", "no engine in it"), ExitedWithCode(0),
+              "");
+  EXPECT_EXIT(expect_reason(GEN_FAKE_FOLDER "/kRefuses", "it is a quiet day"), ExitedWithCode(0),
+              "");
+}
+
+TEST(BackendLibraryDeathTest, MakesAnEngine) { EXPECT_EXIT(expect_works(), ExitedWithCode(0), ""); }
+
+}  // namespace
+}  // namespace gen::engine
