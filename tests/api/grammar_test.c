@@ -221,11 +221,40 @@ static void settings_take_one_or_the_other(void** state) {
   gen_sampling_free(sampling);
 }
 
+static int32_t no_token(void* user, const gen_token* token) {
+  (void)user;
+  (void)token;
+  return 0;
+}
+
+/* Every form of a call refuses it, and changes nothing. */
+static void refuse_everywhere(const gen_sampling* sampling) {
+  gen_generator* generator = NULL;
+  gen_session* session = NULL;
+  gen_result* result = NULL;
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  assert_fails(gen_generate_stream(generator, "Once", 4, sampling, no_token, NULL, &result, &error),
+               GEN_ERROR_GRAMMAR, "nowhere", error);
+  gen_result_free(result);
+  assert_fails(gen_session_generate(session, "Once", 4, sampling, &result, &error),
+               GEN_ERROR_GRAMMAR, "nowhere", error);
+  gen_result_free(result);
+  assert_fails(
+      gen_session_generate_stream(session, "Once", 4, sampling, no_token, NULL, &result, &error),
+      GEN_ERROR_GRAMMAR, "nowhere", error);
+  gen_result_free(result);
+  assert_int_equal(gen_session_length(session), 0);
+  gen_session_free(session);
+  gen_free(generator);
+}
+
 static void ends_that_are_failures(void** state) {
   (void)state;
   gen_sampling* sampling = greedy(20);
   gen_grammar* grammar = gbnf("root ::= <nowhere>");
   assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  refuse_everywhere(sampling);
   gen_result* result = say(sampling, GEN_ERROR_GRAMMAR);
   assert_non_null(strstr(error.message, "nowhere"));
   gen_result_free(result);
