@@ -297,6 +297,19 @@ TEST(Lookaround, FuelEnds) {
   }
 }
 
+// Each place that looks ahead doubles the ways; they are charged for, and nest within the stack.
+TEST(Lookaround, NestedOnesAreBounded) {
+  const auto nested = [](size_t n) {
+    std::string pattern;
+    for (size_t i = 0; i < n; ++i) pattern += "(?=";
+    return Grammar::from_regex(pattern + std::string(n, ')')).status();
+  };
+  EXPECT_TRUE(nested(8).ok());
+  EXPECT_EQ(nested(30).code(), Code::kGrammar);
+  EXPECT_NE(std::string(nested(30).message()).find("work"), std::string::npos);
+  EXPECT_NE(std::string(nested(200).message()).find("32 places"), std::string::npos);
+}
+
 // Conjunction, difference and so on are what they are text by text, and negation twice is nothing.
 TEST(Lookaround, Combinations) {
   std::vector<std::string> texts = {""};

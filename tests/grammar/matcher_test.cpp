@@ -143,6 +143,19 @@ TEST(Matcher, AmbiguousCounts) {
   EXPECT_TRUE(one.accept_bytes("b").value());
 }
 
+// One call's bytes share a limit on work, whatever each of them may take.
+TEST(Matcher, BytesShareALimit) {
+  GrammarLimits limits;
+  limits.masks.work = 10'000;
+  const auto ambiguous = grammar("root ::= ((\"a\"{1,100}){1,100}){1,100}", limits);
+  Matcher one = matcher(ambiguous);
+  const auto refused = one.accept_bytes(std::string(200, 'a'));
+  EXPECT_EQ(refused.status().code(), Code::kGrammar);
+  EXPECT_NE(std::string(refused.status().message()).find("10000"), std::string::npos);
+  EXPECT_EQ(one.accepted(), 0U);
+  EXPECT_TRUE(one.accept_bytes("aa").value());
+}
+
 TEST(Matcher, AMillionBrackets) {
   Matcher one = matcher("root ::= \"[\" (root (\",\" root)*)? \"]\"");
   const std::string open(1'000'000, '[');
