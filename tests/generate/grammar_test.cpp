@@ -167,6 +167,17 @@ TEST(GrammarCalls, FitIntoTheirLength) {
   }
 }
 
+// A way that takes all of the tokens is not shut off.
+TEST(GrammarCalls, UseTheirWholeLength) {
+  World world(64, 4, kWords);
+  world.model->next = [&](std::span<const int32_t>) { return world.ids({"7"})[0]; };
+  CallParams params = under(regex_of("7777|1"), 4);
+  params.stops.fit_grammar = true;
+  EXPECT_EQ(generate(*world.session(), text("word"), params).result->text, "7777");
+  params.stops.max_new_tokens = 3;
+  EXPECT_EQ(generate(*world.session(), text("word"), params).result->text, "1");
+}
+
 // The session holds what had been said, and can go on.
 TEST(GrammarCalls, DeadEnds) {
   World world(64, 4, kWords);
