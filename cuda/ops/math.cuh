@@ -12,6 +12,7 @@
 
 #include "cuda/ops/device.cuh"
 #include "engine/activation.h"
+#include "engine/sincos_series.h"
 
 namespace gen::cuda {
 
@@ -110,37 +111,19 @@ GEN_DEVICE float gated(const engine::Activation& activation, float gate, float u
   return activated(activation, gate) * up;
 }
 
-/// Sine and cosine of x in double; NaN for |x| above 2^32 and what is not finite. x = n pi/2 + r
-/// with |r| <= pi/4, then Taylor series of r.
+/// Sine and cosine of x in double; NaN for |x| above 2^32 and what is not finite. How: see
+/// engine/sincos_series.h.
 GEN_DEVICE void sincos_of(double x, double* sine, double* cosine) {
-  if (!(x <= 4294967296.0 && x >= -4294967296.0)) {
+  if (!(x <= engine::kLargestAngle && x >= -engine::kLargestAngle)) {
     *sine = *cosine = static_cast<double>(float_from_bits(0x7FC00000U));
     return;
   }
-  const double quarter = x * 0x1.45f306dc9c883p-1;
+  const double quarter = x * engine::kTwoOverPi;
   const auto turns = static_cast<int64_t>(quarter < 0.0 ? quarter - 0.5 : quarter + 0.5);
   const auto n = static_cast<double>(turns);
-  const double r =
-      multiply_add(-n, 0x1.1a62633145c07p-54, multiply_add(-n, 0x1.921fb54442d18p+0, x));
-  const double y = r * r;
-  double p = 1.0 / 355687428096000.0;  // 17!
-  p = p * y - 1.0 / 1307674368000.0;
-  p = p * y + 1.0 / 6227020800.0;
-  p = p * y - 1.0 / 39916800.0;
-  p = p * y + 1.0 / 362880.0;
-  p = p * y - 1.0 / 5040.0;
-  p = p * y + 1.0 / 120.0;
-  p = p * y - 1.0 / 6.0;
-  const double s = r + r * y * p;
-  p = 1.0 / 20922789888000.0;  // 16!
-  p = p * y - 1.0 / 87178291200.0;
-  p = p * y + 1.0 / 479001600.0;
-  p = p * y - 1.0 / 3628800.0;
-  p = p * y + 1.0 / 40320.0;
-  p = p * y - 1.0 / 720.0;
-  p = p * y + 1.0 / 24.0;
-  p = p * y - 0.5;
-  const double c = 1.0 + y * p;
+  const double r = multiply_add(-n, engine::kHalfPiLow, multiply_add(-n, engine::kHalfPiHigh, x));
+  const double s = engine::sine_series(r);
+  const double c = engine::cosine_series(r);
   const auto quadrant = static_cast<int32_t>(turns & 3);
   const double a = quadrant % 2 == 0 ? s : c;
   const double b = quadrant % 2 == 0 ? c : s;

@@ -1,62 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of weight sources, and their packing. See weight.h.
+// Packs weight sources. See weight.h.
 #include "engine/cpu/weight.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstring>
 
 #include "base/checked.h"
 #include "engine/cpu/weight_layout.h"
-#include "quant/format.h"
+#include "engine/weight_check.h"
 
 namespace gen::engine::cpu {
 namespace {
-
-Status check_source(const WeightSource& source) {
-  if (quant::find_format(source.type) == nullptr ||
-      activation_form(source.type, CpuLevel::kScalar) == 0) {
-    return error(Code::kUnsupported, "type %s (%d) of tensor %s has no kernel",
-                 dtype_name(source.type), static_cast<int>(source.type), source.name);
-  }
-  if (source.rows <= 0 || source.cols <= 0) {
-    return error(Code::kFormat, "tensor %s of %" PRId64 " by %" PRId64 " is empty", source.name,
-                 source.rows, source.cols);
-  }
-  uint64_t row_bytes = 0;
-  if (!dtype_row_bytes(source.type, static_cast<uint64_t>(source.cols), &row_bytes)) {
-    return error(Code::kFormat,
-                 "rows of tensor %s have %" PRId64 " elements, not whole blocks of %s", source.name,
-                 source.cols, dtype_name(source.type));
-  }
-  uint64_t bytes = 0;
-  if (!checked_mul(row_bytes, static_cast<uint64_t>(source.rows), &bytes) ||
-      bytes != source.data.size()) {
-    return error(
-        Code::kFormat, "tensor %s has %zu bytes, but %" PRId64 " by %" PRId64 " of %s do not",
-        source.name, source.data.size(), source.rows, source.cols, dtype_name(source.type));
-  }
-  return {};
-}
-
-Status check_shapes(WeightRole role, std::span<const WeightSource> sources) {
-  const size_t expected = role == WeightRole::kGated ? 2 : 1;
-  if (sources.empty() || (role != WeightRole::kLinear && sources.size() != expected)) {
-    return error(Code::kInternal, "%zu weight sources where %zu belong", sources.size(), expected);
-  }
-  for (const WeightSource& source : sources) {
-    GEN_TRY(check_source(source));
-    if (source.cols != sources[0].cols ||
-        (role == WeightRole::kGated && source.rows != sources[0].rows)) {
-      return error(Code::kFormat,
-                   "tensor %s of %" PRId64 " by %" PRId64 " does not fit tensor %s of %" PRId64
-                   " by %" PRId64,
-                   source.name, source.rows, source.cols, sources[0].name, sources[0].rows,
-                   sources[0].cols);
-    }
-  }
-  return {};
-}
 
 bool leaves_sources(std::span<const WeightSource> sources, bool repack) {
   return !repack &&
@@ -86,7 +40,7 @@ std::byte* TileMemory::take(size_t bytes) noexcept {
 size_t CpuWeight::tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
                                     bool repack) noexcept {
   if (role == WeightRole::kEmbedding || leaves_sources(sources, repack) ||
-      !check_shapes(role, sources).ok()) {
+      !check_sources(role, sources).ok()) {
     return 0;
   }
   size_t total = 0;
@@ -176,7 +130,7 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
 Result<std::unique_ptr<Weight>> CpuWeight::prepare(
     Allocator& allocator, ThreadPool& pool, WeightRole role, std::span<const WeightSource> sources,
     CpuLevel level, bool repack, const std::shared_ptr<WeightMemory>& memory, bool dry_run) {
-  GEN_TRY(check_shapes(role, sources));
+  GEN_TRY(check_sources(role, sources));
   std::unique_ptr<CpuWeight> weight(new CpuWeight);
   weight->role_ = role;
   weight->level_ = level;

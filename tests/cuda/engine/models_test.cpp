@@ -39,24 +39,28 @@ std::unique_ptr<cache::KvCache> cache_of(const LoadedTiny& model, engine::Engine
 }
 
 /// The prompt in steps of three.
-std::vector<float> feed(const LoadedTiny& model, cache::KvCache& cache) {
+std::vector<float> feed(const LoadedTiny& model, cache::KvCache& cache,
+                        std::span<const int32_t> prompt) {
   std::vector<float> all;
-  for (size_t at = 0; at < kPrompt.size(); at += 3) {
+  for (size_t at = 0; at < prompt.size(); at += 3) {
     const auto part =
-        model.feed(cache, std::span(kPrompt).subspan(at, std::min<size_t>(3, kPrompt.size() - at)));
+        model.feed(cache, prompt.subspan(at, std::min<size_t>(3, prompt.size() - at)));
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
-void expect_definition(const TinyModelSpec& spec) {
+/// The emulator takes its time: where positions far apart make no difference, `tokens` are few.
+void expect_definition(const TinyModelSpec& spec, size_t tokens = 5) {
+  const std::vector<int32_t> prompt(kPrompt.begin(),
+                                    kPrompt.begin() + static_cast<std::ptrdiff_t>(tokens));
   const TinyModel tiny(spec);
   const auto engine = test::cuda_engine();
   test::TinyEngineOptions options;
   options.engine = engine;
   const LoadedTiny model(tiny, options);
   const auto cache = cache_of(model, *engine, "fp32");
-  EXPECT_LT(relative_error(feed(model, *cache), tiny.logits(kPrompt)), kFloat);
+  EXPECT_LT(relative_error(feed(model, *cache, prompt), tiny.logits(prompt)), kFloat);
 }
 
 TEST(CudaModels, EveryArchitecture) {
@@ -106,10 +110,10 @@ TEST(CudaModels, WindowsAndChunks) {
   spec.layers = 3;
   spec.window = 5;
   spec.local = {1, 0, 1};
-  expect_definition(spec);
+  expect_definition(spec, kPrompt.size());
   spec.window = 0;
   spec.chunk = 6;
-  expect_definition(spec);
+  expect_definition(spec, kPrompt.size());
 }
 
 struct Sequence {
@@ -134,7 +138,7 @@ void expect_one_result(const TinyModelSpec& spec, const char* kind, uint64_t see
   const LoadedTiny model(tiny, options);
   std::vector<Sequence> sequences(2 + below(3));
   for (Sequence& sequence : sequences) {
-    for (size_t i = 0; i <= below(20) + 4; ++i) {
+    for (size_t i = 0; i <= below(12) + 4; ++i) {
       sequence.tokens.push_back(static_cast<int32_t>(below(static_cast<size_t>(model.vocab()))));
     }
     const auto own = cache_of(model, *engine, kind);
@@ -175,14 +179,14 @@ void expect_one_result(const TinyModelSpec& spec, const char* kind, uint64_t see
 
 TEST(CudaModels, OneRowOneResult) {
   uint64_t seed = 0;
+  constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kQ8_0};
   for (const char* kind : {"fp32", "fp16", "fp8", "q4", "q3"}) {
-    for (const DType type : {DType::kF32, DType::kBF16, DType::kQ8_0}) {
-      SCOPED_TRACE(testing::Message() << kind << ", " << dtype_name(type) << ", seed " << seed + 1);
-      TinyModelSpec spec;
-      spec.type = type;
-      spec.architecture = seed % 2 == 0 ? "llama" : "qwen3";
-      expect_one_result(spec, kind, ++seed);
-    }
+    TinyModelSpec spec;
+    spec.type = kTypes[seed % 3];
+    SCOPED_TRACE(testing::Message()
+                 << kind << ", " << dtype_name(spec.type) << ", seed " << seed + 1);
+    spec.architecture = seed % 2 == 0 ? "llama" : "qwen3";
+    expect_one_result(spec, kind, ++seed);
   }
 }
 

@@ -7,90 +7,20 @@
 
 #include <algorithm>
 
-#include "cache/sequence/lane_store.h"
-#include "cache/sequence/paged_cache.h"
-#include "cache/sequence/registry.h"
-#include "cache/sequence/tiered_cache.h"
 #include "cuda/engine/op_bench.h"
-#include "support/tiny_graph.h"
+#include "support/plan_side.h"
 
 namespace gen::graph {
 namespace {
 
-constexpr int32_t kCapacity = 64;
 constexpr double kGolden =
     1e-3;  // of probabilities, see tests/golden; logits here are held to less
 
-/// A plan of one graph on one engine, with caches in its memory.
-class Side {
+/// With caches in the engine's own memory.
+class Side : public test::PlanSide {
  public:
   Side(const test::TinyGraph& tiny, const std::shared_ptr<engine::Engine>& engine)
-      : tiny_(tiny), engine_(engine), pool_(engine) {
-    CompileOptions options;
-    options.max_seq_len = kCapacity;
-    options.selected_arena_bytes = 1;  // rows that want logits come in many chunks
-    auto plan = compile(tiny.graph(), engine, options);
-    EXPECT_TRUE(plan.ok()) << plan.status().message();
-    plan_ = std::move(plan).value();
-  }
-
-  std::unique_ptr<cache::KvCache> cache(const char* kind) {
-    return cache::make_cache(kind, tiny_.layer_shapes(), kCapacity, memory()).value();
-  }
-  std::unique_ptr<cache::KvCache> paged(const char* kind) {
-    auto pool = cache::CachePool::create(kind, tiny_.layer_shapes(), 5, 1, memory()).value();
-    return cache::make_paged_cache(std::move(pool), kCapacity).value();
-  }
-  /// One block in memory, the others in a file.
-  std::unique_ptr<cache::KvCache> tiered(const char* kind) {
-    cache::TieredCacheOptions options;
-    options.format = kind;
-    options.block_size = 9;
-    options.hot_blocks = 1;
-    options.prefetch_layers = 1;
-    return cache::make_tiered_cache(options, tiny_.layer_shapes(), kCapacity, memory()).value();
-  }
-  std::unique_ptr<cache::KvCache> lane(const char* kind) {
-    cache::LaneLimits limits;
-    limits.max_sequences = 2;
-    limits.capacity = kCapacity;
-    limits.max_batch = 32;
-    auto store = cache::LaneStore::create(kind, tiny_.layer_shapes(), limits, memory()).value();
-    return store->lane(0).value();
-  }
-  std::vector<std::unique_ptr<cache::KvCache>> every_kind() {
-    std::vector<std::unique_ptr<cache::KvCache>> caches;
-    for (const char* kind : {"fp32", "fp16", "fp8", "q4", "q3"}) {
-      caches.push_back(cache(kind));
-      caches.push_back(paged(kind));
-      caches.push_back(tiered(kind));
-      caches.push_back(lane(kind));
-    }
-    return caches;
-  }
-  std::vector<float> run(test::OwnedBatch& batch) {
-    batch.finish(vocab());
-    auto workspace = pool_.borrow();
-    EXPECT_TRUE(workspace.ok()) << workspace.status().message();
-    const Status status = plan_->run(batch.batch, **workspace);
-    EXPECT_TRUE(status.ok()) << status.message();
-    batch.commit();
-    return batch.results(vocab());
-  }
-  std::vector<float> feed(cache::KvCache& cache, const std::vector<int32_t>& tokens) {
-    test::OwnedBatch batch;
-    EXPECT_TRUE(batch.add(cache, tokens).ok());
-    return run(batch);
-  }
-  [[nodiscard]] engine::EngineMemory& memory() { return engine_->memory(); }
-  [[nodiscard]] int64_t vocab() const { return tiny_.shape().vocab; }
-  [[nodiscard]] int32_t hidden() const { return tiny_.shape().hidden; }
-
- private:
-  const test::TinyGraph& tiny_;
-  std::shared_ptr<engine::Engine> engine_;
-  WorkspacePool pool_;
-  std::shared_ptr<const ExecutionPlan> plan_;
+      : PlanSide(tiny, engine, engine->memory()) {}
 };
 
 /// Values of both engines within `bound`; of rows of `vocab` also the best token.
@@ -126,20 +56,7 @@ TEST(CudaPlan, SequencesOfPlainCachesTogether) {
     caches.push_back(side.paged("fp32"));
     caches.push_back(side.lane("fp32"));
     caches.push_back(side.tiered("fp32"));
-    std::vector<float> seen;
-    for (int32_t step = 0; step < 4; ++step) {
-      test::OwnedBatch batch;
-      for (size_t i = 0; i < caches.size(); ++i) {
-        std::vector<int32_t> tokens(step == 0 ? 3 + i : 1);
-        for (size_t t = 0; t < tokens.size(); ++t) {
-          tokens[t] = static_cast<int32_t>((7 * i + 3 * t + static_cast<size_t>(step)) % 30);
-        }
-        EXPECT_TRUE(batch.add(*caches[i], tokens, i % 2 == 0).ok());
-      }
-      const auto results = side.run(batch);
-      seen.insert(seen.end(), results.begin(), results.end());
-    }
-    return seen;
+    return test::sequences_together(side, caches);
   };
   expect_near(scenario(test::cpu_engine()), scenario(test::cuda_engine()), 30, kBound);
 }
@@ -166,24 +83,7 @@ TEST(CudaPlan, TreesTapsAndEmbeddings) {
   const test::TinyGraph tiny;
   const auto scenario = [&](const std::shared_ptr<engine::Engine>& engine) {
     Side side(tiny, engine);
-    const auto cache = side.cache("fp32");
-    std::vector<float> seen = side.feed(*cache, {1, 2, 3});
-    test::OwnedBatch tree;
-    EXPECT_TRUE(tree.add(*cache, std::vector<int32_t>{4, 5, 6, 7}).ok());
-    tree.parents = {-1, 0, 0, 1};
-    std::vector<float> hidden(static_cast<size_t>(4 * side.hidden()));
-    const Tap taps[] = {{2, hidden.data()}};
-    tree.batch.taps = taps;
-    const auto results = side.run(tree);
-    seen.insert(seen.end(), results.begin(), results.end());
-    seen.insert(seen.end(), hidden.begin(), hidden.end());
-    std::vector<float> given(static_cast<size_t>(2 * side.hidden()), 0.25F);
-    test::OwnedBatch embedded;
-    EXPECT_TRUE(embedded.add(*cache, std::vector<int32_t>{-2, 3, -1}).ok());
-    embedded.batch.embeddings = given;
-    const auto last = side.run(embedded);
-    seen.insert(seen.end(), last.begin(), last.end());
-    return seen;
+    return test::trees_taps_and_embeddings(side);
   };
   expect_near(scenario(test::cpu_engine()), scenario(test::cuda_engine()), 0, kBound);
 }
@@ -215,9 +115,9 @@ TEST(CudaPlan, MemoryComesBack) {
   const test::TinyGraph tiny;
   const auto engine = test::cuda_engine();
   Side side(tiny, engine);
-  for (int32_t round = 0; round < 3; ++round) {
+  for (int32_t round = 0; round < 2; ++round) {
     const auto cache = side.paged("q4");
-    for (int32_t i = 0; i < 20; ++i) side.feed(*cache, {i});
+    for (int32_t i = 0; i < 12; ++i) side.feed(*cache, {i});
     EXPECT_TRUE(cache->truncate(7).ok());
     side.feed(*cache, {1, 2});
   }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// See weight_check.h.
+#include "engine/weight_check.h"
+
+#include <cinttypes>
+
+#include "base/checked.h"
+#include "quant/format.h"
+
+namespace gen::engine {
+namespace {
+
+Status check_source(const WeightSource& source) {
+  if (quant::find_format(source.type) == nullptr) {
+    return error(Code::kUnsupported, "type %s (%d) of tensor %s has no kernel",
+                 dtype_name(source.type), static_cast<int>(source.type), source.name);
+  }
+  if (source.rows <= 0 || source.cols <= 0) {
+    return error(Code::kFormat, "tensor %s of %" PRId64 " by %" PRId64 " is empty", source.name,
+                 source.rows, source.cols);
+  }
+  uint64_t row_bytes = 0;
+  if (!dtype_row_bytes(source.type, static_cast<uint64_t>(source.cols), &row_bytes)) {
+    return error(Code::kFormat,
+                 "rows of tensor %s have %" PRId64 " elements, not whole blocks of %s", source.name,
+                 source.cols, dtype_name(source.type));
+  }
+  uint64_t bytes = 0;
+  if (!checked_mul(row_bytes, static_cast<uint64_t>(source.rows), &bytes) ||
+      bytes != source.data.size()) {
+    return error(
+        Code::kFormat, "tensor %s has %zu bytes, but %" PRId64 " by %" PRId64 " of %s do not",
+        source.name, source.data.size(), source.rows, source.cols, dtype_name(source.type));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_sources(WeightRole role, std::span<const WeightSource> sources) {
+  const size_t expected = role == WeightRole::kGated ? 2 : 1;
+  if (sources.empty() || (role != WeightRole::kLinear && sources.size() != expected)) {
+    return error(Code::kInternal, "%zu weight sources where %zu belong", sources.size(), expected);
+  }
+  for (const WeightSource& source : sources) {
+    GEN_TRY(check_source(source));
+    if (source.cols != sources[0].cols ||
+        (role == WeightRole::kGated && source.rows != sources[0].rows)) {
+      return error(Code::kFormat,
+                   "tensor %s of %" PRId64 " by %" PRId64 " does not fit tensor %s of %" PRId64
+                   " by %" PRId64,
+                   source.name, source.rows, source.cols, sources[0].name, sources[0].rows,
+                   sources[0].cols);
+    }
+  }
+  return {};
+}
+
+}  // namespace gen::engine

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every engine checks of weight sources before it takes them.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "engine/weight.h"
+
+namespace gen::engine {
+
+/// kUnsupported for a type without a format, kFormat for a source that is empty, has not the bytes
+/// of its shape, or does not fit the others; each names the tensor. kInternal for a number of
+/// sources that the role does not have.
+Status check_sources(WeightRole role, std::span<const WeightSource> sources);
+
+}  // namespace gen::engine
