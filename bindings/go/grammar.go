@@ -54,6 +54,12 @@ func NewRegexGrammar(pattern string, options ...GrammarOption) (*Grammar, error)
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromRegex(pattern, o, out) })
 }
 
+// NewTagsGrammar makes the grammar of free text with constrained parts, as tool calls are, from a JSON object like
+// {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}]}; gen_grammar_from_tags of grammar.h tells all there can be.
+func NewTagsGrammar(tags string, options ...GrammarOption) (*Grammar, error) {
+	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromTags(tags, o, out) })
+}
+
 // NewAnyJSONGrammar makes the grammar of any JSON value.
 func NewAnyJSONGrammar(options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, native.GenGrammarAnyJson)

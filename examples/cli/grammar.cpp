@@ -226,7 +226,7 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
 }
 
 void run_grammar(const GrammarTask& options) {
-  if (!options.grammar.given()) throw Failure("give one of --gbnf, --regex and --any-json", 2);
+  if (!options.grammar.given()) throw Failure("give one of --gbnf, --regex, --tags and --any-json", 2);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   if (options.action == "check") return print_results(options, tokenizer.get());
   if (options.action == "test") return print_place(options, tokenizer.get());

@@ -33,18 +33,25 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* f
           ->type_name("PATTERN");
   CLI::Option* const json =
       command.add_flag("--any-json", choice.any_json, "texts must be JSON values");
-  gbnf->excludes(regex)->excludes(json);
-  regex->excludes(json);
+  CLI::Option* const tags =
+      command
+          .add_option("--tags", choice.tags,
+                      "file with structural tags in JSON: what constrains parts of free texts")
+          ->type_name("FILE");
+  gbnf->excludes(regex)->excludes(json)->excludes(tags);
+  regex->excludes(json)->excludes(tags);
+  tags->excludes(json);
 }
 
 Grammar make_grammar(const GrammarChoice& choice) {
   gen_error error;
   gen_grammar* made = nullptr;
-  if (choice.gbnf) {
-    const std::string text = text_of_file(*choice.gbnf);
-    const gen_status status =
-        gen_grammar_from_gbnf(text.data(), text.size(), nullptr, &made, &error);
-    if (status != GEN_OK) throw Failure(*choice.gbnf + ": " + error.message, 1, status);
+  if (choice.gbnf || choice.tags) {
+    const std::string& file = choice.gbnf ? *choice.gbnf : *choice.tags;
+    const auto from = choice.gbnf ? gen_grammar_from_gbnf : gen_grammar_from_tags;
+    const std::string text = text_of_file(file);
+    const gen_status status = from(text.data(), text.size(), nullptr, &made, &error);
+    if (status != GEN_OK) throw Failure(file + ": " + error.message, 1, status);
   } else if (choice.regex) {
     check_option(
         "--regex",

@@ -17,9 +17,10 @@ using GrammarMatcher = Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 struct GrammarChoice {
   std::optional<std::string> gbnf;   // a file
   std::optional<std::string> regex;  // the pattern itself
+  std::optional<std::string> tags;   // a file
   bool any_json = false;
 
-  [[nodiscard]] bool given() const { return gbnf || regex || any_json; }
+  [[nodiscard]] bool given() const { return gbnf || regex || tags || any_json; }
 };
 
 /// At most one of them may be given. `file_option` is what the option for a GBNF file is called.

@@ -63,6 +63,7 @@ const c = {
   grammarFromGbnf: fallible("gen_grammar_from_gbnf", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
   grammarFromRegex: fallible("gen_grammar_from_regex",
     "const uint8_t *pattern, size_t len, void *options, _Out_ void **out"),
+  grammarFromTags: fallible("gen_grammar_from_tags", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
   grammarAnyJson: fallible("gen_grammar_any_json", "void *options, _Out_ void **out"),
   grammarFree: lib.func("void gen_grammar_free(void *grammar)"),
   cancelNew: fallible("gen_cancel_new", "_Out_ void **out"),
@@ -138,6 +139,11 @@ export class Grammar extends Handle {
   static regex(pattern, settings) {
     const bytes = Buffer.from(pattern);
     return new Grammar(c.grammarFromRegex, settings, bytes, bytes.length);
+  }
+  // Free text with constrained parts, from an object as gen_grammar_from_tags of grammar.h has it.
+  static tags(tags, settings) {
+    const bytes = Buffer.from(JSON.stringify(tags));
+    return new Grammar(c.grammarFromTags, settings, bytes, bytes.length);
   }
   static anyJson(settings) { return new Grammar(c.grammarAnyJson, settings); }
 }

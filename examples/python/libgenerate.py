@@ -7,6 +7,7 @@ batches, and the pattern for the rest. The library is found by GENERATE_LIBRARY 
             print(token.text, end="", flush=True)
 """
 import ctypes
+import json
 import os
 import struct
 import threading
@@ -93,6 +94,7 @@ _grammar_options_set = _fallible("gen_grammar_options_set", c_void_p, c_char_p, 
 _grammar_options_free = _function("gen_grammar_options_free", c_void_p, result=None)
 _grammar_from_gbnf = _fallible("gen_grammar_from_gbnf", *_text, c_void_p, _out)
 _grammar_from_regex = _fallible("gen_grammar_from_regex", *_text, c_void_p, _out)
+_grammar_from_tags = _fallible("gen_grammar_from_tags", *_text, c_void_p, _out)
 _grammar_any_json = _fallible("gen_grammar_any_json", c_void_p, _out)
 _matcher_new = _fallible("gen_grammar_matcher_new", c_void_p, c_void_p, _out)
 _matcher_accept_token = _fallible("gen_grammar_matcher_accept_token", c_void_p, c_int32)
@@ -205,6 +207,12 @@ class Grammar(Handle):
     def regex(cls, pattern, **options):
         data = pattern.encode()
         return cls(_grammar_from_regex, data, len(data), **options)
+
+    @classmethod
+    def tags(cls, tags, **options):
+        """Free text with constrained parts, from a dict as gen_grammar_from_tags of grammar.h has it."""
+        data = json.dumps(tags).encode()
+        return cls(_grammar_from_tags, data, len(data), **options)
 
     @classmethod
     def any_json(cls, **options):

@@ -273,6 +273,11 @@ class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
   static Grammar regex(std::string_view pattern, const GrammarOptions &options) {
     return from(gen_grammar_from_regex, pattern, options.get());
   }
+  /// Free text with constrained parts, from a JSON object: see gen_grammar_from_tags.
+  static Grammar tags(std::string_view text) { return from(gen_grammar_from_tags, text, nullptr); }
+  static Grammar tags(std::string_view text, const GrammarOptions &options) {
+    return from(gen_grammar_from_tags, text, options.get());
+  }
   static Grammar any_json() { return any_json(nullptr); }
   static Grammar any_json(const GrammarOptions &options) { return any_json(options.get()); }
   std::string describe() const { return detail::filled<std::string>(gen_grammar_describe, get()); }

@@ -102,8 +102,32 @@ GEN_API gen_status gen_grammar_from_regex(const char *pattern, size_t len, const
 GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_grammar **out, gen_error *error);
 
 /**
- * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex" or "any_json", states are
- * those of its automata, and bytes is the memory of these.
+ * Makes the grammar of free text with constrained parts, as tool calls are, from a JSON object:
+ * {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}, …]}.
+ *
+ * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end) or
+ * "any_json": true; and an end, "end" and behind it "end_token", of which none, one or both may be there. Tokens are
+ * ids as numbers or texts as strings, as in GBNF; those to begin with should be control tokens, as others are free text,
+ * too. Free text is any in which no begin of a tag occurs; what begins as a
+ * tag must go on as one. Beside "tags" there may be
+ *   "triggers"          [texts] from which on only tags that begin with them can follow; else the begins are,
+ *   "at_least_one"      true: the text cannot end before a tag has,
+ *   "stop_after_first"  true: it ends behind the first tag,
+ *   "free_text"         false: there is nothing but tags.
+ *
+ * @param text     [len] UTF-8; len may be GEN_NUL_TERMINATED.
+ * @param options  read during the call; NULL means defaults.
+ * @param out      receives the grammar; free it with gen_grammar_free.
+ * @return as gen_grammar_from_gbnf; GEN_ERROR_GRAMMAR also for a trigger that holds another one.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen_grammar_options *options,
+                                         gen_grammar **out, gen_error *error);
+
+/**
+ * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex", "any_json" or "tags",
+ * states are those of its automata, and bytes is the memory of these.
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.

@@ -201,6 +201,14 @@ gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar*
   return made("any_json", out, error, [&] { return Grammar::any_json(limits_of(options)); });
 }
 
+gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar_options* options,
+                                 gen_grammar** out, gen_error* error) {
+  return made("tags", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+    return Grammar::from_tags(view, limits_of(options));
+  });
+}
+
 gen_status gen_grammar_describe(const gen_grammar* grammar, char* buf, size_t capacity, size_t* n,
                                 gen_error* error) {
   if (n != nullptr) *n = 0;

@@ -7,6 +7,7 @@
 #include "grammar/gbnf.h"
 #include "grammar/json.h"
 #include "grammar/machine_builder.h"
+#include "grammar/tags_text.h"
 
 namespace gen::grammar {
 namespace {
@@ -50,6 +51,16 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
                                                           const GrammarLimits& limits) {
   Expressions expressions;
   GEN_ASSIGN(const std::vector<Tag> tags, make(expressions));
+  GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
+  return from_expressions(expressions, root, limits);
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
+                                                          const GrammarLimits& limits) {
+  GEN_TRY(check_size(text, limits));
+  Expressions expressions;
+  TagOptions options;
+  GEN_ASSIGN(const auto tags, parse_tags(text, expressions, &options, limits.automata));
   GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
   return from_expressions(expressions, root, limits);
 }

@@ -45,6 +45,9 @@ class Grammar {
   static Result<std::shared_ptr<const Grammar>> from_tags(const MakeTags& make,
                                                           const TagOptions& options,
                                                           const GrammarLimits& limits = {});
+  /// See tags_text.h.
+  static Result<std::shared_ptr<const Grammar>> from_tags(std::string_view text,
+                                                          const GrammarLimits& limits = {});
   static Result<std::shared_ptr<const Grammar>> from_expressions(const Expressions& expressions,
                                                                  ExprId root,
                                                                  const GrammarLimits& limits = {});

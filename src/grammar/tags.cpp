@@ -14,6 +14,11 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
+// Each byte of a trigger is a place of 1 KiB while the grammar is made, and each trigger is
+// compared with all others.
+constexpr size_t kMostTriggerBytes = 16'384;
+constexpr size_t kMostTriggers = 1024;
+constexpr size_t kMostTags = 1024;
 
 // Where each byte leads in free text; a trigger's last byte leads to the trigger.
 class FreeText {
@@ -101,6 +106,9 @@ class Writer {
  private:
   Status check() {
     if (tags_.empty()) return error(Code::kGrammar, "no tags");
+    if (tags_.size() > kMostTags) {
+      return error(Code::kGrammar, "%zu tags are above %zu", tags_.size(), kMostTags);
+    }
     if (triggers_.empty()) {
       for (const Tag& tag : tags_) {
         const bool known =
@@ -120,6 +128,12 @@ class Writer {
       if (!tag.begin.empty() && std::none_of(triggers_.begin(), triggers_.end(), starts)) {
         return error(Code::kGrammar, "no trigger begins tag %s", quoted(tag.begin).c_str());
       }
+    }
+    size_t bytes = 0;
+    for (const std::string& trigger : triggers_) bytes += trigger.size();
+    if (triggers_.size() > kMostTriggers || bytes > kMostTriggerBytes) {
+      return error(Code::kGrammar, "%zu triggers of %zu bytes are above %zu of %zu",
+                   triggers_.size(), bytes, kMostTriggers, kMostTriggerBytes);
     }
     for (size_t i = 0; i < triggers_.size(); ++i) {
       if (triggers_[i].empty()) return error(Code::kGrammar, "trigger %zu is empty", i);
@@ -176,7 +190,7 @@ class Writer {
         sets[free.nodes()[n].to[byte]].add(static_cast<uint8_t>(byte));
       }
       for (const auto& [to, set] : sets) out->ways.push_back({base + n, base + to, to_.bytes(set)});
-      for (const ExprId tag : by_token_) out->ways.push_back({base + n, behind, tag});
+      if (!by_token_.empty()) out->ways.push_back({base + n, behind, to_.choice(by_token_)});
     }
   }
 

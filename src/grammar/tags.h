@@ -33,7 +33,8 @@ struct TagOptions {
 
 /// Free text is any bytes in which no trigger occurs; tokens without bytes are no free text. A
 /// trigger that occurs is a trigger: whatever follows must be one of its tags. kGrammar, naming
-/// them, if there are no tags, one has no begin or no trigger, or a trigger holds another.
+/// them, if there are no tags, one has no begin or no trigger, a trigger holds another, or there
+/// are more than 1024 of either or than 16 KiB of triggers.
 Result<ExprId> tags_expression(std::span<const Tag> tags, const TagOptions& options,
                                Expressions& to);
 

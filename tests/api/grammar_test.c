@@ -381,6 +381,56 @@ static void what_is_wrong_is_named(void** state) {
   gen_grammar_options_free(options);
 }
 
+/* Free text with a part that must be a number, and one between tokens. */
+static void tags_constrain_parts_of_texts(void** state) {
+  (void)state;
+  static const char kTags[] =
+      "{\"tags\":[{\"begin\":\"<add>\",\"regex\":\"[0-9]+\",\"end\":\"</add>\"},"
+      "{\"begin_token\":\"<s>\",\"any_json\":true,\"end_token\":7}],\"stop_after_first\":true}";
+  gen_grammar* grammar = NULL;
+  assert_ok(gen_grammar_from_tags(kTags, GEN_NUL_TERMINATED, NULL, &grammar, &error), error);
+  gen_grammar_matcher* matcher = matcher_of(grammar);
+  accept(matcher, "It <adds>: <add>");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 0);
+  uint32_t bytes[8];
+  assert_ok(gen_grammar_matcher_valid_bytes(matcher, bytes, &error), error);
+  for (int32_t b = 0; b < 256; ++b) assert_int_equal(has(bytes, b), b >= '0' && b <= '9');
+  accept(matcher, "41</add>");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 2);
+  assert_ok(gen_grammar_matcher_reset(matcher, &error), error);
+  accept(matcher, "It ");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 1);
+  assert_ok(gen_grammar_matcher_accept_token(
+                matcher, gen_tokenizer_special(tokenizer, GEN_SPECIAL_BOS), &error),
+            error);
+  accept(matcher, "[1]");
+  assert_fails(gen_grammar_matcher_accept_bytes(matcher, "x", 1, &error), GEN_ERROR_GRAMMAR,
+               "cannot come here", error);
+  assert_ok(gen_grammar_matcher_accept_token(matcher, 7, &error), error);
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 2);
+  gen_grammar_matcher_free(matcher);
+  char text[256];
+  size_t n = 0;
+  assert_ok(gen_grammar_describe(grammar, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "{\"kind\":\"tags\",\"states\":"));
+  gen_grammar_free(grammar);
+  gen_grammar_options* options = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_ok(gen_grammar_options_set(options, "max_edges", "20", &error), error);
+  assert_fails(gen_grammar_from_tags(kTags, GEN_NUL_TERMINATED, options, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "20", error);
+  gen_grammar_options_free(options);
+  assert_fails(gen_grammar_from_tags("{\n\"tags\":1}", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "line 2, column 8: expected an array", error);
+  assert_null(grammar);
+  assert_fails(gen_grammar_from_tags("{\"tags\":[{\"begin\":\"ab\",\"regex\":\"x\"},"
+                                     "{\"begin\":\"b\",\"regex\":\"x\"}]}",
+                                     GEN_NUL_TERMINATED, NULL, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "holds trigger", error);
+  assert_fails(gen_grammar_from_tags(NULL, 1, NULL, &grammar, &error), bad, "text", error);
+  assert_fails(gen_grammar_from_tags(kTags, 1, NULL, NULL, &error), bad, "out", error);
+}
+
 /* Deep texts, patterns that blow up and limits: an answer, or an error that names the limit. */
 static void limits_hold(void** state) {
   (void)state;
@@ -443,6 +493,7 @@ int main(void) {
       cmocka_unit_test(ends_that_are_failures),
       cmocka_unit_test(masks_over_strings_of_ones_own),
       cmocka_unit_test(what_is_wrong_is_named),
+      cmocka_unit_test(tags_constrain_parts_of_texts),
       cmocka_unit_test(limits_hold),
   };
   return cmocka_run_group_tests(tests, load, unload);

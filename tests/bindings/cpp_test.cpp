@@ -180,6 +180,10 @@ TEST_F(CppHeader, GrammarsFailAndLookAtStrings) {
   }
   EXPECT_FALSE(grammar.token_mask("a", {}).has(0));
   EXPECT_THROW(gen::Grammar::any_json(options.set("max_edges", "3")), gen::Error);
+  const char* const tags = R"({"tags":[{"begin":"(","regex":"[0-9]","end":")"}]})";
+  EXPECT_TRUE(gen::Grammar::tags(tags).token_mask("free (", {"1", "x"}).has(0));
+  EXPECT_FALSE(gen::Grammar::tags(tags).token_mask("free (", {"1", "x"}).has(1));
+  EXPECT_THROW(gen::Grammar::tags(tags, options), gen::Error);
   EXPECT_FALSE(gen::Grammar::any_json().matcher(model->tokenizer()).complete());
 }
 

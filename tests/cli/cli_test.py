@@ -324,6 +324,15 @@ class Grammar(unittest.TestCase):
         self.assertEqual((wrong["compiled"], wrong["results"]), (False, []))
         self.assertIn("line 1, column", wrong["error"])
 
+    def test_tags_come_from_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"tags":[{"begin":"<n>","regex":"[0-9]+","end":"."}]}')
+            file.flush()
+            found = answer("grammar", "check", "--tags", file.name, "--json", stdin=b"free\n<n>12.\n<n>x\n")
+            self.assertEqual(found["results"], [True, True, False])
+            said = answer("run", "-m", DRAFT, "-p", "On", "-n", "5", "--json", "--tags", file.name)
+            self.assertEqual(len(said["tokens"]), 5)
+
     def test_test_says_where_a_document_leaves(self):
         for document, wanted in ((b"[1]", ("member", 3, 1, 4)), (b"[1,\nx]", ("left", 4, 2, 1)), (b"[", ("unfinished", 1, 1, 2)),
                                  (b"\n\n [}", ("left", 4, 3, 3))):

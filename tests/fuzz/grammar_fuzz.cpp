@@ -147,6 +147,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto grammar = data[0] % 4 == 0   ? Grammar::from_gbnf(text, small())
                        : data[0] % 4 == 1 ? Grammar::from_regex(text, RegexMatch::kWhole, small())
                        : data[0] % 4 == 2 ? Grammar::from_regex(text, RegexMatch::kSearch, small())
+                       : data[0] >= 128   ? Grammar::from_tags(text, small())
                                           : tags(text, static_cast<unsigned char>(data[0] >> 2));
   if (!grammar.ok()) {
     require(grammar.status().code() == gen::Code::kGrammar);

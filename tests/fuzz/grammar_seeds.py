@@ -34,6 +34,12 @@ TAGS = {
     "token": "T\na|b\nc\nab\n\n",
     "wrong": "a\nb\nc\naa\nb\nc",
 }
+TAGS_JSON = {
+    "two": '{"tags":[{"begin":"<a","regex":"[bc]*","end":">"},{"begin":"<b","gbnf":"root ::= \\"c\\"","end_token":28}],'
+           '"triggers":["<"],"at_least_one":true,"stop_after_first":false,"free_text":false}',
+    "token": ' {"tags":[{"begin_token":"<1>","any_json":true,"end":"\\u0061\\ud83e\\udd99"}]}',
+    "wrong": '{"tags":[{"begin":"a","begin":"b"}],"triggers":[""]',
+}
 folder = pathlib.Path(sys.argv[1])
 for name, text in GBNF.items():
     (folder / f"gbnf_{name}").write_bytes(b"\0" + text.encode())
@@ -43,3 +49,5 @@ for name, text in REGEX.items():
 for name, text in TAGS.items():
     for options in (0, 1, 2, 7):
         (folder / f"tags_{name}_{options}").write_bytes(bytes([3 + 4 * options]) + text.encode())
+for name, text in TAGS_JSON.items():
+    (folder / f"tags_json_{name}").write_bytes(b"\xff" + text.encode())

@@ -26,6 +26,10 @@ static void forms(const void* with) {
   MAKE(grammar, gen_grammar_from_regex("(?=.a)[ab]+\\b|\\p{Script=Greek}{2}", GEN_NUL_TERMINATED, options,
                                        &grammar, E));
   FREE(gen_grammar_free(grammar));
+  MAKE(grammar, gen_grammar_from_tags("{\"tags\":[{\"begin\":\"<a\",\"regex\":\"[0-9]+\",\"end\":\">\"},"
+                                      "{\"begin_token\":\"<s>\",\"any_json\":true}],\"triggers\":[\"<\"]}",
+                                      GEN_NUL_TERMINATED, options, &grammar, E));
+  FREE(gen_grammar_free(grammar));
   MAKE(grammar, gen_grammar_any_json(options, &grammar, E));
   TRY(gen_grammar_describe(grammar, text, sizeof text, &n, E));
   CHECK(n > 10);

@@ -88,6 +88,19 @@ namespace LibGenerate
                 Native.gen_grammar_from_regex(bytes, Utf8.Length(bytes), native, out grammar));
         }
 
+        /// <summary>
+        /// Free text with constrained parts, as tool calls are, from a JSON object like
+        /// <c>{"tags": [{"begin": "(add ", "regex": "[0-9]+", "end": ")"}]}</c>; gen_grammar_from_tags of grammar.h tells
+        /// all there can be.
+        /// </summary>
+        public static Grammar Tags(string text, GrammarOptions options = null)
+        {
+            if (text == null) throw new ArgumentNullException("text");
+            byte[] bytes = Utf8.Bytes(text);
+            return new Grammar(options, (Handle native, out IntPtr grammar) =>
+                Native.gen_grammar_from_tags(bytes, Utf8.Length(bytes), native, out grammar));
+        }
+
         /// <summary>Any JSON value.</summary>
         public static Grammar AnyJson(GrammarOptions options = null)
         {

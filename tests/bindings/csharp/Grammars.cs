@@ -202,6 +202,14 @@ static class Grammars
         Check.Throws<ArgumentNullException>(() => new GrammarMatcher(null, null), "null");
         Check.Fails(Status.InvalidArgument, () => Grammar.AnyJson(new GrammarOptions().Set("colour", "red")), "no option");
         Check.Fails(Status.Grammar, () => Grammar.AnyJson(new GrammarOptions().Set("max_edges", "3")), "a limit");
+        using (Grammar tags = Grammar.Tags("{\"tags\":[{\"begin\":\"<\u00e9>\",\"regex\":\"[0-9]+\",\"end\":\".\"}]}"))
+        using (var matcher = new GrammarMatcher(tags, Given.Story.Tokenizer))
+        {
+            matcher.AcceptText("free <\u00e9>12");
+            Check.Fails(Status.Grammar, () => matcher.AcceptText("x"), "a number");
+            matcher.AcceptText(". free");
+        }
+        Check.Throws<ArgumentNullException>(() => Grammar.Tags(null), "null");
         var search = new GrammarOptions { RegexSearch = true };
         Check.That(search.Describe().Contains("\"value\":\"search\""), search.Describe());
         using (Grammar all = Grammar.Regex("b", new GrammarOptions { RegexSearch = false }))

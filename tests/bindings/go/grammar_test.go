@@ -199,6 +199,7 @@ func TestGrammarErrorsNameThePlace(t *testing.T) {
 	for what, err := range map[string]error{
 		"line 2":   errorOf(generate.NewGrammar("root ::= a\na ::= (\"b\"")),
 		"column 3": errorOf(generate.NewRegexGrammar("ab(")),
+		"column 9": errorOf(generate.NewTagsGrammar(`{"tags":1}`)),
 		"below":    errorOf(generate.NewGrammar("root ::= below")),
 	} {
 		if !errors.Is(err, generate.ErrGrammar) || !strings.Contains(err.Error(), what) {
@@ -218,6 +219,13 @@ func TestGrammarErrorsNameThePlace(t *testing.T) {
 	search := grammar(t, must(generate.NewRegexGrammar("b", generate.WithRegexSearch(true))), nil)
 	equal(t, "whole", must(whole.TokenMask("", []string{"a"})).Has(0), false)
 	equal(t, "search", must(search.TokenMask("", []string{"a"})).Has(0), true)
+
+	tags := matcher(t, grammar(t, must(generate.NewTagsGrammar(`{"tags":[{"begin":"<é>","regex":"[0-9]+","end":"."}]}`)), nil))
+	ok(t, tags.AcceptText("free <é>12"))
+	if err := tags.AcceptText("x"); !errors.Is(err, generate.ErrGrammar) {
+		t.Error(err)
+	}
+	ok(t, tags.AcceptText(". free"))
 
 	json := grammar(t, must(generate.NewAnyJSONGrammar()), nil)
 	m := matcher(t, json)

@@ -180,6 +180,12 @@ final class GrammarTest {
     Check.fails(Status.INVALID_ARGUMENT, () -> Grammar.gbnf("half \ud83c"));
     Check.fails(Status.INVALID_ARGUMENT, () -> GrammarOptions.defaults().set("colour", "red"));
     Check.fails(Status.GRAMMAR, () -> Grammar.anyJson(GrammarOptions.defaults().set("max_edges", "3")));
+    try (Grammar tags = Grammar.tags("{\"tags\":[{\"begin\":\"<\u00e9>\",\"regex\":\"[0-9]+\",\"end\":\".\"}]}");
+        GrammarMatcher matcher = tags.matcher(model.tokenizer())) {
+      matcher.acceptText("free <\u00e9>12");
+      Check.fails(Status.GRAMMAR, () -> matcher.acceptText("x"));
+      matcher.acceptText(". free");
+    }
     GrammarOptions search = GrammarOptions.defaults().regexSearch(true);
     Check.that(search.describe().contains("\"value\":\"search\""), search.describe());
     try (Grammar whole = Grammar.regex("b", search.regexSearch(false)); Grammar part = Grammar.regex("b", search);

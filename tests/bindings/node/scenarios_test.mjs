@@ -46,6 +46,8 @@ assert.throws(() => Grammar.gbnf("root ::= a\na ::= (\"b\""),
   (failure) => failure.code === -12 && /line 2, column [0-9]+/.test(failure.message));
 assert.throws(() => Grammar.anyJson({ max_edges: 3 }), (failure) => failure.code === -12);
 Grammar.anyJson().close();
+Grammar.tags({ tags: [{ begin: "<é>", regex: "[0-9]+", end: "." }] }).close();
+assert.throws(() => Grammar.tags({ tags: 1 }), (failure) => failure.code === -12);
 
 const cancel = new Cancel();
 const long = new Session(generator);

@@ -163,6 +163,11 @@ class Scenarios(unittest.TestCase):
         with Grammar.any_json() as anything, Matcher(anything, self.model) as matcher:
             matcher.accept('{"a": [1, 2]}')
             self.assertTrue(matcher.complete())
+        number = {"begin": "<é>", "regex": "[0-9]+", "end": "."}
+        with Grammar.tags({"tags": [number]}) as tags, Matcher(tags, self.model) as matcher:
+            matcher.accept("free <é>12")
+            self.assertRaises(Error, matcher.accept, "x")
+            matcher.accept(". free")
         with Grammar.regex("b", regex_match="search") as search, Matcher(search, self.model) as matcher:
             matcher.accept("abc")
             self.assertTrue(matcher.complete())

@@ -43,6 +43,21 @@ public final class Grammar extends Handle {
     return new Grammar(options, (o, out) -> Native.gen_grammar_from_regex(bytes, bytes.length, o, out));
   }
 
+  /**
+   * Free text with constrained parts, as tool calls are, from a JSON object like
+   * {@code {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}]}}; gen_grammar_from_tags of grammar.h tells
+   * all there can be.
+   */
+  public static Grammar tags(String text) {
+    return tags(text, null);
+  }
+
+  /** From tags; {@code options} may be null for the defaults. */
+  public static Grammar tags(String text, GrammarOptions options) {
+    byte[] bytes = Text.bytes(text);
+    return new Grammar(options, (o, out) -> Native.gen_grammar_from_tags(bytes, bytes.length, o, out));
+  }
+
   /** Any JSON value. */
   public static Grammar anyJson() {
     return anyJson(null);

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// See tags_text.h. The form of the text is known, so it is read as it comes, without a tree.
+#include "grammar/tags_text.h"
+
+#include <string>
+#include <utility>
+
+#include "base/utf8.h"
+#include "grammar/gbnf.h"
+#include "grammar/json.h"
+#include "grammar/regex.h"
+#include "grammar/text_reader.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr uint32_t kMostId = INT32_MAX;
+
+class Reader : public TextReader {
+ public:
+  Reader(std::string_view text, Expressions& to, TagOptions& options, const DfaFuel& fuel)
+      : TextReader(text), to_(to), options_(options), fuel_(fuel) {}
+
+  Result<std::vector<Tag>> run() {
+    const size_t valid = utf8_valid_prefix(text_);
+    if (valid != text_.size()) return error_at(text_, valid, "not UTF-8");
+    space();
+    GEN_TRY(object([&](const std::string& key, size_t at) { return whole_member(key, at); }));
+    space();
+    if (!done()) return fail("text behind the tags");
+    return std::move(tags_);
+  }
+
+ private:
+  Status whole_member(const std::string& key, size_t at) {
+    if (key == "tags") return array([&] { return tag(); });
+    if (key == "triggers") {
+      return array([&]() -> Status {
+        GEN_ASSIGN(options_.triggers.emplace_back(), string());
+        return {};
+      });
+    }
+    if (key == "at_least_one") return boolean(&options_.at_least_one);
+    if (key == "stop_after_first") return boolean(&options_.stop_after_first);
+    if (key == "free_text") return boolean(&options_.free_text);
+    return unknown(key, at, "tags, triggers, at_least_one, stop_after_first, free_text");
+  }
+
+  Status tag() {
+    const size_t begin = at_;
+    Tag made;
+    size_t contents = 0;
+    GEN_TRY(object([&](const std::string& key, size_t at) -> Status {
+      if (key == "begin") return text(&made.begin);
+      if (key == "end") return text(&made.end);
+      if (key == "begin_token") return token(&made.begin_token);
+      if (key == "end_token") return token(&made.end_token);
+      ++contents;
+      return content(key, at, &made.body);
+    }));
+    if (contents != 1) {
+      return error_at(text_, begin,
+                      contents == 0 ? "a tag without a content: gbnf, regex or any_json"
+                                    : "a tag with more than one content");
+    }
+    tags_.push_back(std::move(made));
+    return {};
+  }
+
+  Status content(const std::string& key, size_t at, ExprId* body) {
+    if (key == "any_json") {
+      bool wanted = false;
+      GEN_TRY(boolean(&wanted));
+      if (!wanted) return error_at(text_, at, "any_json can only be true");
+      *body = any_json_expression(to_);
+      return {};
+    }
+    if (key != "gbnf" && key != "regex") {
+      return unknown(key, at, "begin, begin_token, gbnf, regex, any_json, end, end_token");
+    }
+    const size_t begin = at_;
+    GEN_ASSIGN(const std::string source, string());
+    auto parsed = key == "gbnf" ? parse_gbnf(source, to_)
+                                : parse_regex(source, RegexMatch::kWhole, to_, fuel_);
+    if (!parsed.ok() && parsed.status().code() == Code::kGrammar) {
+      return error_at(text_, begin, "in this " + key + ", " + parsed.status().message());
+    }
+    GEN_ASSIGN(*body, std::move(parsed));
+    return {};
+  }
+
+  Status unknown(const std::string& key, size_t at, const char* known) {
+    return error_at(text_, at, "unknown key " + quoted(key) + "; there are " + known);
+  }
+
+  // Values. Each begins at its first character and ends behind its last one.
+
+  // Gives `member` each key and where it stood, with the reader at the value.
+  template <typename F>
+  Status object(F&& member) {
+    if (!take("{")) return fail("expected an object");
+    std::vector<std::string> keys;
+    return list('}', [&]() -> Status {
+      const size_t at = at_;
+      GEN_ASSIGN(std::string key, string());
+      for (const std::string& other : keys) {
+        if (other == key) return error_at(text_, at, "key " + quoted(key) + " is there twice");
+      }
+      space();
+      if (!take(":")) return fail("expected a colon");
+      space();
+      GEN_TRY(member(key, at));
+      keys.push_back(std::move(key));  // all are known, so they are few
+      return {};
+    });
+  }
+
+  template <typename F>
+  Status array(F&& item) {
+    if (!take("[")) return fail("expected an array");
+    return list(']', item);
+  }
+
+  template <typename F>
+  Status list(char end, F&& item) {
+    space();
+    if (take({&end, 1})) return {};
+    for (;;) {
+      GEN_TRY(item());
+      space();
+      if (take({&end, 1})) return {};
+      if (!take(",")) return fail(std::string("expected a comma or ") + end);
+      space();
+    }
+  }
+
+  Status boolean(bool* value) {
+    *value = take("true");
+    if (*value || take("false")) return {};
+    return fail("expected true or false");
+  }
+
+  Status text(std::string* value) {
+    GEN_ASSIGN(*value, string());
+    return {};
+  }
+
+  Status token(std::optional<TokenTerm>* value) {
+    TokenTerm term;
+    if (peek() == '"') {
+      const size_t begin = at_;
+      GEN_ASSIGN(term.name, string());
+      if (term.name.empty()) return error_at(text_, begin, "a token without a name");
+    } else if (is_digit(peek())) {
+      if (peek() == '0' && is_digit(peek(1))) return fail("a number that begins with 0");
+      GEN_ASSIGN(const uint32_t id, number(kMostId));
+      term.id = static_cast<int32_t>(id);
+    } else {
+      return fail("expected the id or the text of a token");
+    }
+    *value = std::move(term);
+    return {};
+  }
+
+  Result<std::string> string() {
+    if (!take("\"")) return fail("expected a string");
+    std::string value;
+    for (;;) {
+      if (done()) return fail("a string without an end");
+      const char c = peek();
+      if (static_cast<unsigned char>(c) < 0x20) return fail("a control character in a string");
+      ++at_;
+      if (c == '"') return value;
+      if (c != '\\') {
+        value += c;
+        continue;
+      }
+      GEN_TRY(escape(&value));
+    }
+  }
+
+  Status escape(std::string* value) {
+    constexpr std::string_view kLetters = "\"\\/bfnrt";
+    constexpr std::string_view kMeaning = "\"\\/\b\f\n\r\t";
+    const size_t which = done() ? std::string_view::npos : kLetters.find(peek());
+    if (which != std::string_view::npos) {
+      ++at_;
+      *value += kMeaning[which];
+      return {};
+    }
+    const size_t begin = at_;
+    if (!take("u")) return fail("an escape that JSON has not");
+    GEN_ASSIGN(uint32_t point, hexadecimal(4));
+    if (point >= 0xD800 && point < 0xDC00 && take("\\u")) {
+      GEN_ASSIGN(const uint32_t low, hexadecimal(4));
+      if (low < 0xDC00 || low > 0xDFFF) return error_at(text_, begin, "half a surrogate pair");
+      point = 0x10000 + ((point - 0xD800) << 10U) + (low - 0xDC00);
+    }
+    if (point >= 0xD800 && point <= 0xDFFF) {
+      return error_at(text_, begin, "half a surrogate pair");
+    }
+    utf8_append(point, value);
+    return {};
+  }
+
+  void space() noexcept {
+    while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') ++at_;
+  }
+
+  Expressions& to_;
+  TagOptions& options_;
+  const DfaFuel& fuel_;
+  std::vector<Tag> tags_;
+};
+
+}  // namespace
+
+Result<std::vector<Tag>> parse_tags(std::string_view text, Expressions& to, TagOptions* options,
+                                    const DfaFuel& fuel) {
+  return Reader(text, to, *options, fuel).run();
+}
+
+}  // namespace gen::grammar
