@@ -205,6 +205,23 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
                                              gen_error *error);
 
 /**
+ * Guesses tokens from the text itself: where its last tokens stand in it already, what came then is looked at together
+ * with the next token, in one pass of the model, and is said as far as the model says the same. Answers that quote
+ * their prompt, edited files and lists take fewer passes. Text, ids, log-probabilities and finish reason are those
+ * of plain decoding, bit for bit, whatever was guessed; gen_result_usage tells "drafted" and "accepted". Also
+ * "suffix_lookup" of gen_options_set, which looks for longer agreements and in texts of other sessions.
+ *
+ * @param ngram   most tokens to look for, up to 64; 0 (the default) guesses nothing. 3 is a good start.
+ * @param length  most tokens of a guess, up to 63; 0 stands for 8.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a value outside.
+ * Threads: one at a time per object.
+ * Cost:    microseconds a step, 16 to 32 bytes a token of a session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_prompt_lookup(gen_options *options, int32_t ngram, int32_t length,
+                                                 gen_error *error);
+
+/**
  * Limits how long a call waits for calls of higher priority (gen_request_set_priority): one that `steps` steps in a row
  * had no room for goes before all others in the next, whatever its priority. Results do not depend on it.
  *

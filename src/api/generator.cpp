@@ -54,6 +54,7 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
   GeneratorOptions inner = options.generator;
   if (parts->engine != nullptr) inner.memory = &parts->engine->memory();
   inner.metrics = options.metrics;
+  GEN_ASSIGN(inner.drafter, gen::generate::make_drafter(options.drafts));
   if (options.trace != nullptr) {
     inner.tracer = std::make_shared<gen::graph::PlanTrace>(options.trace);
   }
