@@ -346,7 +346,9 @@ Status Generation::choose() {
   session_->publish_length();
   GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length(), complete));
   const bool goes_on = kept && transcript_.end() == FinishReason::kNone;
-  row_ = goes_on ? job_.tree.child(row_, choice.token) : -1;
+  row_ = job_.tree.child(row_, choice.token);
+  if (row_ > 0) ++hits_;
+  if (!goes_on) row_ = -1;
   if (row_ < 0) end_step();
   if (!kept) finish(transcript_.end(), Status());
   return {};
@@ -381,9 +383,10 @@ void Generation::end_step() noexcept {
   session_->sequence_.keep(path_);
   if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) {
     drafts_->accepted(path_);
-    note_drafts(job_.tree.rows() - 1, static_cast<int32_t>(path_.size()) - 1);
+    note_drafts(job_.tree.rows() - 1, hits_);
   }
   job_.tree.cut(0);
+  hits_ = 0;
   path_.clear();
   row_ = 0;
 }

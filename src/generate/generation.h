@@ -143,6 +143,7 @@ class Generation {
   DraftJob job_;
   int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come
   std::vector<int32_t> path_;  // rows of the tree that the text went through
+  int32_t hits_ = 0;           // rows that guessed what was drawn, one that ended the text included
   CancelFlag cancel_;          // the session's or the caller's
   Urgency urgency_;
   std::optional<OpenCall> call_;

@@ -67,8 +67,14 @@ Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
   options.most = std::clamp(options.most, 1, kMostDraftRows - 1);
   const int32_t most_rows = model->traits().max_batch_rows;
   options.prompt_rows = std::clamp(options.prompt_rows, std::min(most_rows, 2), most_rows);
-  GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
-  GEN_TRY(cache::check_layers(format, model->layer_shapes()));
+  if (!options.cache_factory) {
+    options.cache_factory = [kv_dtype = options.kv_dtype, memory = options.memory](
+                                std::span<const cache::LayerShape> shapes, int32_t capacity) {
+      return cache::make_cache(kv_dtype, shapes, capacity, *memory);
+    };
+    GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
+    GEN_TRY(cache::check_layers(format, model->layer_shapes()));
+  }
   return std::shared_ptr<ModelDrafter>(new ModelDrafter(std::move(model), std::move(options)));
 }
 
@@ -148,8 +154,7 @@ void ModelDrafter::rest(Running* running) noexcept {
 // Leaves the beginning that the cache and the text have in common, but the last token of the text.
 bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   if (state->cache == nullptr) {
-    auto made = cache::make_cache(options_.kv_dtype, model_->layer_shapes(), capacity_,
-                                  *options_.memory);
+    auto made = options_.cache_factory(model_->layer_shapes(), capacity_);
     if (!made.ok()) return false;
     state->cache = std::move(made).value();
     state->tokens.clear();

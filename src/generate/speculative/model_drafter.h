@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "engine/memory.h"
 #include "generate/drafter.h"
+#include "generate/generator.h"
 #include "graph/batch.h"
 #include "model/model.h"
 
@@ -29,6 +30,7 @@ class ModelDrafter final : public Drafter {
     int32_t prompt_rows = 0;   // most rows of texts that are caught up with in a step
     std::string kv_dtype = "fp32";
     engine::EngineMemory* memory = nullptr;  // for caches; outlives all sessions
+    CacheFactory cache_factory = nullptr;    // instead of kv_dtype and memory
   };
   /// kUnsupported for a model with a state of its own or that cannot go back, kInvalidArgument for
   /// a format that its heads do not fit.
