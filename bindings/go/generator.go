@@ -107,6 +107,21 @@ func WithFairness(steps int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetFairness(o, i32(steps)) }
 }
 
+// WithPromptLookup guesses so many tokens where the last ngram ones stand in the text already; results do not change.
+func WithPromptLookup(ngram, length int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetPromptLookup(o, i32(ngram), i32(length)) }
+}
+
+// WithSpeculativeDraft has a smaller model guess how texts go on, so many tokens at a time; 0 stands for 4. Results do
+// not change. The model may be closed once the generator is made.
+func WithSpeculativeDraft(draft *Model, length int) GeneratorOption {
+	return func(o uintptr) error {
+		return draft.pointer().optional(func(m uintptr) error {
+			return native.GenOptionsSetSpeculativeDraft(o, m, i32(length))
+		})
+	}
+}
+
 // WithMetrics counts and measures in a collector.
 func WithMetrics(metrics *Metrics) GeneratorOption {
 	return func(o uintptr) error {

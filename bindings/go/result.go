@@ -59,6 +59,8 @@ type Usage struct {
 	PromptCached int // of these, not computed anew
 	Completion   int
 	Dropped      int // oldest tokens of the session that made room
+	Drafted      int // tokens that were guessed and looked at
+	Accepted     int // of these, what the model then said
 }
 
 // Timings is how long a generation took.
@@ -98,7 +100,7 @@ func takeResult(address uintptr) *Result {
 		value *int
 	}{
 		{"prompt", &r.Usage.Prompt}, {"prompt_cached", &r.Usage.PromptCached}, {"completion", &r.Usage.Completion},
-		{"dropped", &r.Usage.Dropped},
+		{"dropped", &r.Usage.Dropped}, {"drafted", &r.Usage.Drafted}, {"accepted", &r.Usage.Accepted},
 	} {
 		var value [1]int64
 		if native.GenResultUsage(address, field.key, value[:]) == nil {

@@ -145,6 +145,7 @@ void add_chat(CLI::App& app) {
   CLI::App* command = app.add_subcommand("chat", "talk with the model");
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);
+  add_draft_options(*command, options->model);
   add_context_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   command->add_option("--system", options->system, "the system message");

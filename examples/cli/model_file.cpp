@@ -42,6 +42,9 @@ std::string by_options(const std::string& message) {
       {"prefix_cache", "--prefix-cache"},
       {"compressed_kv", "--compressed"},
       {"tiered_kv", "--tiered"},
+      {"prompt_lookup", "--draft"},
+      {"suffix_lookup", "--draft"},
+      {"speculative_draft", "--draft"},
       {"context_policy", "--context-policy"}};
   std::string out = message;
   for (const auto& [name, option] : kNames) {
@@ -113,6 +116,17 @@ void add_context_option(CLI::App& command, ModelChoice& choice) {
       ->capture_default_str();
 }
 
+void add_draft_options(CLI::App& command, ModelChoice& choice) {
+  command.add_option("--draft", choice.draft,
+                     "guesses ahead; what is said stays the same: lookup (from the text itself), "
+                     "suffix (the same by longer agreements), or the GGUF file of a smaller model, "
+                     "or lookup,FILE for the model where the text has no guess");
+  command
+      .add_option("--draft-len", choice.draft_len,
+                  "most tokens of a guess; 0: 8 from texts, 4 from a model")
+      ->check(CLI::Range(0, 63));
+}
+
 ModelOptions make_model_options(const ModelChoice& choice) {
   auto options = make<ModelOptions>(gen_model_options_new);
   gen_error error;
@@ -159,8 +173,34 @@ Options make_options(const ModelChoice& choice) {
   return options;
 }
 
+void use_drafts(const ModelChoice& choice, gen_options* options) {
+  constexpr int32_t kNgram = 3;
+  gen_error error;
+  std::string file = choice.draft;
+  const std::string first = file.substr(0, file.find(','));
+  if (first == "lookup" || first == "suffix") {
+    file = first.size() < file.size() ? file.substr(first.size() + 1) : "";
+    const std::string length = std::to_string(choice.draft_len > 0 ? choice.draft_len : 8);
+    check_option("--draft-len",
+                 first == "lookup"
+                     ? gen_options_set_prompt_lookup(options, kNgram, choice.draft_len, &error)
+                     : gen_options_set(options, "suffix_lookup", length.c_str(), &error),
+                 error);
+  }
+  if (file.empty()) return;
+  ModelChoice draft = choice;
+  draft.path = file;
+  draft.max_seq_len = 0;
+  const Model model = load_model(draft);
+  check_option("--draft",
+               gen_options_set_speculative_draft(options, model.get(), choice.draft_len, &error),
+               error);
+}
+
 Generator make_generator(const Model& model, const ModelChoice& choice) {
-  return make_by_options<Generator>(gen_create, model.get(), make_options(choice).get());
+  const Options options = make_options(choice);
+  use_drafts(choice, options.get());
+  return make_by_options<Generator>(gen_create, model.get(), options.get());
 }
 
 Cache make_cache(const Model& model, const ModelChoice& choice, int32_t tokens) {

@@ -22,6 +22,8 @@ struct ModelChoice {
   int32_t compressed = 0;        // --compressed
   std::string context = "stop";  // --context-policy, as the option
   std::string tiered;            // --tiered; empty means that all is in memory
+  std::string draft;             // --draft; empty means none
+  int32_t draft_len = 0;         // --draft-len; 0 means the drafter's own
 };
 
 /// `positional`: the file may be given without -m.
@@ -31,6 +33,7 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = 
 void add_kv_option(CLI::App& command, ModelChoice& choice);
 /// What is wrong with a kind of cache, for a parser's check; empty if nothing is.
 std::string kv_problem(const std::string& text);
+void add_draft_options(CLI::App& command, ModelChoice& choice);
 void add_context_option(CLI::App& command, ModelChoice& choice);
 
 /// -m if given, else GEN_MODEL, else ../share/generate from the program's folder; a Failure names
@@ -40,6 +43,8 @@ std::string find_file(const std::string& given, const char* bundled_name);
 /// What a choice says, for loading and for generators.
 ModelOptions make_model_options(const ModelChoice& choice);
 Options make_options(const ModelChoice& choice);
+/// What --draft says; loads its model, which the options keep.
+void use_drafts(const ModelChoice& choice, gen_options* options);
 /// Loads with a progress bar when standard error is a terminal.
 Model load_model(const ModelChoice& choice);
 Tokenizer load_tokenizer(const ModelChoice& choice);

@@ -62,7 +62,8 @@ nlohmann::ordered_json result_json(const gen_result* result) {
   const int32_t* tokens = gen_result_tokens(result, &n);
   json["tokens"] = n > 0 ? std::vector<int32_t>(tokens, tokens + n) : std::vector<int32_t>();
   json["finish_reason"] = finish_reason_name(gen_result_finish_reason(result));
-  for (const char* key : {"prompt", "prompt_cached", "completion", "dropped"}) {
+  for (const char* key :
+       {"prompt", "prompt_cached", "completion", "dropped", "drafted", "accepted"}) {
     json["usage"][key] = usage_of(result, key);
   }
   for (const char* key : {"prefill", "first_token", "decode", "total"}) {
@@ -81,6 +82,18 @@ std::string speed_line(const gen_result* result) {
                 static_cast<long long>(usage_of(result, "prompt")),
                 static_cast<long long>(usage_of(result, "prompt_cached")), prefill_rate(result),
                 static_cast<long long>(usage_of(result, "completion")), decode_rate(result));
+  return line;
+}
+
+std::string draft_line(const gen_result* result) {
+  const auto drafted = static_cast<double>(usage_of(result, "drafted"));
+  const auto accepted = static_cast<double>(usage_of(result, "accepted"));
+  const auto said = static_cast<double>(usage_of(result, "completion"));
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "drafts: %.0f tokens guessed, %.0f accepted (%.0f %%), %.2f tokens a step", drafted,
+                accepted, drafted > 0 ? 100 * accepted / drafted : 0.0,
+                said > accepted ? said / (said - accepted) : 1.0);
   return line;
 }
 

@@ -18,4 +18,7 @@ nlohmann::ordered_json result_json(const gen_result* result);
 /// "prompt 5 tokens, 120 tokens/s; 200 tokens, 85 tokens/s"
 std::string speed_line(const gen_result* result);
 
+/// What drafts brought, as one line.
+std::string draft_line(const gen_result* result);
+
 }  // namespace cli

@@ -31,6 +31,7 @@ struct Run {
   bool json = false;
   bool echo = false;
   bool stats = false;
+  bool draft_stats = false;
 };
 
 int swallow_piece(void*, const gen_token*) { return 0; }
@@ -103,6 +104,7 @@ void run(const Run& options) {
       std::cout << "\n" << std::flush;
     }
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
+    if (options.draft_stats) std::cerr << draft_line(result.get()) << "\n";
     if (!options.sampling.seed) std::cerr << "seed: " << seed << "\n";
   }
   check_output();
@@ -120,6 +122,7 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "continue a prompt");
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);
+  add_draft_options(*command, options->model);
   add_context_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
@@ -131,6 +134,8 @@ void add_run(CLI::App& app) {
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_flag("--echo", options->echo, "print the prompt before its continuation");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
+  command->add_flag("--draft-stats", options->draft_stats,
+                    "print what --draft brought to standard error");
   command->callback([options, prompt, load, command] {
     options->saves = command->count("--save-session") > 0;
     if (prompt->count() == 0 && load->count() == 0) throw CLI::RequiredError("--prompt");

@@ -56,6 +56,7 @@ std::string origin_problem(const std::string& text) {
 void add_options(CLI::App& app, ServerChoice& choice) {
   cli::add_model_options(app, choice.model);
   cli::add_kv_option(app, choice.model);
+  cli::add_draft_options(app, choice.model);
   cli::add_context_option(app, choice.model);
   app.add_option("--host", choice.host, "address to listen at")->capture_default_str();
   app.add_option("--port", choice.port, "port; 0 takes a free one")
@@ -98,6 +99,7 @@ void add_options(CLI::App& app, ServerChoice& choice) {
 
 cli::Generator make_generator(const cli::Model& model, const ServerChoice& choice) {
   const cli::Options options = cli::make_options(choice.model);
+  cli::use_drafts(choice.model, options.get());
   gen_error error;
   cli::check(gen_options_set_max_batch(options.get(), choice.parallel, &error), error);
   for (const std::string& setting : choice.settings) {

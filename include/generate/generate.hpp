@@ -456,6 +456,13 @@ class Options : public detail::Handle<gen_options, gen_options_free> {
   Options &max_batch(int32_t sequences) { return apply(gen_options_set_max_batch, sequences); }
   Options &max_queue(int32_t calls) { return apply(gen_options_set_max_queue, calls); }
   Options &fairness(int32_t steps) { return apply(gen_options_set_fairness, steps); }
+  Options &prompt_lookup(int32_t ngram, int32_t length = 0) {
+    return apply(gen_options_set_prompt_lookup, ngram, length);
+  }
+  /// The options, and generators made from them, keep the model.
+  Options &speculative_draft(const Model &model, int32_t length = 0) {
+    return apply(gen_options_set_speculative_draft, model.get(), length);
+  }
   /// `keep` as where an option by name leaves it out.
   Options &context_policy(const std::string &policy, int32_t keep = 4) {
     return apply(gen_options_set_context_policy, policy.c_str(), keep);

@@ -205,6 +205,44 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
                                              gen_error *error);
 
 /**
+ * Guesses tokens from the text itself: where its last tokens stand in it already, what came then is looked at together
+ * with the next token, in one pass of the model, and is said as far as the model says the same. Answers that quote
+ * their prompt, edited files and lists take fewer passes. Text, ids, log-probabilities and finish reason are those
+ * of plain decoding, bit for bit, whatever was guessed; gen_result_usage tells "drafted" and "accepted". Also
+ * "suffix_lookup" of gen_options_set, which looks for longer agreements and in texts of other sessions.
+ *
+ * @param ngram   most tokens to look for, up to 64; 0 (the default) guesses nothing. 3 is a good start.
+ * @param length  most tokens of a guess, up to 63; 0 stands for 8.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a value outside.
+ * Threads: one at a time per object.
+ * Cost:    microseconds a step, 16 to 32 bytes a token of a session.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_prompt_lookup(gen_options *options, int32_t ngram, int32_t length,
+                                                 gen_error *error);
+
+/**
+ * Has a smaller model guess how texts go on, where lookups have no guess: it runs a few tokens ahead, and one pass of
+ * the generator's model looks at all of them. What is said does not change, see gen_options_set_prompt_lookup. Each
+ * session has a cache for the draft model beside its own, in the same kv_dtype; where there is no memory for it the
+ * session goes on without drafts, and the metric drafts_failed counts that. Sessions that were forked, cut, loaded or
+ * whose context has shifted go on with what the text still has. Under a grammar it guesses what the grammar allows.
+ *
+ * @param model   the options, and generators made from them, keep it, so that it may be freed at any time; NULL goes
+ *                back to none. gen_create fails with GEN_ERROR_INVALID_ARGUMENT naming the first token in which
+ *                vocabularies differ but for padding at their ends, and with GEN_ERROR_UNSUPPORTED for a model with a
+ *                state that cannot go back.
+ * @param length  most tokens of a guess, up to 63; 4 stands for 0 and less.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options or a length above that; GEN_ERROR_STATE in a child of
+ *         fork() for a model of its parent.
+ * Threads: one at a time per object.
+ * Cost:    a pass of the draft model for each token of a guess.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const gen_model *model,
+                                                     int32_t length, gen_error *error);
+
+/**
  * Limits how long a call waits for calls of higher priority (gen_request_set_priority): one that `steps` steps in a row
  * had no room for goes before all others in the next, whatever its priority. Results do not depend on it.
  *

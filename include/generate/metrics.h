@@ -14,6 +14,8 @@
  *                                      model, out_of_memory, busy, …; a cancel is no failure
  *               steps, steps_failed    forward passes; those in which a sequence failed
  *               prefix_lookups, prefix_hits, prefix_evictions, preemptions
+ *               drafted_tokens, accepted_tokens   guessed and looked at; of these, what the model then said
+ *               drafts_failed          times that a drafter could not do its work, for lack of memory or otherwise
  *               tier_demotions, tier_promotions   blocks of all layers that gen_options_set_tiered_kv moved to the
  *                                      file, and back to be written
  *               tier_bytes_written, tier_bytes_read   of these and of what attention read

@@ -2,12 +2,14 @@
 // generator.h of the C API: generators and one-shot generation; its options are in options.cpp.
 #include <generate/generator.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "api/boundary.h"
 #include "api/generating_call.h"
 #include "api/handles.h"
 #include "api/model_handle.h"
+#include "api/option_table.h"
 #include "graph/plan_trace.h"
 
 namespace {
@@ -28,7 +30,13 @@ gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen::generate::Gener
 
 gen::SharedCallbacks callbacks_of(const gen_model& model, const gen_options& options) {
   const auto sink = options.metrics != nullptr ? options.metrics->callbacks() : nullptr;
-  return gen::api::joined({sink}, model.shared.callbacks());
+  const auto both = gen::api::joined({sink}, model.shared.callbacks());
+  if (options.draft_callbacks == nullptr) return both;
+  gen::CallbackList all = both != nullptr ? *both : gen::CallbackList();
+  for (const auto& table : *options.draft_callbacks) {
+    if (std::find(all.begin(), all.end(), table) == all.end()) all.push_back(table);
+  }
+  return std::make_shared<const gen::CallbackList>(std::move(all));
 }
 
 }  // namespace
@@ -54,6 +62,13 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
   GeneratorOptions inner = options.generator;
   if (parts->engine != nullptr) inner.memory = &parts->engine->memory();
   inner.metrics = options.metrics;
+  gen::generate::DraftChoice drafts = options.drafts;
+  if (options.draft != nullptr) {
+    drafts.draft = in_use(options.draft);
+    if (options.draft->engine != nullptr) drafts.draft_memory = &options.draft->engine->memory();
+  }
+  GEN_ASSIGN(inner.drafter, gen::generate::make_drafter(drafts, in_use(parts),
+                                                        cache_choice(options), inner));
   if (options.trace != nullptr) {
     inner.tracer = std::make_shared<gen::graph::PlanTrace>(options.trace);
   }
@@ -82,6 +97,20 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     GEN_TRY(entry.entered("the model"));
     GEN_ASSIGN(auto made, gen::api::create_generator(*model, chosen));
     *out = made.release();
+    return {};
+  });
+}
+
+gen_status gen_options_set_speculative_draft(gen_options* options, const gen_model* model,
+                                             int32_t length, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(gen::api::check_range("speculative_draft of tokens", length,
+                                  gen::api::kAnyLeast, gen::generate::kMostDraftLength));
+    if (model != nullptr) GEN_TRY(model->home.check("the draft model"));
+    options->draft = model != nullptr ? model->shared.keep() : nullptr;
+    options->draft_callbacks = model != nullptr ? model->shared.callbacks() : nullptr;
+    options->drafts.draft_length = length > 0 ? length : gen::generate::kDefaultDraftLength;
     return {};
   });
 }

@@ -24,6 +24,7 @@
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
+#include "generate/speculative/draft_choice.h"
 #include "generate/call_params.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
@@ -70,9 +71,16 @@ struct gen_tracer {
   gen::HomeProcess home;
 };
 
+namespace gen::api {
+struct ModelParts;
+}
+
 struct gen_options {
   gen::generate::CacheChoice caches;                   // but for `tiered`
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
+  gen::generate::DraftChoice drafts;                   // but for the model, which is `draft`
+  std::shared_ptr<const gen::api::ModelParts> draft;   // null: none
+  gen::SharedCallbacks draft_callbacks;                // its own
   gen::generate::GeneratorOptions generator;           // numbers and switches; the rest stands here
   std::shared_ptr<gen::engine::TraceLog> trace;        // null: none
   std::optional<gen::HomeProcess> trace_home;          // of `trace`

@@ -27,6 +27,9 @@ using gen::graph::kStepRows;
 
 using O = gen_options;
 
+constexpr int32_t kMostNgram = 64;
+constexpr int32_t kMostRecent = 1 << 28;
+
 constexpr OptionRow<O> kPrefixCache = {
     "prefix_cache",
     WholeOption<O>{[](O& o) -> int32_t& { return o.caches.prefix_blocks; }, 0, kAnyMost},
@@ -133,6 +136,36 @@ Status context_policy_from_text(gen_options& options, const char* text) {
   return set_context_policy(options, all.substr(0, comma), keep);
 }
 
+Status set_prompt_lookup(gen_options& options, int64_t ngram, int64_t length) {
+  GEN_TRY(check_range("prompt_lookup of n-grams of", ngram, 0, kMostNgram));
+  GEN_TRY(check_range("prompt_lookup of tokens", length, 0, gen::generate::kMostDraftLength));
+  options.drafts.ngram = static_cast<int32_t>(ngram);
+  options.drafts.ngram_length =
+      length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultLookupLength;
+  return {};
+}
+
+Status set_suffix_lookup(gen_options& options, int64_t length, int64_t recent) {
+  GEN_TRY(check_range("suffix_lookup of tokens", length, 0, gen::generate::kMostDraftLength));
+  GEN_TRY(check_range("suffix_lookup of recent tokens", recent, 0, kMostRecent));
+  options.drafts.suffix_length = static_cast<int32_t>(length);
+  options.drafts.suffix_recent = static_cast<int32_t>(recent);
+  return {};
+}
+
+/// "3" or "3,8": one or two whole numbers, of which the second is 0 if it is not there.
+template <Status (*kSet)(gen_options&, int64_t, int64_t)>
+Status pair_from_text(gen_options& options, const char* text) {
+  const std::string_view all = text;
+  const size_t comma = all.find(',');
+  GEN_ASSIGN(const int64_t first, gen::api::parse_int(std::string(all.substr(0, comma)).c_str()));
+  int64_t second = 0;
+  if (comma != std::string_view::npos) {
+    GEN_ASSIGN(second, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
+  }
+  return kSet(options, first, second);
+}
+
 std::string key_forms() {
   std::string names;
   for (int32_t choice = 0; choice < gen::cache::kKeyChoices; ++choice) {
@@ -183,6 +216,26 @@ const OptionRow<O> kRows[] = {
                                             : std::string("stop");
          }},
      "when the context is full: ends, or goes on without the oldest tokens after the first KEEP"},
+    {"prompt_lookup",
+     TextOption<O>{[] { return std::string("NGRAM or NGRAM,LENGTH"); },
+                   pair_from_text<set_prompt_lookup>,
+                   [](const O& o) {
+                     return o.drafts.ngram == 0 ? "0"
+                                                : std::to_string(o.drafts.ngram) + "," +
+                                                      std::to_string(o.drafts.ngram_length);
+                   }},
+     "guesses so many tokens where the last NGRAM of the text stand in it already; 0: none"},
+    {"suffix_lookup",
+     TextOption<O>{[] { return std::string("LENGTH or LENGTH,RECENT"); },
+                   pair_from_text<set_suffix_lookup>,
+                   [](const O& o) {
+                     return o.drafts.suffix_length == 0
+                                ? "0"
+                                : std::to_string(o.drafts.suffix_length) + "," +
+                                      std::to_string(o.drafts.suffix_recent);
+                   }},
+     "guesses up to so many tokens from where the text's end stands in it, and in RECENT tokens of "
+     "other sessions' texts that have ended; 0: none"},
     kPrefillChunk,
     kMaxBatch,
     kMaxQueue,
@@ -267,6 +320,14 @@ gen_status gen_options_set_context_policy(gen_options* options, const char* poli
     GEN_TRY(not_null(options, "options"));
     GEN_TRY(not_null(policy, "policy"));
     return set_context_policy(*options, policy, keep);
+  });
+}
+
+gen_status gen_options_set_prompt_lookup(gen_options* options, int32_t ngram, int32_t length,
+                                         gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return set_prompt_lookup(*options, ngram, length);
   });
 }
 

@@ -112,7 +112,9 @@ gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* 
     const std::pair<const char*, int64_t> rows[] = {{"prompt", usage.prompt},
                                                     {"prompt_cached", usage.prompt_cached},
                                                     {"completion", usage.completion},
-                                                    {"dropped", usage.dropped}};
+                                                    {"dropped", usage.dropped},
+                                                    {"drafted", usage.drafted},
+                                                    {"accepted", usage.accepted}};
     return find_value(rows, key, value);
   });
 }

@@ -53,4 +53,22 @@ int32_t DraftTree::valid_rows(int32_t vocab, bool chain) const noexcept {
   return n;
 }
 
+void cut_to_rule(DraftJob* job) {
+  if (!job->tree.is_chain()) return;
+  size_t taken = 0;
+  int32_t rows = 1;
+  while (rows < job->tree.rows()) {
+    const int32_t token = job->tree.tokens()[static_cast<size_t>(rows)];
+    if (job->matcher != nullptr) {
+      const Result<bool> accepted = job->matcher->accept_token(token);
+      if (!accepted.ok() || !accepted.value()) break;
+      ++taken;
+    }
+    ++rows;
+    if (std::find(job->stops.begin(), job->stops.end(), token) != job->stops.end()) break;
+  }
+  if (taken > 0) static_cast<void>(job->matcher->rollback(taken));  // there are so many
+  job->tree.cut(rows);
+}
+
 }  // namespace gen::generate

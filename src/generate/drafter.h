@@ -3,7 +3,7 @@
 // looks at several. A row's token is drawn from that row's logits whatever was guessed, and the
 // next row is looked at only if it is that token's: so drafts show in no result, whatever a drafter
 // says. A new way of guessing is a Drafter in a file of its own, which GeneratorOptions::drafter
-// holds; no option of the C API makes one yet. Read next: verification in generation.h.
+// holds; those of the library are in generate/speculative. Read next: verification in generation.h.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/sequence/kv_cache.h"
+#include "grammar/matcher.h"
 
 namespace gen::generate {
 
@@ -47,15 +48,21 @@ class DraftTree {
   std::vector<int32_t> parents_;
 };
 
-/// What a drafter keeps of one call. It may be told of nothing but its jobs, each of which has the
-/// whole text. State that outlives calls, and so forks, goes back and is saved with sessions, is to
-/// come with the first drafter that has any.
+/// What a drafter keeps of one session. A call takes it from its session and gives it back. What
+/// happens to the text meanwhile (forks aside) it is not told: each job has the whole text, and a
+/// state finds out how far what it has is still of use. So a session that was cut, reset, loaded or
+/// whose context has shifted needs nothing done to it.
 class DraftState {
  public:
   virtual ~DraftState() = default;
   /// Of the last proposal these rows, from row 0 down, were what the text says; then the model said
   /// something else, or the text ended.
-  virtual void accepted(std::span<const int32_t> path) noexcept = 0;
+  virtual void accepted(std::span<const int32_t> /*path*/) noexcept {}
+  /// A call has ended with this text.
+  virtual void ended(std::span<const int32_t> /*text*/) noexcept {}
+  /// For a fork of the session, which begins with the same text; null: it begins anew. May throw
+  /// std::bad_alloc.
+  [[nodiscard]] virtual std::unique_ptr<DraftState> fork() const { return nullptr; }
 };
 
 /// One sequence's part of a proposal. Its owner fills it in and keeps it until the step is over.
@@ -64,12 +71,22 @@ struct DraftJob {
   std::span<const int32_t> tokens;  // the text, with its pending token
   int32_t most = 0;                 // rows to add; a step may lower it
   bool branches = false;            // a row may have several that follow it
+  std::span<const int32_t> stops;   // tokens that end the text: nothing follows them
+  /// Where the text stands in its grammar, or null. A drafter may accept tokens with it, and takes
+  /// them back before it returns.
+  grammar::Matcher* matcher = nullptr;
   DraftTree tree;                   // in: the pending token; out: what is guessed, too
+
+  int32_t failures = 0;             // out: what the drafter could not do, for metrics
 
   // Of the tree, for the step.
   std::vector<int32_t> positions;
   std::vector<uint8_t> wants;
 };
+
+/// Keeps the first rows of a chain that can come in the job's grammar, and none behind a token that
+/// ends the text. Nothing happens to a tree. What the grammar cannot say in its limits is cut.
+void cut_to_rule(DraftJob* job);
 
 /// Threads: propose() from one at a time, the leader of a step, which holds no lock; begin() from
 /// any.
@@ -78,7 +95,7 @@ class Drafter {
   virtual ~Drafter() = default;
   /// Rows that it may add to one pending token, below kMostDraftRows.
   [[nodiscard]] virtual int32_t most_rows() const noexcept = 0;
-  /// For a call that begins. A failure, std::bad_alloc or null mean a call without drafts.
+  /// For the first call of a session. A failure, std::bad_alloc or null mean a call without drafts.
   virtual std::unique_ptr<DraftState> begin() = 0;
   /// Adds guesses to the trees of all jobs of a step. What throws has guessed nothing.
   virtual void propose(std::span<DraftJob* const> jobs) = 0;

@@ -37,6 +37,7 @@ Generation::~Generation() {
   } else if (state_ != State::kEnded) {
     settle(FinishReason::kCancelled);
   }
+  if (drafts_ != nullptr) session_->drafts_ = std::move(drafts_);
   session_->in_use_.leave();
 }
 
@@ -98,16 +99,21 @@ void Generation::begin_drafts() {
     try {
       most_drafts_ = std::clamp(drafter->most_rows(), 0, kMostDraftRows - 1);
       const auto rows = static_cast<size_t>(most_drafts_) + 1;
-      drafts_ = drafter->begin();
+      drafts_ = std::move(session_->drafts_);
+      if (drafts_ == nullptr) drafts_ = drafter->begin();
+      if (rule_ != nullptr) draft_rule_.emplace(rule_->fork());
       make_room(rows);
       job_.tree.reserve(static_cast<int32_t>(rows));
       job_.positions.reserve(rows);
       job_.wants.reserve(rows);
       job_.state = drafts_.get();
-      return;
+      job_.matcher = draft_rule_.has_value() ? &*draft_rule_ : nullptr;
+      if (drafts_ != nullptr) return;
     } catch (...) {
       drafts_ = nullptr;
+      draft_rule_.reset();
     }
+    generator.metrics().add(metric::kDraftsFailed, 1);
   }
   make_room(1);
 }
@@ -218,6 +224,8 @@ Status Generation::prepare(StepRequest** request) {
     if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_) {
       const auto said = static_cast<int32_t>(result_.tokens.size());
       job_.most = std::min(most_drafts_, transcript_.most() - said - 1);
+      job_.stops = transcript_.stop_tokens();
+      job_.failures = 0;
       pass.draft = &job_;
     }
     GEN_TRY(sequence.start(end, pass));
@@ -331,16 +339,30 @@ Status Generation::choose() {
   if (rule_ != nullptr) {
     GEN_TRY(rule_->accept(choice.token));
     complete = rule_->is_finished();
+    follow_rule(choice.token);
   }
   sequence.push(choice.token);
   path_.push_back(row_);  // start() made room
   session_->publish_length();
   GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length(), complete));
   const bool goes_on = kept && transcript_.end() == FinishReason::kNone;
-  row_ = goes_on ? job_.tree.child(row_, choice.token) : -1;
+  row_ = job_.tree.child(row_, choice.token);
+  if (row_ > 0) ++hits_;
+  if (!goes_on) row_ = -1;
   if (row_ < 0) end_step();
   if (!kept) finish(transcript_.end(), Status());
   return {};
+}
+
+// Where that fails there are no more drafts.
+void Generation::follow_rule(int32_t token) noexcept {
+  if (!draft_rule_.has_value()) return;
+  try {
+    const Result<bool> accepted = draft_rule_->accept_token(token);
+    if (accepted.ok() && accepted.value()) return;
+  } catch (...) {
+  }
+  most_drafts_ = 0;
 }
 
 // Tokens that may still be kept.
@@ -359,10 +381,22 @@ void Generation::end_at_grammar() noexcept {
 // The rows of the step that the text went through are evaluated, the others have never been.
 void Generation::end_step() noexcept {
   session_->sequence_.keep(path_);
-  if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) drafts_->accepted(path_);
+  if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) {
+    drafts_->accepted(path_);
+    note_drafts(job_.tree.rows() - 1, hits_);
+  }
   job_.tree.cut(0);
+  hits_ = 0;
   path_.clear();
   row_ = 0;
+}
+
+void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
+  result_.usage.drafted += drafted;
+  result_.usage.accepted += accepted;
+  Metrics& metrics = session_->generator().metrics();
+  metrics.add(metric::kDraftedTokens, drafted);
+  metrics.add(metric::kAcceptedTokens, accepted);
 }
 
 void Generation::stop(int32_t user_code) noexcept {
@@ -423,6 +457,7 @@ void Generation::settle(FinishReason reason) noexcept {
   }
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
   if (reason != FinishReason::kError) session_->note_answered();
+  if (drafts_ != nullptr && reason != FinishReason::kError) drafts_->ended(sequence.tokens());
   session_->progress_.store(1.0F, std::memory_order_relaxed);
   session_->publish_length();
   session_->generator().metrics().add(metric::finished(reason), 1);

@@ -110,6 +110,8 @@ class Generation {
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
   void begin_drafts();
+  void follow_rule(int32_t token) noexcept;
+  void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);
   Result<sampling::Choice> pick();
   Status prepare(StepRequest** request);
@@ -135,11 +137,13 @@ class Generation {
   bool only_best_ = false;
   std::vector<float> logits_;  // [rows, V]: the last row's, and those of its drafts; or [rows],
   std::vector<int32_t> best_;  // of their best tokens
-  std::unique_ptr<DraftState> drafts_;  // null without
+  std::unique_ptr<DraftState> drafts_;  // the session's; null without
+  std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
   int32_t most_drafts_ = 0;
   DraftJob job_;
   int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come
   std::vector<int32_t> path_;  // rows of the tree that the text went through
+  int32_t hits_ = 0;           // rows that guessed what was drawn, one that ended the text included
   CancelFlag cancel_;          // the session's or the caller's
   Urgency urgency_;
   std::optional<OpenCall> call_;

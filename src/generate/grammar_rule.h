@@ -35,6 +35,8 @@ class GrammarRule {
   [[nodiscard]] bool allows_any() const noexcept { return allows_any_; }
   /// Walks on by a token that the mask allows.
   Status accept(int32_t token);
+  /// A matcher of its own in the same place.
+  [[nodiscard]] grammar::Matcher fork() const { return matcher_.fork(); }
 
   /// The text is a member.
   [[nodiscard]] bool is_complete() const noexcept { return matcher_.is_complete(); }

@@ -28,6 +28,9 @@ inline constexpr const char* kTierBytesWritten = "tier_bytes_written";
 inline constexpr const char* kTierBytesRead = "tier_bytes_read";
 inline constexpr const char* kTierColdHits = "tier_cold_hits";
 inline constexpr const char* kTierWarmHits = "tier_warm_hits";
+inline constexpr const char* kDraftedTokens = "drafted_tokens";
+inline constexpr const char* kAcceptedTokens = "accepted_tokens";
+inline constexpr const char* kDraftsFailed = "drafts_failed";
 /// "finished_length" and so on.
 const char* finished(FinishReason reason) noexcept;
 /// "errors_model" and so on; null for OK.

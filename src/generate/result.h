@@ -53,6 +53,8 @@ struct Usage {
   int32_t prompt_cached = 0;  // of these, taken from a prefix cache
   int32_t completion = 0;     // tokens kept: without a stop token
   int64_t dropped = 0;        // taken from the session because its context was full
+  int64_t drafted = 0;        // tokens guessed that the model looked at
+  int64_t accepted = 0;       // of these, guessed right and said
 };
 
 /// Seconds spent inside the library; a caller's time between two pulls is not counted.

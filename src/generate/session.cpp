@@ -261,6 +261,12 @@ Result<std::shared_ptr<Session>> Session::fork() const {
   session->answered_.mark.length = sequence_.moved(answered_.mark).length;
   session->answered_.cached_since = answered_.cached_since;
   session->publish_length();
+  if (drafts_ != nullptr) {
+    try {
+      session->drafts_ = drafts_->fork();
+    } catch (...) {  // no memory: it is made anew when it is needed
+    }
+  }
   return session;
 }
 

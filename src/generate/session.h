@@ -112,6 +112,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   std::atomic<float> progress_{1.0F};
   Answered answered_;
   std::atomic<int64_t> last_used_{kNothing};
+  std::unique_ptr<DraftState> drafts_;  // of the generator's drafter, between two calls; or null
 };
 
 }  // namespace gen::generate

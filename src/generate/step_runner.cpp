@@ -30,6 +30,7 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
     }
     if (jobs_.empty()) return;
     drafter_->propose(jobs_);
+    count_failures();
     for (StepPlan::Part& part : parts) {
       if (part.drafts == 0) continue;
       StepRequest& request = *part.request;
@@ -53,7 +54,14 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
     }
   } catch (...) {  // no memory, or a drafter's own failure
     for (StepPlan::Part& part : parts) drop_drafts(&part);
+    metrics_.add(metric::kDraftsFailed, 1);
   }
+}
+
+void StepRunner::count_failures() noexcept {
+  int32_t failures = 0;
+  for (const DraftJob* const job : jobs_) failures += job->failures;
+  if (failures > 0) metrics_.add(metric::kDraftsFailed, failures);
 }
 
 void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {

@@ -60,6 +60,7 @@ class StepRunner {
  private:
   Status forward();
   void hand_out() noexcept;
+  void count_failures() noexcept;
 
   const model::Model& model_;
   engine::Tracer* const tracer_;

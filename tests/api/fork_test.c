@@ -339,6 +339,7 @@ static void use_tracer_and_metrics(void) {
   REFUSED(gen_tracer_write_dot(it.tracer, saved, &error));
   REFUSED(gen_tracer_write_json(it.tracer, saved, &error));
   REFUSED(gen_options_set_tracer(options, it.tracer, &error));
+  REFUSED(gen_options_set_speculative_draft(options, it.model, 4, &error));
   EXPECT(gen_tracer_op_count(it.tracer) == 0);
   REFUSED(gen_metrics_memory_snapshot(it.metrics, NULL, 0, &n, &error));
   EXPECT(gen_metrics_memory_value(it.metrics, "steps") == 0);

@@ -324,7 +324,7 @@ TEST_F(CppHeader, CachesOfManySequences) {
 
 TEST_F(CppHeader, PrefixesAndFairness) {
   gen::Options options;
-  options.paged_kv(8, 4).prefix_cache(32).fairness(3).context_policy("shift");
+  options.paged_kv(8, 4).prefix_cache(32).fairness(3).context_policy("shift").prompt_lookup(3);
   EXPECT_NE(options.describe().find("\"value\":\"shift,4\""), std::string::npos);
   const gen::Generator shared(*model, options);
   for (int i = 0; i < 2; ++i) shared.generate("Once upon a time there was a dog", greedy(2));

@@ -2,7 +2,8 @@
 // Random programs over sessions, in every form of cache: prompts are appended, scored, generated
 // and streamed; streams of several sessions are pulled and looked at in turns, and closed,
 // cancelled or freed at any moment; sessions are cut, emptied, forked, saved and loaded between all
-// that, and batches run beside them, in every other program with drafts, right more or less often.
+// that, and batches run beside them, in two of three programs with drafts: of one who knows what is
+// right and says so more or less often, of lookups, and of another model or the same.
 // Whatever happened, what a session says must be what a fresh one says that is given its tokens, to
 // the bit. GEN_TRIALS sets the number of programs.
 #include <gtest/gtest.h>
@@ -14,6 +15,10 @@
 #include "generate/batch_run.h"
 #include "generate/cache_forms.h"
 #include "generate/knowing_drafter.h"
+#include "generate/small_drafter.h"
+#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/ngram_lookup.h"
+#include "generate/speculative/suffix_lookup.h"
 
 namespace gen::generate {
 namespace {
@@ -41,7 +46,9 @@ class Program {
       : random_(random),
         tight_(form.pool_blocks > 0),
         fresh_(fresh),
-        drafter_(draw(random_, 0, 1) == 0 ? nullptr : drafter(random_)),
+        kind_(draw(random_, 0, 8)),
+        knowing_(kind_ < 3 ? nullptr : knowing(random_)),
+        drafter_(drafter()),
         generator_(generator_of(form, draw(random_, 1, 12), draw(random_, 1, 6), drafter_)) {}
 
   void run(int steps) {
@@ -54,7 +61,30 @@ class Program {
   }
 
  private:
-  static std::shared_ptr<KnowingDrafter> drafter(Random& random) {
+  std::shared_ptr<Drafter> drafter() {
+    const int32_t most = draw(random_, 1, 12);
+    const auto ngram = std::make_shared<NgramLookup>(draw(random_, 1, 4), most);
+    const auto suffix = std::make_shared<SuffixLookup>(
+        SuffixLookup::Options{.most = most, .recent = draw(random_, 0, 1) * 2000});
+    switch (kind_) {
+      case 0:
+      case 1:
+      case 2:
+        return nullptr;
+      case 3:
+      case 4:
+        return ngram;
+      case 5:
+        return suffix;
+      case 6:
+        return small_drafter(most, draw(random_, 0, 1) == 0, draw(random_, 2, 20));
+      case 7:
+        return std::make_shared<DrafterChain>(suffix, small_drafter(most, true, 9));
+      default:
+        return knowing_;
+    }
+  }
+  static std::shared_ptr<KnowingDrafter> knowing(Random& random) {
     KnowingDrafter::Options options;
     options.p = draw(random, 0, 4) / 4.0;
     options.rows = draw(random, 1, 12);
@@ -65,7 +95,7 @@ class Program {
   /// What a fresh session says, which the drafter then knows.
   Said expect(const Tokens& asked, int32_t n) {
     Said said = fresh_.say(asked, n);
-    if (drafter_ != nullptr) drafter_->learn(join(asked, said.tokens));
+    if (knowing_ != nullptr) knowing_->learn(join(asked, said.tokens));
     return said;
   }
 
@@ -347,7 +377,9 @@ class Program {
   Random random_;
   bool tight_;
   const FreshSessions& fresh_;
-  std::shared_ptr<KnowingDrafter> drafter_;
+  int32_t kind_;
+  std::shared_ptr<KnowingDrafter> knowing_;
+  std::shared_ptr<Drafter> drafter_;
   std::shared_ptr<const Generator> generator_;
   std::vector<Talk> talks_;
 };

@@ -147,6 +147,14 @@ namespace LibGenerate
         public int? MaxQueue { get; set; }
         /// <summary>Steps that a call may be left out of for others of higher priority; with 0 they take turns.</summary>
         public int? Fairness { get; set; }
+        /// <summary>Tokens to look for in the text, whose continuation is guessed; results do not change. 0: none.</summary>
+        public int? PromptLookup { get; set; }
+        /// <summary>Tokens of a guess; 0 stands for 8.</summary>
+        public int PromptLookupLength { get; set; }
+        /// <summary>A smaller model that guesses how texts go on; results do not change.</summary>
+        public Model SpeculativeDraft { get; set; }
+        /// <summary>Tokens of a guess; 0 stands for 4.</summary>
+        public int SpeculativeDraftLength { get; set; }
         /// <summary>Where metrics are collected.</summary>
         public MetricsCollector Metrics { get; set; }
         /// <summary>A gen_metrics_sink to tell metrics to, instead.</summary>
@@ -195,6 +203,11 @@ namespace LibGenerate
                 if (MaxBatch != null) Native.gen_options_set_max_batch(native, MaxBatch.Value);
                 if (MaxQueue != null) Native.gen_options_set_max_queue(native, MaxQueue.Value);
                 if (Fairness != null) Native.gen_options_set_fairness(native, Fairness.Value);
+                if (PromptLookup != null) Native.gen_options_set_prompt_lookup(native, PromptLookup.Value, PromptLookupLength);
+                if (SpeculativeDraft != null)
+                {
+                    Native.gen_options_set_speculative_draft(native, SpeculativeDraft.Handle, SpeculativeDraftLength);
+                }
                 if (MetricsSink.Address != IntPtr.Zero) Native.gen_options_set_metrics(native, MetricsSink.Address);
                 if (Metrics != null) Metrics.Attach(native);
                 if (Tracer != null) Native.gen_options_set_tracer(native, Tracer.Handle);

@@ -85,6 +85,8 @@ namespace LibGenerate
         static readonly byte[] cached = Utf8.Bytes("prompt_cached");
         static readonly byte[] completion = Utf8.Bytes("completion");
         static readonly byte[] dropped = Utf8.Bytes("dropped");
+        static readonly byte[] drafted = Utf8.Bytes("drafted");
+        static readonly byte[] accepted = Utf8.Bytes("accepted");
         static readonly byte[] prefill = Utf8.Bytes("prefill");
         static readonly byte[] firstToken = Utf8.Bytes("first_token");
         static readonly byte[] decode = Utf8.Bytes("decode");
@@ -115,6 +117,10 @@ namespace LibGenerate
         public long CompletionTokens { get; }
         /// <summary>Oldest tokens of the session that made room.</summary>
         public long DroppedTokens { get; }
+        /// <summary>Tokens that were guessed and looked at.</summary>
+        public long DraftedTokens { get; }
+        /// <summary>Of these, what the model then said.</summary>
+        public long AcceptedTokens { get; }
         /// <summary>Time that the prompt took.</summary>
         public TimeSpan PrefillTime { get; }
         /// <summary>Time from the call to the first token.</summary>
@@ -154,6 +160,8 @@ namespace LibGenerate
             CachedPromptTokens = Usage(result, cached);
             CompletionTokens = Usage(result, completion);
             DroppedTokens = Usage(result, dropped);
+            DraftedTokens = Usage(result, drafted);
+            AcceptedTokens = Usage(result, accepted);
             PrefillTime = Time(result, prefill);
             FirstTokenTime = Time(result, firstToken);
             DecodeTime = Time(result, decode);

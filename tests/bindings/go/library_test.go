@@ -251,6 +251,7 @@ func TestGenerators(t *testing.T) {
 	options := []generate.GeneratorOption{generate.WithKVTypes("fp16", "fp16"), generate.WithKVKeyForm("rotated"),
 		generate.WithPagedKV(64, 16), generate.WithPrefixCache(64), generate.WithContextPolicy("shift", 4),
 		generate.WithPrefillChunk(32), generate.WithMaxBatch(4), generate.WithMaxQueue(100), generate.WithFairness(5),
+		generate.WithPromptLookup(3, 6),
 		generate.WithMetrics(metrics)}
 	isJSON(t, "options")(generate.DescribeGeneratorOptions(options...))
 	g := generator(t, options...)

@@ -80,6 +80,22 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
     return add(o -> Native.gen_options_set_fairness(o, steps));
   }
 
+  /**
+   * Guesses up to {@code length} tokens (0 stands for 8) where the last {@code ngram} ones stand in the text already.
+   * Results do not change.
+   */
+  public GeneratorOptions promptLookup(int ngram, int length) {
+    return add(o -> Native.gen_options_set_prompt_lookup(o, ngram, length));
+  }
+
+  /**
+   * Has a smaller model guess up to {@code length} tokens (0 stands for 4) at a time. Results do not change. It must be
+   * open when the generator is made, and may be closed then.
+   */
+  public GeneratorOptions speculativeDraft(Model draft, int length) {
+    return add(o -> draft.run(m -> Native.gen_options_set_speculative_draft(o, m, length)));
+  }
+
   /** Tells metrics to a collector, which must be open when the generator is made. */
   public GeneratorOptions metrics(MetricsMemory memory) {
     return add(o -> memory.run(m -> Native.gen_options_set_metrics(o, Native.gen_metrics_memory_sink(m))));

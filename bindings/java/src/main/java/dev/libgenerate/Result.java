@@ -54,7 +54,7 @@ public final class Result {
     error = code == 0 ? null
         : GenerateException.of(code, Native.gen_binding_result_message(address)).with(List.of(this));
     usage = new long[] {usage(address, "prompt"), usage(address, "prompt_cached"), usage(address, "completion"),
-        usage(address, "dropped")};
+        usage(address, "dropped"), usage(address, "drafted"), usage(address, "accepted")};
     timings = new double[] {seconds(address, "prefill"), seconds(address, "first_token"), seconds(address, "decode"),
         seconds(address, "total")};
   }
@@ -137,6 +137,16 @@ public final class Result {
   /** Oldest tokens of the session that made room, see {@link GeneratorOptions#contextPolicy}. */
   public long droppedTokens() {
     return usage[3];
+  }
+
+  /** Tokens that were guessed and looked at. */
+  public long draftedTokens() {
+    return usage[4];
+  }
+
+  /** Of these, what the model then said. */
+  public long acceptedTokens() {
+    return usage[5];
   }
 
   /** Time for the prompt. */

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// See draft_choice.h.
+#include "generate/speculative/draft_choice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/host_memory.h"
+#include "generate/speculative/draft_vocabulary.h"
+#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/model_drafter.h"
+#include "generate/speculative/ngram_lookup.h"
+#include "generate/speculative/suffix_lookup.h"
+
+namespace gen::generate {
+
+Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
+                                              const CacheChoice& caches,
+                                              const GeneratorOptions& options) {
+  std::shared_ptr<Drafter> made;
+  const auto behind = [&made](std::shared_ptr<Drafter> next) {
+    made = made == nullptr ? std::move(next)
+                           : std::make_shared<DrafterChain>(std::move(made), std::move(next));
+  };
+  if (choice.suffix_length > 0) {
+    SuffixLookup::Options suffix;
+    suffix.most = choice.suffix_length;
+    suffix.recent = choice.suffix_recent;
+    behind(std::make_shared<SuffixLookup>(suffix));
+  }
+  if (choice.ngram > 0) {
+    behind(std::make_shared<NgramLookup>(choice.ngram, choice.ngram_length));
+  }
+  if (choice.draft.model != nullptr) {
+    ModelDrafter::Options own;
+    GEN_ASSIGN(own.vocab, common_vocabulary(*choice.draft.model, choice.draft.tokenizer.get(),
+                                            *target.model, target.tokenizer.get()));
+    own.most = choice.draft_length;
+    own.context = options.max_seq_len > 0 ? options.max_seq_len : target.model->traits().max_seq_len;
+    own.prompt_rows = options.prefill_chunk > 0 ? options.prefill_chunk : kDefaultPrefillChunk;
+    own.kv_dtype = caches.format.name();
+    own.memory = choice.draft_memory != nullptr ? choice.draft_memory : &engine::system_memory();
+    GEN_ASSIGN(auto drafter, ModelDrafter::create(choice.draft.model, std::move(own)));
+    behind(std::move(drafter));
+  }
+  return made;
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which drafters the sessions of a generator have: lookups in texts, a model, or nothing. Each is
+// asked where those before it have no guess: first the suffix lookup, which knows more than the one
+// by n-grams, and the model last, since it alone costs anything.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "engine/memory.h"
+#include "generate/cache_choice.h"
+#include "generate/drafter.h"
+#include "generate/generator.h"
+
+namespace gen::generate {
+
+constexpr int32_t kDefaultDraftLength = 4;
+constexpr int32_t kDefaultLookupLength = 8;
+constexpr int32_t kMostDraftLength = kMostDraftRows - 1;
+
+struct DraftChoice {
+  int32_t ngram = 0;                            // tokens looked for in the text; 0: none are
+  int32_t ngram_length = kDefaultLookupLength;  // tokens of a guess
+  int32_t suffix_length = 0;                    // the same of suffix lookup; 0: none
+  int32_t suffix_recent = 0;                    // tokens of ended texts that it keeps
+  ModelInUse draft = {};                        // its model is null: none
+  engine::EngineMemory* draft_memory = nullptr;  // for its caches; null: the process' heap
+  int32_t draft_length = kDefaultDraftLength;
+};
+
+/// For a generator over `target` with these caches and options. Null where nothing is chosen.
+/// Errors as common_vocabulary and ModelDrafter::create.
+Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
+                                              const CacheChoice& caches,
+                                              const GeneratorOptions& options);
+
+}  // namespace gen::generate

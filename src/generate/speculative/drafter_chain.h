@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// DrafterChain: one drafter, and another for the texts that the first has no guess for. What costs
+// least comes first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "generate/drafter.h"
+
+namespace gen::generate {
+
+class DrafterChain final : public Drafter {
+ public:
+  /// Neither is null.
+  DrafterChain(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept;
+
+  [[nodiscard]] int32_t most_rows() const noexcept override;
+  std::unique_ptr<DraftState> begin() override;
+  void propose(std::span<DraftJob* const> jobs) override;
+
+ private:
+  struct State;
+
+  const std::shared_ptr<Drafter> first_;
+  const std::shared_ptr<Drafter> second_;
+  std::vector<DraftJob*> left_;  // for the second
+  std::vector<DraftState*> states_;
+};
+
+}  // namespace gen::generate

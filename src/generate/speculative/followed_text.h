@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// FollowedText: an index over the text of one session, brought up to date whenever it is asked, and
+// guesses copied from where the text has come by before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "generate/drafter.h"
+#include "generate/speculative/text_index.h"
+
+namespace gen::generate {
+
+/// Threads: one at a time.
+class FollowedText {
+ public:
+  explicit FollowedText(int32_t key) noexcept : index_(key, kMost) {}
+
+  /// Takes in what has come since, or the whole text where it is another one. True for that.
+  /// std::bad_alloc, and then the text is begun again next time.
+  bool follow(std::span<const int32_t> text);
+  [[nodiscard]] const TextIndex& index() const noexcept { return index_; }
+  /// The token at a place of the text as `tree` goes on with it, -1 for one beyond that.
+  [[nodiscard]] int32_t at(int64_t place, const DraftTree& tree) const noexcept;
+
+ private:
+  /// Tokens of a text that are remembered. Contexts are shorter, but for a few.
+  static constexpr size_t kMost = size_t{1} << 20U;
+  /// A text whose last tokens agree with the old one's is taken for its continuation. Where it is
+  /// not, a few guesses are worse.
+  static constexpr int64_t kCompared = 16;
+
+  TextIndex index_;
+};
+
+}  // namespace gen::generate

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// See model_drafter.h.
+#include "generate/speculative/model_drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cache/sequence/cache_format.h"
+#include "cache/sequence/registry.h"
+
+namespace gen::generate {
+namespace {
+
+/// Proposals that a session is left out of when there was no memory for it.
+constexpr int32_t kRest = 64;
+
+}  // namespace
+
+struct ModelDrafter::State final : DraftState {
+  explicit State(size_t capacity) { tokens.reserve(capacity); }
+  // A cache that cannot be forked is made anew, when it is needed.
+  [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
+    auto copy = std::make_unique<State>(tokens.capacity());
+    if (cache == nullptr) return copy;
+    Result<std::unique_ptr<cache::KvCache>> forked = cache->fork();
+    if (!forked.ok()) return copy;
+    copy->tokens = tokens;
+    copy->cache = std::move(forked).value();
+    return copy;
+  }
+
+  std::unique_ptr<cache::KvCache> cache;  // made when first needed
+  std::vector<int32_t> tokens;            // that it holds
+  int32_t resting = 0;                    // proposals that it is still left out of
+};
+
+/// Takes back what matchers have accepted, however a proposal ends.
+class ModelDrafter::GiveBack {
+ public:
+  explicit GiveBack(std::vector<Running>* running) noexcept : running_(*running) {}
+  ~GiveBack() {
+    for (const Running& each : running_) {
+      if (each.accepted > 0) static_cast<void>(each.job->matcher->rollback(each.accepted));
+    }
+    running_.clear();
+  }
+  GiveBack(const GiveBack&) = delete;
+  GiveBack& operator=(const GiveBack&) = delete;
+
+ private:
+  std::vector<Running>& running_;
+};
+
+ModelDrafter::ModelDrafter(std::shared_ptr<const model::Model> model, Options options)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      capacity_(std::min(model_->traits().max_seq_len, options_.context)) {}
+
+Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
+    std::shared_ptr<const model::Model> model, Options options) {
+  GEN_ASSIGN(const auto state, model->new_sequence_state());
+  if (state != nullptr || !model->traits().can_truncate) {
+    return error(Code::kUnsupported,
+                 "the draft model %.40s has a state that cannot go back to what was accepted",
+                 model->traits().architecture.c_str());
+  }
+  options.most = std::clamp(options.most, 1, kMostDraftRows - 1);
+  const int32_t most_rows = model->traits().max_batch_rows;
+  options.prompt_rows = std::clamp(options.prompt_rows, std::min(most_rows, 2), most_rows);
+  if (!options.cache_factory) {
+    options.cache_factory = [kv_dtype = options.kv_dtype, memory = options.memory](
+                                std::span<const cache::LayerShape> shapes, int32_t capacity) {
+      return cache::make_cache(kv_dtype, shapes, capacity, *memory);
+    };
+    GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
+    GEN_TRY(cache::check_layers(format, model->layer_shapes()));
+  }
+  return std::shared_ptr<ModelDrafter>(new ModelDrafter(std::move(model), std::move(options)));
+}
+
+std::unique_ptr<DraftState> ModelDrafter::begin() {
+  return std::make_unique<State>(static_cast<size_t>(capacity_));
+}
+
+void ModelDrafter::propose(std::span<DraftJob* const> jobs) {
+  const auto most = static_cast<size_t>(
+      std::min(model_->traits().max_batch_sequences, model_->traits().max_batch_rows));
+  for (size_t first = 0; first < jobs.size(); first += most) {
+    propose_group(jobs.subspan(first, std::min(most, jobs.size() - first)));
+  }
+}
+
+// The first pass runs what the caches lack, the others what the last one said.
+void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
+  const GiveBack give_back(&running_);
+  running_.reserve(jobs.size());
+  begin_pass();
+  int32_t room = std::max(options_.prompt_rows, static_cast<int32_t>(jobs.size()));
+  auto waiting = static_cast<int32_t>(jobs.size());  // each of whom has a row in any case
+  for (DraftJob* const job : jobs) {
+    auto* const state = static_cast<State*>(job->state);
+    --waiting;
+    running_.push_back({.job = job, .state = state});
+    Running& running = running_.back();
+    running.ends = true;
+    running.logits = job->matcher != nullptr || !model_->traits().finds_best;
+    if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
+    if (state->resting > 0) {
+      --state->resting;
+      continue;
+    }
+    if (!catch_up(state, job->tokens)) {
+      rest(&running);
+      continue;
+    }
+    const auto missing = job->tokens.subspan(state->tokens.size());
+    const auto rows = std::min({static_cast<int32_t>(missing.size()), room - waiting,
+                                state->cache->plan_limit()});
+    const bool whole = static_cast<size_t>(rows) == missing.size();
+    if (!add_rows(&running, missing.first(static_cast<size_t>(rows)), whole)) {
+      rest(&running);
+      continue;
+    }
+    running.ends = !whole;
+    room -= rows;
+  }
+  while (!sequences_.empty()) {
+    if (!run_pass()) {
+      for (Running& running : running_) {
+        if (!running.ends) ++running.job->failures;
+      }
+      return;
+    }
+    for (Running& running : running_) {
+      if (!running.ends) guess(&running);
+    }
+    begin_pass();
+    for (Running& running : running_) {
+      if (running.ends) continue;
+      const int32_t token = running.job->tree.tokens().back();
+      if (!add_rows(&running, {&token, 1}, true)) {
+        running.ends = true;
+        ++running.job->failures;
+      }
+    }
+  }
+}
+
+void ModelDrafter::rest(Running* running) noexcept {
+  running->state->resting = kRest;
+  ++running->job->failures;
+}
+
+// Leaves the beginning that the cache and the text have in common, but the last token of the text.
+bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
+  if (state->cache == nullptr) {
+    auto made = options_.cache_factory(model_->layer_shapes(), capacity_);
+    if (!made.ok()) return false;
+    state->cache = std::move(made).value();
+    state->tokens.clear();
+  }
+  const auto held = std::span<const int32_t>(state->tokens);
+  const size_t most = std::min(held.size(), text.size() - 1);
+  const auto at = std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(most),
+                                text.begin());
+  const auto same = static_cast<size_t>(at.first - held.begin());
+  if (!state->cache->truncate(static_cast<int32_t>(same)).ok()) {
+    state->cache = nullptr;
+    state->tokens.clear();
+    return false;
+  }
+  // A cache may have to let go of more.
+  state->tokens.resize(static_cast<size_t>(state->cache->length()));
+  return true;
+}
+
+void ModelDrafter::begin_pass() noexcept {
+  tokens_.clear();
+  positions_.clear();
+  wants_.clear();
+  sequences_.clear();
+  in_pass_.clear();
+  n_logits_ = 0;
+  n_best_ = 0;
+}
+
+// False where there is no room. With `wants` the last row says what comes next.
+bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, bool wants) {
+  State& state = *running->state;
+  Result<cache::CachePlan> plan = state.cache->plan(static_cast<int32_t>(tokens.size()));
+  if (!plan.ok()) return false;
+  graph::BatchSequence sequence;
+  sequence.cache = state.cache.get();
+  sequence.plan = *plan;
+  sequence.first_row = static_cast<int32_t>(tokens_.size());
+  sequence.n_rows = static_cast<int32_t>(tokens.size());
+  in_pass_.push_back(&state);
+  sequences_.push_back(sequence);
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  const auto first = static_cast<int32_t>(state.tokens.size());
+  for (int32_t i = 0; i < sequence.n_rows; ++i) positions_.push_back(first + i);
+  wants_.resize(tokens_.size(), graph::kWantsNothing);
+  running->wants = wants;
+  if (!wants) return true;
+  wants_.back() = running->logits ? graph::kWantsLogits : graph::kWantsBest;
+  running->row = running->logits ? n_logits_++ : n_best_++;
+  return true;
+}
+
+// One sequence that fails fails the pass; drafts are not worth more than that.
+bool ModelDrafter::run_pass() {
+  logits_.resize(static_cast<size_t>(n_logits_) *
+                 static_cast<size_t>(model_->traits().vocab_size));
+  best_tokens_.resize(static_cast<size_t>(n_best_));
+  best_logits_.resize(static_cast<size_t>(n_best_));
+  graph::Batch batch;
+  batch.tokens = tokens_;
+  batch.positions = positions_;
+  batch.wants = wants_;
+  batch.sequences = sequences_;
+  batch.logits = logits_.data();
+  batch.logits_rows = static_cast<size_t>(n_logits_);
+  batch.best.tokens = best_tokens_.data();
+  batch.best.logits = best_logits_.data();
+  batch.best.rows = static_cast<size_t>(n_best_);
+  if (!model_->forward(batch).ok()) return false;
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    const graph::BatchSequence& sequence = sequences_[i];
+    sequence.cache->commit(sequence.plan);
+    const auto rows = std::span<const int32_t>(tokens_).subspan(
+        static_cast<size_t>(sequence.first_row), static_cast<size_t>(sequence.n_rows));
+    in_pass_[i]->tokens.insert(in_pass_[i]->tokens.end(), rows.begin(), rows.end());
+  }
+  return true;
+}
+
+// The best token that may come, or -1.
+int32_t ModelDrafter::pick(Running* running) {
+  const auto row = static_cast<size_t>(running->row);
+  if (!running->logits) {
+    const int32_t best = best_tokens_[row];
+    return best < options_.vocab ? best : -1;
+  }
+  grammar::Matcher* const matcher = running->job->matcher;
+  if (matcher != nullptr) {
+    mask_.resize(matcher->grammar().vocabulary().words());
+    if (!matcher->mask(mask_).ok()) return -1;
+  }
+  const auto width = static_cast<size_t>(model_->traits().vocab_size);
+  const float* const logits = logits_.data() + row * width;
+  int32_t best = -1;
+  for (int32_t token = 0; token < options_.vocab; ++token) {
+    const auto at = static_cast<size_t>(token);
+    if (matcher != nullptr &&
+        (at / 64 >= mask_.size() || ((mask_[at / 64] >> (at % 64)) & 1U) == 0)) {
+      continue;
+    }
+    if (best < 0 || logits[at] > logits[static_cast<size_t>(best)]) best = token;
+  }
+  return best;
+}
+
+void ModelDrafter::guess(Running* running) {
+  DraftJob& job = *running->job;
+  running->ends = true;
+  const int32_t token = pick(running);
+  if (token < 0) return;
+  if (job.matcher != nullptr) {
+    const Result<bool> accepted = job.matcher->accept_token(token);
+    if (!accepted.ok() || !accepted.value()) return;
+    ++running->accepted;
+  }
+  job.tree.add(token, job.tree.rows() - 1);
+  if (std::find(job.stops.begin(), job.stops.end(), token) != job.stops.end()) return;
+  running->ends = job.tree.rows() > std::min(job.most, options_.most) ||
+                  running->state->tokens.size() >= static_cast<size_t>(capacity_);
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups in texts, against searches that look at every place; that their memory is bounded; and
+// that they show in no result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/rng.h"
+#include "generate/cache_forms.h"
+#include "generate/fake_world.h"
+#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/ngram_lookup.h"
+#include "generate/speculative/suffix_lookup.h"
+#include "generate/speculative/text_index.h"
+
+namespace gen::generate {
+namespace {
+
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : seed_(seed) {}
+  int32_t below(int32_t n) {
+    return static_cast<int32_t>(uniform_double(seed_, 0, next_++) * static_cast<double>(n));
+  }
+
+ private:
+  uint64_t seed_;
+  uint64_t next_ = 0;
+};
+
+Tokens random_text(Draws& draws, int32_t n, int32_t alphabet) {
+  Tokens text(static_cast<size_t>(n));
+  for (int32_t& token : text) token = draws.below(alphabet);
+  return text;
+}
+
+/// Tokens before place `next` of `text` that are the last ones of `end`.
+int32_t agreement(const Tokens& text, size_t next, std::span<const int32_t> end, int32_t depth) {
+  int32_t n = 0;
+  while (n < depth && static_cast<size_t>(n) < next && static_cast<size_t>(n) < end.size() &&
+         text[next - 1 - static_cast<size_t>(n)] == end[end.size() - 1 - static_cast<size_t>(n)]) {
+    ++n;
+  }
+  return n;
+}
+
+TEST(TextIndex, FindsEveryPlaceThatASearchFinds) {
+  Draws draws(1);
+  for (int32_t trial = 0; trial < 400; ++trial) {
+    const int32_t key = 1 + trial % 2;
+    const Tokens text = random_text(draws, draws.below(250), 2 + draws.below(4));
+    const Tokens other = random_text(draws, draws.below(8), 3);
+    for (const Tokens& end : {text, other}) {
+      TextIndex index(key, 1024);
+      for (size_t at = 0; at < text.size();) {  // in pieces
+        const size_t n = std::min<size_t>(text.size() - at, static_cast<size_t>(draws.below(9)));
+        index.add(std::span(text).subspan(at, n));
+        at += n;
+      }
+      std::array<TextIndex::Match, 300> found;
+      const size_t count = index.find(end, 5, found);
+      std::vector<std::pair<int64_t, int32_t>> want;
+      for (size_t next = text.size(); next-- > 0;) {
+        const int32_t length = agreement(text, next, end, 5);
+        if (length >= key) want.emplace_back(static_cast<int64_t>(next), length);
+      }
+      ASSERT_EQ(count, want.size()) << "trial " << trial;
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(found[i].next, want[i].first);
+        EXPECT_EQ(found[i].length, want[i].second);
+      }
+    }
+  }
+}
+
+// What the ring has no room for is as if it had never been; gaps agree with nothing.
+TEST(TextIndex, ForgetsWhatIsOld) {
+  Draws draws(2);
+  TextIndex index(2, 256);
+  Tokens all;
+  size_t most = 0;
+  for (int32_t trial = 0; trial < 300; ++trial) {
+    if (trial % 7 == 0) {
+      index.part();
+      all.push_back(TextIndex::kGap);
+    }
+    const Tokens more = random_text(draws, draws.below(40), 3);
+    index.add(more);
+    all.insert(all.end(), more.begin(), more.end());
+    most = std::max(most, index.memory());
+    const Tokens end = random_text(draws, 12, 3);
+    std::array<TextIndex::Match, 16> found;
+    const size_t count = index.find(end, 8, found);
+    size_t at = 0;
+    for (size_t next = all.size(); next-- > 0 && at < count;) {
+      const auto held = static_cast<int32_t>(next + 256 - all.size());
+      if (all.size() > 256 && next + 256 <= all.size()) break;
+      const int32_t length =
+          std::min(agreement(all, next, end, 8), all.size() > 256 ? held : int32_t{8});
+      if (length < 2) continue;
+      EXPECT_EQ(found[at].next, static_cast<int64_t>(next)) << trial;
+      EXPECT_EQ(found[at].length, length) << trial;
+      ++at;
+    }
+    EXPECT_EQ(at, count) << trial;
+  }
+  EXPECT_LE(most, 256U * 16U);
+}
+
+struct Proposal {
+  std::unique_ptr<DraftState> state;
+  DraftJob job;
+};
+
+Tokens guess(Drafter& drafter, DraftState* state, const Tokens& text, int32_t most,
+             const Tokens& stops = {}) {
+  DraftJob job;
+  job.state = state;
+  job.tokens = text;
+  job.most = most;
+  job.stops = stops;
+  job.tree.begin(text.back());
+  DraftJob* const jobs[] = {&job};
+  drafter.propose(jobs);
+  EXPECT_TRUE(job.tree.is_chain());
+  EXPECT_LE(job.tree.rows(), most + 1);
+  const auto all = job.tree.tokens().subspan(1);
+  return {all.begin(), all.end()};
+}
+
+/// The longest agreement of at most `ngram`, the newest of those, and what came then; where the
+/// text ends it goes on with the guess.
+Tokens looked_up(const Tokens& text, int32_t ngram, int32_t most) {
+  size_t best = 0;
+  int32_t longest = 0;
+  for (size_t next = text.size() - 1; next > 0; --next) {
+    const int32_t length = agreement(text, next, text, ngram);
+    if (length <= longest) continue;
+    longest = length;
+    best = next;
+  }
+  Tokens whole = text;
+  if (longest < std::min(ngram, 2)) return {};
+  for (int32_t i = 0; i < most; ++i) whole.push_back(whole[best + static_cast<size_t>(i)]);
+  return Tokens(whole.begin() + std::ssize(text), whole.end());
+}
+
+TEST(NgramLookup, SaysWhatCameThen) {
+  Draws draws(3);
+  for (int32_t trial = 0; trial < 500; ++trial) {
+    const int32_t ngram = 1 + draws.below(4);
+    const int32_t most = 1 + draws.below(9);
+    NgramLookup lookup(ngram, 9);
+    const auto state = lookup.begin();
+    // Few enough that all places are looked at.
+    Tokens text = random_text(draws, 2 + draws.below(20), 4);
+    for (int32_t step = 0; step < 12; ++step) {
+      ASSERT_EQ(guess(lookup, state.get(), text, most), looked_up(text, ngram, most))
+          << "trial " << trial << " step " << step;
+      const int32_t change = draws.below(8);
+      if (change == 0) text.resize(2 + text.size() / 2);  // cut
+      if (change == 1) text = random_text(draws, 2 + draws.below(20), 4);
+      const Tokens more = random_text(draws, 1 + draws.below(2), 4);
+      text.insert(text.end(), more.begin(), more.end());
+    }
+  }
+}
+
+TEST(NgramLookup, StopsAtWhatEndsTheText) {
+  NgramLookup lookup(2, 8);
+  const auto state = lookup.begin();
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 9, 4, 1, 2}, 8, {9}), (Tokens{3, 9}));
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 9, 4, 1, 2}, 1, {9}), (Tokens{3}));
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 9, 4, 5, 6}, 8), Tokens{});
+}
+
+TEST(SuffixLookup, FollowsMostOfTheLongestAgreements) {
+  SuffixLookup lookup({.most = 8, .least_share = 0.5});
+  const auto state = lookup.begin();
+  // Twice 3 behind 1 2, once 4; behind 7 1 2 only 5.
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 8, 1, 2, 4, 8, 8, 1, 2, 3, 9, 6, 1, 2}, 1),
+            (Tokens{3}));
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 8, 7, 1, 2, 5, 8, 1, 2, 3, 9, 7, 1, 2}, 8),
+            (Tokens{5, 8, 1, 2, 3, 9}));
+  // They part, and no share is enough.
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 7, 1, 2, 4, 8, 1, 2, 5, 9, 1, 2}, 8), Tokens{});
+  // An agreement of 2 promises 4 tokens at most.
+  EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2}, 8), (Tokens{3, 4, 5, 6}));
+}
+
+TEST(SuffixLookup, KnowsTextsOfOthersThatEnded) {
+  for (const bool recent : {false, true}) {
+    SuffixLookup lookup({.most = 8, .recent = recent ? 4096 : 0});
+    const auto one = lookup.begin();
+    const auto two = lookup.begin();
+    const Tokens text{11, 12, 13, 14, 15, 16, 17, 18};
+    one->ended(text);
+    EXPECT_EQ(guess(lookup, two.get(), {1, 11, 12, 13}, 8),
+              recent ? (Tokens{14, 15, 16, 17, 18}) : Tokens{});
+    Tokens more = text;
+    more.insert(more.end(), {21, 22});
+    one->ended(more);
+    EXPECT_EQ(guess(lookup, two.get(), {1, 16, 17, 18}, 8), recent ? (Tokens{21, 22}) : Tokens{});
+  }
+}
+
+TEST(SuffixLookup, ForgetsBeyondItsMemory) {
+  SuffixLookup lookup({.most = 4, .recent = 1024});
+  Draws draws(4);
+  size_t most = 0;
+  for (int32_t i = 0; i < 200; ++i) {
+    const auto state = lookup.begin();
+    state->ended(random_text(draws, 300, 1000));
+    most = std::max(most, lookup.memory());
+  }
+  EXPECT_EQ(most, lookup.memory());
+  EXPECT_LE(most, 1024U * 16U);
+}
+
+TEST(SuffixLookup, AsksTheSecondWhereTheFirstHasNothing) {
+  const auto first = std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = 4});
+  const auto second = std::make_shared<NgramLookup>(1, 2);
+  DrafterChain chain(first, second);
+  EXPECT_EQ(chain.most_rows(), 4);
+  const auto state = chain.begin();
+  EXPECT_EQ(guess(chain, state.get(), {1, 2, 3, 4, 5, 1, 2}, 8), (Tokens{3, 4, 5, 1}));
+  EXPECT_EQ(guess(chain, state.get(), {1, 2, 3, 4, 5, 7, 2}, 8), (Tokens{3, 4}));
+  const auto copy = state->fork();
+  EXPECT_EQ(guess(chain, copy.get(), {1, 2, 3, 4, 5, 7, 2}, 8), (Tokens{3, 4}));
+}
+
+std::vector<std::shared_ptr<Drafter>> lookups() {
+  const auto suffix = std::make_shared<SuffixLookup>(SuffixLookup::Options{.recent = 1 << 12});
+  const auto ngram = std::make_shared<NgramLookup>(3, 5);
+  return {suffix, ngram, std::make_shared<NgramLookup>(1, 12),
+          std::make_shared<DrafterChain>(suffix, ngram)};
+}
+
+// Words that repeat, so that much of what is guessed is right, and some is not.
+TEST(Lookups, ShowInNoResult) {
+  for (const CacheForm& form : all_cache_forms()) {
+    const auto plain = generator_of(form);
+    for (const std::shared_ptr<Drafter>& drafter : lookups()) {
+      const auto drafted = generator_of(form, 8, 8, drafter);
+      int64_t accepted = 0;
+      for (uint32_t seed = 0; seed < 3; ++seed) {
+        Tokens prompt = text_of(seed, 9);
+        prompt.insert(prompt.end(), prompt.begin(), prompt.end());
+        const auto a = plain->new_session().value();
+        const auto b = drafted->new_session().value();
+        for (int32_t turn = 0; turn < 2; ++turn) {
+          CallParams params = params_of(24);
+          params.sampling.temperature = seed == 0 ? 0.0 : 0.3 * seed;
+          params.sampling.repetition_penalty = seed == 2 ? 1.1 : 1.0;
+          std::optional<GenResult> want;
+          std::optional<GenResult> got;
+          const Prompt said{.text = {}, .tokens = prompt};
+          ASSERT_TRUE(a->generate(said, params, nullptr, nullptr, &want).ok());
+          ASSERT_TRUE(b->generate(said, params, nullptr, nullptr, &got).ok());
+          EXPECT_EQ(got->tokens, want->tokens) << form;
+          ASSERT_EQ(got->logprobs.size(), want->logprobs.size());
+          EXPECT_EQ(std::memcmp(got->logprobs.data(), want->logprobs.data(),
+                                4 * want->logprobs.size()), 0) << form;
+          EXPECT_EQ(got->finish_reason, want->finish_reason);
+          EXPECT_EQ(want->usage.drafted, 0);
+          EXPECT_LE(got->usage.accepted, got->usage.drafted);
+          accepted += got->usage.accepted;
+          prompt.resize(4);
+        }
+        EXPECT_EQ(tokens_of(*a), tokens_of(*b));
+        EXPECT_EQ(state_of(*a), state_of(*b));
+        const auto fork = b->fork().value();
+        EXPECT_EQ(say(*fork, text_of(4, 3), 5), say(*a, text_of(4, 3), 5));
+        if (HasFailure()) return;
+      }
+      EXPECT_GT(accepted, 0) << form;
+    }
+  }
+}
+
+// What is guessed is counted, and what was right of it; nothing else runs.
+TEST(Lookups, CountWhatTheyGuess) {
+  World world(64, 8);
+  world.options.drafter = std::make_shared<NgramLookup>(2, 4);
+  const Tokens prompt = world.ids({"a", "b", "c", "foo", "a", "b"});
+  const Tokens said = world.ids({"c", "foo", "a", "c", "c"});  // guessed: c foo a b
+  world.script(static_cast<int32_t>(prompt.size()), said);
+  const auto session = world.session();
+  const Outcome outcome = generate(*session, ids(prompt), greedy(20));
+  EXPECT_EQ(outcome.result->tokens, said);
+  EXPECT_EQ(outcome.result->finish_reason, FinishReason::kStopToken);
+  // The first token is the prompt's row. Behind "b c" come foo a b c, of which two are right; behind
+  // "a c" and "c c" nothing is known.
+  EXPECT_EQ(outcome.result->usage.drafted, 4);
+  EXPECT_EQ(outcome.result->usage.accepted, 2);
+}
+
+}  // namespace
+}  // namespace gen::generate
