@@ -12,7 +12,7 @@
 namespace gen::grammar {
 namespace {
 
-using Kind = Constraint::Kind;
+using What = Constraint::Kind;
 
 constexpr uint32_t kMostNodes = 4096;
 constexpr size_t kMostDistinct = 64;
@@ -34,20 +34,20 @@ class ArrayBuilder {
     size_ = ClauseMaker::size_of(clause_);
     for (const Constraint& one : clause_.constraints) {
       switch (one.kind) {
-        case Kind::kItems:
+        case What::kItems:
           n_first_ = std::max(n_first_, static_cast<uint32_t>(one.literals.size()));
           break;
-        case Kind::kItem:
+        case What::kItem:
           n_first_ = std::max(n_first_, one.min + 1);
           break;
-        case Kind::kContains:
+        case What::kContains:
           counters_.push_back({one.rest, 0, one.min, one.max});
           break;
-        case Kind::kSomeBehind:
+        case What::kSomeBehind:
           counters_.push_back({one.rest, one.min, 1, kUnbounded});
           n_first_ = std::max(n_first_, one.min);
           break;
-        case Kind::kUnique:
+        case What::kUnique:
           unique_ = one.schema;
           break;
         default:
@@ -68,14 +68,14 @@ class ArrayBuilder {
   Literals literals_of(uint32_t index) const {
     Literals made;
     for (const Constraint& one : clause_.constraints) {
-      if (one.kind == Kind::kItems) {
+      if (one.kind == What::kItems) {
         if (index < one.literals.size()) {
           made.push_back(one.literals[index]);
         } else {
           made.insert(made.end(), one.rest.begin(), one.rest.end());
         }
       }
-      if (one.kind == Kind::kItem && one.min == index) {
+      if (one.kind == What::kItem && one.min == index) {
         made.insert(made.end(), one.rest.begin(), one.rest.end());
       }
     }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "grammar/schema/clause.h"
 #include "grammar/schema/document.h"
+#include "grammar/schema/string_dfa.h"
 #include "grammar/schema/schema.h"
 
 namespace gen::grammar {

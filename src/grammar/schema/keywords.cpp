@@ -13,7 +13,7 @@
 namespace gen::grammar {
 namespace {
 
-using Kind = Constraint::Kind;
+using What = Constraint::Kind;
 
 constexpr const char* kExactItems = "\1items";  // of ClauseMaker::exactly
 
@@ -30,20 +30,20 @@ Options one(Literal literal) { return {{{literal}, {}}}; }
 
 Constraint size(uint32_t min, uint32_t max) {
   Constraint made;
-  made.kind = Kind::kSize;
+  made.kind = What::kSize;
   made.min = min;
   made.max = max;
   return made;
 }
 
-Constraint of_name(Kind kind, const std::string& name) {
+Constraint of_name(What kind, const std::string& name) {
   Constraint made;
   made.kind = kind;
   made.name = name;
   return made;
 }
 
-Constraint with_rest(Kind kind, Literal literal) {
+Constraint with_rest(What kind, Literal literal) {
   Constraint made;
   made.kind = kind;
   made.rest = {literal};
@@ -339,14 +339,14 @@ Result<std::vector<Options>> ClauseMaker::dependencies(const Keyword& k) {
   std::vector<Options> all;
   if (!k.value.is(JsonType::kObject)) return refuse(k.schema, k.key, "not an object");
   for (const auto& [name, value] : k.value.members) {
-    Options options = one(of_name(Kind::kAbsent, name));
+    Options options = one(of_name(What::kAbsent, name));
     Option then;
-    then.constraints.push_back(of_name(Kind::kRequired, name));
+    then.constraints.push_back(of_name(What::kRequired, name));
     if (value.is(JsonType::kArray) || (value.is(JsonType::kString) && k.key == "dependencies")) {
       std::vector<JsonValue> single = {value};
       for (const JsonValue& item : value.is(JsonType::kArray) ? value.items : single) {
         if (!item.is(JsonType::kString)) return refuse(k.schema, k.key, "not a list of names");
-        then.constraints.push_back(of_name(Kind::kRequired, item.text));
+        then.constraints.push_back(of_name(What::kRequired, item.text));
       }
     } else {
       then.literals.push_back({&value, false});
@@ -359,7 +359,7 @@ Result<std::vector<Options>> ClauseMaker::dependencies(const Keyword& k) {
 
 // The schemas of items: of the first ones, and of all others.
 Status ClauseMaker::items_of(const JsonValue* schema, Constraint* out) {
-  out->kind = Kind::kItems;
+  out->kind = What::kItems;
   out->schema = schema;
   const Draft draft = document_.draft();
   const JsonValue* prefix = draft == Draft::k2020 ? schema->find("prefixItems") : nullptr;
@@ -392,7 +392,7 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
       }
     }
     Constraint made;
-    made.kind = Kind::kMembers;
+    made.kind = What::kMembers;
     made.schema = k.schema;
     return All{one(std::move(made))};
   }
@@ -402,13 +402,13 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     Option all;
     for (const JsonValue& item : k.value.items) {
       if (!item.is(JsonType::kString)) return refuse(k.schema, k.key, "not a list of names");
-      all.constraints.push_back(of_name(Kind::kRequired, item.text));
+      all.constraints.push_back(of_name(What::kRequired, item.text));
     }
     return All{{std::move(all)}};
   }
   if (k.key == "propertyNames" && draft >= Draft::k6) {
     if (!object) return All();
-    return All{one(with_rest(Kind::kNames, {&k.value, false}))};
+    return All{one(with_rest(What::kNames, {&k.value, false}))};
   }
   const bool dependent = is_one_of(k.key, {"dependentRequired", "dependentSchemas"});
   if ((dependent && draft >= Draft::k2019) ||
@@ -425,13 +425,13 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
   if (k.key == kExactItems) {
     if (!array) return All();
     Constraint made;
-    made.kind = Kind::kItems;
+    made.kind = What::kItems;
     for (const JsonValue& item : k.value.items) made.literals.push_back({&item, false});
     return All{one(std::move(made))};
   }
   if (k.key == "contains" && draft >= Draft::k6) {
     if (!array) return All();
-    Constraint made = with_rest(Kind::kContains, {&k.value, false});
+    Constraint made = with_rest(What::kContains, {&k.value, false});
     made.min = 1;
     if (draft >= Draft::k2019) {
       if (const JsonValue* min = k.schema->find("minContains")) {
@@ -448,7 +448,7 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     if (!k.value.is_boolean()) return refuse(k.schema, k.key, "not a boolean");
     if (!array || k.value.is(JsonType::kFalse)) return All();
     Constraint made;
-    made.kind = Kind::kUnique;
+    made.kind = What::kUnique;
     made.schema = k.schema;
     return All{one(std::move(made))};
   }
@@ -513,7 +513,7 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
       const Option& then = options[1];
       const Constraint& name = then.constraints[0];
       for (size_t i = 1; i < then.constraints.size(); ++i) {
-        out.push_back({{}, {name, of_name(Kind::kAbsent, then.constraints[i].name)}});
+        out.push_back({{}, {name, of_name(What::kAbsent, then.constraints[i].name)}});
       }
       for (const Literal literal : then.literals) {
         out.push_back({{{literal.schema, !literal.negated}}, {name}});
@@ -522,30 +522,30 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
     }
     for (const Constraint& c : options[0].constraints) {
       switch (c.kind) {
-        case Kind::kRequired:
-          out.push_back({{}, {of_name(Kind::kAbsent, c.name)}});
+        case What::kRequired:
+          out.push_back({{}, {of_name(What::kAbsent, c.name)}});
           break;
-        case Kind::kNames: {
+        case What::kNames: {
           Constraint some = c;
-          some.kind = Kind::kSomeName;
+          some.kind = What::kSomeName;
           some.rest[0].negated = !some.rest[0].negated;
           out.push_back({{}, {std::move(some)}});
           break;
         }
-        case Kind::kMembers: {
+        case What::kMembers: {
           if (const JsonValue* properties = c.schema->find("properties")) {
             for (const auto& [name, schema] : properties->members) {
               if (quick(JsonType::kNull, {&schema, true}) == Quick::kNever && schema.is_boolean()) {
                 continue;
               }
-              Constraint member = of_name(Kind::kMember, name);
+              Constraint member = of_name(What::kMember, name);
               member.rest = {{&schema, true}};
-              out.push_back({{}, {of_name(Kind::kRequired, name), std::move(member)}});
+              out.push_back({{}, {of_name(What::kRequired, name), std::move(member)}});
             }
           }
           const auto some = [&](const JsonValue& schema, const std::string* text) {
             if (schema.is(JsonType::kTrue)) return;
-            Constraint member = with_rest(Kind::kSomeMember, {&schema, true});
+            Constraint member = with_rest(What::kSomeMember, {&schema, true});
             member.schema = c.schema;
             member.pattern = text;
             out.push_back({{}, {std::move(member)}});
@@ -557,20 +557,20 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
           if (other != nullptr) some(*other, nullptr);
           break;
         }
-        case Kind::kItems: {
+        case What::kItems: {
           for (size_t i = 0; i < c.literals.size(); ++i) {
-            Constraint item = with_rest(Kind::kItem, {c.literals[i].schema, true});
+            Constraint item = with_rest(What::kItem, {c.literals[i].schema, true});
             item.min = static_cast<uint32_t>(i);
             out.push_back({{}, {std::move(item)}});
           }
           for (const Literal rest : c.rest) {
-            Constraint item = with_rest(Kind::kSomeBehind, {rest.schema, true});
+            Constraint item = with_rest(What::kSomeBehind, {rest.schema, true});
             item.min = static_cast<uint32_t>(c.literals.size());
             out.push_back({{}, {std::move(item)}});
           }
           break;
         }
-        case Kind::kContains: {
+        case What::kContains: {
           if (c.min > 0) {
             Constraint fewer = c;
             fewer.min = 0;

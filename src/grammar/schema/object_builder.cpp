@@ -14,7 +14,7 @@
 namespace gen::grammar {
 namespace {
 
-using Kind = Constraint::Kind;
+using What = Constraint::Kind;
 using SharedDfa = ClauseMaker::SharedDfa;
 
 constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
@@ -45,10 +45,10 @@ class ObjectBuilder {
   static std::set<std::string> names_in(const Clause& clause) {
     std::set<std::string> names;
     for (const Constraint& one : clause.constraints) {
-      if (one.kind == Kind::kRequired || one.kind == Kind::kAbsent || one.kind == Kind::kMember) {
+      if (one.kind == What::kRequired || one.kind == What::kAbsent || one.kind == What::kMember) {
         names.insert(one.name);
       }
-      if (one.kind != Kind::kMembers) continue;
+      if (one.kind != What::kMembers) continue;
       if (const JsonValue* properties = one.schema->find("properties")) {
         for (const auto& [name, schema] : properties->members) names.insert(name);
       }
@@ -58,7 +58,7 @@ class ObjectBuilder {
 
   // The names that a constraint on some member speaks of.
   Result<SharedDfa> names_of_some(const Constraint& one) {
-    if (one.kind == Kind::kSomeName) return maker_.names_of(one.rest);
+    if (one.kind == What::kSomeName) return maker_.names_of(one.rest);
     if (one.pattern != nullptr) return maker_.pattern(one.schema, *one.pattern);
     Dfa names = *maker_.any_string();
     std::vector<std::string> listed;
@@ -79,7 +79,7 @@ class ObjectBuilder {
   // Some member: one of those with a name of its own, or one of the others.
   Status settle_witnesses() {
     const auto some = [](const Constraint& one) {
-      return one.kind == Kind::kSomeMember || one.kind == Kind::kSomeName;
+      return one.kind == What::kSomeMember || one.kind == What::kSomeName;
     };
     std::vector<Constraint> witnesses;
     Clause rest = clause_;
@@ -105,15 +105,15 @@ class ObjectBuilder {
       return {};
     }
     const Constraint& one = witnesses[at];
-    const Literals rest = one.kind == Kind::kSomeName ? Literals() : one.rest;
+    const Literals rest = one.kind == What::kSomeName ? Literals() : one.rest;
     for (const std::string& name : names_in(clause_)) {
       if (!accepts(*names[at], name)) continue;
       Clause next = clause;
       Constraint required;
-      required.kind = Kind::kRequired;
+      required.kind = What::kRequired;
       required.name = name;
       next.constraints.push_back(required);
-      required.kind = Kind::kMember;
+      required.kind = What::kMember;
       required.rest = rest;
       next.constraints.push_back(std::move(required));
       GEN_TRY(settle(next, witnesses, names, at + 1, found));
@@ -130,7 +130,7 @@ class ObjectBuilder {
     list.max = size.max;
     std::set<std::string> required;
     for (const Constraint& one : clause.constraints) {
-      if (one.kind == Kind::kRequired) required.insert(one.name);
+      if (one.kind == What::kRequired) required.insert(one.name);
     }
     std::set<std::string> names = names_in(clause);
     GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
@@ -202,14 +202,14 @@ class ObjectBuilder {
     GEN_ASSIGN(Dfa others, combine(*maker_.any_string(), string_set(listed), Both::kNot, fuel));
     std::vector<Region> regions = {{std::make_shared<const Dfa>(std::move(others)), {}}};
     for (const Constraint& one : clause.constraints) {
-      if (one.kind == Kind::kNames) {
+      if (one.kind == What::kNames) {
         GEN_ASSIGN(const SharedDfa allowed, maker_.names_of(one.rest));
         for (Region& region : regions) {
           GEN_ASSIGN(Dfa both, combine(*region.names, *allowed, Both::kAnd, fuel));
           region.names = std::make_shared<const Dfa>(std::move(both));
         }
       }
-      if (one.kind != Kind::kMembers) continue;
+      if (one.kind != What::kMembers) continue;
       const JsonValue* patterns = one.schema->find("patternProperties");
       const JsonValue* other = one.schema->find("additionalProperties");
       std::vector<std::pair<Region, bool>> split;
