@@ -14,7 +14,6 @@
 namespace gen::grammar {
 namespace {
 
-constexpr int kMany = static_cast<int>(kMostMantissa) + 1;
 
 /// A set of exponents: those from `low` on that `middle` names, all below if `below`, all behind
 /// the middle if `above`.
@@ -39,15 +38,23 @@ Exponents all_or_none(bool all) { return {all, all, 0, {}}; }
 
 // Digits read so far, as far as they decide whether an exponent may come.
 struct Count {
-  int n = 0;
-  void add() { n = std::min(n + 1, kMany); }
-  [[nodiscard]] bool many() const { return n == kMany; }
+  int whole = 0;
+  int places = 0;
+  bool too_many = false;
+  void add(bool fraction) {
+    if (too_many) return;
+    ++(fraction ? places : whole);
+    // Once it has come to the point, what is before it matters no more.
+    if (fraction) whole = 0;
+    if (whole > kMostWhole || places > kMostPlaces) *this = {0, 0, true};
+  }
+  [[nodiscard]] bool many() const { return too_many; }
   auto operator<=>(const Count&) const = default;
 };
 
 struct Any {
   Count count;
-  void add(int, bool) { count.add(); }
+  void add(int, bool fraction) { count.add(fraction); }
   [[nodiscard]] Exponents exponents(bool) const { return all_or_none(true); }
   [[nodiscard]] bool many() const { return count.many(); }
   [[nodiscard]] bool plain() const { return false; }
@@ -66,7 +73,7 @@ struct Integer {
   int places = 0;  // behind it
   int last = 0;    // of them that is not 0
   void add(int digit, bool fraction) {
-    count.add();
+    count.add(fraction);
     if (fraction) ++places;
     if (digit != 0) {
       nonzero = true;
@@ -100,8 +107,8 @@ struct Limit {
   size_t place = 0;    // the next digit to compare
 
   void add(int digit, bool fraction) {
-    count.add();
-    const int64_t most = std::abs(limit->exponent) + kMany + 1;
+    count.add(fraction);
+    const int64_t most = std::abs(limit->exponent) + kMostWhole + kMostPlaces + 2;
     nonzero |= digit != 0;
     if (limit->digits.empty()) return;
     if (!nonzero) {
@@ -168,7 +175,7 @@ struct Multiple {
 
   void add(int digit, bool fraction) {
     const bool before = count.many();
-    count.add();
+    count.add(fraction);
     nonzero |= digit != 0;
     if (before) {
       if (fraction && places == scale) {

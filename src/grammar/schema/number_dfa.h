@@ -2,8 +2,9 @@
 // Sets of numbers as automata over their JSON texts.
 //
 // A value has endlessly many texts: 1, 1.0, 10e-1, 0.00001e5. That digits and exponent make up for
-// each other over any distance is not regular, so texts with an exponent have at most
-// kMostMantissa digits before it here; without one, and in exponents, any number of digits is fine.
+// each other over any distance is not regular, so texts with an exponent have at most kMostWhole
+// digits before the point here and kMostPlaces behind it, which all usual writers of doubles keep
+// to; without an exponent, and in exponents, any number of digits is fine.
 // The texts of number_texts() are all there are: complements are taken within them.
 #pragma once
 
@@ -15,7 +16,8 @@
 
 namespace gen::grammar {
 
-inline constexpr uint32_t kMostMantissa = 20;
+inline constexpr int kMostWhole = 4;
+inline constexpr int kMostPlaces = 17;
 
 enum class Bound : uint8_t { kEqual, kAtLeast, kAbove, kAtMost, kBelow };
 

@@ -184,7 +184,6 @@ class Texts {
   uint32_t units(const std::vector<Way>& ways) {
     std::vector<Way> small;
     std::map<uint32_t, std::vector<Way>> pairs;  // by first unit - 0xD800: of second units
-    std::vector<Way> first;
     for (const Way& way : ways) {
       if (way.low <= 0xFFFF) {
         small.push_back({way.low, std::min<uint32_t>(way.high, 0xFFFF), border(way.target)});
@@ -192,11 +191,22 @@ class Texts {
       if (way.high < 0x10000) continue;
       const uint32_t low = std::max<uint32_t>(way.low, 0x10000) - 0x10000;
       const uint32_t high = way.high - 0x10000;
-      for (uint32_t unit = low >> 10U; unit <= high >> 10U; ++unit) {
-        const uint32_t begin = unit == low >> 10U ? low & 0x3FFU : 0;
-        const uint32_t end = unit == high >> 10U ? high & 0x3FFU : 0x3FF;
-        pairs[unit].push_back({0xDC00 + begin, 0xDC00 + end, border(way.target)});
+      const uint32_t target = border(way.target);
+      // First units of which all second ones lead there are a range.
+      uint32_t first = low >> 10U;
+      uint32_t last = high >> 10U;
+      const auto partly = [&](uint32_t unit, uint32_t begin, uint32_t end) {
+        pairs[unit].push_back({0xDC00 + begin, 0xDC00 + end, target});
+      };
+      if (first == last && ((low & 0x3FFU) != 0 || (high & 0x3FFU) != 0x3FF)) {
+        partly(first, low & 0x3FFU, high & 0x3FFU);
+        continue;
       }
+      if ((low & 0x3FFU) != 0) partly(first++, low & 0x3FFU, 0x3FF);
+      if ((high & 0x3FFU) != 0x3FF) partly(last--, 0, high & 0x3FFU);
+      if (first > last) continue;
+      const uint32_t any_second = second_unit({{0xDC00, 0xDFFF, target}});
+      small.push_back({0xD800 + first, 0xD800 + last, any_second});
     }
     for (const auto& [unit, second] : pairs) {
       const uint32_t code = 0xD800 + unit;
