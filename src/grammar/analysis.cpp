@@ -23,6 +23,7 @@ void each_part(const Expressions& all, ExprId id, Visit visit) {
     case Kind::kSequence:
     case Kind::kChoice:
     case Kind::kDiagram:
+    case Kind::kMembers:
       for (const ExprId part : all.parts(expr)) visit(part);
       break;
     case Kind::kRepeat:
@@ -66,6 +67,7 @@ void find_nullable(const Expressions& all, Analysis* facts) {
       may_be_none = all.diagram_of(expr).final[0];
       waits[id] = UINT32_MAX;
     }
+    if (expr.kind == Kind::kMembers) waits[id] = UINT32_MAX;
     if (expr.kind == Kind::kEmpty || may_be_none) {
       facts->of[id].nullable = true;
       found.push_back(id);

@@ -29,7 +29,8 @@ class Loops {
  public:
   uint32_t number(const Loop& loop) {
     const auto [place, added] =
-        known_.try_emplace({loop.machine, loop.min, loop.max}, list_.size());
+        known_.try_emplace({loop.machine, loop.min, loop.max, loop.members, loop.separator ? 1U : 0U},
+                           list_.size());
     if (added) list_.push_back(loop);
     return static_cast<uint32_t>(place->second);
   }
@@ -38,7 +39,7 @@ class Loops {
 
  private:
   std::vector<Loop> list_ = {Loop()};
-  std::map<std::array<uint32_t, 3>, size_t> known_;
+  std::map<std::array<uint32_t, 5>, size_t> known_;
 };
 
 struct Nfa {

@@ -88,6 +88,7 @@ class Writer {
         out_.from[part.from].push_back({part.to, NodeGraph::On::kBytes, expr.first});
         return true;
       case Kind::kToken:
+      case Kind::kMembers:
         return false;
       case Kind::kSequence: {
         uint32_t from = part.from;

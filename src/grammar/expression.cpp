@@ -162,6 +162,22 @@ ExprId Expressions::assertion(const Assertion& assertion) {
   return intern(expr, {});
 }
 
+ExprId Expressions::members(MemberList list) {
+  std::erase_if(list.members, [](const MemberList::Member& m) { return m.body == kNever; });
+  if (list.members.empty()) return kNever;
+  std::vector<ExprId> parts = {list.separator = low(list.separator)};
+  for (MemberList::Member& member : list.members) {
+    member.body = low(member.body);
+    parts.push_back(member.body);
+  }
+  Expr expr;
+  expr.kind = Kind::kMembers;
+  expr.height = height_above(parts);
+  expr.min = static_cast<uint32_t>(member_lists_.size());
+  member_lists_.push_back(std::move(list));
+  return intern(expr, parts);
+}
+
 RuleId Expressions::add_rule() {
   rules_.push_back(kNever);
   return static_cast<RuleId>(rules_.size() - 1);

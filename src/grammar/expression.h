@@ -36,6 +36,7 @@ enum class Kind : uint8_t {
   kToken,
   kDiagram,
   kAssert,
+  kMembers,
 };
 
 /// What a regular expression may ask about a place without reading there.
@@ -74,6 +75,22 @@ struct TokenTerm {
   bool operator==(const TokenTerm&) const = default;
 };
 
+/// Parts in any order, with a separator between them: what an object's members are. See members.h.
+struct MemberList {
+  struct Member {
+    ExprId body = 0;  // not empty
+    uint8_t bit = kNoBit;
+    bool once = true;  // may come once at most; has a bit
+    bool operator==(const Member&) const = default;
+  };
+  static constexpr uint8_t kNoBit = UINT8_MAX;
+  ExprId separator = 0;  // not empty
+  std::vector<Member> members;
+  uint64_t required = 0;  // bits that must be there at the end
+  uint32_t min = 1;       // members, at least 1
+  uint32_t max = kUnbounded;
+};
+
 struct Expr {
   Kind kind = Kind::kNever;
   uint8_t height = 1;
@@ -103,6 +120,9 @@ class Expressions {
   /// Only dfa_builder.h understands it. What it asks about in its body is made before it.
   ExprId assertion(const Assertion& assertion);
 
+  /// One or more members. Only the recogniser understands it: it is in no automaton.
+  ExprId members(MemberList list);
+
   /// A new rule, which matches nothing until it is defined.
   RuleId add_rule();
   void define(RuleId rule, ExprId body) { rules_[rule] = body; }
@@ -117,6 +137,9 @@ class Expressions {
   [[nodiscard]] std::span<const TokenTerm> terms() const noexcept { return terms_; }
   [[nodiscard]] const Diagram& diagram_of(const Expr& expr) const noexcept {
     return diagrams_[expr.min];
+  }
+  [[nodiscard]] const MemberList& members_of(const Expr& expr) const noexcept {
+    return member_lists_[expr.min];
   }
   [[nodiscard]] std::span<const Assertion> assertions() const noexcept { return assertions_; }
   [[nodiscard]] std::span<const ExprId> rules() const noexcept { return rules_; }
@@ -134,6 +157,7 @@ class Expressions {
   std::vector<ExprId> rules_;
   std::vector<Diagram> diagrams_;
   std::vector<Assertion> assertions_;
+  std::vector<MemberList> member_lists_;
   std::unordered_multimap<uint64_t, ExprId> known_;
   std::unordered_multimap<uint64_t, uint32_t> known_sets_;
   std::unordered_map<std::string, uint32_t> known_terms_;

@@ -46,6 +46,18 @@ Result<std::shared_ptr<const Grammar>> Grammar::any_json(const GrammarLimits& li
   return from_expressions(expressions, any_json_expression(expressions), limits);
 }
 
+Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_view schema,
+                                                                 const SchemaOptions& options,
+                                                                 const GrammarLimits& limits,
+                                                                 SchemaReport* report) {
+  GEN_TRY(check_size(schema, limits));
+  Expressions expressions;
+  GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
+  auto made = from_expressions(expressions, root, limits);
+  if (made.ok()) return made;
+  return error(Code::kGrammar, ": %s", made.status().message());
+}
+
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
                                                           const TagOptions& options,
                                                           const GrammarLimits& limits) {

@@ -15,6 +15,7 @@
 #include "grammar/expression.h"
 #include "grammar/machines.h"
 #include "grammar/regex.h"
+#include "grammar/schema/schema.h"
 #include "grammar/tags.h"
 #include "grammar/token_grammar.h"
 
@@ -39,6 +40,11 @@ class Grammar {
                                                            const GrammarLimits& limits = {});
   /// Any JSON value, with at most 64 characters of white space in one gap.
   static Result<std::shared_ptr<const Grammar>> any_json(const GrammarLimits& limits = {});
+  /// See schema/schema.h.
+  static Result<std::shared_ptr<const Grammar>> from_json_schema(std::string_view schema,
+                                                                 const SchemaOptions& options,
+                                                                 const GrammarLimits& limits = {},
+                                                                 SchemaReport* report = nullptr);
   /// See tags.h; `make` adds bodies to the expressions it is given and says which tags there are.
   /// What may stand in a body: parse_gbnf, parse_regex, any_json_expression.
   using MakeTags = std::function<Result<std::vector<Tag>>(Expressions& to)>;

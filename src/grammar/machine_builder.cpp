@@ -5,6 +5,7 @@
 #include "grammar/machine_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,6 +20,16 @@ namespace {
 
 // Behind so many nodes rules are called instead of being written out.
 constexpr uint32_t kLargeMachine = 20'000;
+
+// Above the bits, if they alone do not tell how many members there are.
+uint8_t count_shift(const MemberList& list) {
+  if (list.min <= 1 && list.max == kUnbounded) return 64;
+  const bool all_once = std::all_of(list.members.begin(), list.members.end(),
+                                    [](const auto& member) { return member.once; });
+  if (all_once) return 64;
+  const uint32_t most = list.max != kUnbounded ? list.max : list.min;
+  return static_cast<uint8_t>(std::countl_zero(uint64_t{most}));
+}
 
 class Builder {
  public:
@@ -40,7 +51,7 @@ class Builder {
       automata_.push_back(std::move(made));
     }
     if (!remove_left_recursion(&automata_, &loops_, most_edges_)) return too_large();
-    Machines machines = make_table(automata_, loops_.take(), first);
+    Machines machines = make_table(automata_, loops_.take(), std::move(members_), first);
     machines.terms.assign(all_.terms().begin(), all_.terms().end());
     machines.root_empty = facts_.of[root].nullable;
     if (!machines.root_empty && !machines.root_matches) {
@@ -118,10 +129,31 @@ class Builder {
         }
         break;
       }
+      case Kind::kMembers:
+        members(all_.members_of(expr), from, to);
+        break;
       case Kind::kRepeat:
         repeat(expr, facts, from, to);
         break;
     }
+  }
+
+  void members(const MemberList& list, uint32_t from, uint32_t to) {
+    Members made;
+    for (const MemberList::Member& member : list.members) {
+      made.list.push_back({machine_of(member.body), member.bit, member.once, kFar});
+    }
+    made.required = list.required;
+    made.min = list.min;
+    made.max = list.max;
+    made.count_shift = count_shift(list);
+    made.separator = machine_of(list.separator);
+    Loop loop = {made.separator, 1, 1, static_cast<uint32_t>(members_.size()), false};
+    members_.push_back(std::move(made));
+    const uint32_t number = loops_.number(loop);
+    loop.separator = true;
+    (void)loops_.number(loop);  // right behind the other
+    nfa_.add_call(from, to, make_call(loop.machine, number));
   }
 
   void repeat(const Expr& expr, const Analysis::Facts& facts, uint32_t from, uint32_t to) {
@@ -133,7 +165,7 @@ class Builder {
       if (min <= 1 && expr.max == kUnbounded) {
         repeat_freely(expr.first, from, to);
       } else {
-        call(expr.first, {0, std::max(min, 1U), expr.max}, from, to);
+        call(expr.first, {0, std::max(min, 1U), expr.max, 0, false}, from, to);
       }
       return;
     }
@@ -172,6 +204,7 @@ class Builder {
   const Analysis facts_;
   const size_t most_edges_;
   Loops loops_;
+  std::vector<Members> members_ = {Members()};
   std::vector<ExprId> bodies_;  // by machine
   std::unordered_map<ExprId, uint32_t> machines_;
   std::vector<Automaton> automata_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "grammar/left_recursion.h"
+#include "grammar/members.h"
 
 namespace gen::grammar {
 namespace {
@@ -22,8 +23,9 @@ constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
 class Shortest {
  public:
   Shortest(const std::vector<Automaton>& automata, const std::vector<uint32_t>& bases,
-           const std::vector<Loop>& loops, uint32_t n_states)
-      : loops_(loops), of_(n_states, kInfinite), last_into_(n_states, kNone) {
+           const std::vector<Loop>& loops, const std::vector<Members>& members,
+           uint32_t n_states)
+      : loops_(loops), members_(members), bases_(bases), of_(n_states, kInfinite), last_into_(n_states, kNone) {
     for (uint32_t m = 0; m < automata.size(); ++m) {
       for (uint32_t k = 0; k < automata[m].nodes.size(); ++k) {
         const Automaton::Node& node = automata[m].nodes[k];
@@ -38,6 +40,10 @@ class Shortest {
         for (const Automaton::CallTo& edge : node.calls) {
           const Edge way = {from, bases[callee(edge.call)], bases[m] + edge.target,
                             loop_of(edge.call), kNone};
+          const Loop& loop = loops_[loop_of(edge.call)];
+          for (const Members::Member& member : members[loop.members].list) {
+            add(bases[member.machine], way);
+          }
           add(way.start, way);
           add(way.target, way);
         }
@@ -49,6 +55,19 @@ class Shortest {
       if (of_[state] != length) continue;
       for (uint32_t i = last_into_[state]; i != kNone; i = edges_[i].next) relax(edges_[i], length);
     }
+  }
+
+  /// Keeps the members that can be finished, shortest first.
+  static void complete(const Shortest& shortest, const std::vector<uint32_t>& bases,
+                       Members* members, uint64_t separator) {
+    for (Members::Member& member : members->list) {
+      const uint32_t length = shortest[bases[member.machine]];
+      member.shortest = length == kFar ? kFar : static_cast<uint32_t>(length + separator);
+    }
+    std::erase_if(members->list, [](const auto& member) { return member.shortest == kFar; });
+    std::stable_sort(members->list.begin(), members->list.end(),
+                     [](const auto& a, const auto& b) { return a.shortest < b.shortest; });
+    members->separator_shortest = static_cast<uint32_t>(separator);
   }
 
   [[nodiscard]] uint32_t operator[](uint32_t state) const {
@@ -78,7 +97,27 @@ class Shortest {
     const uint64_t once = of_[edge.start];
     const uint64_t behind = of_[edge.target];
     if (once == kInfinite || behind == kInfinite) return;
-    reach(edge.from, std::min(once * loops_[edge.count].min, kMost) + behind);
+    const Loop& loop = loops_[edge.count];
+    if (loop.members != 0) {
+      const uint64_t least = length_of(members_[loop.members], once);
+      if (least != kInfinite) reach(edge.from, least + behind);
+      return;
+    }
+    reach(edge.from, std::min(once * loop.min, kMost) + behind);
+  }
+
+  // Of members and the separators between them, of what is known so far.
+  uint64_t length_of(const Members& members, uint64_t separator) const {
+    Members known = members;
+    complete(*this, bases_, &known, separator);
+    if (!members_possible(known)) return kInfinite;
+    uint64_t least = kInfinite;
+    for (const Members::Member& member : known.list) {
+      MemberSet set = 0;
+      if (!add_member(known, member, &set)) continue;
+      least = std::min(least, member.shortest - separator + missing_length(known, set));
+    }
+    return least == kInfinite ? least : std::min(least, kMost);
   }
 
   void reach(uint32_t state, uint64_t length) {
@@ -90,6 +129,8 @@ class Shortest {
 
   using Open = std::pair<uint64_t, uint32_t>;
   const std::vector<Loop>& loops_;
+  const std::vector<Members>& members_;
+  const std::vector<uint32_t>& bases_;
   std::vector<uint64_t> of_;
   std::vector<uint32_t> last_into_;
   std::vector<Edge> edges_;
@@ -137,7 +178,7 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states) {
 }  // namespace
 
 Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops,
-                    uint32_t root) {
+                    std::vector<Members> members, uint32_t root) {
   Machines table;
   std::vector<uint32_t> bases;
   uint32_t n_states = kFirstState;
@@ -145,7 +186,16 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
     bases.push_back(n_states);
     n_states += static_cast<uint32_t>(automaton.nodes.size());
   }
-  const Shortest shortest(automata, bases, loops, n_states);
+  const Shortest shortest(automata, bases, loops, members, n_states);
+  for (Members& one : members) {
+    if (one.list.empty()) continue;
+    const uint32_t separator = shortest[bases[one.separator]];
+    if (separator == kFar) {
+      one.list.clear();
+    } else {
+      Shortest::complete(shortest, bases, &one, separator);
+    }
+  }
 
   table.states.reserve(n_states + 1);
   const auto begin_state = [&]() -> State& {
@@ -171,6 +221,8 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
         const uint32_t machine = callee(edge.call);
         const uint32_t target = bases[m] + edge.target;
         if (shortest[target] == kFar || shortest[bases[machine]] == kFar) continue;
+        const uint32_t list = loops[loop_of(edge.call)].members;
+        if (list != 0 && !members_possible(members[list])) continue;
         table.call_edges.push_back({machine, target, loop_of(edge.call), false});
       }
       for (TokenEdge edge : node.tokens) {
@@ -185,6 +237,7 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
   }
   begin_state();
   table.loops = std::move(loops);
+  table.members = std::move(members);
   table.starts = std::move(bases);
   table.order = call_order(automata);
   for (uint32_t m = 0; m < automata.size(); ++m) {

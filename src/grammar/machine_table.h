@@ -10,6 +10,7 @@
 
 namespace gen::grammar {
 
-Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops, uint32_t root);
+Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops,
+                    std::vector<Members> members, uint32_t root);
 
 }  // namespace gen::grammar

@@ -46,12 +46,33 @@ struct TokenEdge {
   StateId target;
 };
 
-/// A machine called again and again, `min` (at least 1) to `max` times.
+/// A machine called again and again, `min` (at least 1) to `max` times. Of members (members.h):
+/// `machine` is the separator's; two loops stand side by side, one for calls of members, one for
+/// calls of the separator.
 struct Loop {
   uint32_t machine = 0;
   uint32_t min = 1;
   uint32_t max = 1;
+  uint32_t members = 0;  // 0: none
+  bool separator = false;
   bool operator==(const Loop&) const = default;
+};
+
+/// Machines called in any order, see members.h.
+struct Members {
+  struct Member {
+    uint32_t machine = 0;
+    uint8_t bit = 0;  // MemberList::kNoBit: none
+    bool once = true;
+    uint32_t shortest = kFar;  // with a separator
+  };
+  std::vector<Member> list;  // those that can be finished, shortest first
+  uint64_t required = 0;
+  uint32_t min = 1;
+  uint32_t max = kUnbounded;
+  uint32_t separator = 0;
+  uint32_t separator_shortest = 0;
+  uint8_t count_shift = 64;  // where the count of members stands; 64: nowhere, all have bits
 };
 
 struct State {
@@ -70,6 +91,7 @@ struct Machines {
   std::vector<CallEdge> call_edges;
   std::vector<TokenEdge> token_edges;
   std::vector<Loop> loops;       // [0] stands for none
+  std::vector<Members> members;  // [0] stands for none
   std::vector<StateId> starts;   // by machine
   std::vector<uint32_t> order;   // by machine
   std::vector<TokenTerm> terms;  // of token edges

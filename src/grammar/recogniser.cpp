@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "grammar/hash.h"
+#include "grammar/members.h"
 
 namespace gen::grammar {
 namespace {
@@ -18,12 +19,31 @@ auto key(const Frame& f) { return std::tuple(f.ret, f.parent, f.loop, f.low, f.h
 
 uint64_t hash_of(Item item) { return mix(item.state, item.list) >> 16; }
 
+// Of the member behind a separator, and of those missing then.
+uint64_t length_of_next(const Members& members, MemberSet set) {
+  uint64_t least = kMostLength;
+  for (const Members::Member& member : members.list) {
+    MemberSet with = set;
+    if (!add_member(members, member, &with)) continue;
+    const uint64_t all = member.shortest - members.separator_shortest +
+                         missing_length(members, with);
+    least = std::min(least, all);
+  }
+  return least;
+}
+
 // Fewest bytes from the end of a call's machine to the end of all.
 uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Frame& frame) {
   uint64_t length = machines.states[frame.ret].shortest;
   if (frame.parent != kNoFrame) length += lists.at(frame.parent).length;
   if (frame.loop != 0) {
     const Loop& loop = machines.loops[frame.loop];
+    if (loop.members != 0) {
+      const Members& members = machines.members[loop.members];
+      const MemberSet set = member_set(frame);
+      length += loop.separator ? length_of_next(members, set) : missing_length(members, set);
+      return std::min(length, kMostLength);
+    }
     const uint64_t done = static_cast<uint64_t>(frame.high) + 1;
     if (done < loop.min) length += (loop.min - done) * machines.shortest(loop.machine);
   }
@@ -161,6 +181,10 @@ void Step::leave(const Frame& frame) {
     return;
   }
   const Loop& loop = machines_->loops[frame.loop];
+  if (loop.members != 0) {
+    leave_member(frame, loop);
+    return;
+  }
   Frame again = frame;
   // Above the minimum of a loop without an end all counts are alike.
   const uint32_t most = loop.max == kUnbounded ? loop.min : loop.max;
@@ -172,6 +196,35 @@ void Step::leave(const Frame& frame) {
     again.high = std::min(again.high, loop.max - 1);
   }
   call(loop.machine, again);
+}
+
+void Step::leave_member(const Frame& frame, const Loop& loop) {
+  const Members& members = machines_->members[loop.members];
+  if (loop.separator) {
+    Frame next = frame;
+    --next.loop;
+    call_members(next);
+    return;
+  }
+  const MemberSet set = member_set(frame);
+  if (members_complete(members, set)) arrive(frame.ret, frame.parent);
+  if (!member_can_follow(members, set)) return;
+  Frame next = frame;
+  ++next.loop;
+  call(members.separator, next);
+}
+
+// All that can come next; `frame` has the set so far.
+void Step::call_members(const Frame& frame) {
+  const Members& members = machines_->members[machines_->loops[frame.loop].members];
+  for (const Members::Member& member : members.list) {
+    MemberSet set = member_set(frame);
+    if (!add_member(members, member, &set)) continue;
+    Frame next = frame;
+    put_member_set(set, &next);
+    call(member.machine, next);
+    ++work_;
+  }
 }
 
 void Step::call(uint32_t machine, const Frame& frame) {
@@ -188,7 +241,12 @@ void Step::call_from(const ReturnLists& lists, Item item) {
         ++work_;
       }
     } else {
-      call(edge.machine, {edge.target, item.list, edge.loop, 0, 0, kNoFrame, 0});
+      const Frame frame = {edge.target, item.list, edge.loop, 0, 0, kNoFrame, 0};
+      if (machines_->loops[edge.loop].members != 0) {
+        call_members(frame);
+      } else {
+        call(edge.machine, frame);
+      }
     }
   }
 }
@@ -212,7 +270,8 @@ ListId Step::take_list(ReturnLists& lists, uint32_t order) {
       const Frame& frame = frames_[i];
       const bool alike =
           last.ret == frame.ret && last.parent == frame.parent && last.loop == frame.loop;
-      if (alike && frame.low <= last.high + 1) {
+      const bool counts = machines_->loops[frame.loop].members == 0;
+      if (alike && counts && frame.low <= last.high + 1) {
         last.high = std::max(last.high, frame.high);
       } else {
         frames_[++kept] = frame;

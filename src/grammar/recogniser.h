@@ -25,7 +25,7 @@ struct Frame {
   ListId parent;    // ... and where that goes on
   uint32_t loop;    // 0: the call was of one
   uint32_t low;     // how often the loop's machine had ended before this call: any number from low
-  uint32_t high;    // to high
+  uint32_t high;    // to high; of members: their set
   uint32_t next;    // of the same list, kNoFrame behind the last
   uint64_t length;  // first frame only: fewest bytes from the machine's end to the end of all
 };
@@ -115,7 +115,9 @@ class Step {
     Frame frame;
   };
   bool add(Item item);
+  void leave_member(const Frame& frame, const Loop& loop);
   void call(uint32_t machine, const Frame& frame);
+  void call_members(const Frame& frame);
   void call_from(const ReturnLists& lists, Item item);
   ListId take_list(ReturnLists& lists, uint32_t order);
 

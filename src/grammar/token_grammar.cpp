@@ -118,7 +118,7 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
       const uint32_t loop = lists.at(id).loop;
-      if (loop != 0) GEN_TRY(loop_masks(entry, machines_->loops[loop].machine).status());
+      if (counts(loop)) GEN_TRY(loop_masks(entry, machines_->loops[loop].machine).status());
     }
   }
   lists_.build_on(lists);
@@ -139,14 +139,14 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
     if (mask.exits.empty()) continue;
     step.begin();
     for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) {
-      if (lists_.at(id).loop == 0) step.leave(lists_.at(id));
+      if (!counts(lists_.at(id).loop)) step.leave(lists_.at(id));
     }
     GEN_TRY(finish_step());
     GEN_TRY(walk_from(mask, from_, &unused));
     lists_.shrink(lists.size());
     for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) {
       const Frame frame = lists_.at(id);
-      if (frame.loop == 0) continue;
+      if (!counts(frame.loop)) continue;
       GEN_ASSIGN(const auto masks, loop_masks(entry, machines_->loops[frame.loop].machine));
       const LoopReach reach = reach_of(frame, *masks);
       const std::vector<uint64_t>& within = masks->within[reach.further];
@@ -197,7 +197,7 @@ void TokenGrammar::allow_named(StateId state) const {
 // The counts of a loop only matter if the tokens to come can reach one of its ends.
 Frame TokenGrammar::general(const Frame& frame) const noexcept {
   Frame made = {frame.ret, 0, frame.loop, frame.low, frame.high, kNoFrame, 0};
-  if (frame.loop == 0) return made;
+  if (!counts(frame.loop)) return made;
   const Loop& loop = machines_->loops[frame.loop];
   const uint64_t reach = vocabulary_->longest() + 1;
   const bool far_below = made.high + reach < loop.min;
@@ -266,12 +266,12 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Fram
   }
   auto made = std::make_unique<Entry>();
   std::vector<uint32_t> exits;
-  if (wanted.loop != 0) {
+  if (counts(wanted.loop)) {
     GEN_TRY(allow_behind_loop(entry, wanted, &exits));
   } else {
     begin_mask();
     lists_.clear();
-    GEN_ASSIGN(const bool outside, come_to(wanted.ret));
+    GEN_ASSIGN(const bool outside, leave(wanted));
     if (outside) exits = entry->mask->exits;
     GEN_TRY(walk_from(*entry->mask, from_, &exits));
   }
@@ -289,6 +289,20 @@ Result<bool> TokenGrammar::come_to(StateId state) const {
   if (!walk_.step.finish(lists_, limits_.items)) return too_much();
   from_.assign(walk_.step.items().begin(), walk_.step.items().end());
   return walk_.step.outside();
+}
+
+// The same behind a frame that is no loop's, or one of members.
+Result<bool> TokenGrammar::leave(Frame frame) const {
+  frame.parent = lists_.bottom(kOutside);
+  walk_.step.begin();
+  walk_.step.leave(frame);
+  if (!walk_.step.finish(lists_, limits_.items)) return too_much();
+  from_.assign(walk_.step.items().begin(), walk_.step.items().end());
+  return walk_.step.outside();
+}
+
+bool TokenGrammar::counts(uint32_t loop) const noexcept {
+  return loop != 0 && machines_->loops[loop].members == 0;
 }
 
 Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,

@@ -91,6 +91,8 @@ class TokenGrammar {
   Result<Entry*> entry_of(StateId state) const;
   Result<Entry*> entry_behind(Entry* entry, const Frame& frame) const;
   Result<bool> come_to(StateId state) const;
+  Result<bool> leave(Frame frame) const;
+  [[nodiscard]] bool counts(uint32_t loop) const noexcept;
   Result<std::shared_ptr<const LoopMasks>> loop_masks(Entry* entry, uint32_t machine) const;
   [[nodiscard]] LoopReach reach_of(const Frame& frame, const LoopMasks& masks) const noexcept;
   Status allow_behind_loop(Entry* entry, const Frame& frame, std::vector<uint32_t>* exits) const;

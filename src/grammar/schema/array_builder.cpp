@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays as expressions: first items one by one, all others counted. Where items must be counted by
+// what they hold (contains), the counts are nodes of a diagram.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "grammar/schema/builders.h"
+#include "grammar/schema/string_dfa.h"
+
+namespace gen::grammar {
+namespace {
+
+using What = Constraint::Kind;
+
+constexpr uint32_t kMostNodes = 4096;
+constexpr size_t kMostDistinct = 64;
+
+// Items of which `rest` holds, counted from number `from` on.
+struct Counter {
+  Literals rest;
+  uint32_t from = 0;
+  uint32_t min = 0;
+  uint32_t max = kUnbounded;
+};
+
+class ArrayBuilder {
+ public:
+  ArrayBuilder(const JsonParts& parts, ClauseMaker& maker, const Clause& clause)
+      : parts_(parts), to_(*parts.to), maker_(maker), clause_(clause) {}
+
+  Result<ExprId> run() {
+    size_ = ClauseMaker::size_of(clause_);
+    for (const Constraint& one : clause_.constraints) {
+      switch (one.kind) {
+        case What::kItems:
+          n_first_ = std::max(n_first_, static_cast<uint32_t>(one.literals.size()));
+          break;
+        case What::kItem:
+          n_first_ = std::max(n_first_, one.min + 1);
+          break;
+        case What::kContains:
+          counters_.push_back({one.rest, 0, one.min, one.max});
+          break;
+        case What::kSomeBehind:
+          counters_.push_back({one.rest, one.min, 1, kUnbounded});
+          n_first_ = std::max(n_first_, one.min);
+          break;
+        case What::kUnique:
+          unique_ = one.schema;
+          break;
+        default:
+          break;
+      }
+    }
+    n_first_ = std::min(n_first_, size_.max);
+    if (unique_ != nullptr && size_.max > 1) {
+      GEN_ASSIGN(const std::optional<ExprId> made, distinct());
+      if (made) return *made;
+      return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 64 values");
+    }
+    std::erase_if(counters_, [](const Counter& c) { return c.min == 0 && c.max == kUnbounded; });
+    return counters_.empty() ? plain() : counted();
+  }
+
+ private:
+  Literals literals_of(uint32_t index) const {
+    Literals made;
+    for (const Constraint& one : clause_.constraints) {
+      if (one.kind == What::kItems) {
+        if (index < one.literals.size()) {
+          made.push_back(one.literals[index]);
+        } else {
+          made.insert(made.end(), one.rest.begin(), one.rest.end());
+        }
+      }
+      if (one.kind == What::kItem && one.min == index) {
+        made.insert(made.end(), one.rest.begin(), one.rest.end());
+      }
+    }
+    return made;
+  }
+
+  Result<ExprId> item(const Literals& literals) {
+    GEN_ASSIGN(const ExprId value, parts_.value(literals));
+    return parts_.all({value, parts_.space});
+  }
+
+  ExprId whole(ExprId inside) {
+    return parts_.all({parts_.byte('['), parts_.space, inside, parts_.byte(']')});
+  }
+
+  // From the back: the rest, then one item more before it.
+  Result<ExprId> plain() {
+    GEN_ASSIGN(const ExprId other, item(literals_of(n_first_)));
+    const ExprId next = parts_.all({parts_.comma, other});
+    ExprId behind = Expressions::kEmpty;  // of the items before
+    const uint32_t min = size_.min > n_first_ ? size_.min - n_first_ : 0;
+    const uint32_t max = size_.max == kUnbounded ? kUnbounded : size_.max - n_first_;
+    if (n_first_ > 0) {
+      behind = to_.repeat(next, min, max);
+    } else if (max == 0) {
+      return whole(Expressions::kEmpty);
+    } else {
+      const uint32_t less = max == kUnbounded ? kUnbounded : max - 1;
+      const ExprId some = parts_.all({other, to_.repeat(next, min > 0 ? min - 1 : 0, less)});
+      return whole(parts_.any({some, min == 0 ? Expressions::kEmpty : Expressions::kNever}));
+    }
+    for (uint32_t i = n_first_; i-- > 0;) {
+      GEN_ASSIGN(const ExprId here, item(literals_of(i)));
+      const ExprId begin = i > 0 ? parts_.comma : Expressions::kEmpty;
+      const ExprId some = parts_.all({begin, here, behind});
+      behind = parts_.any({some, i >= size_.min ? Expressions::kEmpty : Expressions::kNever});
+    }
+    return whole(behind);
+  }
+
+  Result<ExprId> counted() {
+    // Nodes: how many items there are, as far as that matters, and each counter's count.
+    const bool sized = size_.min > 0 || size_.max != kUnbounded;
+    const uint32_t last =
+        std::max(sized ? (size_.max != kUnbounded ? size_.max : size_.min) : 0, n_first_);
+    std::map<std::vector<uint32_t>, uint32_t> known;
+    std::vector<std::vector<uint32_t>> nodes;
+    const auto node = [&](std::vector<uint32_t> state) {
+      const auto [place, added] = known.try_emplace(std::move(state), nodes.size());
+      if (added) nodes.push_back(place->first);
+      return place->second;
+    };
+    Diagram diagram;
+    node(std::vector<uint32_t>(counters_.size() + 2, 0));  // the last: whether there are any
+    for (uint32_t at = 0; at < nodes.size(); ++at) {
+      if (nodes.size() > kMostNodes) {
+        return maker_.refuse(clause_.done[0].schema, "contains", "too many counts");
+      }
+      const std::vector<uint32_t> state = nodes[at];
+      bool final = state[0] >= size_.min || !sized;
+      for (size_t c = 0; c < counters_.size(); ++c) final = final && state[c + 1] >= counters_[c].min;
+      diagram.final.push_back(final);
+      if (size_.max != kUnbounded && state[0] == size_.max) continue;
+      const ExprId begin = state.back() != 0 ? parts_.comma : Expressions::kEmpty;
+      // Which counters count this item, and which must not.
+      const size_t n_ways = size_t{1} << counters_.size();
+      for (size_t way = 0; way < n_ways; ++way) {
+        GEN_TRY(maker_.spend(clause_.done[0].schema));
+        std::vector<uint32_t> to = state;
+        to.back() = 1;
+        to[0] = std::min(state[0] + 1, last);
+        Literals literals = literals_of(state[0]);
+        bool possible = true;
+        for (size_t c = 0; c < counters_.size(); ++c) {
+          const Counter& counter = counters_[c];
+          const bool counts = (way >> c & 1) != 0;
+          const bool limited = counter.max != kUnbounded;
+          const bool enough = !limited && state[c + 1] == counter.min;
+          if (counts) {
+            possible = possible && !enough && state[0] >= counter.from &&
+                       !(limited && state[c + 1] == counter.max);
+            literals.insert(literals.end(), counter.rest.begin(), counter.rest.end());
+            ++to[c + 1];
+          } else if (limited) {
+            // What must not hold is one literal.
+            for (const Literal literal : counter.rest) {
+              literals.push_back({literal.schema, !literal.negated});
+            }
+          }
+        }
+        if (!possible) continue;
+        GEN_ASSIGN(const ExprId here, item(literals));
+        if (here == Expressions::kNever) continue;
+        const uint32_t target = node(std::move(to));
+        diagram.ways.push_back({at, target, parts_.all({begin, here})});
+      }
+    }
+    return whole(to_.diagram(std::move(diagram)));
+  }
+
+  // All items are of few values: members that come once, in any order.
+  Result<std::optional<ExprId>> distinct() {
+    using Made = std::optional<ExprId>;
+    if (n_first_ > 0 || !counters_.empty()) return Made();
+    const Literals literals = literals_of(0);
+    std::vector<const JsonValue*> values;
+    GEN_ASSIGN(const bool few, maker_.few_values(literals, kMostDistinct, &values));
+    if (!few) return Made();
+    MemberList list;
+    list.min = std::max(size_.min, 1U);
+    list.max = size_.max;
+    list.separator = parts_.comma;
+    for (const JsonValue* value : values) {
+      Literals exact = literals;
+      exact.push_back(maker_.exactly(*value));
+      GEN_ASSIGN(const ExprId body, item(exact));
+      list.members.push_back({body, static_cast<uint8_t>(list.members.size()), true});
+    }
+    const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
+    return Made(whole(
+        parts_.any({members, size_.min == 0 ? Expressions::kEmpty : Expressions::kNever})));
+  }
+
+  const JsonParts& parts_;
+  Expressions& to_;
+  ClauseMaker& maker_;
+  const Clause& clause_;
+  Lengths size_;
+  uint32_t n_first_ = 0;
+  std::vector<Counter> counters_;
+  const JsonValue* unique_ = nullptr;
+};
+
+}  // namespace
+
+Result<ExprId> array_expression(const JsonParts& parts, ClauseMaker& maker, const Clause& clause) {
+  return ArrayBuilder(parts, maker, clause).run();
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clauses: what a schema, or several together, ask of a value of one JSON type. A literal is a
+// schema that must hold, or must not; literals are taken apart into constraints, and where a keyword
+// leaves a choice (anyOf, or the negation of what asks for several things) into several clauses, of
+// which a valid value fits at least one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grammar/dfa.h"
+#include "grammar/schema/json_value.h"
+
+namespace gen::grammar {
+
+struct Literal {
+  const JsonValue* schema = nullptr;
+  bool negated = false;
+  auto operator<=>(const Literal&) const = default;
+};
+/// All of them hold; in order, each once.
+using Literals = std::vector<Literal>;
+
+struct Constraint {
+  enum class Kind : uint8_t {
+    kDfa,          // number, string: the value is in `dfa`, or not
+    kSize,         // string, array, object: min to max characters, items, members
+    kItems,        // array: `literals` of the first items, `rest` of all others
+    kItem,         // array: `rest` of item number `min`, which is there
+    kContains,     // array: min to max items of which `rest` holds
+    kSomeBehind,   // array: `rest` of an item from number `min` on
+    kUnique,       // array
+    kMembers,      // object: the properties keywords of `schema`
+    kRequired,     // object: `name` is there
+    kAbsent,       // object: it is not
+    kMember,       // object: `rest` of member `name`, if it is there
+    kSomeMember,   // object: `rest` of a member that matches `pattern`, or no other keyword's names
+    kNames,        // object: `rest` of all names
+    kSomeName,     // object: `rest` of some name
+  };
+  Kind kind = Kind::kDfa;
+  bool negated = false;
+  uint32_t min = 0;
+  uint32_t max = kUnbounded;
+  std::shared_ptr<const Dfa> dfa;
+  Literals literals;
+  Literals rest;
+  const JsonValue* schema = nullptr;  // where it comes from
+  std::string name;
+  const std::string* pattern = nullptr;
+};
+
+struct Option {
+  Literals literals;
+  std::vector<Constraint> constraints;
+};
+/// At least one of them holds. None: nothing does.
+using Options = std::vector<Option>;
+
+struct Clause {
+  Literals open;  // to be taken apart
+  Literals done;
+  std::vector<Constraint> constraints;
+  std::vector<Options> choices;
+};
+
+}  // namespace gen::grammar

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clauses from literals, see clause_maker.h; keywords.cpp says what each keyword asks for.
+#include "grammar/schema/clause_maker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "grammar/dfa_builder.h"
+#include "grammar/regex.h"
+#include "grammar/schema/number_dfa.h"
+#include "grammar/schema/string_dfa.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
+constexpr uint32_t kItemsLookedAt = 4;
+
+const JsonValue& never_schema() {
+  static const JsonValue value = JsonValue::of_bool(false);
+  return value;
+}
+
+bool has(const Literals& list, Literal literal) {
+  return std::find(list.begin(), list.end(), literal) != list.end();
+}
+
+}  // namespace
+
+Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
+                           std::string_view why) const {
+  std::string pointer = document_.pointer_of(schema);
+  if (!keyword.empty()) pointer += "/" + std::string(keyword);
+  return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), std::string(why).c_str());
+}
+
+Status ClauseMaker::spend(const JsonValue* schema, uint64_t work) {
+  work_ += work;
+  if (work_ <= options_.work) return {};
+  return refuse(schema, "", "the schema has too many alternatives");
+}
+
+ClauseMaker::Quick ClauseMaker::quick(JsonType type, Literal literal) const {
+  const JsonValue& schema = *literal.schema;
+  if (schema.is_boolean()) {
+    return schema.is(JsonType::kTrue) != literal.negated ? Quick::kAlways : Quick::kNever;
+  }
+  if (schema.members.empty()) return literal.negated ? Quick::kNever : Quick::kAlways;
+  const bool ref_alone = document_.draft() <= Draft::k7 && schema.find("$ref") != nullptr;
+  const JsonValue* types = ref_alone ? nullptr : schema.find("type");
+  if (types == nullptr) return Quick::kOpen;
+  static constexpr std::string_view kNames[] = {"null",   "boolean", "boolean", "number",
+                                                "string", "array",   "object"};
+  const auto fits = [&](const JsonValue& name) {
+    return name.text == kNames[static_cast<size_t>(type)] ||
+           (type == JsonType::kNumber && name.text == "integer");
+  };
+  const bool any = types->is(JsonType::kArray)
+                       ? std::any_of(types->items.begin(), types->items.end(), fits)
+                       : fits(*types);
+  if (any) return Quick::kOpen;
+  return literal.negated ? Quick::kAlways : Quick::kNever;
+}
+
+Literals ClauseMaker::normal(Literals literals, bool* never) const {
+  std::sort(literals.begin(), literals.end());
+  literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
+  *never = false;
+  Literals kept;
+  for (const Literal literal : literals) {
+    const JsonValue& schema = *literal.schema;
+    const bool plain = schema.is_boolean() || schema.members.empty();
+    if (plain) {
+      *never |= schema.is(JsonType::kFalse) != literal.negated;
+    } else {
+      *never |= has(literals, {literal.schema, !literal.negated});
+      kept.push_back(literal);
+    }
+  }
+  return kept;
+}
+
+Result<std::vector<Clause>> ClauseMaker::clauses(JsonType type, const Literals& literals) {
+  std::vector<Clause> made;
+  Clause clause;
+  clause.open = literals;
+  GEN_TRY(expand(type, std::move(clause), &made));
+  return made;
+}
+
+Result<bool> ClauseMaker::is_empty(const Literals& given) {
+  bool never = false;
+  const Literals literals = normal(given, &never);
+  if (never) return true;
+  if (literals.empty() || depth_ >= kMostLookAhead) return false;
+  if (const auto known = empty_.find(literals); known != empty_.end()) return known->second;
+  ++depth_;
+  bool empty = true;
+  for (int t = 0; t < 7 && empty; ++t) {
+    const auto type = static_cast<JsonType>(t);
+    const bool out = std::any_of(literals.begin(), literals.end(), [&](Literal literal) {
+      return quick(type, literal) == Quick::kNever;
+    });
+    if (out) continue;
+    auto made = clauses(type, literals);
+    if (!made.ok()) {
+      --depth_;
+      return made.status();
+    }
+    empty = made->empty();
+  }
+  --depth_;
+  empty_[literals] = empty;
+  return empty;
+}
+
+Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* out) {
+  const JsonValue* first = clause.open.empty() ? nullptr : clause.open[0].schema;
+  GEN_TRY(spend(first));
+  GEN_ASSIGN(const bool alive, take_apart(type, &clause));
+  if (!alive) return {};
+  GEN_ASSIGN(const bool fine, possible(type, clause));
+  if (!fine) return {};
+  if (clause.choices.empty()) {
+    out->push_back(std::move(clause));
+    return {};
+  }
+  const auto least = std::min_element(
+      clause.choices.begin(), clause.choices.end(),
+      [](const Options& a, const Options& b) { return a.size() < b.size(); });
+  const Options options = std::move(*least);
+  clause.choices.erase(least);
+  for (const Option& option : options) {
+    Clause next = clause;
+    next.open = option.literals;
+    next.constraints.insert(next.constraints.end(), option.constraints.begin(),
+                            option.constraints.end());
+    GEN_TRY(expand(type, std::move(next), out));
+  }
+  return {};
+}
+
+// Until nothing is open. False if it can have no values.
+Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
+  while (!clause->open.empty()) {
+    const Literal literal = clause->open.back();
+    clause->open.pop_back();
+    if (has(clause->done, literal)) continue;
+    if (has(clause->done, {literal.schema, !literal.negated})) return false;
+    clause->done.push_back(literal);
+    const Quick known = quick(type, literal);
+    if (known == Quick::kAlways) continue;
+    if (known == Quick::kNever) return false;
+    GEN_ASSIGN(const bool alive, literal.negated ? fail(type, literal.schema, clause)
+                                                 : hold(type, literal.schema, clause));
+    if (!alive) return false;
+  }
+  // What has been decided since may leave less to choose.
+  std::vector<Options> choices = std::move(clause->choices);
+  clause->choices.clear();
+  for (Options& options : choices) {
+    if (!put(type, std::move(options), clause)) return false;
+  }
+  if (!clause->open.empty()) return take_apart(type, clause);
+  return true;
+}
+
+// Adds a choice; false if none is left.
+bool ClauseMaker::put(JsonType type, Options options, Clause* clause) {
+  Options kept;
+  for (Option& option : options) {
+    bool never = false;
+    Literals literals;
+    for (const Literal literal : option.literals) {
+      if (has(clause->done, literal)) continue;
+      const Quick known = quick(type, literal);
+      never |= known == Quick::kNever ||
+               has(clause->done, {literal.schema, !literal.negated});
+      if (known == Quick::kOpen) literals.push_back(literal);
+    }
+    if (never) continue;
+    option.literals = std::move(literals);
+    if (option.literals.empty() && option.constraints.empty()) return true;
+    kept.push_back(std::move(option));
+  }
+  if (kept.empty()) return false;
+  if (kept.size() == 1) {
+    clause->open.insert(clause->open.end(), kept[0].literals.begin(), kept[0].literals.end());
+    clause->constraints.insert(clause->constraints.end(), kept[0].constraints.begin(),
+                               kept[0].constraints.end());
+  } else {
+    clause->choices.push_back(std::move(kept));
+  }
+  return true;
+}
+
+Result<bool> ClauseMaker::hold(JsonType type, const JsonValue* schema, Clause* clause) {
+  if (!schema->is(JsonType::kObject)) return refuse(schema, "", "no schema");
+  const bool ref_alone = document_.draft() <= Draft::k7 && schema->find("$ref") != nullptr;
+  for (const auto& [key, value] : schema->members) {
+    if (ref_alone && key != "$ref") continue;
+    GEN_ASSIGN(std::vector<Options> all, positive({type, schema, key, value}));
+    for (Options& options : all) {
+      if (!put(type, std::move(options), clause)) return false;
+    }
+  }
+  return true;
+}
+
+Result<bool> ClauseMaker::fail(JsonType type, const JsonValue* schema, Clause* clause) {
+  if (!schema->is(JsonType::kObject)) return refuse(schema, "", "no schema");
+  const bool ref_alone = document_.draft() <= Draft::k7 && schema->find("$ref") != nullptr;
+  Options all;
+  for (const auto& [key, value] : schema->members) {
+    if (ref_alone && key != "$ref") continue;
+    GEN_ASSIGN(Options options, negative({type, schema, key, value}));
+    all.insert(all.end(), std::make_move_iterator(options.begin()),
+               std::make_move_iterator(options.end()));
+  }
+  return put(type, std::move(all), clause);
+}
+
+Lengths ClauseMaker::size_of(const Clause& clause) {
+  Lengths size;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind == Constraint::Kind::kItem) size.min = std::max(size.min, one.min + 1);
+    if (one.kind != Constraint::Kind::kSize) continue;
+    size.min = std::max(size.min, one.min);
+    size.max = std::min(size.max, one.max);
+  }
+  return size;
+}
+
+// Whether there may be such a value.
+Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
+  const Lengths size = size_of(clause);
+  if (size.min > size.max) return false;
+  if (type == JsonType::kString) {
+    GEN_ASSIGN(const SharedDfa strings, strings_of(clause));
+    if (strings == nullptr) return true;
+    if (strings->empty()) return false;
+    const Lengths lengths = lengths_of(*strings);
+    return lengths.min <= size.max && lengths.max >= size.min;
+  }
+  if (type == JsonType::kNumber) {
+    GEN_ASSIGN(const SharedDfa numbers, numbers_of(clause));
+    return numbers == nullptr || !numbers->empty();
+  }
+  if (depth_ >= kMostLookAhead) return true;
+  if (type == JsonType::kArray) {
+    for (uint32_t i = 0; i < std::min(size.min, kItemsLookedAt); ++i) {
+      Literals literals;
+      for (const Constraint& one : clause.constraints) {
+        if (one.kind == Constraint::Kind::kItems) {
+          if (i < one.literals.size()) {
+            literals.push_back(one.literals[i]);
+          } else {
+            literals.insert(literals.end(), one.rest.begin(), one.rest.end());
+          }
+        }
+        if (one.kind == Constraint::Kind::kItem && one.min == i) {
+          literals.insert(literals.end(), one.rest.begin(), one.rest.end());
+        }
+      }
+      GEN_ASSIGN(const bool empty, is_empty(literals));
+      if (empty) return false;
+    }
+    return true;
+  }
+  if (type != JsonType::kObject) return true;
+  std::vector<std::string> required;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind == Constraint::Kind::kRequired) required.push_back(one.name);
+  }
+  std::sort(required.begin(), required.end());
+  required.erase(std::unique(required.begin(), required.end()), required.end());
+  if (required.size() > size.max) return false;
+  for (const std::string& name : required) {
+    GEN_ASSIGN(const Literals literals, member_literals(clause, name));
+    GEN_ASSIGN(const bool empty, is_empty(literals));
+    if (empty) return false;
+  }
+  return true;
+}
+
+Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::string& name) {
+  Literals made;
+  for (const Constraint& one : clause.constraints) {
+    switch (one.kind) {
+      case Constraint::Kind::kAbsent:
+        if (one.name == name) made.push_back({&never_schema(), false});
+        break;
+      case Constraint::Kind::kMember:
+        if (one.name == name) made.insert(made.end(), one.rest.begin(), one.rest.end());
+        break;
+      case Constraint::Kind::kNames: {
+        GEN_ASSIGN(const SharedDfa names, names_of(one.rest));
+        if (!accepts(*names, name)) made.push_back({&never_schema(), false});
+        break;
+      }
+      case Constraint::Kind::kMembers: {
+        bool named = false;
+        if (const JsonValue* properties = one.schema->find("properties")) {
+          if (const JsonValue* schema = properties->find(name)) {
+            made.push_back({schema, false});
+            named = true;
+          }
+        }
+        if (const JsonValue* patterns = one.schema->find("patternProperties")) {
+          for (const auto& [text, schema] : patterns->members) {
+            GEN_ASSIGN(const SharedDfa names, pattern(one.schema, text));
+            if (!accepts(*names, name)) continue;
+            made.push_back({&schema, false});
+            named = true;
+          }
+        }
+        const JsonValue* other = one.schema->find("additionalProperties");
+        if (!named && other != nullptr) made.push_back({other, false});
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return made;
+}
+
+const ClauseMaker::SharedDfa& ClauseMaker::any_string() {
+  if (any_string_ == nullptr) {
+    any_string_ = std::make_shared<const Dfa>(gen::grammar::any_string());
+  }
+  return any_string_;
+}
+
+const ClauseMaker::SharedDfa& ClauseMaker::any_number() {
+  if (any_number_ == nullptr) any_number_ = std::make_shared<const Dfa>(number_texts());
+  return any_number_;
+}
+
+namespace {
+
+// Of the constraints that name an automaton; null if there are none.
+Result<std::shared_ptr<const Dfa>> meet(const Clause& clause,
+                                        const std::shared_ptr<const Dfa>& any,
+                                        const DfaFuel& fuel) {
+  std::shared_ptr<const Dfa> made;
+  for (const bool negated : {false, true}) {
+    for (const Constraint& one : clause.constraints) {
+      if (one.kind != Constraint::Kind::kDfa || one.negated != negated) continue;
+      if (made == nullptr && !negated) {
+        made = one.dfa;
+        continue;
+      }
+      const std::shared_ptr<const Dfa>& from = made != nullptr ? made : any;
+      GEN_ASSIGN(Dfa both, combine(*from, *one.dfa, negated ? Both::kNot : Both::kAnd, fuel));
+      made = std::make_shared<const Dfa>(std::move(both));
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
+  return meet(clause, any_string(), options_.automata);
+}
+
+Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
+  const bool any = std::any_of(clause.constraints.begin(), clause.constraints.end(),
+                               [](const auto& one) { return one.negated; });
+  static const SharedDfa kNone;
+  return meet(clause, any ? any_number() : kNone, options_.automata);
+}
+
+Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
+  GEN_ASSIGN(const std::vector<Clause> all, clauses(JsonType::kString, literals));
+  Dfa names;
+  for (const Clause& clause : all) {
+    GEN_ASSIGN(SharedDfa some, strings_of(clause));
+    if (some == nullptr) some = any_string();
+    const Lengths size = size_of(clause);
+    if (size.min > 0 || size.max != kUnbounded) {
+      const uint32_t most = size.max != kUnbounded ? size.max : size.min;
+      if (most > 4096) return refuse(literals[0].schema, "", "lengths of names above 4096");
+      GEN_ASSIGN(Dfa both, combine(*some, strings_of_length(size.min, size.max), Both::kAnd,
+                                   options_.automata));
+      some = std::make_shared<const Dfa>(std::move(both));
+    }
+    GEN_ASSIGN(names, combine(names, *some, Both::kOr, options_.automata));
+  }
+  return SharedDfa(std::make_shared<const Dfa>(std::move(names)));
+}
+
+Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema,
+                                                    const std::string& text) {
+  SharedDfa& known = patterns_[text];
+  if (known != nullptr) return known;
+  Expressions expressions;
+  auto parsed = parse_regex(text, RegexMatch::kSearch, expressions, options_.automata);
+  if (!parsed.ok()) return refuse(schema, "pattern", parsed.status().message());
+  auto dfa = build_dfa(expressions, *parsed, options_.automata);
+  if (!dfa.ok()) return refuse(schema, "pattern", dfa.status().message());
+  // A pattern may match what is no character; strings hold none of that.
+  GEN_ASSIGN(Dfa strings, combine(*dfa, *any_string(), Both::kAnd, options_.automata));
+  known = std::make_shared<const Dfa>(std::move(strings));
+  return known;
+}
+
+Literal ClauseMaker::exactly(const JsonValue& value) {
+  if (const auto known = exact_.find(&value); known != exact_.end()) return known->second;
+  JsonValue schema = JsonValue::object();
+  if (value.is(JsonType::kObject)) {
+    schema.add("type", JsonValue::of_string("object"));
+    JsonValue properties = JsonValue::object();
+    JsonValue required = JsonValue::array();
+    for (const auto& [name, member] : value.members) {
+      properties.add(name, JsonValue::object().add(
+                               "enum", JsonValue::array({member})));
+      required.items.push_back(JsonValue::of_string(name));
+    }
+    schema.add("properties", std::move(properties));
+    schema.add("required", std::move(required));
+    schema.add("additionalProperties", JsonValue::of_bool(false));
+  } else if (value.is(JsonType::kArray)) {
+    schema.add("type", JsonValue::of_string("array"));
+    JsonValue items = JsonValue::array();
+    for (const JsonValue& item : value.items) {
+      items.items.push_back(JsonValue::object().add("enum", JsonValue::array({item})));
+    }
+    schema.add("minItems", JsonValue::of_number(value.items.size()));
+    schema.add("maxItems", JsonValue::of_number(value.items.size()));
+    // Understood in every draft.
+    schema.add("\1items", std::move(items));
+  } else {
+    schema.add("enum", JsonValue::array({value}));
+  }
+  made_.push_back(std::move(schema));
+  return exact_[&value] = {&made_.back(), false};
+}
+
+Result<bool> ClauseMaker::few_values(const Literals& literals, size_t most,
+                                     std::vector<const JsonValue*>* out) {
+  const auto add = [&](const JsonValue* value) {
+    const bool known = std::any_of(out->begin(), out->end(), [&](const JsonValue* other) {
+      return json_equal(*other, *value);
+    });
+    if (!known) out->push_back(value);
+    return out->size() <= most;
+  };
+  const auto own = [&](JsonValue value) {
+    made_.push_back(std::move(value));
+    return add(&made_.back());
+  };
+  for (int t = 0; t < 7; ++t) {
+    const auto type = static_cast<JsonType>(t);
+    GEN_ASSIGN(const std::vector<Clause> all, clauses(type, literals));
+    for (const Clause& clause : all) {
+      if (type == JsonType::kNull || type == JsonType::kFalse || type == JsonType::kTrue) {
+        JsonValue value;
+        value.type = type;
+        if (!own(std::move(value))) return false;
+        continue;
+      }
+      bool found = false;
+      for (const Literal literal : clause.done) {
+        if (literal.negated || found) continue;
+        const JsonValue* values = literal.schema->find("enum");
+        const JsonValue* single = literal.schema->find("const");
+        if (document_.draft() == Draft::k4) single = nullptr;
+        found = values != nullptr || single != nullptr;
+        if (single != nullptr && single->type == type && !add(single)) return false;
+        if (single != nullptr || values == nullptr) continue;
+        for (const JsonValue& value : values->items) {
+          if (value.type == type && !add(&value)) return false;
+        }
+      }
+      if (found) continue;
+      if (type != JsonType::kString) return false;
+      GEN_ASSIGN(const SharedDfa strings, strings_of(clause));
+      std::vector<std::string> texts;
+      if (strings == nullptr || !finite_strings(*strings, most, &texts)) return false;
+      for (std::string& text : texts) {
+        if (!own(JsonValue::of_string(std::move(text)))) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// From literals to clauses, see clause.h; and from the names and patterns of schemas to automata.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/schema/clause.h"
+#include "grammar/schema/document.h"
+#include "grammar/schema/string_dfa.h"
+#include "grammar/schema/schema.h"
+
+namespace gen::grammar {
+
+class ClauseMaker {
+ public:
+  ClauseMaker(const SchemaDocument& document, const SchemaOptions& options, SchemaReport* report)
+      : document_(document), options_(options), report_(*report) {}
+
+  /// The clauses of values of the type; none if there is no such value. kGrammar for what is
+  /// refused.
+  Result<std::vector<Clause>> clauses(JsonType type, const Literals& literals);
+  /// True if no value fits; where that takes too long to find out, false.
+  Result<bool> is_empty(const Literals& literals);
+  /// In order, without those that always hold; `*never` if one never does.
+  Literals normal(Literals literals, bool* never) const;
+
+  using SharedDfa = std::shared_ptr<const Dfa>;
+  Result<SharedDfa> pattern(const JsonValue* schema, const std::string& text);
+  const SharedDfa& any_string();
+  const SharedDfa& any_number();
+  /// What the string constraints of a clause leave, without their lengths: null for all strings.
+  Result<SharedDfa> strings_of(const Clause& clause);
+  Result<SharedDfa> numbers_of(const Clause& clause);
+  /// Of the kSize constraints.
+  static Lengths size_of(const Clause& clause);
+  /// Names that a schema asks for: strings for which the literals hold.
+  Result<SharedDfa> names_of(const Literals& literals);
+  /// Literals of the member `name`.
+  Result<Literals> member_literals(const Clause& clause, const std::string& name);
+  /// A schema that only this value fits.
+  Literal exactly(const JsonValue& value);
+  /// All values for which the literals hold, and perhaps some more, each once; false if they may be
+  /// more than `most`.
+  Result<bool> few_values(const Literals& literals, size_t most,
+                          std::vector<const JsonValue*>* out);
+  [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
+                              std::string_view why) const;
+  Status spend(const JsonValue* schema, uint64_t work = 1);
+  [[nodiscard]] const SchemaDocument& document() const noexcept { return document_; }
+  [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
+
+ private:
+  struct Keyword {
+    JsonType type;
+    const JsonValue* schema;
+    const std::string& key;
+    const JsonValue& value;
+  };
+  Status expand(JsonType type, Clause clause, std::vector<Clause>* out);
+  Result<bool> take_apart(JsonType type, Clause* clause);
+  Result<bool> hold(JsonType type, const JsonValue* schema, Clause* clause);
+  Result<bool> fail(JsonType type, const JsonValue* schema, Clause* clause);
+  Result<bool> possible(JsonType type, const Clause& clause);
+  bool put(JsonType type, Options options, Clause* clause);
+  Result<bool> put_literal(JsonType type, Literal literal, Clause* clause);
+  enum class Quick { kNever, kAlways, kOpen };
+  Quick quick(JsonType type, Literal literal) const;
+
+  Result<std::vector<Options>> positive(const Keyword& k);
+  Result<Options> negative(const Keyword& k);
+  Result<std::vector<Options>> positive_group(const Keyword& k, bool* known);
+  Result<Options> negative_group(const Keyword& k, bool* known);
+  Result<Options> value_options(const Keyword& k, bool negated);
+  Result<Options> type_options(const Keyword& k, bool negated);
+  Result<Options> scalar(const Keyword& k, bool negated, bool* known);
+  Result<const JsonValue*> reference(const Keyword& k);
+  Result<std::vector<Options>> dependencies(const Keyword& k);
+  Result<Literals> schema_list(const Keyword& k);
+  Result<uint32_t> count_of(const Keyword& k);
+  Result<Options> one_of(const Keyword& k);
+  Status items_of(const JsonValue* schema, Constraint* out);
+  static bool leads_items(const JsonValue* schema, const std::string& key);
+  static bool leads_members(const JsonValue* schema, const std::string& key);
+  Status check_schema(const Keyword& k, const JsonValue& value) const;
+  Result<SharedDfa> number_set(const Keyword& k);
+
+  const SchemaDocument& document_;
+  const SchemaOptions& options_;
+  SchemaReport& report_;
+  uint64_t work_ = 0;
+  int depth_ = 0;
+  std::deque<JsonValue> made_;
+  std::map<const JsonValue*, Literal> exact_;
+  std::map<std::string, SharedDfa> patterns_;
+  std::map<std::string, SharedDfa> formats_;
+  std::map<const JsonValue*, SharedDfa> sets_;  // by the value of a keyword
+  std::map<Literals, bool> empty_;
+  SharedDfa any_string_;
+  SharedDfa any_number_;
+  SharedDfa integers_;
+};
+
+}  // namespace gen::grammar

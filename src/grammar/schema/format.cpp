@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats, see format.h: RFC 3339 (dates), 5321 (mail), 1123 (hosts), 3986 and 3987 (references),
+// 6570 (templates), 6901 (pointers), 4122 (UUIDs).
+#include "grammar/schema/format.h"
+
+#include <utility>
+#include <vector>
+
+namespace gen::grammar {
+namespace {
+
+// Years divisible by 4 but for those by 100 that are not by 400 have a 29th of February.
+std::string date() {
+  const std::string leap =
+      "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
+  return "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|"
+         "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|" +
+         leap + "-02-29)";
+}
+
+// A leap second is the last of a day in UTC; with another offset it is not asked for here.
+std::string time() {
+  const std::string fraction = "(?:\\.[0-9]+)?";
+  return "(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" + fraction +
+         "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60" + fraction +
+         "(?:[Zz]|[+-]00:00))";
+}
+
+std::string duration() {
+  const std::string t = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)";
+  const std::string d = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)";
+  return "P(?:" + d + "(?:" + t + ")?|" + t + "|[0-9]+W)";
+}
+
+std::string ipv4() {
+  const std::string part = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+  return "(?:" + part + "\\.){3}" + part;
+}
+
+std::string ipv6() {
+  const std::string h = "[0-9A-Fa-f]{1,4}";
+  const std::string last = "(?:" + h + ":" + h + "|" + ipv4() + ")";
+  return "(?:(?:" + h + ":){6}" + last + "|::(?:" + h + ":){5}" + last + "|(?:" + h +
+         ")?::(?:" + h + ":){4}" + last + "|(?:(?:" + h + ":){0,1}" + h + ")?::(?:" + h +
+         ":){3}" + last + "|(?:(?:" + h + ":){0,2}" + h + ")?::(?:" + h + ":){2}" + last +
+         "|(?:(?:" + h + ":){0,3}" + h + ")?::" + h + ":" + last + "|(?:(?:" + h + ":){0,4}" + h +
+         ")?::" + last + "|(?:(?:" + h + ":){0,5}" + h + ")?::" + h + "|(?:(?:" + h + ":){0,6}" +
+         h + ")?::)";
+}
+
+// Labels with "--" in the third place are reserved for other alphabets' names.
+std::string hostname() {
+  const std::string label =
+      "(?:(?![A-Za-z0-9-]{2}--)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)";
+  return label + "(?:\\." + label + ")*";
+}
+
+std::string email(const std::string& other) {
+  const std::string text = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + other + "-]+";
+  const std::string quoted = "\"(?:[ !#-\\[\\]-~" + other + "]|\\\\[ -~])*\"";
+  const std::string edge = "[A-Za-z0-9" + other + "]";
+  const std::string label = edge + "(?:[A-Za-z0-9" + other + "-]*" + edge + ")?";
+  return "(?:" + text + "(?:\\." + text + ")*|" + quoted + ")@(?:" + label + "(?:\\." + label +
+         ")*|\\[(?:" + ipv4() + "|[Ii][Pp][Vv]6:" + ipv6() + ")\\])";
+}
+
+constexpr const char* kUcs =
+    "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF\\u{10000}-\\u{1FFFD}\\u{20000}-\\u{2FFFD}"
+    "\\u{30000}-\\u{3FFFD}\\u{40000}-\\u{4FFFD}\\u{50000}-\\u{5FFFD}\\u{60000}-\\u{6FFFD}"
+    "\\u{70000}-\\u{7FFFD}\\u{80000}-\\u{8FFFD}\\u{90000}-\\u{9FFFD}\\u{A0000}-\\u{AFFFD}"
+    "\\u{B0000}-\\u{BFFFD}\\u{C0000}-\\u{CFFFD}\\u{D0000}-\\u{DFFFD}\\u{E1000}-\\u{EFFFD}";
+constexpr const char* kPrivate =
+    "\\uE000-\\uF8FF\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}";
+
+// `ucs`: characters beyond ASCII; `own`: for private use, in queries.
+std::string reference(const std::string& ucs, const std::string& own, bool relative) {
+  const std::string percent = "%[0-9A-Fa-f]{2}";
+  const std::string free = "A-Za-z0-9._~" + ucs;
+  const std::string sub = "!$&'()*+,;=";
+  const auto some = [&](const std::string& more) {
+    return "(?:[" + free + sub + more + "-]|" + percent + ")";
+  };
+  const std::string pchar = some(":@");
+  const std::string ip = "\\[(?:" + ipv6() + "|[Vv][0-9A-Fa-f]+\\.[" + "A-Za-z0-9._~" + sub +
+                         ":-]+)\\]";
+  const std::string authority =
+      "(?:" + some(":") + "*@)?(?:" + ip + "|" + some("") + "*)(?::[0-9]*)?";
+  const std::string segments = "(?:/" + pchar + "*)*";
+  const std::string absolute = "/(?:" + pchar + "+" + segments + ")?";
+  const std::string hier = "(?://" + authority + segments + "|" + absolute + "|" + pchar + "+" +
+                           segments + "|)";
+  const std::string query = "(?:\\?(?:" + some(":@/?" + own) + ")*)?";
+  const std::string fragment = "(?:#(?:" + some(":@/?") + ")*)?";
+  const std::string full = "[A-Za-z][A-Za-z0-9+.-]*:" + hier + query + fragment;
+  if (!relative) return full;
+  const std::string part = "(?://" + authority + segments + "|" + absolute + "|" + some("@") +
+                           "+" + segments + "|)";
+  return "(?:" + full + "|" + part + query + fragment + ")";
+}
+
+std::string uri_template() {
+  const std::string percent = "%[0-9A-Fa-f]{2}";
+  const std::string literal = "(?:[!#$&(-;=?-\\[\\]_a-z~" + std::string(kUcs) + kPrivate + "]|" +
+                              percent + ")";
+  const std::string character = "(?:[A-Za-z0-9_]|" + percent + ")";
+  const std::string name = character + "(?:\\.?" + character + ")*";
+  const std::string variable = name + "(?::[1-9][0-9]{0,3}|\\*)?";
+  return "(?:" + literal + "|\\{[+#./;?&=,!@|]?" + variable + "(?:," + variable + ")*\\})*";
+}
+
+}  // namespace
+
+FormatKind format_pattern(std::string_view name, std::string* pattern) {
+  const std::string pointer = "(?:/(?:[^~/]|~[01])*)*";
+  const auto known = [&](std::string made) {
+    *pattern = std::move(made);
+    return FormatKind::kKnown;
+  };
+  if (name == "date") return known(date());
+  if (name == "time") return known(time());
+  if (name == "date-time") return known(date() + "[Tt]" + time());
+  if (name == "duration") return known(duration());
+  if (name == "email") return known(email(""));
+  if (name == "idn-email") return known(email("\\u0080-\\u{10FFFF}"));
+  if (name == "hostname") return known(hostname());
+  if (name == "ipv4") return known(ipv4());
+  if (name == "ipv6") return known(ipv6());
+  if (name == "uri") return known(reference("", "", false));
+  if (name == "uri-reference") return known(reference("", "", true));
+  if (name == "iri") return known(reference(kUcs, kPrivate, false));
+  if (name == "iri-reference") return known(reference(kUcs, kPrivate, true));
+  if (name == "uri-template") return known(uri_template());
+  if (name == "uuid") {
+    return known("[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}");
+  }
+  if (name == "json-pointer") return known(pointer);
+  if (name == "relative-json-pointer") return known("(?:0|[1-9][0-9]*)(?:#|" + pointer + ")");
+  if (name == "idn-hostname" || name == "regex") return FormatKind::kRefused;
+  return FormatKind::kUnknown;
+}
+
+}  // namespace gen::grammar

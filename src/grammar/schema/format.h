@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats of JSON Schema as regular expressions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gen::grammar {
+
+enum class FormatKind { kKnown, kUnknown, kRefused };
+
+/// Whether the name is of the vocabulary; `pattern` receives an expression over whole strings.
+FormatKind format_pattern(std::string_view name, std::string* pattern);
+
+}  // namespace gen::grammar

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON values, see json_value.h.
+#include "grammar/schema/json_value.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+#include "grammar/text_reader.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr size_t kMostDepth = 512;
+constexpr int64_t kMostExponent = 1'000'000'000;
+
+class Reader : TextReader {
+ public:
+  using TextReader::TextReader;
+
+  Result<JsonValue> run() {
+    if (const size_t bad = utf8_valid_prefix(text_); bad != text_.size()) {
+      return error_at(text_, bad, "not UTF-8");
+    }
+    GEN_ASSIGN(JsonValue value, read(0));
+    space();
+    if (!done()) return fail("text behind the value");
+    return value;
+  }
+
+ private:
+  void space() {
+    while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') ++at_;
+  }
+
+  Result<JsonValue> read(size_t depth) {
+    space();
+    JsonValue value;
+    switch (peek()) {
+      case '{':
+        return object(depth);
+      case '[':
+        return array(depth);
+      case '"': {
+        value.type = JsonType::kString;
+        GEN_ASSIGN(value.text, string());
+        return value;
+      }
+      default:
+        break;
+    }
+    if (take("null")) return value;
+    if (take("true")) return JsonValue::of_bool(true);
+    if (take("false")) return JsonValue::of_bool(false);
+    return number();
+  }
+
+  Result<JsonValue> object(size_t depth) {
+    if (depth >= kMostDepth) return fail("nested too deep");
+    JsonValue value = JsonValue::object();
+    ++at_;
+    space();
+    if (take("}")) return value;
+    do {
+      space();
+      const size_t begin = at_;
+      if (peek() != '"') return fail("expected a name");
+      GEN_ASSIGN(std::string name, string());
+      space();
+      if (!take(":")) return fail("expected ':'");
+      GEN_ASSIGN(JsonValue member, read(depth + 1));
+      if (value.find(name) != nullptr) {
+        return error_at(text_, begin, "the name " + quoted(name) + " stands twice");
+      }
+      value.members.emplace_back(std::move(name), std::move(member));
+      space();
+    } while (take(","));
+    if (!take("}")) return fail("expected ',' or '}'");
+    return value;
+  }
+
+  Result<JsonValue> array(size_t depth) {
+    if (depth >= kMostDepth) return fail("nested too deep");
+    JsonValue value = JsonValue::array();
+    ++at_;
+    space();
+    if (take("]")) return value;
+    do {
+      GEN_ASSIGN(JsonValue item, read(depth + 1));
+      value.items.push_back(std::move(item));
+      space();
+    } while (take(","));
+    if (!take("]")) return fail("expected ',' or ']'");
+    return value;
+  }
+
+  Result<JsonValue> number() {
+    const size_t begin = at_;
+    JsonValue value;
+    value.type = JsonType::kNumber;
+    take("-");
+    if (!take("0")) GEN_TRY(digits());
+    if (take(".")) GEN_TRY(digits());
+    if (take("e") || take("E")) {
+      if (!take("+")) take("-");
+      GEN_TRY(digits());
+    }
+    value.text = std::string(text_.substr(begin, at_ - begin));
+    return value;
+  }
+
+  Status digits() {
+    if (!is_digit(peek())) return fail("expected a value");
+    while (is_digit(peek())) ++at_;
+    return {};
+  }
+
+  Result<std::string> string() {
+    ++at_;
+    std::string out;
+    while (!take("\"")) {
+      const auto byte = static_cast<unsigned char>(peek());
+      if (done() || byte < 0x20) return fail("a string does not end");
+      ++at_;
+      if (byte != '\\') {
+        out.push_back(static_cast<char>(byte));
+        continue;
+      }
+      static constexpr std::string_view kFrom = "\"\\/bfnrt";
+      static constexpr std::string_view kTo = "\"\\/\b\f\n\r\t";
+      const char c = peek();
+      ++at_;
+      if (const size_t place = kFrom.find(c); place != std::string_view::npos) {
+        out.push_back(kTo[place]);
+      } else if (c == 'u') {
+        GEN_ASSIGN(uint32_t code, hexadecimal(4));
+        if (code >= 0xD800 && code < 0xDC00 && take("\\u")) {
+          GEN_ASSIGN(const uint32_t low, hexadecimal(4));
+          if (low < 0xDC00 || low > 0xDFFF) return fail("a lone surrogate");
+          code = 0x10000 + ((code - 0xD800) << 10U) + (low - 0xDC00);
+        } else if (code >= 0xD800 && code < 0xE000) {
+          return fail("a lone surrogate");
+        }
+        utf8_append(code, &out);
+      } else {
+        return fail("no such escape");
+      }
+    }
+    return out;
+  }
+};
+
+}  // namespace
+
+const JsonValue* JsonValue::find(std::string_view name) const noexcept {
+  for (const auto& [key, value] : members) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+JsonValue JsonValue::of_bool(bool value) {
+  JsonValue made;
+  made.type = value ? JsonType::kTrue : JsonType::kFalse;
+  return made;
+}
+
+JsonValue JsonValue::of_string(std::string text) {
+  JsonValue made;
+  made.type = JsonType::kString;
+  made.text = std::move(text);
+  return made;
+}
+
+JsonValue JsonValue::of_number(size_t number) {
+  JsonValue made;
+  made.type = JsonType::kNumber;
+  made.text = std::to_string(number);
+  return made;
+}
+
+JsonValue JsonValue::array(std::vector<JsonValue> items) {
+  JsonValue made;
+  made.type = JsonType::kArray;
+  made.items = std::move(items);
+  return made;
+}
+
+JsonValue JsonValue::object() {
+  JsonValue made;
+  made.type = JsonType::kObject;
+  return made;
+}
+
+JsonValue& JsonValue::add(std::string name, JsonValue value) {
+  members.emplace_back(std::move(name), std::move(value));
+  return *this;
+}
+
+Result<JsonValue> read_json(std::string_view text) { return Reader(text).run(); }
+
+bool json_equal(const JsonValue& a, const JsonValue& b) {
+  if (a.type != b.type) return false;
+  switch (a.type) {
+    case JsonType::kString:
+      return a.text == b.text;
+    case JsonType::kNumber: {
+      const auto left = decimal_of(a.text);
+      const auto right = decimal_of(b.text);
+      if (!left.ok() || !right.ok()) return a.text == b.text;
+      return left.value() == right.value();
+    }
+    case JsonType::kArray:
+      return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
+                        [](const auto& x, const auto& y) { return json_equal(x, y); });
+    case JsonType::kObject:
+      return a.members.size() == b.members.size() &&
+             std::all_of(a.members.begin(), a.members.end(), [&](const auto& member) {
+               const JsonValue* other = b.find(member.first);
+               return other != nullptr && json_equal(member.second, *other);
+             });
+    default:
+      return true;
+  }
+}
+
+Result<Decimal> decimal_of(std::string_view number) {
+  Decimal made;
+  size_t i = 0;
+  if (i < number.size() && number[i] == '-') {
+    made.negative = true;
+    ++i;
+  }
+  bool fraction = false;
+  for (; i < number.size() && number[i] != 'e' && number[i] != 'E'; ++i) {
+    if (number[i] == '.') {
+      fraction = true;
+      continue;
+    }
+    made.digits.push_back(number[i]);
+    if (!fraction) ++made.exponent;
+  }
+  if (i < number.size()) {
+    ++i;
+    const bool minus = number[i] == '-';
+    if (number[i] == '-' || number[i] == '+') ++i;
+    int64_t exponent = 0;
+    for (; i < number.size(); ++i) {
+      exponent = exponent * 10 + (number[i] - '0');
+      if (exponent > kMostExponent) {
+        return error(Code::kGrammar, "the exponent of %.40s is above %lld",
+                     std::string(number).c_str(), static_cast<long long>(kMostExponent));
+      }
+    }
+    made.exponent += minus ? -exponent : exponent;
+  }
+  while (!made.digits.empty() && made.digits.back() == '0') made.digits.pop_back();
+  const size_t zeros = std::min(made.digits.find_first_not_of('0'), made.digits.size());
+  made.digits.erase(0, zeros);
+  made.exponent -= static_cast<int64_t>(zeros);
+  if (made.digits.empty()) made = Decimal();
+  return made;
+}
+
+int compare(const Decimal& a, const Decimal& b) noexcept {
+  const auto sign = [](const Decimal& x) { return x.digits.empty() ? 0 : x.negative ? -1 : 1; };
+  const int left = sign(a);
+  const int right = sign(b);
+  if (left != right) return left < right ? -1 : 1;
+  if (left == 0) return 0;
+  if (a.exponent != b.exponent) return (a.exponent < b.exponent) == (left > 0) ? -1 : 1;
+  const int order = a.digits.compare(b.digits);
+  if (order == 0) return 0;
+  return (order < 0) == (left > 0) ? -1 : 1;
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects as expressions. Names that the clause speaks of are members of their own, which come once
+// at most; all other names fall into regions by which patterns they match, and a region's members
+// may come again and again. A member that must show something (kSomeMember) is one more region.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "grammar/schema/builders.h"
+#include "grammar/schema/string_dfa.h"
+
+namespace gen::grammar {
+namespace {
+
+using What = Constraint::Kind;
+using SharedDfa = ClauseMaker::SharedDfa;
+
+constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
+constexpr uint32_t kMostBits = 64;
+
+struct Region {
+  SharedDfa names;
+  Literals literals;
+};
+
+class ObjectBuilder {
+ public:
+  ObjectBuilder(const JsonParts& parts, ClauseMaker& maker, const Clause& clause)
+      : parts_(parts), to_(*parts.to), maker_(maker), clause_(clause) {}
+
+  Result<ExprId> run() {
+    GEN_TRY(settle_witnesses());
+    if (split_.empty()) return build(clause_, {});
+    return parts_.to->choice(split_);
+  }
+
+ private:
+  [[nodiscard]] const JsonValue* some_schema() const {
+    return clause_.done.empty() ? nullptr : clause_.done[0].schema;
+  }
+
+  // Names that keywords speak of.
+  static std::set<std::string> names_in(const Clause& clause) {
+    std::set<std::string> names;
+    for (const Constraint& one : clause.constraints) {
+      if (one.kind == What::kRequired || one.kind == What::kAbsent || one.kind == What::kMember) {
+        names.insert(one.name);
+      }
+      if (one.kind != What::kMembers) continue;
+      if (const JsonValue* properties = one.schema->find("properties")) {
+        for (const auto& [name, schema] : properties->members) names.insert(name);
+      }
+    }
+    return names;
+  }
+
+  // The names that a constraint on some member speaks of.
+  Result<SharedDfa> names_of_some(const Constraint& one) {
+    if (one.kind == What::kSomeName) return maker_.names_of(one.rest);
+    if (one.pattern != nullptr) return maker_.pattern(one.schema, *one.pattern);
+    Dfa names = *maker_.any_string();
+    std::vector<std::string> listed;
+    if (const JsonValue* properties = one.schema->find("properties")) {
+      for (const auto& [name, schema] : properties->members) listed.push_back(name);
+    }
+    const DfaFuel& fuel = maker_.options().automata;
+    GEN_ASSIGN(names, combine(names, string_set(listed), Both::kNot, fuel));
+    if (const JsonValue* patterns = one.schema->find("patternProperties")) {
+      for (const auto& [text, schema] : patterns->members) {
+        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(one.schema, text));
+        GEN_ASSIGN(names, combine(names, *matching, Both::kNot, fuel));
+      }
+    }
+    return SharedDfa(std::make_shared<const Dfa>(std::move(names)));
+  }
+
+  // Some member: one of those with a name of its own, or one of the others.
+  Status settle_witnesses() {
+    const auto some = [](const Constraint& one) {
+      return one.kind == What::kSomeMember || one.kind == What::kSomeName;
+    };
+    std::vector<Constraint> witnesses;
+    Clause rest = clause_;
+    for (const Constraint& one : clause_.constraints) {
+      if (some(one)) witnesses.push_back(one);
+    }
+    if (witnesses.empty()) return {};
+    std::erase_if(rest.constraints, some);
+    std::vector<SharedDfa> names;
+    for (const Constraint& one : witnesses) {
+      GEN_ASSIGN(SharedDfa of_one, names_of_some(one));
+      names.push_back(std::move(of_one));
+    }
+    return settle(rest, witnesses, names, 0, {});
+  }
+
+  Status settle(const Clause& clause, const std::vector<Constraint>& witnesses,
+                const std::vector<SharedDfa>& names, size_t at, std::vector<Region> found) {
+    GEN_TRY(maker_.spend(some_schema()));
+    if (at == witnesses.size()) {
+      GEN_ASSIGN(const ExprId made, build(clause, found));
+      split_.push_back(made);
+      return {};
+    }
+    const Constraint& one = witnesses[at];
+    const Literals rest = one.kind == What::kSomeName ? Literals() : one.rest;
+    for (const std::string& name : names_in(clause_)) {
+      if (!accepts(*names[at], name)) continue;
+      Clause next = clause;
+      Constraint required;
+      required.kind = What::kRequired;
+      required.name = name;
+      next.constraints.push_back(required);
+      required.kind = What::kMember;
+      required.rest = rest;
+      next.constraints.push_back(std::move(required));
+      GEN_TRY(settle(next, witnesses, names, at + 1, found));
+    }
+    found.push_back({names[at], rest});
+    return settle(clause, witnesses, names, at + 1, std::move(found));
+  }
+
+  // `witnesses`: regions of which a member must come.
+  Result<ExprId> build(const Clause& clause, const std::vector<Region>& witnesses) {
+    const Lengths size = ClauseMaker::size_of(clause);
+    MemberList list;
+    list.min = std::max(size.min, 1U);
+    list.max = size.max;
+    std::set<std::string> required;
+    for (const Constraint& one : clause.constraints) {
+      if (one.kind == What::kRequired) required.insert(one.name);
+    }
+    std::set<std::string> names = names_in(clause);
+    GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
+    uint32_t bits = 0;
+    const auto body = [&](ExprId key, ExprId value) {
+      return parts_.all({key, parts_.colon, value, parts_.space});
+    };
+    for (const std::string& name : names) {
+      GEN_ASSIGN(const Literals literals, maker_.member_literals(clause, name));
+      GEN_ASSIGN(const ExprId value, parts_.value(literals));
+      if (value == Expressions::kNever) {
+        if (required.contains(name)) return Expressions::kNever;
+        continue;
+      }
+      GEN_ASSIGN(const ExprId key, key_of(string_set(std::span(&name, 1))));
+      if (bits == kMostBits) {
+        return maker_.refuse(some_schema(), "properties", "more than 64 names in one object");
+      }
+      if (required.contains(name)) list.required |= uint64_t{1} << bits;
+      list.members.push_back({body(key, value), static_cast<uint8_t>(bits++), true});
+    }
+    const auto add_region = [&](const Region& region, uint8_t bit) -> Status {
+      GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
+      if (value == Expressions::kNever || region.names->empty()) return {};
+      GEN_ASSIGN(const ExprId key, key_of(*region.names));
+      list.members.push_back({body(key, value), bit, false});
+      return {};
+    };
+    for (const Region& region : regions) GEN_TRY(add_region(region, MemberList::kNoBit));
+    for (const Region& witness : witnesses) {
+      if (bits == kMostBits) {
+        return maker_.refuse(some_schema(), "properties", "more than 64 names in one object");
+      }
+      const auto bit = static_cast<uint8_t>(bits++);
+      list.required |= uint64_t{1} << bit;
+      for (const Region& region : regions) {
+        GEN_ASSIGN(Dfa both, combine(*region.names, *witness.names, Both::kAnd,
+                                     maker_.options().automata));
+        Literals literals = region.literals;
+        literals.insert(literals.end(), witness.literals.begin(), witness.literals.end());
+        GEN_TRY(add_region({std::make_shared<const Dfa>(std::move(both)), std::move(literals)},
+                           bit));
+      }
+    }
+    const bool counted = list.min > 1 || list.max != kUnbounded;
+    const bool all_once = std::all_of(list.members.begin(), list.members.end(),
+                                      [](const auto& member) { return member.once; });
+    if (counted && !all_once) {
+      const uint32_t most = list.max != kUnbounded ? list.max : list.min;
+      if (bits > static_cast<uint32_t>(std::countl_zero(uint64_t{most}))) {
+        return maker_.refuse(some_schema(), list.max != kUnbounded ? "maxProperties"
+                                                                   : "minProperties",
+                             "too many names to count as well");
+      }
+    }
+    const bool may_be_none = size.min == 0 && list.required == 0;
+    list.separator = parts_.comma;
+    const ExprId members = list.max > 0 ? to_.members(std::move(list)) : Expressions::kNever;
+    const ExprId inside = parts_.any({members, may_be_none ? Expressions::kEmpty
+                                                           : Expressions::kNever});
+    return parts_.all({parts_.byte('{'), parts_.space, inside, parts_.byte('}')});
+  }
+
+  // What names beside `names` must hold; a region of few names gives them to `names`.
+  Result<std::vector<Region>> regions_of(const Clause& clause, std::set<std::string>* names) {
+    const DfaFuel& fuel = maker_.options().automata;
+    const std::vector<std::string> listed(names->begin(), names->end());
+    Region all;
+    GEN_ASSIGN(Dfa others, combine(*maker_.any_string(), string_set(listed), Both::kNot, fuel));
+    std::vector<Region> regions = {{std::make_shared<const Dfa>(std::move(others)), {}}};
+    for (const Constraint& one : clause.constraints) {
+      if (one.kind == What::kNames) {
+        GEN_ASSIGN(const SharedDfa allowed, maker_.names_of(one.rest));
+        for (Region& region : regions) {
+          GEN_ASSIGN(Dfa both, combine(*region.names, *allowed, Both::kAnd, fuel));
+          region.names = std::make_shared<const Dfa>(std::move(both));
+        }
+      }
+      if (one.kind != What::kMembers) continue;
+      const JsonValue* patterns = one.schema->find("patternProperties");
+      const JsonValue* other = one.schema->find("additionalProperties");
+      std::vector<std::pair<Region, bool>> split;
+      for (Region& region : regions) split.emplace_back(std::move(region), false);
+      static const JsonValue kNone = JsonValue::object();
+      for (const auto& [text, schema] : (patterns != nullptr ? patterns : &kNone)->members) {
+        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(one.schema, text));
+        std::vector<std::pair<Region, bool>> next;
+        for (const auto& [region, named] : split) {
+          GEN_TRY(maker_.spend(one.schema));
+          GEN_ASSIGN(Dfa in, combine(*region.names, *matching, Both::kAnd, fuel));
+          GEN_ASSIGN(Dfa out, combine(*region.names, *matching, Both::kNot, fuel));
+          if (!in.empty()) {
+            Region part = {std::make_shared<const Dfa>(std::move(in)), region.literals};
+            part.literals.push_back({&schema, false});
+            next.emplace_back(std::move(part), true);
+          }
+          if (!out.empty()) {
+            next.emplace_back(Region{std::make_shared<const Dfa>(std::move(out)), region.literals},
+                              named);
+          }
+        }
+        split = std::move(next);
+      }
+      regions.clear();
+      for (auto& [region, named] : split) {
+        if (!named && other != nullptr) region.literals.push_back({other, false});
+        regions.push_back(std::move(region));
+      }
+    }
+    std::vector<Region> kept;
+    for (Region& region : regions) {
+      bool never = false;
+      region.literals = maker_.normal(region.literals, &never);
+      if (never || region.names->empty()) continue;
+      std::vector<std::string> few;
+      if (finite_strings(*region.names, kMostFinite, &few)) {
+        names->insert(few.begin(), few.end());
+        continue;
+      }
+      const auto same = std::find_if(kept.begin(), kept.end(), [&](const Region& other) {
+        return other.literals == region.literals;
+      });
+      if (same == kept.end()) {
+        kept.push_back(std::move(region));
+        continue;
+      }
+      GEN_ASSIGN(Dfa both, combine(*same->names, *region.names, Both::kOr, fuel));
+      same->names = std::make_shared<const Dfa>(std::move(both));
+    }
+    return kept;
+  }
+
+  Result<ExprId> key_of(const Dfa& names) {
+    GEN_ASSIGN(const Dfa texts, json_texts(names, maker_.options().automata));
+    return expression_of(to_, texts);
+  }
+
+  const JsonParts& parts_;
+  Expressions& to_;
+  ClauseMaker& maker_;
+  const Clause& clause_;
+  std::vector<ExprId> split_;
+};
+
+}  // namespace
+
+Result<ExprId> object_expression(const JsonParts& parts, ClauseMaker& maker, const Clause& clause) {
+  return ObjectBuilder(parts, maker, clause).run();
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// From schemas to expressions, see schema.h: a rule for each set of literals that some value must
+// fit, and in it the clauses of each type.
+#include "grammar/schema/schema.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "grammar/schema/builders.h"
+#include "grammar/schema/clause_maker.h"
+#include "grammar/schema/number_dfa.h"
+#include "grammar/schema/string_dfa.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit, too
+
+class Builder {
+ public:
+  Builder(const SchemaDocument& document, const SchemaOptions& options, Expressions& to,
+          SchemaReport* report)
+      : to_(to), options_(options), maker_(document, options, report) {
+    parts_.to = &to;
+    ByteSet spaces;
+    for (const char c : {' ', '\t', '\n', '\r'}) spaces.add(static_cast<uint8_t>(c));
+    parts_.space = to.repeat(to.bytes(spaces), 0, options.most_space);
+    parts_.character = json_character(to);
+    parts_.comma = parts_.all({parts_.byte(','), parts_.space});
+    parts_.colon = parts_.all({parts_.space, parts_.byte(':'), parts_.space});
+    parts_.value = [this](const Literals& literals) { return value(literals); };
+  }
+
+  Result<ExprId> run(const JsonValue& root) {
+    const Literals literals = {{&root, false}};
+    GEN_ASSIGN(const ExprId all, value(literals));
+    // Members and items wait in a queue, so that nothing recurses.
+    while (!open_.empty()) {
+      const Open next = std::move(open_.front());
+      open_.pop_front();
+      GEN_ASSIGN(const ExprId body, body_of(next.literals));
+      to_.define(next.rule, body);
+    }
+    return parts_.all({parts_.space, all, parts_.space});
+  }
+
+  [[nodiscard]] ClauseMaker& maker() noexcept { return maker_; }
+
+ private:
+  struct Open {
+    RuleId rule;
+    Literals literals;
+  };
+
+  ExprId named(ExprId body) {
+    const RuleId rule = to_.add_rule();
+    to_.define(rule, body);
+    return to_.rule(rule);
+  }
+
+  Result<ExprId> value(const Literals& given) {
+    bool never = false;
+    Literals literals = maker_.normal(given, &never);
+    if (never) return Expressions::kNever;
+    const auto [known, added] = known_.try_emplace(literals, 0);
+    if (!added) return known->second;
+    const RuleId rule = to_.add_rule();
+    known->second = to_.rule(rule);
+    open_.push_back({rule, std::move(literals)});
+    return known->second;
+  }
+
+  Result<ExprId> body_of(const Literals& literals) {
+    std::vector<ExprId> ways;
+    static constexpr std::string_view kWords[] = {"null", "false", "true"};
+    for (int t = 0; t < 7; ++t) {
+      const auto type = static_cast<JsonType>(t);
+      GEN_ASSIGN(const std::vector<Clause> clauses, maker_.clauses(type, literals));
+      if (clauses.empty()) continue;
+      switch (type) {
+        case JsonType::kNumber: {
+          GEN_ASSIGN(const ExprId numbers, numbers_of(clauses));
+          ways.push_back(numbers);
+          break;
+        }
+        case JsonType::kString:
+          for (const Clause& clause : clauses) {
+            GEN_ASSIGN(const ExprId strings, strings_of(clause));
+            ways.push_back(strings);
+          }
+          break;
+        case JsonType::kArray:
+          for (const Clause& clause : clauses) {
+            GEN_ASSIGN(const ExprId arrays, array_expression(parts_, maker_, clause));
+            ways.push_back(arrays);
+          }
+          break;
+        case JsonType::kObject:
+          for (const Clause& clause : clauses) {
+            GEN_ASSIGN(const ExprId objects, object_expression(parts_, maker_, clause));
+            ways.push_back(objects);
+          }
+          break;
+        default:
+          ways.push_back(to_.literal(kWords[t]));
+          break;
+      }
+    }
+    return to_.choice(ways);
+  }
+
+  Result<ExprId> numbers_of(const std::vector<Clause>& clauses) {
+    Dfa all;
+    for (const Clause& clause : clauses) {
+      GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
+      if (some == nullptr) return any_number();
+      if (numbers_.contains(some.get()) && clauses.size() == 1) return numbers_[some.get()];
+      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
+      if (clauses.size() == 1) {
+        kept_.push_back(some);
+        return numbers_[some.get()] = named(expression_of(to_, all));
+      }
+    }
+    return expression_of(to_, all);
+  }
+
+  ExprId any_number() {
+    if (any_number_ != 0) return any_number_;
+    ByteSet digits;
+    ByteSet first;
+    for (char c = '0'; c <= '9'; ++c) {
+      digits.add(static_cast<uint8_t>(c));
+      if (c != '0') first.add(static_cast<uint8_t>(c));
+    }
+    const ExprId digit = to_.bytes(digits);
+    const ExprId some = to_.repeat(digit, 1, kUnbounded);
+    const ExprId whole = parts_.any(
+        {parts_.byte('0'), parts_.all({to_.bytes(first), to_.repeat(digit, 0, kUnbounded)})});
+    const ExprId fraction = parts_.all({parts_.byte('.'), some});
+    const ExprId sign = parts_.any({parts_.byte('+'), parts_.byte('-'), Expressions::kEmpty});
+    const ExprId e = parts_.any({parts_.byte('e'), parts_.byte('E')});
+    const ExprId exponent = parts_.all({e, sign, some});
+    any_number_ = named(parts_.all({to_.repeat(parts_.byte('-'), 0, 1), whole,
+                                    to_.repeat(fraction, 0, 1), to_.repeat(exponent, 0, 1)}));
+    return any_number_;
+  }
+
+  Result<ExprId> strings_of(const Clause& clause) {
+    GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
+    Lengths size = ClauseMaker::size_of(clause);
+    if (strings != nullptr) {
+      GEN_ASSIGN(const Dfa others,
+                 combine(*maker_.any_string(), *strings, Both::kNot, options_.automata));
+      if (others.empty()) strings = nullptr;
+    }
+    if (strings == nullptr) {
+      return named(parts_.all({parts_.byte('"'), to_.repeat(parts_.character, size.min, size.max),
+                               parts_.byte('"')}));
+    }
+    const Lengths lengths = lengths_of(*strings);
+    const bool above = lengths.min >= size.min;
+    const bool below = lengths.max <= size.max;
+    if (above) size.min = 0;
+    if (below) size.max = kUnbounded;
+    if (!above || !below) {
+      const uint32_t most = size.max != kUnbounded ? size.max : size.min;
+      if (most > kMostLength) {
+        return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
+                             "lengths above 4096 together with other keywords");
+      }
+      GEN_ASSIGN(Dfa both, combine(*strings, strings_of_length(size.min, size.max), Both::kAnd,
+                                   options_.automata));
+      strings = std::make_shared<const Dfa>(std::move(both));
+    }
+    const auto known = strings_.find(strings.get());
+    if (known != strings_.end()) return known->second;
+    GEN_ASSIGN(const Dfa texts, json_texts(*strings, options_.automata));
+    kept_.push_back(strings);
+    return strings_[strings.get()] = named(expression_of(to_, texts));
+  }
+
+  Expressions& to_;
+  const SchemaOptions& options_;
+  ClauseMaker maker_;
+  JsonParts parts_;
+  std::map<Literals, ExprId> known_;
+  std::deque<Open> open_;
+  ExprId any_number_ = 0;
+  std::vector<ClauseMaker::SharedDfa> kept_;  // so that addresses stay theirs
+  std::map<const Dfa*, ExprId> numbers_;
+  std::map<const Dfa*, ExprId> strings_;
+};
+
+}  // namespace
+
+Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& options,
+                                 Expressions& to, SchemaReport* report) {
+  SchemaReport unused;
+  GEN_ASSIGN(const SchemaDocument document, SchemaDocument::read(text));
+  Builder builder(document, options, to, report != nullptr ? report : &unused);
+  return builder.run(document.root());
+}
+
+}  // namespace gen::grammar

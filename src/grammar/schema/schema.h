@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON Schema, drafts 4 to 2020-12, as expressions: the texts are those of the values that are
+// valid. Every keyword is exact or refused by name and JSON pointer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/dfa.h"
+#include "grammar/expression.h"
+
+namespace gen::grammar {
+
+struct SchemaOptions {
+  bool assert_formats = true;
+  /// Of white space in one place; kUnbounded: any.
+  uint32_t most_space = kUnbounded;
+  DfaFuel automata;
+  uint64_t work = 200'000;  // alternatives looked at
+};
+
+/// What a schema asks for that its texts do not show.
+struct SchemaReport {
+  std::vector<std::string> unknown_formats;
+};
+
+/// kGrammar, with the pointer of what is wrong, refused, or can have no value.
+Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& options,
+                                 Expressions& to, SchemaReport* report = nullptr);
+
+}  // namespace gen::grammar

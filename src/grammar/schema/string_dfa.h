@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of strings as automata: over their characters in UTF-8, where they are combined, and over
+// their JSON texts, where a character may be escaped. Every text of a string counts: "\u0061" is a.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/dfa.h"
+#include "grammar/expression.h"
+
+namespace gen::grammar {
+
+/// Any characters. Surrogates are none.
+Dfa any_string();
+Dfa string_set(std::span<const std::string> strings);
+/// Of `min` to `max` characters.
+Dfa strings_of_length(uint32_t min, uint32_t max);
+bool accepts(const Dfa& dfa, std::string_view text);
+/// All of its strings, if they are at most `most`.
+bool finite_strings(const Dfa& dfa, size_t most, std::vector<std::string>* out);
+/// Its shortest and longest string, in characters; kUnbounded: no longest.
+struct Lengths {
+  uint32_t min = 0;
+  uint32_t max = kUnbounded;
+};
+Lengths lengths_of(const Dfa& dfa);
+
+/// The JSON texts, with their quotes. kGrammar if it takes more than the fuel.
+Result<Dfa> json_texts(const Dfa& strings, const DfaFuel& fuel);
+/// One character of a string as JSON text.
+ExprId json_character(Expressions& to);
+
+}  // namespace gen::grammar
