@@ -161,7 +161,8 @@ GEN_API gen_status gen_grammar_matcher_new(const gen_grammar *grammar, const gen
                                            gen_grammar_matcher **out, gen_error *error);
 
 /**
- * Goes on by a token, or one that ends texts where the text may end; behind that nothing can come.
+ * Goes on by a token, or one that ends texts where the text may end; behind that only tokens that end texts can
+ * come, which add nothing to it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary;
  *         GEN_ERROR_GRAMMAR if the token cannot come here, or takes more than a limit. On failure nothing has

@@ -20,8 +20,8 @@ extern "C" {
  * @param prompt    as in gen_session_generate.
  * @param sampling  copied; NULL for defaults.
  * @param out       receives the stream; end it with gen_stream_close.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT, GEN_ERROR_TOKENIZER, GEN_ERROR_CONTEXT_FULL, GEN_ERROR_OUT_OF_RANGE and
- *         GEN_ERROR_BUSY as gen_session_generate; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT, GEN_ERROR_TOKENIZER, GEN_ERROR_CONTEXT_FULL, GEN_ERROR_OUT_OF_RANGE,
+ *         GEN_ERROR_GRAMMAR and GEN_ERROR_BUSY as gen_session_generate; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per session.
  * Since:   0.1
  */
@@ -36,8 +36,8 @@ GEN_API gen_status gen_stream_open(gen_session *session, const char *prompt, siz
  *
  * @param token  receives a piece borrowed until the stream's next call, or NULL.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_CANCELLED, GEN_ERROR_POOL_EXHAUSTED,
- *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_MODEL and GEN_ERROR_OUT_OF_MEMORY as gen_session_generate,
- *         after which the stream is at its end and gen_stream_result has the partial result.
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_MODEL, GEN_ERROR_GRAMMAR and GEN_ERROR_OUT_OF_MEMORY as
+ *         gen_session_generate, after which the stream is at its end and gen_stream_result has the partial result.
  * Threads: one at a time per stream.
  * Cost:    the first call runs the prompt.
  * Since:   0.1

@@ -79,6 +79,7 @@ class Builder {
 
   // All ways of the expression, between two nodes. Recursion is as deep as expressions may be high.
   void write(ExprId id, uint32_t from, uint32_t to) {
+    if (nfa_.edges.size() > most_edges_) return;  // run() refuses it
     const Expr& expr = all_.at(id);
     const Analysis::Facts& facts = facts_.of[id];
     switch (expr.kind) {

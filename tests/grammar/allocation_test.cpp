@@ -52,5 +52,22 @@ TEST(Allocation, NoneInSteadyState) {
   }
 }
 
+// A pattern that comes to more edges than it may have is not written out to its end first.
+TEST(Allocation, PatternsAboveTheLimitStayCheap) {
+  const auto bytes_of = [](size_t letters) {
+    std::string pattern;
+    for (size_t i = 0; i < letters; ++i) pattern += "\\p{L}";
+    GrammarLimits limits;
+    limits.edges = 2000;
+    const size_t before = gen::test::new_bytes;
+    EXPECT_EQ(Grammar::from_regex(pattern, {}, limits).status().code(), Code::kGrammar);
+    return gen::test::new_bytes - before;
+  };
+  static_cast<void>(bytes_of(100));
+  const size_t few = bytes_of(100);
+  const size_t many = bytes_of(2100);
+  EXPECT_LT((many - few) / 2000, 250'000U);  // 123,738 to read a letter, 564,140 with its edges
+}
+
 }  // namespace
 }  // namespace gen::grammar

@@ -10,10 +10,12 @@
 
 namespace gen::test {
 inline std::atomic<size_t> news{0};
+inline std::atomic<size_t> new_bytes{0};  // of all of them, those given back included
 inline std::atomic<size_t> fail_new_at{~size_t{0}};  // index of the one that fails
 
 inline void* counted_new(size_t bytes, size_t align) {
   if (news.fetch_add(1) == fail_new_at) throw std::bad_alloc();
+  new_bytes += bytes;
   const size_t size = (bytes + align - 1) / align * align;
   void* pointer = std::aligned_alloc(align, size == 0 ? align : size);
   if (pointer == nullptr) throw std::bad_alloc();
