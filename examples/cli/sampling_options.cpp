@@ -26,6 +26,21 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
   return seed;
 }
 
+/// Options whose values are settings by name.
+constexpr std::pair<const char*, const char*> kByName[] = {
+    {"--top-n-sigma", "top_n_sigma"},
+    {"--xtc-probability", "xtc_probability"},
+    {"--xtc-threshold", "xtc_threshold"},
+    {"--mirostat-tau", "mirostat_tau"},
+    {"--mirostat-eta", "mirostat_eta"},
+    {"--dry-multiplier", "dry_multiplier"},
+    {"--dry-base", "dry_base"},
+    {"--dry-allowed-length", "dry_allowed_length"},
+    {"--dry-window", "dry_window"},
+    {"--dry-breaker", "dry_breaker"},
+    {"--min-tokens", "min_new_tokens"},
+};
+
 }  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
@@ -68,6 +83,18 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
       ->default_str(choice.seed ? std::to_string(*choice.seed) : "random");
   command.add_option("--stop", choice.stop, sampling_help("stop_string"));
   command.add_flag("--ignore-eos", choice.ignore_eos, sampling_help("ignore_eos"));
+  for (const auto& [option, key] : kByName) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            option,
+            [&choice, option = option, key = key](const std::vector<std::string>& values) {
+              for (const std::string& value : values) choice.settings.push_back({option, key, value});
+            },
+            sampling_help(key))
+        ->allow_extra_args(false)
+        ->type_name(std::string_view(key) == "dry_breaker" ? "TEXT" : "NUMBER");
+  }
+  command.add_flag("--gumbel", choice.gumbel, sampling_help("gumbel"));
   add_grammar_options(command, choice.grammar, "--grammar");
 }
 
@@ -96,6 +123,10 @@ Sampling make_sampling(const SamplingChoice& choice, uint64_t seed) {
                gen_sampling_set_penalty_window(s, choice.penalty_window, &error), error);
   check_option("--seed", gen_sampling_set_seed(s, seed, &error), error);
   check(gen_sampling_set_ignore_eos(s, choice.ignore_eos ? 1 : 0, &error), error);
+  check(gen_sampling_set_gumbel(s, choice.gumbel ? 1 : 0, &error), error);
+  for (const auto& [option, key, value] : choice.settings) {
+    check_option(option.c_str(), gen_sampling_set(s, key.c_str(), value.c_str(), &error), error);
+  }
   const Grammar grammar = make_grammar(choice.grammar);
   check(gen_sampling_set_grammar(s, grammar.get(), &error), error);
   for (const std::string& text : choice.stop) {
