@@ -13,7 +13,8 @@ namespace gen::sampling {
 /// depends on seed, step and token alone (Gumbel-max: each token is drawn with the probability that
 /// draw() gives it). So who draws with the same seed and step from a similar distribution mostly
 /// draws the same token, and leaving out tokens that would not have been drawn changes nothing. At
-/// least one weight is not zero. Cost: a block of random numbers and a logarithm for each candidate.
+/// least one weight is not zero. Cost: a block of random numbers and a logarithm for each
+/// candidate.
 int32_t draw_gumbel(std::span<const Candidate> candidates, uint64_t seed, uint64_t step) noexcept;
 
 }  // namespace gen::sampling

@@ -146,8 +146,9 @@ static void edits_decide(void** state) {
     assert_ok(gen_request_new(&request, &error), error);
     assert_ok(gen_request_set_prompt(request, "Once", 4, &error), error);
     assert_ok(gen_request_set_sampling(request, sampling, &error), error);
-    assert_ok(gen_batch_generate(generator, (const gen_request* const*)&request, 1, &result, &error),
-              error);
+    assert_ok(
+        gen_batch_generate(generator, (const gen_request* const*)&request, 1, &result, &error),
+        error);
     size_t n = 0;
     const int32_t* tokens = gen_result_tokens(result, &n);
     assert_int_equal(n, 6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gumbel-max draws against their definition in the C library's logarithms; that what a filter leaves
-// out matters only where it would have been drawn; that similar distributions draw alike.
+// Gumbel-max draws against their definition in the C library's logarithms; that what a filter
+// leaves out matters only where it would have been drawn; that similar distributions draw alike.
 #include "sampling/gumbel.h"
 
 #include <gtest/gtest.h>
