@@ -132,11 +132,18 @@ func (r *Result) topLogprobs(address uintptr) {
 		if n == 0 {
 			return
 		}
-		top := make([]TopLogprob, n)
-		tokens, values := borrowed[int32](ids[0], n), borrowed[float32](logprobs[0], n)
-		for i := range top {
-			top[i] = TopLogprob{tokens[i], values[i]}
-		}
-		r.TopLogprobs = append(r.TopLogprobs, top)
+		r.TopLogprobs = append(r.TopLogprobs, topLogprobsOf(n, ids[0], logprobs[0]))
 	}
+}
+
+func topLogprobsOf(n int, ids, logprobs uintptr) []TopLogprob {
+	if n == 0 {
+		return nil
+	}
+	top := make([]TopLogprob, n)
+	tokens, values := borrowed[int32](ids, n), borrowed[float32](logprobs, n)
+	for i := range top {
+		top[i] = TopLogprob{tokens[i], values[i]}
+	}
+	return top
 }

@@ -89,6 +89,20 @@ func WithSeed(seed uint64) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetSeed(s, seed) }
 }
 
+// WithGumbel(true) draws by Gumbel-max: with noise of each token, so that calls of one seed whose logits differ a little draw
+// the same tokens mostly.
+func WithGumbel(on bool) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetGumbel(s, flag(on)) }
+}
+
+// WithLogitsFunction has a gen_logits_callback in C edit the logits of each step before all else; 0 for none. Both must live
+// as long as the calls.
+func WithLogitsFunction(function, user Symbol) SamplingOption {
+	return func(s uintptr) error {
+		return native.GenSamplingSetLogitsCallback(s, uintptr(function), uintptr(user))
+	}
+}
+
 // WithLogprobs records log-probabilities of the tokens chosen and of the count most probable ones at each step.
 func WithLogprobs(count int) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetLogprobs(s, i32(count)) }

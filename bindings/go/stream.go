@@ -202,6 +202,18 @@ func (s *Stream) took(err error) StreamState {
 // Token is the piece that Next or Poll got.
 func (s *Stream) Token() Token { return s.token }
 
+// Alternatives are the most probable tokens where that of Token was drawn, best first, with WithLogprobs above 0.
+func (s *Stream) Alternatives() []TopLogprob {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.enter() != nil {
+		return nil
+	}
+	defer s.leave()
+	var ids, logprobs [1]uintptr
+	return topLogprobsOf(native.GenStreamAlternatives(s.address, ids[:], logprobs[:]), ids[0], logprobs[0])
+}
+
 // Err is what ended the stream, nil if it came to its end or has not yet.
 func (s *Stream) Err() error { return s.err }
 

@@ -26,6 +26,16 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
   return seed;
 }
 
+/// Options whose values are settings by name.
+constexpr std::pair<const char*, const char*> kByName[] = {
+    {"--top-n-sigma", "top_n_sigma"},     {"--xtc-probability", "xtc_probability"},
+    {"--xtc-threshold", "xtc_threshold"}, {"--mirostat-tau", "mirostat_tau"},
+    {"--mirostat-eta", "mirostat_eta"},   {"--dry-multiplier", "dry_multiplier"},
+    {"--dry-base", "dry_base"},           {"--dry-allowed-length", "dry_allowed_length"},
+    {"--dry-window", "dry_window"},       {"--dry-breaker", "dry_breaker"},
+    {"--min-tokens", "min_new_tokens"},
+};
+
 }  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
@@ -37,14 +47,11 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
         return std::strtod(text.c_str(), nullptr) < 0 ? text + " is below 0" : std::string();
       })
       ->capture_default_str();
-  command.add_option("--top-k", choice.top_k, sampling_help("top_k"))
-      ->capture_default_str();
-  command.add_option("--top-p", choice.top_p, sampling_help("top_p"))
-      ->capture_default_str();
+  command.add_option("--top-k", choice.top_k, sampling_help("top_k"))->capture_default_str();
+  command.add_option("--top-p", choice.top_p, sampling_help("top_p"))->capture_default_str();
   command.add_option("--typical-p", choice.typical_p, sampling_help("typical_p"))
       ->capture_default_str();
-  command.add_option("--min-p", choice.min_p, sampling_help("min_p"))
-      ->capture_default_str();
+  command.add_option("--min-p", choice.min_p, sampling_help("min_p"))->capture_default_str();
   command
       .add_option("--repeat-penalty", choice.repetition_penalty,
                   sampling_help("repetition_penalty"))
@@ -54,12 +61,9 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
                   sampling_help("frequency_penalty"))
       ->capture_default_str();
   command
-      .add_option("--presence-penalty", choice.presence_penalty,
-                  sampling_help("presence_penalty"))
+      .add_option("--presence-penalty", choice.presence_penalty, sampling_help("presence_penalty"))
       ->capture_default_str();
-  command
-      .add_option("--penalty-window", choice.penalty_window,
-                  sampling_help("penalty_window"))
+  command.add_option("--penalty-window", choice.penalty_window, sampling_help("penalty_window"))
       ->capture_default_str();
   command
       .add_option_function<std::string>(
@@ -68,6 +72,19 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
       ->default_str(choice.seed ? std::to_string(*choice.seed) : "random");
   command.add_option("--stop", choice.stop, sampling_help("stop_string"));
   command.add_flag("--ignore-eos", choice.ignore_eos, sampling_help("ignore_eos"));
+  for (const auto& [option, key] : kByName) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            option,
+            [&choice, option = option, key = key](const std::vector<std::string>& values) {
+              for (const std::string& value : values)
+                choice.settings.push_back({option, key, value});
+            },
+            sampling_help(key))
+        ->allow_extra_args(false)
+        ->type_name(std::string_view(key) == "dry_breaker" ? "TEXT" : "NUMBER");
+  }
+  command.add_flag("--gumbel", choice.gumbel, sampling_help("gumbel"));
   add_grammar_options(command, choice.grammar, "--grammar");
 }
 
@@ -79,8 +96,8 @@ Sampling make_sampling(const SamplingChoice& choice, uint64_t seed) {
   auto sampling = make<Sampling>(gen_sampling_new);
   gen_sampling* s = sampling.get();
   gen_error error;
-  check_option("--tokens",
-               gen_sampling_set_max_new_tokens(s, choice.max_new_tokens, &error), error);
+  check_option("--tokens", gen_sampling_set_max_new_tokens(s, choice.max_new_tokens, &error),
+               error);
   check_option("--temp", gen_sampling_set_temperature(s, choice.temperature, &error), error);
   check_option("--top-k", gen_sampling_set_top_k(s, choice.top_k, &error), error);
   check_option("--top-p", gen_sampling_set_top_p(s, choice.top_p, &error), error);
@@ -96,6 +113,10 @@ Sampling make_sampling(const SamplingChoice& choice, uint64_t seed) {
                gen_sampling_set_penalty_window(s, choice.penalty_window, &error), error);
   check_option("--seed", gen_sampling_set_seed(s, seed, &error), error);
   check(gen_sampling_set_ignore_eos(s, choice.ignore_eos ? 1 : 0, &error), error);
+  check(gen_sampling_set_gumbel(s, choice.gumbel ? 1 : 0, &error), error);
+  for (const auto& [option, key, value] : choice.settings) {
+    check_option(option.c_str(), gen_sampling_set(s, key.c_str(), value.c_str(), &error), error);
+  }
   const Grammar grammar = make_grammar(choice.grammar);
   check(gen_sampling_set_grammar(s, grammar.get(), &error), error);
   for (const std::string& text : choice.stop) {

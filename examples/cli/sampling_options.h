@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct SamplingChoice {
   std::optional<uint64_t> seed = 0;  // nothing: a random one
   std::vector<std::string> stop;
   bool ignore_eos = false;
+  bool gumbel = false;
+  std::vector<std::array<std::string, 3>> settings;  // by name: option, key, value
   GrammarChoice grammar;
 };
 

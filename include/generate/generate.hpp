@@ -332,6 +332,11 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   Sampling &min_new_tokens(int32_t value) { return apply(gen_sampling_set_min_new_tokens, value); }
   Sampling &max_new_tokens(int32_t value) { return apply(gen_sampling_set_max_new_tokens, value); }
   Sampling &seed(uint64_t value) { return apply(gen_sampling_set_seed, value); }
+  Sampling &gumbel(bool on = true) { return apply(gen_sampling_set_gumbel, on ? 1 : 0); }
+  /// Edits the logits of each step; `user` must live as long as the calls.
+  Sampling &logits_callback(gen_logits_callback callback, void *user) {
+    return apply(gen_sampling_set_logits_callback, callback, user);
+  }
   Sampling &logprobs(int32_t count) { return apply(gen_sampling_set_logprobs, count); }
   Sampling &logit_bias(int32_t token, float bias) { return apply(gen_sampling_set_logit_bias, token, bias); }
   Sampling &ignore_eos(bool ignore = true) { return apply(gen_sampling_set_ignore_eos, ignore ? 1 : 0); }
@@ -577,6 +582,15 @@ class Stream : public detail::Handle<gen_stream, gen_stream_close> {
     if (piece == nullptr) return false;
     *token = detail::view_of(*piece);
     return true;
+  }
+  /// The most probable tokens where that of the last piece was drawn, best first, with their log-probabilities; if asked
+  /// for by Sampling::logprobs().
+  std::vector<std::pair<int32_t, float>> alternatives() {
+    const int32_t *ids = nullptr;
+    const float *logprobs = nullptr;
+    std::vector<std::pair<int32_t, float>> all(gen_stream_alternatives(get(), &ids, &logprobs));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = {ids[i], logprobs[i]};
+    return all;
   }
   /// At the end only.
   Result result() const { return Result(detail::made<gen_result>(gen_stream_result, get())); }

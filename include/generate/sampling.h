@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_sampling: how the next token is chosen. Stages run in this order: logit bias, mask, penalties (the last
+ * gen_sampling: how the next token is chosen. Stages run in this order: logits callback, logit bias, mask, penalties (the last
  * of them DRY), end tokens that come too early, greedy if the temperature is 0, top-n-sigma, temperature,
  * top-k, typical-p, top-p, min-p, XTC, mirostat, draw. A draw depends on the seed and the number of tokens
  * drawn before, on nothing else, and is the same on every machine. Generating calls copy the object on entry,
@@ -251,6 +251,49 @@ GEN_API gen_status gen_sampling_set_min_new_tokens(gen_sampling *sampling, int32
 GEN_API gen_status gen_sampling_set_seed(gen_sampling *sampling, uint64_t seed, gen_error *error);
 
 /**
+ * With a non-zero `gumbel`, tokens are drawn by Gumbel-max: each token that is left gets noise of its own, which depends
+ * on the seed, the number of tokens drawn before and the token's id alone, and the one of the largest sum of
+ * log-probability and noise is taken. Every token comes with the probability that it has without; texts are others than
+ * those of the same seed without. What it is for: calls of one seed whose logits differ a little draw the same tokens
+ * mostly, with another adapter, another format of weights, or a draft model beside its target.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
+ * Threads: one at a time per object.
+ * Cost:    a random number and a logarithm for each token that the stages before have left.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_gumbel(gen_sampling *sampling, int32_t gumbel, gen_error *error);
+
+/**
+ * Edits the logits of a step, [n] of the vocabulary, before all else that these settings do: bias, mask and penalties
+ * come after it, and log-probabilities are of what it leaves. -INFINITY forbids a token; NaN and INFINITY are refused as
+ * a model's would be (GEN_ERROR_MODEL). `tokens` are all that the session holds, its prompts and earlier turns included,
+ * `said` how many of them this call has drawn. It is asked once for each token that is drawn, in their order, on the
+ * thread that runs the call. It may call everything, but the session of the call is GEN_ERROR_BUSY.
+ *
+ * @param logits  [n] to edit; only during the call, as `tokens` are.
+ * @param tokens  [count].
+ * @param error   may be filled with a message; never NULL.
+ * @return GEN_OK; what else it gives, and an exception (GEN_ERROR_INTERNAL), ends the call with that status, and a
+ *         session is as before the call. After GEN_ERROR_CANCELLED what was said so far stays. GEN_ERROR_MODEL for a
+ *         number that is no status.
+ */
+typedef gen_status (*gen_logits_callback)(void *user, float *logits, size_t n, const int32_t *tokens, size_t count,
+                                          size_t said, gen_error *error);
+
+/**
+ * Has `callback` see and edit the logits of each step; NULL for none.
+ *
+ * @param user  given to the callback; must live as long as the settings and the calls that use them. Calls on several
+ *              threads with the same settings call it on all of these.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_logits_callback(gen_sampling *sampling, gen_logits_callback callback, void *user,
+                                                    gen_error *error);
+
+/**
  * Records log-probabilities (log-softmax of the raw logits) of chosen tokens and, if `count` is above 0, of
  * the `count` most probable ones at each step; -1 records none (the default).
  *
@@ -322,7 +365,8 @@ GEN_API gen_status gen_sampling_set_cancel(gen_sampling *sampling, gen_cancel *c
  *
  * @param key    as listed by gen_sampling_describe.
  * @param value  the value as text.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses; GEN_ERROR_UNSUPPORTED
+ *         for "num_beams" above 1: there is no beam search.
  * Threads: one at a time per object.
  * Since:   0.1
  */

@@ -66,6 +66,19 @@ GEN_API gen_status gen_stream_poll(gen_stream *stream, const gen_token **token, 
                                    gen_error *error);
 
 /**
+ * The most probable tokens where the last piece's token was drawn, best first, if asked for by
+ * gen_sampling_set_logprobs with a count.
+ *
+ * @param ids       receives borrowed token ids, valid until the stream's next call.
+ * @param logprobs  receives their borrowed log-probabilities.
+ * @return their number; 0 and NULL if there are none, as for NULL, before the first piece, on the done event, and while
+ *         another call uses the stream.
+ * Threads: one at a time per stream.
+ * Since:   0.1
+ */
+GEN_API size_t gen_stream_alternatives(gen_stream *stream, const int32_t **ids, const float **logprobs);
+
+/**
  * The result of a stream that is at its end.
  *
  * @param result  receives it; free it with gen_result_free. Each call gives one of its own.

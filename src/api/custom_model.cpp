@@ -130,20 +130,9 @@ class CForward final : public model::CustomForward {
     gen_error said;  // not all of it is cleared, a kilobyte that hardly anybody reads
     said.code = GEN_OK;
     said.message[0] = '\0';
-    return host_status(*callbacks_, what, [&] { return outcome(function(&said), said, what); });
-  }
-
-  static Status outcome(gen_status given, gen_error& said, const char* what) {
-    if (given == GEN_OK) return {};
-    said.message[sizeof said.message - 1] = '\0';
-    const char* const colon = said.message[0] != '\0' ? ": " : "";
-    if (given > GEN_OK || given < GEN_ERROR_INTERNAL) {
-      return error(Code::kModel, "the model's %s gave %d, which is no status%s%s", what, given,
-                   colon, said.message);
-    }
-    const Code code{given};
-    if (said.message[0] != '\0') return error(code, "%s", said.message);
-    return error(code, "the model's %s gave %s", what, gen_status_name(given));
+    return host_status(*callbacks_, what, [&] { 
+      return host_outcome(function(&said), said, "the model's ", what);
+    });
   }
 
   gen_forward table_;

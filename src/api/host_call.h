@@ -8,6 +8,7 @@
 #include "base/callbacks.h"
 #include "base/status.h"
 #include <generate/base.h>
+#include <generate/error.h>
 #include <generate/model.h>
 
 namespace gen::api {
@@ -21,6 +22,22 @@ inline Status thrown_by(const char* function) noexcept {
   } catch (...) {
     return error(Code::kInternal, "%s threw", function);
   }
+}
+
+/// What a function of the host says with a status and a message, of which it may have written
+/// neither. `whose` and `function` name it where it gives no message of its own.
+inline Status host_outcome(gen_status given, gen_error& said, const char* whose,
+                           const char* function) {
+  if (given == GEN_OK) return {};
+  said.message[sizeof said.message - 1] = '\0';
+  const char* const colon = said.message[0] != '\0' ? ": " : "";
+  if (given > GEN_OK || given < GEN_ERROR_INTERNAL) {
+    return error(Code::kModel, "%s%s gave %d, which is no status%s%s", whose, function, given,
+                 colon, said.message);
+  }
+  const Code code{given};
+  if (said.message[0] != '\0') return error(code, "%s", said.message);
+  return error(code, "%s%s gave %s", whose, function, gen_status_name(given));
 }
 
 /// A progress callback of the host, which may be null. It runs where nothing is held and belongs to

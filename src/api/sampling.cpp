@@ -10,6 +10,7 @@
 
 #include "api/boundary.h"
 #include "api/handles.h"
+#include "api/host_call.h"
 #include "api/json_text.h"
 #include "api/option_table.h"
 
@@ -128,6 +129,13 @@ Status set_by_key(S& s, std::string_view key, const char* text) {
     return gen::api::named(
         row.key, std::visit([&](auto field) { return set_text(s, field, text); }, row.field));
   }
+  if (key == "num_beams") {  // known elsewhere, and nothing here
+    const Result<int32_t> beams = parse_int32(text);
+    if (!beams.ok()) return gen::api::named("num_beams", beams.status());
+    if (beams.value() > 1) return {Code::kUnsupported, "num_beams above 1: no beam search here"};
+    if (beams.value() == 1) return {};
+    return gen::error(Code::kInvalidArgument, "num_beams %d is below 1", beams.value());
+  }
   std::vector<std::string_view> numbers;
   for (const ParamRow& row : param_rows()) numbers.emplace_back(row.key);
   return gen::api::set_by_name<S>(kLists, s, std::string(key).c_str(), text, std::move(numbers));
@@ -145,6 +153,22 @@ std::string described(const S& s) {
   }
   gen::api::add_texts<S>(kLists, s, &rows);
   return gen::api::describe_rows(rows);
+}
+
+/// What the host's callback makes of a row.
+Status ask(gen_logits_callback callback, void* user, std::span<float> logits,
+           std::span<const int32_t> held, size_t said) noexcept {
+  constexpr const char* kName = "the logits callback";
+  gen_error failure;  // not all of it is cleared
+  failure.code = GEN_OK;
+  failure.message[0] = '\0';
+  try {
+    const gen_status status =
+        callback(user, logits.data(), logits.size(), held.data(), held.size(), said, &failure);
+    return gen::api::host_outcome(status, failure, "", kName);
+  } catch (...) {
+    return gen::api::thrown_by(kName);
+  }
 }
 
 /// Sets several values or, if one of them is refused, none.
@@ -289,6 +313,25 @@ gen_status gen_sampling_set_min_new_tokens(gen_sampling* sampling, int32_t token
 
 gen_status gen_sampling_set_seed(gen_sampling* sampling, uint64_t seed, gen_error* error) {
   return with(sampling, error, [&](S& s) { return s.params.set(&P::seed, seed); });
+}
+
+gen_status gen_sampling_set_gumbel(gen_sampling* sampling, int32_t gumbel, gen_error* error) {
+  return with(sampling, error, [&](S& s) { return s.params.set(&P::gumbel, gumbel != 0); });
+}
+
+gen_status gen_sampling_set_logits_callback(gen_sampling* sampling, gen_logits_callback callback,
+                                            void* user, gen_error* error) {
+  return with(sampling, error, [&](S& s) -> Status {
+    if (callback == nullptr) {
+      s.params.edit_logits = nullptr;
+    } else {
+      s.params.edit_logits = [callback, user](std::span<float> logits,
+                                              std::span<const int32_t> held, size_t said) {
+        return ask(callback, user, logits, held, said);
+      };
+    }
+    return {};
+  });
 }
 
 gen_status gen_sampling_set_logprobs(gen_sampling* sampling, int32_t count, gen_error* error) {

@@ -89,6 +89,25 @@ gen_status gen_stream_poll(gen_stream* stream, const gen_token** token, int32_t*
   });
 }
 
+size_t gen_stream_alternatives(gen_stream* stream, const int32_t** ids, const float** logprobs) {
+  if (ids != nullptr) *ids = nullptr;
+  if (logprobs != nullptr) *logprobs = nullptr;
+  size_t count = 0;
+  guard(nullptr, [&] {
+    return with_stream(stream, [&]() -> Status {
+      const gen::generate::GenResult& result = stream->generation->result();
+      const auto each = static_cast<size_t>(result.top_count);
+      const size_t begin = static_cast<size_t>(stream->token.index) * each;
+      if (stream->token.id < 0 || begin + each > result.top_ids.size()) return {};
+      if (ids != nullptr && each > 0) *ids = result.top_ids.data() + begin;
+      if (logprobs != nullptr && each > 0) *logprobs = result.top_logprobs.data() + begin;
+      count = each;
+      return {};
+    });
+  });
+  return count;
+}
+
 gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error* error) {
   if (result != nullptr) *result = nullptr;
   return guard(error, [&] {

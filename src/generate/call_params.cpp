@@ -65,6 +65,8 @@ constexpr ParamRow kRows[] = {
     {"min_new_tokens", &StopRules::min_new_tokens, 0, kMostInt, "0",
      "tokens before which no end or stop token is drawn while another one is possible"},
     {"seed", &P::seed, 0, kAny, "", "of the draws"},
+    {"gumbel", &P::gumbel, 0, 1, "0",
+     "draws with noise of each token, so that similar distributions draw alike"},
     {"logprobs", &P::logprobs, -1, kMaxLogprobs, "-1",
      "alternatives whose log-probabilities are recorded beside the token's"},
     {"ignore_eos", &StopRules::ignore_eos, 0, 1, "0",

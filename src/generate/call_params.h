@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,6 +53,11 @@ struct CallParams {
   StopRules stops;
   /// Texts over which DRY sees no repetition; none of one's own: the default ones.
   std::optional<std::vector<std::string>> own_dry_breakers;
+  /// Edits a row, [V], before the chain sees it, once for each token that is drawn; null: nothing
+  /// does. `held` are all tokens of the session, the last `said` of them are from this call. What
+  /// fails ends the call.
+  std::function<Status(std::span<float> logits, std::span<const int32_t> held, size_t said)>
+      edit_logits;
   std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
   /// What the text of the call is to be a member of; null: anything. With `matcher` the text goes
   /// on where that stands, which nobody moves any more.

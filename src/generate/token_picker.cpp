@@ -12,6 +12,9 @@ TokenPicker::TokenPicker(const CallParams& params, const tokenizer::Tokenizer* t
 Result<sampling::Choice> TokenPicker::pick(std::span<float> logits, const At& at) {
   const auto row = static_cast<int64_t>(at.held.size()) - 1;
   const uint64_t step = at.said.size();
+  if (params_.edit_logits != nullptr) {
+    GEN_TRY(params_.edit_logits(logits, at.held, at.said.size()));
+  }
   sampling::Further further;
   const int32_t least = params_.stops.min_new_tokens;
   if (least > 0 && step < static_cast<uint64_t>(least)) further.barred = at.stops;

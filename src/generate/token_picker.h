@@ -41,7 +41,8 @@ class TokenPicker {
 
   /// Whether best() will do for pick() without a mask.
   [[nodiscard]] bool only_best() const noexcept {
-    return chain_.only_best() && !breaks_.has_value() && params_.stops.min_new_tokens <= 0;
+    return chain_.only_best() && !breaks_.has_value() && params_.stops.min_new_tokens <= 0 &&
+           params_.edit_logits == nullptr;
   }
   /// As pick(), for a row of `n` logits whose largest the model has found.
   static Result<sampling::Choice> best(int32_t token, float logit, size_t n,

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "sampling/barred.h"
 #include "sampling/draw.h"
+#include "sampling/gumbel.h"
 #include "sampling/streams.h"
 #include "sampling/temperature.h"
 #include "sampling/top_n_sigma.h"
@@ -48,7 +49,9 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   Choice choice;
   if (draws) {
     cut(logits, max, deviation, step);
-    choice.token = draw(candidates_, uniform_double(params_->seed, kDrawStream, step));
+    choice.token = params_->gumbel
+                       ? draw_gumbel(candidates_, params_->seed, step)
+                       : draw(candidates_, uniform_double(params_->seed, kDrawStream, step));
     if (mirostat_.is_on()) mirostat_.drawn(choice.token, candidates_);
   } else {
     choice.token = static_cast<int32_t>(peaks_.first_index_of(logits, max));

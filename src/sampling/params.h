@@ -45,6 +45,7 @@ struct SamplingParams {
   int32_t dry_allowed_length = 2;  // longest repetition without a penalty
   int32_t dry_window = 0;          // last tokens that DRY looks at, 0: all
   uint64_t seed = 0;
+  bool gumbel = false;                // draws with noise of each token: gumbel.h
   int32_t logprobs = -1;              // alternatives reported beside each chosen token's; < 0: none
   std::vector<LogitBias> logit_bias;  // ascending by token, one entry per token
 

@@ -10,5 +10,6 @@ namespace gen::sampling {
 
 constexpr uint64_t kDrawStream = 0;
 constexpr uint64_t kXtcStream = 1;
+constexpr uint64_t kGumbelStream = 2;  // with the token in the upper 32 bits
 
 }  // namespace gen::sampling

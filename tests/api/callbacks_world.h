@@ -315,6 +315,8 @@ T argument(World& world) {
     }
   } else if constexpr (std::is_same_v<T, gen_token_callback>) {
     return no_token;
+  } else if constexpr (std::is_same_v<T, gen_logits_callback>) {
+    return nullptr;
   } else if constexpr (std::is_same_v<T, gen_batch_callback>) {
     return no_batch_token;
   } else if constexpr (std::is_same_v<T, gen_progress_callback>) {

@@ -43,6 +43,11 @@ int on_batch(void* user, size_t index, const gen_token* /*token*/) {
   if (index == 1) static_cast<Thrower*>(user)->call();
   return 0;
 }
+gen_status on_logits(void* user, float* /*logits*/, size_t /*n*/, const int32_t* /*tokens*/,
+                     size_t /*count*/, size_t /*said*/, gen_error* /*error*/) {
+  static_cast<Thrower*>(user)->call();
+  return GEN_OK;
+}
 int on_progress(void* user, double /*share*/) {
   static_cast<Thrower*>(user)->call();
   return 0;
@@ -128,6 +133,27 @@ TEST_F(Exceptions, OfATokenCallbackTakeTheCallBack) {
       EXPECT_EQ(gen_session_length(session.get()), length);
       EXPECT_EQ(text(session.get()), expected);
     }
+  }
+}
+
+TEST_F(Exceptions, OfALogitsCallbackTakeTheCallBack) {
+  const std::string expected = text(begin(generator_.get()).get());
+  for (const bool plain : {false, true}) {
+    auto session = begin(generator_.get());
+    const int32_t length = gen_session_length(session.get());
+    Thrower thrower{3, plain};
+    const auto sampling = greedy();
+    ASSERT_EQ(gen_sampling_set_logits_callback(sampling.get(), on_logits, &thrower, &error_),
+              GEN_OK);
+    gen_result* result = nullptr;
+    const gen_status status =
+        gen_session_generate(session.get(), " a time", 7, sampling.get(), &result, &error_);
+    const Owned<gen_result> owned(result, gen_result_free);
+    expect_failure(status, GEN_ERROR_INTERNAL,
+                   plain ? "the logits callback threw" : "the logits callback threw: no more");
+    EXPECT_EQ(thrower.calls, 4);
+    EXPECT_EQ(gen_session_length(session.get()), length);
+    EXPECT_EQ(text(session.get()), expected);
   }
 }
 

@@ -84,6 +84,12 @@ static void refused_values_change_nothing(void** state) {
   assert_fails(gen_sampling_set(s, "seed", "-1", &error), bad, "-1", error);
   assert_fails(gen_sampling_set(s, "ignore_eos", "maybe", &error), bad, "maybe", error);
   assert_fails(gen_sampling_set(s, "compound_penalty", "2", &error), bad, "2", error);
+  assert_fails(gen_sampling_set(s, "num_beams", "4", &error), GEN_ERROR_UNSUPPORTED, "num_beams",
+               error);
+  assert_fails(gen_sampling_set(s, "num_beams", "0", &error), bad, "num_beams", error);
+  assert_fails(gen_sampling_set(s, "num_beams", "x", &error), bad, "num_beams", error);
+  assert_ok(gen_sampling_set(s, "num_beams", "1", &error), error);
+  assert_fails(gen_sampling_set(s, "gumbel", "2", &error), bad, "gumbel", error);
   assert_fails(gen_sampling_set(s, NULL, "1", &error), bad, "key", error);
   assert_fails(gen_sampling_set(s, "top_k", NULL, &error), bad, "value", error);
   char* after = described(s);
@@ -121,6 +127,7 @@ static void accepted_values_are_described(void** state) {
   assert_ok(gen_sampling_set_mirostat(s, 96, 0.8125, &error), error);
   assert_ok(gen_sampling_set_dry(s, 0.6875, 1.1875, 77, 78, &error), error);
   assert_ok(gen_sampling_set_min_new_tokens(s, 79, &error), error);
+  assert_ok(gen_sampling_set_gumbel(s, 3, &error), error);
   assert_ok(gen_sampling_add_dry_breaker(s, "Human:", GEN_NUL_TERMINATED, &error), error);
   assert_ok(gen_sampling_add_dry_breaker(s, "\"", 1, &error), error);
   assert_ok(gen_sampling_add_dry_breaker(s, "", 0, &error), error);
@@ -171,6 +178,7 @@ static void every_described_key_can_be_set(void** state) {
                                          {"penalty_window", "8"},
                                          {"max_new_tokens", "9"},
                                          {"seed", "1"},
+                                         {"gumbel", "true"},
                                          {"logprobs", "0"},
                                          {"ignore_eos", "true"},
                                          {"fit_grammar", "1"},
@@ -212,6 +220,7 @@ static void off_values_are_off(void** state) {
       {"dry_allowed_length", {"1"}},
       {"dry_window", {"0", "9"}},
       {"min_new_tokens", {"0"}},
+      {"gumbel", {"0"}},
   };
   gen_model* model = load_draft();
   gen_generator* generator = NULL;
@@ -356,6 +365,7 @@ static void null_objects(void** state) {
   const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
   size_t n = 0;
   assert_int_equal(gen_sampling_new(NULL, NULL), bad);
+  assert_int_equal(gen_sampling_set_logits_callback(NULL, NULL, NULL, NULL), bad);
   assert_int_equal(gen_sampling_set_temperature(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_top_k(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_top_p(NULL, 1, NULL), bad);
@@ -375,6 +385,7 @@ static void null_objects(void** state) {
   assert_int_equal(gen_sampling_set_dry(NULL, 1, 1, 1, 0, NULL), bad);
   assert_int_equal(gen_sampling_add_dry_breaker(NULL, "x", 1, NULL), bad);
   assert_int_equal(gen_sampling_set_seed(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_gumbel(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_logprobs(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_logit_bias(NULL, 1, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_ignore_eos(NULL, 1, NULL), bad);

@@ -73,6 +73,60 @@ static void pieces_make_the_text(void** state) {
   gen_sampling_free(sampling);
 }
 
+/* Those that the result tells of at its end, at each piece. */
+static void alternatives_come_with_pieces(void** state) {
+  gen_session* s = NULL;
+  gen_stream* stream = NULL;
+  gen_result* whole = NULL;
+  const int32_t* ids = (const int32_t*)&error;
+  const float* values = (const float*)&error;
+  for (int32_t count = -1; count <= 5; count += 3) { /* -1, 2, 5 */
+    gen_sampling* sampling = greedy(9);
+    assert_ok(gen_sampling_set_temperature(sampling, 1, &error), error);
+    assert_ok(gen_sampling_set_logprobs(sampling, count, &error), error);
+    assert_ok(gen_generate(*state, "Once upon", 9, sampling, &whole, &error), error);
+    assert_ok(gen_session_new(*state, &s, &error), error);
+    assert_ok(gen_stream_open(s, "Once upon", 9, sampling, &stream, &error), error);
+    assert_int_equal(gen_stream_alternatives(stream, &ids, &values), 0);
+    assert_true(ids == NULL && values == NULL);
+    const gen_token* token = NULL;
+    int32_t pieces = 0;
+    for (;;) {
+      int32_t polled = GEN_STREAM_PENDING;
+      if (pieces % 2 == 0) {
+        assert_ok(gen_stream_next(stream, &token, &error), error);
+      } else {
+        while (polled == GEN_STREAM_PENDING)
+          assert_ok(gen_stream_poll(stream, &token, &polled, &error), error);
+      }
+      const size_t n = gen_stream_alternatives(stream, &ids, &values);
+      if (token->done) {
+        assert_int_equal(n, 0);
+        assert_true(ids == NULL && values == NULL);
+        break;
+      }
+      assert_int_equal(n, count > 0 ? count : 0);
+      const int32_t* wanted_ids = NULL;
+      const float* wanted = NULL;
+      assert_int_equal(gen_result_top_logprobs(whole, (size_t)pieces, &wanted_ids, &wanted), n);
+      if (n > 0) {
+        assert_memory_equal(ids, wanted_ids, n * sizeof *ids);
+        assert_memory_equal(values, wanted, n * sizeof *values);
+        assert_int_equal(gen_stream_alternatives(stream, NULL, NULL), n);
+      }
+      ++pieces;
+    }
+    assert_ok(gen_stream_next(stream, &token, &error), error);
+    assert_int_equal(gen_stream_alternatives(stream, &ids, &values), 0);
+    gen_stream_close(stream);
+    gen_session_free(s);
+    gen_result_free(whole);
+    gen_sampling_free(sampling);
+  }
+  assert_int_equal(gen_stream_alternatives(NULL, &ids, &values), 0);
+  assert_true(ids == NULL && values == NULL);
+}
+
 /* One thread drives several streams by looking by; each gives what it gives alone. */
 static void polling_drives_many(void** state) {
   enum { kStreams = 5 };
@@ -243,6 +297,7 @@ static void open_and_next_refuse(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_make_the_text),
+      cmocka_unit_test(alternatives_come_with_pieces),
       cmocka_unit_test(polling_drives_many),
       cmocka_unit_test(a_cancel_ends_it),
       cmocka_unit_test(closing_half_way_keeps_the_tokens),

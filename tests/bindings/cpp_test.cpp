@@ -58,6 +58,7 @@ TEST_F(CppHeader, EveryFormGivesTheSameText) {
   gen::Session session(generator);
   std::string pulled;
   gen::Stream stream = session.stream("Once upon", greedy(30));
+  EXPECT_TRUE(stream.alternatives().empty());
   for (const gen::Token& token : stream) pulled += token.text;
   EXPECT_EQ(pulled, once);
   EXPECT_EQ(stream.result().text(), once);
@@ -180,11 +181,34 @@ TEST_F(CppHeader, GrammarsFailAndLookAtStrings) {
   }
   EXPECT_FALSE(grammar.token_mask("a", {}).has(0));
   EXPECT_THROW(gen::Grammar::any_json(options.set("max_edges", "3")), gen::Error);
-  const char* const tags = R"({"tags":[{"begin":"(","regex":"[0-9]","end":")"}]})";
+  const char* const tags = R"x({"tags":[{"begin":"(","regex":"[0-9]","end":")"}]})x";
   EXPECT_TRUE(gen::Grammar::tags(tags).token_mask("free (", {"1", "x"}).has(0));
   EXPECT_FALSE(gen::Grammar::tags(tags).token_mask("free (", {"1", "x"}).has(1));
   EXPECT_THROW(gen::Grammar::tags(tags, options), gen::Error);
   EXPECT_FALSE(gen::Grammar::any_json().matcher(model->tokenizer()).complete());
+}
+
+gen_status only_nine(void* calls, float* logits, size_t n, const int32_t*, size_t, size_t, gen_error*) {
+  ++*static_cast<int*>(calls);
+  for (size_t i = 0; i < n; ++i) logits[i] = i == 9 ? 0.0F : -1.0F / 0.0F;
+  return GEN_OK;
+}
+
+TEST_F(CppHeader, StreamsTellAlternativesAndHooksEdit) {
+  gen::Session session(generator);
+  gen::Sampling sampling = greedy(3);
+  int calls = 0;
+  gen::Stream stream = session.stream("Once", sampling.gumbel().logprobs(2));
+  gen::Token token{};
+  ASSERT_TRUE(stream.next(&token));
+  const auto found = stream.alternatives();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].first, token.id);
+  EXPECT_EQ(found[0].second, token.logprob);
+  gen::Session other(generator);
+  const gen::Result result = other.generate("Once", sampling.logits_callback(only_nine, &calls));
+  EXPECT_EQ(result.tokens(), (std::vector<int32_t>{9, 9, 9}));
+  EXPECT_EQ(calls, 3);
 }
 
 TEST_F(CppHeader, SessionsForkSaveAndMove) {

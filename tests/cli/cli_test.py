@@ -324,6 +324,17 @@ class Grammar(unittest.TestCase):
         self.assertEqual((wrong["compiled"], wrong["results"]), (False, []))
         self.assertIn("line 1, column", wrong["error"])
 
+    def test_settings_by_name_act(self):
+        plain = answer("run", "-m", DRAFT, "-p", "On", "-n", "12", "--json", "--temp", "1")["tokens"]
+        for options in (["--gumbel"], ["--top-n-sigma", "0.5"], ["--xtc-probability", "1", "--xtc-threshold", "0.01"],
+                        ["--mirostat-tau", "1", "--mirostat-eta", "0.5"]):
+            other = answer("run", "-m", DRAFT, "-p", "On", "-n", "12", "--json", "--temp", "1", *options)["tokens"]
+            self.assertNotEqual(other, plain, options)
+        for option, value in (("--xtc-probability", "2"), ("--dry-base", "x"), ("--min-tokens", "-1")):
+            done = generate("run", "-m", DRAFT, "-p", "On", option, value)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), option)
+            self.assertIn(option, done.stderr.decode())
+
     def test_tags_come_from_a_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write('{"tags":[{"begin":"<n>","regex":"[0-9]+","end":"."}]}')

@@ -213,6 +213,9 @@ static int pull(gen_session* one, gen_stream* stream, int32_t length, int polls)
     if (token == NULL && polls && state == GEN_STREAM_PENDING) continue;
     if (token == NULL) break;
     collect(&pieces, token);
+    const int32_t* ids = NULL;
+    const size_t n = gen_stream_alternatives(stream, &ids, NULL);
+    CHECK((n > 0) == (ids != NULL));
   }
   CHECK(pieces.done == 1);
   TRY(gen_stream_result(stream, &result, E));

@@ -6,6 +6,12 @@
 static char buf[16384];
 static size_t n;
 
+static gen_status no_edit(void* user, float* logits, size_t width, const int32_t* tokens, size_t count, size_t said,
+                          gen_error* error) {
+  (void)user, (void)logits, (void)width, (void)tokens, (void)count, (void)said, (void)error;
+  return GEN_OK;
+}
+
 static void sampling(const void* with) {
   (void)with;
   gen_sampling* s = NULL;
@@ -29,6 +35,8 @@ static void sampling(const void* with) {
   TRY(gen_sampling_set_mirostat(s, 5, 0.2, E));
   TRY(gen_sampling_set_dry(s, 0.5, 1.5, 3, 20, E));
   TRY(gen_sampling_set_min_new_tokens(s, 2, E));
+  TRY(gen_sampling_set_gumbel(s, 1, E));
+  TRY(gen_sampling_set_logits_callback(s, no_edit, NULL, E));
   TRY(gen_sampling_set_seed(s, 20, E));
   TRY(gen_sampling_set_logprobs(s, 2, E));
   TRY(gen_sampling_set_ignore_eos(s, 1, E));

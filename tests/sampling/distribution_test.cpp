@@ -77,6 +77,27 @@ const std::vector<Setting>& settings() {
          p.logit_bias = {{2, 1.5F}, {5, -kInf}};
        }},
       {"mask", [](SamplingParams&) {}, true},
+      {"gumbel", [](SamplingParams& p) { p.gumbel = true; }},
+      {"gumbel, hot",
+       [](SamplingParams& p) {
+         p.gumbel = true;
+         p.temperature = 1.7;
+       },
+       true},
+      {"gumbel, cut",
+       [](SamplingParams& p) {
+         p.gumbel = true;
+         p.temperature = 1.3;
+         p.top_k = 15;
+         p.top_p = 0.91;
+         p.min_p = 0.02;
+         p.presence_penalty = 0.3;
+         p.logit_bias = {{2, 1.5F}};
+         p.xtc_probability = 1.0;
+         p.xtc_threshold = 0.12;
+       },
+       true,
+       {.takes_out_the_best = true}},
       {"all",
        [](SamplingParams& p) {
          p.temperature = 1.4;

@@ -38,6 +38,9 @@ namespace LibGenerate
             Xtc = other.Xtc;
             TopNSigma = other.TopNSigma;
             Mirostat = other.Mirostat;
+            Gumbel = other.Gumbel;
+            LogitsCallback = other.LogitsCallback;
+            LogitsUser = other.LogitsUser;
             Seed = other.Seed;
             LogProbabilities = other.LogProbabilities;
             IgnoreEnd = other.IgnoreEnd;
@@ -88,6 +91,20 @@ namespace LibGenerate
         public double? TopNSigma { get; set; }
         /// <summary>Tau and eta of mirostat 2; a tau of 0 is off.</summary>
         public Tuple<double, double> Mirostat { get; set; }
+
+        /// <summary>
+        /// Draws by Gumbel-max: with noise of each token, so that calls of one seed whose logits differ a little draw the same
+        /// tokens mostly.
+        /// </summary>
+        public bool? Gumbel { get; set; }
+
+        /// <summary>
+        /// A gen_logits_callback in C that edits the logits of each step before all else; it must live as long as the calls.
+        /// </summary>
+        public NativeSymbol LogitsCallback { get; set; }
+
+        /// <summary>What LogitsCallback is given as its first argument.</summary>
+        public IntPtr LogitsUser { get; set; }
         /// <summary>Tokens after which generating ends.</summary>
         public int? MaxNewTokens { get; set; }
         /// <summary>Equal logits and an equal seed give equal text.</summary>
@@ -164,6 +181,11 @@ namespace LibGenerate
                 }
                 if (Xtc != null) Native.gen_sampling_set_xtc(native, Xtc.Item1, Xtc.Item2);
                 if (TopNSigma != null) Native.gen_sampling_set_top_n_sigma(native, TopNSigma.Value);
+                if (Gumbel != null) Native.gen_sampling_set_gumbel(native, Gumbel.Value ? 1 : 0);
+                if (LogitsCallback.Address != IntPtr.Zero)
+                {
+                    Native.gen_sampling_set_logits_callback(native, LogitsCallback.Address, LogitsUser);
+                }
                 if (Mirostat != null) Native.gen_sampling_set_mirostat(native, Mirostat.Item1, Mirostat.Item2);
                 if (Seed != null) Native.gen_sampling_set_seed(native, Seed.Value);
                 if (LogProbabilities != null) Native.gen_sampling_set_logprobs(native, LogProbabilities.Value);

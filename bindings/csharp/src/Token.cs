@@ -176,13 +176,19 @@ namespace LibGenerate
             {
                 IntPtr ids, probabilities;
                 long n = Native.gen_result_top_logprobs(result, step, out ids, out probabilities);
-                int[] id = Sized.Copy(ids, n, noTokens);
-                float[] probability = Sized.Copy(probabilities, n, noFloats);
-                all[step] = new Candidate[n];
-                for (int i = 0; i < id.Length; ++i) all[step][i] = new Candidate(id[i], probability[i]);
+                all[step] = Candidates(ids, probabilities, n);
                 any = any || n > 0;
             }
             return any ? all : noCandidates;
+        }
+
+        internal static Candidate[] Candidates(IntPtr ids, IntPtr probabilities, long n)
+        {
+            int[] id = Sized.Copy(ids, n, noTokens);
+            float[] probability = Sized.Copy(probabilities, n, noFloats);
+            var all = new Candidate[n];
+            for (int i = 0; i < id.Length; ++i) all[i] = new Candidate(id[i], probability[i]);
+            return all;
         }
 
         static long Usage(Handle result, byte[] key)

@@ -71,6 +71,31 @@ namespace LibGenerate
             return Advance(true, out token);
         }
 
+        /// <summary>
+        /// The most probable tokens where that of the last piece was drawn, best first, with LogProbabilities above 0.
+        /// </summary>
+        public Candidate[] Alternatives()
+        {
+            if (Interlocked.CompareExchange(ref busy, 1, 0) != 0)
+            {
+                throw new GenerateException(Status.Busy, "the stream is in use by another thread");
+            }
+            try
+            {
+                if (ended) return new Candidate[0];
+                using (new Use(Handle))
+                {
+                    IntPtr ids, probabilities;
+                    long n = Native.gen_stream_alternatives(Handle, out ids, out probabilities);
+                    return Result.Candidates(ids, probabilities, n);
+                }
+            }
+            finally
+            {
+                Volatile.Write(ref busy, 0);
+            }
+        }
+
         PollState Advance(bool poll, out Token token)
         {
             token = default(Token);

@@ -207,6 +207,14 @@ static class Cancelling
             using (Session session = generator.NewSession())
             {
                 int pieces = 0;
+                var asks = new Sampling { MaxNewTokens = 2, LogProbabilities = 3, Gumbel = true, LogitsCallback = default(NativeSymbol) };
+                using (TokenStream told = generator.Stream("a", asks))
+                {
+                    Token first;
+                    Check.That(told.Alternatives().Length == 0, "nothing yet");
+                    Check.That(told.Next(out first) && told.Alternatives().Length == 3, "alternatives");
+                    Check.That(told.Alternatives()[0].LogProbability >= first.LogProbability, "the best first");
+                }
                 TokenStream stream = session.Stream("a", Given.Endless(), source.Token);
                 GenerationCanceledException e = Soon(() =>
                 {

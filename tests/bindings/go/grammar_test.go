@@ -3,7 +3,9 @@
 package tests
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -193,6 +195,24 @@ func TestGrammarMatchers(t *testing.T) {
 	if _, err := constraint.TokenMask("They", strings); !errors.Is(err, generate.ErrGrammar) {
 		t.Error(err)
 	}
+}
+
+// What a stream tells at each piece is what a result tells of them all.
+func TestStreamsTellAlternatives(t *testing.T) {
+	g := generator(t)
+	settings := []generate.SamplingOption{generate.WithMaxTokens(4), generate.WithLogprobs(3), generate.WithGumbel(true),
+		generate.WithLogitsFunction(0, 0)}
+	whole := must(g.Generate(context.Background(), "a", settings...))
+	stream := must(g.Stream(context.Background(), "a", settings...))
+	defer stream.Close()
+	for i := 0; stream.Next(); i++ {
+		if stream.Token().Done {
+			equal(t, "none", len(stream.Alternatives()), 0)
+			continue
+		}
+		equal(t, "alternatives", fmt.Sprint(stream.Alternatives()), fmt.Sprint(whole.TopLogprobs[i]))
+	}
+	equal(t, "after the end", len(stream.Alternatives()), 0)
 }
 
 func TestGrammarErrorsNameThePlace(t *testing.T) {

@@ -10,8 +10,10 @@ import dev.libgenerate.Generator;
 import dev.libgenerate.GeneratorOptions;
 import dev.libgenerate.Model;
 import dev.libgenerate.ModelOptions;
+import dev.libgenerate.NativeSymbol;
 import dev.libgenerate.Request;
 import dev.libgenerate.Result;
+import dev.libgenerate.Sampling;
 import dev.libgenerate.Session;
 import dev.libgenerate.Status;
 import dev.libgenerate.Token;
@@ -205,6 +207,13 @@ final class CancelTest {
   private static void loops() throws Exception {
     try (Session session = quick.newSession()) {
       int pieces = 0;
+      Sampling asks = Check.greedy(3).logprobs(2).gumbel(true).logitsCallback(NativeSymbol.NONE, 0);
+      try (Session other = quick.newSession(); TokenStream stream = other.stream("a", asks)) {
+        Check.equal(0, stream.alternatives().size(), "nothing yet");
+        Token first = stream.next();
+        Check.equal(2, stream.alternatives().size(), "alternatives");
+        Check.equal(first.id(), stream.alternatives().get(0).id(), "the best first");
+      }
       try (TokenStream stream = session.stream("a", Check.greedy(500))) {
         for (Token token : stream) {
           Check.equal("a", token.text(), "text");

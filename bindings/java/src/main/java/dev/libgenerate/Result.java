@@ -32,6 +32,14 @@ public final class Result {
     }
   }
 
+  static List<Candidate> candidates(long ids, long logprobs, long count) {
+    int[] id = ints(ids, count);
+    float[] value = floats(logprobs, count);
+    List<Candidate> candidates = new ArrayList<>(id.length);
+    for (int i = 0; i < id.length; ++i) candidates.add(new Candidate(id[i], value[i]));
+    return List.copyOf(candidates);
+  }
+
   private Result(long address) {
     long[] n = new long[1];
     text = new String(copy(Native.gen_result_text(address, n), n[0]), StandardCharsets.UTF_8);
@@ -43,11 +51,7 @@ public final class Result {
       long[] values = new long[1];
       long count = Native.gen_result_top_logprobs(address, step, ids, values);
       if (count == 0) break;
-      int[] id = ints(ids[0], count);
-      float[] value = floats(values[0], count);
-      List<Candidate> candidates = new ArrayList<>(id.length);
-      for (int i = 0; i < id.length; ++i) candidates.add(new Candidate(id[i], value[i]));
-      top.add(List.copyOf(candidates));
+      top.add(candidates(ids[0], values[0], count));
     }
     finishReason = FinishReason.of(Native.gen_result_finish_reason(address));
     int code = Native.gen_binding_result_code(address);

@@ -105,6 +105,22 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_set_logit_bias(s, token, bias));
   }
 
+  /**
+   * Draws by Gumbel-max: with noise of each token, so that calls of one seed whose logits differ a little draw the same
+   * tokens mostly.
+   */
+  public Sampling gumbel(boolean gumbel) {
+    return add(s -> Native.gen_sampling_set_gumbel(s, gumbel ? 1 : 0));
+  }
+
+  /**
+   * A gen_logits_callback in C that edits the logits of each step before all else, or {@link NativeSymbol#NONE}. It and
+   * {@code user} must live as long as the calls.
+   */
+  public Sampling logitsCallback(NativeSymbol callback, long user) {
+    return add(s -> Native.gen_sampling_set_logits_callback(s, callback.address(), user));
+  }
+
   /** The model's own end tokens no longer end a generation. */
   public Sampling ignoreEos(boolean ignore) {
     return add(s -> Native.gen_sampling_set_ignore_eos(s, ignore ? 1 : 0));

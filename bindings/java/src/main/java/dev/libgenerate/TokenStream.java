@@ -83,6 +83,26 @@ public final class TokenStream extends Handle implements Iterator<Token>, Iterab
     return token != null || ended ? token : pull(false);
   }
 
+  /**
+   * The most probable tokens where that of the last piece was drawn, best first, with {@link Sampling#logprobs} above 0. It is
+   * for before {@link #hasNext} runs the model again.
+   */
+  public List<Result.Candidate> alternatives() {
+    if (!inUse.compareAndSet(false, true)) {
+      throw new GenerateException(Status.BUSY, "the stream is in use by another thread");
+    }
+    try {
+      return ask(stream -> {
+        long[] ids = new long[1];
+        long[] values = new long[1];
+        long count = Native.gen_stream_alternatives(stream, ids, values);
+        return count == 0 ? List.of() : Result.candidates(ids[0], values[0], count);
+      });
+    } finally {
+      inUse.set(false);
+    }
+  }
+
   /** Whether all pieces have been given. */
   public boolean isEnded() {
     return ended && next == null;
