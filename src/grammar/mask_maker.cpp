@@ -67,8 +67,8 @@ Status MaskMaker::finish_step(Ground& ground, Start* start) {
   start->items.assign(step.items().begin(), step.items().end());
   start->outside = step.outside();
   // Whether something may follow at once is the caller's to say: the set stands for what is read.
-  start->set = start->items.empty() ? std::nullopt
-                                    : ground.sets.state_of(step.items(), false, false);
+  start->set =
+      start->items.empty() ? std::nullopt : ground.sets.state_of(step.items(), false, false);
   return {};
 }
 

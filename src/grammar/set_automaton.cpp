@@ -34,7 +34,8 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
     });
   }
   uint64_t hash = (ended ? 2U : 0U) | (outside ? 1U : 0U);
-  for (const Item item : sorted_) hash = mix(hash, static_cast<uint64_t>(item.state) << 32 | item.list);
+  for (const Item item : sorted_)
+    hash = mix(hash, static_cast<uint64_t>(item.state) << 32 | item.list);
   const uint64_t least = least_behind(machines_, lists_, {sorted_, ended, outside});
   const auto [begin, end] = known_.equal_range(hash);
   for (auto place = begin; place != end; ++place) {

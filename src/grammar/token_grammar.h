@@ -79,7 +79,8 @@ class TokenGrammar {
     uint32_t high = 0;
     bool operator==(const Way&) const = default;
   };
-  /// What may follow where a loop ends, behind each level of it; null: not known yet, or few places.
+  /// What may follow where a loop ends, behind each level of it; null: not known yet, or few
+  /// places.
   struct LoopEnds {
     uint32_t machine;
     StateId ret;

@@ -5,7 +5,8 @@
 // the grammar, and warm (masks of earlier documents are there). Before it measures, it checks that
 // every document is taken and that every mask has the token that comes next.
 // With --check-each N, one mask of N is compared with what accept_token takes, token by token.
-//   grammar_bench [--vocab 32000,128256] [--gguf FILE] [--documents 100] [--only SUBJECT] [--check-each N]
+//   grammar_bench [--vocab 32000,128256] [--gguf FILE] [--documents 100] [--only SUBJECT]
+//   [--check-each N]
 #include <algorithm>
 #include <cctype>
 #include <cstdio>

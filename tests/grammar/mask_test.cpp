@@ -174,7 +174,7 @@ void random_walks(uint32_t seed, int rounds, int steps) {
   limits.masks.work = 20'000;
   for (int round = 0; round < rounds; ++round) {
     limits.masks.sets = round % 3 == 0 ? 12 : 4096;  // with few, masks are made step by step
-    if (round % 10 == 0) {  // what one grammar found out serves the next
+    if (round % 10 == 0) {                           // what one grammar found out serves the next
       texts = random_texts(random);
       vocabulary = test::vocabulary(texts, kNamed);
     }
