@@ -17,6 +17,8 @@ namespace {
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr uint64_t kInfinite = UINT64_MAX;
 constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
+// Of pairs of edges in one machine: calls that are not looked at keep their frames.
+constexpr size_t kMostCompared = 1U << 20U;
 
 // Fewest bytes and named tokens from each state to the end of its machine, by Dijkstra's algorithm
 // in the form of Knuth: a call's way is known once its machine's and that of its target are.
@@ -138,40 +140,59 @@ class Shortest {
 };
 
 template <typename Edge, typename Same>
-bool equal(std::span<const Edge> a, std::span<const Edge> b, Same same) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+bool within(std::span<const Edge> some, std::span<const Edge> all, Same same) {
+  return std::all_of(some.begin(), some.end(), [&](const Edge& one) {
+    return std::any_of(all.begin(), all.end(), [&](const Edge& other) { return same(one, other); });
+  });
 }
 
-bool same_edges(const Machines& table, StateId a, StateId b) {
-  return equal(table.bytes(a), table.bytes(b),
-               [](const ByteEdge& x, const ByteEdge& y) {
-                 return x.low == y.low && x.high == y.high && x.target == y.target;
-               }) &&
-         equal(table.calls(a), table.calls(b),
-               [](const CallEdge& x, const CallEdge& y) {
-                 return x.machine == y.machine && x.target == y.target && x.loop == y.loop;
-               }) &&
-         equal(table.tokens(a), table.tokens(b), [](const TokenEdge& x, const TokenEdge& y) {
+// Whether `other` can do whatever `one` can.
+bool edges_within(const Machines& table, StateId one, StateId other) {
+  return within(table.bytes(one), table.bytes(other),
+                [](const ByteEdge& x, const ByteEdge& y) {
+                  return x.low >= y.low && x.high <= y.high && x.target == y.target;
+                }) &&
+         within(table.calls(one), table.calls(other),
+                [](const CallEdge& x, const CallEdge& y) {
+                  return x.machine == y.machine && x.target == y.target && x.loop == y.loop;
+                }) &&
+         within(table.tokens(one), table.tokens(other), [](const TokenEdge& x, const TokenEdge& y) {
            return x.term == y.term && x.target == y.target;
          });
 }
 
-// Nothing follows the call; or a machine calls itself and what may follow its end is the same
-// everywhere, as in e ::= e "+" e, where the depth would say no more than the length.
+size_t edges_of(const Machines& table, StateId state) {
+  return 1 + table.bytes(state).size() + table.calls(state).size() + table.tokens(state).size();
+}
+
+// Nothing follows the call; or a machine calls itself and whatever may follow the call may as well
+// follow any of its ends, as in e ::= e "+" e, where the depth would say no more than the length.
 void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states) {
   const StateId first = table->starts[machine];
-  StateId final = kEnd;
-  bool alike = true;
+  std::vector<StateId> finals;
   for (StateId state = first; state < first + n_states; ++state) {
-    if (!table->states[state].final) continue;
-    if (final == kEnd) final = state;
-    alike = alike && same_edges(*table, state, final);
+    if (table->states[state].final) finals.push_back(state);
   }
+  // By target: what was found last stays so for the calls that lead to the same place.
+  StateId asked = kEnd;
+  bool repeats = false;
+  size_t work = kMostCompared;
   for (uint32_t i = table->states[first].calls; i < table->states[first + n_states].calls; ++i) {
     CallEdge& edge = table->call_edges[i];
     const State& target = table->states[edge.target];
-    const bool last = !target.reads && table->calls(edge.target).empty();
-    edge.hand_over = edge.loop == 0 && target.final && (last || (alike && edge.machine == machine));
+    if (edge.loop != 0 || !target.final) continue;
+    edge.hand_over = !target.reads && table->calls(edge.target).empty();
+    if (edge.hand_over || edge.machine != machine) continue;
+    if (asked != edge.target) {
+      asked = edge.target;
+      repeats = std::all_of(finals.begin(), finals.end(), [&](StateId final) {
+        const size_t cost = edges_of(*table, asked) * edges_of(*table, final);
+        if (cost > work) return false;
+        work -= cost;
+        return edges_within(*table, asked, final);
+      });
+    }
+    edge.hand_over = repeats;
   }
 }
 

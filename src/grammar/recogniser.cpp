@@ -72,7 +72,7 @@ ListId ReturnLists::add(std::span<const Frame> frames, uint64_t length) {
     hash = mix(mix(hash, static_cast<uint64_t>(frame.ret) << 32 | frame.parent), frame.loop);
     hash = mix(hash, static_cast<uint64_t>(frame.low) << 32 | frame.high);
   }
-  ListId& recent = recent_[(hash >> 16) % kRecent];
+  ListId& recent = recent_[(hash >> 16) % recent_.size()];
   // Of a list that lies in the middle of another the length is not known: 0 tells.
   if (recent < size() && at(recent).length == length && equals(recent, frames)) {
     return recent;

@@ -42,6 +42,11 @@ struct Item {
 /// Threads: not synchronised.
 class ReturnLists {
  public:
+  static constexpr size_t kFewRecent = 256;
+  static constexpr size_t kManyRecent = 8192;
+  /// How many lists add() remembers.
+  explicit ReturnLists(size_t recent = kFewRecent) : recent_(recent, 0) {}
+
   /// The list that leads to `ret` alone, kEnd or kOutside.
   ListId bottom(StateId ret);
   [[nodiscard]] const Frame& at(ListId id) const noexcept {
@@ -69,14 +74,13 @@ class ReturnLists {
   [[nodiscard]] size_t memory() const noexcept { return frames_.capacity() * sizeof(Frame); }
 
  private:
-  static constexpr size_t kRecent = 256;
   [[nodiscard]] bool equals(ListId id, std::span<const Frame> frames) const noexcept;
   std::vector<Frame> frames_;
   const Frame* below_ = nullptr;
   size_t n_below_ = 0;
   std::vector<uint32_t> place_;  // for compact()
   std::vector<ListId> open_;
-  std::vector<ListId> recent_ = std::vector<ListId>(kRecent, 0);  // by hash; checked when used
+  std::vector<ListId> recent_;  // by hash; checked when used
 };
 
 /// One step of the recogniser: seeds are put in, then finish() gives the items behind them.

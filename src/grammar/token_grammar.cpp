@@ -3,7 +3,6 @@
 #include "grammar/token_grammar.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace gen::grammar {
@@ -13,12 +12,14 @@ constexpr size_t kMostKeyStates = 64;
 // For one mask: ways back that are looked at one by one, and new ones among them.
 constexpr size_t kMostOpen = 96;
 constexpr size_t kMostMade = 24;
-// With more, those before a mark are listed apart: that is what follows a word.
-constexpr size_t kManyExits = 64;
-constexpr uint64_t kMarks = ~((uint64_t{1} << kFirstMark) - 1);
+// Of a level of a loop: what follows it is then kept apart from what follows the others.
+constexpr size_t kManyPlaces = 128;
+// More bytes to an end than any budget.
+constexpr uint64_t kFarAway = uint64_t{1} << 62;
 
-bool same(const Frame& a, const Frame& b) noexcept {
-  return a.ret == b.ret && a.loop == b.loop && a.low == b.low && a.high == b.high;
+void add_to(std::span<uint64_t> out, const StateMask& mask) {
+  for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
+  for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ TokenGrammar::TokenGrammar(std::shared_ptr<const Machines> machines,
     : machines_(std::move(machines)),
       vocabulary_(std::move(vocabulary)),
       limits_(limits),
-      walk_(*machines_, *vocabulary_) {
+      maker_(*machines_, *vocabulary_, limits) {
   const uint32_t root = machines_->root;
   for (const CallEdge& edge : machines_->call_edges) {
     if (edge.machine == root) return;
@@ -74,32 +75,34 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     entries_.clear();
     statistics_.bytes = 0;
   }
-  most_work_ = walk_.step.work() + limits_.work;
+  maker_.allow_work();
   open_.clear();
   uint64_t most_behind = 0;
   for (const Item item : items) {
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
-    open_.emplace_back(entry, item.list);
+    open_.push_back({entry, item.list, 0});
   }
   size_t made = 0;
   for (size_t i = 0; i < open_.size(); ++i) {
-    const auto [entry, list] = open_[i];
+    const auto [entry, list, missing] = open_[i];
     const StateMask& mask = *entry->mask;
     if (mask.any) {
       const uint64_t length = list == kNoFrame ? 0 : lists.at(list).length;
-      most_behind = std::max(most_behind, mask.worst + length);
+      most_behind = std::max(most_behind, mask.worst + missing + length);
     }
-    for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
-    for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
+    add_to(out, mask);
     if (mask.exits.empty()) continue;
     for (ListId id = list; id != kNoFrame; id = lists.at(id).next) {
       const Frame& frame = lists.at(id);
       if (frame.ret == kEnd) continue;
       const uint64_t before = statistics_.made;
-      GEN_ASSIGN(Entry * next, entry_behind(entry, frame));
+      Open one = {nullptr, frame.parent, 0};
+      GEN_ASSIGN(one.entry, entry_behind(entry, frame, &one.missing));
       made += statistics_.made - before;
-      const std::pair<Entry*, ListId> one(next, frame.parent);
-      if (std::find(open_.rbegin(), open_.rend(), one) == open_.rend()) open_.push_back(one);
+      const auto known = std::find_if(open_.begin(), open_.end(), [&](const Open& other) {
+        return other.entry == one.entry && other.list == one.list && other.missing >= one.missing;
+      });
+      if (known == open_.end()) open_.push_back(one);
       if (open_.size() > kMostOpen + items.size() || made > kMostMade) {
         if (worst != nullptr) *worst = UINT64_MAX;
         return mask_together(lists, items, out);
@@ -121,68 +124,49 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       if (counts(loop)) GEN_TRY(loop_masks(entry, machines_->loops[loop].machine).status());
     }
   }
-  lists_.build_on(lists);
-  begin_mask();
+  MaskMaker::Ground& ground = maker_.over(lists);
+  MaskMaker::Start start;
+  maker_.begin();
   std::vector<uint32_t> unused;
-  Step& step = walk_.step;
-  // From where the step comes to, below the exits of masks.
-  const auto finish_step = [&]() -> Status {
-    if (!step.finish(lists_, limits_.items)) return too_much();
-    from_.assign(step.items().begin(), step.items().end());
-    return {};
-  };
+  Step& step = maker_.walk.step;
   for (const Item item : items) {
     GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, as are its loops
     const StateMask& mask = *entry->mask;
-    for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
-    for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
+    add_to(out, mask);
     if (mask.exits.empty()) continue;
     step.begin();
-    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) {
-      if (!counts(lists_.at(id).loop)) step.leave(lists_.at(id));
+    for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
+      if (!counts(lists.at(id).loop)) step.leave(lists.at(id));
     }
-    GEN_TRY(finish_step());
-    GEN_TRY(walk_from(mask, from_, &unused));
-    lists_.shrink(lists.size());
-    for (ListId id = item.list; id != kNoFrame; id = lists_.at(id).next) {
-      const Frame frame = lists_.at(id);
+    GEN_TRY(maker_.finish_step(ground, &start));
+    GEN_TRY(maker_.allow_behind(mask, ground, start, &unused));
+    for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
+      const Frame& frame = lists.at(id);
       if (!counts(frame.loop)) continue;
-      GEN_ASSIGN(const auto masks, loop_masks(entry, machines_->loops[frame.loop].machine));
-      const LoopReach reach = reach_of(frame, *masks);
-      const std::vector<uint64_t>& within = masks->within[reach.further];
+      uint64_t missing = 0;
+      GEN_ASSIGN(const Way way, way_of(entry, frame, &missing));
+      GEN_ASSIGN(const auto masks, loop_masks(entry, way.loop_machine));
+      const std::vector<uint64_t>& within = masks->within[way.further];
       for (size_t word = 0; word < out.size(); ++word) out[word] |= within[word];
       step.begin();
       step.arrive(frame.ret, frame.parent);
-      GEN_TRY(finish_step());
-      for (size_t n = reach.first_end; n < reach.behind_ends; ++n) {
-        GEN_TRY(walk_from(*masks->level[n], from_, &unused));
+      GEN_TRY(maker_.finish_step(ground, &start));
+      for (size_t n = way.first_end; n < way.behind_ends; ++n) {
+        GEN_TRY(maker_.allow_behind(*masks->level[n], ground, start, &unused));
       }
-      lists_.shrink(lists.size());
     }
   }
-  for (size_t word = 0; word < out.size(); ++word) out[word] |= allowed_[word];
-  return {};
-}
-
-// Allows what can be read from where the mask's states end.
-Status TokenGrammar::walk_from(const StateMask& mask, std::span<const Item> from,
-                               std::vector<uint32_t>* exits) const {
-  if (from.empty()) return {};
-  const uint64_t kinds = walk_.reads(from);
-  const bool marks = mask.exits.size() > kManyExits && (kinds & ~kMarks) == 0;
-  for (const uint32_t place : marks ? mask.before_marks : mask.exits) {
-    if ((vocabulary_->kinds_next(place) & kinds) != 0) GEN_TRY(walk(place, from, exits));
-  }
+  for (size_t word = 0; word < out.size(); ++word) out[word] |= maker_.allowed[word];
   return {};
 }
 
 void TokenGrammar::allow_term(uint32_t term) const {
   if (!machines_->terms[term].negated) {
-    allow_one(terms_[term]);
+    maker_.allow_one(terms_[term]);
     return;
   }
   for (int32_t token = 0; token < vocabulary_->size(); ++token) {
-    if (matches(term, token)) allow_one(token);
+    if (matches(term, token)) maker_.allow_one(token);
   }
 }
 
@@ -190,25 +174,8 @@ void TokenGrammar::allow_term(uint32_t term) const {
 void TokenGrammar::allow_named(StateId state) const {
   for (const TokenEdge& edge : machines_->tokens(state)) {
     allow_term(edge.term);
-    worst_ = UINT64_MAX / 4;  // what calls it comes to is not looked at here
+    maker_.worst = UINT64_MAX / 4;  // what calls it comes to is not looked at here
   }
-}
-
-// The counts of a loop only matter if the tokens to come can reach one of its ends.
-Frame TokenGrammar::general(const Frame& frame) const noexcept {
-  Frame made = {frame.ret, 0, frame.loop, frame.low, frame.high, kNoFrame, 0};
-  if (!counts(frame.loop)) return made;
-  const Loop& loop = machines_->loops[frame.loop];
-  const uint64_t reach = vocabulary_->longest() + 1;
-  const bool far_below = made.high + reach < loop.min;
-  const bool inside =
-      made.low >= loop.min && (loop.max == kUnbounded || made.high + reach < loop.max);
-  if (far_below) {
-    made.low = made.high = 0;
-  } else if (inside) {
-    made.low = made.high = loop.min;
-  }
-  return made;
 }
 
 Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
@@ -218,16 +185,16 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   std::string& key = made->key = key_of(state);
   if (!key.empty() && of_root) key.push_back('r');
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
+  const ListId bottom = maker_.bottom(of_root ? kEnd : kOutside);
   if (made->mask == nullptr) {
-    begin_mask();
-    lists_.clear();
-    const Item item = {state, lists_.bottom(of_root ? kEnd : kOutside)};
+    maker_.begin();
     allow_named(state);
     std::vector<uint32_t> exits;
-    GEN_TRY(walk(0, {&item, 1}, &exits));
-    made->mask = finish(std::move(exits));
+    GEN_TRY(maker_.allow_from(state, bottom, &exits));
+    made->mask = maker_.finish(std::move(exits));
     if (!key.empty()) vocabulary_->pool().add(key, made->mask);
   }
+  if (machines_->tokens(state).empty()) maker_.remember(state, bottom, made->mask);
   count(*made);
   return entries_.emplace(state, std::move(made)).first->second.get();
 }
@@ -259,50 +226,27 @@ void TokenGrammar::count(const Entry& entry) const noexcept {
   ++statistics_.made;
 }
 
-Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Frame& frame) const {
-  Frame wanted = general(frame);
+Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Frame& frame,
+                                                        uint64_t* missing) const {
+  GEN_ASSIGN(const Way way, way_of(entry, frame, missing));
   for (const auto& [known, next] : entry->next) {
-    if (same(known, wanted)) return next.get();
+    if (known == way) return next.get();
   }
   auto made = std::make_unique<Entry>();
   std::vector<uint32_t> exits;
-  if (counts(wanted.loop)) {
-    GEN_TRY(allow_behind_loop(entry, wanted, &exits));
+  if (counts(frame.loop)) {
+    GEN_TRY(allow_behind_loop(entry, way, &exits));
   } else {
-    begin_mask();
-    lists_.clear();
-    GEN_ASSIGN(const bool outside, leave(wanted));
-    if (outside) exits = entry->mask->exits;
-    GEN_TRY(walk_from(*entry->mask, from_, &exits));
+    maker_.begin();
+    MaskMaker::Start start;
+    GEN_TRY(maker_.leave(frame, &start));
+    if (start.outside) exits = entry->mask->exits;
+    GEN_TRY(maker_.allow_behind(*entry->mask, maker_.shared(), start, &exits));
   }
-  made->mask = finish(std::move(exits));
+  made->mask = maker_.finish(std::move(exits));
   count(*made);
-  entry->next.emplace_back(wanted, std::move(made));
+  entry->next.emplace_back(way, std::move(made));
   return entry->next.back().second.get();
-}
-
-// Items of a state, or, for its machine, of a start, to from_; lists_ is empty before. Whether
-// nothing at all may follow in its machine.
-Result<bool> TokenGrammar::come_to(StateId state) const {
-  walk_.step.begin();
-  walk_.step.arrive(state, lists_.bottom(kOutside));
-  if (!walk_.step.finish(lists_, limits_.items)) return too_much();
-  from_.assign(walk_.step.items().begin(), walk_.step.items().end());
-  return walk_.step.outside();
-}
-
-// The same behind a frame that is no loop's, or one of members.
-Result<bool> TokenGrammar::leave(Frame frame) const {
-  frame.parent = lists_.bottom(kOutside);
-  walk_.step.begin();
-  walk_.step.leave(frame);
-  if (!walk_.step.finish(lists_, limits_.items)) return too_much();
-  from_.assign(walk_.step.items().begin(), walk_.step.items().end());
-  return walk_.step.outside();
-}
-
-bool TokenGrammar::counts(uint32_t loop) const noexcept {
-  return loop != 0 && machines_->loops[loop].members == 0;
 }
 
 Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
@@ -320,17 +264,17 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
     made->level.push_back(entry->mask);
     made->within.emplace_back(vocabulary_->words(), 0);
     while (!made->level.back()->exits.empty()) {
-      begin_mask();
-      lists_.clear();
+      maker_.begin();
       std::vector<uint32_t> exits;
-      GEN_ASSIGN(const bool outside, come_to(start));
-      GEN_ASSERT(!outside);
-      GEN_TRY(walk_from(*made->level.back(), from_, &exits));
-      made->worst = std::max(made->worst, worst_);
+      MaskMaker::Start begin;
+      GEN_TRY(maker_.come_to(start, &begin));
+      GEN_ASSERT(!begin.outside);
+      GEN_TRY(maker_.allow_behind(*made->level.back(), maker_.shared(), begin, &exits));
+      made->worst = std::max(made->worst, maker_.worst);
       std::vector<uint64_t> within = made->within.back();
-      for (size_t word = 0; word < within.size(); ++word) within[word] |= allowed_[word];
+      for (size_t word = 0; word < within.size(); ++word) within[word] |= maker_.allowed[word];
       made->within.push_back(std::move(within));
-      made->level.push_back(finish(std::move(exits)));
+      made->level.push_back(maker_.finish(std::move(exits)));
     }
     masks = std::move(made);
     if (!key.empty()) vocabulary_->pool().add_loop(key, masks);
@@ -340,106 +284,93 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
   return masks;
 }
 
-// Behind level n the body has been there low + 1 + n to high + 1 + n times.
-TokenGrammar::LoopReach TokenGrammar::reach_of(const Frame& frame,
-                                               const LoopMasks& masks) const noexcept {
+bool TokenGrammar::counts(uint32_t loop) const noexcept {
+  return loop != 0 && machines_->loops[loop].members == 0;
+}
+
+// Behind level n the body of a loop has been there low + 1 + n to high + 1 + n times.
+Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
+                                               uint64_t* missing) const {
+  Way way;
+  way.ret = frame.ret;
+  *missing = 0;
+  if (frame.loop == 0) return way;
   const Loop& loop = machines_->loops[frame.loop];
+  if (!counts(frame.loop)) {
+    way.members_of = frame.loop;
+    way.low = frame.low;
+    way.high = frame.high;
+    return way;
+  }
+  GEN_ASSIGN(const auto masks, loop_masks(entry, loop.machine));
   const uint64_t most = loop.max == kUnbounded ? UINT64_MAX : loop.max;
   const uint64_t low = std::min(frame.low + uint64_t{1}, most);
   const uint64_t high = frame.high + uint64_t{1};
-  LoopReach reach;
-  reach.further = std::min<uint64_t>(most - low, masks.within.size() - 1);
-  reach.first_end = loop.min > high ? loop.min - high : 0;
-  reach.behind_ends = reach.further + 1;
-  reach.missing = loop.min > low ? loop.min - low : 0;
-  return reach;
+  way.loop_machine = loop.machine;
+  way.further = static_cast<uint32_t>(std::min<uint64_t>(most - low, masks->within.size() - 1));
+  const uint64_t first_end = loop.min > high ? loop.min - high : 0;
+  if (first_end <= way.further) {
+    way.first_end = static_cast<uint32_t>(first_end);
+    way.behind_ends = way.further + 1;
+  }
+  if (loop.min > low) {
+    *missing = std::min<uint64_t>((loop.min - low) * machines_->shortest(loop.machine), kFarAway);
+  }
+  return way;
 }
 
 // The loop goes on where its count allows, and ends where it may.
-Status TokenGrammar::allow_behind_loop(Entry* entry, const Frame& frame,
+Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
                                        std::vector<uint32_t>* exits) const {
-  const uint32_t machine = machines_->loops[frame.loop].machine;
-  GEN_ASSIGN(const auto masks, loop_masks(entry, machine));
-  const LoopReach reach = reach_of(frame, *masks);
-  begin_mask();
-  allowed_ = masks->within[reach.further];
-  worst_ = masks->worst + reach.missing * machines_->shortest(machine) +
-           machines_->states[frame.ret].shortest;
-  lists_.clear();
-  GEN_ASSIGN(const bool outside, come_to(frame.ret));
-  for (size_t n = reach.first_end; n < reach.behind_ends; ++n) {
-    const StateMask& mask = *masks->level[n];
-    if (outside) exits->insert(exits->end(), mask.exits.begin(), mask.exits.end());
-    GEN_TRY(walk_from(mask, from_, exits));
+  GEN_ASSIGN(const auto masks, loop_masks(entry, way.loop_machine));
+  MaskMaker::Start start;
+  GEN_TRY(maker_.come_to(way.ret, &start));
+  const auto is_large = [&](size_t n) { return masks->level[n]->exits.size() > kManyPlaces; };
+  std::vector<const StateMask*> known;
+  for (size_t n = way.first_end; n < way.behind_ends; ++n) {
+    if (!is_large(n)) continue;
+    GEN_ASSIGN(const StateMask* end, behind_level(entry, way, n, *masks, start));
+    known.push_back(end);
+  }
+  maker_.begin();
+  maker_.allowed = masks->within[way.further];
+  maker_.worst = masks->worst + machines_->states[way.ret].shortest;
+  for (const StateMask* end : known) {
+    add_to(maker_.allowed, *end);
+    maker_.worst = std::max(maker_.worst, end->worst);
+    exits->insert(exits->end(), end->exits.begin(), end->exits.end());
+  }
+  for (size_t n = way.first_end; n < way.behind_ends; ++n) {
+    if (is_large(n)) continue;
+    const StateMask& level = *masks->level[n];
+    if (start.outside) exits->insert(exits->end(), level.exits.begin(), level.exits.end());
+    GEN_TRY(maker_.allow_behind(level, maker_.shared(), start, exits));
   }
   return {};
 }
 
-void TokenGrammar::allow_one(int32_t token) const noexcept {
-  allowed_[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
-}
-
-void TokenGrammar::allow(int32_t token) const noexcept {
-  for (; token >= 0; token = vocabulary_->twin(token)) allow_one(token);
-}
-
-std::shared_ptr<const StateMask> TokenGrammar::finish(std::vector<uint32_t> exits) const {
-  auto mask = std::make_shared<StateMask>();
-  size_t count = 0;
-  for (const uint64_t word : allowed_) count += static_cast<size_t>(std::popcount(word));
-  if (count > allowed_.size()) {
-    mask->bits = allowed_;
-  } else {
-    mask->list.reserve(count);
-    for (size_t word = 0; word < allowed_.size(); ++word) {
-      for (uint64_t bits = allowed_[word]; bits != 0; bits &= bits - 1) {
-        mask->list.push_back(
-            static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
-      }
-    }
+Result<const StateMask*> TokenGrammar::behind_level(Entry* entry, const Way& way, size_t n,
+                                                    const LoopMasks& masks,
+                                                    const MaskMaker::Start& start) const {
+  auto known = std::find_if(entry->ends.begin(), entry->ends.end(), [&](const LoopEnds& ends) {
+    return ends.machine == way.loop_machine && ends.ret == way.ret;
+  });
+  if (known == entry->ends.end()) {
+    entry->ends.push_back({way.loop_machine, way.ret, {}});
+    known = entry->ends.end() - 1;
   }
-  if (!std::is_sorted(exits.begin(), exits.end())) std::sort(exits.begin(), exits.end());
-  exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
-  exits.shrink_to_fit();
-  mask->any = count > 0;
-  mask->worst = worst_;
-  mask->exits = std::move(exits);
-  if (mask->exits.size() > kManyExits) {
-    for (const uint32_t place : mask->exits) {
-      if ((vocabulary_->kinds_next(place) & kMarks) != 0) mask->before_marks.push_back(place);
-    }
-    mask->before_marks.shrink_to_fit();
+  if (known->level.empty()) known->level.resize(masks.level.size());
+  std::shared_ptr<const StateMask>& made = known->level[n];
+  if (made == nullptr) {
+    const StateMask& level = *masks.level[n];
+    std::vector<uint32_t> exits;
+    if (start.outside) exits = level.exits;
+    maker_.begin();
+    GEN_TRY(maker_.allow_behind(level, maker_.shared(), start, &exits));
+    made = maker_.finish(std::move(exits));
+    statistics_.bytes += made->memory();
   }
-  return mask;
-}
-
-Status TokenGrammar::too_much() const {
-  return error(Code::kGrammar, "a mask takes more work than its limit of %llu",
-               static_cast<unsigned long long>(limits_.work));
-}
-
-void TokenGrammar::begin_mask() const {
-  allowed_.assign(vocabulary_->words(), 0);
-  worst_ = 0;
-}
-
-// Allows all texts below `top` that can be read from there.
-Status TokenGrammar::walk(uint32_t top, std::span<const Item> from,
-                          std::vector<uint32_t>* exits) const {
-  const auto trie = vocabulary_->trie();
-  const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
-    const Vocabulary::Node& node = trie[place];
-    if (whole) {
-      for (const int32_t token : vocabulary_->tokens_from(place)) allow_one(token);
-      worst_ = std::max(worst_, least_behind(*machines_, lists_, behind));
-    } else if (node.token >= 0) {
-      allow(node.token);
-      worst_ = std::max(worst_, least_behind(*machines_, lists_, behind));
-    }
-    if (behind.outside && node.skip > place + 1) exits->push_back(place);
-  };
-  if (!walk_.run(lists_, top, from, limits_.items, most_work_, visit)) return too_much();
-  return {};
+  return made.get();
 }
 
 Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items, uint64_t most,
@@ -450,17 +381,17 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
   if (worst <= most) return {};
   std::fill(out.begin(), out.end(), 0);
   const std::lock_guard lock(mutex_);
-  begin_mask();
-  most_work_ = walk_.step.work() + limits_.work;
+  maker_.begin();
+  maker_.allow_work();
   const size_t frames = lists.size();
-  Step& step = walk_.step;
+  Step& step = maker_.walk.step;
   for (const Item item : items) {
     for (const TokenEdge& edge : machines_->tokens(item.state)) {
       step.begin();
       step.arrive(edge.target, item.list);
       if (!step.finish(lists, limits_.items)) {
         lists.shrink(frames);
-        return too_much();
+        return maker_.too_much();
       }
       const Behind behind = {step.items(), step.ended(), step.outside()};
       if (least_behind(*machines_, lists, behind) <= most) allow_term(edge.term);
@@ -471,11 +402,16 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
   const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
     const int32_t token = trie[place].token;
     if ((token < 0 && !whole) || least_behind(*machines_, lists, behind) > most) return;
-    if (!whole) return allow(token);
-    for (const int32_t below : vocabulary_->tokens_from(place)) allow_one(below);
+    if (!whole) {
+      for (int32_t twin = token; twin >= 0; twin = vocabulary_->twin(twin)) maker_.allow_one(twin);
+      return;
+    }
+    for (const int32_t below : vocabulary_->tokens_from(place)) maker_.allow_one(below);
   };
-  if (!walk_.run(lists, 0, items, limits_.items, most_work_, visit)) return too_much();
-  std::copy(allowed_.begin(), allowed_.end(), out.begin());
+  if (!maker_.walk.run(lists, 0, items, limits_.items, maker_.most_work(), visit)) {
+    return maker_.too_much();
+  }
+  std::copy(maker_.allowed.begin(), maker_.allowed.end(), out.begin());
   return {};
 }
 

@@ -6,7 +6,7 @@
 // state, and, only for tokens that go beyond the end of its machine, on where its return list
 // leads. So masks are kept in a tree: at its root by state, with the places of the trie where the
 // machine may have ended; below, by what those places come to (a frame), and so on as far as tokens
-// reach. A counter matters to a mask only near its ends: elsewhere all counts share one branch.
+// reach. Of a counter only matters which of the rounds that tokens can take it leaves.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,11 @@
 #include "base/home_process.h"
 #include "base/status.h"
 #include "grammar/machines.h"
+#include "grammar/mask_maker.h"
 #include "grammar/recogniser.h"
-#include "grammar/trie_walk.h"
 #include "grammar/vocabulary.h"
 
 namespace gen::grammar {
-
-struct MaskLimits {
-  size_t cache_bytes = size_t{64} << 20U;  // above it, masks are forgotten and made anew
-  size_t items = size_t{1} << 16U;         // of the recogniser at one place
-  uint64_t work = uint64_t{1} << 24U;      // items looked at for one mask
-};
 
 /// Threads: any number may use one object; a lock keeps the masks.
 class TokenGrammar {
@@ -72,43 +66,53 @@ class TokenGrammar {
                std::shared_ptr<const Vocabulary> vocabulary, const MaskLimits& limits);
 
  private:
+  /// A return to a frame, as far as masks can tell it from others: of the count of a loop, what is
+  /// left of LoopMasks.
+  struct Way {
+    StateId ret = 0;
+    uint32_t loop_machine = UINT32_MAX;  // UINT32_MAX: no loop
+    uint32_t further = 0;                // the last level that may still be read
+    uint32_t first_end = 0;              // the loop may end behind levels from here
+    uint32_t behind_ends = 0;            // to before here
+    uint32_t members_of = 0;             // a loop of members; then its frame's low and high
+    uint32_t low = 0;
+    uint32_t high = 0;
+    bool operator==(const Way&) const = default;
+  };
+  /// What may follow where a loop ends, behind each level of it; null: not known yet, or few
+  /// places.
+  struct LoopEnds {
+    uint32_t machine;
+    StateId ret;
+    std::vector<std::shared_ptr<const StateMask>> level;
+  };
   /// What one state, or the return to one frame, allows.
   struct Entry {
     std::shared_ptr<const StateMask> mask;
     std::string key;  // in the vocabulary's pool; empty: not there
-    std::vector<std::pair<Frame, std::unique_ptr<Entry>>> next;  // by frame without its parent
+    std::vector<std::pair<Way, std::unique_ptr<Entry>>> next;
     std::vector<std::pair<uint32_t, std::shared_ptr<const LoopMasks>>> loops;  // by machine
+    std::vector<LoopEnds> ends;
   };
-
-  /// What the count of a loop's frame leaves of LoopMasks.
-  struct LoopReach {
-    size_t further = 0;      // the last level that may still be read
-    size_t first_end = 0;    // the loop may end behind levels from here
-    size_t behind_ends = 0;  // to before here
-    uint64_t missing = 0;    // times until it may end
+  struct Open {
+    Entry* entry;
+    ListId list;
+    uint64_t missing;  // fewest bytes of the rounds that a loop lacks
   };
 
   Result<Entry*> entry_of(StateId state) const;
-  Result<Entry*> entry_behind(Entry* entry, const Frame& frame) const;
-  Result<bool> come_to(StateId state) const;
-  Result<bool> leave(Frame frame) const;
-  [[nodiscard]] bool counts(uint32_t loop) const noexcept;
+  Result<Entry*> entry_behind(Entry* entry, const Frame& frame, uint64_t* missing) const;
   Result<std::shared_ptr<const LoopMasks>> loop_masks(Entry* entry, uint32_t machine) const;
-  [[nodiscard]] LoopReach reach_of(const Frame& frame, const LoopMasks& masks) const noexcept;
-  Status allow_behind_loop(Entry* entry, const Frame& frame, std::vector<uint32_t>* exits) const;
-  [[nodiscard]] Frame general(const Frame& frame) const noexcept;
-  Status walk(uint32_t top, std::span<const Item> from, std::vector<uint32_t>* exits) const;
-  [[nodiscard]] Status too_much() const;
+  [[nodiscard]] bool counts(uint32_t loop) const noexcept;
+  Result<Way> way_of(Entry* entry, const Frame& frame, uint64_t* missing) const;
+  Status allow_behind_loop(Entry* entry, const Way& way, std::vector<uint32_t>* exits) const;
+  Result<const StateMask*> behind_level(Entry* entry, const Way& way, size_t n,
+                                        const LoopMasks& masks,
+                                        const MaskMaker::Start& start) const;
   Status mask_together(const ReturnLists& lists, std::span<const Item> items,
                        std::span<uint64_t> out) const;
-  Status walk_from(const StateMask& mask, std::span<const Item> from,
-                   std::vector<uint32_t>* exits) const;
   void allow_named(StateId state) const;
   void allow_term(uint32_t term) const;
-  void allow_one(int32_t token) const noexcept;
-  void allow(int32_t token) const noexcept;  // and those of the same bytes
-  std::shared_ptr<const StateMask> finish(std::vector<uint32_t> exits) const;
-  void begin_mask() const;
   [[nodiscard]] std::string key_of(StateId state) const;
   void count(const Entry& entry) const noexcept;
 
@@ -124,14 +128,8 @@ class TokenGrammar {
   mutable std::mutex mutex_;  // of all below
   mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;
   mutable Statistics statistics_;
-  mutable std::vector<std::pair<Entry*, ListId>> open_;
-  mutable std::vector<Item> from_;
-  // For one mask:
-  mutable TrieWalk walk_;
-  mutable ReturnLists lists_;
-  mutable std::vector<uint64_t> allowed_;
-  mutable uint64_t worst_ = 0;
-  mutable uint64_t most_work_ = 0;
+  mutable std::vector<Open> open_;
+  mutable MaskMaker maker_;
 };
 
 }  // namespace gen::grammar

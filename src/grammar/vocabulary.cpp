@@ -71,7 +71,7 @@ void Vocabulary::build_trie() {
   std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return bytes(a) < bytes(b); });
   twins_.assign(begins_.size() - 1, -1);
-  trie_.push_back({0, -1, 0, 0, 0});
+  trie_.push_back({0, -1, 0, 0, 0, 0});
   std::vector<uint32_t> path = {0};  // nodes of the text before
   std::string_view before;
   const auto close = [&](size_t depth) {
@@ -91,7 +91,7 @@ void Vocabulary::build_trie() {
     for (size_t k = shared; k < text.size(); ++k) {
       path.push_back(static_cast<uint32_t>(trie_.size()));
       trie_.push_back({0, -1, static_cast<uint32_t>(i), static_cast<uint16_t>(k + 1),
-                       static_cast<uint8_t>(text[k])});
+                       static_cast<uint8_t>(text[k]), 0});
     }
     trie_.back().token = order[i];
     before = text;
@@ -106,11 +106,13 @@ void Vocabulary::build_trie() {
     for (uint32_t k = i + 1; k < trie_[i].skip; k = trie_[k].skip) {
       kinds_[i].next |= uint64_t{1} << kByteKinds[trie_[k].byte];
       kinds_[i].below |= kinds_[k].below;
+      const int height = std::min(trie_[k].height + 1, int{kMostHeight});
+      trie_[i].height = std::max(trie_[i].height, static_cast<uint8_t>(height));
     }
     kinds_[i].below |= kinds_[i].next;
   }
   in_order_ = std::move(order);
-  trie_.push_back({count, -1, static_cast<uint32_t>(in_order_.size()), 0, 0});
+  trie_.push_back({count, -1, static_cast<uint32_t>(in_order_.size()), 0, 0, 0});
 }
 
 bool Vocabulary::is_end(int32_t id) const noexcept {

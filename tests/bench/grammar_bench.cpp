@@ -4,7 +4,9 @@
 // token accepted. Three ways: cold (a grammar never used before), for each document another copy of
 // the grammar, and warm (masks of earlier documents are there). Before it measures, it checks that
 // every document is taken and that every mask has the token that comes next.
+// With --check-each N, one mask of N is compared with what accept_token takes, token by token.
 //   grammar_bench [--vocab 32000,128256] [--gguf FILE] [--documents 100] [--only SUBJECT]
+//   [--check-each N]
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -163,6 +165,20 @@ void histogram(const char* name, std::vector<double> times) {
       times.back());
 }
 
+int check_each = 0;  // so many masks are compared once with what is accepted; 0: none
+size_t n_checked = 0;
+
+bool is_exact(const Matcher& matcher, const std::vector<uint64_t>& mask) {
+  ++n_checked;
+  for (int32_t token = 0; token < matcher.grammar().vocabulary().size(); ++token) {
+    const bool allowed = (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1) != 0;
+    Matcher other = matcher.fork();
+    const auto taken = other.accept_token(token);
+    if (!taken.ok() || taken.value() != allowed) return false;
+  }
+  return true;
+}
+
 bool run(const Grammar& grammar, const std::shared_ptr<const Vocabulary>& vocabulary,
          const std::vector<int32_t>& document, std::vector<double>* times) {
   auto over = grammar.over(vocabulary);
@@ -171,6 +187,9 @@ bool run(const Grammar& grammar, const std::shared_ptr<const Vocabulary>& vocabu
   if (!matcher.ok()) return false;
   std::vector<uint64_t> mask(vocabulary->words());
   for (const int32_t token : document) {
+    if (check_each > 0 && times->size() % static_cast<size_t>(check_each) == 0) {
+      if (!matcher->mask(mask).ok() || !is_exact(*matcher, mask)) return false;
+    }
     const auto begin = now_micros();
     if (!matcher->mask(mask).ok()) return false;
     const bool allowed = (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1) != 0;
@@ -379,6 +398,7 @@ int main(int argc, char** argv) {
     const std::string option = argv[i];
     if (option == "--vocab") sizes = argv[i + 1];
     if (option == "--documents") n_documents = std::max(1, std::atoi(argv[i + 1]));
+    if (option == "--check-each") gen::grammar::check_each = std::atoi(argv[i + 1]);
     if (option == "--only") gen::grammar::only = argv[i + 1];
     if (option == "--gguf") {
       vocabularies.push_back(gen::grammar::read(argv[i + 1]));
@@ -395,6 +415,9 @@ int main(int argc, char** argv) {
   }
   for (const auto& vocabulary : vocabularies) {
     if (!gen::grammar::measure(vocabulary, n_documents)) return std::printf("WRONG RESULT\n"), 1;
+  }
+  if (gen::grammar::n_checked > 0) {
+    std::printf("%zu masks are what is accepted, token by token\n", gen::grammar::n_checked);
   }
   return 0;
 }

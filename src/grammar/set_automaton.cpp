@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of items as states, see set_automaton.h.
+#include "grammar/set_automaton.h"
+
+#include <algorithm>
+#include <bitset>
+#include <utility>
+
+#include "grammar/byte_kind.h"
+#include "grammar/hash.h"
+#include "grammar/trie_walk.h"
+
+namespace gen::grammar {
+
+void SetAutomaton::clear() {
+  states_.clear();
+  rows_.clear();
+  items_.clear();
+  known_.clear();
+  greatest_least_ = 0;
+  states_.emplace_back();
+  states_[kNone].expanded = true;
+  rows_.push_back(std::make_unique<Row>());
+  rows_[kNone]->fill(kNone);
+}
+
+std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> items, bool ended,
+                                                       bool outside) {
+  if (items.empty() && !ended && !outside) return kNone;
+  sorted_.assign(items.begin(), items.end());
+  if (sorted_.size() > 1) {
+    std::sort(sorted_.begin(), sorted_.end(), [](Item a, Item b) {
+      return a.state != b.state ? a.state < b.state : a.list < b.list;
+    });
+  }
+  uint64_t hash = (ended ? 2U : 0U) | (outside ? 1U : 0U);
+  for (const Item item : sorted_)
+    hash = mix(hash, static_cast<uint64_t>(item.state) << 32 | item.list);
+  const uint64_t least = least_behind(machines_, lists_, {sorted_, ended, outside});
+  const auto [begin, end] = known_.equal_range(hash);
+  for (auto place = begin; place != end; ++place) {
+    const State& one = states_[place->second];
+    // An end only matters to `least`.
+    if (one.outside == outside && one.least == least &&
+        std::equal(sorted_.begin(), sorted_.end(), items_.begin() + one.first,
+                   items_.begin() + one.first + one.count)) {
+      return place->second;
+    }
+  }
+  if (full()) return std::nullopt;
+  State made;
+  made.first = static_cast<uint32_t>(items_.size());
+  made.count = static_cast<uint32_t>(sorted_.size());
+  made.outside = outside;
+  made.least = least;
+  const auto id = static_cast<Id>(states_.size());
+  items_.insert(items_.end(), sorted_.begin(), sorted_.end());
+  states_.push_back(made);
+  rows_.emplace_back();
+  known_.emplace(hash, id);
+  greatest_least_ = std::max(greatest_least_, least);
+  return id;
+}
+
+std::optional<SetAutomaton::Id> SetAutomaton::behind(Step& step, const State& from, uint8_t byte,
+                                                     size_t most_items) {
+  step.begin();
+  step.read(std::span(items_).subspan(from.first, from.count), byte);
+  if (step.seeds().empty()) return kNone;
+  for (const auto& [seeds, id] : made_) {
+    if (std::equal(seeds.begin(), seeds.end(), step.seeds().begin(), step.seeds().end())) return id;
+  }
+  std::vector<Item> seeds(step.seeds().begin(), step.seeds().end());
+  if (!step.finish(lists_, most_items)) return std::nullopt;
+  const std::optional<Id> id = state_of(step.items(), step.ended(), step.outside());
+  if (id.has_value()) made_.emplace_back(std::move(seeds), *id);
+  return id;
+}
+
+bool SetAutomaton::expand(Step& step, Id id, size_t most_items, uint64_t most_work) {
+  if (states_[id].expanded) return true;
+  const State from = states_[id];
+  auto row = std::make_unique<Row>();
+  // Between two of these all bytes are alike.
+  std::bitset<257> begins;
+  begins.set(0);
+  for (uint32_t i = from.first; i < from.first + from.count; ++i) {
+    for (const ByteEdge& edge : machines_.bytes(items_[i].state)) {
+      begins.set(edge.low);
+      begins.set(edge.high + 1U);
+    }
+  }
+  made_.clear();
+  for (uint32_t byte = 0; byte < 256;) {
+    uint32_t end = byte + 1;
+    while (end < 256 && !begins.test(end)) ++end;
+    const std::optional<Id> to = behind(step, from, static_cast<uint8_t>(byte), most_items);
+    if (!to.has_value() || step.work() > most_work) return false;
+    for (; byte < end; ++byte) (*row)[byte] = *to;
+  }
+  State& state = states_[id];
+  uint64_t others = 0;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const uint64_t kind = uint64_t{1} << kByteKinds[byte];
+    if ((*row)[byte] != id) others |= kind;
+    if ((*row)[byte] != kNone) state.reads |= kind;
+  }
+  state.loops = ~others;
+  state.expanded = true;
+  rows_[id] = std::move(row);
+  return true;
+}
+
+}  // namespace gen::grammar
