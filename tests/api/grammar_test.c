@@ -431,6 +431,38 @@ static void tags_constrain_parts_of_texts(void** state) {
   assert_fails(gen_grammar_from_tags(kTags, 1, NULL, NULL, &error), bad, "out", error);
 }
 
+/* A stream that has begun tells of it, asked either way; one that cannot begin is not opened. */
+static void stream_ends_at_limit(const gen_grammar* above_limits) {
+  gen_generator* generator = NULL;
+  gen_session* session = NULL;
+  gen_stream* stream = NULL;
+  const gen_token* token = NULL;
+  gen_sampling* sampling = greedy(5);
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  assert_ok(gen_session_new(generator, &session, &error), error);
+  assert_ok(gen_sampling_set_grammar(sampling, above_limits, &error), error);
+  for (int polled = 0; polled < 2; ++polled) {
+    int32_t state = GEN_STREAM_PENDING;
+    assert_ok(gen_stream_open(session, "Once", 4, sampling, &stream, &error), error);
+    gen_status status = GEN_OK;
+    for (int i = 0; i < 100 && status == GEN_OK; ++i) {
+      status = polled ? gen_stream_poll(stream, &token, &state, &error)
+                      : gen_stream_next(stream, &token, &error);
+    }
+    assert_int_equal(status, GEN_ERROR_GRAMMAR);
+    assert_non_null(strstr(error.message, "limit of 1"));
+    gen_stream_close(stream);
+  }
+  gen_grammar* nowhere = gbnf("root ::= <nowhere>");
+  assert_ok(gen_sampling_set_grammar(sampling, nowhere, &error), error);
+  assert_fails(gen_stream_open(session, "Once", 4, sampling, &stream, &error), GEN_ERROR_GRAMMAR,
+               "nowhere", error);
+  gen_grammar_free(nowhere);
+  gen_sampling_free(sampling);
+  gen_session_free(session);
+  gen_free(generator);
+}
+
 /* Deep texts, patterns that blow up and limits: an answer, or an error that names the limit. */
 static void limits_hold(void** state) {
   (void)state;
@@ -465,6 +497,7 @@ static void limits_hold(void** state) {
                "limit of 1", error);
   free(none);
   gen_grammar_matcher_free(matcher);
+  stream_ends_at_limit(grammar);
   gen_grammar_free(grammar);
   gen_grammar_options_free(options);
   grammar = gbnf("root ::= \"(\" root \")\" | \"\"");
