@@ -22,9 +22,11 @@ static gen_generator* generator_with(const gen_model* model, gen_options* option
   return generator;
 }
 
+/* With all that drafters have, whatever it costs: how much that is depends on no clock. */
 static gen_options* options_new(void) {
   gen_options* options = NULL;
   assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(gen_options_set(options, "draft_policy", "always", &error), error);
   return options;
 }
 
@@ -143,6 +145,11 @@ static void drafts_that_cannot_be(void** state) {
   assert_fails(gen_options_set(options, "prompt_lookup", "3,x", &error), bad, "x", error);
   assert_fails(gen_options_set(options, "suffix_lookup", "64", &error), bad, "64", error);
   assert_fails(gen_options_set(options, "suffix_lookup", "8,-1", &error), bad, "-1", error);
+  assert_fails(gen_options_set(options, "draft_policy", "never", &error), bad, "never", error);
+  assert_fails(gen_options_set(options, "draft_policy", "adaptive,2", &error), bad, "2", error);
+  assert_fails(gen_options_set(options, "draft_policy", "adaptive,nan", &error), bad, "nan", error);
+  assert_ok(gen_options_set(options, "draft_policy", "always", &error), error);
+  assert_ok(gen_options_set(options, "draft_policy", "adaptive,0.5", &error), error);
   assert_ok(gen_options_set(options, "prompt_lookup", "3", &error), error);
   assert_ok(gen_options_set(options, "suffix_lookup", "9,100", &error), error);
   char text[8192];
@@ -150,6 +157,8 @@ static void drafts_that_cannot_be(void** state) {
   assert_ok(gen_options_describe(options, text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text, "\"value\":\"3,8\""));
   assert_non_null(strstr(text, "\"value\":\"9,100\""));
+  assert_non_null(strstr(text, "\"default\":\"auto\""));
+  assert_non_null(strstr(text, "\"value\":\"adaptive,0.5\""));
   gen_options_free(options);
   gen_model_free(model);
   gen_model_free(other);
