@@ -15,7 +15,7 @@ double DraftPlanner::now() const {
 void DraftPlanner::note_drafting(int32_t depth, double seconds) noexcept {
   if (depth <= 0 || seconds < 0) return;
   const double each = seconds / depth;
-  drafting_ += (drafting_ == 0 ? 1.0 : 0.125) * (each - drafting_);
+  drafting_ = drafting_ == 0 ? each : towards(drafting_, each);
 }
 
 void DraftPlanner::take_in(DraftRecord* record) noexcept {

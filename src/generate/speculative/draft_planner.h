@@ -34,7 +34,7 @@ class DraftPlanner {
   void note_drafting(int32_t depth, double seconds) noexcept;
 
   /// Steps without drafts before one tries: the least, and the most that it becomes.
-  static constexpr int32_t kFirstProbe = 64;
+  static constexpr int32_t kFirstProbe = 16;
   static constexpr int32_t kLastProbe = 1024;
   static constexpr int32_t kProbeRows = 4;
   /// Steps with drafts before one is plain.

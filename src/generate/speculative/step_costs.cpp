@@ -6,13 +6,6 @@
 #include <bit>
 
 namespace gen::generate {
-namespace {
-
-constexpr double kShare = 0.125;  // of the newest measurement
-constexpr double kOutlier = 2.0;  // times what is known, at most
-
-}  // namespace
-
 size_t StepCosts::bucket(int32_t rows) noexcept {
   const auto n = static_cast<uint32_t>(std::max(rows, 1));
   if (n <= 8) return n - 1;
@@ -29,8 +22,8 @@ void StepCosts::note(int32_t rows, double seconds) noexcept {
     at = {static_cast<double>(rows), seconds};
     return;
   }
-  at.rows += kShare * (rows - at.rows);
-  at.seconds += kShare * (std::min(seconds, kOutlier * at.seconds) - at.seconds);
+  at.rows += 0.125 * (rows - at.rows);
+  at.seconds = towards(at.seconds, seconds);
 }
 
 double StepCosts::seconds(int32_t rows) const noexcept {

@@ -8,6 +8,17 @@
 
 namespace gen::generate {
 
+/// How far an estimate of a time goes towards a new measurement. Disturbances make single ones
+/// longer, the first ones above all, which make room for what comes; nothing makes them shorter.
+[[nodiscard]] constexpr double towards(double estimate, double measured) noexcept {
+  constexpr double kUp = 0.125;
+  constexpr double kDown = 0.5;
+  constexpr double kOutlier = 2.0;  // times what is known, at most
+  if (measured < estimate) return estimate + kDown * (measured - estimate);
+  const double most = kOutlier * estimate;
+  return estimate + kUp * ((measured < most ? measured : most) - estimate);
+}
+
 /// Threads: one at a time.
 class StepCosts {
  public:
