@@ -45,6 +45,7 @@ std::string by_options(const std::string& message) {
       {"prompt_lookup", "--draft"},
       {"suffix_lookup", "--draft"},
       {"speculative_draft", "--draft"},
+      {"draft_policy", "--draft-policy"},
       {"context_policy", "--context-policy"}};
   std::string out = message;
   for (const auto& [name, option] : kNames) {
@@ -125,6 +126,8 @@ void add_draft_options(CLI::App& command, ModelChoice& choice) {
       .add_option("--draft-len", choice.draft_len,
                   "most tokens of a guess; 0: 8 from texts, 4 from a model")
       ->check(CLI::Range(0, 63));
+  command.add_option("--draft-policy", choice.draft_policy, generator_help("draft_policy"))
+      ->capture_default_str();
 }
 
 ModelOptions make_model_options(const ModelChoice& choice) {
@@ -187,6 +190,9 @@ void use_drafts(const ModelChoice& choice, gen_options* options) {
                      : gen_options_set(options, "suffix_lookup", length.c_str(), &error),
                  error);
   }
+  check_option("--draft-policy",
+               gen_options_set(options, "draft_policy", choice.draft_policy.c_str(), &error),
+               error);
   if (file.empty()) return;
   ModelChoice draft = choice;
   draft.path = file;

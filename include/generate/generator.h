@@ -211,6 +211,9 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
  * of plain decoding, bit for bit, whatever was guessed; gen_result_usage tells "drafted" and "accepted". Also
  * "suffix_lookup" of gen_options_set, which looks for longer agreements and in texts of other sessions.
  *
+ * "draft_policy" of gen_options_set says how much is guessed: by default what pays, by the times that passes take and
+ * the share of guesses that were right.
+ *
  * @param ngram   most tokens to look for, up to 64; 0 (the default) guesses nothing. 3 is a good start.
  * @param length  most tokens of a guess, up to 63; 0 stands for 8.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a value outside.

@@ -76,6 +76,8 @@ struct ModelParts;
 }
 
 struct gen_options {
+  gen_options() { generator.draft_policy.kind = gen::generate::DraftPolicy::Kind::kAuto; }
+
   gen::generate::CacheChoice caches;                   // but for `tiered`
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
   gen::generate::DraftChoice drafts;                   // but for the model, which is `draft`

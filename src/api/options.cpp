@@ -3,6 +3,7 @@
 #include <generate/generator.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "api/boundary.h"
 #include "api/handles.h"
@@ -153,6 +154,38 @@ Status set_suffix_lookup(gen_options& options, int64_t length, int64_t recent) {
   return {};
 }
 
+constexpr std::string_view kDraftPolicies[] = {"always", "adaptive", "auto"};
+
+Status set_draft_policy(gen_options& options, const char* text) {
+  gen::generate::DraftPolicy& policy = options.generator.draft_policy;
+  const std::string_view all = text;
+  const size_t comma = all.find(',');
+  const std::string_view name = all.substr(0, comma);
+  const auto* const found = std::find(std::begin(kDraftPolicies), std::end(kDraftPolicies), name);
+  if (found == std::end(kDraftPolicies)) {
+    return gen::error(Code::kInvalidArgument, "unknown draft_policy \"%.*s\": always, adaptive or auto",
+                      static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
+  }
+  double fall_back = gen::generate::DraftPolicy().fall_back;
+  if (comma != std::string_view::npos) {
+    GEN_ASSIGN(fall_back, gen::api::parse_double(std::string(all.substr(comma + 1)).c_str()));
+    if (!(fall_back >= 0 && fall_back <= 1)) {
+      return gen::error(Code::kInvalidArgument, "draft_policy falls back at %g, outside [0, 1]",
+                        fall_back);
+    }
+  }
+  policy.kind = static_cast<gen::generate::DraftPolicy::Kind>(found - std::begin(kDraftPolicies));
+  policy.fall_back = fall_back;
+  return {};
+}
+
+std::string draft_policy_text(const gen_options& options) {
+  const gen::generate::DraftPolicy& policy = options.generator.draft_policy;
+  std::string text(kDraftPolicies[static_cast<size_t>(policy.kind)]);
+  if (policy.kind != gen::generate::DraftPolicy::Kind::kAdaptive) return text;
+  return text.append(",").append(gen::api::number_text(policy.fall_back));
+}
+
 /// "3" or "3,8": one or two whole numbers, of which the second is 0 if it is not there.
 template <Status (*kSet)(gen_options&, int64_t, int64_t)>
 Status pair_from_text(gen_options& options, const char* text) {
@@ -236,6 +269,11 @@ const OptionRow<O> kRows[] = {
                    }},
      "guesses up to so many tokens from where the text's end stands in it, and in RECENT tokens of "
      "other sessions' texts that have ended; 0: none"},
+    {"draft_policy",
+     TextOption<O>{[] { return std::string("auto, always, adaptive or adaptive,SHARE"); },
+                   set_draft_policy, draft_policy_text},
+     "how much is guessed: what pays by measured times; all there is; or more while most of it is "
+     "right, less while little is, and for a while nothing below SHARE"},
     kPrefillChunk,
     kMaxBatch,
     kMaxQueue,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/sequence/kv_cache.h"
+#include "generate/speculative/draft_policy.h"
 #include "grammar/matcher.h"
 
 namespace gen::generate {
@@ -78,6 +79,7 @@ struct DraftJob {
   DraftTree tree;                   // in: the pending token; out: what is guessed, too
 
   int32_t failures = 0;             // out: what the drafter could not do, for metrics
+  DraftRecord record;               // what came of it so far; the planner's and the call's
 
   // Of the tree, for the step.
   std::vector<int32_t> positions;

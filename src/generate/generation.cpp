@@ -99,6 +99,7 @@ void Generation::begin_drafts() {
     try {
       most_drafts_ = std::clamp(drafter->most_rows(), 0, kMostDraftRows - 1);
       const auto rows = static_cast<size_t>(most_drafts_) + 1;
+      tracker_ = AcceptTracker(most_drafts_);
       drafts_ = std::move(session_->drafts_);
       if (drafts_ == nullptr) drafts_ = drafter->begin();
       if (rule_ != nullptr) draft_rule_.emplace(rule_->fork());
@@ -116,6 +117,20 @@ void Generation::begin_drafts() {
     generator.metrics().add(metric::kDraftsFailed, 1);
   }
   make_room(1);
+}
+
+// As the adaptive policy has it; the planner of steps asks for less by itself.
+int32_t Generation::most_drafts() noexcept {
+  const DraftPolicy& policy = session_->generator().options().draft_policy;
+  if (policy.kind != DraftPolicy::Kind::kAdaptive) return most_drafts_;
+  const auto said = static_cast<int32_t>(result_.tokens.size());
+  if (said < paused_until_) return 0;
+  if (tracker_.count() >= policy.fall_back_at && tracker_.rate() < policy.fall_back) {
+    tracker_.clear();
+    paused_until_ = said + policy.probe_tokens;
+    return 0;
+  }
+  return std::min(most_drafts_, tracker_.length());
 }
 
 // For what rows of a step give.
@@ -223,7 +238,7 @@ Status Generation::prepare(StepRequest** request) {
     pass.count_from = sequence.moved(before_).length;
     if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_) {
       const auto said = static_cast<int32_t>(result_.tokens.size());
-      job_.most = std::min(most_drafts_, transcript_.most() - said - 1);
+      job_.most = std::min(most_drafts(), transcript_.most() - said - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
       pass.draft = &job_;
@@ -397,6 +412,10 @@ void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
   Metrics& metrics = session_->generator().metrics();
   metrics.add(metric::kDraftedTokens, drafted);
   metrics.add(metric::kAcceptedTokens, accepted);
+  tracker_.record(accepted, drafted);
+  metrics.set(metric::kSpeculativeAcceptanceRate, tracker_.rate());
+  job_.record.proposed = drafted;
+  job_.record.accepted = accepted;
 }
 
 void Generation::stop(int32_t user_code) noexcept {

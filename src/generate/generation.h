@@ -20,6 +20,7 @@
 #include "generate/open_call.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
+#include "generate/speculative/accept_tracker.h"
 #include "generate/token_picker.h"
 #include "generate/transcript.h"
 
@@ -113,6 +114,7 @@ class Generation {
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);
+  [[nodiscard]] int32_t most_drafts() noexcept;
   Result<sampling::Choice> pick();
   Status prepare(StepRequest** request);
   Status advance(bool* event);
@@ -142,6 +144,8 @@ class Generation {
   int32_t most_drafts_ = 0;
   DraftJob job_;
   int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come
+  AcceptTracker tracker_{0};
+  int32_t paused_until_ = 0;   // tokens of the text; nothing is guessed before
   std::vector<int32_t> path_;  // rows of the tree that the text went through
   int32_t hits_ = 0;           // rows that guessed what was drawn, one that ended the text included
   CancelFlag cancel_;          // the session's or the caller's

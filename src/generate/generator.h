@@ -56,6 +56,7 @@ struct GeneratorOptions {
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
   std::shared_ptr<Drafter> drafter = nullptr;  // null: every step draws one token of a text
+  DraftPolicy draft_policy = {};
   std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
   /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
   std::function<void(Metrics& metrics)> measure_caches = nullptr;

@@ -34,15 +34,17 @@ class Scheduler {
  public:
   /// `model` must outlive the scheduler, and so must `tracer`, which sees each forward pass and may
   /// be null, and `metrics`. `measure_caches` (may be null, or empty) sets gauges after a step.
-  /// `drafter` may be null; no request then has drafts.
+  /// `drafter` may be null; no request then has drafts. `policy`, which must outlive it, says how
+  /// many there are; null: as many as there may be.
   Scheduler(const model::Model& model, StepLimits limits, engine::Tracer* tracer = nullptr,
             Metrics& metrics = no_metrics(),
             const std::function<void(Metrics&)>* measure_caches = nullptr,
-            Drafter* drafter = nullptr)
+            Drafter* drafter = nullptr, const DraftPolicy* policy = nullptr)
       : metrics_(metrics),
         queue_(limits.most_passed_over),
         admission_(&queue_, limits),
-        runner_(model, tracer, metrics, measure_caches, drafter) {}
+        runner_(model, tracer, metrics, measure_caches, drafter,
+                policy != nullptr ? *policy : kEveryDraft) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -88,6 +90,8 @@ class Scheduler {
   bool execute(std::span<StepPlan::Part> parts);
   bool try_all(std::span<StepPlan::Part> parts);
   bool attempt(std::span<const StepPlan::Part> parts);
+
+  static inline const DraftPolicy kEveryDraft = {};
 
   Metrics& metrics_;
   RequestQueue queue_;

@@ -22,6 +22,7 @@ size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
 void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   jobs_.clear();
   try {
+    if (planner_.active()) planner_.limit(parts);
     for (const StepPlan::Part& part : parts) {
       if (part.drafts == 0) continue;
       DraftJob* const job = part.request->draft;
@@ -29,7 +30,7 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
       jobs_.push_back(job);
     }
     if (jobs_.empty()) return;
-    drafter_->propose(jobs_);
+    ask_drafter();
     count_failures();
     for (StepPlan::Part& part : parts) {
       if (part.drafts == 0) continue;
@@ -56,6 +57,22 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
     for (StepPlan::Part& part : parts) drop_drafts(&part);
     metrics_.add(metric::kDraftsFailed, 1);
   }
+}
+
+void StepRunner::ask_drafter() {
+  if (!planner_.active()) return drafter_->propose(jobs_);
+  const double begin = planner_.now();
+  drafter_->propose(jobs_);
+  int32_t depth = 0;
+  for (const DraftJob* const job : jobs_) depth = std::max(depth, job->tree.rows() - 1);
+  planner_.note_drafting(depth, planner_.now() - begin);
+}
+
+// Whether the batch has the rows of one token of each sequence, and drafts, alone.
+bool StepRunner::only_decodes() const noexcept {
+  return std::all_of(parts_.begin(), parts_.end(), [](const StepPlan::Part& part) {
+    return part.rows == 1 || part.drafts > 0;
+  });
 }
 
 void StepRunner::count_failures() noexcept {
@@ -129,7 +146,12 @@ void StepRunner::run() {
   };
   Status status;
   try {
+    const bool timed = planner_.active() && only_decodes();
+    const double begin = timed ? planner_.now() : 0;
     status = forward();
+    if (timed && status.ok()) {
+      planner_.note_pass(static_cast<int32_t>(tokens_.size()), planner_.now() - begin);
+    }
   } catch (...) {
     drop_all();
     throw;

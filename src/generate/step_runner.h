@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "engine/tracer.h"
 #include "generate/drafter.h"
+#include "generate/speculative/draft_planner.h"
 #include "generate/step_plan.h"
 #include "model/model.h"
 
@@ -25,12 +26,14 @@ class StepRunner {
  public:
   /// As Scheduler.
   StepRunner(const model::Model& model, engine::Tracer* tracer, Metrics& metrics,
-             const std::function<void(Metrics&)>* measure_caches, Drafter* drafter)
+             const std::function<void(Metrics&)>* measure_caches, Drafter* drafter,
+             const DraftPolicy& policy)
       : model_(model),
         tracer_(tracer),
         metrics_(metrics),
         measure_caches_(measure_caches),
-        drafter_(drafter) {}
+        drafter_(drafter),
+        planner_(policy) {}
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
@@ -61,6 +64,8 @@ class StepRunner {
   Status forward();
   void hand_out() noexcept;
   void count_failures() noexcept;
+  void ask_drafter();
+  [[nodiscard]] bool only_decodes() const noexcept;
 
   const model::Model& model_;
   engine::Tracer* const tracer_;
@@ -69,6 +74,7 @@ class StepRunner {
   std::mutex measuring_;
 
   Drafter* const drafter_;
+  DraftPlanner planner_;
 
   std::vector<DraftJob*> jobs_;
   std::vector<StepPlan::Part> parts_;

@@ -24,7 +24,7 @@ static int unmake(void** state) {
 static void options_check_and_describe(void** state) {
   (void)state;
   gen_options* o = NULL;
-  char text[2048];
+  char text[8192];
   size_t n = 0;
   assert_ok(gen_options_new(&o, &error), error);
   assert_fails(gen_options_set_kv_dtype(o, "fp7", &error), bad, "fp7", error);

@@ -195,7 +195,7 @@ static void fairness_bounds_what_priority_does(void** state) {
   assert_in_range(before_the_first("0", &steps), 0, 3); /* in turns */
 
   gen_options* options = NULL;
-  char described[4000];
+  char described[8192];
   size_t n = 0;
   assert_ok(gen_options_new(&options, &error), error);
   assert_ok(gen_options_describe(options, described, sizeof described, &n, &error), error);

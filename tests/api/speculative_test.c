@@ -22,9 +22,11 @@ static gen_generator* generator_with(const gen_model* model, gen_options* option
   return generator;
 }
 
+/* With all that drafters have, whatever it costs: how much that is depends on no clock. */
 static gen_options* options_new(void) {
   gen_options* options = NULL;
   assert_ok(gen_options_new(&options, &error), error);
+  assert_ok(gen_options_set(options, "draft_policy", "always", &error), error);
   return options;
 }
 
@@ -115,6 +117,51 @@ static gen_model* toy_of(struct toy* toy, gen_forward* forward, int32_t vocab, i
   return model;
 }
 
+/* Models of one's own with a state: one that goes back has drafts, from either lookup; one that
+ * cannot has none, and says the same. */
+static void states_go_back_or_have_no_drafts(void** state) {
+  (void)state;
+  for (int goes_back = 0; goes_back < 2; ++goes_back) {
+    struct toy toy;
+    memset(&toy, 0, sizeof toy);
+    gen_forward table = toy_table(&toy);
+    if (!goes_back) table.state_truncate = NULL;
+    gen_model* model = toy_model(&table);
+    for (int which = 0; which < 2; ++which) {
+      gen_options* options = options_new();
+      assert_ok(which == 0 ? gen_options_set_prompt_lookup(options, 1, 5, &error)
+                           : gen_options_set(options, "suffix_lookup", "5", &error),
+                error);
+      gen_generator* generator = generator_with(model, options);
+      gen_session* session = NULL;
+      gen_result* result = NULL;
+      gen_sampling* sampling = greedy(60);
+      int32_t tokens[TOY_CONTEXT] = {3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4};
+      toy_expect(tokens, 11, 120, 0);
+      assert_ok(gen_session_new(generator, &session, &error), error);
+      assert_ok(gen_session_append_tokens(session, tokens, 11, &error), error);
+      int64_t drafted = 0;
+      for (int turn = 0; turn < 2; ++turn) {
+        assert_ok(gen_session_generate(session, "", 0, sampling, &result, &error), error);
+        size_t n = 0;
+        const int32_t* said = gen_result_tokens(result, &n);
+        assert_int_equal(n, 60);
+        assert_memory_equal(said, tokens + 11 + 60 * turn, 60 * sizeof *said);
+        drafted += usage(result, "drafted");
+        gen_result_free(result);
+      }
+      if (goes_back) assert_true(drafted > (which == 0 ? 10 : 0));
+      if (!goes_back) assert_int_equal(drafted, 0);
+      gen_sampling_free(sampling);
+      gen_session_free(session);
+      gen_free(generator);
+    }
+    gen_model_free(model);
+    assert_int_equal(toy.wrong, 0);
+    assert_int_equal(toy.news + toy.clones, toy.frees);
+  }
+}
+
 static void drafts_that_cannot_be(void** state) {
   (void)state;
   struct toy toys[3];
@@ -143,6 +190,11 @@ static void drafts_that_cannot_be(void** state) {
   assert_fails(gen_options_set(options, "prompt_lookup", "3,x", &error), bad, "x", error);
   assert_fails(gen_options_set(options, "suffix_lookup", "64", &error), bad, "64", error);
   assert_fails(gen_options_set(options, "suffix_lookup", "8,-1", &error), bad, "-1", error);
+  assert_fails(gen_options_set(options, "draft_policy", "never", &error), bad, "never", error);
+  assert_fails(gen_options_set(options, "draft_policy", "adaptive,2", &error), bad, "2", error);
+  assert_fails(gen_options_set(options, "draft_policy", "adaptive,nan", &error), bad, "nan", error);
+  assert_ok(gen_options_set(options, "draft_policy", "always", &error), error);
+  assert_ok(gen_options_set(options, "draft_policy", "adaptive,0.5", &error), error);
   assert_ok(gen_options_set(options, "prompt_lookup", "3", &error), error);
   assert_ok(gen_options_set(options, "suffix_lookup", "9,100", &error), error);
   char text[8192];
@@ -150,6 +202,8 @@ static void drafts_that_cannot_be(void** state) {
   assert_ok(gen_options_describe(options, text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text, "\"value\":\"3,8\""));
   assert_non_null(strstr(text, "\"value\":\"9,100\""));
+  assert_non_null(strstr(text, "\"default\":\"auto\""));
+  assert_non_null(strstr(text, "\"value\":\"adaptive,0.5\""));
   gen_options_free(options);
   gen_model_free(model);
   gen_model_free(other);
@@ -160,6 +214,7 @@ static void drafts_that_cannot_be(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(drafts_change_nothing),
+      cmocka_unit_test(states_go_back_or_have_no_drafts),
       cmocka_unit_test(drafts_that_cannot_be),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

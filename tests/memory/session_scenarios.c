@@ -25,6 +25,10 @@ static void begin(const void* with) {
   SETUP(gen_options_new(&options, E));
   SETUP(gen_options_set_prefill_chunk(options, 5, E));
   for (const char* const* option = with; option != NULL && *option != NULL; option += 2) {
+    if (strcmp(option[0], "draft") == 0) {
+      SETUP(gen_options_set_speculative_draft(options, model, atoi(option[1]), E));
+      continue;
+    }
     if (strcmp(option[0], "hot_blocks") != 0) {
       SETUP(gen_options_set(options, option[0], option[1], E));
       continue;
@@ -319,7 +323,15 @@ static const char *const
     *const compressed[] = {"compressed_kv", "4", NULL},
     *const shift[] = {"context_policy", "shift,4", NULL};
 
+static const char* const looked_up[] = {"prompt_lookup", "2,5", "suffix_lookup", "6,300",
+                                        "draft_policy", "always", NULL};
+static const char* const drafted[] = {"draft", "3", "draft_policy", "always", NULL};
+static const char* const measured[] = {"prompt_lookup", "1,4", "draft", "3", NULL};
+
 const scenario session_scenarios[] = {{"session", begin, session, end, NULL},
+                                      {"session looked up", begin, session, end, looked_up},
+                                      {"session drafted", begin, session, end, drafted},
+                                      {"stream measured", begin, stream, end, measured},
                                       {"session q4", begin, session, end, q4},
                                       {"session q3/fp16", begin, session, end, q3},
                                       {"session paged", begin, session, end, paged},

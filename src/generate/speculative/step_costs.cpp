@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// See step_costs.h.
+#include "generate/speculative/step_costs.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gen::generate {
+size_t StepCosts::bucket(int32_t rows) noexcept {
+  const auto n = static_cast<uint32_t>(std::max(rows, 1));
+  if (n <= 8) return n - 1;
+  const auto octave = static_cast<uint32_t>(std::bit_width(n - 1));  // 9 to 16 have 4
+  const uint32_t quarter = (n - 1 - (1U << (octave - 1))) >> (octave - 3);
+  return std::min<size_t>(8 + (octave - 4) * size_t{4} + quarter, kBuckets - 1);
+}
+
+void StepCosts::note(int32_t rows, double seconds) noexcept {
+  if (!(seconds > 0)) return;
+  most_ = std::max(most_, rows);
+  Bucket& at = buckets_[bucket(rows)];
+  if (at.seconds == 0) {
+    at = {static_cast<double>(rows), seconds};
+    return;
+  }
+  at.rows += 0.125 * (rows - at.rows);
+  at.seconds = towards(at.seconds, seconds);
+}
+
+double StepCosts::seconds(int32_t rows) const noexcept {
+  const auto wanted = static_cast<double>(rows);
+  Bucket below;
+  Bucket above;
+  for (const Bucket& at : buckets_) {
+    if (at.seconds == 0) continue;
+    if (at.rows <= wanted) {
+      below = {at.rows, std::max(at.seconds, below.seconds)};
+    } else if (above.seconds == 0) {
+      above = {at.rows, std::max(at.seconds, below.seconds)};
+    }
+  }
+  if (above.seconds == 0) return below.seconds;
+  if (below.seconds == 0) return above.seconds;
+  const double share = (wanted - below.rows) / (above.rows - below.rows);
+  return below.seconds + share * (above.seconds - below.seconds);
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepCosts: what a pass of the model takes by its rows, as measured lately.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace gen::generate {
+
+/// How far an estimate of a time goes towards a new measurement. Disturbances make single ones
+/// longer, the first ones above all, which make room for what comes; nothing makes them shorter.
+[[nodiscard]] constexpr double towards(double estimate, double measured) noexcept {
+  constexpr double kUp = 0.125;
+  constexpr double kDown = 0.5;
+  constexpr double kOutlier = 2.0;  // times what is known, at most
+  if (measured < estimate) return estimate + kDown * (measured - estimate);
+  const double most = kOutlier * estimate;
+  return estimate + kUp * ((measured < most ? measured : most) - estimate);
+}
+
+/// Threads: one at a time.
+class StepCosts {
+ public:
+  /// A pass of `rows` rows took so long. Single passes that take far longer, as when the machine
+  /// does something else, count little.
+  void note(int32_t rows, double seconds) noexcept;
+  /// Whether a pass of about so many rows has been measured, and the most rows of any that has.
+  [[nodiscard]] bool knows(int32_t rows) const noexcept {
+    return buckets_[bucket(rows)].seconds > 0;
+  }
+  [[nodiscard]] int32_t most_known() const noexcept { return most_; }
+  /// What one would take; never less for more rows. Numbers that have not been measured lie between
+  /// those that have, and are taken for no more than the next lower one where nothing is above it:
+  /// so they are tried, and then known. 0 where nothing is known.
+  [[nodiscard]] double seconds(int32_t rows) const noexcept;
+
+ private:
+  // Each number up to 8, then 4 for each doubling.
+  static constexpr size_t kBuckets = 40;
+  static size_t bucket(int32_t rows) noexcept;
+  struct Bucket {
+    double rows = 0;     // mean of those that were measured
+    double seconds = 0;  // 0: nothing is known
+  };
+  std::array<Bucket, kBuckets> buckets_{};
+  int32_t most_ = 0;
+};
+
+}  // namespace gen::generate

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much is guessed: the rule of a window of outcomes, against one written out; times of passes;
+// and the number of rows, against the best of all numbers by the formula of what they bring. No
+// clock but one that the tests set.
+#include "generate/speculative/draft_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "generate/fake_world.h"
+#include "generate/speculative/accept_tracker.h"
+#include "generate/speculative/ngram_lookup.h"
+
+namespace gen::generate {
+namespace {
+
+double drawn(uint64_t n) { return uniform_double(11, 0, n); }
+
+TEST(AcceptTracker, IsTheRuleOfThirtyTwoOutcomes) {
+  uint64_t draw = 0;
+  for (int32_t trial = 0; trial < 300; ++trial) {
+    const int32_t start = static_cast<int32_t>(drawn(draw++) * 12) - 1;
+    const double p = drawn(draw++);
+    AcceptTracker tracker(start);
+    std::deque<bool> last;
+    int32_t length = std::min(std::max(start, 1), 8);
+    EXPECT_EQ(tracker.rate(), 1.0);
+    for (int32_t step = 0; step < 60; ++step) {
+      EXPECT_EQ(tracker.length(), length);
+      int32_t right = 0;
+      while (right < length && drawn(draw++) < p) ++right;
+      tracker.record(right, length);
+      for (int32_t i = 0; i < length; ++i) last.push_back(i < right);
+      while (last.size() > 32) last.pop_front();
+      const double rate = static_cast<double>(std::count(last.begin(), last.end(), true)) /
+                          static_cast<double>(last.size());
+      EXPECT_DOUBLE_EQ(tracker.rate(), rate);
+      EXPECT_EQ(tracker.count(), static_cast<int32_t>(last.size()));
+      if (last.size() < 16) continue;
+      if (rate > 0.8) length = std::min(length + 1, 8);
+      if (rate < 0.4) length = std::max(length - 1, 1);
+    }
+  }
+}
+
+TEST(StepCosts, LieBetweenWhatWasMeasured) {
+  StepCosts costs;
+  EXPECT_EQ(costs.seconds(3), 0);
+  EXPECT_FALSE(costs.knows(1));
+  costs.note(1, 2.0);
+  EXPECT_TRUE(costs.knows(1));
+  EXPECT_EQ(costs.seconds(1), 2.0);
+  EXPECT_EQ(costs.seconds(50), 2.0);
+  costs.note(5, 4.0);
+  EXPECT_EQ(costs.most_known(), 5);
+  EXPECT_DOUBLE_EQ(costs.seconds(3), 3.0);
+  EXPECT_DOUBLE_EQ(costs.seconds(5), 4.0);
+  costs.note(8, 1.0);  // never less for more
+  EXPECT_DOUBLE_EQ(costs.seconds(8), 4.0);
+  costs.note(8, -1.0);
+  costs.note(8, std::nan(""));
+  EXPECT_DOUBLE_EQ(costs.seconds(8), 4.0);
+  for (int32_t rows = 1; rows < 600; ++rows) {
+    StepCosts one;
+    one.note(rows, 1.5);
+    EXPECT_TRUE(one.knows(rows));
+    EXPECT_DOUBLE_EQ(one.seconds(rows), 1.5);
+    EXPECT_EQ(one.knows(rows + 1), rows >= 8 && one.knows(rows + 1));
+    costs.note(rows, 0.1 * rows);
+  }
+  for (int32_t rows = 2; rows < 600; ++rows) EXPECT_GE(costs.seconds(rows), costs.seconds(rows - 1));
+  // What happens once changes little, what stays is believed.
+  StepCosts steady;
+  steady.note(1, 1.0);
+  steady.note(1, 1000.0);
+  EXPECT_LE(steady.seconds(1), 1.2);
+  for (int32_t i = 0; i < 200; ++i) steady.note(1, 3.0);
+  EXPECT_NEAR(steady.seconds(1), 3.0, 0.01);
+}
+
+/// Sequences whose guesses are right with a chance each, over passes that take what `seconds` says.
+class Steps {
+ public:
+  Steps(std::vector<double> chances, int32_t most, std::function<double(int32_t)> seconds,
+        double drafting = 0)
+      : chances_(std::move(chances)),
+        most_(most),
+        seconds_(std::move(seconds)),
+        drafting_(drafting),
+        jobs_(chances_.size()),
+        requests_(chances_.size()) {
+    policy_.kind = DraftPolicy::Kind::kAuto;
+    for (size_t i = 0; i < jobs_.size(); ++i) requests_[i].draft = &jobs_[i];
+  }
+  /// Tokens of one step; rows and time are added up.
+  double step() {
+    std::vector<StepPlan::Part> parts;
+    for (StepRequest& request : requests_) parts.push_back({&request, 1, most_});
+    planner_.limit(parts);
+    int32_t rows = 0;
+    int32_t depth = 0;
+    double said = 0;
+    rows_.clear();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int32_t n = parts[i].drafts;
+      EXPECT_LE(n, most_);
+      rows_.push_back(n);
+      rows += 1 + n;
+      depth = std::max(depth, n);
+      int32_t right = 0;
+      while (right < n && drawn(draw_++) < chances_[i]) ++right;
+      jobs_[i].record.proposed = n;
+      jobs_[i].record.accepted = right;
+      said += 1 + right;
+    }
+    drafts = rows - static_cast<int32_t>(parts.size());
+    const double takes = seconds_(rows);
+    if (depth > 0) planner_.note_drafting(depth, depth * drafting_);
+    planner_.note_pass(rows, takes);
+    time += takes + depth * drafting_;
+    tokens += said;
+    return said;
+  }
+  void run(int32_t n) {
+    for (int32_t i = 0; i < n; ++i) step();
+  }
+  /// Tokens a second with so many drafts each time, where all have one chance.
+  [[nodiscard]] double expected(int32_t n) const {
+    const double p = chances_[0];
+    const double brings = p == 1 ? n + 1 : (1 - std::pow(p, n + 1)) / (1 - p);
+    return brings / (seconds_(1 + n) + n * drafting_);
+  }
+  void set_chance(double p) { std::fill(chances_.begin(), chances_.end(), p); }
+
+  double time = 0;
+  double tokens = 0;
+  int32_t drafts = 0;         // of the last step
+  std::vector<int32_t> rows_;  // of the last step, by sequence
+
+ private:
+  std::vector<double> chances_;
+  int32_t most_;
+  std::function<double(int32_t)> seconds_;
+  double drafting_;
+  std::vector<DraftJob> jobs_;
+  std::vector<StepRequest> requests_;
+  DraftPolicy policy_;
+  DraftPlanner planner_{policy_};
+  uint64_t draw_ = 0;
+};
+
+TEST(DraftPlanner, ComesNearTheBestNumberOfRows) {
+  for (const double slope : {0.0, 0.02, 0.1, 0.3, 0.6, 1.0}) {
+    for (const double p : {0.05, 0.3, 0.6, 0.8, 0.95}) {
+      for (const double drafting : {0.0, 0.05, 0.3}) {
+        SCOPED_TRACE(testing::Message() << slope << " a row, chance " << p << ", c " << drafting);
+        const auto seconds = [slope](int32_t rows) { return 1 + slope * (rows - 1); };
+        Steps steps({p}, 12, seconds, drafting);
+        steps.run(500);
+        steps.time = steps.tokens = 0;
+        steps.run(4000);
+        double best = 0;
+        for (int32_t n = 0; n <= 12; ++n) best = std::max(best, steps.expected(n));
+        EXPECT_GE(steps.tokens / steps.time, 0.93 * best);
+        EXPECT_GE(steps.tokens / steps.time, 0.97 * steps.expected(0));
+      }
+    }
+  }
+}
+
+// From the first step on, what does not pay costs nearly nothing.
+TEST(DraftPlanner, LosesNothingWhereNothingPays) {
+  for (const size_t sessions : {size_t{1}, size_t{2}, size_t{8}, size_t{32}}) {
+    const auto seconds = [](int32_t rows) { return static_cast<double>(rows); };
+    Steps steps(std::vector<double>(sessions, 0.3), 6, seconds, 0.1);
+    steps.run(2000);
+    const double plain = static_cast<double>(sessions) / seconds(static_cast<int32_t>(sessions));
+    EXPECT_GE(steps.tokens / steps.time, 0.97 * plain) << sessions;
+  }
+}
+
+TEST(DraftPlanner, NoticesWhenItPaysAgain) {
+  Steps steps({0.02}, 8, [](int32_t rows) { return 1 + 0.2 * (rows - 1); });
+  steps.run(600);
+  int32_t drafted = 0;
+  for (int32_t i = 0; i < 300; ++i) {
+    steps.step();
+    if (steps.drafts > 0) ++drafted;
+  }
+  EXPECT_LE(drafted, 6);
+  steps.set_chance(0.95);
+  steps.run(6000);
+  drafted = 0;
+  for (int32_t i = 0; i < 300; ++i) {
+    steps.step();
+    if (steps.drafts > 2) ++drafted;
+  }
+  EXPECT_GE(drafted, 280);
+}
+
+// Who is right more often has more rows.
+TEST(DraftPlanner, GivesRowsToThoseWhoAreRight) {
+  Steps steps({0.1, 0.9, 0.5, 0.9}, 6, [](int32_t rows) { return 2 + 0.05 * (rows - 1); });
+  steps.run(500);
+  std::vector<int32_t> rows(4);
+  for (int32_t i = 0; i < 200; ++i) {
+    steps.step();
+    for (size_t j = 0; j < rows.size(); ++j) rows[j] += steps.rows_[j];
+  }
+  EXPECT_LT(rows[0], rows[2]);
+  EXPECT_LT(rows[2], rows[1]);
+  EXPECT_LT(rows[2], rows[3]);
+  EXPECT_GT(rows[1], 200);
+}
+
+// Through the whole of it: where rows cost as much as passes, few are guessed; where they cost
+// nothing, many; text is the same.
+TEST(DraftPolicies, ShowInTheNumberOfGuesses) {
+  const auto told = [](const DraftPolicy::Kind kind, double slope, double fall_back) {
+    World world(64, 16);
+    double now = 0;
+    world.options.drafter = std::make_shared<NgramLookup>(1, 6);
+    world.options.draft_policy.kind = kind;
+    world.options.draft_policy.fall_back = fall_back;
+    world.options.draft_policy.clock = [&now] { return now; };
+    world.model->before_forward = [&now, slope](const graph::Batch& batch) -> Status {
+      now += 1 + slope * static_cast<double>(batch.rows() - 1);
+      return {};
+    };
+    const auto session = world.session();
+    CallParams params = greedy(50);
+    params.stops.ignore_eos = true;
+    params.sampling.temperature = 3.0;  // guesses are as good as chance
+    return generate(*session, text("foo ba"), params).result.value();
+  };
+  const GenResult always = told(DraftPolicy::Kind::kAlways, 1, 0.4);
+  const GenResult cheap = told(DraftPolicy::Kind::kAuto, 0, 0.4);
+  const GenResult costly = told(DraftPolicy::Kind::kAuto, 1, 0.4);
+  const GenResult adaptive = told(DraftPolicy::Kind::kAdaptive, 1, 0);
+  const GenResult falls = told(DraftPolicy::Kind::kAdaptive, 1, 0.4);
+  for (const GenResult* each : {&cheap, &costly, &adaptive, &falls}) {
+    EXPECT_EQ(each->tokens, always.tokens);
+    EXPECT_EQ(each->text, always.text);
+  }
+  EXPECT_GT(cheap.usage.drafted, 3 * costly.usage.drafted);
+  EXPECT_LT(adaptive.usage.drafted, always.usage.drafted);
+  EXPECT_GT(adaptive.usage.drafted, falls.usage.drafted);
+  EXPECT_GE(falls.usage.drafted, 8);
+  EXPECT_LE(falls.usage.drafted, 8 + 6);  // then no more
+}
+
+}  // namespace
+}  // namespace gen::generate
