@@ -427,6 +427,7 @@ Result<Value> Evaluator::item(const Value& object, const Value& key) {
     const auto size = static_cast<int64_t>(sequence.values.size());
     if (index < 0) index += size;
     if (indexed && index >= 0 && index < size) return sequence.values[static_cast<size_t>(index)];
+    return Value::undefined(nullptr, Kind::kSequence);
   } else if (whole && object.is(Kind::kString)) {
     const int64_t index = key.is(Kind::kBool) ? key.truth : key.integer;
     if (index == INT64_MAX) return Value::undefined();

@@ -26,6 +26,11 @@ Status ExpressionParser::unexpected() const {
   }
 }
 
+Status ExpressionParser::too_deep() const {
+  return error(Code::kUnsupported, "template line %u: nested more than %u deep", current().line,
+               kDeepestTree);
+}
+
 Status ExpressionParser::expect_symbol(std::string_view text) {
   if (take_symbol(text)) return {};
   return unexpected();
@@ -72,16 +77,17 @@ Result<ExprPtr> ExpressionParser::finish(ExprPtr node) const {
 Result<ExprPtr> ExpressionParser::expression(bool conditional) {
   const Nested nested(&nesting_);
   if (nesting_ > kDeepestTree) {
-    return error(Code::kUnsupported, "template line %u: nested more than %u deep", current().line,
-                 kDeepestTree);
+    return too_deep();
   }
   if (!conditional) return either();
+  const size_t known_before = unknowns_.size();
   GEN_ASSIGN(ExprPtr node, either());
   while (is_word("if")) {
     ExprPtr choice = make(ExprKind::kConditional);
     next();
     choice->args.push_back(std::move(node));
     const Nested may_be_skipped(&conditional_);
+    unknowns_.resize(known_before);
     GEN_ASSIGN(ExprPtr condition, either());
     choice->args.push_back(std::move(condition));
     choice->args.push_back(nullptr);
@@ -132,7 +138,7 @@ Result<ExprPtr> ExpressionParser::any_of(ExprKind kind, std::string_view word, L
 Result<ExprPtr> ExpressionParser::negation() {
   if (!is_word("not")) return comparison();
   const Nested nested(&nesting_);
-  if (nesting_ > kDeepestTree) return fail("nested too deep");
+  if (nesting_ > kDeepestTree) return too_deep();
   ExprPtr made = make(ExprKind::kNot);
   next();
   GEN_ASSIGN(ExprPtr node, negation());
@@ -224,7 +230,7 @@ Result<ExprPtr> ExpressionParser::power() {
 
 Result<ExprPtr> ExpressionParser::unary(bool with_filters) {
   const Nested nested(&nesting_);
-  if (nesting_ > kDeepestTree) return fail("nested too deep");
+  if (nesting_ > kDeepestTree) return too_deep();
   ExprPtr node;
   if (is_symbol("-") || is_symbol("+")) {
     node = make(is_symbol("-") ? ExprKind::kNegate : ExprKind::kPlus);
@@ -446,7 +452,7 @@ Result<ExprPtr> ExpressionParser::filters(ExprPtr node, bool first_named) {
       made->text += "." + part;
     }
     made->builtin = find_filter(made->text);
-    if (made->builtin == nullptr && conditional_ == 0) return unknown("filter", *made);
+    if (made->builtin == nullptr && conditional_ == 0) unknowns_.push_back(unknown("filter", *made));
     made->args.push_back(std::move(node));
     if (is_symbol("(")) GEN_TRY(arguments(made.get()));
     GEN_ASSIGN(node, finish(std::move(made)));
@@ -460,7 +466,7 @@ Result<ExprPtr> ExpressionParser::test(ExprPtr node) {
   ExprPtr made = make(ExprKind::kTest);
   GEN_ASSIGN(made->text, expect_name());
   made->builtin = find_test(made->text);
-  if (made->builtin == nullptr && conditional_ == 0) return unknown("test", *made);
+  if (made->builtin == nullptr && conditional_ == 0) unknowns_.push_back(unknown("test", *made));
   made->args.push_back(std::move(node));
   const TokenKind kind = current().kind;
   const bool word =

@@ -58,6 +58,7 @@ class ExpressionParser {
   Result<std::string> expect_name();
   [[nodiscard]] Status fail(const std::string& message) const;
   [[nodiscard]] Status unexpected() const;
+  [[nodiscard]] Status too_deep() const;
   uint32_t name_number(std::string_view name);
   /// Makes sure that a node is not too deep for those that walk it.
   Result<ExprPtr> finish(ExprPtr node) const;
@@ -80,6 +81,8 @@ class ExpressionParser {
   /// Blocks around that may not be walked. There an unknown filter or test is an error only when it
   /// is met, as it is in Jinja2: templates ask for what only some engines have.
   uint32_t conditional_ = 0;
+  /// Of the statement that is read: what is an error unless it turns out to be conditional.
+  std::vector<Status> unknowns_;
   /// Names read so far, that a macro may know which of its own it uses.
   std::vector<std::string>* read_names_ = nullptr;
 

@@ -64,6 +64,7 @@ class Parser final : ExpressionParser {
         out->push_back(std::move(made));
         GEN_TRY(block_end());
       }
+      if (!unknowns_.empty()) return unknowns_.front();
     }
     if (ends.size() == 0) return {};
     return fail("a block has no {% " + std::string(*(ends.end() - 1)) + " %}");
@@ -305,7 +306,7 @@ class Parser final : ExpressionParser {
 
   Result<Target> target(bool with_namespace) {
     const Nested nested(&nesting_);
-    if (nesting_ > kDeepestTree) return fail("nested too deep");
+    if (nesting_ > kDeepestTree) return too_deep();
     GEN_ASSIGN(Target first, single_target(with_namespace));
     if (!is_symbol(",")) return first;
     Target made;

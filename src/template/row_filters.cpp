@@ -254,6 +254,7 @@ struct Inner {
 };
 
 Result<Value> map(const Call& call) {
+  if (!truthy(call[0])) return row(call, Form::kGenerator, {});  // none, too
   GEN_ASSIGN(auto values, values_of(call, call[0]));
   Inner inner;
   Value path = Value::missing();
@@ -294,6 +295,7 @@ Result<Value> map(const Call& call) {
 }
 
 Result<Value> choose(const Call& call, bool wanted, bool by_attribute) {
+  if (!truthy(call[0])) return row(call, Form::kGenerator, {});  // none, too
   GEN_ASSIGN(auto values, values_of(call, call[0]));
   size_t at = 0;
   Value path = Value::missing();

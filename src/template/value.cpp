@@ -228,6 +228,9 @@ Status undefined_error(const Value& value) {
   if (value.owner == Kind::kUndefined) {
     return error(Code::kInvalidArgument, "'%.80s' is undefined", name);
   }
+  if (value.owner == Kind::kSequence && value.name == nullptr) {
+    return error(Code::kInvalidArgument, "a list has no such element");
+  }
   Value owner;
   owner.kind = value.owner == Kind::kSequence ? Kind::kUndefined : value.owner;
   return error(Code::kInvalidArgument, "%s has no '%.80s'",
