@@ -452,7 +452,8 @@ Result<ExprPtr> ExpressionParser::filters(ExprPtr node, bool first_named) {
       made->text += "." + part;
     }
     made->builtin = find_filter(made->text);
-    if (made->builtin == nullptr && conditional_ == 0) unknowns_.push_back(unknown("filter", *made));
+    if (made->builtin == nullptr && conditional_ == 0)
+      unknowns_.push_back(unknown("filter", *made));
     made->args.push_back(std::move(node));
     if (is_symbol("(")) GEN_TRY(arguments(made.get()));
     GEN_ASSIGN(node, finish(std::move(made)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as chat templates, rendered with a conversation. Nothing may crash or trip a sanitizer; failures are of one line; what is
-// rendered is UTF-8, stays within the memory it was given, and comes out the same when it is rendered again.
+// Texts as chat templates, rendered with a conversation. Nothing may crash or trip a sanitizer;
+// failures are of one line; what is rendered is UTF-8, stays within the memory it was given, and
+// comes out the same when it is rendered again.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto given = read_json(kVariables, &heap, Writer::kUser);
   require(given.ok());
   Variables variables;
-  for (const auto& [key, value] : given->dict().entries) variables.emplace_back(std::string(key.view()), value);
+  for (const auto& [key, value] : given->dict().entries)
+    variables.emplace_back(std::string(key.view()), value);
   RenderOptions options;
   options.now = LocalTime{};
   options.limits.steps = 20'000;

@@ -2,8 +2,10 @@
 // Renders a template for tests/template/compare.py.
 //
 // usage: render_cases TEMPLATE <CASES
-// CASES is one JSON object of variables per line; its "now" is the time of strftime_now. Per line comes
-// {"text": …, "segments": [[writer, bytes], …]} or {"error": …}; before them one line for the compilation, {} if it went well.
+// CASES is one JSON object of variables per line; its "now" is the time of strftime_now. Per line
+// comes
+// {"text": …, "segments": [[writer, bytes], …]} or {"error": …}; before them one line for the
+// compilation, {} if it went well.
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -70,6 +72,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::cout << "{}\n";
-  for (std::string line; std::getline(std::cin, line);) std::cout << render(**compiled, line) << "\n";
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << render(**compiled, line) << "\n";
   return 0;
 }

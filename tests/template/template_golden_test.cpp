@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every rendering of the golden files is Jinja2's, and what Jinja2 refuses is refused; see make_goldens.py.
+// Every rendering of the golden files is Jinja2's, and what Jinja2 refuses is refused; see
+// make_goldens.py.
 #include <gtest/gtest.h>
 
 #include <fstream>

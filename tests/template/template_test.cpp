@@ -46,7 +46,8 @@ Status status_of(std::string_view source, const Limits& limits = {}) {
 }
 
 TEST(Template, KnowsWhoWroteWhat) {
-  const char* const kUser = R"({"c": "aXbX", "n": 7, "d": {"k": "v<|x|>"}, "l": ["p", "q"], "u": "ß"})";
+  const char* const kUser =
+      R"({"c": "aXbX", "n": 7, "d": {"k": "v<|x|>"}, "l": ["p", "q"], "u": "ß"})";
   EXPECT_EQ(marked("<|a|>{{ c }}<|b|>", kUser), "<|a|>{aXbX}<|b|>");
   EXPECT_EQ(marked("{{ '<|' + c + '|>' }}", kUser), "<|{aXbX}|>");
   EXPECT_EQ(marked("{{ '<|' ~ c ~ '|>' ~ n }}", kUser), "<|{aXbX}|>{7}");
@@ -61,14 +62,16 @@ TEST(Template, KnowsWhoWroteWhat) {
   EXPECT_EQ(marked("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(c) }}", kUser), "<{aXbX}>");
   EXPECT_EQ(marked("{{ d|tojson }}|{{ {'k': '<|x|>'}|tojson }}", kUser),
             R"({{"k": "v<|x|>"}}|{{"}k{": "}<|x|>{"}})");
-  EXPECT_EQ(marked("{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}", kUser), "{k}={v<|x|>}");
+  EXPECT_EQ(marked("{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}", kUser),
+            "{k}={v<|x|>}");
   EXPECT_EQ(marked("{{ l }}{{ l|join(',') }}", kUser), "['{p}', '{q}']{p},{q}");
   EXPECT_EQ(marked("{{ ('x' + c)|indent(2, true) }}{{ c|e }}", kUser), "  x{aXbXaXbX}");
 }
 
 TEST(Template, StatusesAndMessages) {
   EXPECT_EQ(status_of("{% if %}").code(), Code::kFormat);
-  EXPECT_STREQ(status_of("a\n{{ x | nope }}").message(), "template line 2: no filter is named 'nope'");
+  EXPECT_STREQ(status_of("a\n{{ x | nope }}").message(),
+               "template line 2: no filter is named 'nope'");
   EXPECT_EQ(status_of("{{ x | nope }}").code(), Code::kUnsupported);
   EXPECT_STREQ(status_of("{{ x is nope }}").message(), "template line 1: no test is named 'nope'");
   EXPECT_STREQ(status_of("{% nope %}").message(), "template line 1: no tag is named 'nope'");
@@ -89,12 +92,15 @@ TEST(Template, BoundsHold) {
   few.steps = 1000;
   Limits tight;
   tight.memory = 100'000;
-  is("{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}", Code::kOutOfRange, few);
+  is("{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}",
+     Code::kOutOfRange, few);
   is("{% for a in range(10) %}{% endfor %}", Code::kOk, few);
   is("{{ 'x' * 200000 }}", Code::kOutOfRange, tight);
   is("{{ 'x' * 9223372036854775807 }}", Code::kOutOfRange);
   is("{{ [1] * 9223372036854775807 }}", Code::kOutOfRange);
-  is("{% set ns = namespace(s='x') %}{% for i in range(40) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", Code::kOutOfRange, tight);
+  is("{% set ns = namespace(s='x') %}{% for i in range(40) %}{% set ns.s = ns.s + ns.s %}{% endfor "
+     "%}",
+     Code::kOutOfRange, tight);
   is("{% for i in range(10000) %}0123456789{% endfor %}{{ 1 }}", Code::kOutOfRange, tight);
   is("{{ 'aaaa'.replace('', 'x' * 90000) }}", Code::kOutOfRange, tight);
   is("{{ '%99999999d' % 1 }}", Code::kInvalidArgument);
@@ -129,7 +135,8 @@ TEST(Template, ValuesStayAsTheyAre) {
 }
 
 TEST(Template, Clock) {
-  for (const char* wrong : {"", "2024", "2024-13-01", "2024-02-30", "2023-02-29", "2024-01-01T25:00", "2024-01-01x", "2024-01-01T10:00:00+"}) {
+  for (const char* wrong : {"", "2024", "2024-13-01", "2024-02-30", "2023-02-29",
+                            "2024-01-01T25:00", "2024-01-01x", "2024-01-01T10:00:00+"}) {
     EXPECT_FALSE(LocalTime::from_iso(wrong).ok()) << wrong;
   }
   auto time = LocalTime::from_iso("2024-02-29T23:59:58.25+02:00");
@@ -139,8 +146,10 @@ TEST(Template, Clock) {
 
 TEST(Json, ReadsWhatJsonIs) {
   Heap heap;
-  for (const char* wrong : {"", "{", "[1,]", "{\"a\":1,}", "01", "1.", ".5", "+1", "'a'", "\"\n\"", "\"\\x\"", "tru", "1 2", "{\"a\" 1}", "[1 2]", "\xff", "\"\\u12\""}) {
-    EXPECT_EQ(read_json(wrong, &heap, Writer::kUser).status().code(), Code::kInvalidArgument) << wrong;
+  for (const char* wrong : {"", "{", "[1,]", "{\"a\":1,}", "01", "1.", ".5", "+1", "'a'", "\"\n\"",
+                            "\"\\x\"", "tru", "1 2", "{\"a\" 1}", "[1 2]", "\xff", "\"\\u12\""}) {
+    EXPECT_EQ(read_json(wrong, &heap, Writer::kUser).status().code(), Code::kInvalidArgument)
+        << wrong;
   }
   EXPECT_FALSE(read_json(std::string(200, '['), &heap, Writer::kUser).ok());
   auto last = read_json("{\"a\": 1, \"b\": 2, \"a\": 3}", &heap, Writer::kUser);
