@@ -3,10 +3,12 @@
 // or the end of input leaves, /help tells of these, Ctrl-C stops an answer.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interrupt.h"
@@ -32,6 +34,12 @@ struct Message {
   std::string text;
 };
 
+/// What has been said, and the text that the session holds of it; empty if that is not known.
+struct Talk {
+  std::vector<Message> messages;
+  std::string held;
+};
+
 /// Messages in the model's form, with the opening of an answer behind them if asked for.
 std::string laid_out(const Model& model, const std::vector<Message>& messages, bool opening) {
   auto chat = make<Chat>(gen_chat_new);
@@ -44,41 +52,70 @@ std::string laid_out(const Model& model, const std::vector<Message>& messages, b
   });
 }
 
-/// What the form has behind an answer.
-std::string end_of_answer(const Model& model) {
-  const std::string open = laid_out(model, {{"user", "a"}}, true);
-  return laid_out(model, {{"user", "a"}, {"assistant", ""}}, false).substr(open.size());
-}
-
-/// Adds a message and the opening of the answer to the session. What came before is there already,
-/// up to the end of the last answer: that comes first, then the new turn.
-void append_turn(const Model& model, const Session& session, const std::string& system,
-                 const std::string& line) {
-  gen_error error;
-  const bool first = gen_session_length(session.get()) == 0;
-  std::vector<Message> messages;
-  if (first && !system.empty()) messages.push_back({"system", system});
-  messages.push_back({"user", line});
-  std::string text = laid_out(model, messages, true);
-  if (!first) text.insert(0, end_of_answer(model));
-
+std::vector<int32_t> encoded(const Model& model, std::string_view text, uint32_t flags) {
   const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
-  uint32_t flags = GEN_ENCODE_PARSE_SPECIAL;
-  if (first) flags |= GEN_ENCODE_ADD_BOS;
+  gen_error error;
   size_t n = 0;
+  flags |= GEN_ENCODE_PARSE_SPECIAL;
   check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, nullptr, 0, &n, &error),
         error);
   std::vector<int32_t> ids(n);
   check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(), ids.size(), &n,
                              &error),
         error);
-  check(gen_session_append_tokens(session.get(), ids.data(), n, &error), error);
+  return ids;
+}
+
+/// Makes the session hold `ids`: what it has in common with them stays, the rest is evaluated.
+void hold(const Session& session, const std::vector<int32_t>& ids) {
+  gen_error error;
+  std::vector<int32_t> held(static_cast<size_t>(gen_session_length(session.get())));
+  size_t n = 0;
+  check(gen_session_tokens(session.get(), held.data(), held.size(), &n, &error), error);
+  size_t same = static_cast<size_t>(
+      std::mismatch(held.begin(), held.end(), ids.begin(), ids.end()).first - held.begin());
+  same = std::min(same, ids.size() - 1);  // something is to be evaluated before the answer
+  if (same < held.size() &&
+      gen_session_truncate(session.get(), static_cast<int32_t>(same), &error) != GEN_OK) {
+    check(gen_session_reset(session.get(), &error), error);  // a state that cannot go back
+    same = 0;
+  }
+  check(gen_session_append_tokens(session.get(), ids.data() + same, ids.size() - same, &error),
+        error);
+}
+
+/// Lays out the talk with the opening of an answer and brings the session there. Where the text
+/// goes on from what the session holds, only what is new is encoded; a template may also change
+/// what it made of earlier turns (it drops old thoughts, it trims answers), then tokens are
+/// compared.
+void append_turn(const Model& model, const Session& session, Talk* talk) {
+  const std::string text = laid_out(model, talk->messages, true);
+  if (!talk->held.empty() && text.size() > talk->held.size() && text.starts_with(talk->held)) {
+    const auto ids = encoded(model, std::string_view(text).substr(talk->held.size()), 0);
+    gen_error error;
+    check(gen_session_append_tokens(session.get(), ids.data(), ids.size(), &error), error);
+  } else {
+    const auto ids = encoded(model, text, GEN_ENCODE_ADD_BOS);
+    if (ids.empty()) throw Failure("the model's chat template gives no token");
+    talk->held.clear();
+    hold(session, ids);
+  }
+  talk->held = text;
 }
 
 /// One turn, streamed to standard output.
 void answer(const Model& model, const Session& session, const ChatRun& options,
-            const Sampling& sampling, const std::string& line) {
-  append_turn(model, session, options.system, line);
+            const Sampling& sampling, const std::string& line, Talk* talk) {
+  if (talk->messages.empty() && !options.system.empty()) {
+    talk->messages.push_back({"system", options.system});
+  }
+  talk->messages.push_back({"user", line});
+  try {
+    append_turn(model, session, talk);
+  } catch (const Failure&) {
+    talk->messages.pop_back();
+    throw;
+  }
   gen_result* raw = nullptr;
   gen_error error;
   gen_status status = GEN_OK;
@@ -93,6 +130,19 @@ void answer(const Model& model, const Session& session, const ChatRun& options,
   if (gen_result_finish_reason(result.get()) == GEN_FINISH_STOP_TOKEN) {
     check(gen_session_truncate(session.get(), gen_session_length(session.get()) - 1, &error),
           error);
+  }
+  if (result != nullptr) {
+    size_t n = 0;
+    const char* const said = gen_result_text(result.get(), &n);
+    talk->messages.push_back({"assistant", std::string(said, n)});
+    // A stop text is not part of the answer but may be of the session.
+    const int32_t reason = gen_result_finish_reason(result.get());
+    const bool as_said = reason == GEN_FINISH_STOP_TOKEN || reason == GEN_FINISH_LENGTH ||
+                         reason == GEN_FINISH_CANCELLED;
+    talk->held = as_said ? talk->held + talk->messages.back().text : "";
+  } else {
+    talk->messages.pop_back();
+    talk->held.clear();
   }
   std::cout << "\n" << std::flush;
   if (result != nullptr && options.stats) std::cerr << speed_line(result.get()) << "\n";
@@ -111,6 +161,7 @@ void chat(const ChatRun& options) {
   } else if (options.stats) {
     std::cerr << "seed " << seed << "\n";
   }
+  Talk talk;
   std::string line;
   for (;;) {
     if (terminal) std::cerr << "> ";
@@ -123,10 +174,11 @@ void chat(const ChatRun& options) {
     gen_error error;
     if (line == "/reset") {
       check(gen_session_reset(session.get(), &error), error);
+      talk = {};
       continue;
     }
     try {
-      answer(model, session, options, sampling, line);
+      answer(model, session, options, sampling, line, &talk);
     } catch (const Failure& failure) {
       if (!terminal) throw;
       std::cerr << "generate: " << failure.what()

@@ -140,7 +140,9 @@ GEN_API gen_status gen_chat_add(gen_chat *chat, const char *role, const char *te
                                 gen_error *error);
 
 /**
- * Lays the conversation out as text in the model's form. Encode it with GEN_ENCODE_PARSE_SPECIAL, and the first part of
+ * Lays the conversation out as text in the model's form: that of the chat template in its file (Jinja, as the
+ * Transformers library evaluates it), or where the file has none, a common form that is recognised by the special tokens
+ * of the vocabulary, with a warning in the log. Encode it with GEN_ENCODE_PARSE_SPECIAL, and the first part of
  * a conversation with GEN_ENCODE_ADD_BOS, too.
  *
  * A session that holds a conversation needs only what is new at each turn. Keep as `held` what has been laid out so far,
@@ -151,14 +153,18 @@ GEN_API gen_status gen_chat_add(gen_chat *chat, const char *role, const char *te
  *   4. if the answer ended with GEN_FINISH_STOP_TOKEN, gen_session_truncate the stop token away: the form ends a turn
  *      itself, which is right for answers that a limit or a cancel has cut, too;
  *   5. `held` is now the text of step 1 with the answer behind it; add the answer as the assistant's message.
+ * Some templates lay earlier turns out anew (they drop what the model thought, or trim answers): then the text of step 1
+ * does not begin with `held`. Encode it as a whole, compare with gen_session_tokens, truncate the session to what both
+ * have in common, and append the rest.
  *
  * A message may not hold the texts of special tokens, since they would be read as structure.
  *
  * @param model                  whose form to use.
  * @param add_generation_prompt  non-zero: end with the opening of an assistant's turn.
  * @param buf                    as in gen_tokenizer_decode.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or for a message that holds the text of a special token;
- *         GEN_ERROR_UNSUPPORTED if the model has no chat template or one of a form not known;
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, for a message that holds the text of a special token, or for a
+ *         conversation that the template does not take, with its reason;
+ *         GEN_ERROR_UNSUPPORTED if the model has no chat template or one that cannot be used, with line and reason;
  *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
  * Threads: one at a time per conversation; the model is shared.
  * Since:   0.1

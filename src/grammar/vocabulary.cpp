@@ -56,11 +56,11 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(
 }
 
 Result<std::shared_ptr<const Vocabulary>> Vocabulary::of(const tokenizer::Tokenizer& tokenizer) {
-  auto kept = std::static_pointer_cast<const Vocabulary>(tokenizer.derived());
+  auto kept = std::static_pointer_cast<const Vocabulary>(tokenizer.derived(tokenizer::Kept::kVocabulary));
   if (kept != nullptr && kept->home_.here()) return kept;
   GEN_ASSIGN(auto made, create(tokenizer));
   if (kept != nullptr) return made;  // the locks of the other one are another process'
-  return std::static_pointer_cast<const Vocabulary>(tokenizer.keep_derived(std::move(made)));
+  return std::static_pointer_cast<const Vocabulary>(tokenizer.keep_derived(std::move(made), tokenizer::Kept::kVocabulary));
 }
 
 void Vocabulary::build_trie() {

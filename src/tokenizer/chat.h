@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a conversation as the model was trained to see it. One form for now, the ChatML-like
-// one: each message as <|im_start|>role, line break, content, <|im_end|>, line break.
+// The text of a conversation as the model was trained to see it: by the template of its file
+// (template/template.h), or by a form of our own where the file has none (chat_forms.h).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "template/template.h"
 #include "tokenizer/tokenizer.h"
 
 namespace gen::tokenizer {
@@ -29,22 +31,31 @@ struct ChatSegment {
   bool parse_special = false;
 };
 
-/// kUnsupported if the template is missing or of a form that is not supported yet.
-Status chat_supported(std::string_view chat_template);
+/// What lays conversations out for one model.
+/// Threads: immutable; any number may use one.
+class ChatForm final : public Derived {
+ public:
+  /// Of the tokenizer's template, made once and kept with it. kUnsupported if there is none and no
+  /// form is recognised by the vocabulary (a recognised one is noted in the log), and with the
+  /// reason for one that cannot be used.
+  static Result<std::shared_ptr<const ChatForm>> of(const Tokenizer& tokenizer);
 
-/// The conversation in stretches; with `add_generation_prompt` it ends with the opening of an
-/// assistant's message. kInvalidArgument for an empty role or one with a line break or "<|" in it,
-/// kUnsupported as above.
-Result<std::vector<ChatSegment>> format_chat_segments(std::string_view chat_template,
-                                                      std::span<const ChatMessage> messages,
-                                                      bool add_generation_prompt);
+  /// The conversation in stretches; with `add_generation_prompt` it ends with the opening of an
+  /// assistant's message, if the template has such. The roles that chat formats know are words of
+  /// the form; any other is text like the content. kInvalidArgument for what the template does not
+  /// take, with its reason; kUnsupported for a template that asks for what is not there or takes
+  /// too much.
+  [[nodiscard]] Result<std::vector<ChatSegment>> segments(std::span<const ChatMessage> messages,
+                                                          bool add_generation_prompt) const;
 
-/// The same as one text, for showing.
-Result<std::string> format_chat(std::string_view chat_template,
-                                std::span<const ChatMessage> messages, bool add_generation_prompt);
+ private:
+  std::shared_ptr<const templates::Template> template_;
+  std::string bos_;
+  std::string eos_;
+};
 
-/// In the form of the tokenizer's model, as one text that is to be encoded as a whole: so no
-/// message may hold the text of a control token, which is kInvalidArgument.
+/// The same as one text that is to be encoded as a whole: so no message may hold the text of a
+/// control token, which is kInvalidArgument, as is a role with a line break or "<|" in it.
 Result<std::string> format_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
                                 bool add_generation_prompt);
 

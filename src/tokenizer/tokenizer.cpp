@@ -17,15 +17,18 @@ Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int3
   return encode_segments({&segment, 1}, flags, previous, out);
 }
 
-std::shared_ptr<const Derived> Tokenizer::derived() const noexcept {
-  const std::shared_ptr<const Derived>* const kept = derived_.load(std::memory_order_acquire);
+std::shared_ptr<const Derived> Tokenizer::derived(Kept place) const noexcept {
+  const auto& at = derived_[static_cast<size_t>(place)];
+  const std::shared_ptr<const Derived>* const kept = at.load(std::memory_order_acquire);
   return kept != nullptr ? *kept : nullptr;
 }
 
-std::shared_ptr<const Derived> Tokenizer::keep_derived(std::shared_ptr<const Derived> made) const {
+std::shared_ptr<const Derived> Tokenizer::keep_derived(std::shared_ptr<const Derived> made,
+                                                        Kept place) const {
   auto mine = std::make_unique<const std::shared_ptr<const Derived>>(std::move(made));
   const std::shared_ptr<const Derived>* kept = nullptr;
-  if (derived_.compare_exchange_strong(kept, mine.get(), std::memory_order_acq_rel)) {
+  auto& at = derived_[static_cast<size_t>(place)];
+  if (at.compare_exchange_strong(kept, mine.get(), std::memory_order_acq_rel)) {
     kept = mine.release();
   }
   return *kept;

@@ -41,12 +41,17 @@ class Derived {
   virtual ~Derived() = default;
 };
 
+/// Places for it.
+enum class Kept : uint8_t { kVocabulary, kChat };
+
 /// A vocabulary with its rules.
 /// Threads: immutable; any number of threads may use one object.
 class Tokenizer {
  public:
   Tokenizer() = default;
-  virtual ~Tokenizer() { delete derived_.load(); }
+  virtual ~Tokenizer() {
+    for (const auto& kept : derived_) delete kept.load();
+  }
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
@@ -90,13 +95,14 @@ class Tokenizer {
   /// template. `types` and `scores` are always full here.
   [[nodiscard]] virtual const VocabSpec& spec() const noexcept = 0;
 
-  /// What was kept with the tokenizer, or null; and keeps `made` unless there is something: what is
-  /// kept then. Without locks, so that a child of fork() can use the tokenizer at any time.
-  [[nodiscard]] std::shared_ptr<const Derived> derived() const noexcept;
-  std::shared_ptr<const Derived> keep_derived(std::shared_ptr<const Derived> made) const;
+  /// What was kept in a place of the tokenizer, or null; and keeps `made` unless there is something:
+  /// what is kept then. Without locks, so that a child of fork() can use the tokenizer at any time.
+  [[nodiscard]] std::shared_ptr<const Derived> derived(Kept place) const noexcept;
+  std::shared_ptr<const Derived> keep_derived(std::shared_ptr<const Derived> made,
+                                              Kept place) const;
 
  private:
-  mutable std::atomic<const std::shared_ptr<const Derived>*> derived_ = nullptr;  // owned
+  mutable std::atomic<const std::shared_ptr<const Derived>*> derived_[2] = {};  // owned
 };
 
 /// Checks the vocabulary and builds its tokenizer. Errors: kFormat naming the entry,

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters, tests, functions and methods: one row each, found by name when a template is compiled.
+// To add one: a function beside its neighbours and its row in that file's table.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "template/value.h"
+
+namespace gen::templates {
+
+class Evaluator;
+
+struct Args {
+  std::vector<Value> values;
+  std::vector<std::pair<std::string_view, Value>> named;
+};
+
+/// What a call gives its function: parameters by place (kMissing: not given). Of a filter, a test
+/// and a method the first is what it is of.
+struct Call {
+  Evaluator& evaluator;
+  std::span<const Value> params;
+  const Args& args;  // all of them, for those that take any number
+
+  const Value& operator[](size_t i) const noexcept { return params[i]; }
+  [[nodiscard]] bool given(size_t i) const noexcept { return !params[i].is(Kind::kMissing); }
+};
+
+inline constexpr size_t kMostParams = 6;
+
+struct Builtin {
+  std::string_view name;
+  Result<Value> (*run)(const Call&);
+  uint8_t required = 0;  // of the parameters
+  bool any = false;      // more arguments than parameters, and any names
+  std::initializer_list<std::string_view> params = {};  // what it is of is not among them
+};
+
+/// Null if there is none of that name.
+const Builtin* find_filter(std::string_view name) noexcept;
+const Builtin* find_test(std::string_view name) noexcept;
+const Builtin* find_function(std::string_view name) noexcept;
+const Builtin* find_text_method(std::string_view name) noexcept;
+const Builtin* find_dict_method(std::string_view name) noexcept;
+const Builtin* find_sequence_method(std::string_view name) noexcept;
+/// Whether a method of that name would change what it is of, which templates may not.
+bool changes_its_object(const Value& object, std::string_view name) noexcept;
+
+}  // namespace gen::templates

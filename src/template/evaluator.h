@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks a compiled template. Errors are kInvalidArgument for what the template does not take (a
+// type, raise_exception), kOutOfRange for what exceeds the limits; each names the line.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "template/ast.h"
+#include "template/builtin.h"
+#include "template/clock.h"
+#include "template/value.h"
+
+namespace gen::templates {
+
+using Variables = std::vector<std::pair<std::string, Value>>;
+
+struct Limits {
+  uint64_t steps = 20'000'000;        // nodes walked and stretches of 64 bytes looked at
+  uint32_t depth = 400;               // nodes and macros in one another
+  size_t memory = size_t{256} << 20;  // bytes of all values made, and of the output
+};
+
+/// Names of one body. Those that a macro may hold on to live in the heap.
+struct Scope final : Object {
+  Scope* parent = nullptr;
+  std::vector<std::pair<uint32_t, Value>> values;
+};
+
+struct Macro final : Object {
+  const Stmt* stmt = nullptr;
+  Scope* scope = nullptr;  // where it was defined
+};
+
+struct Method final : Object {
+  Value self;
+  const Builtin* builtin = nullptr;
+};
+
+struct Loop final : Object {
+  mutable std::span<const Value> values;
+  mutable size_t index = 0;
+  mutable Value changed = Value::missing();
+  size_t depth = 0;
+  const Stmt* stmt = nullptr;  // of a recursive loop, while it runs
+  Scope* scope = nullptr;
+};
+
+class Evaluator {
+ public:
+  Evaluator(const Program& program, const Variables& variables, const LocalTime& now,
+            const Limits& limits);
+
+  Result<Text> run();
+
+  // For filters, tests, functions and methods.
+  [[nodiscard]] Heap& heap() noexcept { return heap_; }
+  [[nodiscard]] const LocalTime& now() const noexcept { return now_; }
+  /// Counts work: `bytes` looked at.
+  Status work(size_t bytes = 0) noexcept {
+    const uint64_t cost = 1 + bytes / 64;
+    if (cost > steps_left_) {
+      steps_left_ = 0;
+      return error(Code::kOutOfRange, "the template takes too many steps");
+    }
+    if (heap_.spent()) return heap_.charge(1);
+    steps_left_ -= cost;
+    return {};
+  }
+  /// What a loop goes through. `storage` holds what is not there as a row.
+  Result<std::span<const Value>> items(const Value& value, std::vector<Value>* storage);
+  Result<Value> attribute(const Value& object, const std::string& name);
+  Result<Value> item(const Value& object, const Value& key);
+  Result<Value> call(const Value& callee, const Args& args);
+  Result<Value> invoke(const Builtin& builtin, const Value* self, const Args& args);
+  /// Python's str() as a value, appended and by itself.
+  Status append_text(const Value& value, Text* out);
+  Result<Value> to_text(const Value& value);
+  Result<Value> compare(Operator op, const Value& left, const Value& right);
+
+ private:
+  enum class Flow : uint8_t { kOn, kBreak, kContinue };
+
+  Result<Value> eval(const Expr& node);
+  Result<Value> eval_inner(const Expr& node);
+  Result<Value> eval_items(const Expr& node);
+  Result<Value> eval_dict(const Expr& node);
+  Result<Value> eval_slice(const Expr& node);
+  Result<Value> eval_call(const Expr& node);
+  Result<Value> eval_filter(const Expr& node);
+  Result<Value> eval_compare(const Expr& node);
+  Result<Value> eval_arithmetic(const Expr& node);
+  Result<Value> eval_concat(const Expr& node);
+  Status eval_args(const Expr& node, Args* args);
+  [[nodiscard]] Value look_up(uint32_t name) const noexcept;
+
+  Status exec(const Body& body, Flow* flow);
+  Status exec_stmt(const Stmt& stmt, Flow* flow);
+  Status exec_if(const Stmt& stmt, Flow* flow);
+  Status exec_for(const Stmt& stmt, Flow* flow);
+  Status exec_loop(const Stmt& stmt, const Value& over, size_t depth, Flow* flow);
+  Status exec_with(const Stmt& stmt, Flow* flow);
+  Status exec_call_block(const Stmt& stmt);
+  /// A body in a scope of its own, its output as a value.
+  Result<Value> captured(const Stmt& stmt, const Body& body);
+  Status in_scope(const Stmt& stmt, const Body& body, Flow* flow);
+  Status assign(const Target& target, const Value& value);
+  void assign_name(uint32_t name, const Value& value);
+  Result<Value> call_macro(const Macro& macro, const Args& args);
+  Result<Value> call_loop(const Loop& loop, const Args& args);
+  Result<Value> loop_attribute(const Loop& loop, const std::string& name);
+  Result<Value> make_macro(const Stmt& stmt);
+
+  const Program& program_;
+  const LocalTime& now_;
+  Heap heap_;
+  uint64_t steps_left_;
+  uint32_t depth_left_;
+  std::vector<Value> globals_;  // by name; kMissing: none
+  Scope root_;
+  Scope* scope_ = &root_;
+  Text output_;
+  Text* out_ = &output_;
+  uint32_t loop_name_, caller_name_, varargs_name_, kwargs_name_;
+  Value filtered_;  // what {% filter %} and {% set | filter %} give their filters
+};
+
+/// Binary arithmetic as Python has it.
+Result<Value> arithmetic(Evaluator& evaluator, Operator op, const Value& left, const Value& right);
+/// text % values.
+Result<Value> percent_format(Evaluator& evaluator, const Value& format, const Value& values);
+/// Escapes as MarkupSafe does; markup stays as it is.
+Result<Value> escape_html(Evaluator& evaluator, const Value& value);
+/// values[begin:end:step], of texts and rows.
+Result<Value> slice(Evaluator& evaluator, const Value& object, const Value& begin, const Value& end,
+                    const Value& step);
+/// repr() of a value. kInvalidArgument for what has no text.
+Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int depth = 0);
+/// repr() of a float.
+std::string float_text(double number);
+
+}  // namespace gen::templates

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Equality, order and truth of values, see value.h.
+#include "template/value.h"
+
+#include <cstdlib>
+#include <limits>
+
+namespace gen::templates {
+namespace {
+
+constexpr size_t kIndexedFrom = 12;  // entries; below, a walk is faster
+constexpr int kDeepest = 200;
+
+}  // namespace
+
+const Value* Dict::find(std::string_view key) const noexcept {
+  if (!index.empty()) {
+    const auto found = index.find(key);
+    return found == index.end() ? nullptr : &entries[found->second].second;
+  }
+  for (const auto& [name, value] : entries) {
+    if (name.is(Kind::kString) && name.view() == key) return &value;
+  }
+  return nullptr;
+}
+
+const Value* Dict::find(const Value& key) const noexcept {
+  if (key.is(Kind::kString)) return find(key.view());
+  for (const auto& [name, value] : entries) {
+    if (equal(name, key)) return &value;
+  }
+  return nullptr;
+}
+
+void Dict::set(const Value& key, const Value& value) {
+  if (const Value* held = find(key)) {
+    *const_cast<Value*>(held) = value;
+    return;
+  }
+  entries.emplace_back(key, value);
+  if (entries.size() < kIndexedFrom) return;
+  for (size_t i = index.empty() ? 0 : entries.size() - 1; i < entries.size(); ++i) {
+    if (entries[i].first.is(Kind::kString)) index.emplace(entries[i].first.view(), i);
+  }
+}
+
+Result<Value> Heap::string(Text text, bool markup) {
+  GEN_TRY(charge(sizeof(String) + text.size()));
+  String* const made = make<String>();
+  made->text = std::move(text);
+  made->markup = markup;
+  return Value::of(Kind::kString, made);
+}
+
+Result<Value> Heap::sequence(Form form, std::vector<Value> values) {
+  GEN_TRY(charge(sizeof(Sequence) + values.size() * sizeof(Value)));
+  Sequence* const made = make<Sequence>();
+  made->form = form;
+  made->values = std::move(values);
+  return Value::of(Kind::kSequence, made);
+}
+
+bool truthy(const Value& value) noexcept {
+  switch (value.kind) {
+    case Kind::kMissing:
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return false;
+    case Kind::kBool:
+      return value.truth;
+    case Kind::kInt:
+      return value.integer != 0;
+    case Kind::kFloat:
+      return value.number != 0;
+    case Kind::kString:
+      return !value.text().empty();
+    case Kind::kSequence:
+      return value.sequence().form == Form::kGenerator || !value.sequence().values.empty();
+    case Kind::kDict:
+      return !value.dict().entries.empty();
+    default:
+      return true;
+  }
+}
+
+double as_double(const Value& value) noexcept {
+  switch (value.kind) {
+    case Kind::kBool:
+      return value.truth ? 1 : 0;
+    case Kind::kInt:
+      return static_cast<double>(value.integer);
+    case Kind::kFloat:
+      return value.number;
+    case Kind::kBigInt:
+      return std::strtod(std::string(value.view()).c_str(), nullptr);
+    default:
+      return 0;
+  }
+}
+
+bool equal(const Value& left, const Value& right, int depth) noexcept {
+  if (depth > kDeepest) return false;
+  if (left.is_number() && right.is_number()) {
+    if (left.is(Kind::kBigInt) && right.is(Kind::kBigInt)) return left.view() == right.view();
+    const bool whole = !left.is(Kind::kFloat) && !right.is(Kind::kFloat) &&
+                       !left.is(Kind::kBigInt) && !right.is(Kind::kBigInt);
+    if (!whole) return as_double(left) == as_double(right);
+    const int64_t a = left.is(Kind::kBool) ? left.truth : left.integer;
+    const int64_t b = right.is(Kind::kBool) ? right.truth : right.integer;
+    return a == b;
+  }
+  if (left.kind != right.kind) return false;
+  switch (left.kind) {
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return true;
+    case Kind::kString:
+      return left.view() == right.view();
+    case Kind::kSequence: {
+      const Sequence& a = left.sequence();
+      const Sequence& b = right.sequence();
+      if (&a == &b) return true;
+      if (a.form != b.form || a.form == Form::kGenerator || a.form == Form::kValues) return false;
+      if (a.values.size() != b.values.size()) return false;
+      for (size_t i = 0; i < a.values.size(); ++i) {
+        if (!equal(a.values[i], b.values[i], depth + 1)) return false;
+      }
+      return true;
+    }
+    case Kind::kDict: {
+      const Dict& a = left.dict();
+      const Dict& b = right.dict();
+      if (&a == &b) return true;
+      if (a.entries.size() != b.entries.size()) return false;
+      for (const auto& [key, value] : a.entries) {
+        const Value* other = b.find(key);
+        if (other == nullptr || !equal(value, *other, depth + 1)) return false;
+      }
+      return true;
+    }
+    default:
+      return left.object == right.object;
+  }
+}
+
+Result<bool> less(const Value& left, const Value& right, int depth) {
+  if (left.is(Kind::kUndefined)) return undefined_error(left);
+  if (right.is(Kind::kUndefined)) return undefined_error(right);
+  if (left.is_number() && right.is_number()) {
+    if (left.is(Kind::kInt) && right.is(Kind::kInt)) return left.integer < right.integer;
+    return as_double(left) < as_double(right);
+  }
+  if (left.is(Kind::kString) && right.is(Kind::kString)) return left.view() < right.view();
+  if (left.is(Kind::kSequence) && right.is(Kind::kSequence) && depth < kDeepest) {
+    const Sequence& a = left.sequence();
+    const Sequence& b = right.sequence();
+    if (a.form == b.form && (a.form == Form::kList || a.form == Form::kTuple)) {
+      for (size_t i = 0; i < a.values.size() && i < b.values.size(); ++i) {
+        if (!equal(a.values[i], b.values[i], depth + 1)) {
+          return less(a.values[i], b.values[i], depth + 1);
+        }
+      }
+      return a.values.size() < b.values.size();
+    }
+  }
+  return error(Code::kInvalidArgument, "%s and %s have no order", type_name(left),
+               type_name(right));
+}
+
+bool hashable(const Value& value) noexcept {
+  if (value.is(Kind::kDict)) return false;
+  if (!value.is(Kind::kSequence)) return true;
+  const Sequence& sequence = value.sequence();
+  if (sequence.form != Form::kTuple) return sequence.form == Form::kRange;
+  for (const Value& one : sequence.values) {
+    if (!hashable(one)) return false;
+  }
+  return true;
+}
+
+const char* type_name(const Value& value) noexcept {
+  switch (value.kind) {
+    case Kind::kMissing:
+    case Kind::kUndefined:
+      return "undefined";
+    case Kind::kNone:
+      return "none";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kInt:
+    case Kind::kBigInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return "str";
+    case Kind::kDict:
+      return "dict";
+    case Kind::kNamespace:
+      return "namespace";
+    case Kind::kSequence:
+      break;
+    case Kind::kLoop:
+      return "loop";
+    case Kind::kCycler:
+      return "cycler";
+    case Kind::kJoiner:
+      return "joiner";
+    default:
+      return "function";
+  }
+  switch (value.sequence().form) {
+    case Form::kList:
+      return "list";
+    case Form::kTuple:
+      return "tuple";
+    case Form::kRange:
+      return "range";
+    case Form::kGenerator:
+      return "generator";
+    default:
+      return "dict view";
+  }
+}
+
+Status undefined_error(const Value& value) {
+  const char* const name = value.name == nullptr ? "a value" : value.name->c_str();
+  if (value.owner == Kind::kUndefined) {
+    return error(Code::kInvalidArgument, "'%.80s' is undefined", name);
+  }
+  if (value.owner == Kind::kSequence && value.name == nullptr) {
+    return error(Code::kInvalidArgument, "a list has no such element");
+  }
+  Value owner;
+  owner.kind = value.owner == Kind::kSequence ? Kind::kUndefined : value.owner;
+  return error(Code::kInvalidArgument, "%s has no '%.80s'",
+               value.owner == Kind::kSequence ? "list" : type_name(owner), name);
+}
+
+}  // namespace gen::templates

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// See chat_forms.h. Each is the common layout of its family, without tools.
+#include "tokenizer/chat_forms.h"
+
+#include <algorithm>
+
+namespace gen::tokenizer {
+namespace {
+
+constexpr BuiltinForm kForms[] = {
+    {"chatml",
+     {"<|im_start|>", "<|im_end|>"},
+     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
+     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"},
+    {"llama3",
+     {"<|start_header_id|>", "<|eot_id|>"},
+     "{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role + "
+     "'<|end_header_id|>\\n\\n' + m.content | trim + '<|eot_id|>' }}{% endfor %}"
+     "{% if add_generation_prompt %}"
+     "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"},
+    {"gemma",
+     {"<start_of_turn>", "<end_of_turn>"},
+     "{{ bos_token }}{% set ns = namespace(system='') %}{% for m in messages %}"
+     "{% if m.role == 'system' %}{% set ns.system = ns.system + m.content | trim + '\\n\\n' %}"
+     "{% else %}{{ '<start_of_turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' + "
+     "ns.system + m.content | trim + '<end_of_turn>\\n' }}{% set ns.system = '' %}{% endif %}"
+     "{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"},
+    {"phi3",
+     {"<|user|>", "<|end|>"},
+     "{% for m in messages %}{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}{% endfor %}"
+     "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}"},
+    {"mistral",
+     {"[INST]", "[/INST]"},
+     "{{ bos_token }}{% set ns = namespace(system='') %}{% for m in messages %}"
+     "{% if m.role == 'system' %}{% set ns.system = ns.system + m.content + '\\n\\n' %}"
+     "{% elif m.role == 'assistant' %}{{ m.content + eos_token }}"
+     "{% else %}{{ '[INST]' + ns.system + m.content + '[/INST]' }}{% set ns.system = '' %}"
+     "{% endif %}{% endfor %}"},
+};
+
+}  // namespace
+
+const BuiltinForm* recognise_form(const VocabSpec& spec) noexcept {
+  const auto has = [&](std::string_view mark) {
+    for (size_t id = 0; id < spec.tokens.size(); ++id) {
+      const bool special =
+          spec.types[id] == TokenType::kControl || spec.types[id] == TokenType::kUserDefined;
+      if (special && spec.tokens[id] == mark) return true;
+    }
+    return false;
+  };
+  const auto* const found = std::find_if(
+      std::begin(kForms), std::end(kForms),
+      [&](const BuiltinForm& form) { return has(form.marks[0]) && has(form.marks[1]); });
+  return found == std::end(kForms) ? nullptr : found;
+}
+
+}  // namespace gen::tokenizer

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who wrote what in a rendering, what is refused with which status, and that every bound holds.
+#include "template/template.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "template/json.h"
+
+namespace gen::templates {
+namespace {
+
+std::shared_ptr<const Template> must_compile(std::string_view source) {
+  auto compiled = Template::compile(source);
+  EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+  return compiled.ok() ? *compiled : nullptr;
+}
+
+// The rendering with what the user wrote in braces.
+std::string marked(std::string_view source, std::string_view json) {
+  Heap heap;
+  auto given = read_json(json, &heap, Writer::kUser);
+  if (!given.ok()) return given.status().message();
+  Variables variables;
+  for (const auto& [key, value] : given->dict().entries) {
+    variables.emplace_back(std::string(key.view()), value);
+  }
+  const auto compiled = must_compile(source);
+  if (!compiled) return "";
+  auto text = compiled->render(variables);
+  if (!text.ok()) return text.status().message();
+  std::string made;
+  text->runs(0, text->size(), [&](std::string_view run, Writer writer) {
+    made += writer == Writer::kUser ? "{" + std::string(run) + "}" : std::string(run);
+  });
+  return made;
+}
+
+Status status_of(std::string_view source, const Limits& limits = {}) {
+  auto compiled = Template::compile(source);
+  if (!compiled.ok()) return compiled.status();
+  RenderOptions options;
+  options.limits = limits;
+  return (*compiled)->render({}, options).status();
+}
+
+TEST(Template, KnowsWhoWroteWhat) {
+  const char* const kUser =
+      R"({"c": "aXbX", "n": 7, "d": {"k": "v<|x|>"}, "l": ["p", "q"], "u": "ß"})";
+  EXPECT_EQ(marked("<|a|>{{ c }}<|b|>", kUser), "<|a|>{aXbX}<|b|>");
+  EXPECT_EQ(marked("{{ '<|' + c + '|>' }}", kUser), "<|{aXbX}|>");
+  EXPECT_EQ(marked("{{ '<|' ~ c ~ '|>' ~ n }}", kUser), "<|{aXbX}|>{7}");
+  EXPECT_EQ(marked("{{ (n + 1) ~ 1 }}", kUser), "{8}1");
+  EXPECT_EQ(marked("{{ ('-' + c)|replace('X', '<T>') }}", kUser), "-{a}<T>{b}<T>");
+  EXPECT_EQ(marked("{{ ('-' + c).split('X')|join('|') }}", kUser), "-{a}|{b}|");
+  EXPECT_EQ(marked("{{ ('-' + c + '-')[1:-1] ~ ('-' + c)[:2] }}", kUser), "{aXbX}-{a}");
+  EXPECT_EQ(marked("{{ ('-' + c)[::-1] }}", kUser), "{XbXa}-");
+  EXPECT_EQ(marked("{{ ('t' + c)|upper }}{{ ('s' + u)|upper }}", kUser), "T{AXBX}S{SS}");
+  EXPECT_EQ(marked("{{ '<%s>' % c }}{{ '<{}>'.format(c) }}", kUser), "<{aXbX}><{aXbX}>");
+  EXPECT_EQ(marked("{% set x %}<{{ c }}>{% endset %}{{ x|trim }}", kUser), "<{aXbX}>");
+  EXPECT_EQ(marked("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(c) }}", kUser), "<{aXbX}>");
+  EXPECT_EQ(marked("{{ d|tojson }}|{{ {'k': '<|x|>'}|tojson }}", kUser),
+            R"({{"k": "v<|x|>"}}|{{"}k{": "}<|x|>{"}})");
+  EXPECT_EQ(marked("{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}", kUser),
+            "{k}={v<|x|>}");
+  EXPECT_EQ(marked("{{ l }}{{ l|join(',') }}", kUser), "['{p}', '{q}']{p},{q}");
+  EXPECT_EQ(marked("{{ ('x' + c)|indent(2, true) }}{{ c|e }}", kUser), "  x{aXbXaXbX}");
+}
+
+TEST(Template, StatusesAndMessages) {
+  EXPECT_EQ(status_of("{% if %}").code(), Code::kFormat);
+  EXPECT_STREQ(status_of("a\n{{ x | nope }}").message(),
+               "template line 2: no filter is named 'nope'");
+  EXPECT_EQ(status_of("{{ x | nope }}").code(), Code::kUnsupported);
+  EXPECT_STREQ(status_of("{{ x is nope }}").message(), "template line 1: no test is named 'nope'");
+  EXPECT_STREQ(status_of("{% nope %}").message(), "template line 1: no tag is named 'nope'");
+  EXPECT_STREQ(status_of("\n\n{{ raise_exception('Roles must\\nalternate') }}").message(),
+               "template line 3: the template says: Roles must alternate");
+  EXPECT_EQ(status_of("{{ raise_exception('x') }}").code(), Code::kInvalidArgument);
+  EXPECT_STREQ(status_of("{% for m in [1] %}\n{{ m.x.y }}{% endfor %}").message(),
+               "template line 2: int has no 'x'");
+  EXPECT_EQ(Template::compile("\xff").status().code(), Code::kFormat);
+}
+
+TEST(Template, BoundsHold) {
+  const auto is = [](std::string_view source, Code code, const Limits& limits = {}) {
+    const Status status = status_of(source, limits);
+    EXPECT_EQ(status.code(), code) << source << ": " << status.message();
+  };
+  Limits few;
+  few.steps = 1000;
+  Limits tight;
+  tight.memory = 100'000;
+  is("{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}",
+     Code::kOutOfRange, few);
+  is("{% for a in range(10) %}{% endfor %}", Code::kOk, few);
+  is("{{ 'x' * 200000 }}", Code::kOutOfRange, tight);
+  is("{{ 'x' * 9223372036854775807 }}", Code::kOutOfRange);
+  is("{{ [1] * 9223372036854775807 }}", Code::kOutOfRange);
+  is("{% set ns = namespace(s='x') %}{% for i in range(40) %}{% set ns.s = ns.s + ns.s %}{% endfor "
+     "%}",
+     Code::kOutOfRange, tight);
+  is("{% for i in range(10000) %}0123456789{% endfor %}{{ 1 }}", Code::kOutOfRange, tight);
+  is("{{ 'aaaa'.replace('', 'x' * 90000) }}", Code::kOutOfRange, tight);
+  is("{{ '%99999999d' % 1 }}", Code::kInvalidArgument);
+  is("{{ 'x'|center(999999) }}", Code::kOutOfRange, tight);
+  is("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", Code::kOutOfRange);
+  is("{% for x in [[]] recursive %}{{ loop([[]]) }}{% endfor %}", Code::kOutOfRange);
+  is("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a == ns.a }}", Code::kOk);
+  is("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}", Code::kUnsupported);
+  is("{{ " + std::string(5000, '-') + "1 }}", Code::kUnsupported);
+  std::string blocks;
+  for (int i = 0; i < 5000; ++i) blocks += "{% if 1 %}";
+  is(blocks, Code::kUnsupported);
+  std::string sum = "{{ 1";
+  for (int i = 0; i < 5000; ++i) sum += " + 1";
+  is(sum + " }}", Code::kOk);
+  is("{{ 9223372036854775807 + 1 }}", Code::kOutOfRange);
+  is("{{ (-9223372036854775807 - 1) // -1 }}", Code::kOutOfRange);
+}
+
+TEST(Template, ValuesStayAsTheyAre) {
+  Heap heap;
+  auto list = read_json("[1, 2]", &heap, Writer::kUser);
+  ASSERT_TRUE(list.ok());
+  const Variables variables = {{"l", *list}};
+  const auto compiled = must_compile("{% set l = l + [3] %}{{ l|length }}{{ l|reverse|list }}");
+  for (int i = 0; i < 2; ++i) {
+    auto text = compiled->render(variables);
+    ASSERT_TRUE(text.ok());
+    EXPECT_EQ(text->view(), "3[3, 2, 1]");
+  }
+  EXPECT_EQ(list->sequence().values.size(), 2U);
+}
+
+TEST(Template, Clock) {
+  for (const char* wrong : {"", "2024", "2024-13-01", "2024-02-30", "2023-02-29",
+                            "2024-01-01T25:00", "2024-01-01x", "2024-01-01T10:00:00+"}) {
+    EXPECT_FALSE(LocalTime::from_iso(wrong).ok()) << wrong;
+  }
+  auto time = LocalTime::from_iso("2024-02-29T23:59:58.25+02:00");
+  ASSERT_TRUE(time.ok());
+  EXPECT_EQ(format_time("%F %T %f %a %j", *time), "2024-02-29 23:59:58 250000 Thu 060");
+}
+
+TEST(Json, ReadsWhatJsonIs) {
+  Heap heap;
+  for (const char* wrong : {"", "{", "[1,]", "{\"a\":1,}", "01", "1.", ".5", "+1", "'a'", "\"\n\"",
+                            "\"\\x\"", "tru", "1 2", "{\"a\" 1}", "[1 2]", "\xff", "\"\\u12\""}) {
+    EXPECT_EQ(read_json(wrong, &heap, Writer::kUser).status().code(), Code::kInvalidArgument)
+        << wrong;
+  }
+  EXPECT_FALSE(read_json(std::string(200, '['), &heap, Writer::kUser).ok());
+  auto last = read_json("{\"a\": 1, \"b\": 2, \"a\": 3}", &heap, Writer::kUser);
+  ASSERT_TRUE(last.ok());
+  EXPECT_EQ(last->dict().entries.size(), 2U);
+  EXPECT_EQ(last->dict().find("a")->integer, 3);
+}
+
+}  // namespace
+}  // namespace gen::templates
