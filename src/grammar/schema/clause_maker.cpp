@@ -234,17 +234,23 @@ Lengths ClauseMaker::size_of(const Clause& clause) {
 // Whether there may be such a value.
 Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
   const Lengths size = size_of(clause);
-  if (size.min > size.max) return false;
+  if (size.min > size.max) {
+    return clash(clause, type == JsonType::kString  ? "more characters than there may be"
+                         : type == JsonType::kArray ? "more items than there may be"
+                                                    : "more members than there may be");
+  }
   if (type == JsonType::kString) {
     GEN_ASSIGN(const SharedDfa strings, strings_of(clause));
     if (strings == nullptr) return true;
-    if (strings->empty()) return false;
+    if (strings->empty()) return clash(clause, "no string fits all keywords");
     const Lengths lengths = lengths_of(*strings);
-    return lengths.min <= size.max && lengths.max >= size.min;
+    if (lengths.min <= size.max && lengths.max >= size.min) return true;
+    return clash(clause, "no string of this length fits the other keywords");
   }
   if (type == JsonType::kNumber) {
     GEN_ASSIGN(const SharedDfa numbers, numbers_of(clause));
-    return numbers == nullptr || !numbers->empty();
+    if (numbers == nullptr || !numbers->empty()) return true;
+    return clash(clause, "no number fits all keywords");
   }
   if (depth_ >= kMostLookAhead) return true;
   if (type == JsonType::kArray) {
@@ -263,7 +269,7 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
         }
       }
       GEN_ASSIGN(const bool empty, is_empty(literals));
-      if (empty) return false;
+      if (empty) return clash(clause, "item " + std::to_string(i) + " can have no value");
     }
     return true;
   }
@@ -274,13 +280,22 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
   }
   std::sort(required.begin(), required.end());
   required.erase(std::unique(required.begin(), required.end()), required.end());
-  if (required.size() > size.max) return false;
+  if (required.size() > size.max) return clash(clause, "more required members than there may be");
   for (const std::string& name : required) {
     GEN_ASSIGN(const Literals literals, member_literals(clause, name));
     GEN_ASSIGN(const bool empty, is_empty(literals));
-    if (empty) return false;
+    if (empty) return clash(clause, "the required member " + name + " can have no value");
   }
   return true;
+}
+
+// Notes the first reason why a clause has no values.
+bool ClauseMaker::clash(const Clause& clause, std::string_view what) {
+  if (conflict_.empty()) {
+    conflict_ = clause.done.empty() ? "" : document_.pointer_of(clause.done[0].schema);
+    conflict_ += ": no value is valid: " + std::string(what);
+  }
+  return false;
 }
 
 Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::string& name) {

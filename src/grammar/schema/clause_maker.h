@@ -50,6 +50,14 @@ class ClauseMaker {
                           std::vector<const JsonValue*>* out);
   [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
                               std::string_view why) const;
+  /// Begins to look for what is empty anew.
+  void forget() {
+    empty_.clear();
+    conflict_.clear();
+    work_ = 0;
+  }
+  /// What `is_empty` found first that cannot be; empty if nothing.
+  [[nodiscard]] const std::string& conflict() const noexcept { return conflict_; }
   Status spend(const JsonValue* schema, uint64_t work = 1);
   [[nodiscard]] const SchemaDocument& document() const noexcept { return document_; }
   [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
@@ -92,6 +100,9 @@ class ClauseMaker {
   const SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
+  bool clash(const Clause& clause, std::string_view what);
+
+  std::string conflict_;
   uint64_t work_ = 0;
   int depth_ = 0;
   std::deque<JsonValue> made_;
