@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -100,6 +101,7 @@ class ClauseMaker {
   const SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
+  Result<SharedDfa> meet(const Clause& clause, bool of_strings);
   bool clash(const Clause& clause, std::string_view what);
 
   std::string conflict_;
@@ -109,7 +111,8 @@ class ClauseMaker {
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
-  std::map<const JsonValue*, SharedDfa> sets_;  // by the value of a keyword
+  std::map<std::pair<const JsonValue*, JsonType>, SharedDfa> sets_;  // by the value of a keyword
+  std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;
   SharedDfa any_number_;
