@@ -60,6 +60,12 @@ func NewTagsGrammar(tags string, options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromTags(tags, o, out) })
 }
 
+// NewSchemaGrammar makes the grammar of the JSON texts that are valid under a JSON Schema, of draft 4 to 2020-12. What
+// cannot be kept exactly is an ErrGrammar that names the keyword's JSON pointer.
+func NewSchemaGrammar(schema string, options ...GrammarOption) (*Grammar, error) {
+	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromJsonSchema(schema, o, out) })
+}
+
 // NewAnyJSONGrammar makes the grammar of any JSON value.
 func NewAnyJSONGrammar(options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, native.GenGrammarAnyJson)

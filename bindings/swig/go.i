@@ -155,14 +155,14 @@ static _goslice_ fail(gen_status status, gen_error *error) {
   $result.n = $1 != NULL ? (intgo)strlen($1) : 0;
 %}
 %typemap(goout) const char * "$result = strings.Clone($1)"
-%typemap(gotype) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len),
+%typemap(gotype) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len), (const char *schema, size_t len),
                  (const char *bytes, size_t len) "string"
-%typemap(in) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len),
+%typemap(in) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len), (const char *schema, size_t len),
              (const char *bytes, size_t len) %{
   $1 = $input.n > 0 ? $input.p : "";
   $2 = (size_t)$input.n;
 %}
-%typemap(freearg) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len),
+%typemap(freearg) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len), (const char *schema, size_t len),
                   (const char *bytes, size_t len) ""
 
 %gen_address(const char *gen_result_text)

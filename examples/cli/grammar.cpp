@@ -72,6 +72,13 @@ void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   try {
     const Grammar grammar = make_grammar(options.grammar);
     matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
+    const auto described = nlohmann::json::parse(
+        text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
+          return gen_grammar_describe(grammar.get(), buf, capacity, n, error);
+        }));
+    if (described.contains("unknown_formats")) {
+      answer["unknown_formats"] = described["unknown_formats"];
+    }
   } catch (const Failure& failure) {
     if (!options.json || failure.status != GEN_ERROR_GRAMMAR) throw;
     answer["compiled"] = false;
@@ -226,7 +233,7 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
 }
 
 void run_grammar(const GrammarTask& options) {
-  if (!options.grammar.given()) throw Failure("give one of --gbnf, --regex, --tags and --any-json", 2);
+  if (!options.grammar.given()) throw Failure("give one of --gbnf, --regex, --tags, --schema and --any-json", 2);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   if (options.action == "check") return print_results(options, tokenizer.get());
   if (options.action == "test") return print_place(options, tokenizer.get());
@@ -245,7 +252,7 @@ void add_grammar(CLI::App& app) {
                    "explain: what the grammar is; bench: how long masks take over lines")
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
-  add_grammar_options(*command, options->grammar, "--gbnf");
+  add_grammar_options(*command, options->grammar, "--gbnf", "--schema");
   command->add_option(
       "-m,--model", options->model.path,
       "GGUF or SentencePiece file with the tokenizer; check then reads documents token "

@@ -21,7 +21,8 @@ std::string text_of_file(const std::string& path) {
 
 }  // namespace
 
-void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option) {
+void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option,
+                         const char* schema_option) {
   CLI::Option* const gbnf =
       command
           .add_option(file_option, choice.gbnf, "file with a GBNF grammar that texts must follow")
@@ -41,6 +42,15 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* f
   gbnf->excludes(regex)->excludes(json)->excludes(tags);
   regex->excludes(json)->excludes(tags);
   tags->excludes(json);
+  CLI::Option* const schema =
+      command
+          .add_option(schema_option, choice.schema,
+                      "file with a JSON Schema under which texts must be valid")
+          ->type_name("FILE");
+  gbnf->excludes(regex)->excludes(json)->excludes(schema);
+  regex->excludes(json)->excludes(schema);
+  json->excludes(schema);
+  tags->excludes(schema);
 }
 
 Grammar make_grammar(const GrammarChoice& choice) {
@@ -57,6 +67,11 @@ Grammar make_grammar(const GrammarChoice& choice) {
         "--regex",
         gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), nullptr, &made, &error),
         error);
+  } else if (choice.schema) {
+    const std::string text = text_of_file(*choice.schema);
+    const gen_status status =
+        gen_grammar_from_json_schema(text.data(), text.size(), nullptr, &made, &error);
+    if (status != GEN_OK) throw Failure(*choice.schema + ": " + error.message, 1, status);
   } else if (choice.any_json) {
     check(gen_grammar_any_json(nullptr, &made, &error), error);
   }

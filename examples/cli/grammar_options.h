@@ -17,14 +17,17 @@ using GrammarMatcher = Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 struct GrammarChoice {
   std::optional<std::string> gbnf;   // a file
   std::optional<std::string> regex;  // the pattern itself
-  std::optional<std::string> tags;   // a file
+  std::optional<std::string> tags;    // a file
+  std::optional<std::string> schema;  // a file
   bool any_json = false;
 
-  [[nodiscard]] bool given() const { return gbnf || regex || tags || any_json; }
+  [[nodiscard]] bool given() const { return gbnf || regex || tags || schema || any_json; }
 };
 
-/// At most one of them may be given. `file_option` is what the option for a GBNF file is called.
-void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option);
+/// At most one of them may be given. `file_option` and `schema_option` are what the options for a GBNF
+/// file and a file with a JSON Schema are called.
+void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option,
+                         const char* schema_option);
 /// Null if none was given. What is wrong with the grammar is told as the option's.
 Grammar make_grammar(const GrammarChoice& choice);
 

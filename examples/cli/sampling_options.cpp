@@ -85,7 +85,7 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
         ->type_name(std::string_view(key) == "dry_breaker" ? "TEXT" : "NUMBER");
   }
   command.add_flag("--gumbel", choice.gumbel, sampling_help("gumbel"));
-  add_grammar_options(command, choice.grammar, "--grammar");
+  add_grammar_options(command, choice.grammar, "--grammar", "--json-schema");
 }
 
 uint64_t seed_of(const SamplingChoice& choice) {

@@ -64,6 +64,8 @@ const c = {
   grammarFromRegex: fallible("gen_grammar_from_regex",
     "const uint8_t *pattern, size_t len, void *options, _Out_ void **out"),
   grammarFromTags: fallible("gen_grammar_from_tags", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
+  grammarFromJsonSchema: fallible("gen_grammar_from_json_schema",
+    "const uint8_t *schema, size_t len, void *options, _Out_ void **out"),
   grammarAnyJson: fallible("gen_grammar_any_json", "void *options, _Out_ void **out"),
   grammarFree: lib.func("void gen_grammar_free(void *grammar)"),
   cancelNew: fallible("gen_cancel_new", "_Out_ void **out"),
@@ -144,6 +146,11 @@ export class Grammar extends Handle {
   static tags(tags, settings) {
     const bytes = Buffer.from(JSON.stringify(tags));
     return new Grammar(c.grammarFromTags, settings, bytes, bytes.length);
+  }
+  /** `schema`: its text, or an object. */
+  static jsonSchema(schema, settings) {
+    const bytes = Buffer.from(typeof schema === "string" ? schema : JSON.stringify(schema));
+    return new Grammar(c.grammarFromJsonSchema, settings, bytes, bytes.length);
   }
   static anyJson(settings) { return new Grammar(c.grammarAnyJson, settings); }
 }

@@ -95,6 +95,7 @@ _grammar_options_free = _function("gen_grammar_options_free", c_void_p, result=N
 _grammar_from_gbnf = _fallible("gen_grammar_from_gbnf", *_text, c_void_p, _out)
 _grammar_from_regex = _fallible("gen_grammar_from_regex", *_text, c_void_p, _out)
 _grammar_from_tags = _fallible("gen_grammar_from_tags", *_text, c_void_p, _out)
+_grammar_from_json_schema = _fallible("gen_grammar_from_json_schema", *_text, c_void_p, _out)
 _grammar_any_json = _fallible("gen_grammar_any_json", c_void_p, _out)
 _matcher_new = _fallible("gen_grammar_matcher_new", c_void_p, c_void_p, _out)
 _matcher_accept_token = _fallible("gen_grammar_matcher_accept_token", c_void_p, c_int32)
@@ -213,6 +214,12 @@ class Grammar(Handle):
         """Free text with constrained parts, from a dict as gen_grammar_from_tags of grammar.h has it."""
         data = json.dumps(tags).encode()
         return cls(_grammar_from_tags, data, len(data), **options)
+
+    @classmethod
+    def json_schema(cls, schema, **options):
+        """`schema`: its text, or what json.dumps makes it of."""
+        data = (schema if isinstance(schema, str) else json.dumps(schema)).encode()
+        return cls(_grammar_from_json_schema, data, len(data), **options)
 
     @classmethod
     def any_json(cls, **options):

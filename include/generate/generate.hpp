@@ -278,6 +278,11 @@ class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
   static Grammar tags(std::string_view text, const GrammarOptions &options) {
     return from(gen_grammar_from_tags, text, options.get());
   }
+  /// The JSON texts that are valid under a JSON Schema. What is refused is GEN_ERROR_GRAMMAR and names the pointer.
+  static Grammar json_schema(std::string_view schema) { return from(gen_grammar_from_json_schema, schema, nullptr); }
+  static Grammar json_schema(std::string_view schema, const GrammarOptions &options) {
+    return from(gen_grammar_from_json_schema, schema, options.get());
+  }
   static Grammar any_json() { return any_json(nullptr); }
   static Grammar any_json(const GrammarOptions &options) { return any_json(options.get()); }
   std::string describe() const { return detail::filled<std::string>(gen_grammar_describe, get()); }

@@ -126,8 +126,32 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
                                          gen_grammar **out, gen_error *error);
 
 /**
- * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex", "any_json" or "tags",
- * states are those of its automata, and bytes is the memory of these.
+ * Makes the grammar of the JSON texts (RFC 8259, without duplicate names) whose values are valid under a JSON Schema
+ * of draft 4 to 2020-12, which "$schema" tells (2020-12 without it). Members may come in any order, characters may be
+ * escaped, and numbers are compared by value: 1.0 is an integer from draft 6 on. A number with an exponent that a
+ * keyword limits has at most 4 digits before its point and 17 behind it. That a name comes once is enforced for names
+ * that the schema speaks of.
+ *
+ * What cannot be kept exactly is refused with the keyword's JSON pointer: references out of the schema, unevaluated…,
+ * uniqueItems of values that are not few, the formats idn-hostname and regex, and what takes more than the limits.
+ * Formats that no vocabulary knows say nothing; gen_grammar_describe lists them.
+ *
+ * @param schema   [len] UTF-8; len may be GEN_NUL_TERMINATED.
+ * @param options  read during the call; NULL means defaults.
+ * @param out      receives the grammar; free it with gen_grammar_free.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR, with line and column for text that is no
+ *         JSON, else with a JSON pointer, if the schema is wrong, is refused, or has no valid value;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_from_json_schema(const char *schema, size_t len, const gen_grammar_options *options,
+                                                gen_grammar **out, gen_error *error);
+
+/**
+ * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex", "any_json", "tags"
+ * or "json_schema", states are those of its automata, and bytes is the memory of these. Of a schema: unknown_formats, an
+ * array of names.
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.

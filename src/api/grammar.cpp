@@ -10,6 +10,7 @@
 
 #include "api/boundary.h"
 #include "api/handles.h"
+#include "api/json_text.h"
 #include "api/option_table.h"
 #include "grammar/vocabulary.h"
 
@@ -21,6 +22,8 @@ struct gen_grammar_options {
   int32_t max_items = 65'536;
   int32_t max_work = 1 << 24;
   int32_t cache_memory = 64;
+  int32_t max_space = gen::api::kAnyMost;
+  bool assert_formats = true;
 };
 
 namespace {
@@ -54,6 +57,15 @@ Status set_match(Options& options, const char* text) {
   return {};
 }
 
+Status set_formats(Options& options, const char* text) {
+  const std::string_view name = text;
+  if (name != "assert" && name != "annotate") {
+    return gen::error(Code::kInvalidArgument, "%.40s is neither assert nor annotate", text);
+  }
+  options.assert_formats = name == "assert";
+  return {};
+}
+
 const OptionRow<Options> kRows[] = {
     {"regex_match",
      TextOption<Options>{[] { return std::string("whole, search"); }, set_match,
@@ -61,6 +73,15 @@ const OptionRow<Options> kRows[] = {
                            return std::string(o.match == RegexMatch::kWhole ? "whole" : "search");
                          }},
      "whether a text matches a regular expression from end to end, or holds a match"},
+    {"json_formats",
+     TextOption<Options>{[] { return std::string("assert, annotate"); }, set_formats,
+                         [](const Options& o) {
+                           return std::string(o.assert_formats ? "assert" : "annotate");
+                         }},
+     "whether a JSON Schema's \"format\" must hold, or says nothing"},
+    {"json_space",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
+     "characters of white space in one place of the texts of a JSON Schema; the most is any number"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
@@ -79,6 +100,15 @@ const OptionRow<Options> kRows[] = {
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.cache_memory; }, 0, kAnyMost},
      "MiB of masks that are kept for each tokenizer"},
 };
+
+gen::grammar::SchemaOptions schema_options_of(const Options* options) {
+  const Options chosen = options != nullptr ? *options : Options();
+  gen::grammar::SchemaOptions made;
+  made.assert_formats = chosen.assert_formats;
+  if (chosen.max_space != kAnyMost) made.most_space = static_cast<uint32_t>(chosen.max_space);
+  made.automata.states = static_cast<size_t>(chosen.max_states);
+  return made;
+}
 
 GrammarLimits limits_of(const Options* options) {
   const Options chosen = options != nullptr ? *options : Options();
@@ -111,7 +141,7 @@ gen_status made(const char* kind, gen_grammar** out, gen_error* error, F&& make)
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_ASSIGN(auto impl, make());
-    *out = new gen_grammar{std::move(impl), kind, {}};
+    *out = new gen_grammar{std::move(impl), kind, {}, {}};
     return {};
   });
 }
@@ -209,6 +239,29 @@ gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar
   });
 }
 
+gen_status gen_grammar_from_json_schema(const char* schema, size_t len,
+                                        const gen_grammar_options* options, gen_grammar** out,
+                                        gen_error* error) {
+  gen::grammar::SchemaReport report;
+  std::string notes;
+  const gen_status status =
+      made("json_schema", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+        GEN_ASSIGN(const auto view, gen::api::text_in(schema, len, "schema"));
+        auto grammar = Grammar::from_json_schema(view, schema_options_of(options),
+                                                 limits_of(options), &report);
+        if (!grammar.ok()) return grammar.status();
+        notes = ",\"unknown_formats\":[";
+        for (size_t i = 0; i < report.unknown_formats.size(); ++i) {
+          if (i > 0) notes += ',';
+          notes += gen::api::json_quote(report.unknown_formats[i]);
+        }
+        notes += "]";
+        return grammar;
+      });
+  if (status == GEN_OK) (*out)->notes = std::move(notes);
+  return status;
+}
+
 gen_status gen_grammar_describe(const gen_grammar* grammar, char* buf, size_t capacity, size_t* n,
                                 gen_error* error) {
   if (n != nullptr) *n = 0;
@@ -217,7 +270,7 @@ gen_status gen_grammar_describe(const gen_grammar* grammar, char* buf, size_t ca
     const gen::grammar::Machines& machines = grammar->impl->machines();
     return gen::api::text_out(std::string("{\"kind\":\"") + grammar->kind +
                                   "\",\"states\":" + std::to_string(machines.states.size() - 1) +
-                                  ",\"bytes\":" + std::to_string(machines.memory()) + "}",
+                                  ",\"bytes\":" + std::to_string(machines.memory()) + grammar->notes + "}",
                               buf, capacity, n);
   });
 }

@@ -55,6 +55,7 @@ struct gen_sampling {
 struct gen_grammar {
   std::shared_ptr<const gen::grammar::Grammar> impl;
   const char* kind;
+  std::string notes;  // members of its description, each behind a comma
   gen::HomeProcess home;
 };
 

@@ -75,15 +75,13 @@ struct TokenTerm {
   bool operator==(const TokenTerm&) const = default;
 };
 
-/// Parts in any order, with a separator between them: what an object's members are. See members.h.
+/// Parts in any order, each but the first behind a separator between them: what an object's members are. See members.h.
 struct MemberList {
   struct Member {
-    ExprId body = 0;  // not empty
-    uint8_t bit = kNoBit;
-    bool once = true;  // may come once at most; has a bit
-    bool operator==(const Member&) const = default;
+    ExprId body = 0;    // not empty
+    uint64_t bits = 0;  // what it puts into the set
+    bool once = true;   // may come once at most, and has a bit of its own
   };
-  static constexpr uint8_t kNoBit = UINT8_MAX;
   ExprId separator = 0;  // not empty
   std::vector<Member> members;
   uint64_t required = 0;  // bits that must be there at the end

@@ -55,7 +55,9 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
   auto made = from_expressions(expressions, root, limits);
   if (made.ok()) return made;
-  return error(Code::kGrammar, ": %s", made.status().message());
+  const std::string_view why = made.status().message();
+  if (why.find("no text") == std::string_view::npos) return made;
+  return error(Code::kGrammar, ": no value is valid");
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,

@@ -69,6 +69,7 @@ class Shortest {
     std::erase_if(members->list, [](const auto& member) { return member.shortest == kFar; });
     std::stable_sort(members->list.begin(), members->list.end(),
                      [](const auto& a, const auto& b) { return a.shortest < b.shortest; });
+    find_cover(members);
     members->separator_shortest = static_cast<uint32_t>(separator);
   }
 

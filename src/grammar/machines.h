@@ -62,7 +62,7 @@ struct Loop {
 struct Members {
   struct Member {
     uint32_t machine = 0;
-    uint8_t bit = 0;  // MemberList::kNoBit: none
+    uint64_t bits = 0;
     bool once = true;
     uint32_t shortest = kFar;  // with a separator
   };
@@ -72,6 +72,9 @@ struct Members {
   uint32_t max = kUnbounded;
   uint32_t separator = 0;
   uint32_t separator_shortest = 0;
+  uint64_t shared = 0;  // bits of members that may come again
+  // How many members it takes at least to put in a set of shared bits, by set (packed_bits()).
+  std::vector<uint8_t> cover;
   uint8_t count_shift = 64;  // where the count of members stands; 64: nowhere, all have bits
 };
 

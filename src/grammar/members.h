@@ -3,7 +3,8 @@
 // are. Which have been called is a set of 64 bits that travels in the frames of the calls (`low` and
 // `high`), so n members in any order take n machines and not 2^n states.
 //
-// A member that may come once, or that is required, has a bit. The count of members, where it is
+// A member that may come once, or that is required, has a bit; one that may come again may share bits
+// with others, of which each must be put in by some member. The count of members, where it is
 // limited and not known from the bits, stands above them. A call of a member carries the set with
 // the member in it; when its machine ends, the whole may end if all required bits are there, and the
 // separator is called if another member can follow. Nothing is called behind which there is no end.
@@ -38,6 +39,45 @@ inline MemberSet missing_bits(const Members& members, MemberSet set) noexcept {
   return members.required & ~set;
 }
 
+/// The shared bits of a set side by side.
+inline uint32_t packed_bits(const Members& members, MemberSet set) noexcept {
+  uint32_t packed = 0;
+  uint32_t place = 0;
+  for (MemberSet left = members.shared; left != 0; left &= left - 1, ++place) {
+    if ((set & left & (~left + 1)) != 0) packed |= uint32_t{1} << place;
+  }
+  return packed;
+}
+
+/// How many members it takes at least to put in what `set` lacks; kUnbounded: it cannot be.
+inline uint32_t missing_members(const Members& members, MemberSet set) noexcept {
+  const MemberSet missing = missing_bits(members, set);
+  const auto own = static_cast<uint32_t>(std::popcount(missing & ~members.shared));
+  const MemberSet shared = missing & members.shared;
+  if (shared == 0) return own;
+  const uint8_t cover = members.cover[packed_bits(members, shared)];
+  return cover == UINT8_MAX ? kUnbounded : own + cover;
+}
+
+/// Finds out `shared` and `cover`; the list and what is required are there.
+inline void find_cover(Members* members) {
+  members->shared = 0;
+  for (const Members::Member& member : members->list) {
+    if (!member.once) members->shared |= member.bits;
+  }
+  const uint32_t all = packed_bits(*members, members->shared);
+  members->cover.assign(size_t{all} + 1, UINT8_MAX);
+  members->cover[0] = 0;
+  for (uint32_t set = 1; set <= all; ++set) {
+    for (const Members::Member& member : members->list) {
+      const uint32_t bits = member.once ? 0 : packed_bits(*members, member.bits);
+      const uint8_t rest = members->cover[set & ~bits];
+      if ((set & bits) == 0 || rest == UINT8_MAX) continue;
+      members->cover[set] = std::min<uint8_t>(members->cover[set], rest + 1);
+    }
+  }
+}
+
 /// Whether `set` may be all.
 inline bool members_complete(const Members& members, MemberSet set) noexcept {
   if (missing_bits(members, set) != 0) return false;
@@ -47,14 +87,12 @@ inline bool members_complete(const Members& members, MemberSet set) noexcept {
 /// The set with one more member; false if it cannot be called.
 inline bool add_member(const Members& members, const Members::Member& member,
                        MemberSet* set) noexcept {
-  const bool has_bit = member.bit < 64;
-  const MemberSet bit = has_bit ? MemberSet{1} << member.bit : 0;
-  if (member.once && (*set & bit) != 0) return false;
+  if (member.once && (*set & member.bits) != 0) return false;
   const uint32_t count = member_count(members, *set);
-  const MemberSet with = *set | bit;
-  if (members.max != kUnbounded) {
-    const auto missing = static_cast<uint32_t>(std::popcount(missing_bits(members, with)));
-    if (count + uint64_t{1} + missing > members.max) return false;
+  const MemberSet with = *set | member.bits;
+  if (members.max != kUnbounded &&
+      count + uint64_t{1} + missing_members(members, with) > members.max) {
+    return false;
   }
   *set = with;
   if (members.count_shift < 64) {
@@ -78,7 +116,7 @@ inline uint64_t missing_length(const Members& members, MemberSet set) noexcept {
   if (members_complete(members, set)) return 0;
   uint64_t length = 0;
   for (const Members::Member& member : members.list) {
-    if (member.bit >= 64 || (missing_bits(members, set) >> member.bit & 1) == 0) continue;
+    if ((missing_bits(members, set) & member.bits) == 0) continue;
     MemberSet with = set;
     if (!add_member(members, member, &with)) continue;
     length += member.shortest;
@@ -99,12 +137,12 @@ inline bool members_possible(const Members& members) noexcept {
   MemberSet bits = 0;
   uint64_t most = 0;
   for (const Members::Member& member : members.list) {
-    if (member.bit < 64) bits |= MemberSet{1} << member.bit;
+    bits |= member.bits;
     most += member.once ? 1 : kUnbounded;
   }
-  const auto required = static_cast<uint32_t>(std::popcount(members.required));
-  return (members.required & ~bits) == 0 && most >= members.min && members.min <= members.max &&
-         required <= members.max && !members.list.empty();
+  if (members.list.empty() || (members.required & ~bits) != 0) return false;
+  return most >= members.min && members.min <= members.max &&
+         missing_members(members, 0) <= members.max;
 }
 
 }  // namespace gen::grammar

@@ -360,6 +360,7 @@ static void what_is_wrong_is_named(void** state) {
   assert_fails(gen_grammar_from_regex(NULL, 1, NULL, &grammar, &error), bad, "pattern", error);
   assert_fails(gen_grammar_from_gbnf("", 0, NULL, NULL, &error), bad, "out", error);
   assert_fails(gen_grammar_any_json(NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_grammar_from_json_schema(NULL, 1, NULL, &grammar, &error), bad, "schema", error);
   assert_fails(gen_grammar_describe(NULL, NULL, 0, &n, &error), bad, "grammar", error);
   assert_fails(gen_grammar_matcher_new(NULL, tokenizer, &matcher, &error), bad, "grammar", error);
   assert_null(matcher);
@@ -463,6 +464,71 @@ static void stream_ends_at_limit(const gen_grammar* above_limits) {
   gen_free(generator);
 }
 
+static int validates(const char* schema, const char* const* settings, const char* text) {
+  gen_grammar_options* options = NULL;
+  gen_grammar* grammar = NULL;
+  gen_grammar_matcher* matcher = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  for (; settings != NULL && *settings != NULL; settings += 2) {
+    assert_ok(gen_grammar_options_set(options, settings[0], settings[1], &error), error);
+  }
+  assert_ok(gen_grammar_from_json_schema(schema, GEN_NUL_TERMINATED, options, &grammar, &error),
+            error);
+  assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+  const int taken =
+      gen_grammar_matcher_accept_bytes(matcher, text, GEN_NUL_TERMINATED, NULL) == GEN_OK &&
+      gen_grammar_matcher_complete(matcher);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+  gen_grammar_options_free(options);
+  return taken;
+}
+
+static void schemas_are_followed(void** state) {
+  (void)state;
+  static const char schema[] =
+      "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1},\"age\":"
+      "{\"type\":\"integer\",\"minimum\":0},\"when\":{\"format\":\"date\"}},\"required\":[\"name\"],"
+      "\"additionalProperties\":false}";
+  assert_int_equal(validates(schema, NULL, "{\"age\": 1.0,\n \"name\": \"\\u0061\"}"), 1);
+  assert_int_equal(validates(schema, NULL, "{\"age\": 1.5, \"name\": \"a\"}"), 0);
+  assert_int_equal(validates(schema, NULL, "{\"age\": 1}"), 0);
+  assert_int_equal(validates(schema, NULL, "{\"name\": \"a\", \"name\": \"a\"}"), 0);
+  assert_int_equal(validates(schema, NULL, "{\"name\": \"a\", \"when\": \"2023-02-29\"}"), 0);
+  static const char* const loose[] = {"json_formats", "annotate", "json_space", "1", NULL};
+  assert_int_equal(validates(schema, loose, "{\"name\": \"a\", \"when\": \"2023-02-29\"}"), 1);
+  assert_int_equal(validates(schema, loose, "{\"name\":  \"a\"}"), 0);
+
+  gen_grammar_options* options = NULL;
+  gen_grammar* grammar = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_fails(gen_grammar_options_set(options, "json_formats", "perhaps", &error), bad,
+               "annotate", error);
+  gen_grammar_options_free(options);
+  assert_ok(gen_grammar_from_json_schema("{\"format\":\"colour\"}", GEN_NUL_TERMINATED, NULL,
+                                         &grammar, &error),
+            error);
+  char text[256];
+  size_t n = 0;
+  assert_ok(gen_grammar_describe(grammar, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"json_schema\""));
+  assert_non_null(strstr(text, "\"unknown_formats\":[\"colour\"]"));
+  gen_grammar_free(grammar);
+  static const char* const wrong[][2] = {
+      {"{\"type\": 1", "line 1"},
+      {"{\"properties\":{\"a\":{\"$ref\":\"other.json\"}}}", "/properties/a/$ref"},
+      {"{\"properties\":{\"a\":{\"pattern\":\"(\"}}}", "/properties/a/pattern"},
+      {"{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "no value"},
+      {"false", "no value"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    assert_fails(
+        gen_grammar_from_json_schema(wrong[i][0], GEN_NUL_TERMINATED, NULL, &grammar, &error),
+        GEN_ERROR_GRAMMAR, wrong[i][1], error);
+    assert_null(grammar);
+  }
+}
+
 /* Deep texts, patterns that blow up and limits: an answer, or an error that names the limit. */
 static void limits_hold(void** state) {
   (void)state;
@@ -527,6 +593,7 @@ int main(void) {
       cmocka_unit_test(masks_over_strings_of_ones_own),
       cmocka_unit_test(what_is_wrong_is_named),
       cmocka_unit_test(tags_constrain_parts_of_texts),
+      cmocka_unit_test(schemas_are_followed),
       cmocka_unit_test(limits_hold),
   };
   return cmocka_run_group_tests(tests, load, unload);

@@ -9,6 +9,9 @@
 
 static const char kList[] =
     "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= root | [a-z]{1,3} | \"x\"{2,50}";
+static const char kSchema[] =
+    "{\"properties\":{\"a\":{\"enum\":[1,\"b\"]},\"c\":{\"type\":\"array\",\"maxItems\":2,\"items\":"
+    "{\"pattern\":\"^x\"}}},\"required\":[\"a\"],\"not\":{\"format\":\"none\"}}";
 enum { WORDS = 4096 };
 
 static void forms(const void* with) {
@@ -29,6 +32,10 @@ static void forms(const void* with) {
   MAKE(grammar, gen_grammar_from_tags("{\"tags\":[{\"begin\":\"<a\",\"regex\":\"[0-9]+\",\"end\":\">\"},"
                                       "{\"begin_token\":\"<s>\",\"any_json\":true}],\"triggers\":[\"<\"]}",
                                       GEN_NUL_TERMINATED, options, &grammar, E));
+  FREE(gen_grammar_free(grammar));
+  MAKE(grammar, gen_grammar_from_json_schema(kSchema, GEN_NUL_TERMINATED, options, &grammar, E));
+  TRY(gen_grammar_describe(grammar, text, sizeof text, &n, E));
+  SAME(text, n);
   FREE(gen_grammar_free(grammar));
   MAKE(grammar, gen_grammar_any_json(options, &grammar, E));
   TRY(gen_grammar_describe(grammar, text, sizeof text, &n, E));

@@ -101,6 +101,18 @@ namespace LibGenerate
                 Native.gen_grammar_from_tags(bytes, Utf8.Length(bytes), native, out grammar));
         }
 
+        /// <summary>
+        /// The JSON texts that are valid under a JSON Schema, of draft 4 to 2020-12. What cannot be kept exactly is refused
+        /// with the keyword's JSON pointer.
+        /// </summary>
+        public static Grammar JsonSchema(string schema, GrammarOptions options = null)
+        {
+            if (schema == null) throw new ArgumentNullException("schema");
+            byte[] bytes = Utf8.Bytes(schema);
+            return new Grammar(options, (Handle native, out IntPtr grammar) =>
+                Native.gen_grammar_from_json_schema(bytes, Utf8.Length(bytes), native, out grammar));
+        }
+
         /// <summary>Any JSON value.</summary>
         public static Grammar AnyJson(GrammarOptions options = null)
         {

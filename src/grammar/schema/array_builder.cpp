@@ -192,7 +192,7 @@ class ArrayBuilder {
       Literals exact = literals;
       exact.push_back(maker_.exactly(*value));
       GEN_ASSIGN(const ExprId body, item(exact));
-      list.members.push_back({body, static_cast<uint8_t>(list.members.size()), true});
+      list.members.push_back({body, uint64_t{1} << list.members.size(), true});
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
     return Made(whole(

@@ -51,6 +51,15 @@ ClauseMaker::Quick ClauseMaker::quick(JsonType type, Literal literal) const {
   if (types == nullptr) return Quick::kOpen;
   static constexpr std::string_view kNames[] = {"null",   "boolean", "boolean", "number",
                                                 "string", "array",   "object"};
+  const auto known = [](const JsonValue& name) {
+    return name.text == "integer" ||
+           std::find(std::begin(kNames), std::end(kNames), name.text) != std::end(kNames);
+  };
+  // What is wrong there is told where it is taken apart.
+  const bool fine = types->is(JsonType::kArray)
+                        ? std::all_of(types->items.begin(), types->items.end(), known)
+                        : known(*types);
+  if (!fine) return Quick::kOpen;
   const auto fits = [&](const JsonValue& name) {
     return name.text == kNames[static_cast<size_t>(type)] ||
            (type == JsonType::kNumber && name.text == "integer");
@@ -234,17 +243,23 @@ Lengths ClauseMaker::size_of(const Clause& clause) {
 // Whether there may be such a value.
 Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
   const Lengths size = size_of(clause);
-  if (size.min > size.max) return false;
+  if (size.min > size.max) {
+    return clash(clause, type == JsonType::kString  ? "more characters than there may be"
+                         : type == JsonType::kArray ? "more items than there may be"
+                                                    : "more members than there may be");
+  }
   if (type == JsonType::kString) {
     GEN_ASSIGN(const SharedDfa strings, strings_of(clause));
     if (strings == nullptr) return true;
-    if (strings->empty()) return false;
+    if (strings->empty()) return clash(clause, "no string fits all keywords");
     const Lengths lengths = lengths_of(*strings);
-    return lengths.min <= size.max && lengths.max >= size.min;
+    if (lengths.min <= size.max && lengths.max >= size.min) return true;
+    return clash(clause, "no string of this length fits the other keywords");
   }
   if (type == JsonType::kNumber) {
     GEN_ASSIGN(const SharedDfa numbers, numbers_of(clause));
-    return numbers == nullptr || !numbers->empty();
+    if (numbers == nullptr || !numbers->empty()) return true;
+    return clash(clause, "no number fits all keywords");
   }
   if (depth_ >= kMostLookAhead) return true;
   if (type == JsonType::kArray) {
@@ -263,7 +278,7 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
         }
       }
       GEN_ASSIGN(const bool empty, is_empty(literals));
-      if (empty) return false;
+      if (empty) return clash(clause, "item " + std::to_string(i) + " can have no value");
     }
     return true;
   }
@@ -274,13 +289,22 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
   }
   std::sort(required.begin(), required.end());
   required.erase(std::unique(required.begin(), required.end()), required.end());
-  if (required.size() > size.max) return false;
+  if (required.size() > size.max) return clash(clause, "more required members than there may be");
   for (const std::string& name : required) {
     GEN_ASSIGN(const Literals literals, member_literals(clause, name));
     GEN_ASSIGN(const bool empty, is_empty(literals));
-    if (empty) return false;
+    if (empty) return clash(clause, "the required member " + name + " can have no value");
   }
   return true;
+}
+
+// Notes the first reason why a clause has no values.
+bool ClauseMaker::clash(const Clause& clause, std::string_view what) {
+  if (conflict_.empty()) {
+    conflict_ = clause.done.empty() ? "" : document_.pointer_of(clause.done[0].schema);
+    conflict_ += ": no value is valid: " + std::string(what);
+  }
+  return false;
 }
 
 Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::string& name) {
@@ -337,39 +361,37 @@ const ClauseMaker::SharedDfa& ClauseMaker::any_number() {
   return any_number_;
 }
 
-namespace {
-
 // Of the constraints that name an automaton; null if there are none.
-Result<std::shared_ptr<const Dfa>> meet(const Clause& clause,
-                                        const std::shared_ptr<const Dfa>& any,
-                                        const DfaFuel& fuel) {
-  std::shared_ptr<const Dfa> made;
-  for (const bool negated : {false, true}) {
-    for (const Constraint& one : clause.constraints) {
-      if (one.kind != Constraint::Kind::kDfa || one.negated != negated) continue;
-      if (made == nullptr && !negated) {
-        made = one.dfa;
-        continue;
-      }
-      const std::shared_ptr<const Dfa>& from = made != nullptr ? made : any;
-      GEN_ASSIGN(Dfa both, combine(*from, *one.dfa, negated ? Both::kNot : Both::kAnd, fuel));
-      made = std::make_shared<const Dfa>(std::move(both));
-    }
+Result<ClauseMaker::SharedDfa> ClauseMaker::meet(const Clause& clause, bool of_strings) {
+  std::vector<std::pair<const Dfa*, bool>> all;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind == Constraint::Kind::kDfa) all.emplace_back(one.dfa.get(), one.negated);
   }
-  return made;
+  if (all.empty()) return SharedDfa();
+  // Those that are not negated first.
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+  });
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  SharedDfa& known = met_[all];
+  if (known != nullptr) return known;
+  const DfaFuel& fuel = options_.automata;
+  const Dfa* from = all[0].first;
+  if (all[0].second) from = of_strings ? any_string().get() : any_number().get();
+  Dfa made = *from;
+  for (size_t i = all[0].second ? 0 : 1; i < all.size(); ++i) {
+    GEN_ASSIGN(made, combine(made, *all[i].first, all[i].second ? Both::kNot : Both::kAnd, fuel));
+  }
+  known = std::make_shared<const Dfa>(std::move(made));
+  return known;
 }
 
-}  // namespace
-
 Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
-  return meet(clause, any_string(), options_.automata);
+  return meet(clause, true);
 }
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
-  const bool any = std::any_of(clause.constraints.begin(), clause.constraints.end(),
-                               [](const auto& one) { return one.negated; });
-  static const SharedDfa kNone;
-  return meet(clause, any ? any_number() : kNone, options_.automata);
+  return meet(clause, false);
 }
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -50,6 +51,14 @@ class ClauseMaker {
                           std::vector<const JsonValue*>* out);
   [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
                               std::string_view why) const;
+  /// Begins to look for what is empty anew.
+  void forget() {
+    empty_.clear();
+    conflict_.clear();
+    work_ = 0;
+  }
+  /// What `is_empty` found first that cannot be; empty if nothing.
+  [[nodiscard]] const std::string& conflict() const noexcept { return conflict_; }
   Status spend(const JsonValue* schema, uint64_t work = 1);
   [[nodiscard]] const SchemaDocument& document() const noexcept { return document_; }
   [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
@@ -92,13 +101,18 @@ class ClauseMaker {
   const SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
+  Result<SharedDfa> meet(const Clause& clause, bool of_strings);
+  bool clash(const Clause& clause, std::string_view what);
+
+  std::string conflict_;
   uint64_t work_ = 0;
   int depth_ = 0;
   std::deque<JsonValue> made_;
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
-  std::map<const JsonValue*, SharedDfa> sets_;  // by the value of a keyword
+  std::map<std::pair<const JsonValue*, JsonType>, SharedDfa> sets_;  // by the value of a keyword
+  std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;
   SharedDfa any_number_;

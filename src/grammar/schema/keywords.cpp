@@ -161,7 +161,7 @@ Result<Options> ClauseMaker::value_options(const Keyword& k, bool negated) {
     return negated ? Options{std::move(all)} : std::move(options);
   }
   if (k.type != JsonType::kString && k.type != JsonType::kNumber) return truth(!negated);
-  SharedDfa& known = sets_[&k.value];
+  SharedDfa& known = sets_[{&k.value, k.type}];
   if (known == nullptr) {
     Dfa made;
     if (k.type == JsonType::kString) {
@@ -185,7 +185,7 @@ Result<Options> ClauseMaker::value_options(const Keyword& k, bool negated) {
 }
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::number_set(const Keyword& k) {
-  SharedDfa& known = sets_[&k.value];
+  SharedDfa& known = sets_[{&k.value, k.type}];
   if (known != nullptr) return known;
   if (!k.value.is(JsonType::kNumber)) return refuse(k.schema, k.key, "not a number");
   auto number = decimal_of(k.value.text);

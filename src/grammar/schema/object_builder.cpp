@@ -19,6 +19,7 @@ using SharedDfa = ClauseMaker::SharedDfa;
 
 constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
 constexpr uint32_t kMostBits = 64;
+constexpr size_t kMostWitnesses = 6;
 
 struct Region {
   SharedDfa names;
@@ -150,29 +151,34 @@ class ObjectBuilder {
         return maker_.refuse(some_schema(), "properties", "more than 64 names in one object");
       }
       if (required.contains(name)) list.required |= uint64_t{1} << bits;
-      list.members.push_back({body(key, value), static_cast<uint8_t>(bits++), true});
+      list.members.push_back({body(key, value), uint64_t{1} << bits++, true});
     }
-    const auto add_region = [&](const Region& region, uint8_t bit) -> Status {
+    const auto add_region = [&](const Region& region, uint64_t put) -> Status {
       GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
       if (value == Expressions::kNever || region.names->empty()) return {};
       GEN_ASSIGN(const ExprId key, key_of(*region.names));
-      list.members.push_back({body(key, value), bit, false});
+      list.members.push_back({body(key, value), put, false});
       return {};
     };
-    for (const Region& region : regions) GEN_TRY(add_region(region, MemberList::kNoBit));
-    for (const Region& witness : witnesses) {
-      if (bits == kMostBits) {
-        return maker_.refuse(some_schema(), "properties", "more than 64 names in one object");
-      }
-      const auto bit = static_cast<uint8_t>(bits++);
-      list.required |= uint64_t{1} << bit;
-      for (const Region& region : regions) {
-        GEN_ASSIGN(Dfa both, combine(*region.names, *witness.names, Both::kAnd,
-                                     maker_.options().automata));
-        Literals literals = region.literals;
-        literals.insert(literals.end(), witness.literals.begin(), witness.literals.end());
-        GEN_TRY(add_region({std::make_shared<const Dfa>(std::move(both)), std::move(literals)},
-                           bit));
+    if (witnesses.size() > kMostWitnesses || bits + witnesses.size() > kMostBits) {
+      return maker_.refuse(some_schema(), "properties", "too many names in one object");
+    }
+    // A member may show several things at once.
+    const uint32_t first_bit = bits;
+    bits += static_cast<uint32_t>(witnesses.size());
+    for (uint64_t shown = 0; shown < uint64_t{1} << witnesses.size(); ++shown) {
+      const uint64_t put = shown != 0 ? shown << first_bit : 0;
+      list.required |= put;
+      for (Region region : regions) {
+        for (size_t w = 0; w < witnesses.size(); ++w) {
+          if ((shown >> w & 1) == 0) continue;
+          GEN_ASSIGN(Dfa both, combine(*region.names, *witnesses[w].names, Both::kAnd,
+                                       maker_.options().automata));
+          region.names = std::make_shared<const Dfa>(std::move(both));
+          region.literals.insert(region.literals.end(), witnesses[w].literals.begin(),
+                                 witnesses[w].literals.end());
+        }
+        GEN_TRY(add_region(region, put));
       }
     }
     const bool counted = list.min > 1 || list.max != kUnbounded;

@@ -43,6 +43,12 @@ class Builder {
       GEN_ASSIGN(const ExprId body, body_of(next.literals));
       to_.define(next.rule, body);
     }
+    maker_.forget();
+    GEN_ASSIGN(const bool empty, maker_.is_empty(literals));
+    if (empty) {
+      const std::string& why = maker_.conflict();
+      return error(Code::kGrammar, "%.400s", why.empty() ? ": no value is valid" : why.c_str());
+    }
     return parts_.all({parts_.space, all, parts_.space});
   }
 

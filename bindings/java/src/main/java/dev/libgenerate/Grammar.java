@@ -58,6 +58,20 @@ public final class Grammar extends Handle {
     return new Grammar(options, (o, out) -> Native.gen_grammar_from_tags(bytes, bytes.length, o, out));
   }
 
+  /**
+   * The JSON texts that are valid under a JSON Schema, of draft 4 to 2020-12. What cannot be kept exactly is refused
+   * with the keyword's JSON pointer.
+   */
+  public static Grammar jsonSchema(String schema) {
+    return jsonSchema(schema, null);
+  }
+
+  /** From a JSON Schema; {@code options} may be null for the defaults. */
+  public static Grammar jsonSchema(String schema, GrammarOptions options) {
+    byte[] bytes = Text.bytes(schema);
+    return new Grammar(options, (o, out) -> Native.gen_grammar_from_json_schema(bytes, bytes.length, o, out));
+  }
+
   /** Any JSON value. */
   public static Grammar anyJson() {
     return anyJson(null);
