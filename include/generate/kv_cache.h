@@ -225,8 +225,9 @@ GEN_API gen_status kv_cache_set_allocator(kv_cache *cache, const gen_allocator *
  *         GEN_ERROR_CACHE_FULL if the layer would pass max_seq_len;
  *         GEN_ERROR_OUT_OF_MEMORY;
  *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it;
- *         and what the kind adds: GEN_ERROR_POOL_EXHAUSTED of a paged cache; GEN_ERROR_IO, GEN_ERROR_FORMAT of a
- *         tiered one, and GEN_ERROR_STATE when that is closed, see kv_cache_tiered.h.
+ *         and what the kind adds: GEN_ERROR_DEVICE on a device; GEN_ERROR_POOL_EXHAUSTED of a paged cache;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT of a tiered one, and GEN_ERROR_STATE when that is closed, see
+ *         kv_cache_tiered.h.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape, only.
