@@ -44,7 +44,7 @@ static struct {
   gen_grammar_matcher* matcher;
   gen_profile* profile;
   gen_result* result;
-  kv_cache *plain, *compressed, *tensor, *causal, *encoder, *paged, *tiered, *tracing, *parts[2];
+  kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing, *parts[2];
   kv_cache_pool* pool;
   kv_cache_block* block;
   kv_cache_prefix* prefix;
@@ -393,7 +393,7 @@ static void free_all(void) {
   gen_request_free(it.request);
   gen_sampling_free(it.sampling);
   gen_result_free(it.result);
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.causal,
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) kv_cache_free(caches[i]);
   kv_cache_prefix_free(it.prefix);
@@ -408,7 +408,7 @@ static void everything(void) {
   use_session(it.session);
   use_session(it.streaming);
   use_stream();
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.causal,
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
   use_pool();
@@ -476,6 +476,10 @@ static int set_up(void** state) {
   assert_ok(kv_cache_new(LAYERS, POSITIONS, &it.plain, &error), error);
   assert_ok(kv_cache_compressed_new(LAYERS, 1, DIM, 4, &it.compressed, &error), error);
   assert_ok(kv_cache_tensor_new(NULL, LAYERS, POSITIONS, "fp32", &it.tensor, &error), error);
+  gen_gpu_allocator* gpu = NULL;
+  assert_ok(gen_gpu_allocator_host(&gpu, &error), error);
+  assert_ok(kv_cache_gpu_new(gpu, LAYERS, POSITIONS, 1, DIM, &it.gpu, &error), error);
+  gen_gpu_allocator_release(gpu);
   assert_ok(kv_cache_pool_new(LAYERS, 4, DIM, 1, "fp32", &it.pool, &error), error);
   assert_ok(kv_cache_pool_alloc(it.pool, &it.block, &error), error);
   assert_ok(kv_cache_paged_new(it.pool, LAYERS, &it.paged, &error), error);
@@ -492,7 +496,7 @@ static int set_up(void** state) {
   assert_ok(kv_cache_tier_config_set_store_id(config, "own", &error), error);
   assert_ok(kv_cache_tiered_new(config, &it.tiered, &error), error);
   kv_cache_tier_config_free(config);
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor, it.paged, it.tiered};
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor, it.gpu, it.paged, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) written(caches[i]);
   assert_ok(kv_cache_tiered_demote(it.tiered, 0, &error), error);
   assert_ok(kv_cache_tiered_demote(it.tiered, 0, &error), error);
