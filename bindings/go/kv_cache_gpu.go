@@ -26,6 +26,13 @@ func gpuAllocator(create func(out []uintptr) error) (*GPUAllocator, error) {
 	return a, nil
 }
 
+// What a copy that a gen_gpu_allocator in C is asked for is between.
+const (
+	GPUCopyToDevice = 0
+	GPUCopyToHost   = 1
+	GPUCopyOnDevice = 2
+)
+
 // GPUMemory is what is taken from an allocator of the library.
 type GPUMemory struct{ Allocations, Bytes, PeakBytes int }
 

@@ -401,6 +401,23 @@ static void free_all(void) {
   kv_cache_pool_free(it.pool);
 }
 
+static void use_gpu(void) {
+  const void *k = NULL, *v = NULL;
+  gen_gpu_allocator* gpu = NULL;
+  kv_cache* own = NULL;
+  REFUSED(kv_cache_gpu_append(it.gpu, 0, kRows, kRows, 1, &error));
+  REFUSED(kv_cache_gpu_append_device(it.gpu, 0, kRows, kRows, &error));
+  REFUSED(kv_cache_gpu_pointers(it.gpu, 0, &k, &v, NULL, &error));
+  REFUSED(kv_cache_gpu_pointer_arrays(it.gpu, &k, &v, &error));
+  REFUSED(kv_cache_gpu_sync_counter(it.gpu, &error));
+  EXPECT(kv_cache_gpu_counter_ptr(it.gpu) != NULL);
+  DONE(gen_gpu_allocator_host(&gpu, &error));
+  REFUSED(kv_cache_tensor_set_gpu_allocator(it.tensor, gpu, &error));
+  DONE(kv_cache_gpu_new(gpu, LAYERS, POSITIONS, 1, DIM, &own, &error));
+  kv_cache_free(own);
+  gen_gpu_allocator_release(gpu);
+}
+
 static void everything(void) {
   use_model();
   use_grammar();
@@ -411,6 +428,7 @@ static void everything(void) {
   kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
+  use_gpu();
   use_pool();
   use_tracer_and_metrics();
   start_anew();
@@ -584,6 +602,7 @@ static const char* const kPlain[] = {
     "gen_chat_",
     "gen_device_",
     "gen_forward_",
+    "gen_gpu_allocator_",
     "gen_kv_kind_describe",
     "gen_log_",
     "gen_measure_peaks",

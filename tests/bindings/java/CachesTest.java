@@ -6,6 +6,8 @@ import dev.libgenerate.BlockPool;
 import dev.libgenerate.Experimental;
 import dev.libgenerate.Generator;
 import dev.libgenerate.GeneratorOptions;
+import dev.libgenerate.GpuAllocator;
+import dev.libgenerate.GpuKvCache;
 import dev.libgenerate.KvCache;
 import dev.libgenerate.KvSpan;
 import dev.libgenerate.Model;
@@ -140,7 +142,7 @@ final class CachesTest {
     }
   }
 
-  private static void onDevice() {
+  private static void onDevice() throws Exception {
     float[] row = {1, 2, 3, 4};
     try (GpuAllocator gpu = GpuAllocator.host(); GpuKvCache cache = GpuKvCache.of(gpu, 1, 4, 2, 2);
         KvCache tensor = KvCache.tensor(null, 1, 4, "fp32")) {
