@@ -6,6 +6,8 @@
 
 #include "gpu_allocator.h"
 
+#include <unistd.h>
+
 enum { LAYERS = 3, ROOM = 6, HEADS = 2, HEAD_DIM = 5, ROW = HEADS * HEAD_DIM };
 
 static gen_error error;
@@ -132,6 +134,9 @@ static void appends_come_in_order(void** state) {
   assert_int_equal(device_int(&gpu, counter), 2);
   assert_int_equal(kv_cache_seq_len(cache), 2);
   assert_ok(append(cache, 0, 2), error);
+  gpu.fail_at = gpu.calls + 1;
+  assert_int_equal(kv_cache_reset(cache, &error), GEN_ERROR_DEVICE);
+  assert_int_equal(kv_cache_layer_seq_len(cache, 0), 3);
   assert_ok(kv_cache_reset(cache, &error), error);
   assert_int_equal(device_int(&gpu, counter), 0);
   assert_ok(append(cache, 2, 0), error);
@@ -319,6 +324,13 @@ static void clones_and_states(void** state) {
   gpu.fail_at = gpu.calls + 4;
   assert_int_equal(kv_cache_load_buffer(copy, bytes, n, &error), GEN_ERROR_DEVICE);
   assert_int_equal(kv_cache_seq_len(copy), 0);
+  char path[] = "/tmp/kv_cache_gpu_test_XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0 && write(file, bytes, n) == (ssize_t)n && close(file) == 0);
+  gpu.fail_at = gpu.calls + 2 * LAYERS + 1; /* the counter */
+  assert_int_equal(kv_cache_load(copy, path, &error), GEN_ERROR_DEVICE);
+  assert_int_equal(kv_cache_seq_len(copy), 0);
+  assert_int_equal(remove(path), 0);
   assert_ok(kv_cache_load_buffer(copy, bytes, n, &error), error);
   assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
   assert_device_row(&gpu, copy, 2, 2);
