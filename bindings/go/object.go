@@ -139,11 +139,12 @@ const (
 	kindProfile
 	kindGrammar
 	kindMatcher
+	kindGPUAllocator
 	kinds
 )
 
 var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "stream", "thread pool", "metrics", "tracer",
-	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher"}
+	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator"}
 
 var open [kinds]atomic.Int64
 

@@ -170,5 +170,6 @@ static _goslice_ fail(gen_status status, gen_error *error) {
 %gen_address(const float *gen_result_logprobs)
 %gen_address(const int32_t *kv_cache_seq_len_device_ptr)
 %gen_address(const int32_t *kv_cache_counter_device_ptr)
+%gen_address(const int32_t *kv_cache_gpu_counter_ptr)
 %gen_address(void *kv_cache_block_k)
 %gen_address(void *kv_cache_block_v)

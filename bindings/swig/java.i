@@ -112,6 +112,7 @@ typedef long long int64_t;
 %enddef
 %gen_java_address(const int32_t *gen_result_tokens, const float *gen_result_logprobs,
                   const int32_t *kv_cache_seq_len_device_ptr, const int32_t *kv_cache_counter_device_ptr,
+                  const int32_t *kv_cache_gpu_counter_ptr,
                   const char *gen_result_text)
 %gen_java_number(void *user)
 %gen_java_number(void *kv_cache_block_k)

@@ -132,6 +132,29 @@ static gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, 
   return gen_binding_span(kv_cache_full_buffer(cache, layer, &span, error), &span, fields);
 }
 
+/* GPU caches: addresses on the device as numbers; fields are keys, values and, of a layer, the cache's length. */
+static gen_status gen_binding_gpu_append_device(kv_cache *cache, int32_t layer, int64_t k, int64_t v, gen_error *error) {
+  return kv_cache_gpu_append_device(cache, layer, (const void *)(intptr_t)k, (const void *)(intptr_t)v, error);
+}
+
+static gen_status gen_binding_gpu_pointers(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error) {
+  const void *k, *v;
+  int32_t length;
+  const gen_status status = kv_cache_gpu_pointers(cache, layer, &k, &v, &length, error);
+  fields[0] = (int64_t)(intptr_t)k;
+  fields[1] = (int64_t)(intptr_t)v;
+  fields[2] = length;
+  return status;
+}
+
+static gen_status gen_binding_gpu_pointer_arrays(kv_cache *cache, int64_t *fields, gen_error *error) {
+  const void *k, *v;
+  const gen_status status = kv_cache_gpu_pointer_arrays(cache, &k, &v, error);
+  fields[0] = (int64_t)(intptr_t)k;
+  fields[1] = (int64_t)(intptr_t)v;
+  return status;
+}
+
 /*
  * Progress without calling a managed language: what a gen_progress_callback was told last, and what it is to answer. The
  * callback is gen_binding_progress_function, its user what _new gives (0 without memory). All but _free from any thread.

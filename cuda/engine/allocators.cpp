@@ -35,7 +35,7 @@ Result<std::unique_ptr<PoolAllocator>> PoolAllocator::create(int32_t device) {
                  properties.name);
   }
   std::unique_ptr<PoolAllocator> made(new PoolAllocator);
-  made->table_.struct_size = sizeof(gen_gpu_allocator);
+  made->table_.struct_size = sizeof(engine::GpuTable);
   made->table_.user = made.get();
   made->table_.allocate = allocate;
   made->table_.release = release;
@@ -115,17 +115,17 @@ int32_t host_copy(void*, void* to, const void* from, size_t bytes, int32_t kind)
   return 0;
 }
 
-constexpr gen_gpu_allocator kHostTable = {sizeof(gen_gpu_allocator),
-                                          nullptr,
-                                          host_allocate,
-                                          host_release,
-                                          host_copy,
-                                          -1,
-                                          host_allocate,
-                                          host_release};
+constexpr engine::GpuTable kHostTable = {sizeof(engine::GpuTable),
+                                         nullptr,
+                                         host_allocate,
+                                         host_release,
+                                         host_copy,
+                                         -1,
+                                         host_allocate,
+                                         host_release};
 
 }  // namespace
 
-const gen_gpu_allocator& host_gpu_allocator() noexcept { return kHostTable; }
+const engine::GpuTable& host_gpu_allocator() noexcept { return kHostTable; }
 
 }  // namespace gen::cuda

@@ -24,7 +24,7 @@ class PoolAllocator {
   PoolAllocator& operator=(const PoolAllocator&) = delete;
 
   /// Lives as long as the allocator.
-  [[nodiscard]] const gen_gpu_allocator& table() const noexcept { return table_; }
+  [[nodiscard]] const engine::GpuTable& table() const noexcept { return table_; }
 
  private:
   PoolAllocator() noexcept = default;
@@ -34,12 +34,12 @@ class PoolAllocator {
   static int32_t allocate_pinned(void* user, size_t bytes, void** out);
   static int32_t release_pinned(void* user, void* at);
 
-  gen_gpu_allocator table_ = {};
+  engine::GpuTable table_ = {};
   device::Pool pool_ = nullptr;
   device::Stream stream_ = nullptr;
 };
 
 /// Host memory that poses as device -1. Stateless.
-const gen_gpu_allocator& host_gpu_allocator() noexcept;
+const engine::GpuTable& host_gpu_allocator() noexcept;
 
 }  // namespace gen::cuda

@@ -19,7 +19,7 @@ using engine::Access;
 /// Host bytes that a step needs until it is finished.
 class CudaStream final : public engine::Stream {
  public:
-  explicit CudaStream(const gen_gpu_allocator& table) noexcept : up_(table), down_(table) {}
+  explicit CudaStream(const engine::GpuTable& table) noexcept : up_(table), down_(table) {}
 
   [[nodiscard]] size_t bytes() const noexcept override { return 0; }
 
@@ -43,7 +43,7 @@ Result<std::shared_ptr<engine::Engine>> CudaEngine::create(const engine::EngineO
   if (options.gpu_allocator == nullptr) {
     GEN_ASSIGN(allocator, PoolAllocator::create(options.device));
   }
-  const gen_gpu_allocator& table =
+  const engine::GpuTable& table =
       allocator != nullptr ? allocator->table() : *options.gpu_allocator;
   GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, table));
   return std::shared_ptr<engine::Engine>(new CudaEngine(std::move(allocator), std::move(queue)));

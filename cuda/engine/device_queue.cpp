@@ -20,7 +20,7 @@ constexpr size_t kStaticShared = 12 << 10;
 }  // namespace
 
 Result<std::shared_ptr<DeviceQueue>> DeviceQueue::create(int32_t device,
-                                                         const gen_gpu_allocator& table) {
+                                                         const engine::GpuTable& table) {
   if (!engine::gpu_allocator_complete(table)) {
     return error(Code::kInvalidArgument, "the device allocator lacks a function");
   }

@@ -45,8 +45,7 @@ class DeviceGuard {
 class DeviceQueue {
  public:
   /// `table` and what is behind it outlive the queue.
-  static Result<std::shared_ptr<DeviceQueue>> create(int32_t device,
-                                                     const gen_gpu_allocator& table);
+  static Result<std::shared_ptr<DeviceQueue>> create(int32_t device, const engine::GpuTable& table);
   ~DeviceQueue();
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
@@ -61,7 +60,7 @@ class DeviceQueue {
     DeviceGuard guard_;
   };
 
-  [[nodiscard]] const gen_gpu_allocator& table() const noexcept { return table_; }
+  [[nodiscard]] const engine::GpuTable& table() const noexcept { return table_; }
   [[nodiscard]] const device::DeviceProperties& properties() const noexcept { return properties_; }
 
   /// Device memory on a multiple of 64. kOutOfMemory after what can be released has been.
@@ -92,7 +91,7 @@ class DeviceQueue {
   Status finish();
 
  private:
-  DeviceQueue(int32_t device, const gen_gpu_allocator& table) noexcept
+  DeviceQueue(int32_t device, const engine::GpuTable& table) noexcept
       : device_(device), table_(table), staging_(table), halves_{Staging(table), Staging(table)} {}
   Status open();
   Status take_locked(size_t bytes, void** out);
@@ -105,7 +104,7 @@ class DeviceQueue {
   };
 
   const int32_t device_;
-  const gen_gpu_allocator& table_;
+  const engine::GpuTable& table_;
   device::DeviceProperties properties_;
   std::mutex mutex_;
   device::Stream stream_ = nullptr;

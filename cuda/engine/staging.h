@@ -14,7 +14,7 @@ namespace gen::cuda {
 /// Threads: one at a time.
 class Staging {
  public:
-  explicit Staging(const gen_gpu_allocator& table) noexcept : table_(table) {}
+  explicit Staging(const engine::GpuTable& table) noexcept : table_(table) {}
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -35,7 +35,7 @@ class Staging {
   };
   void release(const Piece& piece) noexcept;
 
-  const gen_gpu_allocator& table_;
+  const engine::GpuTable& table_;
   std::vector<Piece> pieces_;  // the last one is taken from
   size_t at_ = 0;              // in it
   size_t used_ = 0;

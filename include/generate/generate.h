@@ -13,11 +13,13 @@
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *                  in buffers of a fixed shape                                 kv_cache_tensor.h
+ *                  or as raw buffers on a device                               kv_cache_gpu.h
  *                  or of many sequences in one store                           kv_cache_batch.h
  *   kv_cache_pool  blocks for paged caches; share                               kv_cache_pool.h
  *   kv_cache_prefix  blocks that prompts with the same beginning share; share  kv_cache_prefix.h
  *   kv_cache_radix  which blocks hold the beginning of a prompt; share         kv_cache_radix.h
  *   kv_cache_tier_config  tiered caches: memory, then files                     kv_cache_tiered.h
+ *   gen_gpu_allocator  where memory on a device comes from                      gpu.h
  *   gen_tracer     a record of what a cache was asked to do                     trace.h
  *   gen_metrics_sink  where counts and times go                                 metrics.h
  *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
@@ -42,6 +44,7 @@
  *                                                           it: that is busy. gen_forward_attention with the batch.
  *             gen_allocator                                 should call nothing. What is made from the model, pool,
  *                                                           cache or configuration it was set for is busy.
+ *             gen_gpu_allocator                             should call nothing. The cache it was set for is busy.
  *             gen_metrics_sink                              should call nothing. Generators that tell it, and what is
  *                                                           made from them, are busy.
  *             kv_cache_radix_evict_callback                 everything but its index, which is busy
@@ -81,9 +84,11 @@
 #include "custom_model.h"
 #include "error.h"
 #include "generator.h"
+#include "gpu.h"
 #include "grammar.h"
 #include "kv_cache.h"
 #include "kv_cache_batch.h"
+#include "kv_cache_gpu.h"
 #include "kv_cache_pool.h"
 #include "kv_cache_prefix.h"
 #include "kv_cache_radix.h"

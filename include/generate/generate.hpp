@@ -759,6 +759,17 @@ class Cache : public AnyCache {
   }
 };
 
+/// Memory on a device: of the host, posing as one. Any gen_gpu_allocator does for Cache::make(kv_cache_gpu_new, ...).
+class HostGpuAllocator : public detail::Handle<gen_gpu_allocator, gen_gpu_allocator_release> {
+ public:
+  HostGpuAllocator() : Handle(detail::made<gen_gpu_allocator>(gen_gpu_allocator_host)) {}
+  size_t bytes() const {
+    size_t taken = 0;
+    detail::call(gen_gpu_allocator_counters, get(), nullptr, &taken, nullptr);
+    return taken;
+  }
+};
+
 /// Blocks that paged caches share.
 class BlockPool : public detail::Handle<kv_cache_pool, kv_cache_pool_free> {
  public:

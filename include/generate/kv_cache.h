@@ -225,8 +225,9 @@ GEN_API gen_status kv_cache_set_allocator(kv_cache *cache, const gen_allocator *
  *         GEN_ERROR_CACHE_FULL if the layer would pass max_seq_len;
  *         GEN_ERROR_OUT_OF_MEMORY;
  *         GEN_ERROR_INVALID_ARGUMENT naming the first element that is not finite, if the kind cannot keep it;
- *         and what the kind adds: GEN_ERROR_POOL_EXHAUSTED of a paged cache; GEN_ERROR_IO, GEN_ERROR_FORMAT of a
- *         tiered one, and GEN_ERROR_STATE when that is closed, see kv_cache_tiered.h.
+ *         and what the kind adds: GEN_ERROR_DEVICE on a device; GEN_ERROR_POOL_EXHAUSTED of a paged cache;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT of a tiered one, and GEN_ERROR_STATE when that is closed, see
+ *         kv_cache_tiered.h.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim); allocates on the first write of a layer, or of a larger shape, only.
@@ -325,7 +326,7 @@ GEN_API int32_t kv_cache_max_seq_len(const kv_cache *cache);
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_STATE for a session's cache, see gen_session_truncate, and for a closed tiered one;
- *         GEN_ERROR_IO of a tiered cache, which is then unchanged.
+ *         GEN_ERROR_IO of a tiered cache, GEN_ERROR_DEVICE on a device: the cache is then unchanged.
  * Threads: one at a time per cache.
  * Cost:    O(layers); a tiered cache that cuts a cold layer writes the folder's manifest anew and waits for the disk.
  * Since:   0.1
@@ -447,7 +448,7 @@ GEN_API gen_status kv_cache_save_buffer(const kv_cache *cache, void *buf, size_t
  *         GEN_ERROR_STATE if the cache holds something, is a session's, or was shaped by kv_cache_update and the saved
  *         one by a model, or the other way round;
  *         GEN_ERROR_CACHE_FULL if it is too small for the state;
- *         GEN_ERROR_POOL_EXHAUSTED; GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_POOL_EXHAUSTED; GEN_ERROR_OUT_OF_MEMORY; GEN_ERROR_DEVICE on a device.
  *         On any failure the cache holds what it did, nothing.
  * Threads: one at a time per cache.
  * Since:   0.1

@@ -4,13 +4,14 @@
  * batch-major, from its first write on. What reads such a buffer never sees another shape or address while a
  * sequence grows; how many positions count is told beside it. Everything in kv_cache.h works on a tensor cache.
  *
- * On a device, counters tell those that run there how long the sequence is. Where there is none, and this version
- * knows none, buffers are host memory, there are no counters, and lengths are those that kv_cache.h gives.
+ * With kv_cache_tensor_set_gpu_allocator the buffers lie on a device, and counters there tell those that run on it how
+ * long the sequence is. Else buffers are host memory, there are no counters, and lengths are those that kv_cache.h gives.
  */
 #ifndef GENERATE_KV_CACHE_TENSOR_H
 #define GENERATE_KV_CACHE_TENSOR_H
 
 #include "base.h"
+#include "gpu.h"
 #include "kv_cache.h"
 
 #ifdef __cplusplus
@@ -37,9 +38,30 @@ GEN_API gen_status kv_cache_tensor_new(const gen_model *model, int32_t layers, i
                                        const char *dtype, kv_cache **out, gen_error *error);
 
 /**
+ * Moves an empty tensor cache to a device: its buffers, and two counters that are there from now on, are taken from the
+ * caller's allocator, and all writes and reads are copies through it. It then is for tensors only, no model's pass, and
+ * kv_cache_view does not show it. A layer's first write takes its memory; that of a write that fails may stay.
+ *
+ * @param cache      of kv_cache_tensor_new.
+ * @param allocator  table, copied; its functions must work until the cache and its clones are freed.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache or allocator is NULL, the cache is of another kind, struct_size below that
+ *         of version 0.1, or a function missing;
+ *         GEN_ERROR_STATE after the first write, on a device already, or for a cache that is borrowed;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_MEMORY; GEN_ERROR_DEVICE of the allocator.
+ *         On any failure the cache is unchanged.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_tensor_set_gpu_allocator(kv_cache *cache, const gen_gpu_allocator *allocator,
+                                                     gen_error *error);
+
+/**
  * Shows all the memory of a layer, with seq as max_seq_len, in the type in which it is kept. Positions from
  * kv_cache_layer_seq_len on hold anything. A layer that was never written or does not exist is a miss: GEN_OK with
  * all fields 0. A layer that was emptied keeps its buffer; one of a clone or from a state has it if it holds something.
+ * Of a cache on a device the addresses are the device's, and nothing for the host to read.
  *
  * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed, or an
  *              empty layer takes another shape.
@@ -78,7 +100,9 @@ GEN_API const int32_t *kv_cache_counter_device_ptr(const kv_cache *cache);
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
- *         GEN_ERROR_STATE if the cache has no counter on a device, or is a session's;
+ *         GEN_ERROR_STATE if the cache has no counter on a device, is a session's, or has a layer that was never written
+ *         and the counter is not 0;
+ *         GEN_ERROR_DEVICE if a copy fails or the counter is outside [0, max_seq_len];
  *         GEN_ERROR_BUSY if the cache is in use.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.

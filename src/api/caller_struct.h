@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include <generate/custom_model.h>
+#include <generate/gpu.h>
 #include <generate/kv_cache.h>
 #include <generate/metrics.h>
 
@@ -27,6 +28,13 @@ struct CallerStruct<gen_allocator> {
   static constexpr const char* kName = "gen_allocator";
   static constexpr size_t kFirstSize =
       offsetof(gen_allocator, release) + sizeof(gen_allocator::release);
+};
+
+template <>
+struct CallerStruct<gen_gpu_allocator> {
+  static constexpr const char* kName = "gen_gpu_allocator";
+  static constexpr size_t kFirstSize =
+      offsetof(gen_gpu_allocator, release_pinned) + sizeof(gen_gpu_allocator::release_pinned);
 };
 
 template <>

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_tensor.h of the C API. No engine of this build has a device, so tensor caches are tensor
-// stores on the host whatever model they are for, and have no counters.
+// kv_cache_tensor.h of the C API. Tensor caches are tensor stores on the host, whatever model they
+// are for, until they are given a device's memory.
 #include <generate/kv_cache_tensor.h>
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "api/boundary.h"
+#include "api/c_gpu_allocator.h"
 #include "api/caller_struct.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
 #include "cache/element_type.h"
+#include "cache/tensor/device_store.h"
 #include "cache/tensor/tensor_store.h"
 
 namespace {
@@ -23,6 +26,8 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::api::one_sequence;
 using gen::api::with_cache;
+using gen::cache::DeviceStore;
+using gen::cache::TensorCounters;
 using gen::cache::TensorStore;
 using gen::cache::TensorTraits;
 
@@ -30,6 +35,13 @@ using gen::cache::TensorTraits;
 Result<DType> find_type(const char* dtype) {
   if (dtype == nullptr) return TensorStore::kTypes[0];
   return gen::cache::find_element_type(dtype, TensorStore::kTypes, "a tensor cache");
+}
+
+/// Null without a device.
+const TensorCounters* counters_of(const kv_cache* cache) {
+  const gen::cache::TensorProvider* const store =
+      cache != nullptr ? cache->seen_store.load(std::memory_order_acquire) : nullptr;
+  return store != nullptr ? store->counters() : nullptr;
 }
 
 Status fill_full(const kv_cache& cache, int32_t layer, kv_cache_span* span) {
@@ -90,13 +102,45 @@ gen_status kv_cache_full_buffer(const kv_cache* cache, int32_t layer, kv_cache_s
   });
 }
 
-const int32_t* kv_cache_seq_len_device_ptr(const kv_cache* /*cache*/) { return nullptr; }
+gen_status kv_cache_tensor_set_gpu_allocator(kv_cache* cache, const gen_gpu_allocator* allocator,
+                                             gen_error* error) {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(gen::api::own(c));
+    const std::string_view kind = c.traits.kind;
+    if (kind != gen::cache::kTensorFp32Traits.kind) {
+      return gen::api::other_family(Code::kInvalidArgument, "kv_cache_tensor_set_gpu_allocator",
+                                    "tensor caches", c);
+    }
+    if (c.store != nullptr || c.owned != nullptr) {
+      return {Code::kState, "the cache has its memory already"};
+    }
+    GEN_ASSIGN(auto memory, gen::api::wrap_gpu_allocator(allocator));
+    GEN_ASSIGN(const DType type, find_type(c.traits.dtype));
+    GEN_ASSIGN(auto store, DeviceStore::create(type, c.num_layers, c.max_seq_len, memory));
+    c.callbacks = gen::api::joined({memory->callbacks()}, c.callbacks);
+    c.traits = store->traits();
+    c.make_store = nullptr;
+    c.store = std::move(store);
+    c.seen_store.store(c.store.get(), std::memory_order_release);
+    return {};
+  });
+}
 
-const int32_t* kv_cache_counter_device_ptr(const kv_cache* /*cache*/) { return nullptr; }
+const int32_t* kv_cache_seq_len_device_ptr(const kv_cache* cache) {
+  const TensorCounters* const counters = counters_of(cache);
+  return counters != nullptr ? counters->length_counter() : nullptr;
+}
+
+const int32_t* kv_cache_counter_device_ptr(const kv_cache* cache) {
+  const TensorCounters* const counters = counters_of(cache);
+  return counters != nullptr ? counters->position_counter() : nullptr;
+}
 
 gen_status kv_cache_sync_counter(kv_cache* cache, gen_error* error) {
   return with_cache(cache, error, [](kv_cache& c) -> Status {
     GEN_TRY(gen::api::own(c));
+    TensorCounters* const counters = c.store != nullptr ? c.store->counters() : nullptr;
+    if (counters != nullptr) return counters->sync_counter();
     return gen::error(Code::kState, "a %s cache has no counter on a device", c.traits.kind);
   });
 }

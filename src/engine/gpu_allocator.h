@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table through which every byte of device memory is asked for, as C sees it. A table of an
-// older caller ends sooner: read its members through the functions below.
+// The table through which every byte of device memory is asked for: gen_gpu_allocator of the C API,
+// member by member. A table of an older caller ends sooner: read its members through the functions
+// below.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-extern "C" {
+namespace gen::engine {
 
 /// Statuses are those of gen_status. Threads: any.
-typedef struct gen_gpu_allocator {
+struct GpuTable {
   uint32_t struct_size;
   void* user;
   int32_t (*allocate)(void* user, size_t bytes, void** out);
@@ -20,23 +21,19 @@ typedef struct gen_gpu_allocator {
   /// Host memory that a device reaches without a detour. May be null: then the heap's is used.
   int32_t (*allocate_pinned)(void* user, size_t bytes, void** out);
   int32_t (*release_pinned)(void* user, void* ptr);
-} gen_gpu_allocator;
-
-}  // extern "C"
-
-namespace gen::engine {
+};
 
 /// The three functions that no table lacks.
-inline bool gpu_allocator_complete(const gen_gpu_allocator& table) noexcept {
-  return table.struct_size >= offsetof(gen_gpu_allocator, device) && table.allocate != nullptr &&
+inline bool gpu_allocator_complete(const GpuTable& table) noexcept {
+  return table.struct_size >= offsetof(GpuTable, device) && table.allocate != nullptr &&
          table.release != nullptr && table.copy != nullptr;
 }
 /// -1 of a table that does not say.
-inline int32_t gpu_allocator_device(const gen_gpu_allocator& table) noexcept {
-  return table.struct_size >= offsetof(gen_gpu_allocator, allocate_pinned) ? table.device : -1;
+inline int32_t gpu_allocator_device(const GpuTable& table) noexcept {
+  return table.struct_size >= offsetof(GpuTable, allocate_pinned) ? table.device : -1;
 }
-inline bool gpu_allocator_pins(const gen_gpu_allocator& table) noexcept {
-  return table.struct_size >= sizeof(gen_gpu_allocator) && table.allocate_pinned != nullptr &&
+inline bool gpu_allocator_pins(const GpuTable& table) noexcept {
+  return table.struct_size >= sizeof(GpuTable) && table.allocate_pinned != nullptr &&
          table.release_pinned != nullptr;
 }
 

@@ -30,7 +30,7 @@ struct EngineOptions {
   /// Of engines that work on a device: which one, and where its memory comes from; null for the
   /// device's own. The table and what is behind it outlive the engine.
   int32_t device = 0;
-  const gen_gpu_allocator* gpu_allocator = nullptr;
+  const GpuTable* gpu_allocator = nullptr;
 };
 
 struct EngineRow {

@@ -56,7 +56,7 @@ Function describe(const char* name, R (*function)(A...)) {
   ((made.uses |= uses_of<A>()), ...);
   const std::string_view text = name;
   made.ends = text == "gen_free" || text == "gen_stream_close" ||
-              (text.ends_with("_free") && std::is_void_v<R>);
+              text == "gen_gpu_allocator_release" || (text.ends_with("_free") && std::is_void_v<R>);
   [[maybe_unused]] const bool ends = made.ends;
   made.call = [=](World& world) -> std::optional<gen_status> {
     if constexpr ((std::is_same_v<A, gen_error*> || ...)) {
@@ -140,10 +140,10 @@ std::vector<Function> all_functions() {
 struct Kind {
   const char* name;
   World::Model model;
-  uint32_t busy;                         // what functions that use it answer
-  std::function<void(World&)> prepare;   // switches the callback on
+  uint32_t busy;                               // what functions that use it answer
+  std::function<void(World&)> prepare;         // switches the callback on
   std::function<std::string(World&)> trigger;  // what the call around it gives
-  bool of_work = true;                   // the call is one on World::work
+  bool of_work = true;                         // the call is one on World::work
 };
 
 std::string text_of(gen_result* result, gen_status status) {
@@ -175,8 +175,7 @@ std::string generate_beside(World& world) {
   const gen_token* token = nullptr;
   int32_t state = 0;
   if (world.slot<gen_stream>() != nullptr) {
-    static_cast<void>(
-        gen_stream_poll(world.slot<gen_stream>(), &token, &state, &world.error));
+    static_cast<void>(gen_stream_poll(world.slot<gen_stream>(), &token, &state, &world.error));
   }
   world.armed = true;
   return generate(world, nullptr);
@@ -208,8 +207,8 @@ std::string load_model(World& world) {
   check(gen_model_options_set_threads(options, 1, &world.error), world.error);
   check(gen_model_options_set_progress(options, progress, &world, &world.error), world.error);
   std::swap(options, world.slot<gen_model_options>());  // may be freed meanwhile
-  const gen_status status = gen_model_load(world.path.c_str(), world.slot<gen_model_options>(),
-                                           &model, &world.error);
+  const gen_status status =
+      gen_model_load(world.path.c_str(), world.slot<gen_model_options>(), &model, &world.error);
   gen_model_free(model);
   gen_model_options_free(options);
   return status_of(status);
@@ -415,8 +414,7 @@ TEST_P(EveryFunction, MayBeCalledInCallbacks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Callbacks, EveryFunction,
-                         ::testing::Range(size_t{0}, kinds().size()),
+INSTANTIATE_TEST_SUITE_P(Callbacks, EveryFunction, ::testing::Range(size_t{0}, kinds().size()),
                          [](const auto& of) { return std::string(kinds()[of.param].name); });
 
 }  // namespace

@@ -28,7 +28,8 @@ constexpr int32_t kVocab = 13;  // of the model that is a function
 
 #define HANDLES(H)                                                                                \
   H(gen_model, gen_model_free)                                                                    \
-  H(gen_generator, gen_free) H(gen_session, gen_session_free) H(gen_stream, gen_stream_close) H(  \
+  H(gen_generator, gen_free)                                                                      \
+  H(gen_session, gen_session_free) H(gen_stream, gen_stream_close) H(                             \
       gen_sampling, gen_sampling_free) H(gen_options, gen_options_free)                           \
       H(gen_model_options, gen_model_options_free) H(gen_model_config, gen_model_config_free) H(  \
           gen_request, gen_request_free) H(gen_result, gen_result_free)                           \
@@ -38,7 +39,8 @@ constexpr int32_t kVocab = 13;  // of the model that is a function
                   gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
                   H(gen_grammar_options, gen_grammar_options_free)                                \
                       H(gen_memory_estimate, gen_memory_estimate_free)                            \
-                          H(gen_profile, gen_profile_free) H(gen_ssm_state, gen_ssm_state_free)   \
+                          H(gen_gpu_allocator, gen_gpu_allocator_release) H(                      \
+                              gen_profile, gen_profile_free) H(gen_ssm_state, gen_ssm_state_free) \
                               H(kv_cache, kv_cache_free) H(kv_cache_pool, kv_cache_pool_free)     \
                                   H(kv_cache_prefix, kv_cache_prefix_free)                        \
                                       H(kv_cache_radix, kv_cache_radix_free)                      \
@@ -250,6 +252,7 @@ World::World(Model kind) {
   check(gen_tokenizer_load(path.c_str(), &slot<gen_tokenizer>(), &error), error);
   check(gen_thread_pool_new(1, nullptr, 0, &slot<gen_thread_pool>(), &error), error);
   check(gen_tracer_new(&slot<gen_tracer>(), &error), error);
+  check(gen_gpu_allocator_host(&slot<gen_gpu_allocator>(), &error), error);
   check(gen_metrics_memory_new(&slot<gen_metrics_memory>(), &error), error);
   check(gen_profile_new(&slot<gen_profile>(), &error), error);
   check(gen_grammar_options_new(&slot<gen_grammar_options>(), &error), error);

@@ -44,7 +44,7 @@ static struct {
   gen_grammar_matcher* matcher;
   gen_profile* profile;
   gen_result* result;
-  kv_cache *plain, *compressed, *tensor, *causal, *encoder, *paged, *tiered, *tracing, *parts[2];
+  kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing, *parts[2];
   kv_cache_pool* pool;
   kv_cache_block* block;
   kv_cache_prefix* prefix;
@@ -393,12 +393,29 @@ static void free_all(void) {
   gen_request_free(it.request);
   gen_sampling_free(it.sampling);
   gen_result_free(it.result);
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.causal,
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) kv_cache_free(caches[i]);
   kv_cache_prefix_free(it.prefix);
   kv_cache_radix_free(it.radix);
   kv_cache_pool_free(it.pool);
+}
+
+static void use_gpu(void) {
+  const void *k = NULL, *v = NULL;
+  gen_gpu_allocator* gpu = NULL;
+  kv_cache* own = NULL;
+  REFUSED(kv_cache_gpu_append(it.gpu, 0, kRows, kRows, 1, &error));
+  REFUSED(kv_cache_gpu_append_device(it.gpu, 0, kRows, kRows, &error));
+  REFUSED(kv_cache_gpu_pointers(it.gpu, 0, &k, &v, NULL, &error));
+  REFUSED(kv_cache_gpu_pointer_arrays(it.gpu, &k, &v, &error));
+  REFUSED(kv_cache_gpu_sync_counter(it.gpu, &error));
+  EXPECT(kv_cache_gpu_counter_ptr(it.gpu) != NULL);
+  DONE(gen_gpu_allocator_host(&gpu, &error));
+  REFUSED(kv_cache_tensor_set_gpu_allocator(it.tensor, gpu, &error));
+  DONE(kv_cache_gpu_new(gpu, LAYERS, POSITIONS, 1, DIM, &own, &error));
+  kv_cache_free(own);
+  gen_gpu_allocator_release(gpu);
 }
 
 static void everything(void) {
@@ -408,9 +425,10 @@ static void everything(void) {
   use_session(it.session);
   use_session(it.streaming);
   use_stream();
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.causal,
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
+  use_gpu();
   use_pool();
   use_tracer_and_metrics();
   start_anew();
@@ -476,6 +494,10 @@ static int set_up(void** state) {
   assert_ok(kv_cache_new(LAYERS, POSITIONS, &it.plain, &error), error);
   assert_ok(kv_cache_compressed_new(LAYERS, 1, DIM, 4, &it.compressed, &error), error);
   assert_ok(kv_cache_tensor_new(NULL, LAYERS, POSITIONS, "fp32", &it.tensor, &error), error);
+  gen_gpu_allocator* gpu = NULL;
+  assert_ok(gen_gpu_allocator_host(&gpu, &error), error);
+  assert_ok(kv_cache_gpu_new(gpu, LAYERS, POSITIONS, 1, DIM, &it.gpu, &error), error);
+  gen_gpu_allocator_release(gpu);
   assert_ok(kv_cache_pool_new(LAYERS, 4, DIM, 1, "fp32", &it.pool, &error), error);
   assert_ok(kv_cache_pool_alloc(it.pool, &it.block, &error), error);
   assert_ok(kv_cache_paged_new(it.pool, LAYERS, &it.paged, &error), error);
@@ -492,7 +514,7 @@ static int set_up(void** state) {
   assert_ok(kv_cache_tier_config_set_store_id(config, "own", &error), error);
   assert_ok(kv_cache_tiered_new(config, &it.tiered, &error), error);
   kv_cache_tier_config_free(config);
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor, it.paged, it.tiered};
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor, it.gpu, it.paged, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) written(caches[i]);
   assert_ok(kv_cache_tiered_demote(it.tiered, 0, &error), error);
   assert_ok(kv_cache_tiered_demote(it.tiered, 0, &error), error);
@@ -580,6 +602,7 @@ static const char* const kPlain[] = {
     "gen_chat_",
     "gen_device_",
     "gen_forward_",
+    "gen_gpu_allocator_",
     "gen_kv_kind_describe",
     "gen_log_",
     "gen_measure_peaks",

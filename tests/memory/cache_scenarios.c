@@ -224,6 +224,54 @@ static void ssm(const void* with) {
   FREE(gen_ssm_state_free(state));
 }
 
+/* Caches in the memory of a device: that of the host, which fails as everything else does. */
+static void on_device(const void* with) {
+  (void)with;
+  gen_gpu_allocator* gpu = NULL;
+  kv_cache* cache = NULL;
+  kv_cache* copy = NULL;
+  static char state[1 << 16];
+  size_t n = 0, pieces = 0;
+  const void *k = NULL, *v = NULL;
+  int32_t length = 0;
+  MAKE(gpu, gen_gpu_allocator_host(&gpu, E));
+  MAKE(cache, kv_cache_gpu_new(gpu, LAYERS, ROOM, 2, DIM / 2, &cache, E));
+  for (int32_t p = 0; p < 3; ++p) {
+    fill_rows(p);
+    for (int32_t layer = 0; layer < LAYERS; ++layer) {
+      TRY_KEEPING(kv_cache_gpu_append(cache, layer, rows, rows + DIM, p, E),
+                  CHECK(kv_cache_layer_seq_len(cache, layer) == p));
+    }
+  }
+  for (int32_t layer = 0; layer < LAYERS; ++layer) {
+    TRY(kv_cache_gpu_pointers(cache, layer, &k, &v, &length, E));
+    TRY(kv_cache_gpu_append_device(cache, layer, k, v, E));
+    same_layer(cache, layer);
+  }
+  TRY(kv_cache_gpu_pointer_arrays(cache, &k, &v, E));
+  TRY(kv_cache_gpu_sync_counter(cache, E));
+  TRY(kv_cache_save_buffer(cache, state, sizeof state, &n, E));
+  SAME(state, n);
+  MAKE(copy, kv_cache_clone(cache, &copy, E));
+  FREE(kv_cache_free(cache));
+  FREE(kv_cache_free(copy));
+  for (int half = 0; half < 2; ++half) {
+    MAKE(cache, kv_cache_tensor_new(NULL, LAYERS, ROOM, half ? "fp16" : "fp32", &cache, E));
+    TRY_KEEPING(kv_cache_tensor_set_gpu_allocator(cache, gpu, E),
+                CHECK(kv_cache_counter_device_ptr(cache) == NULL));
+    for (int32_t layer = 0; layer < LAYERS; ++layer) {
+      TRY_KEEPING(kv_cache_update(cache, layer, rows, rows, 2, STEP, DIM, E),
+                  CHECK(kv_cache_layer_seq_len(cache, layer) == 0));
+      same_layer(cache, layer);
+    }
+    TRY(kv_cache_sync_counter(cache, E));
+    FREE(kv_cache_free(cache));
+  }
+  TRY(gen_gpu_allocator_counters(gpu, &pieces, NULL, NULL, E));
+  CHECK(pieces == 0);
+  FREE(gen_gpu_allocator_release(gpu));
+}
+
 const scenario cache_scenarios[] = {{"cache fp32", NULL, one, NULL, &kinds[FP32]},
                                     {"cache fp16", NULL, one, NULL, &kinds[FP16]},
                                     {"cache fp8", NULL, one, NULL, &kinds[FP8]},
@@ -234,6 +282,7 @@ const scenario cache_scenarios[] = {{"cache fp32", NULL, one, NULL, &kinds[FP32]
                                     {"cache paged", NULL, one, NULL, &kinds[PAGED]},
                                     {"cache tracing", NULL, one, NULL, &kinds[TRACING]},
                                     {"pool and prefix", NULL, blocks, NULL, NULL},
+                                    {"caches on a device", NULL, on_device, NULL, NULL},
                                     {"radix", NULL, radix, NULL, NULL},
                                     {"ssm state", NULL, ssm, NULL, NULL},
                                     {0}};

@@ -18,8 +18,8 @@ namespace gen::test {
 
 class TestGpuAllocator {
  public:
-  explicit TestGpuAllocator(const gen_gpu_allocator& behind) : behind_(behind), table_(behind) {
-    table_.struct_size = sizeof(gen_gpu_allocator);
+  explicit TestGpuAllocator(const engine::GpuTable& behind) : behind_(behind), table_(behind) {
+    table_.struct_size = sizeof(engine::GpuTable);
     table_.user = this;
     table_.allocate = allocate;
     table_.release = release;
@@ -34,7 +34,7 @@ class TestGpuAllocator {
   TestGpuAllocator(const TestGpuAllocator&) = delete;
   TestGpuAllocator& operator=(const TestGpuAllocator&) = delete;
 
-  [[nodiscard]] const gen_gpu_allocator& table() const { return table_; }
+  [[nodiscard]] const engine::GpuTable& table() const { return table_; }
   [[nodiscard]] size_t live_bytes() {
     const std::lock_guard lock(mutex_);
     size_t bytes = 0;
@@ -118,8 +118,8 @@ class TestGpuAllocator {
     return own.behind_.release_pinned(own.behind_.user, ptr);
   }
 
-  const gen_gpu_allocator& behind_;
-  gen_gpu_allocator table_;
+  const engine::GpuTable& behind_;
+  engine::GpuTable table_;
   std::mutex mutex_;
   std::map<uint8_t*, size_t> live_;
   std::map<void*, size_t> pinned_;

@@ -32,6 +32,7 @@ namespace LibGenerate
         TierConfig,
         CustomModelConfig,
         SsmState,
+        GpuAllocator,
         Result,
         TokenStream,
         Tokenizer,
@@ -122,6 +123,7 @@ namespace LibGenerate
                 case HandleKind.GrammarOptions: NativePINVOKE.gen_grammar_options_free(handle); break;
                 case HandleKind.TierConfig: NativePINVOKE.kv_cache_tier_config_free(handle); break;
                 case HandleKind.CustomModelConfig: NativePINVOKE.gen_model_config_free(handle); break;
+                case HandleKind.GpuAllocator: NativePINVOKE.gen_gpu_allocator_release(handle); break;
                 case HandleKind.SsmState: NativePINVOKE.gen_ssm_state_free(handle); break;
                 case HandleKind.Result: NativePINVOKE.gen_result_free(handle); break;
                 case HandleKind.TokenStream: NativePINVOKE.gen_stream_close(handle); break;

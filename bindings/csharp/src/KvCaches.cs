@@ -45,6 +45,12 @@ namespace LibGenerate
             return cache;
         }
 
+        /// <summary>Moves an empty one to a device.</summary>
+        public void SetGpuAllocator(GpuAllocator allocator)
+        {
+            Native.kv_cache_tensor_set_gpu_allocator(Handle, allocator.Handle);
+        }
+
         /// <summary>All the memory of a layer.</summary>
         public KvSpan FullBuffer(int layer)
         {

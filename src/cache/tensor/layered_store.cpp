@@ -132,6 +132,15 @@ void LayeredStore::cut(int32_t n) noexcept {
   settle();
 }
 
+void LayeredStore::grow_to(int32_t n, int32_t dim) noexcept {
+  for (int32_t layer = 0; layer < num_layers(); ++layer) {
+    Length& length = lengths_[static_cast<size_t>(layer)];
+    if (n > 0 && length.batch == 0) length.batch = 1, length.dim = dim;
+    cut_layer(layer, n);
+  }
+  note_agreement();
+}
+
 void LayeredStore::copy_lengths(const LayeredStore& from) noexcept {
   for (size_t i = 0; i < lengths_.size(); ++i) {
     const Length& source = from.lengths_[i];

@@ -77,6 +77,9 @@ class LayeredStore : public TensorProvider {
   /// Cuts one layer to n, at most its length; settle() when all are cut.
   void cut_layer(int32_t layer, int32_t n) noexcept;
   void settle() noexcept;
+  /// All layers have n positions, which something else wrote, in the shapes that they have: a layer
+  /// without one gets batch 1 and `dim`.
+  void grow_to(int32_t n, int32_t dim) noexcept;
   /// The layer holds other elements than before.
   void note_change(int32_t layer) noexcept {
     lengths_[static_cast<size_t>(layer)].changes.fetch_add(1, std::memory_order_relaxed);

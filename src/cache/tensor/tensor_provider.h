@@ -58,6 +58,20 @@ class TensorBuffers {
   ~TensorBuffers() = default;
 };
 
+/// Of a store on a device, which tells those that run there how long the sequence is.
+class TensorCounters {
+ public:
+  /// Addresses on the device: the position that is written next, and the positions that count.
+  [[nodiscard]] virtual const int32_t* position_counter() const noexcept = 0;
+  [[nodiscard]] virtual const int32_t* length_counter() const noexcept = 0;
+  /// Every layer gets the length that the first of them tells. kDevice; kState if a layer has no
+  /// memory.
+  virtual Status sync_counter() = 0;
+
+ protected:
+  ~TensorCounters() = default;
+};
+
 class TensorProvider;
 
 /// Of a store that can be copied.
@@ -107,6 +121,8 @@ class TensorProvider {
   [[nodiscard]] virtual const TensorViews* views() const noexcept { return nullptr; }
   [[nodiscard]] virtual const TensorBuffers* buffers() const noexcept { return nullptr; }
   [[nodiscard]] virtual const TensorCopies* copies() const noexcept { return nullptr; }
+  [[nodiscard]] virtual TensorCounters* counters() noexcept { return nullptr; }
+  [[nodiscard]] virtual const TensorCounters* counters() const noexcept { return nullptr; }
 
   /// A number that is another after each change of what the layer holds; out of range: 0.
   [[nodiscard]] virtual uint64_t changes(int32_t layer) const noexcept = 0;

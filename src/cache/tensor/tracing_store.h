@@ -45,6 +45,10 @@ class TracingStore final : public TensorProvider {
   }
   [[nodiscard]] const TensorViews* views() const noexcept override { return real_->views(); }
   [[nodiscard]] const TensorBuffers* buffers() const noexcept override { return real_->buffers(); }
+  [[nodiscard]] TensorCounters* counters() noexcept override { return real_->counters(); }
+  [[nodiscard]] const TensorCounters* counters() const noexcept override {
+    return std::as_const(*real_).counters();
+  }
   [[nodiscard]] uint64_t changes(int32_t layer) const noexcept override {
     return real_->changes(layer);
   }

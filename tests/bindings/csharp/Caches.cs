@@ -85,6 +85,29 @@ static class Caches
             Check.Equal(IntPtr.Zero, cache.CounterOnDevice, "no device");
             Check.Fails(Status.State, () => cache.SyncCounter(), "no counter");
         }
+        using (var gpu = new GpuAllocator())
+        using (var cache = new GpuKvCache(gpu, 1, 4, 2, 2))
+        {
+            long keys, values, allocations, bytes, peak;
+            cache.Append(0, rows, rows, 0);
+            cache.Pointers(0, out keys, out values);
+            Check.That(keys != 0 && values != 0, "addresses");
+            cache.AppendOnDevice(0, keys, values);
+            Check.Equal(2, cache.Length, "two positions");
+            Check.Same(new float[] { 1, 2, 3, 4, 1, 2, 3, 4 }, cache.Get(0).Keys, "rows");
+            cache.PointerArrays(out keys, out values);
+            Check.That(cache.Counter != IntPtr.Zero && keys != values, "more addresses");
+            cache.SyncLength();
+            gpu.Counters(out allocations, out bytes, out peak);
+            Check.Equal(5L, allocations, "pieces");
+            Check.Fails(Status.Sequence, () => cache.Append(0, rows, rows, 1), "another position");
+            using (var tensor = new TensorKvCache(null, 1, 4))
+            {
+                tensor.SetGpuAllocator(gpu);
+                Check.That(tensor.CounterOnDevice != IntPtr.Zero, "a counter");
+                tensor.SyncCounter();
+            }
+        }
         string folder = Folder();
         var config = new TierConfig { Layers = 2, MaxSequenceLength = 16, ColdFolder = folder, StoreId = "one" };
         Check.That(config.Describe().Contains("\"one\""), "described");

@@ -496,3 +496,37 @@ func TestSSMState(t *testing.T) {
 		}
 	}
 }
+
+func TestCachesOnADevice(t *testing.T) {
+	gpu := must(generate.NewHostGPUAllocator())
+	defer gpu.Close()
+	cache := must(generate.NewGPUCache(gpu, 1, 4, 2, 2))
+	defer cache.Close()
+	row := []float32{1, 2, 3, 4}
+	ok(t, cache.Append(0, row, row, 0))
+	k, v, length, err := cache.Pointers(0)
+	ok(t, err)
+	equal(t, "length", length, 1)
+	ok(t, cache.AppendDevice(0, k, v))
+	ok(t, cache.SyncLength())
+	equal(t, "positions", cache.SeqLen(), 2)
+	if err := cache.Append(0, row, row, 1); !errors.Is(err, generate.ErrSequence) {
+		t.Error(err)
+	}
+	if err := cache.Append(0, row[:3], row, 2); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	k, v, err = cache.PointerArrays()
+	ok(t, err)
+	if k == 0 || v == 0 || cache.CounterAddress() == 0 {
+		t.Error("no addresses")
+	}
+	equal(t, "pieces", must(gpu.Counters()).Allocations, 5)
+	tensor := must(generate.NewTensorCache(nil, 1, 4, "fp32"))
+	defer tensor.Close()
+	ok(t, tensor.SetGPUAllocator(gpu))
+	equal(t, "positions", tensor.SeqLen(), 0)
+	if tensor.CounterDeviceAddress() == 0 {
+		t.Error("no counter")
+	}
+}

@@ -6,6 +6,8 @@ import dev.libgenerate.BlockPool;
 import dev.libgenerate.Experimental;
 import dev.libgenerate.Generator;
 import dev.libgenerate.GeneratorOptions;
+import dev.libgenerate.GpuAllocator;
+import dev.libgenerate.GpuKvCache;
 import dev.libgenerate.KvCache;
 import dev.libgenerate.KvSpan;
 import dev.libgenerate.Model;
@@ -47,6 +49,7 @@ final class CachesTest {
     plain("tiered", TieredKvCache.of(TieredOptions.defaults().numLayers(2).maxSequenceLength(64)), 0);
     Check.test("compressed: means", CachesTest::compressed);
     Check.test("views and full buffers", CachesTest::views);
+    Check.test("caches on a device", CachesTest::onDevice);
     Check.test("tracing: a record", CachesTest::tracing);
     Check.test("blocks: tables, injection, prefixes", CachesTest::blocks);
     Check.test("tiers: up, down and from a folder", CachesTest::tiers);
@@ -136,6 +139,28 @@ final class CachesTest {
       Check.equal(new float[] {3, 0, 9, 9}, cache.get(0).keys().data(), "a mean and a rest");
       Check.equal(new KvCache.Entry(0, 4), cache.compressedEntry(0, 0), "the mean");
       Check.equal(new KvCache.Entry(4, 1), cache.compressedEntry(0, 1), "the rest");
+    }
+  }
+
+  private static void onDevice() throws Exception {
+    float[] row = {1, 2, 3, 4};
+    try (GpuAllocator gpu = GpuAllocator.host(); GpuKvCache cache = GpuKvCache.of(gpu, 1, 4, 2, 2);
+        KvCache tensor = KvCache.tensor(null, 1, 4, "fp32")) {
+      cache.append(0, row, row, 0);
+      GpuKvCache.Pointers at = cache.pointers(0);
+      Check.that(at.k() != 0 && at.v() != 0 && at.length() == 1, "addresses: " + at);
+      cache.appendOnDevice(0, at.k(), at.v());
+      cache.syncLength();
+      Check.equal(2, cache.length(), "two positions");
+      Check.that(cache.counter() != 0 && cache.pointerArrays().k() != 0, "more addresses");
+      Check.equal(5L, gpu.counters().allocations(), "pieces");
+      Check.fails(Status.SEQUENCE, () -> cache.append(0, row, row, 1));
+      Check.fails(Status.INVALID_ARGUMENT, () -> cache.append(0, new float[3], row, 2));
+      tensor.setGpuAllocator(gpu);
+      Check.that(tensor.counterOnDevice() != 0, "a counter");
+    }
+    try (GpuAllocator none = GpuAllocator.of(NativeSymbol.NONE)) {
+      Check.fails(Status.INVALID_ARGUMENT, none::counters);
     }
   }
 

@@ -17,7 +17,7 @@ namespace {
 using cuda::PoolAllocator;
 
 /// A prompt and a step of a tiny model with a paged-like cache in the engine's memory.
-Status generate(const gen_gpu_allocator& table, std::vector<float>* logits) {
+Status generate(const engine::GpuTable& table, std::vector<float>* logits) {
   const TinyGraph tiny;
   engine::EngineOptions options;
   options.gpu_allocator = &table;
@@ -104,7 +104,7 @@ TEST(CudaAllocators, TablesThatAreWrong) {
   auto pool = PoolAllocator::create(0);
   ASSERT_TRUE(pool.ok());
   engine::EngineOptions options;
-  gen_gpu_allocator table = pool.value()->table();
+  engine::GpuTable table = pool.value()->table();
   options.gpu_allocator = &table;
   const auto refused = [&] {
     return engine::create_engine(cuda::cuda_backend(), options).status().code();
@@ -123,11 +123,11 @@ TEST(CudaAllocators, TablesThatAreWrong) {
 }
 
 TEST(CudaAllocators, HostMemoryPosesAsADevice) {
-  const gen_gpu_allocator& host = cuda::host_gpu_allocator();
+  const engine::GpuTable& host = cuda::host_gpu_allocator();
   EXPECT_EQ(engine::gpu_allocator_device(host), -1);
   EXPECT_TRUE(engine::gpu_allocator_complete(host) && engine::gpu_allocator_pins(host));
   TestGpuAllocator counting(host);
-  const gen_gpu_allocator& table = counting.table();
+  const engine::GpuTable& table = counting.table();
   void* at = nullptr;
   ASSERT_EQ(table.allocate(table.user, 100, &at), 0);
   std::vector<uint8_t> sent(100, 0x5A);

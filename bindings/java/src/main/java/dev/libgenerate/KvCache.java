@@ -85,6 +85,14 @@ public class KvCache extends Handle {
     run(c -> Native.kv_cache_set_allocator(c, table.address()));
   }
 
+  /** Moves an empty cache of {@link #tensor} to a device. */
+  public void setGpuAllocator(GpuAllocator allocator) {
+    allocator.ask(a -> {
+      run(c -> Native.kv_cache_tensor_set_gpu_allocator(c, a));
+      return null;
+    });
+  }
+
   /** Appends positions to one layer: keys and values are [batch, seq, dim], row-major. */
   public void update(int layer, float[] k, float[] v, int batch, int seq, int dim) {
     Shapes.check(k, "keys", batch, seq, dim);

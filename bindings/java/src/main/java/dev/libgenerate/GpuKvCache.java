@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.libgenerate;
+
+/**
+ * A cache whose layers are float32 buffers [max length, heads, head dim] on a device, one of keys and one of values. {@link
+ * #update} takes batch 1 and dim heads * head dim.
+ */
+public final class GpuKvCache extends KvCache {
+  /** Addresses on the device, 0 where there is nothing, and the cache's length. */
+  public record Pointers(long k, long v, int length) {}
+
+  private final int heads;
+  private final int headDim;
+
+  private GpuKvCache(long address, int heads, int headDim) {
+    super(address);
+    this.heads = heads;
+    this.headDim = headDim;
+  }
+
+  /** Makes an empty cache with all of its memory. */
+  public static GpuKvCache of(GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headDim) {
+    return new GpuKvCache(
+        allocator.ask(a -> make(out -> Native.kv_cache_gpu_new(a, layers, maxSequenceLength, heads, headDim, out))),
+        heads, headDim);
+  }
+
+  /** Appends one position to one layer: keys and values are [heads, head dim]. The length moves when all layers have it. */
+  public void append(int layer, float[] k, float[] v, int position) {
+    Shapes.check(k, "keys", heads, headDim);
+    Shapes.check(v, "values", heads, headDim);
+    run(c -> Native.kv_cache_gpu_append(c, layer, k, v, position));
+  }
+
+  /** The same of the next position, from addresses on the device. */
+  public void appendOnDevice(int layer, long k, long v) {
+    run(c -> Native.gen_binding_gpu_append_device(c, layer, k, v));
+  }
+
+  /** Where a layer lies on the device. */
+  public Pointers pointers(int layer) {
+    return ask(c -> {
+      long[] fields = new long[3];
+      Native.gen_binding_gpu_pointers(c, layer, fields);
+      return new Pointers(fields[0], fields[1], (int) fields[2]);
+    });
+  }
+
+  /** Where arrays of all layers' addresses lie on the device. */
+  public Pointers pointerArrays() {
+    return ask(c -> {
+      long[] fields = new long[2];
+      Native.gen_binding_gpu_pointer_arrays(c, fields);
+      return new Pointers(fields[0], fields[1], Native.kv_cache_seq_len(c));
+    });
+  }
+
+  /** The address on the device of the position that is written next. */
+  public long counter() {
+    return ask(Native::kv_cache_gpu_counter_ptr);
+  }
+
+  /** Takes the length from the device. */
+  public void syncLength() {
+    run(Native::kv_cache_gpu_sync_counter);
+  }
+}

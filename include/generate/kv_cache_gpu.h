@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPU caches: keys and values of one sequence as float32 buffers on a device, one of keys and one of values for each
+ * layer, [max_seq_len, heads, head_dim], for kernels of the caller's own that take raw addresses. All memory comes from
+ * the caller's allocator (gpu.h) when the cache is made; no engine and no model is needed. A counter on the device tells
+ * the position that is written next. Everything in kv_cache.h works on such a cache but kv_cache_view and a model's pass,
+ * with batch 1 and dim heads * head_dim; kv_cache_full_buffer gives addresses on the device. A truncate or reset sets the
+ * counter, too.
+ */
+#ifndef GENERATE_KV_CACHE_GPU_H
+#define GENERATE_KV_CACHE_GPU_H
+
+#include "base.h"
+#include "gpu.h"
+#include "kv_cache.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Makes an empty GPU cache with all of its memory: 2 * layers pieces of max_seq_len * heads * head_dim * 4 bytes and one
+ * of 4, the counter.
+ *
+ * @param allocator    table, copied; its functions must work until the cache and its clones are freed.
+ * @param layers       number of layers, 1 to 65536.
+ * @param max_seq_len  most positions, 1 and up.
+ * @param heads        1 and up.
+ * @param head_dim     elements of a head, 1 and up.
+ * @param out          receives the cache; free it with kv_cache_free.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL, a number outside its range, struct_size below that of version 0.1, or a
+ *         function missing;
+ *         GEN_ERROR_OUT_OF_MEMORY; GEN_ERROR_DEVICE of the allocator. What was taken has then been given back.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_new(const gen_gpu_allocator *allocator, int32_t layers, int32_t max_seq_len, int32_t heads,
+                                    int32_t head_dim, kv_cache **out, gen_error *error);
+
+/**
+ * Appends one position to one layer, from host memory. The cache's length and the counter move when all layers have it.
+ * The checks come in the order of the list.
+ *
+ * @param layer     in [0, layers).
+ * @param k         [heads, head_dim] float32 on the host. Copied.
+ * @param v         as k.
+ * @param position  kv_cache_seq_len.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache, k or v is NULL, or the cache is of another kind;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_RANGE if there is no such layer;
+ *         GEN_ERROR_SEQUENCE if position is another;
+ *         GEN_ERROR_CACHE_FULL at max_seq_len;
+ *         GEN_ERROR_STATE if the layer has that position already;
+ *         GEN_ERROR_DEVICE if a copy fails.
+ *         On any failure the cache is unchanged.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_append(kv_cache *cache, int32_t layer, const float *k, const float *v, int32_t position,
+                                       gen_error *error);
+
+/**
+ * Appends the next position to one layer, from the device's memory.
+ *
+ * @param layer  in [0, layers).
+ * @param k      address on the device of [heads, head_dim] float32; never read by the host.
+ * @param v      as k.
+ * @return as kv_cache_gpu_append, without GEN_ERROR_SEQUENCE.
+ * Threads: one at a time per cache.
+ * Cost:    complete when it returns.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_append_device(kv_cache *cache, int32_t layer, const void *k, const void *v,
+                                              gen_error *error);
+
+/**
+ * Where a layer's buffers lie on the device.
+ *
+ * @param k       receives the address of the keys; may be NULL.
+ * @param v       receives the address of the values; may be NULL.
+ * @param length  receives kv_cache_seq_len; may be NULL.
+ * @return GEN_OK, also for a layer that does not exist: NULL, NULL and 0;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or of another kind;
+ *         GEN_ERROR_BUSY if the cache is in use.
+ *         On failure as for such a layer.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_pointers(const kv_cache *cache, int32_t layer, const void **k, const void **v,
+                                         int32_t *length, gen_error *error);
+
+/**
+ * Where arrays of all layers' addresses lie on the device, 8 bytes each. They are made by the first call and stay until
+ * the cache is freed.
+ *
+ * @param k  receives the address of the array of the keys' addresses, [layers].
+ * @param v  the same of the values'.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache, k or v is NULL, or the cache is of another kind;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_DEVICE: nothing is kept, and a later call tries again.
+ *         On failure both are NULL.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_pointer_arrays(kv_cache *cache, const void **k, const void **v, gen_error *error);
+
+/**
+ * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr.
+ *
+ * @return borrowed from the cache, not to be read on the host; NULL for NULL and for a cache of another kind.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API const int32_t *kv_cache_gpu_counter_ptr(const kv_cache *cache);
+
+/**
+ * Takes the length from the counter, after steps that ran on the device without the host; kv_cache_sync_counter.
+ *
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or of another kind;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_DEVICE if the copy fails or the counter is outside [0, max_seq_len].
+ *         On any failure the cache is unchanged.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_sync_counter(kv_cache *cache, gen_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GENERATE_KV_CACHE_GPU_H */

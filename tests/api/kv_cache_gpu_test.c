@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Caches in the memory of a device through C: each documented error of every function, what lies where on the device and
+ * what the counters there say after every step, failures at each call of the allocator, the library's own allocator. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "api_test.h"
+
+#include "gpu_allocator.h"
+
+#include <unistd.h>
+
+enum { LAYERS = 3, ROOM = 6, HEADS = 2, HEAD_DIM = 5, ROW = HEADS * HEAD_DIM };
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+
+static kv_cache* make_gpu(struct gpu_memory* gpu) {
+  const gen_gpu_allocator table = gpu_table(gpu);
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_gpu_new(&table, LAYERS, ROOM, HEADS, HEAD_DIM, &cache, &error), error);
+  return cache;
+}
+
+static kv_cache* make_tensor(struct gpu_memory* gpu, const char* dtype) {
+  const gen_gpu_allocator table = gpu_table(gpu);
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_tensor_new(NULL, LAYERS, ROOM, dtype, &cache, &error), error);
+  assert_ok(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), error);
+  return cache;
+}
+
+/* A row of a layer at a position: whole numbers that binary16 holds. */
+static const float* row(int layer, int position, int is_v) {
+  static float values[2][ROW];
+  for (int i = 0; i < ROW; ++i) values[is_v][i] = (float)(1 + is_v + 2 * (i + ROW * (position + ROOM * layer)));
+  return values[is_v];
+}
+
+static gen_status append(kv_cache* cache, int layer, int position) {
+  return kv_cache_gpu_append(cache, layer, row(layer, position, 0), row(layer, position, 1), position, &error);
+}
+
+static int32_t device_int(struct gpu_memory* gpu, const int32_t* at) {
+  int32_t value = -1;
+  gpu_read(gpu, &value, at, sizeof value);
+  return value;
+}
+
+static void assert_device_row(struct gpu_memory* gpu, kv_cache* cache, int layer, int position) {
+  const void* at[2] = {NULL, NULL};
+  assert_ok(kv_cache_gpu_pointers(cache, layer, &at[0], &at[1], NULL, &error), error);
+  for (int is_v = 0; is_v < 2; ++is_v) {
+    float found[ROW];
+    gpu_read(gpu, found, (const char*)at[is_v] + (size_t)position * sizeof found, sizeof found);
+    assert_memory_equal(found, row(layer, position, is_v), sizeof found);
+  }
+}
+
+static void end(struct gpu_memory* gpu, kv_cache* cache) {
+  kv_cache_free(cache);
+  assert_int_equal(gpu->live, 0);
+  assert_int_equal(gpu->mistakes, 0);
+}
+
+static void new_takes_what_it_says(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  gen_gpu_allocator table = gpu_table(&gpu);
+  kv_cache* cache = (kv_cache*)&error;
+  assert_fails(kv_cache_gpu_new(NULL, 1, 1, 1, 1, &cache, &error), bad, "allocator", error);
+  assert_null(cache);
+  assert_fails(kv_cache_gpu_new(&table, 0, 1, 1, 1, &cache, &error), bad, "0 layers", error);
+  assert_fails(kv_cache_gpu_new(&table, 65537, 1, 1, 1, &cache, &error), bad, "65537", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 0, 1, 1, &cache, &error), bad, "max_seq_len 0", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 0, 1, &cache, &error), bad, "0 heads", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 65536, 65536, &cache, &error), bad, "no row", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, NULL, &error), bad, "out", error);
+  table.copy = NULL;
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, &cache, &error), bad, "copy", error);
+  table.struct_size = 8;
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, &cache, &error), bad, "struct_size", error);
+  assert_int_equal(gpu.calls, 0);
+
+  /* As published: 26 layers of 512 positions of 8 heads of 256. */
+  table = gpu_table(&gpu);
+  assert_ok(kv_cache_gpu_new(&table, 26, 512, 8, 256, &cache, &error), error);
+  assert_int_equal(gpu.allocations, 53);
+  int of_buffers = 0;
+  for (int i = 0; i < GPU_PIECES; ++i) of_buffers += gpu.pieces[i].at != NULL && gpu.pieces[i].bytes == 4194304;
+  assert_int_equal(of_buffers, 52);
+  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 0);
+  assert_string_equal(kv_cache_kind(cache), "gpu");
+  assert_string_equal(kv_cache_dtype(cache), "fp32");
+  assert_int_equal(kv_cache_capabilities(cache) & (KV_CACHE_CAN_VIEW | KV_CACHE_HAS_FULL_BUFFER), KV_CACHE_HAS_FULL_BUFFER);
+  end(&gpu, cache);
+}
+
+static void appends_come_in_order(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  const int32_t* counter = kv_cache_gpu_counter_ptr(cache);
+  assert_ptr_equal(counter, kv_cache_counter_device_ptr(cache));
+  assert_ptr_equal(counter, kv_cache_seq_len_device_ptr(cache));
+  const float* k = row(0, 0, 0);
+  assert_fails(kv_cache_gpu_append(NULL, 0, k, k, 0, &error), bad, "cache", error);
+  assert_fails(kv_cache_gpu_append(cache, 0, NULL, k, 0, &error), bad, "k", error);
+  assert_fails(kv_cache_gpu_append(cache, 0, k, NULL, 0, &error), bad, "v", error);
+  assert_fails(append(cache, LAYERS, 0), GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
+  assert_fails(append(cache, -1, 0), GEN_ERROR_OUT_OF_RANGE, "layer -1", error);
+  assert_fails(append(cache, 0, 1), GEN_ERROR_SEQUENCE, "position 1", error);
+  static const int order[2][LAYERS] = {{0, 1, 2}, {2, 0, 1}};
+  for (int p = 0; p < ROOM; ++p) {
+    for (int i = 0; i < LAYERS; ++i) {
+      const int layer = order[p % 2][i];
+      assert_ok(append(cache, layer, p), error);
+      assert_device_row(&gpu, cache, layer, p);
+      const int32_t length = i + 1 < LAYERS ? p : p + 1;
+      assert_int_equal(kv_cache_seq_len(cache), length);
+      assert_int_equal(device_int(&gpu, counter), length);
+      if (i + 1 < LAYERS) assert_fails(append(cache, layer, p), GEN_ERROR_STATE, "already", error);
+    }
+  }
+  assert_fails(append(cache, 0, ROOM), GEN_ERROR_CACHE_FULL, "6 of 6", error);
+  const int32_t shape[3] = {1, ROOM, ROW};
+  int32_t found[3];
+  float out[ROOM * ROW];
+  assert_ok(kv_cache_get(cache, 1, out, ROOM * ROW, NULL, 0, found, NULL, &error), error);
+  assert_memory_equal(found, shape, sizeof shape);
+  for (int p = 0; p < ROOM; ++p) assert_memory_equal(out + p * ROW, row(1, p, 0), ROW * sizeof(float));
+
+  assert_ok(kv_cache_truncate(cache, 9, &error), error); /* nothing is made longer */
+  assert_int_equal(device_int(&gpu, counter), ROOM);
+  assert_ok(kv_cache_truncate(cache, 2, &error), error);
+  assert_int_equal(device_int(&gpu, counter), 2);
+  assert_int_equal(kv_cache_seq_len(cache), 2);
+  assert_ok(append(cache, 0, 2), error);
+  gpu.fail_at = gpu.calls + 1;
+  assert_int_equal(kv_cache_reset(cache, &error), GEN_ERROR_DEVICE);
+  assert_int_equal(kv_cache_layer_seq_len(cache, 0), 3);
+  assert_ok(kv_cache_reset(cache, &error), error);
+  assert_int_equal(device_int(&gpu, counter), 0);
+  assert_ok(append(cache, 2, 0), error);
+  end(&gpu, cache);
+}
+
+static void the_device_appends(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  const void *k = NULL, *v = NULL;
+  assert_ok(append(cache, 0, 0), error);
+  assert_ok(append(cache, 1, 0), error);
+  assert_ok(append(cache, 2, 0), error);
+  /* The rows of layer 0 are what layers get at the next position. */
+  assert_ok(kv_cache_gpu_pointers(cache, 0, &k, &v, NULL, &error), error);
+  assert_fails(kv_cache_gpu_append_device(NULL, 0, k, v, &error), bad, "cache", error);
+  assert_fails(kv_cache_gpu_append_device(cache, 0, NULL, v, &error), bad, "k", error);
+  assert_fails(kv_cache_gpu_append_device(cache, 9, k, v, &error), GEN_ERROR_OUT_OF_RANGE, "layer 9", error);
+  for (int layer = 0; layer < LAYERS; ++layer) {
+    assert_ok(kv_cache_gpu_append_device(cache, layer, k, v, &error), error);
+    if (layer == 0) assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_STATE, "already", error);
+  }
+  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 2);
+  float out[2 * ROW];
+  assert_ok(kv_cache_get(cache, 2, NULL, 0, out, 2 * ROW, NULL, NULL, &error), error);
+  assert_memory_equal(out, row(2, 0, 1), ROW * sizeof(float));
+  assert_memory_equal(out + ROW, row(0, 0, 1), ROW * sizeof(float));
+  gpu.fail_at = gpu.calls + 1;
+  assert_fails(kv_cache_gpu_append_device(cache, 1, k, v, &error), GEN_ERROR_DEVICE, "copy", error);
+  for (int p = 2; p < ROOM; ++p) {
+    for (int layer = 0; layer < LAYERS; ++layer) assert_ok(kv_cache_gpu_append_device(cache, layer, k, v, &error), error);
+  }
+  assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_CACHE_FULL, "6 of 6", error);
+  end(&gpu, cache);
+}
+
+static void pointers_lead_to_the_layers(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  const void *k = &gpu, *v = &gpu;
+  int32_t length = 7;
+  assert_ok(kv_cache_gpu_pointers(cache, LAYERS, &k, &v, &length, &error), error);
+  assert_null(k);
+  assert_null(v);
+  assert_int_equal(length, 0);
+  assert_fails(kv_cache_gpu_pointers(NULL, 0, &k, &v, &length, &error), bad, "cache", error);
+  assert_fails(kv_cache_gpu_pointer_arrays(NULL, &k, &v, &error), bad, "cache", error);
+  assert_fails(kv_cache_gpu_pointer_arrays(cache, NULL, &v, &error), bad, "k", error);
+
+  const int before = gpu.live;
+  static const struct {
+    int call;
+    gen_status with, becomes;
+  } failures[] = {{1, GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_OUT_OF_MEMORY}, {2, GEN_ERROR_DEVICE, GEN_ERROR_DEVICE},
+                  {3, GEN_ERROR_INTERNAL, GEN_ERROR_DEVICE},             {4, 77, GEN_ERROR_DEVICE}};
+  for (size_t i = 0; i < sizeof failures / sizeof failures[0]; ++i) {
+    gpu.fail_at = gpu.calls + failures[i].call;
+    gpu.fail_with = failures[i].with;
+    assert_int_equal(kv_cache_gpu_pointer_arrays(cache, &k, &v, &error), failures[i].becomes);
+    assert_null(k);
+    assert_int_equal(gpu.live, before);
+  }
+  for (int again = 0; again < 2; ++again) {
+    assert_ok(kv_cache_gpu_pointer_arrays(cache, &k, &v, &error), error);
+    assert_int_equal(gpu.live, before + 2);
+    const void* arrays[2] = {k, v};
+    for (int is_v = 0; is_v < 2; ++is_v) {
+      uint64_t found[LAYERS];
+      gpu_read(&gpu, found, arrays[is_v], sizeof found);
+      for (int layer = 0; layer < LAYERS; ++layer) {
+        const void* at[2];
+        assert_ok(kv_cache_gpu_pointers(cache, layer, &at[0], &at[1], NULL, &error), error);
+        assert_int_equal(found[layer], (uintptr_t)at[is_v]);
+      }
+    }
+  }
+  end(&gpu, cache);
+}
+
+static void the_counter_is_believed_within_bounds(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  const int32_t* counter = kv_cache_gpu_counter_ptr(cache);
+  const int32_t four = 4, beyond = ROOM + 1, below = -1;
+  gpu_write(&gpu, counter, &four, sizeof four);
+  assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
+  for (int layer = 0; layer < LAYERS; ++layer) assert_int_equal(kv_cache_layer_seq_len(cache, layer), 4);
+  assert_int_equal(kv_cache_seq_len(cache), 4);
+  gpu_write(&gpu, counter, &beyond, sizeof beyond);
+  assert_fails(kv_cache_gpu_sync_counter(cache, &error), GEN_ERROR_DEVICE, "holds 7", error);
+  gpu_write(&gpu, counter, &below, sizeof below);
+  assert_fails(kv_cache_sync_counter(cache, &error), GEN_ERROR_DEVICE, "holds -1", error);
+  gpu_write(&gpu, counter, &four, sizeof four);
+  gpu.fail_at = gpu.calls + 1;
+  assert_fails(kv_cache_gpu_sync_counter(cache, &error), GEN_ERROR_DEVICE, "copy", error);
+  assert_int_equal(kv_cache_seq_len(cache), 4);
+  assert_ok(append(cache, 0, 4), error);
+  assert_fails(kv_cache_gpu_sync_counter(NULL, &error), bad, "cache", error);
+  end(&gpu, cache);
+}
+
+static void other_kinds_are_named(void** state) {
+  (void)state;
+  kv_cache* cache = NULL;
+  const void *k = NULL, *v = NULL;
+  const float* x = row(0, 0, 0);
+  struct gpu_memory gpu = {0};
+  const gen_gpu_allocator table = gpu_table(&gpu);
+  assert_ok(kv_cache_new(1, 4, &cache, &error), error);
+  assert_fails(kv_cache_gpu_append(cache, 0, x, x, 0, &error), bad, "GPU caches", error);
+  assert_fails(kv_cache_gpu_append_device(cache, 0, x, x, &error), bad, "GPU caches", error);
+  assert_fails(kv_cache_gpu_pointers(cache, 0, &k, &v, NULL, &error), bad, "GPU caches", error);
+  assert_fails(kv_cache_gpu_pointer_arrays(cache, &k, &v, &error), bad, "GPU caches", error);
+  assert_fails(kv_cache_gpu_sync_counter(cache, &error), bad, "GPU caches", error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), bad, "tensor caches", error);
+  assert_null(kv_cache_gpu_counter_ptr(cache));
+  assert_null(kv_cache_gpu_counter_ptr(NULL));
+  kv_cache_free(cache);
+}
+
+/* Whichever call of the allocator fails: the status says why, nothing is lost, and the same call works then. */
+static void any_call_may_fail(void** state) {
+  (void)state;
+  static const gen_status causes[] = {GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_DEVICE, GEN_ERROR_INTERNAL};
+  for (int cause = 0; cause < 3; ++cause) {
+    for (int n = 1;; ++n) {
+      struct gpu_memory gpu = {0};
+      const gen_gpu_allocator table = gpu_table(&gpu);
+      gpu.fail_with = causes[cause];
+      gpu.fail_at = n;
+      kv_cache* cache = NULL;
+      gen_status status = kv_cache_gpu_new(&table, LAYERS, ROOM, HEADS, HEAD_DIM, &cache, &error);
+      if (status != GEN_OK) {
+        const int of_copy = n > 2 * LAYERS + 1;
+        assert_int_equal(status, of_copy || cause == 1 ? GEN_ERROR_DEVICE : GEN_ERROR_OUT_OF_MEMORY);
+        assert_null(cache);
+        assert_int_equal(gpu.live, 0);
+        continue;
+      }
+      for (int p = 0; p < 2; ++p) {
+        for (int layer = 0; layer < LAYERS; ++layer) {
+          if (append(cache, layer, p) == GEN_OK) continue;
+          assert_int_equal(error.code, GEN_ERROR_DEVICE);
+          assert_int_equal(kv_cache_layer_seq_len(cache, layer), p);
+          assert_int_equal(kv_cache_seq_len(cache), p);
+          assert_ok(append(cache, layer, p), error);
+        }
+        assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), p + 1);
+      }
+      if (kv_cache_truncate(cache, 1, &error) != GEN_OK) {
+        assert_int_equal(kv_cache_seq_len(cache), 2);
+        assert_ok(kv_cache_truncate(cache, 1, &error), error);
+      }
+      assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 1);
+      assert_device_row(&gpu, cache, 1, 0);
+      const int all = gpu.calls;
+      end(&gpu, cache);
+      if (n > all) break;
+    }
+  }
+}
+
+/* A clone and a state hold the same and go on alone; states fit tensor caches of one lane, too. */
+static void clones_and_states(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  kv_cache* copy = NULL;
+  unsigned char bytes[4096];
+  size_t n = 0;
+  for (int p = 0; p < 3; ++p) {
+    for (int layer = 0; layer < LAYERS; ++layer) assert_ok(append(cache, layer, p), error);
+  }
+  assert_ok(kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error), error);
+  assert_ok(kv_cache_clone(cache, &copy, &error), error);
+  kv_cache_free(cache);
+  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
+  assert_device_row(&gpu, copy, 2, 1);
+  assert_ok(append(copy, 1, 3), error);
+  end(&gpu, copy);
+  copy = make_gpu(&gpu);
+  gpu.fail_at = gpu.calls + 4;
+  assert_int_equal(kv_cache_load_buffer(copy, bytes, n, &error), GEN_ERROR_DEVICE);
+  assert_int_equal(kv_cache_seq_len(copy), 0);
+  char path[] = "/tmp/kv_cache_gpu_test_XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0 && write(file, bytes, n) == (ssize_t)n && close(file) == 0);
+  gpu.fail_at = gpu.calls + 2 * LAYERS + 1; /* the counter */
+  assert_int_equal(kv_cache_load(copy, path, &error), GEN_ERROR_DEVICE);
+  assert_int_equal(kv_cache_seq_len(copy), 0);
+  assert_int_equal(remove(path), 0);
+  assert_ok(kv_cache_load_buffer(copy, bytes, n, &error), error);
+  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
+  assert_device_row(&gpu, copy, 2, 2);
+  end(&gpu, copy);
+  copy = make_tensor(&gpu, "fp32");
+  assert_ok(kv_cache_load_buffer(copy, bytes, n, &error), error);
+  assert_int_equal(device_int(&gpu, kv_cache_counter_device_ptr(copy)), 3);
+  assert_int_equal(device_int(&gpu, kv_cache_seq_len_device_ptr(copy)), 3);
+  float out[3 * ROW];
+  assert_ok(kv_cache_get(copy, 1, out, 3 * ROW, NULL, 0, NULL, NULL, &error), error);
+  assert_memory_equal(out + 2 * ROW, row(1, 2, 0), ROW * sizeof(float));
+  end(&gpu, copy);
+}
+
+/* Two lanes of five elements, as many positions as asked for. */
+static void rows_of(float* k, int layer, int start, int seq) {
+  for (int b = 0, i = 0; b < 2; ++b) {
+    for (int p = start; p < start + seq; ++p) {
+      for (int d = 0; d < 5; ++d, ++i) k[i] = (float)(1 + d + 8 * (p + 8 * (b + 2 * layer)));
+    }
+  }
+}
+
+static void tensor_caches_lie_on_the_device(void** state) {
+  (void)state;
+  for (int is_half = 0; is_half < 2; ++is_half) {
+    struct gpu_memory gpu = {0};
+    kv_cache* cache = make_tensor(&gpu, is_half ? "fp16" : "fp32");
+    const int32_t* next = kv_cache_counter_device_ptr(cache);
+    const int32_t* length = kv_cache_seq_len_device_ptr(cache);
+    assert_non_null(next);
+    assert_non_null(length);
+    assert_ptr_not_equal(next, length);
+    assert_string_equal(kv_cache_kind(cache), "tensor");
+    assert_int_equal(kv_cache_is_lossy(cache), is_half);
+    assert_int_equal(kv_cache_capabilities(cache) & KV_CACHE_CAN_VIEW, 0);
+    int done = 0;
+    for (int step = 0; step < 3; ++step) {
+      const int seq = step == 0 ? 3 : 1;
+      for (int layer = 0; layer < LAYERS; ++layer) {
+        float k[2 * 3 * 5];
+        rows_of(k, layer, done, seq);
+        assert_ok(kv_cache_update(cache, layer, k, k, 2, seq, 5, &error), error);
+        const int last = layer + 1 == LAYERS;
+        assert_int_equal(device_int(&gpu, next), last ? done + seq : done);
+        assert_int_equal(device_int(&gpu, length), done + seq); /* attention of layer 0 reads the new rows */
+      }
+      done += seq;
+    }
+    kv_cache_span span = {.struct_size = sizeof span};
+    assert_ok(kv_cache_full_buffer(cache, 1, &span, &error), error);
+    assert_int_equal(span.type, is_half ? KV_CACHE_TYPE_F16 : KV_CACHE_TYPE_F32);
+    assert_int_equal(span.seq, ROOM);
+    assert_int_equal(span.k_batch_stride, ROOM * span.k_seq_stride);
+    float expected[2 * ROOM * 5], found[2 * ROOM * 5];
+    rows_of(expected, 1, 0, done);
+    assert_ok(kv_cache_get(cache, 1, found, 2 * ROOM * 5, NULL, 0, NULL, NULL, &error), error);
+    assert_memory_equal(found, expected, sizeof(float) * 2 * (size_t)done * 5);
+    if (!is_half) { /* batch-major on the device */
+      float lane[5];
+      gpu_read(&gpu, lane, (const char*)span.k + span.k_batch_stride + 4 * span.k_seq_stride, sizeof lane);
+      assert_memory_equal(lane, expected + (done + 4) * 5, sizeof lane);
+    }
+    assert_fails(kv_cache_view(cache, 0, &span, &error), GEN_ERROR_UNSUPPORTED, "strides", error);
+
+    assert_ok(kv_cache_truncate(cache, 7, &error), error);
+    assert_int_equal(device_int(&gpu, next), 5);
+    assert_ok(kv_cache_truncate(cache, 2, &error), error);
+    assert_int_equal(device_int(&gpu, next), 2);
+    assert_int_equal(device_int(&gpu, length), 2);
+    const int32_t four = 4;
+    gpu_write(&gpu, next, &four, sizeof four);
+    assert_ok(kv_cache_sync_counter(cache, &error), error);
+    assert_int_equal(kv_cache_layer_seq_len(cache, 2), 4);
+    assert_int_equal(device_int(&gpu, length), 4);
+    assert_ok(kv_cache_reset(cache, &error), error);
+    assert_int_equal(device_int(&gpu, next), 0);
+    assert_int_equal(device_int(&gpu, length), 0);
+    const int buffers = gpu.live;
+    float k[2 * 3 * 5];
+    rows_of(k, 0, 0, 3);
+    gpu.fail_at = gpu.calls + 1;
+    gpu.fail_with = GEN_ERROR_INTERNAL;
+    assert_fails(kv_cache_update(cache, 0, k, k, 2, 3, 5, &error), GEN_ERROR_DEVICE, "copy", error);
+    assert_int_equal(kv_cache_layer_seq_len(cache, 0), 0);
+    gpu.fail_at = gpu.calls + 2; /* a larger shape: values find no room */
+    float wide[9 * 2];
+    for (int i = 0; i < 18; ++i) wide[i] = (float)i;
+    assert_int_equal(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error), GEN_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpu.live, buffers);
+    assert_ok(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error), error);
+    assert_ok(kv_cache_get(cache, 0, found, 18, NULL, 0, NULL, NULL, &error), error);
+    assert_memory_equal(found, wide, sizeof wide);
+    end(&gpu, cache);
+  }
+}
+
+static void set_gpu_allocator_checks(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  gen_gpu_allocator table = gpu_table(&gpu);
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_tensor_new(NULL, 2, 8, "fp16", &cache, &error), error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(NULL, &table, &error), bad, "cache", error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, NULL, &error), bad, "allocator", error);
+  gpu.fail_at = 1;
+  assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_OUT_OF_MEMORY);
+  gpu.fail_at = gpu.calls + 2;
+  assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_DEVICE);
+  assert_null(kv_cache_counter_device_ptr(cache));
+  assert_int_equal(gpu.live, 0);
+  assert_ok(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already", error);
+  /* What was never written cannot have a length. */
+  const int32_t one = 1;
+  gpu_write(&gpu, kv_cache_counter_device_ptr(cache), &one, sizeof one);
+  assert_fails(kv_cache_sync_counter(cache, &error), GEN_ERROR_STATE, "never written", error);
+  end(&gpu, cache);
+  assert_ok(kv_cache_tensor_new(NULL, 1, 8, "fp32", &cache, &error), error);
+  const float x[2] = {1, 2};
+  assert_ok(kv_cache_update(cache, 0, x, x, 1, 1, 2, &error), error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already", error);
+  kv_cache_free(cache);
+}
+
+static void the_library_s_own_allocator(void** state) {
+  (void)state;
+  gen_gpu_allocator* table = NULL;
+  size_t pieces = 7, bytes = 7, peak = 7;
+  assert_fails(gen_gpu_allocator_host(NULL, &error), bad, "out", error);
+  assert_ok(gen_gpu_allocator_host(&table, &error), error);
+  assert_int_equal(table->struct_size, sizeof *table);
+  assert_int_equal(table->device, -1);
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_gpu_new(table, 2, 4, 1, 8, &cache, &error), error);
+  assert_ok(gen_gpu_allocator_counters(table, &pieces, &bytes, &peak, &error), error);
+  assert_int_equal(pieces, 5);
+  assert_int_equal(bytes, 4 * 4 * 8 * 4 + 4);
+  assert_int_equal(peak, bytes);
+  size_t resident = 0;
+  assert_ok(kv_cache_memory_bytes(cache, &resident, NULL, NULL, &error), error);
+  assert_int_equal(resident, bytes);
+  void* pinned = NULL;
+  assert_int_equal(table->allocate_pinned(table->user, 100, &pinned), GEN_OK);
+  assert_int_equal((uintptr_t)pinned % 256, 0);
+  assert_int_equal(table->release_pinned(table->user, pinned), GEN_OK);
+  assert_int_equal(table->copy(table->user, NULL, NULL, 0, 3), bad);
+  assert_int_equal(table->allocate(table->user, SIZE_MAX, &pinned), GEN_ERROR_OUT_OF_MEMORY);
+  assert_ok(gen_gpu_allocator_counters(table, NULL, &bytes, &peak, &error), error);
+  assert_int_equal(peak, bytes + 100);
+  gen_gpu_allocator_release(table); /* the cache keeps it */
+  for (int layer = 0; layer < 2; ++layer) assert_ok(append(cache, layer, 0), error);
+  kv_cache_free(cache);
+
+  struct gpu_memory gpu = {0};
+  gen_gpu_allocator own = gpu_table(&gpu);
+  assert_fails(gen_gpu_allocator_counters(NULL, &pieces, &bytes, &peak, &error), bad, "allocator", error);
+  assert_fails(gen_gpu_allocator_counters(&own, &pieces, &bytes, &peak, &error), bad, "of the library", error);
+  assert_int_equal(pieces + bytes + peak, 0);
+  gen_gpu_allocator_release(&own);
+  gen_gpu_allocator_release(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(new_takes_what_it_says),
+      cmocka_unit_test(appends_come_in_order),
+      cmocka_unit_test(the_device_appends),
+      cmocka_unit_test(pointers_lead_to_the_layers),
+      cmocka_unit_test(the_counter_is_believed_within_bounds),
+      cmocka_unit_test(other_kinds_are_named),
+      cmocka_unit_test(any_call_may_fail),
+      cmocka_unit_test(clones_and_states),
+      cmocka_unit_test(tensor_caches_lie_on_the_device),
+      cmocka_unit_test(set_gpu_allocator_checks),
+      cmocka_unit_test(the_library_s_own_allocator),
+  };
+  return cmocka_run_group_tests_name("kv_cache_gpu", tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Figures of the CUDA engine on a machine that has a device and nothing else.
+#
+# usage: gpu.sh pack [FOLDER]   builds for sm_90a into FOLDER, build/gpu-pack if not said, at most 40 MiB; needs nvcc
+#        gpu.sh run             in such a folder: needs it and the driver. Checks each operation against double precision,
+#                               times it, then decodes models of random weights. A table that grows, results.json.
+#   GEN_GPU_SECONDS  environment variable: `run` begins nothing after so many, 500 if not set
+#   GEN_GPU_MODELS   types of the models, "Q4_0 Q8_0 BF16" if not set
+#
+# A part that the machine refuses is told and skipped. Ends with 1 if something computes wrong, with 3 without a device.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+usage() {
+  sed -n '/^# usage/,/^set/s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
+
+pack() {
+  local root tree folder bytes launcher=()
+  root=$(cd "$here/../.." && pwd)
+  folder=${1:-$root/build/gpu-pack}
+  tree=$root/build/gpu
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGEN_CUDA=ON -DGEN_CUDA_ARCHITECTURES=90a \
+    -DGEN_BUILD_EXAMPLES=OFF "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
+    "-DCMAKE_SHARED_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
+    "-DCMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
+    "-DCMAKE_BUILD_RPATH=\$ORIGIN" "${launcher[@]}" >/dev/null
+  cmake --build "$tree" --target gpu_bench gpu_decode random_model generate generate_cuda
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cp -L "$tree/tests/bench/gpu_bench" "$tree/tests/bench/gpu_decode" "$tree/tests/bench/random_model" \
+    "$tree"/lib/libgenerate.so.0 "$tree/lib/libgenerate-cuda.so" "$here/gpu.sh" "$folder/"
+  strip --strip-unneeded "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/random_model "$folder"/*.so*
+  # What of Debian's libraries they need goes beside them; the C library is the machine's.
+  { for file in "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/libgenerate.so.0; do
+      LD_LIBRARY_PATH=$folder ldd "$file"
+    done; } |
+    awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+    grep -vE "^$folder/|/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so" | xargs -r cp -L -t "$folder"
+  bytes=$(du -sb "$folder" | cut -f1)
+  echo "$folder: $(ls "$folder" | wc -l) files, $bytes bytes"
+  if [ "$bytes" -gt $((40 << 20)) ]; then
+    echo "more than 40 MiB" >&2
+    exit 1
+  fi
+}
+
+run() {
+  local part status wrong=0 refused=0 skipped=0 lines model type seconds=${GEN_GPU_SECONDS:-500}
+  export LD_LIBRARY_PATH=$here GEN_BACKEND_PATH=$here
+  if ! "$here/gpu_bench" why; then exit 3; fi
+  lines=$(mktemp)
+  trap 'rm -f "$lines" "$lines".gguf' EXIT
+  # part <command…>: counts how it ended; one that hangs is ended.
+  part() {
+    if [ $SECONDS -gt "$seconds" ]; then skipped=$((skipped + 1)); return 0; fi
+    status=0
+    timeout 60 "$@" || status=$?
+    case $status in
+      0) ;;
+      3) refused=$((refused + 1)) ;;
+      4) wrong=$((wrong + 1)) ;;
+      *) echo "${*:1:2}: ended with $status"; refused=$((refused + 1)) ;;
+    esac
+  }
+  local name
+  for name in $("$here/gpu_bench" list); do part "$here/gpu_bench" "$name" "$lines"; done
+  for type in ${GEN_GPU_MODELS:-Q4_0 Q8_0 BF16}; do
+    if [ $SECONDS -gt "$seconds" ]; then break; fi
+    model=$lines.gguf
+    echo "-- 1.1 B weights, $type"
+    "$here/random_model" "$model" --type "$type" >/dev/null
+    part "$here/gpu_decode" cuda "$model" 512 128 "$lines"
+    rm -f "$model"
+  done
+  { echo "["; sed '$!s/$/,/' "$lines"; echo "]"; } >"$here/results.json"
+  echo "$(wc -l <"$lines") figures in results.json; $wrong wrong, $refused refused, $skipped left out for time; $SECONDS seconds"
+  [ "$wrong" = 0 ]
+}
+
+case ${1:-} in
+  pack) [ $# -le 2 ] || usage; pack "${@:2}" ;;
+  run) [ $# = 1 ] || usage; run ;;
+  *) usage ;;
+esac

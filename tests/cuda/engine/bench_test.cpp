@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that gpu_bench times on a device run on the emulator, small, and pass their own checks.
+#include "bench/gpu_ops.h"
+
+#include "cuda/engine/op_bench.h"
+
+namespace gen::test {
+namespace {
+
+void expect_right(const Result<GpuFigure>& figure) {
+  ASSERT_TRUE(figure.ok()) << figure.status().message();
+  EXPECT_LE(figure.value().worst, 1.0) << figure.value().name;
+  EXPECT_GT(figure.value().bytes, 0.0);
+}
+
+TEST(GpuBench, PartsAreRight) {
+  auto ops = GpuOps::create(cuda_engine(), 256, 0.0);
+  ASSERT_TRUE(ops.ok()) << ops.status().message();
+  expect_right(ops.value()->copy(1000));
+  expect_right(ops.value()->add(2));
+  expect_right(ops.value()->rms_norm(2));
+  for (const quant::Format& format : quant::formats()) expect_right(ops.value()->linear(format, 1));
+}
+
+}  // namespace
+}  // namespace gen::test
