@@ -44,7 +44,7 @@ class Scheduler {
         queue_(limits.most_passed_over),
         admission_(&queue_, limits),
         runner_(model, tracer, metrics, measure_caches, drafter,
-                policy != nullptr ? *policy : kEveryDraft) {}
+                policy != nullptr ? *policy : DraftPolicy()) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -90,8 +90,6 @@ class Scheduler {
   bool execute(std::span<StepPlan::Part> parts);
   bool try_all(std::span<StepPlan::Part> parts);
   bool attempt(std::span<const StepPlan::Part> parts);
-
-  static inline const DraftPolicy kEveryDraft = {};
 
   Metrics& metrics_;
   RequestQueue queue_;

@@ -247,8 +247,7 @@ Result<Value> Evaluator::eval_filter(const Expr& node) {
     GEN_ASSIGN(of, eval(*node.args[0]));
   }
   if (node.args.size() == 1 && node.keywords.empty() && !node.star && !node.double_star) {
-    static const Args kNone;
-    return invoke(*node.builtin, &of, kNone);
+    return invoke(*node.builtin, &of, Args());
   }
   Args args;
   GEN_TRY(eval_args(node, &args));

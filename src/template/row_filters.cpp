@@ -79,8 +79,8 @@ Result<Value> length(const Call& call) {
     return Value::of(static_cast<int64_t>(of.sequence().values.size()));
   }
   if (of.is(Kind::kLoop)) {
-    static const std::string kLength = "length";
-    return call.evaluator.attribute(of, kLength);
+    const std::string length = "length";  // every loop has one, so nothing keeps the name
+    return call.evaluator.attribute(of, length);
   }
   return error(Code::kInvalidArgument, "%s has no length", type_name(of));
 }

@@ -328,8 +328,8 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
     };
     const Value* const caller = take_named("caller");
     if (stmt.uses_caller && !is_param("caller")) {
-      static const std::string kCaller = "caller";
-      assign_name(caller_name_, caller != nullptr ? *caller : Value::undefined(&kCaller));
+      const std::string& name = program_.names[caller_name_];
+      assign_name(caller_name_, caller != nullptr ? *caller : Value::undefined(&name));
     }
     if (stmt.uses_kwargs) {
       Dict* const rest = heap_.make<Dict>();

@@ -228,6 +228,9 @@ static void use_stream(void) {
   REFUSED(gen_stream_next(it.stream, &token, &error));
   REFUSED(gen_stream_poll(it.stream, &token, &state, &error));
   REFUSED(gen_stream_result(it.stream, &result, &error));
+  const int32_t* ids = NULL;
+  const float* values = NULL;
+  EXPECT(gen_stream_alternatives(it.stream, &ids, &values) == 0);
 }
 
 /* Every function of every kind of cache; which kind does not matter, for none is looked at. */

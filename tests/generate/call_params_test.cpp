@@ -144,7 +144,7 @@ TEST(CallParams, Rows) {
         std::visit([&](auto field) { return params.set(field, params.get(field)); }, row.field);
     EXPECT_TRUE(kept.ok()) << kept.message();
   }
-  EXPECT_EQ(keys.size(), 26U);
+  EXPECT_EQ(keys.size(), 27U);
 }
 
 TEST(CallParams, Stops) {

@@ -11,7 +11,7 @@ static const char kList[] =
     "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= root | [a-z]{1,3} | \"x\"{2,50}";
 static const char kSchema[] =
     "{\"properties\":{\"a\":{\"enum\":[1,\"b\"]},\"c\":{\"type\":\"array\",\"maxItems\":2,\"items\":"
-    "{\"pattern\":\"^x\"}}},\"required\":[\"a\"],\"not\":{\"format\":\"none\"}}";
+    "{\"pattern\":\"^x\"}}},\"required\":[\"a\"],\"not\":{\"const\":3}}";
 enum { WORDS = 4096 };
 
 static void forms(const void* with) {

@@ -23,7 +23,7 @@ std::string read(const std::string& path) {
 
 // Rows of a golden file; a template is its text, or a file's name in `folder`.
 void compare(const std::string& name, const std::string& folder, size_t least) {
-  std::istringstream rows(read(std::string(GEN_TEMPLATE_TESTS) + "/" + name));
+  std::istringstream rows(read(std::string(GEN_TEST_SOURCE_DIR) + "/tests/template/" + name));
   Heap heap;
   Variables variables;
   RenderOptions options;
@@ -68,7 +68,7 @@ void compare(const std::string& name, const std::string& folder, size_t least) {
 TEST(TemplateGolden, Constructs) { compare("cases.golden", "", 500); }
 
 TEST(TemplateGolden, Conversations) {
-  compare("chat.golden", std::string(GEN_TEMPLATE_TESTS) + "/chat", 80);
+  compare("chat.golden", std::string(GEN_TEST_SOURCE_DIR) + "/tests/template/chat", 80);
 }
 
 }  // namespace

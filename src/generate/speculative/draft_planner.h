@@ -51,7 +51,7 @@ class DraftPlanner {
   void advance(Candidate* candidate) const noexcept;
   void take_in(DraftRecord* record) noexcept;
 
-  const DraftPolicy& policy_;
+  const DraftPolicy policy_;
   StepCosts passes_;
   double drafting_ = 0;  // seconds for each token of depth
   AcceptanceByPosition acceptance_;  // of all

@@ -16,11 +16,6 @@ namespace {
 constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
 
-const JsonValue& never_schema() {
-  static const JsonValue value = JsonValue::of_bool(false);
-  return value;
-}
-
 bool has(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
 }
@@ -312,14 +307,14 @@ Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::s
   for (const Constraint& one : clause.constraints) {
     switch (one.kind) {
       case Constraint::Kind::kAbsent:
-        if (one.name == name) made.push_back({&never_schema(), false});
+        if (one.name == name) made.push_back({&never_, false});
         break;
       case Constraint::Kind::kMember:
         if (one.name == name) made.insert(made.end(), one.rest.begin(), one.rest.end());
         break;
       case Constraint::Kind::kNames: {
         GEN_ASSIGN(const SharedDfa names, names_of(one.rest));
-        if (!accepts(*names, name)) made.push_back({&never_schema(), false});
+        if (!accepts(*names, name)) made.push_back({&never_, false});
         break;
       }
       case Constraint::Kind::kMembers: {

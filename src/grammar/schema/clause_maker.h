@@ -104,6 +104,7 @@ class ClauseMaker {
   Result<SharedDfa> meet(const Clause& clause, bool of_strings);
   bool clash(const Clause& clause, std::string_view what);
 
+  const JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
   std::string conflict_;
   uint64_t work_ = 0;
   int depth_ = 0;

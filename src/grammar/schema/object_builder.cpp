@@ -220,8 +220,8 @@ class ObjectBuilder {
       const JsonValue* other = one.schema->find("additionalProperties");
       std::vector<std::pair<Region, bool>> split;
       for (Region& region : regions) split.emplace_back(std::move(region), false);
-      static const JsonValue kNone = JsonValue::object();
-      for (const auto& [text, schema] : (patterns != nullptr ? patterns : &kNone)->members) {
+      const JsonValue none = JsonValue::object();
+      for (const auto& [text, schema] : (patterns != nullptr ? patterns : &none)->members) {
         GEN_ASSIGN(const SharedDfa matching, maker_.pattern(one.schema, text));
         std::vector<std::pair<Region, bool>> next;
         for (const auto& [region, named] : split) {
