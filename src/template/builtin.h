@@ -33,12 +33,29 @@ struct Call {
 
 inline constexpr size_t kMostParams = 6;
 
+/// Names of parameters, in place: what an initializer_list is of would be made as the library is
+/// loaded.
+class ParamNames {
+ public:
+  constexpr ParamNames(std::initializer_list<std::string_view> names) : size_(names.size()) {
+    size_t i = 0;
+    for (const std::string_view name : names) names_[i++] = name;
+  }
+  [[nodiscard]] constexpr size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr const std::string_view* begin() const noexcept { return names_; }
+  [[nodiscard]] constexpr const std::string_view* end() const noexcept { return names_ + size_; }
+
+ private:
+  std::string_view names_[kMostParams];
+  size_t size_;
+};
+
 struct Builtin {
   std::string_view name;
   Result<Value> (*run)(const Call&);
   uint8_t required = 0;  // of the parameters
   bool any = false;      // more arguments than parameters, and any names
-  std::initializer_list<std::string_view> params = {};  // what it is of is not among them
+  ParamNames params = {};  // what it is of is not among them
 };
 
 /// Null if there is none of that name.

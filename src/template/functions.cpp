@@ -133,7 +133,7 @@ Result<Value> strftime_now(const Call& call) {
 
 // Names that begin with a space cannot be called by a template; the evaluator makes methods of
 // them.
-const Builtin kFunctions[] = {
+constexpr Builtin kFunctions[] = {
     {"cycler", cycler, 0, true},
     {"dict", dict, 0, true},
     {"joiner", joiner, 0, false, {"sep"}},
@@ -170,7 +170,7 @@ Result<Value> dict_values(const Call& call) {
 
 Result<Value> copy(const Call& call) { return call[0]; }  // nothing can change either
 
-const Builtin kDictMethods[] = {
+constexpr Builtin kDictMethods[] = {
     {"copy", copy}, {"get", get, 1, false, {"", ""}}, {"items", items},
     {"keys", keys}, {"values", dict_values},
 };
@@ -191,7 +191,7 @@ Result<Value> count(const Call& call) {
       values.begin(), values.end(), [&](const Value& value) { return equal(value, call[1]); })));
 }
 
-const Builtin kSequenceMethods[] = {
+constexpr Builtin kSequenceMethods[] = {
     {"count", count, 1, false, {""}},
     {"index", index, 1, false, {""}},
 };

@@ -570,7 +570,7 @@ Result<Value> floating(const Call& call) {
   return made;
 }
 
-const Builtin kFilters[] = {
+constexpr Builtin kFilters[] = {
     {"abs", absolute},
     {"attr", attr, 1, false, {"name"}},
     {"batch", batch, 1, false, {"linecount", "fill_with"}},

@@ -137,7 +137,7 @@ Result<Value> in(const Call& call) {
   return call.evaluator.compare(Operator::kIn, call[0], call[1]);
 }
 
-const Builtin kTests[] = {
+constexpr Builtin kTests[] = {
     {"boolean", boolean},
     {"callable", callable},
     {"defined", defined},

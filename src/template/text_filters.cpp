@@ -373,7 +373,7 @@ Result<Value> tojson(const Call& call) {
   return call.evaluator.heap().string(std::move(made));
 }
 
-const Builtin kFilters[] = {
+constexpr Builtin kFilters[] = {
     {"capitalize", capitalize},
     {"center", center, 0, false, {"width"}},
     {"e", escape},

@@ -371,7 +371,7 @@ Result<Value> islower(const Call& call) {
   return call.evaluator.invoke(*find_test("lower"), &of, {});
 }
 
-const Builtin kMethods[] = {
+constexpr Builtin kMethods[] = {
     {"capitalize", capitalize},
     {"center", center, 1, false, {"", ""}},
     {"count", count, 1, false, {"", "", ""}},
