@@ -232,12 +232,10 @@ GEN_API gen_status gen_options_set_prompt_lookup(gen_options *options, int32_t n
  * whose context has shifted go on with what the text still has. Under a grammar it guesses what the grammar allows.
  *
  * @param model   the options, and generators made from them, keep it, so that it may be freed at any time; NULL goes
- *                back to none. gen_create fails with GEN_ERROR_INVALID_ARGUMENT naming the first token in which
- *                vocabularies differ but for padding at their ends, and with GEN_ERROR_UNSUPPORTED for a model with a
- *                state that cannot go back.
+ *                back to none. gen_create refuses vocabularies that differ but for padding at their ends, naming the
+ *                first token in which they do, and a model with a state that cannot go back.
  * @param length  most tokens of a guess, up to 63; 4 stands for 0 and less.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options or a length above that; GEN_ERROR_STATE in a child of
- *         fork() for a model of its parent.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options or a length above that.
  * Threads: one at a time per object.
  * Cost:    a pass of the draft model for each token of a guess.
  * Since:   0.1
@@ -299,7 +297,8 @@ GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, g
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL model or out, for options that do not go together, and for those that do
  *         not fit the model: gen_options_set_compressed_kv and its neighbours say which;
- *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks;
+ *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks, and for a draft
+ *         model with a state that cannot go back;
  *         GEN_ERROR_IO if there can be no file for a tiered cache;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.

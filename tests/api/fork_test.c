@@ -108,6 +108,10 @@ static void use_model(void) {
   EXPECT(gen_model_load_memory(bytes, 8, it.model_options, &model, &error) != GEN_OK);
   free(bytes);
   REFUSED(gen_create(it.model, NULL, &generator, &error));
+  gen_options* options = NULL;
+  DONE(gen_options_new(&options, &error));
+  REFUSED(gen_options_set_speculative_draft(options, it.model, 4, &error));
+  gen_options_free(options);
   REFUSED(
       gen_model_metadata_value(it.model, "general.architecture", text, sizeof text, &n, &error));
   REFUSED(gen_model_describe(it.model, NULL, 0, &n, &error));

@@ -11,7 +11,7 @@
 namespace gen::generate {
 namespace {
 
-constexpr size_t kPlaces = 16;  // of the text, and as many of others
+constexpr size_t kPlacesOfText = 16;  // of the text, and as many of others
 
 SuffixLookup::Options checked(SuffixLookup::Options options) noexcept {
   options.most = std::clamp(options.most, 0, kMostDraftRows - 1);
@@ -79,8 +79,8 @@ void SuffixLookup::propose(std::span<DraftJob* const> jobs) {
 
 void SuffixLookup::guess(DraftJob* job) {
   const FollowedText& text = static_cast<State*>(job->state)->text;
-  std::array<TextIndex::Match, kPlaces> places;
-  std::array<Voter, 2 * kPlaces> voters;
+  std::array<TextIndex::Match, kPlacesOfText> places;
+  std::array<Voter, 2 * kPlacesOfText> voters;
   size_t count = 0;
   int32_t longest = 0;
   const auto take = [&](size_t found, bool own) {
@@ -104,7 +104,7 @@ void SuffixLookup::guess(DraftJob* job) {
   // An agreement that is short promises a short continuation.
   const int32_t most = std::min({job->most, options_.most, 2 * longest});
   const auto all = static_cast<double>(count);
-  std::array<int32_t, 2 * kPlaces> said;
+  std::array<int32_t, 2 * kPlacesOfText> said;
   for (int32_t row = 0; row < most && count > 0; ++row) {
     size_t best = 0;
     size_t votes = 0;
