@@ -55,8 +55,8 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
   auto made = from_expressions(expressions, root, limits);
   if (made.ok()) return made;
-  const std::string_view why = made.status().message();
-  if (why.find("no text") == std::string_view::npos) return made;
+  const Status why = made.status();
+  if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
   return error(Code::kGrammar, ": no value is valid");
 }
 
