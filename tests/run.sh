@@ -38,11 +38,12 @@ step() {
   steps+=("$(printf '%-6s %4ds  %s' "$result" $((SECONDS - begin)) "$name")")
 }
 
-launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+# From nothing files are faster compiled together; with ccache apart, as what has not changed is kept.
+how=(-DGEN_TOGETHER=ON)
+if command -v ccache >/dev/null; then how=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 
 build() {
-  cmake --preset "$1" "${launcher[@]}" >/dev/null && cmake --build --preset "$1"
+  cmake --preset "$1" "${how[@]}" >/dev/null && cmake --build --preset "$1"
 }
 
 # The thread sanitizer of gcc 12 cannot map its shadow where the kernel spreads addresses widely.

@@ -58,6 +58,39 @@ func (g *Generator) Batch(ctx context.Context, requests []Request) ([]*Result, e
 	return results, nil
 }
 
+const maxTexts = 128 // of gen_generate_n
+
+// GenerateN generates several texts from one prompt, which is run once: text i is what Generate gives with a seed that is
+// larger by i. With bestOf above n so many are generated, and the likeliest n given, best first.
+func (g *Generator) GenerateN(ctx context.Context, prompt string, n, bestOf int, options ...SamplingOption) ([]*Result, error) {
+	if err := g.enter(); err != nil {
+		return nil, err
+	}
+	defer g.leave()
+	if err := g.gate.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer g.gate.leave()
+	out := make([]uintptr, maxTexts)
+	err := cancellable(ctx, func(cancel uintptr) error {
+		if cancel != 0 {
+			options = append(options[:len(options):len(options)], withCancel(cancel))
+		}
+		return build(options, native.GenSamplingNew, native.GenSamplingFree, func(sampling uintptr) error {
+			return native.GenGenerateN(g.address, prompt, sampling, i32(n), i32(bestOf), out)
+		})
+	})
+	if err != nil {
+		return nil, cancelled(ctx, err)
+	}
+	results := make([]*Result, n)
+	for i := range results { // n is at most maxTexts where there is no error
+		results[i] = takeResult(out[i])
+		results[i].Err = cancelled(ctx, results[i].Err)
+	}
+	return results, nil
+}
+
 func (r *Request) make(out []uintptr, cancel uintptr) error {
 	if err := native.GenRequestNew(out); err != nil {
 		return err

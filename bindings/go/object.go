@@ -140,11 +140,14 @@ const (
 	kindGrammar
 	kindMatcher
 	kindGPUAllocator
+	kindChat
+	kindChatSession
+	kindTemplate
 	kinds
 )
 
 var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "stream", "thread pool", "metrics", "tracer",
-	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator"}
+	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator", "chat", "chat session", "template"}
 
 var open [kinds]atomic.Int64
 

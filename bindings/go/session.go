@@ -59,6 +59,14 @@ func (s *Session) AppendTokens(ctx context.Context, tokens []int32) error {
 	return s.run(ctx, func() error { return native.GenSessionAppendTokens(s.address, tokens, len(tokens)) })
 }
 
+// AppendChat makes the session hold a conversation, so that Generate or Stream with an empty prompt answers it; with reply it
+// ends with the opening of an assistant's turn. What the session has of it stays, and only the rest is run.
+func (s *Session) AppendChat(ctx context.Context, chat *Chat, reply bool) error {
+	return s.run(ctx, func() error {
+		return chat.pointer().optional(func(c uintptr) error { return native.GenSessionAppendChat(s.address, c, flag(reply)) })
+	})
+}
+
 // Score gives log-probabilities of a text's tokens as a continuation of what the session holds, which stays unchanged.
 func (s *Session) Score(ctx context.Context, text string) (logprobs []float32, err error) {
 	err = s.run(ctx, func() (err error) {

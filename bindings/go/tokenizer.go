@@ -96,24 +96,14 @@ func (t *Tokenizer) Special(kind Special) int32 {
 	return id
 }
 
-// Message is one of a conversation: the role is "system", "user", "assistant" or whatever the model knows.
-type Message struct{ Role, Text string }
-
-// FormatChat lays a conversation out in the model's own form; with reply it ends with the opening of an assistant's turn.
-// Encode it with ParseSpecial.
-func (m *Model) FormatChat(messages []Message, reply bool) (formatted string, err error) {
-	adders := make([]func(uintptr) error, len(messages), len(messages)+1)
-	for i, message := range messages {
-		message := message
-		adders[i] = func(chat uintptr) error { return native.GenChatAdd(chat, message.Role, message.Text) }
-	}
-	err = m.with(func(model uintptr) error {
-		return build(append(adders, nil), native.GenChatNew, native.GenChatFree, func(chat uintptr) (err error) {
-			formatted, err = text(func(buffer []byte, capacity int, n []int) error {
-				return native.GenChatFormat(model, chat, flag(reply), buffer, capacity, n)
-			})
-			return err
+// EncodeFillInMiddle makes the prompt that asks a model of code for what stands between two texts; give it to AppendTokens or
+// Request.Tokens. ErrUnsupported where the vocabulary has no tokens for it.
+func (t *Tokenizer) EncodeFillInMiddle(prefix, suffix string, flags EncodeFlags) (tokens []int32, err error) {
+	err = t.with(func(address uintptr) (err error) {
+		tokens, err = sized(0, func(buffer []int32, capacity int, n []int) error {
+			return native.GenTokenizerEncodeFim(address, prefix, suffix, uint32(flags), buffer, capacity, n)
 		})
+		return err
 	})
-	return formatted, err
+	return tokens, err
 }

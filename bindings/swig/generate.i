@@ -35,6 +35,8 @@
 %include "memory_estimate.i"
 %include "session.i"
 %include "stream.i"
+%include "chat.i"
+%include "template.i"
 %include "batch.i"
 %include "metrics.i"
 %include "gpu.i"

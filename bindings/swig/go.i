@@ -155,15 +155,25 @@ static _goslice_ fail(gen_status status, gen_error *error) {
   $result.n = $1 != NULL ? (intgo)strlen($1) : 0;
 %}
 %typemap(goout) const char * "$result = strings.Clone($1)"
-%typemap(gotype) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len), (const char *schema, size_t len),
-                 (const char *bytes, size_t len) "string"
-%typemap(in) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len), (const char *schema, size_t len),
-             (const char *bytes, size_t len) %{
+%define %gen_text(NAME, LENGTH)
+%typemap(gotype) (const char *NAME, size_t LENGTH) "string"
+%typemap(in) (const char *NAME, size_t LENGTH) %{
   $1 = $input.n > 0 ? $input.p : "";
   $2 = (size_t)$input.n;
 %}
-%typemap(freearg) (const char *text, size_t len), (const char *prompt, size_t len), (const char *pattern, size_t len), (const char *schema, size_t len),
-                  (const char *bytes, size_t len) ""
+%typemap(freearg) (const char *NAME, size_t LENGTH) ""
+%enddef
+%gen_text(text, len)
+%gen_text(prompt, len)
+%gen_text(pattern, len)
+%gen_text(schema, len)
+%gen_text(bytes, len)
+%gen_text(arguments, len)
+%gen_text(description, len)
+%gen_text(value, len)
+%gen_text(request, len)
+%gen_text(prefix, prefix_len)
+%gen_text(suffix, suffix_len)
 
 %gen_address(const char *gen_result_text)
 %gen_address(const int32_t *gen_result_tokens)

@@ -215,6 +215,12 @@ static gen_status gen_binding_token_mask(const gen_grammar *grammar, const char 
   return status;
 }
 
+/* gen_chat_session_send without a message, which not every language can say with NULL. */
+static gen_status gen_binding_chat_answer(gen_chat_session *chat_session, const gen_sampling *sampling,
+                                          gen_result **result, gen_error *error) {
+  return gen_chat_session_send(chat_session, NULL, 0, sampling, result, error);
+}
+
 /*
  * The address of a symbol in another library: of a gen_forward, gen_metrics_sink, gen_allocator or function in C that is to
  * be passed on. The library stays open.

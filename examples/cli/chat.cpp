@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate chat: a conversation at the terminal, in the model's own form. /reset starts anew, /exit
-// or the end of input leaves, /help tells of these, Ctrl-C stops an answer.
+// generate chat: a conversation at the terminal, by the model's own template. /reset starts anew,
+// /exit or the end of input leaves, /help tells of these, Ctrl-C stops an answer.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cctype>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "interrupt.h"
@@ -16,6 +17,7 @@
 #include "output.h"
 #include "results.h"
 #include "sampling_options.h"
+#include "text_file.h"
 
 namespace cli {
 namespace {
@@ -24,168 +26,131 @@ struct ChatRun {
   ModelChoice model;
   SamplingChoice sampling;
   std::string system;
+  std::string form;
+  std::string tools;
+  std::vector<std::string> variables;
   bool stats = false;
+  bool terminal = false;
 };
 
 constexpr const char* kHelp = "/reset starts anew, /exit leaves, Ctrl-C stops an answer";
 
-struct Message {
-  const char* role;
-  std::string text;
-};
-
-/// What has been said, and the text that the session holds of it; empty if that is not known.
-struct Talk {
-  std::vector<Message> messages;
-  std::string held;
-};
-
-/// Messages in the model's form, with the opening of an answer behind them if asked for.
-std::string laid_out(const Model& model, const std::vector<Message>& messages, bool opening) {
+/// A conversation with nothing said.
+Chat new_chat(const ChatRun& options) {
   auto chat = make<Chat>(gen_chat_new);
   gen_error error;
-  for (const Message& one : messages) {
-    check(gen_chat_add(chat.get(), one.role, one.text.data(), one.text.size(), &error), error);
+  if (!options.form.empty()) {
+    struct stat found;
+    const bool is_file = stat(options.form.c_str(), &found) == 0;
+    const std::string text = is_file ? text_of_file(options.form) : options.form;
+    check_option("--chat-template",
+                 gen_chat_set_template(chat.get(), text.data(), text.size(), &error), error);
   }
-  return text_of([&](char* buf, size_t capacity, size_t* n, gen_error* e) {
-    return gen_chat_format(model.get(), chat.get(), opening ? 1 : 0, buf, capacity, n, e);
-  });
-}
-
-std::vector<int32_t> encoded(const Model& model, std::string_view text, uint32_t flags) {
-  const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
-  gen_error error;
-  size_t n = 0;
-  flags |= GEN_ENCODE_PARSE_SPECIAL;
-  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, nullptr, 0, &n, &error),
-        error);
-  std::vector<int32_t> ids(n);
-  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(), ids.size(), &n,
-                             &error),
-        error);
-  return ids;
-}
-
-/// Makes the session hold `ids`: what it has in common with them stays, the rest is evaluated.
-void hold(const Session& session, const std::vector<int32_t>& ids) {
-  gen_error error;
-  std::vector<int32_t> held(static_cast<size_t>(gen_session_length(session.get())));
-  size_t n = 0;
-  check(gen_session_tokens(session.get(), held.data(), held.size(), &n, &error), error);
-  size_t same = static_cast<size_t>(
-      std::mismatch(held.begin(), held.end(), ids.begin(), ids.end()).first - held.begin());
-  same = std::min(same, ids.size() - 1);  // something is to be evaluated before the answer
-  if (same < held.size() &&
-      gen_session_truncate(session.get(), static_cast<int32_t>(same), &error) != GEN_OK) {
-    check(gen_session_reset(session.get(), &error), error);  // a state that cannot go back
-    same = 0;
+  for (const std::string& variable : options.variables) {
+    const size_t at = variable.find('=');
+    if (at == std::string::npos) throw Failure("--variable: '" + variable + "' lacks a =", 2);
+    const std::string value = variable.substr(at + 1);
+    check_option("--variable",
+                 gen_chat_set_variable(chat.get(), variable.substr(0, at).c_str(), value.data(),
+                                       value.size(), &error),
+                 error);
   }
-  check(gen_session_append_tokens(session.get(), ids.data() + same, ids.size() - same, &error),
-        error);
-}
-
-/// Lays out the talk with the opening of an answer and brings the session there. Where the text
-/// goes on from what the session holds, only what is new is encoded; a template may also change
-/// what it made of earlier turns (it drops old thoughts, it trims answers), then tokens are
-/// compared.
-void append_turn(const Model& model, const Session& session, Talk* talk) {
-  const std::string text = laid_out(model, talk->messages, true);
-  if (!talk->held.empty() && text.size() > talk->held.size() && text.starts_with(talk->held)) {
-    const auto ids = encoded(model, std::string_view(text).substr(talk->held.size()), 0);
-    gen_error error;
-    check(gen_session_append_tokens(session.get(), ids.data(), ids.size(), &error), error);
-  } else {
-    const auto ids = encoded(model, text, GEN_ENCODE_ADD_BOS);
-    if (ids.empty()) throw Failure("the model's chat template gives no token");
-    talk->held.clear();
-    hold(session, ids);
+  if (!options.tools.empty()) {
+    const auto tools =
+        nlohmann::ordered_json::parse(text_of_file(options.tools), nullptr, /*exceptions=*/false);
+    if (!tools.is_array()) throw Failure("--tools: " + options.tools + " is no JSON array", 2);
+    for (const auto& tool : tools) {
+      const std::string text = tool.dump();
+      check_option("--tools", gen_chat_add_tool(chat.get(), text.data(), text.size(), &error),
+                   error);
+    }
   }
-  talk->held = text;
+  if (!options.system.empty()) {
+    check_option(
+        "--system",
+        gen_chat_add(chat.get(), "system", options.system.data(), options.system.size(), &error),
+        error);
+  }
+  return chat;
 }
 
 /// One turn, streamed to standard output.
-void answer(const Model& model, const Session& session, const ChatRun& options,
-            const Sampling& sampling, const std::string& line, Talk* talk) {
-  if (talk->messages.empty() && !options.system.empty()) {
-    talk->messages.push_back({"system", options.system});
-  }
-  talk->messages.push_back({"user", line});
-  try {
-    append_turn(model, session, talk);
-  } catch (const Failure&) {
-    talk->messages.pop_back();
-    throw;
-  }
+void answer(gen_chat_session* talk, const ChatRun& options, const Sampling& sampling,
+            const std::string& line) {
   gen_result* raw = nullptr;
   gen_error error;
   gen_status status = GEN_OK;
   {
-    const InterruptGuard interrupt(session.get());
-    status = gen_session_generate_stream(session.get(), "", 0, sampling.get(), print_piece, nullptr,
-                                         &raw, &error);
+    const InterruptGuard interrupt(gen_chat_session_session(talk));
+    status = gen_chat_session_send_stream(talk, line.data(), line.size(), sampling.get(),
+                                          print_piece, nullptr, &raw, &error);
   }
   const Result result(raw);
-  // Whether the model ended the answer or it was cut, its end is the form's and comes with the next
-  // turn.
-  if (gen_result_finish_reason(result.get()) == GEN_FINISH_STOP_TOKEN) {
-    check(gen_session_truncate(session.get(), gen_session_length(session.get()) - 1, &error),
-          error);
-  }
-  if (result != nullptr) {
-    size_t n = 0;
-    const char* const said = gen_result_text(result.get(), &n);
-    talk->messages.push_back({"assistant", std::string(said, n)});
-    // A stop text is not part of the answer but may be of the session.
-    const int32_t reason = gen_result_finish_reason(result.get());
-    const bool as_said = reason == GEN_FINISH_STOP_TOKEN || reason == GEN_FINISH_LENGTH ||
-                         reason == GEN_FINISH_CANCELLED;
-    talk->held = as_said ? talk->held + talk->messages.back().text : "";
-  } else {
-    talk->messages.pop_back();
-    talk->held.clear();
-  }
   std::cout << "\n" << std::flush;
-  if (result != nullptr && options.stats) std::cerr << speed_line(result.get()) << "\n";
+  if (result != nullptr) {
+    const int32_t reason = gen_result_finish_reason(result.get());
+    if (options.terminal && (reason == GEN_FINISH_LENGTH || reason == GEN_FINISH_CANCELLED ||
+                             reason == GEN_FINISH_CONTEXT_FULL)) {
+      std::cerr << "[cut: " << finish_reason_name(reason) << "]\n";
+    }
+    if (options.stats) std::cerr << speed_line(result.get()) << "\n";
+  }
   if (status != GEN_ERROR_CANCELLED) check(status, error);
 }
 
-void chat(const ChatRun& options) {
+bool is_command(const std::string& line) {
+  return line.size() > 1 && line[0] == '/' &&
+         std::all_of(line.begin() + 1, line.end(),
+                     [](unsigned char c) { return std::isalpha(c) != 0; });
+}
+
+void chat(ChatRun options) {
   const Model model = load_model(options.model);
   const Generator generator = make_generator(model, options.model);
-  const Session session = make<Session>(gen_session_new, generator.get());
   const uint64_t seed = seed_of(options.sampling);
   const Sampling sampling = make_sampling(options.sampling, seed);
-  const bool terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-  if (terminal) {
+  options.terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  const auto start = [&] {
+    const Chat empty = new_chat(options);
+    return make<ChatSession>(gen_chat_session_new, generator.get(), empty.get());
+  };
+  ChatSession talk = start();
+  if (options.terminal) {
     std::cerr << kHelp << "; seed " << seed << "\n";
   } else if (options.stats) {
     std::cerr << "seed " << seed << "\n";
   }
-  Talk talk;
+  bool failed = false;
   std::string line;
   for (;;) {
-    if (terminal) std::cerr << "> ";
-    if (!std::getline(std::cin, line) || line == "/exit") break;
-    if (line.empty()) continue;
+    if (options.terminal) std::cerr << "> ";
+    if (!std::getline(std::cin, line)) break;
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line == "/exit") break;
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
     if (line == "/help") {
       std::cerr << kHelp << "\n";
       continue;
     }
-    gen_error error;
     if (line == "/reset") {
-      check(gen_session_reset(session.get(), &error), error);
-      talk = {};
+      talk = start();
+      continue;
+    }
+    if (is_command(line)) {
+      std::cerr << "generate: no command " << line.substr(0, 64) << "; " << kHelp << "\n";
       continue;
     }
     try {
-      answer(model, session, options, sampling, line, &talk);
+      answer(talk.get(), options, sampling, line);
     } catch (const Failure& failure) {
-      if (!terminal) throw;
+      // One bad line is no reason to lose the others.
+      failed = true;
       std::cerr << "generate: " << failure.what()
                 << (failure.status == GEN_ERROR_CONTEXT_FULL ? "; /reset starts anew\n" : "\n");
     }
     check_output();
   }
+  if (failed && !options.terminal) throw Failure("not every message was answered");
 }
 
 }  // namespace
@@ -201,6 +166,18 @@ void add_chat(CLI::App& app) {
   add_context_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   command->add_option("--system", options->system, "the system message");
+  command
+      ->add_option("--chat-template", options->form,
+                   "a file with a Jinja template to use in place of the model's, or the name of a "
+                   "built-in form: chatml, llama3, gemma, phi3, mistral")
+      ->type_name("FILE|NAME");
+  command
+      ->add_option("--tools", options->tools, "a JSON file with an array of tools for the template")
+      ->type_name("FILE");
+  command
+      ->add_option("--variable", options->variables,
+                   "a variable of the template and its JSON value: enable_thinking=false")
+      ->type_name("NAME=JSON");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
   command->callback([options] { chat(*options); });
 }

@@ -9,6 +9,7 @@ namespace cli {
 
 void add_run(CLI::App& app);
 void add_chat(CLI::App& app);
+void add_template(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_perplexity(CLI::App& app);

@@ -2,31 +2,15 @@
 // See grammar_options.h.
 #include "grammar_options.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include "text_file.h"
 
 namespace cli {
-namespace {
 
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.good() && !file.eof()) {
-    throw Failure("cannot read " + path + ": " + std::strerror(errno));
-  }
-  return text;
-}
-
-}  // namespace
-
-void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option,
-                         const char* schema_option) {
-  CLI::Option* const gbnf =
-      command
-          .add_option(file_option, choice.gbnf, "file with a GBNF grammar that texts must follow")
-          ->type_name("FILE");
+void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
+  CLI::Option* const gbnf = command
+                                .add_option("--grammar,--gbnf", choice.gbnf,
+                                            "file with a GBNF grammar that texts must follow")
+                                ->type_name("FILE");
   CLI::Option* const regex =
       command
           .add_option("--regex", choice.regex,
@@ -44,7 +28,7 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* f
   tags->excludes(json);
   CLI::Option* const schema =
       command
-          .add_option(schema_option, choice.schema,
+          .add_option("--json-schema,--schema", choice.schema,
                       "file with a JSON Schema under which texts must be valid")
           ->type_name("FILE");
   gbnf->excludes(regex)->excludes(json)->excludes(schema);

@@ -24,10 +24,8 @@ struct GrammarChoice {
   [[nodiscard]] bool given() const { return gbnf || regex || tags || schema || any_json; }
 };
 
-/// At most one of them may be given. `file_option` and `schema_option` are what the options for a GBNF
-/// file and a file with a JSON Schema are called.
-void add_grammar_options(CLI::App& command, GrammarChoice& choice, const char* file_option,
-                         const char* schema_option);
+/// At most one of them may be given.
+void add_grammar_options(CLI::App& command, GrammarChoice& choice);
 /// Null if none was given. What is wrong with the grammar is told as the option's.
 Grammar make_grammar(const GrammarChoice& choice);
 

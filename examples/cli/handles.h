@@ -45,6 +45,7 @@ using Model = Handle<gen_model, gen_model_free>;
 using ModelOptions = Handle<gen_model_options, gen_model_options_free>;
 using Tokenizer = Handle<gen_tokenizer, gen_tokenizer_free>;
 using Chat = Handle<gen_chat, gen_chat_free>;
+using ChatSession = Handle<gen_chat_session, gen_chat_session_free>;
 using MemoryEstimate = Handle<gen_memory_estimate, gen_memory_estimate_free>;
 using Options = Handle<gen_options, gen_options_free>;
 using Generator = Handle<gen_generator, gen_free>;

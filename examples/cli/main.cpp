@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   cli::add_run(app);
   cli::add_chat(app);
+  cli::add_template(app);
   cli::add_tokenize(app);
   cli::add_logits(app);
   cli::add_perplexity(app);

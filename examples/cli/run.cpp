@@ -8,8 +8,10 @@
 #include <iterator>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "interrupt.h"
 #include "model_file.h"
@@ -25,6 +27,7 @@ struct Run {
   ModelChoice model;
   SamplingChoice sampling;
   std::string prompt;
+  std::optional<std::string> suffix;
   std::string load_session;
   std::string save_session;
   bool saves = false;  // --save-session was given
@@ -67,6 +70,24 @@ class PrefillWatch {
   std::thread thread_;
 };
 
+/// Has the session hold what asks for the text between `prefix` and `suffix`.
+void append_gap(const Model& model, const Session& session, const std::string& prefix,
+                const std::string& suffix) {
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
+  gen_error error;
+  size_t n = 0;
+  const auto encode = [&](int32_t* ids, size_t capacity) {
+    check(gen_tokenizer_encode_fim(tokenizer, prefix.data(), prefix.size(), suffix.data(),
+                                   suffix.size(), GEN_ENCODE_ADD_BOS, ids, capacity, &n, &error),
+          error);
+  };
+  encode(nullptr, 0);
+  std::vector<int32_t> ids(n);
+  encode(ids.data(), ids.size());
+  const InterruptGuard interrupt(session.get());
+  check(gen_session_append_tokens(session.get(), ids.data(), ids.size(), &error), error);
+}
+
 void run(const Run& options) {
   if (options.saves) check_writable(options.save_session, "--save-session");
   std::string prompt = options.prompt;
@@ -83,6 +104,10 @@ void run(const Run& options) {
   const uint64_t seed = seed_of(options.sampling);
   const Sampling sampling = make_sampling(options.sampling, seed);
   if (options.echo && !options.json) std::cout << prompt << std::flush;
+  if (options.suffix) {
+    append_gap(model, session, prompt, *options.suffix);
+    prompt.clear();
+  }
 
   gen_result* raw = nullptr;
   gen_status status = GEN_OK;
@@ -127,6 +152,11 @@ void add_run(CLI::App& app) {
   add_sampling_options(*command, options->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
                                             "text to continue; - reads standard input");
+  command
+      ->add_option("--suffix", options->suffix,
+                   "text behind the gap that is to be filled, for models of code; --prompt is what "
+                   "comes before")
+      ->needs(prompt);
   CLI::Option* load = command->add_option("--load-session", options->load_session,
                                           "go on from a saved session; the prompt may be left out");
   command->add_option("--save-session", options->save_session,

@@ -14,30 +14,22 @@ static class ChatExample
             Environment.Exit(2);
         }
         using (Model model = Model.Load(args[0]))
-        using (var generator = new Generator(model, new GeneratorOptions { ContextPolicy = "shift" }))
+        using (var generator = new Generator(model))
         using (Session session = generator.NewSession())
+        using (var chat = new Chat())
         {
             var sampling = new Sampling { Temperature = 0.8, TopP = 0.95, Seed = 1, MaxNewTokens = 100 };
-            var chat = new Chat();
-            string held = "";  // the form of what the session holds
             for (string line; (line = Console.ReadLine()) != null;)
             {
-                string all = model.Format(chat.Add("user", line));
-                EncodeFlags begin = held == "" ? EncodeFlags.AddBegin : EncodeFlags.None;
-                session.Append(model.Tokenizer.Encode(all.Substring(held.Length), begin | EncodeFlags.ParseSpecial));
+                session.Append(chat.Add("user", line));
                 string answer = "";
-                FinishReason reason = FinishReason.None;
                 foreach (Token token in session.Stream("", sampling))
                 {
                     Console.Write(token.Text);
                     Console.Out.Flush();
                     answer += token.Text;
-                    if (token.Done) reason = token.FinishReason;
                 }
-                // The form brings the end of a turn itself, whether the model or the limit ended this one.
-                if (reason == FinishReason.StopToken) session.Truncate(session.Length - 1);
                 Console.WriteLine();
-                held = all + answer;
                 chat.Add("assistant", answer);
             }
         }

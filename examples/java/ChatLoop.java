@@ -3,9 +3,7 @@
 // only what is new runs.
 //   java -cp generate-0.1.0.jar examples/java/ChatLoop.java model.gguf
 import dev.libgenerate.Chat;
-import dev.libgenerate.FinishReason;
 import dev.libgenerate.Generator;
-import dev.libgenerate.GeneratorOptions;
 import dev.libgenerate.Model;
 import dev.libgenerate.Sampling;
 import dev.libgenerate.Session;
@@ -27,28 +25,20 @@ final class ChatLoop {
     PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     Sampling sampling = Sampling.defaults().temperature(0.7).topP(0.95).seed(1).maxNewTokens(100);
-    GeneratorOptions options = GeneratorOptions.defaults().contextPolicy("shift", 4);
     try (Model model = Model.load(Path.of(args[0]));
-        Generator generator = Generator.of(model, options);
-        Session session = generator.newSession()) {
-      Chat chat = new Chat().system("You tell stories.");
-      String said = "";
+        Generator generator = Generator.of(model);
+        Session session = generator.newSession();
+        Chat chat = new Chat().system("You tell stories.")) {
       for (String line = in.readLine(); line != null; line = in.readLine()) {
-        String all = model.format(chat.user(line), true);
-        // The form's marks are special tokens, which only the tokenizer reads as such.
-        session.appendTokens(model.tokenizer().encode(all.substring(said.length()), said.isEmpty(), true));
+        session.appendChat(chat.user(line), true);
         StringBuilder answer = new StringBuilder();
-        boolean stopped;
         try (TokenStream stream = session.stream("", sampling)) {
           for (Token token : stream) {
             out.print(token.text());
             answer.append(token.text());
           }
-          stopped = stream.finishReason() == FinishReason.STOP_TOKEN;
         }
-        if (stopped) session.truncate(session.length() - 1);  // the form brings the end of a turn itself
         out.println();
-        said = all + answer;
         chat.assistant(answer.toString());
       }
     }

@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p, string_at
+from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p, string_at
 from typing import NamedTuple
 
 _lib = ctypes.CDLL(os.environ.get("GENERATE_LIBRARY", "libgenerate.so.0"))
@@ -105,6 +105,23 @@ _matcher_valid_bytes = _fallible("gen_grammar_matcher_valid_bytes", c_void_p, PO
 _matcher_rollback = _fallible("gen_grammar_matcher_rollback", c_void_p, c_size_t)
 _matcher_fork = _fallible("gen_grammar_matcher_fork", c_void_p, _out)
 _matcher_complete = _function("gen_grammar_matcher_complete", c_void_p)
+_matcher_reset = _fallible("gen_grammar_matcher_reset", c_void_p)
+_matcher_forced = _fallible("gen_grammar_matcher_forced", c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t))
+_matcher_min_tokens = _fallible("gen_grammar_matcher_min_tokens", c_void_p, POINTER(c_int64))
+_chat_new = _fallible("gen_chat_new", _out)
+_chat_add = _fallible("gen_chat_add", c_void_p, c_char_p, *_text)
+_chat_set_name = _fallible("gen_chat_set_name", c_void_p, c_char_p)
+_chat_set_reasoning = _fallible("gen_chat_set_reasoning", c_void_p, *_text)
+_chat_add_tool_call = _fallible("gen_chat_add_tool_call", c_void_p, c_char_p, c_char_p, *_text)
+_chat_add_tool_result = _fallible("gen_chat_add_tool_result", c_void_p, c_char_p, c_char_p, *_text)
+_chat_add_tool = _fallible("gen_chat_add_tool", c_void_p, *_text)
+_chat_set_variable = _fallible("gen_chat_set_variable", c_void_p, c_char_p, *_text)
+_chat_set_template = _fallible("gen_chat_set_template", c_void_p, *_text)
+_chat_set_time = _fallible("gen_chat_set_time", c_void_p, c_char_p)
+_chat_truncate = _fallible("gen_chat_truncate", c_void_p, c_int32)
+_chat_describe = _fallible("gen_chat_describe", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
+_chat_encode = _fallible("gen_chat_encode", c_void_p, c_void_p, c_int32, POINTER(c_int32), c_size_t, POINTER(c_size_t))
+_session_append_chat = _fallible("gen_session_append_chat", c_void_p, c_void_p, c_int32)
 _vocab_size = _function("gen_tokenizer_vocab_size", c_void_p)
 _cancel_new = _fallible("gen_cancel_new", _out)
 _cancel_fire = _function("gen_cancel_fire", c_void_p, result=None)
@@ -122,6 +139,15 @@ _result_tokens = _function("gen_result_tokens", c_void_p, POINTER(c_size_t), res
 _result_reason = _function("gen_result_finish_reason", c_void_p)
 _result_error = _function("gen_result_error", c_void_p, result=POINTER(_Error))
 _result_free = _function("gen_result_free", c_void_p, result=None)
+
+
+def _ids(fill):
+    """Token ids of a call (buffer, capacity, n), which tells their number without a buffer."""
+    n = c_size_t()
+    fill(None, 0, byref(n))
+    ids = (c_int32 * max(n.value, 1))()
+    fill(ids, len(ids), byref(n))
+    return ids[:n.value]
 
 
 class Handle:
@@ -265,6 +291,19 @@ class Matcher(Handle):
     def complete(self):
         return _matcher_complete(self.handle) > 0
 
+    def reset(self):
+        _matcher_reset(self.handle)
+
+    def forced(self):
+        """Tokens from here on that are each the only one that may come."""
+        return _ids(lambda *buffer: _matcher_forced(self.handle, *buffer))
+
+    def min_tokens(self):
+        """Fewest tokens until the text may end; -1 if none are known to end it."""
+        fewest = c_int64()
+        _matcher_min_tokens(self.handle, byref(fewest))
+        return fewest.value
+
 
 class _Sampling(Handle):
     _free = _sampling_free
@@ -279,7 +318,8 @@ class _Sampling(Handle):
         elif grammar is not None:
             _sampling_set_grammar(self.handle, grammar.handle)
         for key, value in settings.items():
-            _sampling_set(self.handle, key.encode(), str(value).encode())
+            text = str(int(value) if isinstance(value, bool) else value)
+            _sampling_set(self.handle, key.encode(), text.encode())
         if cancel is not None:
             _sampling_set_cancel(self.handle, cancel.handle)
 
@@ -352,6 +392,82 @@ class Session(Handle):
             for _ in stream.tokens():
                 pass
             return stream.result()
+
+    def answer(self, chat, cancel=None, **sampling):
+        """Yields tokens of the assistant's next message, which is added to the conversation when the loop ends, or is left.
+        Only what is new in the conversation is run."""
+        _session_append_chat(self.handle, chat.handle, 1)
+        text = ""
+        try:
+            for token in self.stream("", cancel, **sampling):
+                text += token.text
+                yield token
+        finally:
+            if text:
+                chat.add("assistant", text)
+
+
+class Chat(Handle):
+    """Messages, tools and variables for the chat template of a model. Session.answer() generates what comes next."""
+
+    _free = _function("gen_chat_free", c_void_p, result=None)
+
+    def __init__(self, template="", time="", tools=(), **variables):
+        """`template`: another than the model's, or the name of a built-in form; `time`: of templates, ISO 8601; `tools`: what
+        the model may call, as dicts in the form of OpenAI's API; variables of the template by name."""
+        super().__init__(_chat_new)
+        if template:
+            _chat_set_template(self.handle, *_data(template))
+        _chat_set_time(self.handle, _name(time))
+        for tool in tools:
+            _chat_add_tool(self.handle, *_data(json.dumps(tool)))
+        for name, value in variables.items():
+            _chat_set_variable(self.handle, _name(name), *_data(json.dumps(value)))
+
+    def add(self, role, text, name="", reasoning=""):
+        _chat_add(self.handle, _name(role), *_data(text))
+        if name:
+            _chat_set_name(self.handle, _name(name))
+        if reasoning:
+            _chat_set_reasoning(self.handle, *_data(reasoning))
+        return self
+
+    def add_tool_call(self, name, arguments, id=""):
+        """A call by the assistant, to its last message; arguments are a dict."""
+        _chat_add_tool_call(self.handle, _name(id), _name(name), *_data(json.dumps(arguments)))
+        return self
+
+    def add_tool_result(self, text, name="", id=""):
+        _chat_add_tool_result(self.handle, _name(id), _name(name), *_data(text))
+        return self
+
+    def truncate(self, n):
+        """Keeps the first n messages."""
+        _chat_truncate(self.handle, n)
+        return self
+
+    def describe(self):
+        """Messages, tools and variables."""
+        n = c_size_t()
+        _chat_describe(self.handle, None, 0, byref(n))
+        text = ctypes.create_string_buffer(n.value + 1)
+        _chat_describe(self.handle, text, len(text), byref(n))
+        return json.loads(text.value)
+
+    def encode(self, model, reply=True):
+        """The conversation as tokens; with reply it ends with the opening of an assistant's turn."""
+        return _ids(lambda *buffer: _chat_encode(model.handle, self.handle, int(reply), *buffer))
+
+
+def _data(text):
+    data = text.encode()
+    return data, len(data)
+
+
+def _name(text):
+    if "\0" in text:
+        raise ValueError("a name must not hold a NUL")
+    return text.encode()
 
 
 class _Stream(Handle):

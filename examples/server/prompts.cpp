@@ -34,7 +34,10 @@ constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", 
                                                                   {"max_states", "10000"},
                                                                   {"max_items", "4096"},
                                                                   {"max_work", "1048576"},
-                                                                  {"cache_memory", "4"}};
+                                                                  {"cache_memory", "4"},
+                                                                  // So that no model loops in them.
+                                                                  {"json_space", "16"},
+                                                                  {"json_digits", "20"}};
 
 /// Gives memory back that the allocator keeps after a long text.
 void release_memory() {
@@ -58,17 +61,15 @@ Encoder::Encoder(const gen_model* model)
   }
 }
 
-Tokens Encoder::encode(const std::string& text, uint32_t flags, const std::string& param) const {
-  const bool is_long = text.size() > kLongText;
+Tokens Encoder::encode(size_t n_bytes, const std::string& param, const Fill& fill) const {
+  const bool is_long = n_bytes > kLongText;
   std::unique_lock turn(long_texts_, std::defer_lock);
   if (is_long) turn.lock();
-  const gen_tokenizer* tokenizer = gen_model_tokenizer(model_);
   // One more than fits is enough to see that it does not.
-  Tokens ids(std::min(text.size() + 8, context_ + 1));
+  Tokens ids(context_ + 1);
   size_t n = 0;
   gen_error error;
-  const gen_status status = gen_tokenizer_encode(tokenizer, text.data(), text.size(), flags,
-                                                 ids.data(), ids.size(), &n, &error);
+  const gen_status status = fill(ids.data(), ids.size(), &n, &error);
   if (is_long) release_memory();
   if (status == GEN_ERROR_OUT_OF_RANGE && n > ids.size()) throw too_long(param, n, context_);
   check(status, error, param);
@@ -76,22 +77,58 @@ Tokens Encoder::encode(const std::string& text, uint32_t flags, const std::strin
   return ids;
 }
 
+Tokens Encoder::encode_text(const std::string& text) const {
+  return encode(text.size(), "prompt", [&](int32_t* ids, size_t capacity, size_t* n, gen_error* e) {
+    return gen_tokenizer_encode(gen_model_tokenizer(model_), text.data(), text.size(),
+                                GEN_ENCODE_ADD_BOS, ids, capacity, n, e);
+  });
+}
+
+Tokens Encoder::encode_gap(const Gap& gap) const {
+  const auto& [prefix, suffix] = gap;
+  return encode(prefix.size() + suffix.size(), "suffix",
+                [&](int32_t* ids, size_t capacity, size_t* n, gen_error* e) {
+                  return gen_tokenizer_encode_fim(gen_model_tokenizer(model_), prefix.data(),
+                                                  prefix.size(), suffix.data(), suffix.size(),
+                                                  GEN_ENCODE_ADD_BOS, ids, capacity, n, e);
+                });
+}
+
 Tokens Encoder::encode_chat(const Request& request) const {
   auto chat = cli::make<cli::Chat>(gen_chat_new);
   gen_error error;
+  size_t n_bytes = 0;
   for (size_t i = 0; i < request.messages.size(); ++i) {
     const Message& message = request.messages[i];
+    n_bytes += message.bytes();
+    const std::string where = "messages[" + std::to_string(i) + "]";
+    if (message.role == "tool") {
+      check(gen_chat_add_tool_result(chat.get(), message.tool_call_id.c_str(), message.name.c_str(),
+                                     message.content.data(), message.content.size(), &error),
+            error, where + ".content");
+      continue;
+    }
     check(gen_chat_add(chat.get(), message.role.c_str(), message.content.data(),
                        message.content.size(), &error),
-          error, "messages[" + std::to_string(i) + "].content");
+          error, where + ".content");
+    check(gen_chat_set_name(chat.get(), message.name.c_str(), &error), error, where + ".name");
+    check(gen_chat_set_reasoning(chat.get(), message.reasoning.data(), message.reasoning.size(),
+                                 &error),
+          error, where + ".reasoning_content");
+    for (const ToolCall& call : message.tool_calls) {
+      check(gen_chat_add_tool_call(chat.get(), call.id.c_str(), call.name.c_str(),
+                                   call.arguments.data(), call.arguments.size(), &error),
+            error, where + ".tool_calls");
+    }
   }
-  size_t n = 0;
-  check(gen_chat_format(model_, chat.get(), 1, nullptr, 0, &n, &error), error, "messages");
-  std::string text(n + 1, '\0');
-  check(gen_chat_format(model_, chat.get(), 1, text.data(), text.size(), &n, &error), error,
-        "messages");
-  text.resize(n);
-  return encode(text, GEN_ENCODE_ADD_BOS | GEN_ENCODE_PARSE_SPECIAL, "messages");
+  for (const Setting& one : request.variables) {
+    check(gen_chat_set_variable(chat.get(), one.key.c_str(), one.value.data(), one.value.size(),
+                                &error),
+          error, "chat_template_kwargs");
+  }
+  return encode(n_bytes, "messages", [&](int32_t* ids, size_t capacity, size_t* n, gen_error* e) {
+    return gen_chat_encode(model_, chat.get(), 1, ids, capacity, n, e);
+  });
 }
 
 void Encoder::check_size(size_t n_bytes, const std::string& param) const {
@@ -120,7 +157,7 @@ std::shared_ptr<const Tokens> Encoder::checked(Tokens ids, const std::string& pa
 std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& request) const {
   if (request.chat) {
     size_t n_bytes = 0;
-    for (const Message& message : request.messages) n_bytes += message.content.size();
+    for (const Message& message : request.messages) n_bytes += message.bytes();
     check_size(n_bytes, "messages");
     return {checked(encode_chat(request), "messages")};
   }
@@ -128,7 +165,10 @@ std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& reque
   for (const Prompt& prompt : request.prompts) {
     if (const auto* text = std::get_if<std::string>(&prompt)) {
       check_size(text->size(), "prompt");
-      out.push_back(checked(encode(*text, GEN_ENCODE_ADD_BOS, "prompt"), "prompt"));
+      out.push_back(checked(encode_text(*text), "prompt"));
+    } else if (const auto* gap = std::get_if<Gap>(&prompt)) {
+      check_size(gap->prefix.size() + gap->suffix.size(), "prompt");
+      out.push_back(checked(encode_gap(*gap), "prompt"));
     } else {
       out.push_back(checked(std::get<Tokens>(prompt), "prompt"));
     }
@@ -146,7 +186,10 @@ Matcher Encoder::matcher(const Request& request) const {
   for (const auto& [key, value] : kGrammarLimits) {
     check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
   }
-  const auto from = field == "regex" ? gen_grammar_from_regex : gen_grammar_from_gbnf;
+  const auto from = field == "regex"             ? gen_grammar_from_regex
+                    : field == "tags"            ? gen_grammar_from_tags
+                    : field == "response_format" ? gen_grammar_from_json_schema
+                                                 : gen_grammar_from_gbnf;
   gen_grammar* made = nullptr;
   check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
   const Grammar grammar(made);

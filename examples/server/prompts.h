@@ -6,6 +6,7 @@
 #include <generate/generate.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,7 +35,11 @@ class Encoder {
   Matcher matcher(const Request& request) const;
 
  private:
-  Tokens encode(const std::string& text, uint32_t flags, const std::string& param) const;
+  using Fill = std::function<gen_status(int32_t* ids, size_t capacity, size_t* n, gen_error* e)>;
+  /// What `fill` gives for texts of `n_bytes`; long ones take turns.
+  Tokens encode(size_t n_bytes, const std::string& param, const Fill& fill) const;
+  Tokens encode_text(const std::string& text) const;
+  Tokens encode_gap(const Gap& gap) const;
   Tokens encode_chat(const Request& request) const;
   void check_size(size_t n_bytes, const std::string& param) const;
   std::shared_ptr<const Tokens> checked(Tokens ids, const std::string& param) const;

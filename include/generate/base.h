@@ -90,6 +90,10 @@ typedef struct gen_grammar_options gen_grammar_options;
 typedef struct gen_grammar_matcher gen_grammar_matcher;
 /** A conversation to be laid out by a model's template. One thread at a time. */
 typedef struct gen_chat gen_chat;
+/** A conversation with a session that answers. One thread at a time. */
+typedef struct gen_chat_session gen_chat_session;
+/** A chat template by itself. Shareable. */
+typedef struct gen_template gen_template;
 /** How to generate: cache kind, batching. One thread at a time. */
 typedef struct gen_options gen_options;
 /** A model with a scheduler and cache settings: what sessions come from. Shareable. */
@@ -167,8 +171,8 @@ enum {
 typedef void (*gen_log_callback)(void *user, int32_t level, const char *line);
 
 /**
- * Sets where log lines go. The library is silent until both a callback and a level are set. Version 0.1 logs nothing:
- * what fails is told by errors, and what is counted by metrics.h.
+ * Sets where log lines go. The library is silent until both a callback and a level are set. What
+ * fails is told by errors and what is counted by metrics.h; lines are for what is odd, such as a model without a chat template.
  *
  * @param callback  the receiver, or NULL for silence.
  * @param user      passed through.

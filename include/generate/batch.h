@@ -128,6 +128,27 @@ GEN_API gen_status gen_batch_generate_stream(gen_generator *generator,
                                              gen_batch_callback callback, void *user,
                                              gen_result **results, gen_error *error);
 
+/**
+ * Generates several texts from one prompt, which is run once, and gives the likeliest of them. Text i, from 0, is what
+ * gen_generate gives for the prompt with the seed of `sampling` + i, bit for bit; without randomness all are the same.
+ *
+ * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED.
+ * @param sampling  how to choose tokens, or NULL for defaults.
+ * @param n         texts that are given, at least 1.
+ * @param best_of   texts that are generated, from n to 128. With more than n those are given whose tokens have the highest
+ *                  mean log-probability, best first; else all, in the order of their seeds.
+ * @param results   [n] receives the results; gen_result_error of each tells whether it failed. Free each with
+ *                  gen_result_free. All NULL on failure.
+ * @return GEN_OK when there are results, whatever is in them; GEN_ERROR_INVALID_ARGUMENT for NULL and for numbers that are
+ *         not 1 <= n <= best_of <= 128; for the prompt as gen_session_append; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any number at once.
+ * Cost:    at most max_batch texts have a cache at the same time, beside the prompt's.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generate_n(gen_generator *generator, const char *prompt, size_t len,
+                                  const gen_sampling *sampling, int32_t n, int32_t best_of,
+                                  gen_result **results, gen_error *error);
+
 #ifdef __cplusplus
 }
 #endif

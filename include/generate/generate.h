@@ -10,6 +10,9 @@
  *   gen_request    one of many generations that run together                    batch.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_grammar    which texts may be generated                                 grammar.h
+ *   gen_chat       a conversation, laid out by the model's chat template        chat.h
+ *   gen_chat_session  a conversation that answers, one turn at a time           chat.h
+ *   gen_template   a chat template by itself                                    template.h
  *   gen_result     text, tokens, why it ended, counts and times                 result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
  *                  in buffers of a fixed shape                                 kv_cache_tensor.h
@@ -81,6 +84,7 @@
 
 #include "base.h"
 #include "batch.h"
+#include "chat.h"
 #include "custom_model.h"
 #include "error.h"
 #include "generator.h"
@@ -102,6 +106,7 @@
 #include "session.h"
 #include "ssm_state.h"
 #include "stream.h"
+#include "template.h"
 #include "tokenizer.h"
 #include "trace.h"
 

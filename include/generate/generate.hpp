@@ -120,6 +120,11 @@ class TokenizerView {
   std::vector<int32_t> encode(std::string_view text, uint32_t flags = 0) const {
     return detail::filled<std::vector<int32_t>>(gen_tokenizer_encode, get(), detail::data(text), text.size(), flags);
   }
+  /// The prompt for what stands between two texts, for models of code.
+  std::vector<int32_t> encode_fim(std::string_view prefix, std::string_view suffix, uint32_t flags = GEN_ENCODE_ADD_BOS) const {
+    return detail::filled<std::vector<int32_t>>(gen_tokenizer_encode_fim, get(), detail::data(prefix), prefix.size(),
+                                                detail::data(suffix), suffix.size(), flags);
+  }
   std::string decode(const std::vector<int32_t> &ids) const {
     return detail::filled<std::string>(gen_tokenizer_decode, get(), ids.data(), ids.size());
   }
@@ -159,13 +164,62 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
   std::string describe() const { return detail::filled<std::string>(gen_model_options_describe, get()); }
 };
 
-/// Messages to be laid out by a model's template.
+/// A conversation, to be laid out by a model's template: only what that writes becomes special tokens.
 class Chat : public detail::Handle<gen_chat, gen_chat_free> {
  public:
   Chat() : Handle(detail::made<gen_chat>(gen_chat_new)) {}
   Chat &add(const std::string &role, std::string_view text) {
-    detail::call(gen_chat_add, get(), role.c_str(), detail::data(text), text.size());
+    return with(gen_chat_add, role.c_str(), detail::data(text), text.size());
+  }
+  /// Who wrote the last message, and what the assistant thought before it.
+  Chat &name(const std::string &name) { return with(gen_chat_set_name, name.c_str()); }
+  Chat &reasoning(std::string_view text) { return with(gen_chat_set_reasoning, detail::data(text), text.size()); }
+  /// A call by the assistant; `id` may be empty, `arguments` is a JSON object.
+  Chat &tool_call(const std::string &id, const std::string &name, std::string_view arguments) {
+    return with(gen_chat_add_tool_call, id.c_str(), name.c_str(), detail::data(arguments), arguments.size());
+  }
+  /// What a tool returned; `id` and `name` may be empty.
+  Chat &tool_result(const std::string &id, const std::string &name, std::string_view text) {
+    return with(gen_chat_add_tool_result, id.c_str(), name.c_str(), detail::data(text), text.size());
+  }
+  /// A tool that the model may call: a JSON object, see gen_chat_add_tool.
+  Chat &tool(std::string_view description) {
+    return with(gen_chat_add_tool, detail::data(description), description.size());
+  }
+  /// A variable of the template; `value` is JSON.
+  Chat &variable(const std::string &name, std::string_view value) {
+    return with(gen_chat_set_variable, name.c_str(), detail::data(value), value.size());
+  }
+  /// Another template than the model's, or the name of a built-in form; empty for the model's own.
+  Chat &use_template(std::string_view text) {
+    return with(gen_chat_set_template, detail::data(text), text.size());
+  }
+  /// Keeps the first n messages.
+  Chat &truncate(int32_t n) { return with(gen_chat_truncate, n); }
+  /// Messages, tools and variables as JSON.
+  std::string describe() const { return detail::filled<std::string>(gen_chat_describe, get()); }
+  /// What templates write as today's date, ISO 8601.
+  Chat &time(const std::string &time) { return with(gen_chat_set_time, time.c_str()); }
+
+ private:
+  template <class Setter, class... Args>
+  Chat &with(Setter setter, Args... args) {
+    detail::call(setter, get(), args...);
     return *this;
+  }
+};
+
+/// A chat template by itself.
+class Template : public detail::Handle<gen_template, gen_template_free> {
+ public:
+  explicit Template(std::string_view text)
+      : Handle(detail::made<gen_template>(gen_template_new, detail::data(text), text.size())) {}
+  /// The vocabulary's own.
+  explicit Template(const TokenizerView &tokenizer)
+      : Handle(detail::made<gen_template>(gen_template_from_tokenizer, tokenizer.get())) {}
+  /// From JSON to JSON, see gen_template_render.
+  std::string render(std::string_view request) const {
+    return detail::filled<std::string>(gen_template_render, get(), detail::data(request), request.size());
   }
 };
 
@@ -183,9 +237,12 @@ class Model : public detail::Handle<gen_model, gen_model_free> {
   std::string metadata(const std::string &key) const {
     return detail::filled<std::string>(gen_model_metadata_value, get(), key.c_str());
   }
-  /// A prompt in the model's own form.
+  /// A conversation as text, to show it, or as tokens.
   std::string format(const Chat &chat, bool add_generation_prompt = true) const {
     return detail::filled<std::string>(gen_chat_format, get(), chat.get(), add_generation_prompt ? 1 : 0);
+  }
+  std::vector<int32_t> encode(const Chat &chat, bool add_generation_prompt = true) const {
+    return detail::filled<std::vector<int32_t>>(gen_chat_encode, get(), chat.get(), add_generation_prompt ? 1 : 0);
   }
 
  private:
@@ -548,6 +605,14 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
     for (gen_result *result : made) results.emplace_back(result);
     return results;
   }
+  /// Several texts from one prompt: text i has the seed of `sampling` + i. With `best_of` above n the likeliest of so many.
+  std::vector<Result> generate(std::string_view prompt, const Sampling &sampling, int32_t n, int32_t best_of) const {
+    std::vector<Result> results(n > 0 ? static_cast<size_t>(n) : 0);
+    std::vector<gen_result *> made(results.size());
+    detail::call(gen_generate_n, get(), detail::data(prompt), prompt.size(), sampling.get(), n, best_of, made.data());
+    for (size_t i = 0; i < made.size(); ++i) results[i] = Result(made[i]);
+    return results;
+  }
 };
 
 /// One generation pulled piece by piece; a range of one pass. The session must stay, and stay alone, until it is gone.
@@ -625,6 +690,10 @@ class Session : public detail::Handle<gen_session, gen_session_free> {
   void append(const std::vector<int32_t> &tokens) {
     detail::call(gen_session_append_tokens, get(), tokens.data(), tokens.size());
   }
+  /// Makes the session hold a conversation, so that generating with an empty prompt answers it.
+  void append(const Chat &chat, bool add_generation_prompt = true) {
+    detail::call(gen_session_append_chat, get(), chat.get(), add_generation_prompt ? 1 : 0);
+  }
   /// Log-probabilities of a text's tokens as a continuation; the session is unchanged.
   std::vector<float> score(std::string_view text) {
     return detail::filled<std::vector<float>>(gen_session_score, get(), detail::data(text), text.size());
@@ -648,6 +717,49 @@ class Session : public detail::Handle<gen_session, gen_session_free> {
 
  private:
   explicit Session(gen_session *owned) : Handle(owned) {}
+};
+
+/// A conversation and a session that holds it. The Chat is shared: tools and their results are added to it between turns.
+class ChatSession : public detail::Handle<gen_chat_session, gen_chat_session_free> {
+ public:
+  explicit ChatSession(const Generator &generator)
+      : Handle(detail::made<gen_chat_session>(gen_chat_session_new, generator.get(), nullptr)) {}
+  ChatSession(const Generator &generator, Chat &chat)
+      : Handle(detail::made<gen_chat_session>(gen_chat_session_new, generator.get(), chat.get())) {}
+  /// The user's message, and the answer to it.
+  Result send(std::string_view text, const Sampling &sampling = Sampling()) {
+    return detail::generated(gen_chat_session_send, get(), detail::data(text), text.size(), sampling.get());
+  }
+  template <class Take>
+  Result send(std::string_view text, const Sampling &sampling, Take &&take) {
+    return streamed(detail::data(text), text.size(), sampling, take);
+  }
+  /// Answers what the conversation ends with, such as the result of a tool, or goes on with an answer that was cut.
+  Result answer(const Sampling &sampling = Sampling()) {
+    return detail::generated(gen_chat_session_send, get(), nullptr, size_t{0}, sampling.get());
+  }
+  template <class Take>
+  Result answer(const Sampling &sampling, Take &&take) {
+    return streamed(nullptr, 0, sampling, take);
+  }
+  /// Any thread.
+  void cancel() noexcept { gen_session_cancel(gen_chat_session_session(get())); }
+  int32_t length() const noexcept { return gen_session_length(gen_chat_session_session(get())); }
+  /// Tokens and cache, without messages; see gen_chat_session_session.
+  void save(const std::string &path) const {
+    detail::call(gen_session_save, gen_chat_session_session(get()), path.c_str());
+  }
+  void load(const std::string &path) { detail::call(gen_session_load, gen_chat_session_session(get()), path.c_str()); }
+
+ private:
+  template <class Take>
+  Result streamed(const char *text, size_t length, const Sampling &sampling, Take &take) {
+    detail::Callback<Take> callback{take, nullptr};
+    Result result = detail::generated(gen_chat_session_send_stream, get(), text, length, sampling.get(), &callback.run,
+                                      static_cast<void *>(&callback));
+    if (callback.thrown) std::rethrow_exception(callback.thrown);
+    return result;
+  }
 };
 
 /// Dense float32, [batch, seq, dim] for a cache of one sequence; fastest dimension first for one of many.

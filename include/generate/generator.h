@@ -12,6 +12,12 @@
 extern "C" {
 #endif
 
+/** A token with its log-probability. */
+typedef struct gen_token_logprob {
+  int32_t id;
+  float logprob;
+} gen_token_logprob;
+
 /** One streamed piece, owned by the library until the callback returns or the stream's next call. */
 typedef struct gen_token {
   uint32_t struct_size;  /**< sizeof(gen_token) of the library */
@@ -22,6 +28,9 @@ typedef struct gen_token {
   int32_t done;          /**< 1 on the last piece of a generation, which always comes */
   int32_t finish_reason; /**< GEN_FINISH_…, set when done */
   int32_t index;         /**< number of tokens drawn before this one */
+  /** [top_count] most likely tokens, best first, as many as gen_sampling_set_logprobs asked for; of this piece alone */
+  const gen_token_logprob *top;
+  int32_t top_count;
 } gen_token;
 
 /**

@@ -105,8 +105,8 @@ GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_
  * Makes the grammar of free text with constrained parts, as tool calls are, from a JSON object:
  * {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}, …]}.
  *
- * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end) or
- * "any_json": true; and an end, "end" and behind it "end_token", of which none, one or both may be there. Tokens are
+ * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end), "json_schema" (a
+ * schema as gen_grammar_from_json_schema takes it, not as a string) or "any_json": true; and an end, "end" and behind it "end_token", of which none, one or both may be there. Tokens are
  * ids as numbers or texts as strings, as in GBNF; those to begin with should be control tokens, as others are free text,
  * too. Free text is any in which no begin of a tag occurs; what begins as a
  * tag must go on as one. Beside "tags" there may be

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gen_tokenizer: text to token ids and back, from a GGUF file's own vocabulary or a SentencePiece
- * model file; and gen_chat: a conversation laid out in the model's own form. A tokenizer is immutable and shareable.
+ * model file. A tokenizer is immutable and shareable. Conversations are in chat.h.
  */
 #ifndef GENERATE_TOKENIZER_H
 #define GENERATE_TOKENIZER_H
@@ -67,6 +67,26 @@ GEN_API gen_status gen_tokenizer_encode(const gen_tokenizer *tokenizer, const ch
                                         size_t *n, gen_error *error);
 
 /**
+ * Ids of a prompt that asks for what stands between two texts, for models of code: prefix mark, prefix, suffix mark, suffix,
+ * middle mark. The marks are those that the file names, or special tokens with the texts of a known family. Give the ids to
+ * gen_session_append_tokens or gen_request_set_prompt_tokens; what is generated is the middle.
+ *
+ * @param prefix    [prefix_len] UTF-8; prefix_len may be GEN_NUL_TERMINATED. May be empty, as may the suffix. Texts of
+ *                  special tokens are plain text in both.
+ * @param suffix    [suffix_len] UTF-8; suffix_len may be GEN_NUL_TERMINATED.
+ * @param flags     GEN_ENCODE_ADD_BOS or 0.
+ * @param ids       [capacity] receives the ids, or NULL to ask their number.
+ * @param n         receives the number of ids; also when the buffer is too small.
+ * @return as gen_tokenizer_encode; GEN_ERROR_UNSUPPORTED for a vocabulary without such tokens.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_tokenizer_encode_fim(const gen_tokenizer *tokenizer, const char *prefix,
+                                            size_t prefix_len, const char *suffix,
+                                            size_t suffix_len, uint32_t flags, int32_t *ids,
+                                            size_t capacity, size_t *n, gen_error *error);
+
+/**
  * Token ids to text. Control tokens give no text.
  *
  * @param ids       [count] token ids.
@@ -116,70 +136,6 @@ GEN_API int32_t gen_tokenizer_special(const gen_tokenizer *tokenizer, int32_t ki
  * Since:   0.1
  */
 GEN_API void gen_tokenizer_free(gen_tokenizer *tokenizer);
-
-/**
- * Makes an empty conversation.
- *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
- * Threads: any.
- * Since:   0.1
- */
-GEN_API gen_status gen_chat_new(gen_chat **out, gen_error *error);
-
-/**
- * Adds a message.
- *
- * @param role  "system", "user", "assistant" or whatever the model's form knows; NUL-terminated, copied.
- * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an empty role, or text that is not UTF-8;
- *         GEN_ERROR_OUT_OF_MEMORY. On failure the conversation is as before.
- * Threads: one at a time per object.
- * Since:   0.1
- */
-GEN_API gen_status gen_chat_add(gen_chat *chat, const char *role, const char *text, size_t len,
-                                gen_error *error);
-
-/**
- * Lays the conversation out as text in the model's form: that of the chat template in its file (Jinja, as the
- * Transformers library evaluates it), or where the file has none, a common form that is recognised by the special tokens
- * of the vocabulary, with a warning in the log. Encode it with GEN_ENCODE_PARSE_SPECIAL, and the first part of
- * a conversation with GEN_ENCODE_ADD_BOS, too.
- *
- * A session that holds a conversation needs only what is new at each turn. Keep as `held` what has been laid out so far,
- * empty at first. For each turn:
- *   1. add the user's message, and format with add_generation_prompt;
- *   2. encode what comes after the first strlen(held) bytes, and gen_session_append_tokens the ids;
- *   3. generate with an empty prompt;
- *   4. if the answer ended with GEN_FINISH_STOP_TOKEN, gen_session_truncate the stop token away: the form ends a turn
- *      itself, which is right for answers that a limit or a cancel has cut, too;
- *   5. `held` is now the text of step 1 with the answer behind it; add the answer as the assistant's message.
- * Some templates lay earlier turns out anew (they drop what the model thought, or trim answers): then the text of step 1
- * does not begin with `held`. Encode it as a whole, compare with gen_session_tokens, truncate the session to what both
- * have in common, and append the rest.
- *
- * A message may not hold the texts of special tokens, since they would be read as structure.
- *
- * @param model                  whose form to use.
- * @param add_generation_prompt  non-zero: end with the opening of an assistant's turn.
- * @param buf                    as in gen_tokenizer_decode.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, for a message that holds the text of a special token, or for a
- *         conversation that the template does not take, with its reason;
- *         GEN_ERROR_UNSUPPORTED if the model has no chat template or one that cannot be used, with line and reason;
- *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
- * Threads: one at a time per conversation; the model is shared.
- * Since:   0.1
- */
-GEN_API gen_status gen_chat_format(const gen_model *model, const gen_chat *chat,
-                                   int32_t add_generation_prompt, char *buf, size_t capacity,
-                                   size_t *n, gen_error *error);
-
-/**
- * Frees a conversation; NULL is fine.
- *
- * Threads: one.
- * Since:   0.1
- */
-GEN_API void gen_chat_free(gen_chat *chat);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "api/boundary.h"
 #include "api/handles.h"
 #include "generate/batch_run.h"
+#include "generate/best_of.h"
 
 struct gen_request {
   std::string prompt;
@@ -77,8 +78,8 @@ Status run_batch(gen_generator* generator, const gen_request* const* requests, s
   std::vector<std::unique_ptr<gen_result>> made(count);
   for (auto& handle : made) handle = std::make_unique<gen_result>();
   Bridge bridge{callback, user};
-  auto outcomes = gen::generate::run_batch(
-      *used, batch, callback != nullptr ? forward_event : nullptr, &bridge);
+  auto outcomes = gen::generate::run_batch(*used, batch,
+                                           callback != nullptr ? forward_event : nullptr, &bridge);
   for (size_t i = 0; i < count; ++i) {
     gen::api::fill_result(std::move(outcomes[i]), made[i].get());
     results[i] = made[i].release();
@@ -160,9 +161,8 @@ gen_status gen_request_set_deadline_ms(gen_request* request, int64_t millisecond
 gen_status gen_batch_generate(gen_generator* generator, const gen_request* const* requests,
                               size_t count, gen_result** results, gen_error* error) {
   clear(results, count);
-  return guard(error, [&] {
-    return run_batch(generator, requests, count, nullptr, nullptr, results);
-  });
+  return guard(error,
+               [&] { return run_batch(generator, requests, count, nullptr, nullptr, results); });
 }
 
 gen_status gen_batch_generate_stream(gen_generator* generator, const gen_request* const* requests,
@@ -172,5 +172,28 @@ gen_status gen_batch_generate_stream(gen_generator* generator, const gen_request
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(reinterpret_cast<const void*>(callback), "callback"));
     return run_batch(generator, requests, count, callback, user, results);
+  });
+}
+
+gen_status gen_generate_n(gen_generator* generator, const char* prompt, size_t len,
+                          const gen_sampling* sampling, int32_t n, int32_t best_of,
+                          gen_result** results, gen_error* error) {
+  clear(results, n > 0 && n <= gen::generate::kMostTexts ? static_cast<size_t>(n) : 0);
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(generator, "generator"));
+    GEN_TRY(not_null(results, "results"));
+    gen::generate::Prompt what;
+    GEN_ASSIGN(what.text, gen::api::text_in(prompt, len, "prompt"));
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    const auto wanted = static_cast<size_t>(std::clamp(n, 0, gen::generate::kMostTexts));
+    std::vector<std::unique_ptr<gen_result>> made(wanted);
+    for (auto& handle : made) handle = std::make_unique<gen_result>();
+    GEN_ASSIGN(auto outcomes,
+               gen::generate::best_of(*used, what, gen::api::params_of(sampling), n, best_of));
+    for (size_t i = 0; i < wanted; ++i) {
+      gen::api::fill_result(std::move(outcomes[i]), made[i].get());
+      results[i] = made[i].release();
+    }
+    return {};
   });
 }

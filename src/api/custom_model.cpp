@@ -13,7 +13,7 @@
 #include "api/boundary.h"
 #include "api/caller_struct.h"
 #include "api/host_call.h"
-#include "api/json_text.h"
+#include "base/json_text.h"
 #include "api/kv_cache_handle.h"
 #include "api/model_handle.h"
 #include "base/in_use.h"

@@ -4,6 +4,7 @@
 
 #include <generate/generator.h>
 
+#include <functional>
 #include <memory>
 
 #include "api/handles.h"
@@ -15,5 +16,11 @@ namespace gen::api {
 Status generating_call(const std::shared_ptr<generate::Session>& session, const char* prompt,
                        size_t len, const gen_sampling* sampling, gen_token_callback callback,
                        void* user, gen_result** result);
+
+/// The same for any call: `run` runs it.
+Status generating_call(
+    const std::function<Status(const generate::CallParams& params, generate::EventCallback callback,
+                               void* user, std::optional<generate::GenResult>* outcome)>& run,
+    const gen_sampling* sampling, gen_token_callback callback, void* user, gen_result** result);
 
 }  // namespace gen::api

@@ -10,7 +10,7 @@
 
 #include "api/boundary.h"
 #include "api/handles.h"
-#include "api/json_text.h"
+#include "base/json_text.h"
 #include "api/option_table.h"
 #include "grammar/vocabulary.h"
 
@@ -23,6 +23,7 @@ struct gen_grammar_options {
   int32_t max_work = 1 << 24;
   int32_t cache_memory = 64;
   int32_t max_space = gen::api::kAnyMost;
+  int32_t max_digits = gen::api::kAnyMost;
   bool assert_formats = true;
 };
 
@@ -43,6 +44,7 @@ using gen::grammar::Grammar;
 using gen::grammar::GrammarLimits;
 using gen::grammar::Matcher;
 using gen::grammar::RegexMatch;
+using gen::grammar::SchemaReport;
 using gen::grammar::Vocabulary;
 using Options = gen_grammar_options;
 
@@ -82,6 +84,9 @@ const OptionRow<Options> kRows[] = {
     {"json_space",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
      "characters of white space in one place of the texts of a JSON Schema; the most is any number"},
+    {"json_digits",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
+     "digits in a row of the numbers of a JSON Schema; the most is any number"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
@@ -106,6 +111,7 @@ gen::grammar::SchemaOptions schema_options_of(const Options* options) {
   gen::grammar::SchemaOptions made;
   made.assert_formats = chosen.assert_formats;
   if (chosen.max_space != kAnyMost) made.most_space = static_cast<uint32_t>(chosen.max_space);
+  if (chosen.max_digits != kAnyMost) made.most_digits = static_cast<uint32_t>(chosen.max_digits);
   made.automata.states = static_cast<size_t>(chosen.max_states);
   return made;
 }
@@ -144,6 +150,26 @@ gen_status made(const char* kind, gen_grammar** out, gen_error* error, F&& make)
     *out = new gen_grammar{std::move(impl), kind, {}, {}};
     return {};
   });
+}
+
+/// The same of what holds schemas; the description tells what of them texts do not show.
+template <typename F>
+gen_status made_of_schemas(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
+  std::string notes;
+  const gen_status status =
+      made(kind, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+        SchemaReport report;
+        GEN_ASSIGN(auto grammar, make(&report));
+        notes = ",\"unknown_formats\":[";
+        for (size_t i = 0; i < report.unknown_formats.size(); ++i) {
+          if (i > 0) notes += ',';
+          notes += gen::json_quote(report.unknown_formats[i]);
+        }
+        notes += "]";
+        return grammar;
+      });
+  if (status == GEN_OK) (*out)->notes = std::move(notes);
+  return status;
 }
 
 Status check_words(size_t words, size_t count, const char* what) {
@@ -233,33 +259,23 @@ gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar*
 
 gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar_options* options,
                                  gen_grammar** out, gen_error* error) {
-  return made("tags", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
-    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-    return Grammar::from_tags(view, limits_of(options));
-  });
+  return made_of_schemas("tags", out, error,
+                         [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
+                           GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+                           return Grammar::from_tags(view, limits_of(options),
+                                                     schema_options_of(options), report);
+                         });
 }
 
 gen_status gen_grammar_from_json_schema(const char* schema, size_t len,
                                         const gen_grammar_options* options, gen_grammar** out,
                                         gen_error* error) {
-  gen::grammar::SchemaReport report;
-  std::string notes;
-  const gen_status status =
-      made("json_schema", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
-        GEN_ASSIGN(const auto view, gen::api::text_in(schema, len, "schema"));
-        auto grammar = Grammar::from_json_schema(view, schema_options_of(options),
-                                                 limits_of(options), &report);
-        if (!grammar.ok()) return grammar.status();
-        notes = ",\"unknown_formats\":[";
-        for (size_t i = 0; i < report.unknown_formats.size(); ++i) {
-          if (i > 0) notes += ',';
-          notes += gen::api::json_quote(report.unknown_formats[i]);
-        }
-        notes += "]";
-        return grammar;
-      });
-  if (status == GEN_OK) (*out)->notes = std::move(notes);
-  return status;
+  return made_of_schemas("json_schema", out, error,
+                         [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
+                           GEN_ASSIGN(const auto view, gen::api::text_in(schema, len, "schema"));
+                           return Grammar::from_json_schema(view, schema_options_of(options),
+                                                            limits_of(options), report);
+                         });
 }
 
 gen_status gen_grammar_describe(const gen_grammar* grammar, char* buf, size_t capacity, size_t* n,

@@ -21,13 +21,15 @@
 #include <generate/error.h>
 #include <generate/generator.h>
 #include "generate/cache_choice.h"
+#include "generate/call_params.h"
+#include "generate/chat_session.h"
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "generate/speculative/draft_choice.h"
-#include "generate/call_params.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "template/request.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
 
@@ -45,7 +47,12 @@ struct gen_tokenizer {
 };
 
 struct gen_chat {
-  std::vector<gen::tokenizer::ChatMessage> messages;
+  std::shared_ptr<gen::generate::Chat> impl = std::make_shared<gen::generate::Chat>();
+};
+
+struct gen_template {
+  std::shared_ptr<const gen::templates::Template> impl;
+  gen::templates::RequestDefaults defaults;
 };
 
 struct gen_sampling {
@@ -98,7 +105,14 @@ struct gen_generator : gen::Postponed {
 
 struct gen_session : gen::Postponed {
   gen::api::Shared<gen::generate::Session> shared;
-  kv_cache cache;  // lends the session's
+  kv_cache cache;     // lends the session's
+  bool lent = false;  // it is part of another handle
+  gen::HomeProcess home;
+};
+
+struct gen_chat_session : gen::Postponed {
+  gen::api::Shared<gen::generate::ChatSession> shared;
+  gen_session session;  // lends the chat session's
   gen::HomeProcess home;
 };
 
@@ -117,6 +131,9 @@ void fill_result(generate::GenResult&& result, gen_result* handle) noexcept;
 /// The parameters of a call: a copy of `sampling`, or defaults for null.
 generate::CallParams params_of(const gen_sampling* sampling);
 
+/// Makes `handle` one of a session.
+void fill_session(std::shared_ptr<generate::Session> session, const SharedCallbacks& callbacks,
+                  gen_session* handle);
 /// Makes `handle` lend a session's cache, sharing its in-use flag.
 /// What a handle around an engine cache of this generator says of it, and what it keeps alive.
 void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,

@@ -5,7 +5,7 @@
 
 #include "api/boundary.h"
 #include "api/handles.h"
-#include "api/json_text.h"
+#include "base/json_text.h"
 #include "api/option_table.h"
 #include "base/cpu.h"
 #include "base/log.h"
@@ -41,7 +41,7 @@ using gen::Code;
 using gen::Result;
 using gen::Status;
 using gen::api::guard;
-using gen::api::json_quote;
+using gen::json_quote;
 using gen::api::not_null;
 
 const gen::engine::EngineRow* find_backend(const char* name) noexcept {

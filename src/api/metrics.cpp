@@ -10,7 +10,7 @@
 #include "api/caller_struct.h"
 #include "api/handles.h"
 #include "api/host_call.h"
-#include "api/json_text.h"
+#include "base/json_text.h"
 #include "api/option_table.h"
 #include "base/metrics_memory.h"
 #include "generate/metric_names.h"
@@ -27,7 +27,7 @@ using gen::HistogramValues;
 using gen::MetricsMemory;
 using gen::Status;
 using gen::api::guard;
-using gen::api::json_quote;
+using gen::json_quote;
 using gen::api::not_null;
 namespace metric = gen::generate::metric;
 

@@ -9,7 +9,7 @@
 #include "api/boundary.h"
 #include "api/forward_call.h"
 #include "api/host_call.h"
-#include "api/json_text.h"
+#include "base/json_text.h"
 #include "api/model_handle.h"
 #include "base/io_error.h"
 #include "model/gguf/totals.h"
@@ -20,7 +20,7 @@ using gen::Code;
 using gen::Result;
 using gen::Status;
 using gen::api::guard;
-using gen::api::json_quote;
+using gen::json_quote;
 using gen::api::ModelParts;
 using gen::api::not_null;
 using gen::gguf::GgufFile;

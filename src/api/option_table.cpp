@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "api/json_text.h"
+#include "base/json_text.h"
 
 namespace gen::api {
 namespace {

@@ -2,6 +2,7 @@
 // result.h of the C API, and what generating calls share: parameters in, events and results out.
 #include <generate/result.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "api/boundary.h"
@@ -29,6 +30,10 @@ void fill_token(const generate::Event& event, gen_token* token) noexcept {
   token->done = event.done ? 1 : 0;
   token->finish_reason = static_cast<int32_t>(event.finish_reason);
   token->index = event.index;
+  static_assert(sizeof(gen_token_logprob) == sizeof(sampling::TokenLogprob) &&
+                offsetof(gen_token_logprob, logprob) == offsetof(sampling::TokenLogprob, logprob));
+  token->top = reinterpret_cast<const gen_token_logprob*>(event.top.data());
+  token->top_count = static_cast<int32_t>(event.top.size());
 }
 
 }  // namespace gen::api

@@ -11,7 +11,7 @@
 #include "api/boundary.h"
 #include "api/handles.h"
 #include "api/host_call.h"
-#include "api/json_text.h"
+#include "base/json_text.h"
 #include "api/option_table.h"
 
 namespace {
@@ -81,7 +81,7 @@ std::string joined(const gen_sampling& s) {
 std::string joined_breakers(const gen_sampling& s) {
   std::string out = "[";
   for (const std::string& text : s.params.dry_breakers()) {
-    out += (out.size() > 1 ? "," : "") + gen::api::json_quote(text);
+    out += (out.size() > 1 ? "," : "") + gen::json_quote(text);
   }
   return out + "]";
 }

@@ -18,14 +18,14 @@ using gen::cache::StateKind;
 using gen::generate::Prompt;
 using gen::generate::Session;
 
-void keep(std::shared_ptr<Session> session, const gen::SharedCallbacks& callbacks,
-          gen_session* handle) {
-  gen::api::lend_cache(*session, &handle->cache);
-  handle->cache.callbacks = callbacks;
-  handle->shared = gen::api::Shared<Session>(std::move(session), callbacks);
-}
-
 }  // namespace
+
+void gen::api::fill_session(std::shared_ptr<Session> session, const SharedCallbacks& callbacks,
+                            gen_session* handle) {
+  lend_cache(*session, &handle->cache);
+  handle->cache.callbacks = callbacks;
+  handle->shared = Shared<Session>(std::move(session), callbacks);
+}
 
 gen_status gen_session_new(gen_generator* generator, gen_session** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
@@ -36,7 +36,7 @@ gen_status gen_session_new(gen_generator* generator, gen_session** out, gen_erro
     const gen::SharedCallbacks callbacks = generator->shared.callbacks();
     auto handle = std::make_unique<gen_session>();
     GEN_ASSIGN(auto made, used->new_session());
-    keep(std::move(made), callbacks, handle.get());
+    gen::api::fill_session(std::move(made), callbacks, handle.get());
     *out = handle.release();
     return {};
   });
@@ -154,7 +154,7 @@ gen_status gen_session_fork(const gen_session* session, gen_session** out, gen_e
     const gen::SharedCallbacks callbacks = session->shared.callbacks();
     auto handle = std::make_unique<gen_session>();
     GEN_ASSIGN(auto made, used->fork());
-    keep(std::move(made), callbacks, handle.get());
+    gen::api::fill_session(std::move(made), callbacks, handle.get());
     *out = handle.release();
     return {};
   });
@@ -225,5 +225,6 @@ const kv_cache* gen_session_cache(const gen_session* session) {
 }
 
 void gen_session_free(gen_session* session) {
-  if (session != nullptr) gen::api::end_handle(session, session->shared.callbacks());
+  if (session == nullptr || session->lent) return;
+  gen::api::end_handle(session, session->shared.callbacks());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.h of the C API: tokenizers and conversations.
+// tokenizer.h of the C API.
 #include <generate/tokenizer.h>
 
 #include "api/boundary.h"
@@ -7,6 +7,7 @@
 #include "api/model_handle.h"
 #include "base/io_error.h"
 #include "model/gguf/tokenizer_file.h"
+#include "tokenizer/fill_in_middle.h"
 
 namespace {
 
@@ -53,6 +54,28 @@ gen_status gen_tokenizer_encode(const gen_tokenizer* tokenizer, const char* text
     const bool goes_on = (flags & GEN_ENCODE_CONTINUE) != 0;
     GEN_TRY(tokenizer->impl->encode(
         view, inner, &tokens, goes_on ? gen::tokenizer::kInText : gen::tokenizer::kTextStart));
+    return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
+  });
+}
+
+gen_status gen_tokenizer_encode_fim(const gen_tokenizer* tokenizer, const char* prefix,
+                                    size_t prefix_len, const char* suffix, size_t suffix_len,
+                                    uint32_t flags, int32_t* ids, size_t capacity, size_t* n,
+                                    gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(tokenizer, "tokenizer"));
+    GEN_TRY(not_null(n, "n"));
+    if ((flags & ~uint32_t{GEN_ENCODE_ADD_BOS}) != 0) {
+      return gen::error(Code::kInvalidArgument, "flags 0x%x: only GEN_ENCODE_ADD_BOS is known here",
+                        flags);
+    }
+    GEN_ASSIGN(const auto before, gen::api::text_in(prefix, prefix_len, "prefix"));
+    GEN_ASSIGN(const auto after, gen::api::text_in(suffix, suffix_len, "suffix"));
+    const bool bos = flags != 0 && tokenizer->impl->spec().add_bos;
+    std::vector<int32_t> tokens;
+    GEN_TRY(gen::tokenizer::encode_fill_in_middle(*tokenizer->impl, before, after,
+                                                  bos ? gen::tokenizer::kAddBos : 0U, &tokens));
     return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
   });
 }
@@ -109,44 +132,3 @@ int32_t gen_tokenizer_special(const gen_tokenizer* tokenizer, int32_t kind) {
 }
 
 void gen_tokenizer_free(gen_tokenizer* tokenizer) { delete tokenizer; }
-
-gen_status gen_chat_new(gen_chat** out, gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(out, "out"));
-    *out = new gen_chat;
-    return {};
-  });
-}
-
-gen_status gen_chat_add(gen_chat* chat, const char* role, const char* text, size_t len,
-                        gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(chat, "chat"));
-    GEN_TRY(not_null(role, "role"));
-    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-    GEN_ASSIGN(auto message, gen::tokenizer::chat_message(role, view));
-    chat->messages.push_back(std::move(message));
-    return {};
-  });
-}
-
-gen_status gen_chat_format(const gen_model* model, const gen_chat* chat,
-                           int32_t add_generation_prompt, char* buf, size_t capacity, size_t* n,
-                           gen_error* error) {
-  if (n != nullptr) *n = 0;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(model, "model"));
-    GEN_TRY(not_null(chat, "chat"));
-    GEN_TRY(not_null(n, "n"));
-    if (model->tokenizer.impl == nullptr) {
-      return {Code::kUnsupported, "the model has no tokenizer, and so no chat template"};
-    }
-    GEN_ASSIGN(const std::string text,
-               gen::tokenizer::format_chat(*model->tokenizer.impl, chat->messages,
-                                           add_generation_prompt != 0));
-    return gen::api::text_out(text, buf, capacity, n);
-  });
-}
-
-void gen_chat_free(gen_chat* chat) { delete chat; }

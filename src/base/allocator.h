@@ -34,6 +34,10 @@ Allocator& system_allocator() noexcept;
 
 /// What memory for numbers begins at a multiple of: a cache line, and the widest vector.
 inline constexpr size_t kBufferAlign = 64;
+/// The next multiple of it.
+constexpr size_t align_up(size_t bytes) noexcept {
+  return (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign;
+}
 
 /// Owns `size()` bytes from an allocator; movable only. Contents are not initialised.
 class Buffer {

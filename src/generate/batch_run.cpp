@@ -87,7 +87,7 @@ class BatchRun {
     const BatchRequest& request = requests_[index];
     Status status;
     try {
-      auto session = generator_.new_session();
+      auto session = request.from != nullptr ? request.from->fork() : generator_.new_session();
       status = session.status();
       if (status.ok()) {
         auto generation = Generation::open(std::move(session).value(), request.prompt,

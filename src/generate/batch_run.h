@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,10 +15,13 @@ namespace gen::generate {
 
 class Generator;
 
+class Session;
+
 struct BatchRequest {
   Prompt prompt;
   CallParams params;
   Urgency urgency;  // a priority also decides who begins where not all can at once
+  std::shared_ptr<const Session> from = {};  // goes on from what this holds; null: a new session
 };
 
 /// As EventCallback, for the request at `index`; a non-zero answer stops that request alone.

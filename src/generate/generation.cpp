@@ -350,7 +350,15 @@ Status Generation::choose() {
       return {};
     }
   }
-  GEN_ASSIGN(const sampling::Choice choice, pick());
+  const Result<sampling::Choice> drawn = pick();
+  if (rule_ != nullptr && drawn.status().code() == Code::kGrammar) {
+    finish(FinishReason::kGrammarDeadEnd,
+           error(Code::kGrammar,
+                 "biases forbid every token that the grammar allows after %zu tokens",
+                 result_.tokens.size()));
+    return {};
+  }
+  GEN_ASSIGN(const sampling::Choice choice, drawn);
   if (rule_ != nullptr) {
     GEN_TRY(rule_->accept(choice.token));
     complete = rule_->is_finished();

@@ -43,6 +43,9 @@ class Sequence {
   /// moves up where it can shift, else it is pending. kContextFull where the kept tokens leave too
   /// little, and kOutOfMemory or std::bad_alloc; then nothing has changed.
   Status make_room(size_t n);
+  /// First tokens that make_room() keeps, if that is more than the generator says. Marks of before
+  /// a shift are then not to be used.
+  void set_keep(int32_t n) noexcept { more_kept_ = n; }
   /// Entries behind dropped tokens stay, moved.
   [[nodiscard]] bool shifts() const noexcept;
   /// Tokens dropped so far.
@@ -131,6 +134,7 @@ class Sequence {
   void drop_pending(int32_t n) noexcept;
 
  private:
+  [[nodiscard]] int32_t first_kept() const noexcept;
   Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> cache,
            std::unique_ptr<cache::SequenceState> state) noexcept;
   void forget(int32_t n) noexcept;
@@ -167,6 +171,7 @@ class Sequence {
   int64_t trace_id_ = 0;    // names what the cache holds to tracers
   bool stale_ = false;      // the cache holds something else and must be made anew
   int64_t dropped_ = 0;     // tokens that make_room() took away
+  int32_t more_kept_ = 0;   // of set_keep()
 
   // The evaluation under way.
   Pass pass_;

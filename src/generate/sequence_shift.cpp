@@ -13,10 +13,14 @@ bool Sequence::shifts() const noexcept {
          state_ == nullptr && cache_->shifting() != nullptr;
 }
 
+int32_t Sequence::first_kept() const noexcept {
+  return std::max(generator_->options().context_keep, more_kept_);
+}
+
 Status Sequence::make_room(size_t n) {
   const int32_t context = generator_->max_seq_len();
   if (n <= static_cast<size_t>(context - length())) return {};
-  const int32_t keep = std::min(generator_->options().context_keep, length());
+  const int32_t keep = std::min(first_kept(), length());
   if (n > static_cast<size_t>(context - keep)) {
     return error(Code::kContextFull, "prompt of %zu tokens after %d kept exceeds context of %d", n,
                  keep, context);
@@ -43,7 +47,7 @@ Status Sequence::drop(int32_t first, int32_t n) {
 // What was dropped began behind the kept tokens each time.
 Sequence::Mark Sequence::moved(const Mark& mark) const noexcept {
   const int64_t n = dropped_ - mark.dropped;
-  const int32_t keep = generator_->options().context_keep;
+  const int32_t keep = first_kept();
   const auto where = [&](int32_t at) {
     return static_cast<int32_t>(std::max<int64_t>(std::min(at, keep), at - n));
   };

@@ -93,6 +93,7 @@ Result<Sequence> Sequence::fork() const {
   copy.tokens_ = tokens_;
   copy.remembered_ = remembered_;
   copy.genuine_ = genuine_;
+  copy.more_kept_ = more_kept_;
   return copy;
 }
 

@@ -7,6 +7,7 @@
 
 #include "generate/metric_names.h"
 #include "sampling/selection.h"
+#include "tokenizer/chat.h"
 
 namespace gen::generate {
 namespace {
@@ -90,6 +91,72 @@ Status Session::append_prompt(const Prompt& prompt) {
   Participant participant(&generator_->scheduler());  // until the session is out of use again
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
+  return append_held(prompt, &participant);
+}
+
+Result<size_t> Session::cut_to_common(std::span<const int32_t> wanted) {
+  const tokenizer::ChatMatch match =
+      tokenizer::match_chat(*generator_->tokenizer(), sequence_.tokens(), wanted);
+  const Status cut = cut_to(static_cast<int32_t>(match.held));
+  if (cut.ok()) return match.wanted;
+  if (cut.code() != Code::kUnsupported) return cut;
+  GEN_TRY(cut_to(0));
+  return size_t{0};
+}
+
+Result<size_t> Session::keep_common(std::span<const int32_t> wanted) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  return cut_to_common(wanted);
+}
+
+Status Session::append_chat(std::span<const int32_t> wanted) {
+  return metric::count_failure(generator_->metrics(), [&]() -> Status {
+    Participant participant(&generator_->scheduler());
+    const InUseGuard guard(&in_use_);
+    GEN_TRY(guard.entered("session"));
+    const auto limit = static_cast<size_t>(generator_->max_seq_len());
+    if (wanted.size() > limit) {
+      return error(Code::kContextFull, "the conversation of %zu tokens exceeds the context of %zu",
+                   wanted.size(), limit);
+    }
+    const std::vector<int32_t> held(sequence_.tokens().begin(), sequence_.tokens().end());
+    GEN_ASSIGN(const size_t common, cut_to_common(wanted));
+    const auto kept = static_cast<size_t>(sequence_.length());
+    if (kept + (wanted.size() - common) > limit) {  // its own cut of the texts has more tokens
+      GEN_TRY(sequence_.extend(std::span(held).subspan(kept)));
+      publish_length();
+      return error(Code::kContextFull, "the conversation of %zu tokens exceeds the context of %zu",
+                   kept + (wanted.size() - common), limit);
+    }
+    Prompt prompt;
+    prompt.tokens = wanted.subspan(common);
+    Status status;
+    const auto give_back = [&] {
+      if (static_cast<size_t>(sequence_.length()) != kept) return;
+      // There is memory for what was held before.
+      (void)sequence_.extend(std::span(held).subspan(std::min(kept, held.size())));
+      publish_length();
+    };
+    try {
+      status = append_held(prompt, &participant);
+    } catch (...) {
+      give_back();
+      throw;
+    }
+    if (!status.ok() && status.code() != Code::kCancelled) give_back();
+    return status;
+  });
+}
+
+Status Session::set_keep(int32_t n) {
+  const InUseGuard guard(&in_use_);
+  GEN_TRY(guard.entered("session"));
+  sequence_.set_keep(n);
+  return {};
+}
+
+Status Session::append_held(const Prompt& prompt, Participant* participant) {
   std::vector<int32_t> tokens;
   bool bos = false;
   GEN_TRY(encode(prompt, &tokens, &bos));
@@ -105,7 +172,7 @@ Status Session::append_prompt(const Prompt& prompt) {
   try {
     Sequence::Pass pass;
     pass.cancel = &cancel;
-    pass.participant = &participant;
+    pass.participant = participant;
     pass.progress = &progress_;
     status = sequence_.evaluate(sequence_.length() - 1, pass);
   } catch (...) {
@@ -205,6 +272,10 @@ Status Session::score_tail(int32_t first, Participant* participant, std::vector<
 Status Session::truncate(int32_t n) {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
+  return cut_to(n);
+}
+
+Status Session::cut_to(int32_t n) {
   GEN_TRY(sequence_.truncate(n));
   answered_.mark = sequence_.moved(answered_.mark);
   answered_.mark.length = std::min(answered_.mark.length, n);

@@ -45,6 +45,16 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// cancel the evaluated part stays, after any other failure nothing has changed.
   Status append(const Prompt& prompt);
 
+  /// Makes it hold a conversation, `wanted`: what it has in common with that stays (match_chat()),
+  /// the rest is evaluated as by append(). kContextFull, shifting or not. After a cancel the
+  /// evaluated part stays; after any other failure it holds the same tokens, some of them pending.
+  Status append_chat(std::span<const int32_t> wanted);
+  /// Cuts what it does not have in common with `wanted`, and gives the number of ids of `wanted`
+  /// that it then stands for. A model that cannot go back starts anew.
+  Result<size_t> keep_common(std::span<const int32_t> wanted);
+  /// First tokens that shifting never drops, if that is more than the generator says.
+  Status set_keep(int32_t n);
+
   /// Log-probability of each token of the prompt, given all before it; BOS, where it is put first,
   /// is not scored, and a token with nothing before it scores 0. Changes nothing. `tokens` (may be
   /// null) receives the scored tokens.
@@ -94,6 +104,9 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
   Status append_prompt(const Prompt& prompt);
+  Status append_held(const Prompt& prompt, Participant* participant);
+  Status cut_to(int32_t n);
+  Result<size_t> cut_to_common(std::span<const int32_t> wanted);
   Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);

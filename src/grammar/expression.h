@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "grammar/byte_set.h"
+#include "grammar/member_set.h"
 
 namespace gen::grammar {
 
@@ -79,12 +80,12 @@ struct TokenTerm {
 struct MemberList {
   struct Member {
     ExprId body = 0;    // not empty
-    uint64_t bits = 0;  // what it puts into the set
+    MemberSet bits;     // what it puts into the set
     bool once = true;   // may come once at most, and has a bit of its own
   };
   ExprId separator = 0;  // not empty
   std::vector<Member> members;
-  uint64_t required = 0;  // bits that must be there at the end
+  MemberSet required;     // bits that must be there at the end
   uint32_t min = 1;       // members, at least 1
   uint32_t max = kUnbounded;
 };

@@ -70,11 +70,15 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
-                                                          const GrammarLimits& limits) {
+                                                          const GrammarLimits& limits,
+                                                          const SchemaOptions& schemas,
+                                                          SchemaReport* report) {
   GEN_TRY(check_size(text, limits));
   Expressions expressions;
   TagOptions options;
-  GEN_ASSIGN(const auto tags, parse_tags(text, expressions, &options, limits.automata));
+  SchemaOptions contents = schemas;
+  contents.automata = limits.automata;
+  GEN_ASSIGN(const auto tags, parse_tags(text, expressions, &options, contents, report));
   GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
   return from_expressions(expressions, root, limits);
 }

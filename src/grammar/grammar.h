@@ -53,7 +53,9 @@ class Grammar {
                                                           const GrammarLimits& limits = {});
   /// See tags_text.h.
   static Result<std::shared_ptr<const Grammar>> from_tags(std::string_view text,
-                                                          const GrammarLimits& limits = {});
+                                                          const GrammarLimits& limits = {},
+                                                          const SchemaOptions& schemas = {},
+                                                          SchemaReport* report = nullptr);
   static Result<std::shared_ptr<const Grammar>> from_expressions(const Expressions& expressions,
                                                                  ExprId root,
                                                                  const GrammarLimits& limits = {});

@@ -21,14 +21,11 @@ namespace {
 // Behind so many nodes rules are called instead of being written out.
 constexpr uint32_t kLargeMachine = 20'000;
 
-// Above the bits, if they alone do not tell how many members there are.
-uint8_t count_shift(const MemberList& list) {
-  if (list.min <= 1 && list.max == kUnbounded) return 64;
-  const bool all_once = std::all_of(list.members.begin(), list.members.end(),
-                                    [](const auto& member) { return member.once; });
-  if (all_once) return 64;
-  const uint32_t most = list.max != kUnbounded ? list.max : list.min;
-  return static_cast<uint8_t>(std::countl_zero(uint64_t{most}));
+// Whether how many members there are matters, and their bits do not tell it.
+bool is_counted(const MemberList& list) {
+  if (list.min <= 1 && list.max == kUnbounded) return false;
+  return !std::all_of(list.members.begin(), list.members.end(),
+                      [](const auto& member) { return member.once; });
 }
 
 class Builder {
@@ -147,7 +144,7 @@ class Builder {
     made.required = list.required;
     made.min = list.min;
     made.max = list.max;
-    made.count_shift = count_shift(list);
+    made.counted = is_counted(list);
     made.separator = machine_of(list.separator);
     Loop loop = {made.separator, 1, 1, static_cast<uint32_t>(members_.size()), false};
     members_.push_back(std::move(made));

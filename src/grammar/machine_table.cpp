@@ -116,9 +116,9 @@ class Shortest {
     if (!members_possible(known)) return kInfinite;
     uint64_t least = kInfinite;
     for (const Members::Member& member : known.list) {
-      MemberSet set = 0;
-      if (!add_member(known, member, &set)) continue;
-      least = std::min(least, member.shortest - separator + missing_length(known, set));
+      MembersSeen seen;
+      if (!add_member(known, member, &seen)) continue;
+      least = std::min(least, member.shortest - separator + missing_length(known, seen));
     }
     return least == kInfinite ? least : std::min(least, kMost);
   }

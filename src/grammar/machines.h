@@ -62,20 +62,20 @@ struct Loop {
 struct Members {
   struct Member {
     uint32_t machine = 0;
-    uint64_t bits = 0;
+    MemberSet bits;
     bool once = true;
     uint32_t shortest = kFar;  // with a separator
   };
   std::vector<Member> list;  // those that can be finished, shortest first
-  uint64_t required = 0;
+  MemberSet required;
   uint32_t min = 1;
   uint32_t max = kUnbounded;
   uint32_t separator = 0;
   uint32_t separator_shortest = 0;
-  uint64_t shared = 0;  // bits of members that may come again
+  MemberSet shared;  // bits of members that may come again
   // How many members it takes at least to put in a set of shared bits, by set (packed_bits()).
   std::vector<uint8_t> cover;
-  uint8_t count_shift = 64;  // where the count of members stands; 64: nowhere, all have bits
+  bool counted = false;  // how many there are is limited, and the bits do not tell it
 };
 
 struct State {

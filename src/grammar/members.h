@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members: machines called in any order with a separator between them, as the members of an object
-// are. Which have been called is a set of 64 bits that travels in the frames of the calls (`low` and
-// `high`), so n members in any order take n machines and not 2^n states.
+// are. Which have been called is a set of bits that travels in the frames of the calls, so n
+// members in any order take n machines and not 2^n states.
 //
-// A member that may come once, or that is required, has a bit; one that may come again may share bits
-// with others, of which each must be put in by some member. The count of members, where it is
-// limited and not known from the bits, stands above them. A call of a member carries the set with
-// the member in it; when its machine ends, the whole may end if all required bits are there, and the
-// separator is called if another member can follow. Nothing is called behind which there is no end.
+// A member that may come once, or that is required, has a bit; one that may come again may share
+// bits with others, of which each must be put in by some member. The count of members, where it is
+// limited and not known from the bits, travels beside them. A call of a member carries the set with
+// the member in it; when its machine ends, the whole may end if all required bits are there, and
+// the separator is called if another member can follow. Nothing is called behind which there is no
+// end.
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 #include "grammar/machines.h"
@@ -19,49 +19,51 @@
 
 namespace gen::grammar {
 
-using MemberSet = uint64_t;
+/// What has been called.
+struct MembersSeen {
+  MemberSet set;
+  uint32_t counted = 0;  // of a list that is counted: how many, as far as that matters
+};
 
-inline MemberSet member_set(const Frame& frame) noexcept {
-  return static_cast<uint64_t>(frame.high) << 32 | frame.low;
-}
-inline void put_member_set(MemberSet set, Frame* frame) noexcept {
-  frame->low = static_cast<uint32_t>(set);
-  frame->high = static_cast<uint32_t>(set >> 32);
-}
-
-/// How many there are, as far as that matters.
-inline uint32_t member_count(const Members& members, MemberSet set) noexcept {
-  if (members.count_shift >= 64) return static_cast<uint32_t>(std::popcount(set));
-  return static_cast<uint32_t>(set >> members.count_shift);
+inline MembersSeen members_seen(const Frame& frame) noexcept { return {frame.set, frame.low}; }
+inline void put_members_seen(const MembersSeen& seen, Frame* frame) noexcept {
+  frame->set = seen.set;
+  frame->low = seen.counted;
 }
 
-inline MemberSet missing_bits(const Members& members, MemberSet set) noexcept {
+inline uint32_t member_count(const Members& members, const MembersSeen& seen) noexcept {
+  return members.counted ? seen.counted : seen.set.count();
+}
+
+inline MemberSet missing_bits(const Members& members, const MemberSet& set) noexcept {
   return members.required & ~set;
 }
 
 /// The shared bits of a set side by side.
-inline uint32_t packed_bits(const Members& members, MemberSet set) noexcept {
+inline uint32_t packed_bits(const Members& members, const MemberSet& set) noexcept {
   uint32_t packed = 0;
   uint32_t place = 0;
-  for (MemberSet left = members.shared; left != 0; left &= left - 1, ++place) {
-    if ((set & left & (~left + 1)) != 0) packed |= uint32_t{1} << place;
+  for (uint32_t bit = 0; bit < MemberSet::kBits; ++bit) {
+    if (!members.shared.has(bit)) continue;
+    if (set.has(bit)) packed |= uint32_t{1} << place;
+    ++place;
   }
   return packed;
 }
 
 /// How many members it takes at least to put in what `set` lacks; kUnbounded: it cannot be.
-inline uint32_t missing_members(const Members& members, MemberSet set) noexcept {
+inline uint32_t missing_members(const Members& members, const MemberSet& set) noexcept {
   const MemberSet missing = missing_bits(members, set);
-  const auto own = static_cast<uint32_t>(std::popcount(missing & ~members.shared));
+  const uint32_t own = (missing & ~members.shared).count();
   const MemberSet shared = missing & members.shared;
-  if (shared == 0) return own;
+  if (shared.none()) return own;
   const uint8_t cover = members.cover[packed_bits(members, shared)];
   return cover == UINT8_MAX ? kUnbounded : own + cover;
 }
 
 /// Finds out `shared` and `cover`; the list and what is required are there.
 inline void find_cover(Members* members) {
-  members->shared = 0;
+  members->shared = {};
   for (const Members::Member& member : members->list) {
     if (!member.once) members->shared |= member.bits;
   }
@@ -78,54 +80,53 @@ inline void find_cover(Members* members) {
   }
 }
 
-/// Whether `set` may be all.
-inline bool members_complete(const Members& members, MemberSet set) noexcept {
-  if (missing_bits(members, set) != 0) return false;
-  return members.min <= 1 || member_count(members, set) >= members.min;
+/// Whether these may be all.
+inline bool members_complete(const Members& members, const MembersSeen& seen) noexcept {
+  if (!missing_bits(members, seen.set).none()) return false;
+  return members.min <= 1 || member_count(members, seen) >= members.min;
 }
 
-/// The set with one more member; false if it cannot be called.
+/// One member more; false if it cannot be called.
 inline bool add_member(const Members& members, const Members::Member& member,
-                       MemberSet* set) noexcept {
-  if (member.once && (*set & member.bits) != 0) return false;
-  const uint32_t count = member_count(members, *set);
-  const MemberSet with = *set | member.bits;
+                       MembersSeen* seen) noexcept {
+  if (member.once && !(seen->set & member.bits).none()) return false;
+  const MemberSet with = seen->set | member.bits;
   if (members.max != kUnbounded &&
-      count + uint64_t{1} + missing_members(members, with) > members.max) {
+      member_count(members, *seen) + uint64_t{1} + missing_members(members, with) > members.max) {
     return false;
   }
-  *set = with;
-  if (members.count_shift < 64) {
+  seen->set = with;
+  if (members.counted) {
     // Above the limits all counts are alike.
     const uint32_t most = members.max != kUnbounded ? members.max : members.min;
-    if (count < most) *set += MemberSet{1} << members.count_shift;
+    if (seen->counted < most) ++seen->counted;
   }
   return true;
 }
 
-/// Whether a member can follow `set`.
-inline bool member_can_follow(const Members& members, MemberSet set) noexcept {
+/// Whether a member can follow.
+inline bool member_can_follow(const Members& members, const MembersSeen& seen) noexcept {
   return std::any_of(members.list.begin(), members.list.end(), [&](const auto& member) {
-    MemberSet copy = set;
+    MembersSeen copy = seen;
     return add_member(members, member, &copy);
   });
 }
 
-/// Fewest bytes of the members, each with a separator, that `set` lacks.
-inline uint64_t missing_length(const Members& members, MemberSet set) noexcept {
-  if (members_complete(members, set)) return 0;
+/// Fewest bytes of the members, each with a separator, that are lacking.
+inline uint64_t missing_length(const Members& members, MembersSeen seen) noexcept {
+  if (members_complete(members, seen)) return 0;
   uint64_t length = 0;
   for (const Members::Member& member : members.list) {
-    if ((missing_bits(members, set) & member.bits) == 0) continue;
-    MemberSet with = set;
+    if ((missing_bits(members, seen.set) & member.bits).none()) continue;
+    MembersSeen with = seen;
     if (!add_member(members, member, &with)) continue;
     length += member.shortest;
-    set = with;
+    seen = with;
   }
-  while (!members_complete(members, set)) {
+  while (!members_complete(members, seen)) {
     const auto next =
         std::find_if(members.list.begin(), members.list.end(),
-                     [&](const auto& member) { return add_member(members, member, &set); });
+                     [&](const auto& member) { return add_member(members, member, &seen); });
     if (next == members.list.end()) break;
     length += next->shortest;
   }
@@ -134,15 +135,15 @@ inline uint64_t missing_length(const Members& members, MemberSet set) noexcept {
 
 /// Whether all that is required can be called at all.
 inline bool members_possible(const Members& members) noexcept {
-  MemberSet bits = 0;
+  MemberSet bits;
   uint64_t most = 0;
   for (const Members::Member& member : members.list) {
     bits |= member.bits;
     most += member.once ? 1 : kUnbounded;
   }
-  if (members.list.empty() || (members.required & ~bits) != 0) return false;
+  if (members.list.empty() || !(members.required & ~bits).none()) return false;
   return most >= members.min && members.min <= members.max &&
-         missing_members(members, 0) <= members.max;
+         missing_members(members, {}) <= members.max;
 }
 
 }  // namespace gen::grammar

@@ -15,15 +15,15 @@ constexpr size_t kFew = 16;
 constexpr uint64_t kWorkPerItem = 16;
 constexpr uint64_t kMostLength = uint64_t{1} << 62;
 
-auto key(const Frame& f) { return std::tuple(f.ret, f.parent, f.loop, f.low, f.high); }
+auto key(const Frame& f) { return std::tie(f.ret, f.parent, f.loop, f.low, f.high, f.set); }
 
 uint64_t hash_of(Item item) { return mix(item.state, item.list) >> 16; }
 
 // Of the member behind a separator, and of those missing then.
-uint64_t length_of_next(const Members& members, MemberSet set) {
+uint64_t length_of_next(const Members& members, const MembersSeen& seen) {
   uint64_t least = kMostLength;
   for (const Members::Member& member : members.list) {
-    MemberSet with = set;
+    MembersSeen with = seen;
     if (!add_member(members, member, &with)) continue;
     const uint64_t all = member.shortest - members.separator_shortest +
                          missing_length(members, with);
@@ -40,8 +40,8 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
     const Loop& loop = machines.loops[frame.loop];
     if (loop.members != 0) {
       const Members& members = machines.members[loop.members];
-      const MemberSet set = member_set(frame);
-      length += loop.separator ? length_of_next(members, set) : missing_length(members, set);
+      const MembersSeen seen = members_seen(frame);
+      length += loop.separator ? length_of_next(members, seen) : missing_length(members, seen);
       return std::min(length, kMostLength);
     }
     const uint64_t done = static_cast<uint64_t>(frame.high) + 1;
@@ -54,7 +54,7 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
 
 ListId ReturnLists::bottom(StateId ret) {
   const auto id = static_cast<ListId>(size());
-  frames_.push_back({ret, kNoFrame, 0, 0, 0, kNoFrame, 0});
+  frames_.push_back({ret, kNoFrame, 0, 0, 0, kNoFrame, 0, {}});
   return id;
 }
 
@@ -71,6 +71,9 @@ ListId ReturnLists::add(std::span<const Frame> frames, uint64_t length) {
   for (const Frame& frame : frames) {
     hash = mix(mix(hash, static_cast<uint64_t>(frame.ret) << 32 | frame.parent), frame.loop);
     hash = mix(hash, static_cast<uint64_t>(frame.low) << 32 | frame.high);
+    if (frame.loop != 0) {
+      for (const uint64_t word : frame.set.words()) hash = mix(hash, word);
+    }
   }
   ListId& recent = recent_[(hash >> 16) % recent_.size()];
   // Of a list that lies in the middle of another the length is not known: 0 tells.
@@ -206,9 +209,9 @@ void Step::leave_member(const Frame& frame, const Loop& loop) {
     call_members(next);
     return;
   }
-  const MemberSet set = member_set(frame);
-  if (members_complete(members, set)) arrive(frame.ret, frame.parent);
-  if (!member_can_follow(members, set)) return;
+  const MembersSeen seen = members_seen(frame);
+  if (members_complete(members, seen)) arrive(frame.ret, frame.parent);
+  if (!member_can_follow(members, seen)) return;
   Frame next = frame;
   ++next.loop;
   call(members.separator, next);
@@ -218,10 +221,10 @@ void Step::leave_member(const Frame& frame, const Loop& loop) {
 void Step::call_members(const Frame& frame) {
   const Members& members = machines_->members[machines_->loops[frame.loop].members];
   for (const Members::Member& member : members.list) {
-    MemberSet set = member_set(frame);
-    if (!add_member(members, member, &set)) continue;
+    MembersSeen seen = members_seen(frame);
+    if (!add_member(members, member, &seen)) continue;
     Frame next = frame;
-    put_member_set(set, &next);
+    put_members_seen(seen, &next);
     call(member.machine, next);
     ++work_;
   }
@@ -241,7 +244,7 @@ void Step::call_from(const ReturnLists& lists, Item item) {
         ++work_;
       }
     } else {
-      const Frame frame = {edge.target, item.list, edge.loop, 0, 0, kNoFrame, 0};
+      const Frame frame = {edge.target, item.list, edge.loop, 0, 0, kNoFrame, 0, {}};
       if (machines_->loops[edge.loop].members != 0) {
         call_members(frame);
       } else {

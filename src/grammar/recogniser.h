@@ -25,9 +25,10 @@ struct Frame {
   ListId parent;    // ... and where that goes on
   uint32_t loop;    // 0: the call was of one
   uint32_t low;     // how often the loop's machine had ended before this call: any number from low
-  uint32_t high;    // to high; of members: their set
+  uint32_t high;    // to high; of members: low is their number where that counts
   uint32_t next;    // of the same list, kNoFrame behind the last
   uint64_t length;  // first frame only: fewest bytes from the machine's end to the end of all
+  MemberSet set;    // of members: which have been called
 };
 
 inline constexpr uint32_t kNoFrame = UINT32_MAX;

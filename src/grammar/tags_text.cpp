@@ -18,8 +18,9 @@ constexpr uint32_t kMostId = INT32_MAX;
 
 class Reader : public TextReader {
  public:
-  Reader(std::string_view text, Expressions& to, TagOptions& options, const DfaFuel& fuel)
-      : TextReader(text), to_(to), options_(options), fuel_(fuel) {}
+  Reader(std::string_view text, Expressions& to, TagOptions& options, const SchemaOptions& schemas,
+         SchemaReport* report)
+      : TextReader(text), to_(to), options_(options), schemas_(schemas), report_(report) {}
 
   Result<std::vector<Tag>> run() {
     const size_t valid = utf8_valid_prefix(text_);
@@ -60,7 +61,7 @@ class Reader : public TextReader {
     }));
     if (contents != 1) {
       return error_at(text_, begin,
-                      contents == 0 ? "a tag without a content: gbnf, regex or any_json"
+                      contents == 0 ? "a tag without a content: gbnf, regex, json_schema or any_json"
                                     : "a tag with more than one content");
     }
     tags_.push_back(std::move(made));
@@ -75,13 +76,23 @@ class Reader : public TextReader {
       *body = any_json_expression(to_);
       return {};
     }
-    if (key != "gbnf" && key != "regex") {
-      return unknown(key, at, "begin, begin_token, gbnf, regex, any_json, end, end_token");
-    }
     const size_t begin = at_;
+    if (key == "json_schema") {
+      GEN_TRY(pass_value());
+      auto made = schema_expression(text_.substr(begin, at_ - begin), schemas_, to_, report_);
+      if (!made.ok() && made.status().code() == Code::kGrammar) {
+        return error_at(text_, begin, std::string("in this json_schema, ") + made.status().message());
+      }
+      GEN_ASSIGN(*body, std::move(made));
+      return {};
+    }
+    if (key != "gbnf" && key != "regex") {
+      return unknown(key, at,
+                     "begin, begin_token, gbnf, regex, json_schema, any_json, end, end_token");
+    }
     GEN_ASSIGN(const std::string source, string());
     auto parsed = key == "gbnf" ? parse_gbnf(source, to_)
-                                : parse_regex(source, RegexMatch::kWhole, to_, fuel_);
+                                : parse_regex(source, RegexMatch::kWhole, to_, schemas_.automata);
     if (!parsed.ok() && parsed.status().code() == Code::kGrammar) {
       return error_at(text_, begin, "in this " + key + ", " + parsed.status().message());
     }
@@ -162,6 +173,28 @@ class Reader : public TextReader {
     return {};
   }
 
+  /// Goes behind a value of any kind, which another reader checks.
+  Status pass_value() {
+    const size_t begin = at_;
+    size_t depth = 0;
+    do {
+      const char c = peek();
+      if (c == '"') {
+        GEN_TRY(string().status());
+        continue;
+      }
+      if (c == '{' || c == '[') ++depth;
+      if (c == '}' || c == ']') {
+        if (depth == 0) break;
+        --depth;
+      }
+      if (depth == 0 && c == ',') break;
+      ++at_;
+    } while (!done());
+    if (at_ == begin) return fail("expected a value");
+    return {};
+  }
+
   Result<std::string> string() {
     if (!take("\"")) return fail("expected a string");
     std::string value;
@@ -209,15 +242,16 @@ class Reader : public TextReader {
 
   Expressions& to_;
   TagOptions& options_;
-  const DfaFuel& fuel_;
+  const SchemaOptions& schemas_;
+  SchemaReport* const report_;
   std::vector<Tag> tags_;
 };
 
 }  // namespace
 
 Result<std::vector<Tag>> parse_tags(std::string_view text, Expressions& to, TagOptions* options,
-                                    const DfaFuel& fuel) {
-  return Reader(text, to, *options, fuel).run();
+                                    const SchemaOptions& schemas, SchemaReport* report) {
+  return Reader(text, to, *options, schemas, report).run();
 }
 
 }  // namespace gen::grammar

@@ -299,7 +299,7 @@ Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
   if (!counts(frame.loop)) {
     way.members_of = frame.loop;
     way.low = frame.low;
-    way.high = frame.high;
+    way.set = frame.set;
     return way;
   }
   GEN_ASSIGN(const auto masks, loop_masks(entry, loop.machine));

@@ -74,9 +74,9 @@ class TokenGrammar {
     uint32_t further = 0;                // the last level that may still be read
     uint32_t first_end = 0;              // the loop may end behind levels from here
     uint32_t behind_ends = 0;            // to before here
-    uint32_t members_of = 0;             // a loop of members; then its frame's low and high
+    uint32_t members_of = 0;             // a loop of members; then its frame's low and set
     uint32_t low = 0;
-    uint32_t high = 0;
+    MemberSet set;
     bool operator==(const Way&) const = default;
   };
   /// What may follow where a loop ends, behind each level of it; null: not known yet, or few

@@ -152,6 +152,8 @@ std::string key_of(const Place& place) {
     add(static_cast<uint64_t>(frame.ret) << 32 | frame.parent);
     add(static_cast<uint64_t>(frame.low) << 32 | frame.high);
     add(static_cast<uint64_t>(frame.loop) << 32 | frame.next);
+    if (frame.loop == 0) continue;
+    for (const uint64_t word : frame.set.words()) add(word);
   }
   return key;
 }

@@ -4,20 +4,20 @@
 
 #include <algorithm>
 
+#include "base/to_size.h"
+
 namespace gen::graph {
 namespace {
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 }  // namespace
 
 const ProgramValue& Binder::value(const Operand& operand) const noexcept {
-  return plan_.values_[at(operand.value)];
+  return plan_.values_[to_size(operand.value)];
 }
 
 engine::EnginePtr<std::byte> Binder::memory(const Operand& operand) const noexcept {
   const ProgramValue& of = value(operand);
-  const Workspace::Side& side = work_.sides_[at(of.engine)];
+  const Workspace::Side& side = work_.sides_[to_size(of.engine)];
   const engine::EngineBuffer& arena = of.selected ? side.selected : side.rows;
   return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * rows_of(operand);
 }
@@ -40,16 +40,16 @@ engine::Activations Binder::packed(const Operand& operand) const noexcept {
 
 engine::EnginePtr<const float> Binder::vector(int32_t index) const noexcept {
   if (index < 0) return nullptr;
-  return plan_.vectors_[at(index)];
+  return plan_.vectors_[to_size(index)];
 }
 
 const engine::Weight* Binder::weight(const Instruction& instruction) const noexcept {
-  return plan_.products_[at(instruction.product)].weight.get();
+  return plan_.products_[to_size(instruction.product)].weight.get();
 }
 
 engine::LowRank Binder::low_rank(const Instruction& instruction) const noexcept {
   engine::LowRank of;
-  const ExecutionPlan::Prepared& product = plan_.products_[at(instruction.product)];
+  const ExecutionPlan::Prepared& product = plan_.products_[to_size(instruction.product)];
   if (!block(instruction).mixes() || !product.low_rank) return of;
   of.table = batch_.adapters->data();
   of.stride = batch_.adapters->stride();
@@ -81,7 +81,7 @@ void Binder::over_cache(const Instruction& instruction, size_t call, Args* args)
   args->k_dim = spec.k_dim;
   args->v_dim = spec.v_dim;
   const StepBlock::Group& group = block(instruction).groups()[call];
-  args->layer = group.layers[at(instruction.layer)];
+  args->layer = group.layers[to_size(instruction.layer)];
   args->sequences = block(instruction).sequences(group, args->layer.part);
   args->n_sequences = group.n;
 }
@@ -98,8 +98,8 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
   args.k_norm = vector(instruction.vector2);
   args.norm_eps = instruction.factor;
   if (spec.rope >= 0) {
-    args.rope = plan_.tables_[at(spec.rope)].kind;
-    args.rope_dims = plan_.tables_[at(spec.rope)].n_dims;
+    args.rope = plan_.tables_[to_size(spec.rope)].kind;
+    args.rope_dims = plan_.tables_[to_size(spec.rope)].n_dims;
     args.cs = const_matrix(instruction.angles);
   }
   return args;
@@ -139,7 +139,7 @@ engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
   args.b = const_matrix(instruction.x2);
   args.x = const_matrix(instruction.x3);
   args.y = matrix(instruction.y);
-  args.layer = plan_.states_->layers[at(instruction.layer)];
+  args.layer = plan_.states_->layers[to_size(instruction.layer)];
   args.sequences = block(instruction).states();
   args.n_sequences = static_cast<int32_t>(batch_.sequences.size());
   return args;
@@ -164,8 +164,8 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kAdd:
       return engine::AddArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y)};
     case Op::kRopeAngles:
-      return engine::RopeAnglesArgs{plan_.inv_freq_[at(in.engine)][at(in.attention.rope)],
-                                    plan_.tables_[at(in.attention.rope)].magnitude,
+      return engine::RopeAnglesArgs{plan_.inv_freq_[to_size(in.engine)][to_size(in.attention.rope)],
+                                    plan_.tables_[to_size(in.attention.rope)].magnitude,
                                     block(in).positions(), matrix(in.y)};
     case Op::kRopeAppend:
       return rope_append(in, call);

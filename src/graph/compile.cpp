@@ -8,6 +8,7 @@
 
 #include "base/allocator.h"
 #include "base/checked.h"
+#include "base/to_size.h"
 #include "graph/cache_layers.h"
 #include "graph/execution_plan.h"
 #include "graph/memory_plan.h"
@@ -17,8 +18,6 @@ namespace {
 
 constexpr int64_t kLeastSelectedRows = 16;  // of a chunk, whatever the arena
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
-size_t aligned(size_t bytes) { return (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign; }
 
 /// Calls visit(operand, writes) for everything an instruction touches.
 template <typename Visit>
@@ -83,7 +82,7 @@ class Compiler {
     return {};
   }
   [[nodiscard]] engine::Engine& engine_of(int32_t index) const {
-    return *plan_->engines_[at(index)];
+    return *plan_->engines_[to_size(index)];
   }
 
   /// Ways to attend that have no kernels.
@@ -116,8 +115,8 @@ class Compiler {
     std::vector<size_t> bytes(plan_->engines_.size(), 0);
     for (const Instruction& instruction : program_.instructions) {
       if (instruction.product < 0 || options_.base != nullptr) continue;
-      const Product& product = program_.products[at(instruction.product)];
-      size_t& sum = bytes[at(instruction.engine)];
+      const Product& product = program_.products[to_size(instruction.product)];
+      size_t& sum = bytes[to_size(instruction.engine)];
       if (!checked_add(sum,
                        engine_of(instruction.engine).weight_bytes(product.role, product.sources),
                        &sum)) {
@@ -151,15 +150,15 @@ class Compiler {
       bool wanted = engine::op_info(instruction.op).effect != engine::Effect::kNone;
       // Turned in place, and nothing stored.
       if (instruction.attention.use == CacheUse::kShared && instruction.op == Op::kRopeAppend) {
-        wanted = read[at(instruction.x.value)];
+        wanted = read[to_size(instruction.x.value)];
       }
       for_operands(instruction, [&](const Operand& operand, bool writes) {
-        if (writes && read[at(operand.value)]) wanted = true;
+        if (writes && read[to_size(operand.value)]) wanted = true;
       });
       instruction.skippable = !wanted;
       if (!wanted) continue;
       for_operands(instruction, [&](const Operand& operand, bool writes) {
-        if (!writes) read[at(operand.value)] = true;
+        if (!writes) read[to_size(operand.value)] = true;
       });
     }
   }
@@ -173,7 +172,7 @@ class Compiler {
     if (options_.cancel != nullptr && options_.cancel->raised()) {
       return error(Code::kCancelled, "cancelled while loading");
     }
-    const Product& product = program_.products[at(instruction.product)];
+    const Product& product = program_.products[to_size(instruction.product)];
     auto weight = prepare_weight(instruction.engine, product);
     if (!weight.ok()) {
       if (weight.status().code() != Code::kUnsupported || product.sources.size() < 2) {
@@ -207,7 +206,7 @@ class Compiler {
       return error(Code::kUnsupported, "the base has split this product");
     }
     GEN_ASSIGN(auto made,
-               engine_of(engine).prepare(product.role, product.sources, weights_[at(engine)]));
+               engine_of(engine).prepare(product.role, product.sources, weights_[to_size(engine)]));
     return std::shared_ptr<const engine::Weight>(std::move(made));
   }
 
@@ -235,7 +234,7 @@ class Compiler {
   }
 
   Status keep(Instruction instruction, std::shared_ptr<const engine::Weight> weight) {
-    const Product& product = program_.products[at(instruction.product)];
+    const Product& product = program_.products[to_size(instruction.product)];
     ExecutionPlan::Prepared prepared;
     if (options_.base != nullptr) prepared.name = options_.base->products_[next_product()].name;
     for (const engine::WeightSource& source : product.sources) {
@@ -247,7 +246,7 @@ class Compiler {
     prepared.sources = product.sources.size();
     if (instruction.op == Op::kLinear) {
       add_adapter_in(&instruction, product.sites);
-      program_.values[at(instruction.x.value)].forms |= weight->activation_forms();
+      program_.values[to_size(instruction.x.value)].forms |= weight->activation_forms();
       plan_->stream_bytes_ += weight->stream_bytes();
     }
     const bool copied = weight->resident_bytes() > 0;
@@ -279,14 +278,14 @@ class Compiler {
     vector_engines_.assign(program_.vectors.size(), 0);
     for (const Instruction& instruction : plan_->instructions_) {
       for (const int32_t vector : {instruction.vector, instruction.vector2}) {
-        if (vector >= 0) vector_engines_[at(vector)] = instruction.engine;
+        if (vector >= 0) vector_engines_[to_size(vector)] = instruction.engine;
       }
     }
     plan_->vectors_.resize(program_.vectors.size());
     plan_->constants_.resize(plan_->engines_.size());
     plan_->inv_freq_.assign(plan_->engines_.size(), {});
     for (auto& tables : plan_->inv_freq_) tables.resize(graph_.ropes.size());
-    for (int32_t engine = 0; at(engine) < plan_->engines_.size(); ++engine) {
+    for (int32_t engine = 0; to_size(engine) < plan_->engines_.size(); ++engine) {
       GEN_TRY(write_constants_of(engine));
     }
     return {};
@@ -299,16 +298,16 @@ class Compiler {
         if (vector_engines_[i] == engine) GEN_TRY(visit(program_.vectors[i], &plan_->vectors_[i]));
       }
       for (size_t i = 0; i < graph_.ropes.size(); ++i) {
-        GEN_TRY(visit(graph_.ropes[i].inv_freq, &plan_->inv_freq_[at(engine)][i]));
+        GEN_TRY(visit(graph_.ropes[i].inv_freq, &plan_->inv_freq_[to_size(engine)][i]));
       }
       return {};
     };
     GEN_TRY(each([&](const std::vector<float>& values, auto*) -> Status {
-      bytes += aligned(values.size() * sizeof(float));
+      bytes += align_up(values.size() * sizeof(float));
       return {};
     }));
     engine::EngineMemory& memory = engine_of(engine).memory();
-    engine::EngineBuffer& constants = plan_->constants_[at(engine)];
+    engine::EngineBuffer& constants = plan_->constants_[to_size(engine)];
     GEN_ASSIGN(constants, memory.allocate(bytes));
     engine::EnginePtr<std::byte> next = constants.data();
     plan_->resident_bytes_ += bytes;
@@ -316,7 +315,7 @@ class Compiler {
       *place = next.as<const float>();
       const size_t size = values.size() * sizeof(float);
       const engine::EnginePtr<std::byte> to = next;
-      next = next + static_cast<std::ptrdiff_t>(aligned(size));
+      next = next + static_cast<std::ptrdiff_t>(align_up(size));
       return memory.write(to, values.data(), size);
     });
   }
@@ -327,9 +326,9 @@ class Compiler {
     std::vector<std::pair<size_t, size_t>> firsts;  // product, its first site
     for (const Instruction& instruction : plan_->instructions_) {
       if (instruction.op != Op::kLinear) continue;
-      const ExecutionPlan::Prepared& product = plan_->products_[at(instruction.product)];
+      const ExecutionPlan::Prepared& product = plan_->products_[to_size(instruction.product)];
       if (instruction.x3.present()) {
-        firsts.emplace_back(at(instruction.product), all.size());
+        firsts.emplace_back(to_size(instruction.product), all.size());
       }
       int32_t u = 0;
       for (const SiteSlice& slice : product.sites) {
@@ -358,11 +357,11 @@ class Compiler {
     for (ProgramValue& value : values) {
       value.row_bytes = value.packed
                             ? engine_of(value.engine).activation_bytes(value.forms, value.cols)
-                            : aligned(static_cast<size_t>(value.cols) * sizeof(float));
+                            : align_up(static_cast<size_t>(value.cols) * sizeof(float));
     }
     find_lifetimes();
     share_in_place();
-    for (int32_t engine = 0; at(engine) < plan_->engines_.size(); ++engine) {
+    for (int32_t engine = 0; to_size(engine) < plan_->engines_.size(); ++engine) {
       plan_->row_bytes_.push_back(place_values_of(engine, false));
       plan_->selected_row_bytes_.push_back(place_values_of(engine, true));
     }
@@ -393,8 +392,8 @@ class Compiler {
     const auto never = static_cast<int32_t>(plan_->instructions_.size());
     lives_.assign(program_.values.size(), Lifetime{never, -1, 0});
     for (int32_t i = 0; i < never; ++i) {
-      for_operands(plan_->instructions_[at(i)], [&](const Operand& operand, bool) {
-        Lifetime& life = lives_[at(operand.value)];
+      for_operands(plan_->instructions_[to_size(i)], [&](const Operand& operand, bool) {
+        Lifetime& life = lives_[to_size(operand.value)];
         life.first = std::min(life.first, i);
         life.last = std::max(life.last, i);
       });
@@ -407,24 +406,24 @@ class Compiler {
     owner_.resize(program_.values.size());
     for (size_t i = 0; i < owner_.size(); ++i) owner_[i] = i;
     for (int32_t i = 0; i < static_cast<int32_t>(plan_->instructions_.size()); ++i) {
-      const Instruction& instruction = plan_->instructions_[at(i)];
+      const Instruction& instruction = plan_->instructions_[to_size(i)];
       const uint8_t in_place = engine::op_info(instruction.op).in_place;
       const auto reads = instruction.reads();
       const Operand& y = instruction.y;
       for (size_t operand = 0; operand < reads.size(); ++operand) {
         const Operand* const term = reads[operand];
         if ((in_place >> operand & 1) == 0 || !term->present() ||
-            root(at(y.value)) == root(at(term->value)))
+            root(to_size(y.value)) == root(to_size(term->value)))
           continue;
-        const size_t from = root(at(term->value));
-        const ProgramValue& source = program_.values[at(term->value)];
-        const ProgramValue& target = program_.values[at(y.value)];
+        const size_t from = root(to_size(term->value));
+        const ProgramValue& source = program_.values[to_size(term->value)];
+        const ProgramValue& target = program_.values[to_size(y.value)];
         const bool whole = term->cols == source.cols && y.cols == target.cols;
         if (!whole || source.selected != target.selected || source.cols != target.cols) continue;
         // Both operands may be one value; it is then read and written column by column.
-        if (lives_[from].last != i || lives_[at(y.value)].first != i) continue;
-        owner_[at(y.value)] = from;
-        lives_[from].last = lives_[at(y.value)].last;
+        if (lives_[from].last != i || lives_[to_size(y.value)].first != i) continue;
+        owner_[to_size(y.value)] = from;
+        lives_[from].last = lives_[to_size(y.value)].last;
         break;
       }
     }
@@ -501,7 +500,7 @@ Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines
   }
   for (size_t block = 0; block < engine_of_block.size(); ++block) {
     const int32_t engine = engine_of_block[block];
-    if (engine >= 0 && at(engine) < engines.size()) continue;
+    if (engine >= 0 && to_size(engine) < engines.size()) continue;
     return error(Code::kInvalidArgument, "block %zu is for engine %d of %zu", block, engine,
                  engines.size());
   }

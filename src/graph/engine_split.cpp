@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/to_size.h"
+
 namespace gen::graph {
 
 using engine::Op;
 
 namespace {
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 class Splitter {
  public:
@@ -23,12 +23,12 @@ class Splitter {
   }
 
   Graph run() {
-    for (int32_t n = 0; at(n) < graph_.nodes.size(); ++n) {
-      Node node = graph_.nodes[at(n)];
+    for (int32_t n = 0; to_size(n) < graph_.nodes.size(); ++n) {
+      Node node = graph_.nodes[to_size(n)];
       node.engine = engine_for(engines_, node.block);
       const bool gives = engine::op_info(node.op).effect == engine::Effect::kHost;
-      if (gives || node.op == Op::kSelectRows) node.engine = homes_[at(node.inputs[0])];
-      homes_[at(n)] = node.engine;
+      if (gives || node.op == Op::kSelectRows) node.engine = homes_[to_size(node.inputs[0])];
+      homes_[to_size(n)] = node.engine;
       if (node.op == Op::kSelectRows) continue;  // where and when somebody reads it
       for (int32_t& input : node.inputs) {
         if (input >= 0) input = value_on(input, node.engine);
@@ -43,15 +43,15 @@ class Splitter {
   int32_t value_on(int32_t n, int32_t engine) {
     const auto known = places_.find({n, engine});
     if (known != places_.end()) return known->second;
-    Node node = graph_.nodes[at(n)];
+    Node node = graph_.nodes[to_size(n)];
     const bool selects = node.op == Op::kSelectRows;
-    const bool home = engine == homes_[at(n)];
+    const bool home = engine == homes_[to_size(n)];
     if (selects && (home || places_.count({node.inputs[0], engine}) != 0)) {
       node.inputs[0] = value_on(node.inputs[0], engine);
     } else {
       Node moved;
       moved.op = Op::kTransfer;
-      moved.inputs[0] = value_on(n, homes_[at(n)]);
+      moved.inputs[0] = value_on(n, homes_[to_size(n)]);
       moved.cols = node.cols;
       moved.selected = node.selected;
       moved.block = node.block;
@@ -80,7 +80,7 @@ class Splitter {
 
 int32_t engine_for(EngineOfBlock engines, int32_t block) noexcept {
   if (engines.empty()) return 0;
-  return engines[std::min(at(std::max(block, 0)), engines.size() - 1)];
+  return engines[std::min(to_size(std::max(block, 0)), engines.size() - 1)];
 }
 
 Graph split_engines(const Graph& graph, EngineOfBlock engines) {

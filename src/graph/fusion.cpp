@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/to_size.h"
 #include "graph/selection.h"
 
 namespace gen::graph {
@@ -34,7 +35,6 @@ constexpr Pattern kPatterns[] = {
     {&FusionOptions::residual, Op::kAdd, false, engine::WeightRole::kLinear},
 };
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 class Fuser {
  public:
@@ -52,7 +52,7 @@ class Fuser {
     program_.vectors = graph_.vectors;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const int32_t input : graph_.nodes[n].inputs) {
-        if (input >= 0) uses_[at(input)].push_back(static_cast<int32_t>(n));
+        if (input >= 0) uses_[to_size(input)].push_back(static_cast<int32_t>(n));
       }
     }
     decide();
@@ -64,10 +64,10 @@ class Fuser {
   }
 
  private:
-  const Node& node(int32_t n) const { return graph_.nodes[at(n)]; }
-  bool single_use(int32_t n) const { return uses_[at(n)].size() == 1; }
+  const Node& node(int32_t n) const { return graph_.nodes[to_size(n)]; }
+  bool single_use(int32_t n) const { return uses_[to_size(n)].size() == 1; }
   bool is_free_linear(int32_t n) const {
-    return node(n).op == Op::kLinear && fates_[at(n)] == Fate::kAlone;
+    return node(n).op == Op::kLinear && fates_[to_size(n)] == Fate::kAlone;
   }
 
   /// Whether a node's only reader may take it over.
@@ -98,18 +98,18 @@ class Fuser {
     for (const Pattern& pattern : kPatterns) {
       for (int32_t n = 0; n < count && options_.*pattern.on; ++n) {
         std::vector<int32_t> products = matched(pattern, n);
-        for (const int32_t product : products) fates_[at(product)] = Fate::kFolded;
-        if (!products.empty()) folded_[at(n)] = {&pattern, std::move(products)};
+        for (const int32_t product : products) fates_[to_size(product)] = Fate::kFolded;
+        if (!products.empty()) folded_[to_size(n)] = {&pattern, std::move(products)};
       }
     }
     for (int32_t n = 0; n < count && options_.stack; ++n) {
       std::vector<int32_t> stack;
-      for (const int32_t use : uses_[at(n)]) {
+      for (const int32_t use : uses_[to_size(n)]) {
         if (is_free_linear(use)) stack.push_back(use);
       }
       if (stack.size() < 2) continue;
-      for (const int32_t member : stack) fates_[at(member)] = Fate::kStacked;
-      stacks_[at(stack.front())] = std::move(stack);
+      for (const int32_t member : stack) fates_[to_size(member)] = Fate::kStacked;
+      stacks_[to_size(stack.front())] = std::move(stack);
     }
   }
 
@@ -143,7 +143,7 @@ class Fuser {
       if (turns.op != Op::kRopeAppend || key.second < 0 || angles_.count(key) != 0) continue;
       Node node;
       node.engine = turns.engine;
-      const Operand angles = new_value(graph_.ropes[at(key.second)].n_dims, false, node);
+      const Operand angles = new_value(graph_.ropes[to_size(key.second)].n_dims, false, node);
       Instruction& instruction = append(Op::kRopeAngles, node);
       instruction.y = angles;
       instruction.attention.rope = key.second;
@@ -154,14 +154,14 @@ class Fuser {
   /// The packed rows of a node, made just before the first product that wants them unless the node
   /// wrote them itself.
   Operand packed(int32_t n) {
-    Operand& rows = packed_[at(n)];
+    Operand& rows = packed_[to_size(n)];
     if (!rows.present()) {
       rows = new_value(node(n).cols, true, node(n));
       Node from;
       from.selected = node(n).selected;
       from.engine = node(n).engine;
       Instruction& pack = append(Op::kPack, from);
-      pack.x = places_[at(n)];
+      pack.x = places_[to_size(n)];
       pack.packed = rows;
     }
     return rows;
@@ -169,18 +169,18 @@ class Fuser {
 
   /// Outputs of norms and attention: float rows for those who read them, packed rows for products.
   void emit_outputs(int32_t n, Instruction* instruction) {
-    const auto& uses = uses_[at(n)];
+    const auto& uses = uses_[to_size(n)];
     const auto is_product = [&](int32_t use) { return node(use).op == Op::kLinear; };
     const bool any = std::any_of(uses.begin(), uses.end(), is_product);
     const bool all = std::all_of(uses.begin(), uses.end(), is_product);
     const bool early = options_.pack_early && any;
     if (!early || !all || options_.adapters) {
-      places_[at(n)] = new_value(node(n).cols, false, node(n));
-      instruction->y = places_[at(n)];
+      places_[to_size(n)] = new_value(node(n).cols, false, node(n));
+      instruction->y = places_[to_size(n)];
     }
     if (early) {
-      packed_[at(n)] = new_value(node(n).cols, true, node(n));
-      instruction->packed = packed_[at(n)];
+      packed_[to_size(n)] = new_value(node(n).cols, true, node(n));
+      instruction->packed = packed_[to_size(n)];
     }
   }
 
@@ -192,7 +192,7 @@ class Fuser {
     for (const int32_t part : parts) {
       const Node& linear = node(part);
       if (linear.vector >= 0) {
-        const std::vector<float>& bias = graph_.vectors[at(linear.vector)];
+        const std::vector<float>& bias = graph_.vectors[to_size(linear.vector)];
         joined.insert(joined.end(), bias.begin(), bias.end());
         any = true;
       } else {
@@ -212,7 +212,7 @@ class Fuser {
     product.role = role;
     int64_t offset = 0;
     for (const int32_t part : parts) {
-      product.sources.push_back(graph_.weights[at(node(part).weight)]);
+      product.sources.push_back(graph_.weights[to_size(node(part).weight)]);
       product.sites.push_back({node(part).site, offset, node(part).cols});
       // Gate and up both end in all columns of the gated product.
       if (role != engine::WeightRole::kGated) offset += node(part).cols;
@@ -222,7 +222,7 @@ class Fuser {
     Instruction& instruction = append(Op::kLinear, first);
     instruction.x = x;
     instruction.x2 = residual;
-    if (options_.adapters) instruction.x3 = places_[at(first.inputs[0])];
+    if (options_.adapters) instruction.x3 = places_[to_size(first.inputs[0])];
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
@@ -231,31 +231,31 @@ class Fuser {
 
   /// A node whose products are emitted in its place.
   void emit_folded(int32_t n) {
-    const auto& [pattern, products] = folded_[at(n)];
+    const auto& [pattern, products] = folded_[to_size(n)];
     Operand residual;
     for (const int32_t input : node(n).inputs) {
       if (input >= 0 && std::find(products.begin(), products.end(), input) == products.end()) {
-        residual = places_[at(input)];
+        residual = places_[to_size(input)];
       }
     }
-    emit_product(pattern->role, products, residual, places_[at(n)]).activation = node(n).activation;
+    emit_product(pattern->role, products, residual, places_[to_size(n)]).activation = node(n).activation;
   }
 
   void emit_linear(int32_t n) {
-    const Fate fate = fates_[at(n)];
+    const Fate fate = fates_[to_size(n)];
     if (fate == Fate::kAlone) {
-      places_[at(n)] = new_value(node(n).cols, false, node(n));
-      emit_product(engine::WeightRole::kLinear, {n}, {}, places_[at(n)]);
+      places_[to_size(n)] = new_value(node(n).cols, false, node(n));
+      emit_product(engine::WeightRole::kLinear, {n}, {}, places_[to_size(n)]);
       return;
     }
-    const std::vector<int32_t>& stack = stacks_[at(n)];
+    const std::vector<int32_t>& stack = stacks_[to_size(n)];
     if (fate != Fate::kStacked || stack.empty()) return;
     int64_t cols = 0;
     for (const int32_t member : stack) cols += node(member).cols;
     const Operand whole = new_value(cols, false, node(n));
     int64_t first = 0;
     for (const int32_t member : stack) {
-      places_[at(member)] = {whole.value, first, node(member).cols};
+      places_[to_size(member)] = {whole.value, first, node(member).cols};
       first += node(member).cols;
     }
     emit_product(engine::WeightRole::kLinear, stack, {}, whole);
@@ -269,20 +269,20 @@ class Fuser {
       return;
     }
     const bool makes_value = engine::makes_value(info.effect);
-    if (makes_value && !info.packs) places_[at(n)] = new_value(from.cols, false, from);
-    if (folded_[at(n)].pattern != nullptr) {
+    if (makes_value && !info.packs) places_[to_size(n)] = new_value(from.cols, false, from);
+    if (folded_[to_size(n)].pattern != nullptr) {
       emit_folded(n);
       return;
     }
     if (from.op == Op::kEmbed) {
       program_.products.push_back(
-          {engine::WeightRole::kEmbedding, {graph_.weights[at(from.weight)]}, {}});
+          {engine::WeightRole::kEmbedding, {graph_.weights[to_size(from.weight)]}, {}});
     }
-    if (from.op == Op::kLogits) append(Op::kBest, from).x = places_[at(from.inputs[0])];
+    if (from.op == Op::kLogits) append(Op::kBest, from).x = places_[to_size(from.inputs[0])];
     Instruction& instruction = append(from.op, from);
     Operand* const reads[] = {&instruction.x, &instruction.x2, &instruction.x3};
     for (size_t i = 0; i < info.n_in; ++i) {
-      if (from.inputs[i] >= 0) *reads[i] = places_[at(from.inputs[i])];
+      if (from.inputs[i] >= 0) *reads[i] = places_[to_size(from.inputs[i])];
     }
     instruction.vector = from.vector;
     instruction.vector2 = from.vector2;
@@ -292,11 +292,11 @@ class Fuser {
     if (info.effect == engine::Effect::kCache) {
       if (from.attention.rope >= 0)
         instruction.angles = angles_[{from.engine, from.attention.rope}];
-      places_[at(n)] = instruction.x;  // changed in place
+      places_[to_size(n)] = instruction.x;  // changed in place
     } else if (info.packs) {
       emit_outputs(n, &instruction);
     } else if (makes_value) {
-      instruction.y = places_[at(n)];
+      instruction.y = places_[to_size(n)];
     }
   }
 
@@ -321,7 +321,7 @@ class Fuser {
 /// The part of a joined bias that belongs to columns [first, first + cols).
 int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) {
   if (vector < 0) return -1;
-  const std::vector<float>& joined = program.vectors[at(vector)];
+  const std::vector<float>& joined = program.vectors[to_size(vector)];
   const auto begin = joined.begin() + first;
   std::vector<float> part(begin, begin + cols);
   program.vectors.push_back(std::move(part));
@@ -338,7 +338,7 @@ Program fuse(const Graph& graph, const FusionOptions& options, EngineOfBlock eng
 }
 
 void split_product(Program& program, const Instruction& instruction) {
-  const Product product = program.products[at(instruction.product)];
+  const Product product = program.products[to_size(instruction.product)];
   if (product.role == engine::WeightRole::kGated) {
     const int64_t cols = instruction.y.cols;
     ProgramValue both;

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "engine/op_cost.h"
+#include "base/to_size.h"
 #include "graph/bind.h"
 #include "graph/execution_plan.h"
 #include "graph/traced_caches.h"
 
 namespace gen::graph {
 namespace {
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 }  // namespace
 
@@ -43,7 +42,7 @@ class PlanRunner {
  private:
   using Side = Workspace::Side;
 
-  [[nodiscard]] Side& side(int32_t engine) const noexcept { return work_.sides_[at(engine)]; }
+  [[nodiscard]] Side& side(int32_t engine) const noexcept { return work_.sides_[to_size(engine)]; }
   [[nodiscard]] Side& side(const Instruction& instruction) const noexcept {
     return side(instruction.engine);
   }
@@ -132,7 +131,7 @@ class PlanRunner {
     const bool turns = info.effect == engine::Effect::kCache;
     event.appends = turns && instruction.x2.present();  // else the layer is another block's
     if (instruction.product >= 0)
-      event.detail = plan_.products_[at(instruction.product)].name.c_str();
+      event.detail = plan_.products_[to_size(instruction.product)].name.c_str();
     event.layer = instruction.layer;
     const Operand& output = instruction.y.present()        ? instruction.y
                             : instruction.packed.present() ? instruction.packed
@@ -267,7 +266,7 @@ class PlanRunner {
                                                                size_t call) const {
     if (instruction.attention.n_heads == 0) return {};
     const StepBlock::Group& group = work_.block().groups()[call];
-    return work_.block().host_sequences(group, group.layers[at(instruction.layer)].part);
+    return work_.block().host_sequences(group, group.layers[to_size(instruction.layer)].part);
   }
 
   /// Of the rows that stand for no token.
@@ -339,7 +338,7 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.max_rows = max_rows_;
   limits.max_seq_len = max_seq_len_;
   limits.n_taps = n_taps_;
-  limits.best = engines_[at(instructions_.back().engine)]->can(Op::kBest);
+  limits.best = engines_[to_size(instructions_.back().engine)]->can(Op::kBest);
   limits.layers = layers_;
   limits.layer_engines = layer_engines_;
   limits.engines = engines_;
@@ -351,7 +350,7 @@ BatchLimits ExecutionPlan::limits() const noexcept {
 
 std::span<const SiteSlice> ExecutionPlan::sites(const Instruction& instruction) const noexcept {
   if (instruction.product < 0) return {};
-  return products_[at(instruction.product)].sites;
+  return products_[to_size(instruction.product)].sites;
 }
 
 }  // namespace gen::graph

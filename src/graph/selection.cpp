@@ -5,12 +5,13 @@
 
 #include <vector>
 
+#include "base/to_size.h"
+
 namespace gen::graph {
 namespace {
 
 using engine::Op;
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 /// Nodes whose value is needed for selected rows only, but for taps.
 std::vector<bool> movable(const Graph& graph) {
@@ -25,8 +26,8 @@ std::vector<bool> movable(const Graph& graph) {
     const bool whole = !moves[n] && !node.selected;
     for (const int32_t input : node.inputs) {
       if (input < 0) continue;
-      needed[at(input)] = true;
-      if (whole) needed_whole[at(input)] = true;
+      needed[to_size(input)] = true;
+      if (whole) needed_whole[to_size(input)] = true;
     }
   }
   return moves;
@@ -45,16 +46,16 @@ Graph select_early(const Graph& graph) {
     return static_cast<int32_t>(result.nodes.size() - 1);
   };
   const auto select = [&](int32_t n) {
-    if (selected[at(n)] < 0) {
+    if (selected[to_size(n)] < 0) {
       Node node;
       node.op = Op::kSelectRows;
-      node.inputs[0] = whole[at(n)];
-      node.cols = graph.nodes[at(n)].cols;
+      node.inputs[0] = whole[to_size(n)];
+      node.cols = graph.nodes[to_size(n)].cols;
       node.selected = true;
-      node.block = graph.nodes[at(n)].block;
-      selected[at(n)] = push(node);
+      node.block = graph.nodes[to_size(n)].block;
+      selected[to_size(n)] = push(node);
     }
-    return selected[at(n)];
+    return selected[to_size(n)];
   };
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Node node = graph.nodes[n];
@@ -62,10 +63,10 @@ Graph select_early(const Graph& graph) {
       selected[n] = select(node.inputs[0]);
       continue;
     }
-    const bool tap_moves = node.op == Op::kTap && moves[at(node.inputs[0])];
+    const bool tap_moves = node.op == Op::kTap && moves[to_size(node.inputs[0])];
     if (moves[n] || tap_moves) node.selected = true;
     for (int32_t& input : node.inputs) {
-      if (input >= 0) input = node.selected ? select(input) : whole[at(input)];
+      if (input >= 0) input = node.selected ? select(input) : whole[to_size(input)];
     }
     (node.selected ? selected : whole)[n] = push(node);
   }

@@ -9,16 +9,15 @@
 #include <type_traits>
 
 #include "base/allocator.h"
+#include "base/to_size.h"
 
 namespace gen::graph {
 namespace {
 
-size_t index(int32_t i) { return static_cast<size_t>(i); }
-
 /// Row looked back at, counted from the sequence's first row; -1 for that first row.
 int32_t parent_in(const Batch& batch, const BatchSequence& sequence, int32_t i) {
   if (batch.parents.empty()) return i - 1;
-  const int32_t parent = batch.parents[index(sequence.first_row + i)];
+  const int32_t parent = batch.parents[to_size(sequence.first_row + i)];
   return parent == -1 ? i - 1 : parent - sequence.first_row;
 }
 
@@ -28,8 +27,6 @@ bool is_tree(const Batch& batch, const BatchSequence& sequence) {
   }
   return false;
 }
-
-size_t aligned(size_t bytes) { return (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign; }
 
 bool lie_alike(std::span<const engine::KvLayer> a, std::span<const engine::KvLayer> b) {
   return a.size() == b.size() &&
@@ -42,7 +39,7 @@ template <typename T>
 size_t StepBlock::add(std::span<const T> values) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (values.empty()) return kNone;
-  const size_t offset = aligned(bytes_.size());
+  const size_t offset = align_up(bytes_.size());
   bytes_.resize(offset + values.size_bytes());
   std::memcpy(bytes_.data() + offset, values.data(), values.size_bytes());
   return offset;
@@ -70,7 +67,7 @@ void StepBlock::add_best(const Batch& batch) {
   for (const RowEdit& edit : batch.edits) edits_.push_back({edit.token, edit.add});
   edits_at_ = add(std::span<const engine::LogitEdit>(edits_));
   for (const RowMask& mask : batch.masks) mask_bytes_ += mask.bits.size_bytes();
-  masks_at_ = aligned(bytes_.size());
+  masks_at_ = align_up(bytes_.size());
   bytes_.resize(masks_at_ + mask_bytes_);
   if (batch.during.call == nullptr) copy_masks(batch);
   best_at_ = add(std::span<const engine::BestRow>(best_));
@@ -148,12 +145,12 @@ void StepBlock::find_visible(const Batch& batch) {
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     const BatchSequence& sequence = batch.sequences[s];
     if (!is_tree(batch, sequence)) continue;
-    const size_t words = (index(sequence.n_rows) + 63) / 64;
-    bits_.assign(words * index(sequence.n_rows), 0);
+    const size_t words = (to_size(sequence.n_rows) + 63) / 64;
+    bits_.assign(words * to_size(sequence.n_rows), 0);
     for (int32_t i = 0; i < sequence.n_rows; ++i) {
       const int32_t parent = parent_in(batch, sequence, i);
-      uint64_t* row = bits_.data() + index(i) * words;
-      if (parent >= 0) std::copy_n(bits_.data() + index(parent) * words, words, row);
+      uint64_t* row = bits_.data() + to_size(i) * words;
+      if (parent >= 0) std::copy_n(bits_.data() + to_size(parent) * words, words, row);
       row[i / 64] |= uint64_t{1} << (i % 64);
     }
     visible_[s] = add(std::span<const uint64_t>(bits_));
@@ -177,7 +174,7 @@ void StepBlock::find_mixes(const Batch& batch) {
   const bool any = std::any_of(batch.sequences.begin(), batch.sequences.end(),
                                [](const BatchSequence& of) { return of.adapter >= 0; });
   for (const BatchSequence& sequence : batch.sequences) {
-    if (any) mixes_.insert(mixes_.end(), index(sequence.n_rows), sequence.adapter);
+    if (any) mixes_.insert(mixes_.end(), to_size(sequence.n_rows), sequence.adapter);
   }
   mixes_at_ = add(std::span<const int32_t>(mixes_));
 }
@@ -189,7 +186,7 @@ Status StepBlock::add_records(const Batch& batch) {
     const auto of_group = static_cast<size_t>(&group - groups_.data());
     const auto any = std::find(group_of_.begin(), group_of_.end(), of_group) - group_of_.begin();
     const int32_t parts = batch.sequences[static_cast<size_t>(any)].cache->parts();
-    n_records += index(parts) * index(group.n);
+    n_records += to_size(parts) * to_size(group.n);
   }
   records_.assign(n_records, {});
   offsets_.assign(n_records, {});
@@ -236,8 +233,8 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine
   records_at_ = add(std::span<const engine::KvRows>(records_));
   add_best(batch);
   const size_t results =
-      (wanted_.size() - n_logits_) * index(k_) * (sizeof(int32_t) + sizeof(float));
-  results_at_ = results > 0 ? aligned(bytes_.size()) : kNone;
+      (wanted_.size() - n_logits_) * to_size(k_) * (sizeof(int32_t) + sizeof(float));
+  results_at_ = results > 0 ? align_up(bytes_.size()) : kNone;
   const size_t size = results > 0 ? results_at_ + results : bytes_.size();
   if (size > buffer_.size()) {
     buffer_.reset();

@@ -16,16 +16,16 @@ double log_sum_exp(std::span<const float> logits, float max) noexcept {
   // Blocks, so that the exponentials are a loop over plain arrays; lanes, so that the order of
   // summation is fixed here and not by the CPU.
   constexpr size_t kBlock = 128;
-  constexpr size_t kLanes = 8;
+  constexpr size_t kSums = 8;
   const double top = static_cast<double>(max);
-  double lanes[kLanes] = {};
+  double lanes[kSums] = {};
   double block[kBlock];
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
     const size_t n = std::min(kBlock, logits.size() - begin);
     for (size_t i = 0; i < n; ++i) block[i] = static_cast<double>(logits[begin + i]) - top;
     std::fill(block + n, block + kBlock, -1e9);  // weighs nothing
     portable_exp(block, kBlock);
-    for (size_t i = 0; i < kBlock; ++i) lanes[i % kLanes] += block[i];
+    for (size_t i = 0; i < kBlock; ++i) lanes[i % kSums] += block[i];
   }
   const double sum = ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
                      ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));

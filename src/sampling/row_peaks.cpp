@@ -12,7 +12,7 @@
 namespace gen::sampling {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kEndless = std::numeric_limits<float>::infinity();
 
 std::span<const float> block_of(std::span<const float> row, size_t block) noexcept {
   const size_t begin = block * RowPeaks::kBlock;
@@ -58,7 +58,7 @@ float RowPeaks::kth_largest(std::span<const float> row, size_t k,
   // nearly every block would have to be looked at, looking at all of the row is cheaper.
   if (k > peaks_.size() / 4) return sampling::kth_largest(row, k, scratch);
   const float low = sampling::kth_largest(peaks_, k, scratch);
-  if (low == -kInfinity) return sampling::kth_largest(row, k, scratch);
+  if (low == -kEndless) return sampling::kth_largest(row, k, scratch);
   scratch->clear();
   for (size_t i = 0; i < peaks_.size(); ++i) {
     if (peaks_[i] < low) continue;

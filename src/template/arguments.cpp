@@ -10,6 +10,43 @@
 
 namespace gen::templates {
 
+namespace {
+
+constexpr size_t kShortNeedle = 32;
+
+// Knuth, Morris and Pratt's: linear whatever the texts are.
+template <typename Iterator>
+size_t find_long(Iterator text, size_t n, Iterator needle, size_t m) {
+  std::vector<size_t> back(m, 0);  // how much of the needle's beginning its first i + 1 end with
+  const auto at = [](Iterator begin, size_t i) { return begin[static_cast<std::ptrdiff_t>(i)]; };
+  for (size_t i = 1, k = 0; i < m; ++i) {
+    while (k > 0 && at(needle, i) != at(needle, k)) k = back[k - 1];
+    if (at(needle, i) == at(needle, k)) ++k;
+    back[i] = k;
+  }
+  for (size_t i = 0, k = 0; i < n; ++i) {
+    while (k > 0 && at(text, i) != at(needle, k)) k = back[k - 1];
+    if (at(text, i) == at(needle, k)) ++k;
+    if (k == m) return i + 1 - m;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+size_t find_text(std::string_view text, std::string_view needle, size_t from) {
+  if (needle.size() <= kShortNeedle || from > text.size()) return text.find(needle, from);
+  const size_t found =
+      find_long(text.begin() + from, text.size() - from, needle.begin(), needle.size());
+  return found == std::string_view::npos ? found : from + found;
+}
+
+size_t rfind_text(std::string_view text, std::string_view needle) {
+  if (needle.size() <= kShortNeedle) return text.rfind(needle);
+  const size_t found = find_long(text.rbegin(), text.size(), needle.rbegin(), needle.size());
+  return found == std::string_view::npos ? found : text.size() - found - needle.size();
+}
+
 const Builtin* find_in(std::span<const Builtin> rows, std::string_view name) noexcept {
   for (const Builtin& row : rows) {
     if (row.name == name) return &row;
@@ -101,7 +138,7 @@ Text replace(const Text& text, const Text& from, const Text& to, int64_t most) {
     return made;
   }
   while (most != 0) {
-    const size_t found = view.find(from.view(), done);
+    const size_t found = find_text(view, from.view(), done);
     if (found == std::string_view::npos) break;
     made.append(text, done, found);
     made.append(to);

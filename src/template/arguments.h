@@ -33,6 +33,10 @@ Text in_case(const Text& text, bool upper);
 Text capitalized(const Text& text);
 
 /// `name` in the row of builtins, or null.
+/// Where `needle` is in `text`, or npos. Linear.
+size_t find_text(std::string_view text, std::string_view needle, size_t from = 0);
+size_t rfind_text(std::string_view text, std::string_view needle);
+
 const Builtin* find_in(std::span<const Builtin> rows, std::string_view name) noexcept;
 
 }  // namespace gen::templates

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/utf8.h"
+#include "template/arguments.h"
 
 namespace gen::templates {
 namespace {
@@ -60,19 +61,28 @@ Evaluator::Evaluator(const Program& program, const Variables& variables, const L
   }
 }
 
-Value Evaluator::look_up(uint32_t name) const noexcept {
+Value Evaluator::look_up(uint32_t name, size_t* passed) const noexcept {
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
     for (const auto& [other, value] : scope->values) {
       if (other == name) return value;
     }
+    if (passed != nullptr) *passed += scope->values.size();
   }
   if (!globals_[name].is(Kind::kMissing)) return globals_[name];
   return Value::undefined(&program_.names[name]);
 }
 
+// So many are looked through without counting it as work.
+constexpr size_t kFewNames = 64;
+
 Result<Value> Evaluator::eval(const Expr& node) {
   if (node.kind == ExprKind::kConstant) return node.value;
-  if (node.kind == ExprKind::kName) return look_up(node.name);
+  if (node.kind == ExprKind::kName) {
+    size_t passed = scope_->values.size();
+    const Value value = look_up(node.name, &passed);
+    if (passed > kFewNames) GEN_TRY(work(8 * passed));
+    return value;
+  }
   if (depth_left_ == 0) {
     return error(Code::kOutOfRange, "template line %u: nested too deep", node.line);
   }
@@ -284,19 +294,37 @@ Result<Value> Evaluator::eval_compare(const Expr& node) {
   return result;
 }
 
+Status Evaluator::compared(const Comparison& limits) noexcept {
+  steps_left_ = limits.too_many ? 0 : limits.steps;
+  if (limits.too_many) return error(Code::kOutOfRange, "the template takes too many steps");
+  if (limits.too_deep) return error(Code::kOutOfRange, "a value is nested too deep");
+  return {};
+}
+
+Result<bool> Evaluator::equals(const Value& left, const Value& right) {
+  Comparison limits;
+  limits.steps = steps_left_;
+  const bool same = equal(left, right, &limits);
+  GEN_TRY(compared(limits));
+  return same;
+}
+
+Result<bool> Evaluator::precedes(const Value& left, const Value& right) {
+  Comparison limits;
+  limits.steps = steps_left_;
+  GEN_ASSIGN(const bool below, less(left, right, &limits));
+  GEN_TRY(compared(limits));
+  return below;
+}
+
 Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& right) {
-  const auto cost = [](const Value& value) {
-    return value.is(Kind::kString)     ? value.view().size()
-           : value.is(Kind::kSequence) ? value.sequence().values.size() * 64
-           : value.is(Kind::kDict)     ? value.dict().entries.size() * 64
-                                       : 0;
-  };
-  GEN_TRY(work(std::max(cost(left), cost(right))));
+  GEN_TRY(work());
   switch (op) {
     case Operator::kEqual:
-      return Value::of(equal(left, right));
-    case Operator::kNotEqual:
-      return Value::of(!equal(left, right));
+    case Operator::kNotEqual: {
+      GEN_ASSIGN(const bool same, equals(left, right));
+      return Value::of(same == (op == Operator::kEqual));
+    }
     case Operator::kIn:
     case Operator::kNotIn: {
       bool found = false;
@@ -305,17 +333,20 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
         if (!left.is(Kind::kString)) {
           return error(Code::kInvalidArgument, "a text cannot hold %s", type_name(left));
         }
-        found = right.view().find(left.view()) != std::string_view::npos;
+        GEN_TRY(work(right.view().size()));
+        found = find_text(right.view(), left.view()) != std::string_view::npos;
       } else if (right.is(Kind::kDict)) {
         if (!hashable(left)) {
           return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
         }
+        GEN_TRY(work(right.dict().entries.size() * 16));
         found = right.dict().find(left) != nullptr;
       } else {
         std::vector<Value> storage;
         GEN_ASSIGN(const auto values, items(right, &storage));
-        found = std::any_of(values.begin(), values.end(),
-                            [&](const Value& value) { return equal(left, value); });
+        for (size_t i = 0; !found && i < values.size(); ++i) {
+          GEN_ASSIGN(found, equals(left, values[i]));
+        }
       }
       return Value::of(found == (op == Operator::kIn));
     }
@@ -323,7 +354,7 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
       break;
   }
   const bool swap = op == Operator::kGreater || op == Operator::kLessEqual;
-  GEN_ASSIGN(const bool below, swap ? less(right, left) : less(left, right));
+  GEN_ASSIGN(const bool below, swap ? precedes(right, left) : precedes(left, right));
   if (op == Operator::kLess || op == Operator::kGreater) return Value::of(below);
   // Not a number has no order.
   const bool nan = (left.is(Kind::kFloat) && left.number != left.number) ||

@@ -81,8 +81,12 @@ class Evaluator {
   Status append_text(const Value& value, Text* out);
   Result<Value> to_text(const Value& value);
   Result<Value> compare(Operator op, const Value& left, const Value& right);
+  /// equal() and less() of value.h with the steps that are left.
+  Result<bool> equals(const Value& left, const Value& right);
+  Result<bool> precedes(const Value& left, const Value& right);
 
  private:
+  Status compared(const Comparison& limits) noexcept;
   enum class Flow : uint8_t { kOn, kBreak, kContinue };
 
   Result<Value> eval(const Expr& node);
@@ -96,7 +100,7 @@ class Evaluator {
   Result<Value> eval_arithmetic(const Expr& node);
   Result<Value> eval_concat(const Expr& node);
   Status eval_args(const Expr& node, Args* args);
-  [[nodiscard]] Value look_up(uint32_t name) const noexcept;
+  [[nodiscard]] Value look_up(uint32_t name, size_t* passed = nullptr) const noexcept;
 
   Status exec(const Body& body, Flow* flow);
   Status exec_stmt(const Stmt& stmt, Flow* flow);

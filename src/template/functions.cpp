@@ -111,9 +111,12 @@ Result<Value> loop_cycle(const Call& call) {
 Result<Value> loop_changed(const Call& call) {
   const Loop& loop = static_cast<const Loop&>(*call[0].object);
   GEN_ASSIGN(const Value now, call.evaluator.heap().sequence(Form::kTuple, call.args.values));
-  const bool changed = loop.changed.is(Kind::kMissing) || !equal(loop.changed, now);
+  bool same = false;
+  if (!loop.changed.is(Kind::kMissing)) {
+    GEN_ASSIGN(same, call.evaluator.equals(loop.changed, now));
+  }
   loop.changed = now;
-  return Value::of(changed);
+  return Value::of(!same);
 }
 
 Result<Value> raise_exception(const Call& call) {
@@ -179,7 +182,8 @@ Result<Value> index(const Call& call) {
   const auto& values = call[0].sequence().values;
   GEN_TRY(call.evaluator.work(values.size() * 16));
   for (size_t i = 0; i < values.size(); ++i) {
-    if (equal(values[i], call[1])) return Value::of(static_cast<int64_t>(i));
+    GEN_ASSIGN(const bool same, call.evaluator.equals(values[i], call[1]));
+    if (same) return Value::of(static_cast<int64_t>(i));
   }
   return error(Code::kInvalidArgument, "the value is not in the list");
 }
@@ -187,8 +191,12 @@ Result<Value> index(const Call& call) {
 Result<Value> count(const Call& call) {
   const auto& values = call[0].sequence().values;
   GEN_TRY(call.evaluator.work(values.size() * 16));
-  return Value::of(static_cast<int64_t>(std::count_if(
-      values.begin(), values.end(), [&](const Value& value) { return equal(value, call[1]); })));
+  int64_t n = 0;
+  for (const Value& value : values) {
+    GEN_ASSIGN(const bool same, call.evaluator.equals(value, call[1]));
+    n += same ? 1 : 0;
+  }
+  return Value::of(n);
 }
 
 constexpr Builtin kSequenceMethods[] = {

@@ -281,10 +281,10 @@ Status write_dict(Evaluator& evaluator, const Dict& dict, const JsonForm& form, 
   for (const auto& entry : dict.entries) entries.push_back(&entry);
   if (form.sorted) {
     for (const auto* entry : entries) {
-      GEN_TRY(less(entries[0]->first, entry->first));
+      GEN_TRY(evaluator.precedes(entries[0]->first, entry->first));
     }
-    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
-      auto order = less(a->first, b->first);
+    std::stable_sort(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
+      auto order = evaluator.precedes(a->first, b->first);
       return order.ok() && *order;
     });
   }

@@ -240,6 +240,7 @@ class Parser final : ExpressionParser {
       } else if (!made->params.empty() && made->params.back().standard) {
         return fail("an argument without a default comes late");
       }
+      if (made->params.size() >= kMostArguments) return fail("more than 1024 arguments");
       made->params.push_back(std::move(param));
     }
     return expect_symbol(")");

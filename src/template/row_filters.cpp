@@ -53,11 +53,11 @@ Result<Value> folded(const Call& call, const Value& value, bool case_sensitive) 
 }
 
 /// Stable, by keys in their order. An error of a comparison ends it.
-Status sort_by(std::vector<std::pair<Value, Value>>* keyed, bool reverse) {
+Status sort_by(const Call& call, std::vector<std::pair<Value, Value>>* keyed, bool reverse) {
   Status status;
   const auto before = [&](const auto& a, const auto& b) {
     if (!status.ok()) return false;
-    auto order = less(a.first, b.first);
+    auto order = call.evaluator.precedes(a.first, b.first);
     if (!order.ok()) {
       status = order.status();
       return false;
@@ -159,7 +159,7 @@ Result<Value> sort(const Call& call) {
     }
     keyed.emplace_back(key, value);
   }
-  GEN_TRY(sort_by(&keyed, backwards));
+  GEN_TRY(sort_by(call, &keyed, backwards));
   std::vector<Value> sorted;
   for (const auto& [key, value] : keyed) sorted.push_back(value);
   return row(call, Form::kList, std::move(sorted));
@@ -181,7 +181,7 @@ Result<Value> dictsort(const Call& call) {
     keyed.emplace_back(order, pair);
   }
   GEN_TRY(call.evaluator.work(keyed.size() * 256));
-  GEN_TRY(sort_by(&keyed, backwards));
+  GEN_TRY(sort_by(call, &keyed, backwards));
   std::vector<Value> sorted;
   for (const auto& [key, pair] : keyed) sorted.push_back(pair);
   return row(call, Form::kList, std::move(sorted));
@@ -223,7 +223,8 @@ Result<Value> extreme(const Call& call, bool greatest) {
                at_path(call, value, call.given(2) ? call[2] : Value::missing(), Value::missing()));
     GEN_ASSIGN(key, folded(call, key, sensitive));
     if (&value != values.data()) {
-      GEN_ASSIGN(const bool better, greatest ? less(best_key, key) : less(key, best_key));
+      GEN_ASSIGN(const bool better, greatest ? call.evaluator.precedes(best_key, key)
+                                             : call.evaluator.precedes(key, best_key));
       if (!better) continue;
     }
     best = value;
@@ -387,13 +388,16 @@ Result<Value> groupby(const Call& call) {
     GEN_ASSIGN(key, folded(call, key, sensitive));
     keyed.emplace_back(key, value);
   }
-  GEN_TRY(sort_by(&keyed, false));
+  GEN_TRY(sort_by(call, &keyed, false));
   std::vector<Value> groups;
   for (size_t begin = 0; begin < keyed.size();) {
     size_t end = begin;
     std::vector<Value> members;
-    while (end < keyed.size() && equal(keyed[end].first, keyed[begin].first))
+    while (end < keyed.size()) {
+      GEN_ASSIGN(const bool same, call.evaluator.equals(keyed[end].first, keyed[begin].first));
+      if (!same) break;
       members.push_back(keyed[end++].second);
+    }
     GEN_ASSIGN(const Value name, at_path(call, members[0], call[1], standard));
     GEN_ASSIGN(const Value all, row(call, Form::kList, std::move(members)));
     GEN_ASSIGN(const Value group, call.evaluator.heap().tuple(name, all));

@@ -24,6 +24,7 @@ void Evaluator::assign_name(uint32_t name, const Value& value) {
 
 Status Evaluator::assign(const Target& target, const Value& value) {
   if (target.form == Target::Form::kName) {
+    GEN_TRY(work(8 * scope_->values.size()));
     assign_name(target.name, value);
     return {};
   }
@@ -34,6 +35,7 @@ Status Evaluator::assign(const Target& target, const Value& value) {
                    program_.names[target.name].c_str());
     }
     auto& entries = static_cast<const Namespace&>(*holder.object).entries;
+    GEN_TRY(work(8 * entries.size()));
     for (auto& [name, held] : entries) {
       if (name == target.attribute) {
         held = value;
@@ -111,6 +113,7 @@ Status Evaluator::exec_stmt(const Stmt& stmt, Flow* flow) {
     }
     case StmtKind::kMacro: {
       GEN_ASSIGN(const Value macro, make_macro(stmt));
+      GEN_TRY(work(8 * scope_->values.size()));
       assign_name(stmt.name, macro);
       return {};
     }
@@ -293,6 +296,9 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
     return error(Code::kInvalidArgument, "macro %.60s %s", stmt.text.c_str(), what);
   };
   if (depth_left_ < 4) return error(Code::kOutOfRange, "macros are nested too deep");
+  // Names are looked for one by one.
+  const size_t names = stmt.params.size() + args.named.size();
+  GEN_TRY(work(8 * names * names));
   // A macro may be held by what the scope's owner leaves behind, so its own scope is of the heap.
   GEN_TRY(heap_.charge(sizeof(Scope)));
   Scope* const scope = heap_.make<Scope>();

@@ -444,9 +444,9 @@ Result<Value> replace_text(const Call& call, const Value& of, const Value& from,
   if (__builtin_mul_overflow(times, to.view().size(), &grown)) grown = SIZE_MAX / 2;
   if (grown > size) {  // a bound only: count where it matters
     size_t found = from.view().empty() ? places : 0;
-    for (size_t at = of.view().find(from.view());
+    for (size_t at = find_text(of.view(), from.view());
          !from.view().empty() && at != std::string_view::npos;
-         at = of.view().find(from.view(), at + from.view().size())) {
+         at = find_text(of.view(), from.view(), at + from.view().size())) {
       ++found;
     }
     if (__builtin_mul_overflow(std::min(found, times), to.view().size(), &grown))

@@ -131,7 +131,7 @@ Result<Value> split_at(const Call& call, bool right) {
   if (right) {
     size_t end = view.size();
     while (most-- != 0) {
-      const size_t found = view.substr(0, end).rfind(separator);
+      const size_t found = rfind_text(view.substr(0, end), separator);
       if (found == std::string_view::npos) break;
       parts.push_back(text.slice(found + separator.size(), end));
       end = found;
@@ -141,7 +141,7 @@ Result<Value> split_at(const Call& call, bool right) {
   } else {
     size_t begin = 0;
     while (most-- != 0) {
-      const size_t found = view.find(separator, begin);
+      const size_t found = find_text(view, separator, begin);
       if (found == std::string_view::npos) break;
       parts.push_back(text.slice(begin, found));
       begin = found + separator.size();
@@ -164,7 +164,7 @@ Result<Value> partition_at(const Call& call, bool right) {
   const Text& text = call[0].text();
   const std::string_view separator = call[1].view();
   if (separator.empty()) return error(Code::kInvalidArgument, "partition at an empty text");
-  const size_t found = right ? text.view().rfind(separator) : text.view().find(separator);
+  const size_t found = right ? rfind_text(text.view(), separator) : find_text(text.view(), separator);
   std::vector<Text> parts(3);
   if (found == std::string_view::npos) {
     parts[right ? 2 : 0] = text;
@@ -231,7 +231,7 @@ Result<Value> find_at(const Call& call, bool right, bool must) {
   size_t found = std::string_view::npos;
   if (there) {
     const std::string_view within = view.substr(from, to - from);
-    found = right ? within.rfind(call[1].view()) : within.find(call[1].view());
+    found = right ? rfind_text(within, call[1].view()) : find_text(within, call[1].view());
   }
   if (found != std::string_view::npos) {
     return Value::of(static_cast<int64_t>(count_characters(view.substr(0, from + found))));

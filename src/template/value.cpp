@@ -98,8 +98,10 @@ double as_double(const Value& value) noexcept {
   }
 }
 
-bool equal(const Value& left, const Value& right, int depth) noexcept {
-  if (depth > kDeepest) return false;
+namespace {
+
+bool equal_within(const Value& left, const Value& right, Comparison& limits) noexcept {
+  if (!limits.step()) return false;
   if (left.is_number() && right.is_number()) {
     if (left.is(Kind::kBigInt) && right.is(Kind::kBigInt)) return left.view() == right.view();
     const bool whole = !left.is(Kind::kFloat) && !right.is(Kind::kFloat) &&
@@ -115,67 +117,112 @@ bool equal(const Value& left, const Value& right, int depth) noexcept {
     case Kind::kNone:
       return true;
     case Kind::kString:
-      return left.view() == right.view();
+      return left.view().size() == right.view().size() && limits.step(left.view().size()) &&
+             left.view() == right.view();
     case Kind::kSequence: {
       const Sequence& a = left.sequence();
       const Sequence& b = right.sequence();
       if (&a == &b) return true;
       if (a.form != b.form || a.form == Form::kGenerator || a.form == Form::kValues) return false;
       if (a.values.size() != b.values.size()) return false;
-      for (size_t i = 0; i < a.values.size(); ++i) {
-        if (!equal(a.values[i], b.values[i], depth + 1)) return false;
+      limits.too_deep = limits.too_deep || limits.depth >= kDeepest;
+      if (limits.too_deep) return false;
+      ++limits.depth;
+      bool same = true;
+      for (size_t i = 0; same && i < a.values.size(); ++i) {
+        same = equal_within(a.values[i], b.values[i], limits);
       }
-      return true;
+      --limits.depth;
+      return same;
     }
     case Kind::kDict: {
       const Dict& a = left.dict();
       const Dict& b = right.dict();
       if (&a == &b) return true;
       if (a.entries.size() != b.entries.size()) return false;
-      for (const auto& [key, value] : a.entries) {
-        const Value* other = b.find(key);
-        if (other == nullptr || !equal(value, *other, depth + 1)) return false;
+      limits.too_deep = limits.too_deep || limits.depth >= kDeepest;
+      if (limits.too_deep) return false;
+      ++limits.depth;
+      bool same = true;
+      for (size_t i = 0; same && i < a.entries.size(); ++i) {
+        const Value* const other = b.find(a.entries[i].first);
+        same = other != nullptr && equal_within(a.entries[i].second, *other, limits);
       }
-      return true;
+      --limits.depth;
+      return same;
     }
     default:
       return left.object == right.object;
   }
 }
 
-Result<bool> less(const Value& left, const Value& right, int depth) {
+Result<bool> less_within(const Value& left, const Value& right, Comparison& limits) {
   if (left.is(Kind::kUndefined)) return undefined_error(left);
   if (right.is(Kind::kUndefined)) return undefined_error(right);
+  if (!limits.step()) return false;
   if (left.is_number() && right.is_number()) {
     if (left.is(Kind::kInt) && right.is(Kind::kInt)) return left.integer < right.integer;
     return as_double(left) < as_double(right);
   }
-  if (left.is(Kind::kString) && right.is(Kind::kString)) return left.view() < right.view();
-  if (left.is(Kind::kSequence) && right.is(Kind::kSequence) && depth < kDeepest) {
+  if (left.is(Kind::kString) && right.is(Kind::kString)) {
+    return limits.step(std::min(left.view().size(), right.view().size())) &&
+           left.view() < right.view();
+  }
+  if (left.is(Kind::kSequence) && right.is(Kind::kSequence)) {
     const Sequence& a = left.sequence();
     const Sequence& b = right.sequence();
     if (a.form == b.form && (a.form == Form::kList || a.form == Form::kTuple)) {
-      for (size_t i = 0; i < a.values.size() && i < b.values.size(); ++i) {
-        if (!equal(a.values[i], b.values[i], depth + 1)) {
-          return less(a.values[i], b.values[i], depth + 1);
-        }
-      }
-      return a.values.size() < b.values.size();
+      limits.too_deep = limits.too_deep || limits.depth >= kDeepest;
+      if (limits.too_deep) return false;
+      ++limits.depth;
+      size_t i = 0;
+      const size_t both = std::min(a.values.size(), b.values.size());
+      while (i < both && equal_within(a.values[i], b.values[i], limits)) ++i;
+      Result<bool> below = a.values.size() < b.values.size();
+      if (i < both) below = less_within(a.values[i], b.values[i], limits);
+      --limits.depth;
+      return below;
     }
   }
   return error(Code::kInvalidArgument, "%s and %s have no order", type_name(left),
                type_name(right));
 }
 
-bool hashable(const Value& value) noexcept {
-  if (value.is(Kind::kDict)) return false;
+}  // namespace
+
+bool equal(const Value& left, const Value& right, Comparison* limits) noexcept {
+  Comparison own;
+  Comparison& used = limits != nullptr ? *limits : own;
+  return equal_within(left, right, used) && !used.too_many && !used.too_deep;
+}
+
+Result<bool> less(const Value& left, const Value& right, Comparison* limits) {
+  Comparison own;
+  return less_within(left, right, limits != nullptr ? *limits : own);
+}
+
+namespace {
+
+bool hashable_within(const Value& value, Comparison& limits) noexcept {
+  if (value.is(Kind::kDict) || !limits.step()) return false;
   if (!value.is(Kind::kSequence)) return true;
   const Sequence& sequence = value.sequence();
   if (sequence.form != Form::kTuple) return sequence.form == Form::kRange;
-  for (const Value& one : sequence.values) {
-    if (!hashable(one)) return false;
+  if (limits.depth >= kDeepest) return false;
+  ++limits.depth;
+  bool all = true;
+  for (size_t i = 0; all && i < sequence.values.size(); ++i) {
+    all = hashable_within(sequence.values[i], limits);
   }
-  return true;
+  --limits.depth;
+  return all;
+}
+
+}  // namespace
+
+bool hashable(const Value& value) noexcept {
+  Comparison limits;
+  return hashable_within(value, limits);
 }
 
 const char* type_name(const Value& value) noexcept {

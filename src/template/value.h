@@ -209,10 +209,25 @@ class Heap {
 
 /// As Python's bool().
 bool truthy(const Value& value) noexcept;
-/// As Python's ==. `depth` bounds nesting; deeper values are not equal.
-bool equal(const Value& left, const Value& right, int depth = 0) noexcept;
+/// What a comparison may take. Values may share parts, so that small ones can take forever.
+struct Comparison {
+  uint64_t steps = 1'000'000;  // values and stretches of 64 bytes that may still be looked at
+  int depth = 0;
+  bool too_many = false;  // then the answer means nothing
+  bool too_deep = false;
+
+  bool step(size_t bytes = 0) noexcept {
+    const uint64_t cost = 1 + bytes / 64;
+    too_many = too_many || cost > steps;
+    if (!too_many) steps -= cost;
+    return !too_many;
+  }
+};
+
+/// As Python's ==. What takes more than `limits`, or than a million steps without any, is not equal.
+bool equal(const Value& left, const Value& right, Comparison* limits = nullptr) noexcept;
 /// As Python's <. kInvalidArgument for what has no order.
-Result<bool> less(const Value& left, const Value& right, int depth = 0);
+Result<bool> less(const Value& left, const Value& right, Comparison* limits = nullptr);
 /// Whether it can be a key.
 bool hashable(const Value& value) noexcept;
 /// "str", "list", … as messages name it.

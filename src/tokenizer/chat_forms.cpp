@@ -55,4 +55,26 @@ const BuiltinForm* recognise_form(const VocabSpec& spec) noexcept {
   return found == std::end(kForms) ? nullptr : found;
 }
 
+const BuiltinForm* form_named(std::string_view name) noexcept {
+  const auto* const found =
+      std::find_if(std::begin(kForms), std::end(kForms),
+                   [&](const BuiltinForm& form) { return form.name == name; });
+  return found == std::end(kForms) ? nullptr : found;
+}
+
+bool is_form_mark(std::string_view text) noexcept {
+  return std::any_of(std::begin(kForms), std::end(kForms), [&](const BuiltinForm& form) {
+    return form.marks[0] == text || form.marks[1] == text;
+  });
+}
+
+std::string form_names() {
+  std::string names;
+  for (const BuiltinForm& form : kForms) {
+    if (!names.empty()) names.append(", ");
+    names.append(form.name);
+  }
+  return names;
+}
+
 }  // namespace gen::tokenizer

@@ -2,6 +2,7 @@
 // Forms of conversations for files without a template of their own.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "tokenizer/tokenizer.h"
@@ -16,5 +17,12 @@ struct BuiltinForm {
 
 /// The form whose marks are tokens of the vocabulary, or null.
 const BuiltinForm* recognise_form(const VocabSpec& spec) noexcept;
+
+/// The form of that name, or null.
+const BuiltinForm* form_named(std::string_view name) noexcept;
+/// Whether a form has that mark.
+bool is_form_mark(std::string_view text) noexcept;
+/// All names, with commas between them.
+std::string form_names();
 
 }  // namespace gen::tokenizer

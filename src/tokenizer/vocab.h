@@ -34,13 +34,16 @@ struct VocabSpec {
   std::string pre = "default";      // .pre: whose pre-tokenizer (BPE only)
 
   // -1: there is none. A reader that finds no key must put the family's default here itself.
-  int32_t bos = -1;  // .bos_token_id
-  int32_t eos = -1;  // .eos_token_id
-  int32_t unk = -1;  // .unknown_token_id
-  int32_t sep = -1;  // .seperator_token_id (sic)
-  int32_t pad = -1;  // .padding_token_id
-  int32_t eot = -1;  // .eot_token_id, end of turn
-  int32_t eom = -1;  // .eom_token_id, end of message
+  int32_t bos = -1;         // .bos_token_id
+  int32_t eos = -1;         // .eos_token_id
+  int32_t unk = -1;         // .unknown_token_id
+  int32_t sep = -1;         // .seperator_token_id (sic)
+  int32_t pad = -1;         // .padding_token_id
+  int32_t eot = -1;         // .eot_token_id, end of turn
+  int32_t eom = -1;         // .eom_token_id, end of message
+  int32_t fim_prefix = -1;  // .fim_pre_token_id; older files: .prefix_token_id
+  int32_t fim_suffix = -1;  // .fim_suf_token_id, .suffix_token_id
+  int32_t fim_middle = -1;  // .fim_mid_token_id, .middle_token_id
 
   bool add_bos = false;  // .add_bos_token: what callers do unless told otherwise
   bool add_space_prefix =

@@ -328,9 +328,9 @@ const std::vector<Kind>& kinds() {
 
 /// Those that only read what never changes.
 bool reads_only(const std::string& name) {
-  static const std::set<std::string> names = {"gen_model_describe", "gen_model_metadata_value",
-                                              "gen_chat_format", "kv_cache_tensor_new",
-                                              "gen_options_set_speculative_draft"};
+  static const std::set<std::string> names = {
+      "gen_model_describe", "gen_model_metadata_value", "gen_chat_encode",
+      "gen_chat_format",    "kv_cache_tensor_new",      "gen_options_set_speculative_draft"};
   return names.contains(name);
 }
 

@@ -29,11 +29,12 @@ constexpr int32_t kVocab = 13;  // of the model that is a function
 #define HANDLES(H)                                                                                \
   H(gen_model, gen_model_free)                                                                    \
   H(gen_generator, gen_free)                                                                      \
-  H(gen_session, gen_session_free) H(gen_stream, gen_stream_close) H(                             \
-      gen_sampling, gen_sampling_free) H(gen_options, gen_options_free)                           \
-      H(gen_model_options, gen_model_options_free) H(gen_model_config, gen_model_config_free) H(  \
-          gen_request, gen_request_free) H(gen_result, gen_result_free)                           \
-          H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free) H(                            \
+  H(gen_session, gen_session_free)                                                                \
+  H(gen_stream, gen_stream_close) H(gen_sampling, gen_sampling_free) H(                           \
+      gen_options, gen_options_free) H(gen_model_options, gen_model_options_free)                 \
+      H(gen_model_config, gen_model_config_free) H(gen_request, gen_request_free) H(              \
+          gen_result, gen_result_free) H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)  \
+          H(gen_chat_session, gen_chat_session_free) H(gen_template, gen_template_free) H(        \
               gen_tokenizer, gen_tokenizer_free) H(gen_thread_pool, gen_thread_pool_free)         \
               H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free) H(    \
                   gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
@@ -249,6 +250,13 @@ World::World(Model kind) {
   check(gen_batch_generate(slot<gen_generator>(), requests, 1, &slot<gen_result>(), &error), error);
   check(gen_cancel_new(&slot<gen_cancel>(), &error), error);
   check(gen_chat_new(&slot<gen_chat>(), &error), error);
+  check(gen_chat_add(slot<gen_chat>(), "user", "hi", 2, &error), error);
+  check(gen_template_new("{{ messages }}", 14, &slot<gen_template>(), &error), error);
+  if (gen_model_tokenizer(model) != nullptr) {
+    check(gen_chat_session_new(slot<gen_generator>(), slot<gen_chat>(), &slot<gen_chat_session>(),
+                               &error),
+          error);
+  }
   check(gen_tokenizer_load(path.c_str(), &slot<gen_tokenizer>(), &error), error);
   check(gen_thread_pool_new(1, nullptr, 0, &slot<gen_thread_pool>(), &error), error);
   check(gen_tracer_new(&slot<gen_tracer>(), &error), error);

@@ -36,6 +36,7 @@ static struct {
   gen_options *traced, *measured; /* with `tracer`, with `metrics` */
   gen_generator* generator;
   gen_session* session;
+  gen_chat_session* talk;
   gen_stream* stream; /* of a session of its own, begun */
   gen_session* streaming;
   gen_sampling* sampling;
@@ -44,7 +45,8 @@ static struct {
   gen_grammar_matcher* matcher;
   gen_profile* profile;
   gen_result* result;
-  kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing, *parts[2];
+  kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing,
+      *parts[2];
   kv_cache_pool* pool;
   kv_cache_block* block;
   kv_cache_prefix* prefix;
@@ -126,6 +128,13 @@ static void use_model(void) {
   DONE(gen_chat_new(&chat, &error));
   DONE(gen_chat_add(chat, "user", "hi", 2, &error));
   REFUSED(gen_chat_format(it.model, chat, 1, NULL, 0, &n, &error));
+  REFUSED(gen_chat_encode(it.model, chat, 1, NULL, 0, &n, &error));
+  REFUSED(gen_session_append_chat(it.session, chat, 1, &error));
+  gen_chat_session* talk = NULL;
+  REFUSED(gen_chat_session_new(it.generator, chat, &talk, &error));
+  REFUSED(gen_chat_session_send(it.talk, "A", 1, it.sampling, NULL, &error));
+  REFUSED(gen_chat_session_send_stream(it.talk, "A", 1, it.sampling, no_token, NULL, NULL, &error));
+  EXPECT(gen_session_length(gen_chat_session_session(it.talk)) == 0);
   gen_chat_free(chat);
   /* What is only read, and never written after the load. */
   EXPECT(gen_model_config_vocab_size(gen_model_get_config(it.model)) > 0);
@@ -134,6 +143,8 @@ static void use_model(void) {
   const gen_tokenizer* tokenizer = gen_model_tokenizer(it.model);
   int32_t ids[16];
   DONE(gen_tokenizer_encode(tokenizer, "a fox", 5, 0, ids, 16, &n, &error));
+  EXPECT(gen_tokenizer_encode_fim(tokenizer, "a", 1, "b", 1, 0, ids, 16, &size, &error) ==
+         GEN_ERROR_UNSUPPORTED);
   DONE(gen_tokenizer_decode(tokenizer, ids, n, text, sizeof text, &size, &error));
   EXPECT(strcmp(text, "a fox") == 0);
 }
@@ -184,6 +195,7 @@ static void use_generator(void) {
   REFUSED(gen_batch_generate(it.generator, requests, 1, &result, &error));
   REFUSED(
       gen_batch_generate_stream(it.generator, requests, 1, no_batch_token, NULL, &result, &error));
+  REFUSED(gen_generate_n(it.generator, "A", 1, it.sampling, 1, 1, &result, &error));
   REFUSED(gen_session_new(it.generator, &session, &error));
   REFUSED(kv_cache_generator_new(it.generator, 16, &cache, &error));
   EXPECT(result == NULL && session == NULL && cache == NULL);
@@ -386,6 +398,7 @@ static void free_all(void) {
   gen_stream_close(it.stream);
   gen_session_free(it.streaming);
   gen_session_free(it.session);
+  gen_chat_session_free(it.talk);
   gen_free(it.generator);
   gen_options_free(it.traced);
   gen_options_free(it.measured);
@@ -400,7 +413,7 @@ static void free_all(void) {
   gen_request_free(it.request);
   gen_sampling_free(it.sampling);
   gen_result_free(it.result);
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu,   it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) kv_cache_free(caches[i]);
   kv_cache_prefix_free(it.prefix);
@@ -432,7 +445,7 @@ static void everything(void) {
   use_session(it.session);
   use_session(it.streaming);
   use_stream();
-  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu, it.causal,
+  kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu,   it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
   use_gpu();
@@ -487,6 +500,7 @@ static int set_up(void** state) {
                          &it.result, &error),
             error);
   assert_ok(gen_session_new(it.generator, &it.session, &error), error);
+  assert_ok(gen_chat_session_new(it.generator, NULL, &it.talk, &error), error);
   assert_ok(gen_session_append_tokens(it.session, kTokens, 4, &error), error);
   assert_ok(gen_session_new(it.generator, &it.streaming, &error), error);
   assert_ok(gen_stream_open(it.streaming, "A fox", 5, it.sampling, &it.stream, &error), error);
@@ -606,7 +620,10 @@ static const char* const kPlain[] = {
     "gen_backend_",
     "gen_build_info",
     "gen_cancel_",
-    "gen_chat_",
+    "gen_chat_add",
+    "gen_chat_new",
+    "gen_chat_set_",
+    "gen_chat_free",
     "gen_device_",
     "gen_forward_",
     "gen_gpu_allocator_",
@@ -630,6 +647,7 @@ static const char* const kPlain[] = {
     "gen_sampling_",
     "gen_ssm_state_",
     "gen_status_name",
+    "gen_template_",
     "gen_tokenizer_",
     "gen_version",
     "kv_cache_tier_config_",

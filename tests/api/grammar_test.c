@@ -498,6 +498,14 @@ static void schemas_are_followed(void** state) {
   static const char* const loose[] = {"json_formats", "annotate", "json_space", "1", NULL};
   assert_int_equal(validates(schema, loose, "{\"name\": \"a\", \"when\": \"2023-02-29\"}"), 1);
   assert_int_equal(validates(schema, loose, "{\"name\":  \"a\"}"), 0);
+  static const char* const digits[] = {"json_digits", "3", NULL};
+  assert_int_equal(validates(schema, digits, "{\"age\": 999.000e-000, \"name\": \"1234\"}"), 1);
+  assert_int_equal(validates(schema, digits, "{\"age\": 1000, \"name\": \"a\"}"), 0);
+  assert_int_equal(validates(schema, digits, "{\"age\": 1.0000, \"name\": \"a\"}"), 0);
+  assert_int_equal(validates("{}", digits, "[123.456e123, 0]"), 1);
+  assert_int_equal(validates("{}", digits, "[1234]"), 0);
+  assert_int_equal(validates("{}", digits, "[1.2345]"), 0);
+  assert_int_equal(validates("{}", digits, "[1e1234]"), 0);
 
   gen_grammar_options* options = NULL;
   gen_grammar* grammar = NULL;

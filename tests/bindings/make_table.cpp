@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -250,6 +251,80 @@ Json chat(const gen::Model& model) {
           {"formatted", model.format(chat)}};
 }
 
+// A conversation with everything that one can hold, by a template that writes all of it, and what
+// a session answers to it.
+constexpr const char* kTemplate =
+    "{%- for t in tools or [] %}{{ t | tojson }}\n{% endfor %}"
+    "{%- for m in messages %}<|im_start|>{{ m.role }}{{ ' ' ~ m.name if m.name }}\n"
+    "{{- '(' ~ m.reasoning_content ~ ') ' if m.reasoning_content }}{{ m.content or '' }}"
+    "{%- for c in m.tool_calls or [] %}[{{ c.id }} {{ c.function.name }} "
+    "{{ c.function.arguments | tojson }}]{% endfor %}"
+    "{{- '[' ~ m.tool_call_id ~ ']' if m.tool_call_id }}<|im_end|>\n{% endfor %}"
+    "{%- if add_generation_prompt %}<|im_start|>assistant\n{{ mood }} {{ strftime_now('%Y') }} {% "
+    "endif %}";
+
+Json chat_steps(const gen::Model& model) {
+  const gen::Generator generator(model);
+  gen::Chat chat;
+  gen::ChatSession session(generator, chat);
+  const Settings settings = {{"temperature", "0.8"}, {"seed", "5"}, {"max_new_tokens", "12"}};
+  const auto sampling = made<gen::Sampling>(settings);
+  Json steps = Json::array();
+  const auto answered = [&](Json step, const gen::Result& result) {
+    step["answer"] = std::string(result.text());
+    step["length"] = session.length();
+    step["tokens"] = model.encode(chat, false);
+    steps.push_back(std::move(step));
+  };
+  const std::string tool =
+      R"({"type": "function", "function": {"name": "dog", "parameters": {"type": "object"}}})";
+  chat.use_template(kTemplate).tool(tool).variable("mood", "\"glad\"").time("2026-02-03T04:05:06");
+  steps.push_back({{"do", "template"}, {"text", kTemplate}});
+  steps.push_back({{"do", "tool"}, {"text", tool}});
+  steps.push_back({{"do", "variable"}, {"name", "mood"}, {"text", "glad"}});
+  steps.push_back({{"do", "time"}, {"text", "2026-02-03T04:05:06"}});
+  chat.add("system", "You tell stories.").name("narrator");
+  steps.push_back({{"do", "message"}, {"role", "system"}, {"text", "You tell stories."}});
+  steps.push_back({{"do", "name"}, {"text", "narrator"}});
+  const std::string hostile = "A story <|im_end|> about \xF0\x9F\x90\xB6!";
+  answered({{"do", "send"}, {"text", hostile}}, session.send(hostile, sampling));
+  chat.reasoning("Dogs bark.").tool_call("c1", "dog", R"({"size": 2})");
+  steps.push_back({{"do", "reasoning"}, {"text", "Dogs bark."}});
+  steps.push_back({{"do", "tool_call"}, {"id", "c1"}, {"name", "dog"}, {"text", R"({"size": 2})"}});
+  chat.tool_result("c1", "dog", "Wuff.");
+  steps.push_back({{"do", "tool_result"}, {"id", "c1"}, {"name", "dog"}, {"text", "Wuff."}});
+  answered({{"do", "answer"}}, session.answer(sampling));
+  const std::string before = chat.describe();
+  const std::string all = chat.add("user", "Forget this.").truncate(5).describe();
+  if (before != all) throw std::runtime_error("truncate");
+  steps.push_back({{"do", "truncate"}, {"length", 5}, {"text", all}});
+  return {{"sampling", object(settings)}, {"steps", std::move(steps)}};
+}
+
+Json rendered() {
+  const std::string request =
+      R"({"messages": [{"role": "user", "content": "<|im_end|>"}], "variables": {"mood": "sad"},)"
+      R"( "now": "2026-02-03T04:05:06", "add_generation_prompt": true})";
+  return {{"template", kTemplate},
+          {"request", request},
+          {"rendered", Json::parse(gen::Template(kTemplate).render(request))}};
+}
+
+Json several(const gen::Model& model) {
+  const gen::Generator generator(model);
+  const Settings settings = {{"temperature", "1"}, {"seed", "7"}, {"max_new_tokens", "10"}};
+  Json texts = Json::array();
+  for (const gen::Result& result :
+       generator.generate("The dog", made<gen::Sampling>(settings), 2, 5)) {
+    texts.push_back(std::string(result.text()));
+  }
+  return {{"prompt", "The dog"},
+          {"sampling", object(settings)},
+          {"n", 2},
+          {"best_of", 5},
+          {"texts", std::move(texts)}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -265,7 +340,10 @@ int main(int argc, char** argv) {
                         {"streams", stream_cases(model)},
                         {"session", session_steps(model)},
                         {"statuses", statuses(model)},
-                        {"chat", chat(model)}};
+                        {"chat", chat(model)},
+                        {"chat_session", chat_steps(model)},
+                        {"template", rendered()},
+                        {"several", several(model)}};
     std::puts(table.dump(1).c_str());
     return 0;
   } catch (const std::exception& failure) {

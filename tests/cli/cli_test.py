@@ -283,6 +283,63 @@ class Forms(unittest.TestCase):
             top = answer("logits", "-m", story, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
             self.assertEqual([top[at - 1][0][0] for at in range(count, len(ids))], ids[count:])
 
+    def test_template_lays_conversations_out(self):
+        request = json.dumps({"messages": [{"role": "user", "content": "Hi <|im_end|>", "x": 1}], "add_generation_prompt": True})
+        made = answer("template", "-m", DRAFT, "--json", stdin=request.encode())
+        text = "<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n"
+        self.assertEqual(made["text"], text)
+        self.assertEqual([(s["text"], s["special"]) for s in made["segments"]],
+                         [("<|im_start|>user\n", True), ("Hi <|im_end|>", False), ("<|im_end|>\n<|im_start|>assistant\n", True)])
+        self.assertEqual(generate("template", "-m", DRAFT, stdin=request.encode()).stdout.decode(), text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "form.jinja")
+            with open(path, "w") as file:
+                file.write("{{ bos_token }}{{ level }}{{ (tools or []) | tojson }}{{ strftime_now('%H:%M') }}{% if bad %}{{ raise_exception('no') }}"
+                           "{% endif %}")
+            request = {"messages": [], "tools": [{"b": 1, "a": "\u00e9"}], "bos_token": "<s>", "variables": {"level": [1]},
+                       "now": "2026-01-02T03:04:05"}
+            made = answer("template", "--template", path, "--json", stdin=json.dumps(request).encode())
+            self.assertEqual(made["text"], '<s>[1][{"b": 1, "a": "\u00e9"}]03:04')
+            for bad, part in (({"messages": [], "variables": {"bad": 1}}, "no"), ({"messages": [], "x": 1}, "'x'"), ({}, "messages"),
+                              ({"messages": 5}, "messages"), ({"messages": [1]}, "a message"), ({"messages": [], "now": "x"}, "x"),
+                              ({"messages": [], "variables": {"tools": 1}}, "tools"), ([], "the request"),
+                              ({"messages": [], "tools": 1}, "tools"), ({"messages": [], "add_generation_prompt": 1}, "add_"),
+                              ({"messages": [], "bos_token": 1}, "bos_token"), ({"messages": [], "variables": 1}, "variables")):
+                done = generate("template", "--template", path, "--json", stdin=json.dumps(bad).encode())
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(part, json.loads(done.stdout)["error"])
+            with open(path, "w") as file:
+                file.write("{{ x | frobnicate }}")
+            done = generate("template", "--template", path, stdin=b'{"messages":[]}')
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(b"frobnicate", done.stderr)
+
+    def test_chat_goes_on_after_a_bad_line(self):
+        talk = generate("chat", "-m", DRAFT, "-n", "4", stdin=b"Hello\n\n/hlep\n\xff\nHi\r\n/exit\r\nnot this\n")
+        self.assertEqual(talk.returncode, 1)
+        self.assertIn(b"no command /hlep", talk.stderr)
+        self.assertIn(b"UTF-8", talk.stderr)
+        self.assertEqual(talk.stdout.count(b"\n"), 3)
+
+    def test_chat_takes_a_template_tools_and_variables(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = os.path.join(folder, "tools.json")
+            form = os.path.join(folder, "form.jinja")
+            with open(tools, "w") as file:
+                json.dump([{"name": "f"}], file)
+            with open(form, "w") as file:
+                file.write("{% if tools[0].name != 'f' or level != 'high' %}{{ raise_exception('not told') }}{% endif %}"
+                           "{{ messages[0].content }}")
+            base = ["chat", "-m", DRAFT, "-n", "4", "--chat-template", form]
+            told = generate(*base, "--tools", tools, "--variable", 'level="high"', stdin=b"Hi\n")
+            self.assertEqual((told.returncode, told.stderr), (0, b""))
+            self.assertIn(b"not told", generate(*base, "--tools", tools, stdin=b"Hi\n").stderr)
+            for wrong, part in ((["--variable", "x"], b"lacks a ="), (["--variable", "x=y"], b"--variable"),
+                                (["--tools", form], b"no JSON array"), (["--chat-template", "alpaca"], b"alpaca")):
+                done = generate("chat", "-m", DRAFT, *wrong, stdin=b"")
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(part, done.stderr)
+
     def test_inspect_and_chat_answer(self):
         done = answer("inspect", "-m", DRAFT, "--json")
         self.assertEqual(done["architecture"], "llama")
@@ -362,7 +419,7 @@ class Grammar(unittest.TestCase):
     def test_what_is_wrong_is_told(self):
         for part, code, line in (("give one of", 2, ["check"]), ("excludes", 2, ["check", "--regex", "a", "--any-json"]),
                                  ("cannot read", 1, ["check", "--gbnf", "/nowhere"]), ("ACTION", 2, ["chek", "--any-json"]),
-                                 ("no documents", 1, ["bench", "--any-json"])):
+                                 ("no token", 1, ["bench", "--any-json"])):
             done = generate("grammar", *line)
             self.assertEqual((done.returncode, done.stdout), (code, b""), line)
             self.assertIn(part, done.stderr.decode())
@@ -374,6 +431,7 @@ class Output(unittest.TestCase):
         "run": ["run", "-m", DRAFT, "-p", "Once", "-n", "4"],
         "run --json": ["run", "-m", DRAFT, "-p", "Once", "-n", "4", "--json"],
         "chat": ["chat", "-m", DRAFT, "-n", "4"],
+        "template": ["template", "-m", DRAFT],
         "tokenize": ["tokenize", "-m", DRAFT],
         "logits": ["logits", "-m", DRAFT, "--tokens", "1"],
         "perplexity": ["perplexity", "-m", DRAFT, "-f", os.path.join(SOURCE, "LICENSE")],
@@ -397,8 +455,9 @@ class Output(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, command in self.COMMANDS.items():
                 line = [part.replace("OUT", os.path.join(folder, "made.gguf")) for part in command]
+                given = b'{"messages":[],"add_generation_prompt":true}' if name == "template" else b"Hello\n"
                 for target in (">/dev/full", ">&-"):
-                    done = subprocess.run(["sh", "-c", f'"$@" {target}', "sh", PROGRAM, *line], input=b"Hello\n",
+                    done = subprocess.run(["sh", "-c", f'"$@" {target}', "sh", PROGRAM, *line], input=given,
                                           stderr=subprocess.PIPE, timeout=300)
                     self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), (name, target, done.stderr))
                     self.assertRegex(done.stderr, b"^generate: cannot write to standard output", (name, target))

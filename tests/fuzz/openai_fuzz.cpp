@@ -28,6 +28,9 @@ bool all_utf8(const Request& request) {
          std::all_of(request.messages.begin(), request.messages.end(),
                      [&](const Message& message) { return valid(message.content); }) &&
          std::all_of(request.prompts.begin(), request.prompts.end(), [&](const Prompt& prompt) {
+           if (const auto* gap = std::get_if<Gap>(&prompt)) {
+             return valid(gap->prefix) && valid(gap->suffix);
+           }
            return prompt.index() == 1 || valid(std::get<std::string>(prompt));
          });
 }
@@ -43,7 +46,7 @@ void expect_limits(const Request& request, const Dialect& dialect) {
   require(request.choices() >= 1);
   require(all_utf8(request));
   for (const Prompt& prompt : request.prompts) {
-    if (prompt.index() == 0) continue;
+    if (prompt.index() != 1) continue;
     for (const int32_t id : std::get<1>(prompt)) require(id >= 0);
   }
   for (const Setting& setting : request.settings) {

@@ -15,13 +15,14 @@ USER = {"role": "user", "content": "Hello"}
 SEEDS = {
     "text": (0, {"prompt": "Once \u00e9\U0001F408\u0000", "max_tokens": 5, "logprobs": 2, **SAMPLING}),
     "texts": (0, {"model": "m", "prompt": ["a", [1, 2], "b"], "echo": False, "best_of": 1, "n": 1}),
-    "tokens": (0, {"prompt": [1, 2, 2147483647], "stop": "x"}),
+    "tokens": (0, {"prompt": [1, 2, 2147483647], "stop": "x", "tags": {"tags": []}}),
+    "gap": (0, {"prompt": ["a", ""], "suffix": "b"}),
     "chat": (1, {"messages": [USER], "max_completion_tokens": 5, "logprobs": True, "top_logprobs": 3, **SAMPLING}),
     "roles": (1, {"messages": [{"role": "system", "content": "s"}, {**USER, "name": "A"},
                                {"role": "assistant", "content": None, "tool_calls": []},
                                {"role": "tool", "content": "4", "tool_call_id": "x"}], "tools": []}),
     "parts": (1, {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}],
-                  "response_format": {"type": "text"}, "metadata": {"deep": [[[[{}]]]]}}),
+                  "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}, "metadata": {"deep": [[[[{}]]]]}}),
 }
 
 folder = pathlib.Path(sys.argv[1])

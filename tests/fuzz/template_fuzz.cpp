@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "template/json.h"
+#include "template/request.h"
 #include "template/template.h"
 
 namespace {
@@ -26,6 +27,14 @@ constexpr const char* kVariables = R"({"messages": [{"role": "system", "content"
   "properties": {"a": {"type": "string", "enum": ["x", "y"]}}, "required": ["a"]}}}], "add_generation_prompt": true,
   "bos_token": "<s>", "s": "Hello, World", "n": 7, "f": 2.5, "l": [3, 1, 2], "w": ["b", "A"], "d": {"b": 1, "A": {"x": [1]}}})";
 
+/// What requests are rendered with.
+const Template* any_form() {
+  static auto compiled = Template::compile(
+      "{{ tools }}{{ bos_token }}{% for m in messages %}{{ m.role }}{{ m.content }}{% endfor %}{{ "
+      "x }}");
+  return compiled.ok() ? compiled->get() : nullptr;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -33,6 +42,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Heap heap;
   if (auto json = read_json(text, &heap, Writer::kUser); !json.ok()) {
     require(std::strchr(json.status().message(), '\n') == nullptr);
+  }
+  if (const auto* const form = any_form(); form != nullptr && !text.empty() && text[0] == '{') {
+    auto made = render_request(*form, text, {});
+    require(made.ok() ? gen::utf8_valid(*made) : std::strlen(made.status().message()) > 0);
   }
   const auto compiled = Template::compile(text);
   if (!compiled.ok()) {

@@ -188,6 +188,15 @@ TEST(GrammarCalls, DeadEnds) {
   EXPECT_EQ(outcome.result->finish_reason, FinishReason::kGrammarDeadEnd);
   EXPECT_EQ(outcome.result->text, "a");
   expect_consistent(world, *session);
+  CallParams biased = under(gbnf_of("root ::= \"a\" \"7\""));
+  biased.sampling.logit_bias = {
+      {world.ids({"7"})[0], -std::numeric_limits<float>::infinity()}};
+  outcome = generate(*world.session(), text("word"), biased);
+  EXPECT_EQ(outcome.status.code(), Code::kGrammar);
+  EXPECT_STREQ(outcome.status.message(),
+               "biases forbid every token that the grammar allows after 1 tokens");
+  EXPECT_EQ(outcome.result->finish_reason, FinishReason::kGrammarDeadEnd);
+  EXPECT_EQ(outcome.result->text, "a");
   outcome = generate(*session, text("word"), under(gbnf_of("root ::= \"Q\"")));
   EXPECT_EQ(outcome.result->finish_reason, FinishReason::kGrammarDeadEnd);
   EXPECT_EQ(outcome.result->text, "");

@@ -30,8 +30,8 @@ class Validator {
  public:
   explicit Validator(const std::string& schema) : Validator(*compile(schema).value()) {}
   explicit Validator(const Grammar& grammar)
-      : matcher_(Matcher::create(grammar.over(test::vocabulary(test::all_bytes())).value())
-                     .value()) {}
+      : matcher_(
+            Matcher::create(grammar.over(test::vocabulary(test::all_bytes())).value()).value()) {}
   bool operator()(const std::string& text) {
     matcher_.reset();
     return matcher_.accept_bytes(text).value() && matcher_.is_complete();
@@ -75,7 +75,9 @@ TEST(Schema, NumbersCountByValue) {
       {R"({"type":"number","multipleOf":15})",
        {"0", "15", "30.0", "1.5e1", "3e1", "-45", "1500000000000000000000000000000"},
        {"5", "3", "1.5", "1e3", "14", "1500000000000000000000000000001"}},
-      {R"({"type":"number","not":{"multipleOf":2}})", {"1", "1.5", "3e0"}, {"2", "0", "4.0", "1e1"}},
+      {R"({"type":"number","not":{"multipleOf":2}})",
+       {"1", "1.5", "3e0"},
+       {"2", "0", "4.0", "1e1"}},
       {R"({"const":12345678901234567890})",
        {"12345678901234567890", "12345678901234567890.00"},
        {"12345678901234567891", "12345678901234567889"}},
@@ -91,19 +93,24 @@ TEST(Schema, StringsCountByCharacter) {
       {R"({"enum":["a\"b","é"]})",
        {R"("a\"b")", R"("\u0061\u0022b")", R"("\u00E9")", "\"\xC3\xA9\""},
        {R"("a")", R"("e")"}},
-      {R"({"type":"string","pattern":"^a+$","minLength":2})", {R"("aa")", R"("\u0061a")"},
+      {R"({"type":"string","pattern":"^a+$","minLength":2})",
+       {R"("aa")", R"("\u0061a")"},
        {R"("a")", R"("ab")", R"("aa\n")"}},
-      {R"({"type":"string","not":{"enum":["a","ab"]},"maxLength":2})", {R"("")", R"("b")", R"("aa")"},
+      {R"({"type":"string","not":{"enum":["a","ab"]},"maxLength":2})",
+       {R"("")", R"("b")", R"("aa")"},
        {R"("a")", R"("\u0061b")", R"("abc")"}},
-      {R"({"type":"string","format":"date"})", {R"("2024-02-29")", R"("2000-02-29")"},
+      {R"({"type":"string","format":"date"})",
+       {R"("2024-02-29")", R"("2000-02-29")"},
        {R"("2023-02-29")", R"("1900-02-29")", R"("2024-13-01")", R"("2024-1-01")"}},
-      {R"({"type":"string","format":"ipv6"})", {R"("::1")", R"("1:2::7:8")", R"("::ffff:1.2.3.4")"},
+      {R"({"type":"string","format":"ipv6"})",
+       {R"("::1")", R"("1:2::7:8")", R"("::ffff:1.2.3.4")"},
        {R"("1::2::3")", R"("12345::")", R"("1:2:3:4:5:6:7")"}},
-      {R"({"type":"string","format":"email"})", {R"("joe.b@example.com")", R"("te~st@a.b")"},
+      {R"({"type":"string","format":"email"})",
+       {R"("joe.b@example.com")", R"("te~st@a.b")"},
        {R"("2962")", R"("a..b@c.d")", R"(".a@b.c")"}},
-      {R"({"type":"string","format":"date-time"})", {R"("1990-12-31T23:59:60Z")",
-       R"("1963-06-19t08:30:06.283185z")"}, {R"("1990-02-31T15:59:59.123-08:00")",
-       R"("1990-12-31T10:00:60Z")"}},
+      {R"({"type":"string","format":"date-time"})",
+       {R"("1990-12-31T23:59:60Z")", R"("1963-06-19t08:30:06.283185z")"},
+       {R"("1990-02-31T15:59:59.123-08:00")", R"("1990-12-31T10:00:60Z")"}},
   };
   for (const Case& one : cases) check(one);
 }
@@ -117,16 +124,20 @@ TEST(Schema, ObjectsInAnyOrder) {
         R"({"b":true,})", R"({,"b":true})", R"({"b":true,"c":1})", R"({"b":1})"}},
       {R"({"type":"object","patternProperties":{"^x":{"type":"number"}},
            "additionalProperties":{"type":"string"},"minProperties":1,"maxProperties":2})",
-       {R"({"x":1})", R"({"y":"","x1":2})"}, {"{}", R"({"x":""})", R"({"y":1})",
-        R"({"x":1,"xx":2,"y":""})"}},
+       {R"({"x":1})", R"({"y":"","x1":2})"},
+       {"{}", R"({"x":""})", R"({"y":1})", R"({"x":1,"xx":2,"y":""})"}},
       {R"({"type":"object","propertyNames":{"maxLength":1},"required":["a"]})",
-       {R"({"a":1})", R"({"b":[],"a":{}})"}, {R"({"a":1,"bb":2})", R"({"b":1})"}},
+       {R"({"a":1})", R"({"b":[],"a":{}})"},
+       {R"({"a":1,"bb":2})", R"({"b":1})"}},
       {R"({"type":"object","dependentRequired":{"a":["b"]},"properties":{"a":{},"b":{}}})",
-       {"{}", R"({"b":1})", R"({"b":1,"a":2})"}, {R"({"a":1})"}},
-      {R"({"const":{"a":[1,{"b":null}]}})", {R"({"a":[1.0,{"b":null}]})"},
+       {"{}", R"({"b":1})", R"({"b":1,"a":2})"},
+       {R"({"a":1})"}},
+      {R"({"const":{"a":[1,{"b":null}]}})",
+       {R"({"a":[1.0,{"b":null}]})"},
        {R"({"a":[1]})", R"({"a":[1,{"b":null}],"c":1})", "{}"}},
       {R"({"type":"object","not":{"additionalProperties":{"type":"string"}}})",
-       {R"({"a":"x","b":1})"}, {"{}", R"({"a":"x"})"}},
+       {R"({"a":"x","b":1})"},
+       {"{}", R"({"a":"x"})"}},
   };
   for (const Case& one : cases) check(one);
 }
@@ -134,18 +145,24 @@ TEST(Schema, ObjectsInAnyOrder) {
 TEST(Schema, Arrays) {
   const Case cases[] = {
       {R"({"type":"array","prefixItems":[{"type":"null"}],"items":{"type":"number"},"maxItems":3})",
-       {"[]", "[null]", "[null, 1 ,2]"}, {"[1]", "[null,null]", "[null,1,2,3]"}},
+       {"[]", "[null]", "[null, 1 ,2]"},
+       {"[1]", "[null,null]", "[null,1,2,3]"}},
       {R"({"$schema":"http://json-schema.org/draft-07/schema#","items":[true],
            "additionalItems":false,"type":"array"})",
-       {"[]", "[1]"}, {"[1,2]"}},
+       {"[]", "[1]"},
+       {"[1,2]"}},
       {R"({"type":"array","contains":{"const":1},"minContains":2,"maxContains":3})",
-       {"[1,1]", "[2,1,0,1.0]"}, {"[]", "[1]", "[1,1,1,1]"}},
+       {"[1,1]", "[2,1,0,1.0]"},
+       {"[]", "[1]", "[1,1,1,1]"}},
       {R"({"type":"array","items":{"enum":["a","b",1]},"uniqueItems":true,"minItems":2})",
-       {R"(["a",1])", R"([1,"b","a"])"}, {R"(["a"])", R"(["a","\u0061"])", R"(["a",1,1.0])", R"(["a","c"])"}},
-      {R"({"enum":["a",1,null,[2],{"b":"c"}]})", {R"("a")", "1.0", "null", "[2]", R"({"b":"c"})"},
+       {R"(["a",1])", R"([1,"b","a"])"},
+       {R"(["a"])", R"(["a","\u0061"])", R"(["a",1,1.0])", R"(["a","c"])"}},
+      {R"({"enum":["a",1,null,[2],{"b":"c"}]})",
+       {R"("a")", "1.0", "null", "[2]", R"({"b":"c"})"},
        {R"("1")", R"("c")", "2", "[1]", "false"}},
       {R"({"type":"array","items":{"type":"boolean"},"minItems":20,"maxItems":30})",
-       {"[true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,"
+       {"[true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,true,"
+        "true,"
         "true,false]"},
        {"[true]", "[]"}},
   };
@@ -155,21 +172,27 @@ TEST(Schema, Arrays) {
 TEST(Schema, Combinations) {
   const Case cases[] = {
       {R"({"oneOf":[{"type":"integer"},{"minimum":2}]})", {"1", "2.5", "\"x\""}, {"3", "1.5"}},
-      {R"({"anyOf":[{"type":"null"},{"type":"array"}],"not":{"maxItems":0}})", {"[1]"},
+      {R"({"anyOf":[{"type":"null"},{"type":"array"}],"not":{"maxItems":0}})",
+       {"[1]"},
        {"null", "[]", "1"}},
       {R"({"if":{"properties":{"k":{"const":1}},"required":["k"]},"then":{"required":["a"]},
            "else":{"required":["b"]},"type":"object"})",
-       {R"({"k":1,"a":0})", R"({"k":2,"b":0})", R"({"b":0})"}, {R"({"k":1,"b":0})", "{}"}},
+       {R"({"k":1,"a":0})", R"({"k":2,"b":0})", R"({"b":0})"},
+       {R"({"k":1,"b":0})", "{}"}},
       {R"({"$ref":"#/$defs/tree","$defs":{"tree":{"type":"object","properties":{"l":{
            "$ref":"#/$defs/tree"}},"additionalProperties":false}}})",
-       {"{}", R"({"l":{"l":{}}})"}, {R"({"l":1})", R"({"l":{"l":null}})"}},
+       {"{}", R"({"l":{"l":{}}})"},
+       {R"({"l":1})", R"({"l":{"l":null}})"}},
       {R"({"$id":"http://a.b/c","$defs":{"x":{"$id":"d","$anchor":"y","type":"null"}},"$ref":"d#y"})",
-       {"null"}, {"1"}},
-      {R"({"$ref":"#/$defs/a","maxLength":1,"$defs":{"a":{"type":"string"}}})", {"\"a\""},
+       {"null"},
+       {"1"}},
+      {R"({"$ref":"#/$defs/a","maxLength":1,"$defs":{"a":{"type":"string"}}})",
+       {"\"a\""},
        {"\"ab\"", "1"}},
       {R"({"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/a",
            "maxLength":1,"definitions":{"a":{"type":"string"}}})",
-       {"\"ab\""}, {"1"}},
+       {"\"ab\""},
+       {"1"}},
       {"true", {"1", "{}", R"({"a":{"b":[]}})"}, {"", "nul"}},
   };
   for (const Case& one : cases) check(one);
@@ -188,14 +211,44 @@ TEST(Schema, WhatIsRefusedIsNamed) {
       {R"({"type":"object","required":["a"],"additionalProperties":false})", "required member a"},
       {R"({"allOf":[{"type":"string"},{"type":"number"}]})", "no value is valid"},
       {R"({"type":"integer","minimum":1.2,"maximum":1.8})", "no number"},
-      {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", "no value is valid"},
+      {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+       "no value is valid"},
       {R"({"a":1,"a":2})", "line 1"},
       {"[]", "a schema is"},
       {R"({"$schema":"http://json-schema.org/draft-03/schema#"})", "/$schema"},
   };
   for (const auto& [schema, message] : cases) {
-    EXPECT_NE(refusal(schema).find(message), std::string::npos) << schema << ": " << refusal(schema);
+    EXPECT_NE(refusal(schema).find(message), std::string::npos)
+        << schema << ": " << refusal(schema);
   }
+}
+
+// More names than a word has bits: each may come once, in any order, and two must.
+TEST(Schema, ManyNames) {
+  std::string properties;
+  for (int i = 0; i < 200; ++i) {
+    properties +=
+        (i > 0 ? ",\"n" : "\"n") + std::to_string(i) + "\":{\"const\":" + std::to_string(i) + "}";
+  }
+  Validator validator(R"({"type":"object","additionalProperties":false,"required":["n7","n199"],
+      "properties":{)" +
+                      properties + "}}");
+  const auto member = [&](const std::vector<int>& numbers) {
+    std::string text = "{";
+    for (const int i : numbers) {
+      text += (text.size() > 1 ? ",\"n" : "\"n") + std::to_string(i) + "\":" + std::to_string(i);
+    }
+    return validator(text + "}");
+  };
+  EXPECT_TRUE(member({7, 199}));
+  EXPECT_TRUE(member({199, 63, 64, 127, 128, 191, 192, 7, 0}));
+  EXPECT_FALSE(member({7}));
+  EXPECT_FALSE(member({7, 198}));
+  for (const int twice : {0, 63, 64, 130, 199}) EXPECT_FALSE(member({7, 199, twice, 5, twice}));
+  std::vector<int> all;
+  for (int i = 199; i >= 0; --i) all.push_back(i);
+  EXPECT_TRUE(member(all));
+  EXPECT_FALSE(member({7, 199, 200}));
 }
 
 // What the mask allows is what can be read, in the middle of members too.
@@ -208,7 +261,8 @@ TEST(Schema, MasksAreWhatIsAccepted) {
   const auto vocabulary = test::vocabulary(texts);
   const auto grammar = compile(R"({"type":"object","properties":{"a":{"type":"integer"},
       "b":{"type":"boolean"},"c":{"enum":["x",null]},"d":{"type":"array","items":{"$ref":"#"}}},
-      "required":["a","c"],"additionalProperties":false,"maxProperties":3})").value();
+      "required":["a","c"],"additionalProperties":false,"maxProperties":3})")
+                           .value();
   const auto over = grammar->over(vocabulary).value();
   uint32_t seed = 1;
   for (int round = 0; round < 60; ++round) {

@@ -51,6 +51,17 @@ std::vector<Tag> between_tokens(Expressions& to) {
   return {tag};
 }
 
+std::vector<Tag> schemas(Expressions& to) {
+  Tag number;
+  number.begin = "<n>";
+  number.body = schema_expression(R"({"maximum": 2, "type": "integer"})", {}, to).value();
+  number.end = "</n>";
+  Tag any;
+  any.begin = "<w>";
+  any.body = schema_expression("true", {}, to).value();
+  return {number, any};
+}
+
 std::vector<Case> cases() {
   const char* const by_text =
       " {\"tags\":[{\"begin\":\"<n>\",\"regex\":\"[12]+\",\"end\":\"<\\/n>\"} ,\n"
@@ -63,6 +74,9 @@ std::vector<Case> cases() {
       ",\"stop_after_first\":true,\"free_text\":false,\"at_least_one\":false}";
   const char* const by_token =
       "{\"tags\":[{\"begin_token\":256,\"any_json\":true,\"end\":\"n\",\"end_token\":\"<1>\"}]}";
+  const char* const by_schema =
+      R"({"tags":[{"begin":"<n>","json_schema": {"maximum": 2, "type": "integer"} ,"end":"</n>"},)"
+      R"({"begin":"<w>","json_schema":true}]})";
   TagOptions least;
   least.at_least_one = true;
   least.triggers = {"<w", "<n"};
@@ -72,7 +86,8 @@ std::vector<Case> cases() {
   return {{plain.c_str(), number_and_word, {}},
           {some.c_str(), number_and_word, least},
           {first.c_str(), number_and_word, once},
-          {by_token, between_tokens, {}}};
+          {by_token, between_tokens, {}},
+          {by_schema, schemas, {}}};
 }
 
 // Walks both at random by tokens and compares all masks.
@@ -146,16 +161,21 @@ TEST(TagsText, FailuresTellThePlace) {
   EXPECT_EQ(failure("{\"triggers\" [1]}"), "line 1, column 13: expected a colon");
   EXPECT_EQ(failure("{\"triggers\":[\"a\" \"b\"]}"), "line 1, column 18: expected a comma or ]");
   EXPECT_EQ(failure("{\"tags\":[{\"begin\":\"a\"}]}"),
-            "line 1, column 10: a tag without a content: gbnf, regex or any_json");
+            "line 1, column 10: a tag without a content: gbnf, regex, json_schema or any_json");
   EXPECT_EQ(failure("{\"tags\":[{\"regex\":\"a\",\"any_json\":true}]}"),
             "line 1, column 10: a tag with more than one content");
   EXPECT_EQ(failure("{\"tags\":[{\"any_json\":false}]}"),
             "line 1, column 11: any_json can only be true");
   EXPECT_EQ(failure("{\"tags\":[{\"regex\":\"ab(\"}]}"),
             "line 1, column 19: in this regex, line 1, column 3: ( without )");
+  EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":{\"type\":5}}]}"),
+            "line 1, column 25: in this json_schema, /type: no such type");
+  EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":}]}"), "line 1, column 25: expected a value");
+  EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":{\"a]}]}"),
+            "line 1, column 32: a string without an end");
   EXPECT_EQ(failure("{\"tags\":[{\"schema\":\"\"}]}"),
             "line 1, column 11: unknown key \"schema\"; there are begin, begin_token, gbnf, regex, "
-            "any_json, end, end_token");
+            "json_schema, any_json, end, end_token");
   EXPECT_EQ(failure("{\"tags\":[{\"begin_token\":-1}]}"),
             "line 1, column 25: expected the id or the text of a token");
   EXPECT_EQ(failure("{\"tags\":[{\"begin_token\":01}]}"),

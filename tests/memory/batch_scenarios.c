@@ -68,29 +68,34 @@ static gen_status generate(int stream, gen_result** results) {
                 : gen_batch_generate(generator, all, REQUESTS, results, E);
 }
 
+/* Whether each of n results is a good one; the others say that there was no memory. */
+static int all_well(gen_result* const* results, int n) {
+  int good = 1;
+  for (int i = 0; i < n; ++i) {
+    CHECK(results[i] != NULL);
+    const gen_error* error = gen_result_error(results[i]);
+    CHECK((gen_result_finish_reason(results[i]) == GEN_FINISH_ERROR) == (error != NULL));
+    if (error == NULL) continue;
+    *E = *error;
+    if (!sweep_was_refused())
+      sweep_refused(__FILE__, __LINE__, "one of several texts", error->code);
+    CHECK(error->code == GEN_ERROR_OUT_OF_MEMORY);
+    good = 0;
+  }
+  return good;
+}
+
 /* All requests at once; whether each has ended well. */
 static int batch_once(int stream, gen_result** results) {
-  int good = 1;
   for (int i = 0; i < REQUESTS; ++i) results[i] = (void*)&sweep_error;
   TRY_KEEPING(
       generate(stream, results), for (int i = 0; i < REQUESTS; ++i) {
         CHECK(results[i] == NULL);
         CHECK(heard[i].done == 0 && heard[i].text[0] == '\0'); /* nothing has begun */
       });
-  for (int i = 0; i < REQUESTS; ++i) {
-    CHECK(results[i] != NULL);
-    if (stream)
-      CHECK(heard[i].done == 1 && strcmp(heard[i].text, gen_result_text(results[i], NULL)) == 0);
-    const gen_error* error = gen_result_error(results[i]);
-    CHECK((gen_result_finish_reason(results[i]) == GEN_FINISH_ERROR) == (error != NULL));
-    if (error == NULL) continue;
-    *E = *error;
-    if (!sweep_was_refused())
-      sweep_refused(__FILE__, __LINE__, "a request of a batch", error->code);
-    CHECK(error->code == GEN_ERROR_OUT_OF_MEMORY);
-    good = 0;
-  }
-  return good;
+  for (int i = 0; stream && i < REQUESTS; ++i)
+    CHECK(heard[i].done == 1 && strcmp(heard[i].text, gen_result_text(results[i], NULL)) == 0);
+  return all_well(results, REQUESTS);
 }
 
 static void batch(const void* with) {
@@ -109,10 +114,36 @@ static void batch(const void* with) {
   }
 }
 
+/* Several texts from one prompt, with none and with one of them left out. */
+static void several(const void* with) {
+  (void)with;
+  enum { TEXTS = 3 };
+  gen_sampling* sampling = NULL;
+  MAKE(sampling, gen_sampling_new(&sampling, E));
+  TRY(gen_sampling_set_max_new_tokens(sampling, 4, E));
+  for (int best_of = TEXTS; best_of <= TEXTS + 1; ++best_of) {
+    gen_result* results[TEXTS];
+    for (;;) {
+      for (int i = 0; i < TEXTS; ++i) results[i] = (void*)&sweep_error;
+      TRY_KEEPING(gen_generate_n(generator, prompts[1], GEN_NUL_TERMINATED, sampling, TEXTS,
+                                 best_of, results, E),
+                  for (int i = 0; i < TEXTS; ++i) CHECK(results[i] == NULL););
+      if (all_well(results, TEXTS)) break;
+      for (int i = 0; i < TEXTS; ++i) FREE(gen_result_free(results[i]));
+    }
+    for (int i = 0; i < TEXTS; ++i) {
+      if (best_of == TEXTS) SAME_TEXT(gen_result_text(results[i], NULL));
+      FREE(gen_result_free(results[i]));
+    }
+  }
+  FREE(gen_sampling_free(sampling));
+}
+
 static const char *const plain[] = {NULL}, *const narrow[] = {"max_batch", "2", NULL},
                          *const prefix[] = {"paged_kv", "4,8", "prefix_cache", "32", NULL};
 
 const scenario batch_scenarios[] = {{"batch", begin, batch, end, plain},
                                     {"batch of two at a time", begin, batch, end, narrow},
                                     {"batch prefix", begin, batch, end, prefix},
+                                    {"several texts", begin, several, end, plain},
                                     {0}};

@@ -37,7 +37,9 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const bool bytes = std::string_view(argv[2]) == "bpe";
   VocabSpec vocab = bytes ? byte_level() : sentencepiece();
-  add_token(&vocab, "<|im_start|>", TokenType::kControl);
+  for (const char* text : {"<|im_start|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"}) {
+    add_token(&vocab, text, TokenType::kControl);
+  }
 
   gen::test::TinyModelSpec spec;
   spec.type = gen::DType::kQ8_0;

@@ -322,10 +322,10 @@ int main(int argc, char** argv) {
   backtrace(frame, 1); /* loads what it needs while there is memory */
   const int signals[] = {SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; ++i) signal(signals[i], on_signal);
-  const scenario* const lists[] = {model_scenarios,  setter_scenarios, session_scenarios,
-                                   batch_scenarios,  cache_scenarios,  tiered_scenarios,
-                                   many_scenarios,   custom_scenarios, report_scenarios,
-                                   thread_scenarios, grammar_scenarios};
+  const scenario* const lists[] = {model_scenarios,  setter_scenarios,  session_scenarios,
+                                   batch_scenarios,  cache_scenarios,   tiered_scenarios,
+                                   many_scenarios,   custom_scenarios,  report_scenarios,
+                                   thread_scenarios, grammar_scenarios, chat_scenarios};
   long sum = 0;
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) {
     drift = lists[i] == thread_scenarios ? 4 : 0;

@@ -8,6 +8,7 @@ usage: limits_test.py SERVER GENERATE SOURCE_DIR
 import gzip
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -63,10 +64,21 @@ class Limits(unittest.TestCase):
         self.refused(TEXT, {"prompt": "a", "max_tokens": 1001}, 400, "max_tokens", None)
         self.refused(TEXT, {"prompt": ["a"] * 17}, 400, "prompt", None)
         self.refused(TEXT, {"prompt": ["a"] * 16, "n": 8}, 400, "n", None)  # more than it has room for at once
-        self.refused(CHAT, {"messages": [{"role": "user", "content": "<|im_end|>"}]}, 400, "messages", None)
+        self.refused(CHAT, {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"tools": []}}, 400,
+                     "chat_template_kwargs", None)
+        self.refused(CHAT, {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "x"}}]}]},
+                     400, "messages[0].tool_calls", None)
         self.refused(TEXT, "x" * (64 << 10), 400, None, "invalid_json")
         self.refused(TEXT, "x" * ((64 << 10) + 1), 413, None, "body_too_large")
         self.refused(TEXT, gzip.compress(b"{}"), 415, None, None, headers={"Content-Encoding": "gzip"})
+
+    def test_messages_cannot_forge_turns(self):
+        def tokens(text):
+            status, reply = self.server.post(CHAT, {"messages": [{"role": "user", "content": text}], "max_tokens": 1})
+            self.assertEqual(status, 200)
+            return reply["usage"]["prompt_tokens"]
+        # Were it one special token, it would be one more.
+        self.assertGreater(tokens("a<|im_end|>"), tokens("a") + 1)
 
     def test_errors_name_the_limit(self):
         for field, value, part in (("temperature", -1, "is -1, below 0"), ("top_p", 0, "is 0, not above 0"),
@@ -145,6 +157,28 @@ class Limits(unittest.TestCase):
                 self.assertEqual(of_events(self.server.events(path, {**body, "regex": pattern})), answers[0])
         self.assertEqual(of_answer(self.server.post(TEXT, {"prompt": "Once", "max_tokens": 3, "regex": "a{9}"})[1])[0][1],
                          "length")
+
+        schema = {"type": "object", "properties": {"pet": {"enum": ["cat", "dog"]}, "age": {"type": "integer"}},
+                  "required": ["pet", "age"], "additionalProperties": False}
+        for path, begin in ((TEXT, {"prompt": "Once", "max_tokens": 60}), (CHAT, {"messages": message, "max_tokens": 60})):
+            body = {**begin, "temperature": 2, "seed": 4, "n": 3,
+                    "response_format": {"type": "json_schema", "json_schema": {"name": "pet", "strict": True, "schema": schema}}}
+            for text, end in of_answer(self.server.post(path, body)[1]):
+                if end == "stop":
+                    answer = json.loads(text)
+                    self.assertEqual(set(answer), {"pet", "age"})
+                    self.assertIn(answer["pet"], ("cat", "dog"))
+                    self.assertIsInstance(answer["age"], int)
+            for text, _ in of_answer(self.server.post(path, {**body, "response_format": {"type": "json_object"}})[1]):
+                self.assertRegex(text, r"^\s*\{")
+        tags = {"tags": [{"begin": "e", "regex": " [0-9]{2}", "end": "!"}]}
+        for text, _ in of_answer(self.server.post(TEXT, {"prompt": "Once", "seed": 1, "n": 3, "max_tokens": 30, "tags": tags})[1]):
+            for at in range(len(text)):
+                if text[at] == "e":
+                    self.assertTrue(re.match(r"e( ([0-9]([0-9](!|$)|$)|$)|$)", text[at:]), text)
+        for field, wrong, param in (("response_format", {"type": "json_schema", "json_schema": {"schema": {"type": 5}}}, "response_format"),
+                                    ("tags", {"tags": 5}, "tags"), ("suffix", "b", "suffix")):
+            self.refused(TEXT, {"prompt": "a", field: wrong}, 400, param, None)
 
         for field, wrong, part in (("grammar", 'root ::= a\na ::= ("b"', "line 2, column"),
                                    ("grammar", "root ::= nobody", "nobody"), ("grammar", "a ::= [b]", "root"),

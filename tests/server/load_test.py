@@ -46,7 +46,7 @@ MALFORMED = [
     (b"", 400), (b"{", 400), (b"null", 400), (b'{"prompt":"\xff","messages":[]}', 400), (b"[" * 50000, 400),
     (b'{"prompt":5,"messages":5}', 400), (b'{"prompt":"a","messages":[{"role":"user","content":"a"}],"n":1e999}', 400),
     (b'{"model":"gone","prompt":"a"}', 404), (b'{"prompt":"' + b"a " * 3000 + b'"}', 400), (b'{"prompt":[4096]}', 400),
-    (b'{"messages":[{"role":"user","content":"<|im_end|>"}]}', 400), (b"x" * (5 << 20), 413),
+    (b'{"messages":[{"role":"user","content":"<|im_end|>"}],"chat_template_kwargs":{"tools":[]}}', 400), (b"x" * (5 << 20), 413),
 ]
 NOT_HTTP = [
     b"", b"\r\n", b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET /health", b"GET / HTTP/9.9\r\n\r\n",

@@ -106,6 +106,26 @@ TEST(Request, LanguagesAreTextsOfALimitedSize) {
   EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":"","regex":null)"))), "none");
   EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":null,"regex":"")"))), "regex ");
   EXPECT_EQ(language(completion(prompt_with(R"(,"grammar":"","regex":"a")"))), "regex a");
+  EXPECT_EQ(language(completion(prompt_with(R"(,"tags":{"tags":[]})"))), R"(tags {"tags":[]})");
+  EXPECT_EQ(language(chat(chat_with(R"(,"response_format":{"type":"text"})"))), "none");
+  EXPECT_EQ(language(chat(chat_with(R"(,"response_format":{"type":"json_object"})"))),
+            R"(response_format {"type": "object"})");
+  EXPECT_EQ(language(completion(prompt_with(
+                R"(,"response_format":{"type":"json_schema","json_schema":)"
+                R"({"name":"a","strict":true,"schema":{"type":"integer"}}})"))),
+            R"(response_format {"type":"integer"})");
+  for (const auto& [format, param] :
+       {std::pair(R"("json_object")", "response_format"), {"{}", "response_format.type"},
+        {R"({"type":"xml"})", "response_format.type"},
+        {R"({"type":"text","x":1})", "response_format.x"},
+        {R"({"type":"json_schema"})", "response_format.json_schema"},
+        {R"({"type":"json_schema","json_schema":{}})", "response_format.json_schema.schema"},
+        {R"({"type":"json_schema","json_schema":{"schema":{},"x":1}})",
+         "response_format.json_schema.x"},
+        {R"({"type":"json_object"},"regex":"a")", "response_format"}}) {
+    expect_refused(chat, chat_with(std::string(R"(,"response_format":)") + format), 400, param);
+  }
+  expect_refused(chat, chat_with(R"(,"tags":{},"grammar":"root ::= \"a\"")"), 400, "tags");
   for (const char* name : {"grammar", "regex"}) {
     const std::string field = std::string(",\"") + name + "\":";
     for (const char* wrong : {"5", "[]", "{}", "true", "[\"a\"]"}) {
@@ -139,14 +159,27 @@ TEST(Request, ChatsHaveMessages) {
   const Request request =
       chat(R"({"messages":[{"role":"developer","content":"Be kind."},{"role":"user","content":)"
            R"([{"type":"text","text":"He"},{"type":"text","text":"llo"}],"name":"Ann"},)"
-           R"({"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"4",)"
-           R"("tool_call_id":"x"}],"logprobs":true,"top_logprobs":3,"max_completion_tokens":9,)"
+           R"({"role":"assistant","content":null,"reasoning_content":"Hm","tool_calls":[{"id":"x",)"
+           R"("type":"function","function":{"name":"add","arguments":"{\"a\":1}"}}]},)"
+           R"({"role":"tool","content":"4","tool_call_id":"x"}],"reasoning_effort":"high",)"
+           R"("chat_template_kwargs":{"enable_thinking":false},"logprobs":true,"top_logprobs":3,"max_completion_tokens":9,)"
            R"("max_tokens":5,"response_format":{"type":"text"},"tools":[],"tool_choice":"none"})");
   EXPECT_TRUE(request.chat);
   ASSERT_EQ(request.messages.size(), 4U);
   EXPECT_EQ(request.messages[0].role, "system");
   EXPECT_EQ(request.messages[1].content, "Hello");
+  EXPECT_EQ(request.messages[1].name, "Ann");
   EXPECT_EQ(request.messages[2].content, "");
+  EXPECT_EQ(request.messages[2].reasoning, "Hm");
+  ASSERT_EQ(request.messages[2].tool_calls.size(), 1U);
+  EXPECT_EQ(request.messages[2].tool_calls[0].id, "x");
+  EXPECT_EQ(request.messages[2].tool_calls[0].name, "add");
+  EXPECT_EQ(request.messages[2].tool_calls[0].arguments, "{\"a\":1}");
+  EXPECT_EQ(request.messages[3].tool_call_id, "x");
+  ASSERT_EQ(request.variables.size(), 2U);
+  EXPECT_EQ(request.variables[0].key, "enable_thinking");
+  EXPECT_EQ(request.variables[0].value, "false");
+  EXPECT_EQ(request.variables[1].value, "\"high\"");
   EXPECT_EQ(request.messages[3].role, "tool");
   EXPECT_EQ(request.logprobs, 3);
   EXPECT_EQ(request.max_tokens, 9);
@@ -176,7 +209,14 @@ TEST(Request, MessagesAreChecked) {
   expect_refused(chat, with(R"({"role":"user","content":"a","mood":"good"})"), 400,
                  "messages[1].mood");
   expect_refused(chat, with(R"({"role":"assistant","tool_calls":[{"id":"x"}]})"), 400,
+                 "messages[1].tool_calls[0].function");
+  expect_refused(chat, with(R"({"role":"assistant","tool_calls":[{"function":{}}]})"), 400,
+                 "messages[1].tool_calls[0].function.name");
+  expect_refused(chat, with(R"({"role":"assistant","tool_calls":{"a":1}})"), 400,
                  "messages[1].tool_calls");
+  expect_refused(chat, with(R"({"role":"user","content":"a","tool_calls":[{"id":"x"}]})"), 400,
+                 "messages[1].tool_calls");
+  expect_refused(chat, chat_with(R"(,"chat_template_kwargs":[1])"), 400, "chat_template_kwargs");
 }
 
 TEST(Request, WrongTypesAndNumbersNameTheirField) {
@@ -228,8 +268,18 @@ TEST(Request, WrongTypesAndNumbersNameTheirField) {
   expect_refused(chat, chat_with(R"(,"logprobs":3)"), 400, "logprobs");
   expect_refused(chat, chat_with(R"(,"top_logprobs":3)"), 400, "top_logprobs");
   expect_refused(chat, chat_with(R"(,"tools":[{"type":"function"}])"), 400, "tools");
-  expect_refused(chat, chat_with(R"(,"response_format":{"type":"json_object"})"), 400,
-                 "response_format");
+}
+
+TEST(Request, ASuffixMakesGaps) {
+  const Request request = completion(R"({"prompt":["a","b"],"suffix":"z"})");
+  ASSERT_EQ(request.prompts.size(), 2U);
+  const auto& gap = std::get<Gap>(request.prompts[1]);
+  EXPECT_EQ(gap.prefix + "|" + gap.suffix, "b|z");
+  EXPECT_TRUE(std::holds_alternative<std::string>(
+      completion(prompt_with(R"(,"suffix":"")")).prompts.front()));
+  expect_refused(completion, R"({"prompt":[1,2],"suffix":"z"})", 400, "suffix");
+  expect_refused(completion, R"({"prompt":"a","suffix":5})", 400, "suffix");
+  expect_refused(chat, chat_with(R"(,"suffix":"z")"), 400, "suffix");
 }
 
 TEST(Request, CountsAreLimited) {
@@ -277,8 +327,8 @@ TEST(Request, NestingIsCountedToTheLimit) {
   const auto nested = [](size_t depth) {
     return R"({"prompt":"a","metadata":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
-  EXPECT_EQ(completion(nested(15)).prompts.size(), 1U);
-  expect_refused(completion, nested(17), 400, "");
+  EXPECT_EQ(completion(nested(63)).prompts.size(), 1U);
+  expect_refused(completion, nested(65), 400, "");
 }
 
 // Every object, array and field of a text takes memory many times its size, and a parser that looks

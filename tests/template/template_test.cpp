@@ -120,6 +120,69 @@ TEST(Template, BoundsHold) {
   is("{{ (-9223372036854775807 - 1) // -1 }}", Code::kOutOfRange);
 }
 
+// What shares parts is small and takes forever to compare; each of these ran for minutes.
+TEST(Template, NothingTakesForever) {
+  const auto code = [](const std::string& source) { return status_of(source, {}).code(); };
+  const auto doubled = [](const std::string& of, const std::string& use) {
+    return "{% set n = namespace(l=[1], m=[1]) %}{% for i in range(60) %}{% set n.l = " + of +
+           "n.l" +
+           (of == "("   ? ", n.l)"
+            : of == "[" ? ", n.l]"
+                        : "}") +
+           " %}{% set n.m = " + of + "n.m" +
+           (of == "("   ? ", n.m)"
+            : of == "[" ? ", n.m]"
+                        : "}") +
+           " %}{% endfor %}{{ " + use + " }}";
+  };
+  for (const char* use : {"n.l == n.m", "n.l in [n.m]", "[n.l, n.m]|sort", "[n.l, n.m]|max",
+                          "[n.l].count(n.m)", "[n.l].index(n.m)", "n.l < n.m"}) {
+    EXPECT_EQ(code(doubled("[", use)), Code::kOutOfRange) << use;
+  }
+  EXPECT_EQ(
+      code("{% set n = namespace(l=(1,), m=(1,)) %}{% for i in range(60) %}{% set n.l = (n.l, n.l) "
+           "%}{% set n.m = (n.m, n.m) %}{% endfor %}{{ {n.l: 1} }}"),
+      Code::kInvalidArgument);
+  EXPECT_EQ(code("{% set n = namespace(l=[], m=[]) %}{% for i in range(1000) %}{% set n.l = [n.l] "
+                 "%}{% set n.m = [n.m] %}{% endfor %}{{ n.l == n.m }}"),
+            Code::kOutOfRange);
+  EXPECT_EQ(code("{% set l = ['a' * 1000000] * 100 %}{% set m = ['a' * 1000000] * 100 %}"
+                 "{% for i in range(1000) %}{% set x = l == m %}{% endfor %}"),
+            Code::kOutOfRange);
+  std::string params;
+  for (int i = 0; i < 1000; ++i) params += (i > 0 ? ", a" : "a") + std::to_string(i) + "=1";
+  EXPECT_EQ(code("{% macro f(" + params +
+                 ") %}{% endmacro %}{% for i in range(10000) %}{{ f() }}"
+                 "{% endfor %}"),
+            Code::kOutOfRange);
+  for (int i = 1000; i < 1030; ++i) params += ", a" + std::to_string(i) + "=1";
+  EXPECT_EQ(code("{{ dict(" + params + ") }}"), Code::kFormat);
+  EXPECT_EQ(code("{% macro f(" + params + ") %}{% endmacro %}"), Code::kFormat);
+  std::string names;
+  for (int i = 0; i < 50000; ++i) names += "{% set a" + std::to_string(i) + " = 1 %}";
+  EXPECT_EQ(code(names), Code::kOutOfRange);
+}
+
+// Long needles are looked for in another way than short ones.
+TEST(Template, LongTextsAreFound) {
+  const std::string body = "{% set a = 'ab' * 40 %}{% set t = 'x' ~ a ~ a ~ 'c' ~ a ~ 'y' %}";
+  const auto made = [&](const std::string& use) {
+    auto text = must_compile(body + "{{ " + use + " }}")->render({});
+    return std::string(text.ok() ? text->view() : text.status().message());
+  };
+  EXPECT_EQ(made("t.find(a ~ 'c')"), "81");
+  EXPECT_EQ(made("t.find(a)"), "1");
+  EXPECT_EQ(made("t.rfind(a)"), "162");
+  EXPECT_EQ(made("t.find(a ~ a ~ a)"), "-1");
+  EXPECT_EQ(made("t.rfind(a ~ 'd')"), "-1");
+  EXPECT_EQ(made("(a ~ 'c') in t"), "True");
+  EXPECT_EQ(made("t.replace(a, '-')"), "x--c-y");
+  EXPECT_EQ(made("t.split(a)"), "['x', '', 'c', 'y']");
+  EXPECT_EQ(made("t.rsplit(a, 1)|length"), "2");
+  EXPECT_EQ(made("t.find(a, 2)"), "3");
+  EXPECT_EQ(made("t.find(t)"), "0");
+}
+
 TEST(Template, ValuesStayAsTheyAre) {
   Heap heap;
   auto list = read_json("[1, 2]", &heap, Writer::kUser);

@@ -34,26 +34,37 @@ std::shared_ptr<const Tokenizer> with_template(std::string chat_template) {
   return test::must_create(spec);
 }
 
+Conversation conversation_of(std::span<const ChatMessage> messages) {
+  Conversation conversation;
+  conversation.messages.assign(messages.begin(), messages.end());
+  return conversation;
+}
+
+Result<std::string> flat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                         bool opening) {
+  return format_chat(tokenizer, conversation_of(messages), opening);
+}
+
 Result<std::vector<ChatSegment>> format_chat_segments(const Tokenizer& tokenizer,
                                                       std::span<const ChatMessage> messages,
                                                       bool opening) {
   auto form = ChatForm::of(tokenizer);
   if (!form.ok()) return form.status();
-  return (*form)->segments(messages, opening);
+  return (*form)->segments(conversation_of(messages), opening);
 }
 
 TEST(Chat, TextOfAConversation) {
   const auto tokenizer = with_template(kTemplate);
   const ChatMessage messages[] = {{"system", "Be kind."}, {"user", "Hi\nthere"}};
-  auto text = format_chat(*tokenizer, messages, true);
+  auto text = flat(*tokenizer, messages, true);
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(*text,
             "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi\nthere<|im_end|>\n"
             "<|im_start|>assistant\n");
-  text = format_chat(*tokenizer, std::span(messages).subspan(1), false);
+  text = flat(*tokenizer, std::span(messages).subspan(1), false);
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(*text, "<|im_start|>user\nHi\nthere<|im_end|>\n");
-  text = format_chat(*tokenizer, {}, false);
+  text = flat(*tokenizer, {}, false);
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(*text, "");
 }
@@ -61,7 +72,7 @@ TEST(Chat, TextOfAConversation) {
 TEST(Chat, TemplatesThatCannotBeUsed) {
   const ChatMessage messages[] = {{"user", "Hi"}};
   const auto refused = [&](const char* source) {
-    return format_chat(*with_template(source), messages, true).status();
+    return flat(*with_template(source), messages, true).status();
   };
   EXPECT_EQ(refused("{% if %}").code(), Code::kUnsupported);
   EXPECT_STREQ(
@@ -72,8 +83,7 @@ TEST(Chat, TemplatesThatCannotBeUsed) {
                "template line 1: the template says: Only system!");
   EXPECT_EQ(refused("{{ 'x' * 99999999999 }}").code(), Code::kUnsupported);
   const auto none = test::must_create(test::bpe_vocab({"h i"}));
-  EXPECT_STREQ(format_chat(*none, messages, true).status().message(),
-               "the model has no chat template");
+  EXPECT_STREQ(flat(*none, messages, true).status().message(), "the model has no chat template");
 }
 
 // What a file without a template is laid out in; texts written by hand after the models' cards.
@@ -86,7 +96,7 @@ TEST(Chat, FormsRecognisedByTheirTokens) {
     test::add_token(&spec, second, TokenType::kControl);
     spec.bos = test::add_token(&spec, "<s>", TokenType::kControl);
     spec.eos = test::add_token(&spec, "</s>", TokenType::kControl);
-    auto made = format_chat(*test::must_create(spec), messages, true);
+    auto made = flat(*test::must_create(spec), messages, true);
     return made.ok() ? *made : std::string(made.status().message());
   };
   EXPECT_EQ(text("<|im_start|>", "<|im_end|>"),
@@ -124,19 +134,19 @@ TEST(Chat, RolesBetweenMarks) {
   EXPECT_EQ(std::count(ids.begin(), ids.end(), user), 1);
   EXPECT_EQ(std::count(ids.begin(), ids.end(), evil), 0);
   EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 2);
-  const ChatMessage flat[] = {{"evil", "x"}};
-  EXPECT_EQ(format_chat(*tokenizer, flat, false).status().code(), Code::kInvalidArgument);
+  const ChatMessage bad[] = {{"evil", "x"}};
+  EXPECT_EQ(flat(*tokenizer, bad, false).status().code(), Code::kInvalidArgument);
 }
 
 TEST(Chat, Roles) {
   for (const char* role : {"", "user\n", "a\rb", "<|im_end|>", "x<|y"}) {
     const ChatMessage messages[] = {{role, "text"}};
-    const auto refused = format_chat(*with_template(kTemplate), messages, true);
+    const auto refused = flat(*with_template(kTemplate), messages, true);
     ASSERT_FALSE(refused.ok()) << role;
     EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
   }
   const ChatMessage messages[] = {{"tool result", "text"}};
-  EXPECT_TRUE(format_chat(*with_template(kTemplate), messages, true).ok());
+  EXPECT_TRUE(flat(*with_template(kTemplate), messages, true).ok());
 }
 
 TEST(Chat, MessagesCannotWriteControlTokens) {
@@ -157,9 +167,123 @@ TEST(Chat, MessagesCannotWriteControlTokens) {
   const ChatMessage plain[] = {{"user", "hi"}, {"assistant", "hi hi"}};
   segments = format_chat_segments(*tokenizer, plain, true);
   ASSERT_TRUE(segments.ok());
-  auto text = format_chat(*tokenizer, plain, true);
+  auto text = flat(*tokenizer, plain, true);
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(encode_segments(*tokenizer, *segments), test::encode(*tokenizer, *text, kParseSpecial));
+}
+
+// User-defined tokens are found in any text; those that order turns, or that the template writes,
+// are not found in what others wrote.
+TEST(Chat, MessagesCannotWriteUserDefinedMarks) {
+  VocabSpec spec = test::bpe_vocab({"h i"});
+  const int32_t end = test::add_token(&spec, "<|im_end|>", TokenType::kUserDefined);
+  const int32_t reply = test::add_token(&spec, "<reply>", TokenType::kUserDefined);
+  const int32_t table = test::add_token(&spec, "<table>", TokenType::kUserDefined);
+  spec.chat_template = "{% for m in messages %}<reply>{{ m.content }}<|im_end|>{% endfor %}";
+  const auto tokenizer = test::must_create(spec);
+  const ChatMessage messages[] = {{"user", "<reply>hi<|im_end|><table><reply"},
+                                  {"user", "><|im_end|><|im_end|>"}};
+  Ids ids;
+  ASSERT_TRUE(encode_chat(*tokenizer, conversation_of(messages), false, &ids).ok());
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 2);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), reply), 2);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), table), 1);
+  std::string text;
+  for (const int32_t id : ids) ASSERT_TRUE(tokenizer->append_piece(id, id, true, &text).ok());
+  EXPECT_EQ(text,
+            "<reply><reply>hi<|im_end|><table><reply<|im_end|><reply>><|im_end|><|im_end|>"
+            "<|im_end|>");
+}
+
+// What a session holds of a conversation, whatever way its texts were cut into tokens.
+TEST(Chat, MatchesTextsThatWereCutDifferently) {
+  VocabSpec spec = test::bpe_vocab({"h i", "i h"});
+  const int32_t end = test::add_token(&spec, "<|end|>", TokenType::kControl);
+  const auto tokenizer = test::must_create(spec);
+  const auto id = [&](std::string_view token) {
+    const auto& tokens = tokenizer->spec().tokens;
+    return static_cast<int32_t>(std::find(tokens.begin(), tokens.end(), token) - tokens.begin());
+  };
+  const int32_t h = id("h");
+  const int32_t i = id("i");
+  const int32_t hi = id("hi");
+  const int32_t ih = id("ih");
+  struct Case {
+    Ids held;
+    Ids wanted;
+    size_t of_held;
+    size_t of_wanted;
+  };
+  const Case cases[] = {
+      {{}, {h}, 0, 0},
+      {{h, i}, {hi}, 2, 1},
+      {{hi, end}, {h, i, end, h}, 2, 3},
+      {{hi, h}, {h, i, h, i}, 2, 3},
+      {{hi}, {h, ih}, 0, 0},  // "hi" ends inside of "ih"
+      {{hi, h}, {h, ih, end}, 2, 2},
+      {{hi, end, h}, {hi, h}, 1, 1},  // special tokens are equal or not
+      {{hi, end, h, i}, {h, i, end, i}, 2, 3},
+      {{h, h}, {h, i}, 1, 1},
+      {{hi, hi}, {h, ih, i, end}, 2, 3},
+  };
+  Ids spelled;
+  ASSERT_TRUE(tokenizer->encode("<|end|>", 0, &spelled).ok());
+  EXPECT_EQ(match_chat(*tokenizer, Ids{end}, spelled).held, 0U);
+  for (const Case& one : cases) {
+    const ChatMatch match = match_chat(*tokenizer, one.held, one.wanted);
+    EXPECT_EQ(match.held, one.of_held) << &one - cases;
+    EXPECT_EQ(match.wanted, one.of_wanted) << &one - cases;
+  }
+}
+
+// A space that encoding puts behind a special token is not in the text, so what stands before a
+// piece decides what it says.
+TEST(Chat, MatchesTextsBehindUserDefinedTokens) {
+  VocabSpec spec = test::sp_vocab({"_", "a", "_a", "<", "c", ">"});
+  const int32_t call = test::add_token(&spec, "<c>", TokenType::kUserDefined);
+  const auto tokenizer = test::must_create(spec);
+  const auto id = [&](std::string_view token) {
+    const auto& tokens = tokenizer->spec().tokens;
+    const int32_t found =
+        static_cast<int32_t>(std::find(tokens.begin(), tokens.end(), token) - tokens.begin());
+    EXPECT_LT(found, tokenizer->vocab_size());
+    return found;
+  };
+  const int32_t space = id("\xE2\x96\x81");
+  const int32_t word = id("\xE2\x96\x81\x61");  // " a"
+  const int32_t a = id("a");
+  const int32_t open = id("<");
+  const int32_t c = id("c");
+  const int32_t close = id(">");
+  struct Case {
+    Ids held;
+    Ids wanted;
+    size_t of_held;
+    size_t of_wanted;
+  };
+  const Case cases[] = {
+      // "<c> a" by the token and spelled out, where the space behind the token is not of the text
+      {{a, call, space, word}, {a, open, c, close, word, a}, 4, 5},
+      // "<c>a" and "<c> a"
+      {{a, call, word}, {a, open, c, close, word}, 1, 1},
+      {{a, open, c, close, word}, {a, call, word}, 1, 1},
+      // "<c>a" with a space that says nothing, and without one
+      {{a, call, space, a}, {a, call, a, c}, 4, 3},
+      {{a, open, c, close, a}, {a, call, a}, 5, 3},
+  };
+  for (const Case& one : cases) {
+    const ChatMatch match = match_chat(*tokenizer, one.held, one.wanted);
+    EXPECT_EQ(match.held, one.of_held) << &one - cases;
+    EXPECT_EQ(match.wanted, one.of_wanted) << &one - cases;
+    // What the session then holds says what is wanted.
+    Ids made(one.held.begin(), one.held.begin() + static_cast<std::ptrdiff_t>(match.held));
+    made.insert(made.end(), one.wanted.begin() + static_cast<std::ptrdiff_t>(match.wanted),
+                one.wanted.end());
+    std::string texts[2];
+    ASSERT_TRUE(tokenizer->decode(made, true, &texts[0]).ok());
+    ASSERT_TRUE(tokenizer->decode(one.wanted, true, &texts[1]).ok());
+    EXPECT_EQ(texts[0], texts[1]) << &one - cases;
+  }
 }
 
 TEST(Chat, SpacesOfSentencePieceStayWhereTheTextHasThem) {

@@ -108,14 +108,7 @@ namespace LibGenerate
                     {
                         Native.gen_batch_generate(Handle, used.Addresses, natives.Count, addresses);
                     }
-                    var results = new Result[addresses.Length];
-                    for (int i = 0; i < results.Length; ++i) results[i] = Result.Take(addresses[i]);
-                    if (cancellationToken.IsCancellationRequested &&
-                        Array.Exists(results, result => result.Status == Status.Cancelled))
-                    {
-                        throw new GenerationCanceledException("the batch was cancelled", results, cancellationToken);
-                    }
-                    return results;
+                    return Take(addresses, addresses.Length, cancellationToken);
                 }
                 finally
                 {
@@ -143,6 +136,44 @@ namespace LibGenerate
             var all = new List<Request>(requests);
             if (all.Contains(null)) throw new ArgumentException("a request is null", "requests");
             return BatchStream.Run(this, all, cancellationToken);
+        }
+
+        /// <summary>
+        /// Several texts from one prompt, which is run once: text i is what Generate gives with a seed that is larger by i. With
+        /// bestOf above n so many are generated, and the likeliest n given, best first. A token that fires ends all with a
+        /// GenerationCanceledException that has the results.
+        /// </summary>
+        public IReadOnlyList<Result> Generate(string prompt, int n, int bestOf, Sampling sampling = null,
+                                              CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (prompt == null) throw new ArgumentNullException("prompt");
+            byte[] text = Utf8.Bytes(prompt);
+            var addresses = new IntPtr[MaxTexts];
+            using (var cancel = new CancelFlag(cancellationToken))
+            using (Handle native = Sampling.Make(sampling, cancel.Handle))
+            {
+                Native.gen_generate_n(Handle, text, Utf8.Length(text), native, n, bestOf, addresses);
+                return Take(addresses, n, cancellationToken);
+            }
+        }
+
+        const int MaxTexts = 128;  // of gen_generate_n
+
+        static Result[] Take(IntPtr[] addresses, int n, CancellationToken token)
+        {
+            var results = new Result[n];
+            for (int i = 0; i < n; ++i) results[i] = Result.Take(addresses[i]);
+            if (token.IsCancellationRequested && Array.Exists(results, result => result.Status == Status.Cancelled))
+            {
+                throw new GenerationCanceledException("the batch was cancelled", results, token);
+            }
+            return results;
+        }
+
+        /// <summary>A chat session of a conversation so far, or of an empty one.</summary>
+        public ChatSession NewChatSession(Chat chat = null)
+        {
+            return new ChatSession(this, chat);
         }
 
         /// <summary>What GeneratorOptions.PrefixCache has brought so far; Status.State without one.</summary>

@@ -37,6 +37,8 @@ namespace LibGenerate
         TokenStream,
         Tokenizer,
         Chat,
+        ChatSession,
+        ChatTemplate,
         KvBlock
     }
 
@@ -129,6 +131,8 @@ namespace LibGenerate
                 case HandleKind.TokenStream: NativePINVOKE.gen_stream_close(handle); break;
                 case HandleKind.Tokenizer: NativePINVOKE.gen_tokenizer_free(handle); break;
                 case HandleKind.Chat: NativePINVOKE.gen_chat_free(handle); break;
+                case HandleKind.ChatSession: NativePINVOKE.gen_chat_session_free(handle); break;
+                case HandleKind.ChatTemplate: NativePINVOKE.gen_template_free(handle); break;
                 case HandleKind.KvBlock:
                     // The pool is kept until after this, also where its own handle has been closed.
                     IntPtr failure = NativePINVOKE.kv_cache_pool_free_block(kept.handle, handle);

@@ -218,15 +218,22 @@ namespace LibGenerate
             return bytes;
         }
 
-        /// <summary>Lays a conversation out in the model's form. Encode it with EncodeFlags.ParseSpecial.</summary>
+        /// <summary>
+        /// Lays a conversation out as text, to show it. A message that holds the text of a special token is refused here.
+        /// </summary>
         public string Format(Chat chat, bool addGenerationPrompt = true)
         {
             if (chat == null) throw new ArgumentNullException("chat");
-            using (Handle native = chat.ToNative())
-            {
-                return Sized.Text((byte[] buf, long capacity, out long n) =>
-                    Native.gen_chat_format(Handle, native, addGenerationPrompt ? 1 : 0, buf, capacity, out n));
-            }
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_chat_format(Handle, chat.Handle, addGenerationPrompt ? 1 : 0, buf, capacity, out n));
+        }
+
+        /// <summary>Lays a conversation out as tokens, with begin-of-sequence where the model wants it.</summary>
+        public int[] Encode(Chat chat, bool addGenerationPrompt = true)
+        {
+            if (chat == null) throw new ArgumentNullException("chat");
+            return Sized.Array((int[] ids, long capacity, out long n) =>
+                Native.gen_chat_encode(Handle, chat.Handle, addGenerationPrompt ? 1 : 0, ids, capacity, out n));
         }
 
         /// <summary>Runs the model over tokens that follow what the cache holds: logits of the last one.</summary>

@@ -85,6 +85,18 @@ namespace LibGenerate
             Cancellable(cancellationToken, () => Native.gen_session_append_tokens(Handle, some, tokens.Length));
         }
 
+        /// <summary>
+        /// Makes the session hold a conversation, so that generating with an empty prompt answers it. What the session has of
+        /// it stays, and only the rest is run. After a cancel what was run so far stays.
+        /// </summary>
+        public void Append(Chat chat, bool addGenerationPrompt = true,
+                           CancellationToken cancellationToken = default(CancellationToken))
+        {
+            if (chat == null) throw new ArgumentNullException("chat");
+            Cancellable(cancellationToken, () =>
+                Native.gen_session_append_chat(Handle, chat.Handle, addGenerationPrompt ? 1 : 0));
+        }
+
         /// <summary>Log-probabilities of a text's tokens as a continuation. The session is unchanged.</summary>
         public float[] Score(string text, CancellationToken cancellationToken = default(CancellationToken))
         {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to tokens and back, and conversations.
+// Text to tokens and back.
 using System;
-using System.Collections.Generic;
 
 namespace LibGenerate
 {
@@ -68,6 +67,27 @@ namespace LibGenerate
                 Native.gen_tokenizer_encode(Handle, bytes, Utf8.Length(bytes), (uint)flags, ids, capacity, out n));
         }
 
+        /// <summary>
+        /// The prompt that asks a model of code for what stands between two texts, for Session.Append or a Request of tokens.
+        /// Status.Unsupported where the vocabulary has no tokens for it.
+        /// </summary>
+        public int[] EncodeFillInMiddle(string prefix, string suffix, EncodeFlags flags = EncodeFlags.AddBegin)
+        {
+            if (prefix == null) throw new ArgumentNullException("prefix");
+            if (suffix == null) throw new ArgumentNullException("suffix");
+            byte[] before = Utf8.Bytes(prefix);
+            byte[] after = Utf8.Bytes(suffix);
+            return Sized.Array((int[] ids, long capacity, out long n) =>
+                Native.gen_tokenizer_encode_fim(Handle, before, Utf8.Length(before), after, Utf8.Length(after), (uint)flags,
+                                                ids, capacity, out n));
+        }
+
+        /// <summary>The chat template of the vocabulary; Status.Unsupported if there is none.</summary>
+        public ChatTemplate Template()
+        {
+            return new ChatTemplate(this);
+        }
+
         /// <summary>Token ids to text. Control tokens give none.</summary>
         public string Decode(int[] ids)
         {
@@ -100,49 +120,6 @@ namespace LibGenerate
         public int Special(SpecialToken kind)
         {
             return Native.gen_tokenizer_special(Handle, (int)kind);
-        }
-    }
-
-    /// <summary>A conversation, for Model.Format. A plain list of messages.</summary>
-    public sealed class Chat
-    {
-        readonly List<KeyValuePair<string, string>> messages = new List<KeyValuePair<string, string>>();
-
-        /// <summary>Adds a message: "system", "user", "assistant" or whatever the model's form knows.</summary>
-        public Chat Add(string role, string text)
-        {
-            if (role == null) throw new ArgumentNullException("role");
-            if (text == null) throw new ArgumentNullException("text");
-            messages.Add(new KeyValuePair<string, string>(role, text));
-            return this;
-        }
-
-        /// <summary>Role and text of the messages.</summary>
-        public IReadOnlyList<KeyValuePair<string, string>> Messages
-        {
-            get { return messages; }
-        }
-
-        internal Handle ToNative()
-        {
-            Loader.Ensure();
-            IntPtr address;
-            Native.gen_chat_new(out address);
-            var chat = new Handle(HandleKind.Chat, address);
-            try
-            {
-                foreach (KeyValuePair<string, string> message in messages)
-                {
-                    byte[] text = Utf8.Bytes(message.Value);
-                    Native.gen_chat_add(chat, Utf8.Terminated(message.Key, "role"), text, Utf8.Length(text));
-                }
-                return chat;
-            }
-            catch
-            {
-                chat.Dispose();
-                throw;
-            }
         }
     }
 }

@@ -27,34 +27,28 @@ func main() {
 	}
 	model := must(generate.LoadModel(os.Args[1]))
 	defer model.Close()
-	generator := must(model.NewGenerator(generate.WithContextPolicy("shift", 4)))
+	generator := must(model.NewGenerator())
 	defer generator.Close()
 	session := must(generator.NewSession())
 	defer session.Close()
-	var messages []generate.Message
-	held, flags := "", generate.ParseSpecial|generate.AddBOS // held: the form of what the session holds
+	chat := must(generate.NewChat(generate.Message{Role: "system", Text: "You tell stories."}))
+	defer chat.Close()
 	in := bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); in.Scan(); fmt.Print("\n> ") {
-		messages = append(messages, generate.Message{Role: "user", Text: in.Text()})
-		all := must(model.FormatChat(messages, true))
-		text := answer(session, must(model.Tokenizer().Encode(all[len(held):], flags)))
-		held, flags = all+text, generate.ParseSpecial
-		messages = append(messages, generate.Message{Role: "assistant", Text: text})
+		must(0, chat.Add("user", in.Text()))
+		must(0, chat.Add("assistant", answer(session, chat)))
 	}
 }
 
-func answer(session *generate.Session, turn []int32) string {
+// answer runs what is new in the conversation, and writes the answer as it comes.
+func answer(session *generate.Session, chat *generate.Chat) string {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	must(0, session.AppendTokens(context.Background(), turn))
+	must(0, session.AppendChat(context.Background(), chat, true))
 	stream := must(session.Stream(ctx, "", generate.WithTemperature(0.7), generate.WithMaxTokens(200)))
 	defer stream.Close()
 	if _, err := stream.WriteTo(os.Stdout); err != nil && ctx.Err() == nil {
 		log.Fatal(err)
-	}
-	// The form brings the end of a turn itself, whether the model or Control-C ended this one.
-	if stream.Result().FinishReason == generate.FinishStopToken {
-		must(0, session.Truncate(session.Length()-1))
 	}
 	return stream.Result().Text
 }

@@ -106,22 +106,61 @@ void read_logit_bias(Fields& fields, Request& request) {
   }
 }
 
-/// "grammar" or "regex"; what is right in one only the library can tell.
+void set_language(const std::string& name, std::string text, const Dialect& dialect,
+                  Request& request) {
+  const std::string quoted = "'" + name + "'";
+  if (request.language) {
+    throw bad_request(name, quoted + " cannot be beside '" + request.language->field + "'");
+  }
+  if (text.size() > dialect.max_grammar) {
+    throw bad_request(name, quoted + " has " + std::to_string(text.size()) + " bytes, above " +
+                                std::to_string(dialect.max_grammar));
+  }
+  request.language = Language{name, std::move(text)};
+}
+
+/// {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema":
+/// …}}
+void read_response_format(Fields& fields, const Dialect& dialect, Request& request) {
+  constexpr const char* kName = "response_format";
+  const json* value = fields.find(kName);
+  if (value == nullptr) return;
+  Fields format(*value, kName);
+  const std::string type = format.text("type").value_or("");
+  if (type == "json_object") {
+    set_language(kName, R"({"type": "object"})", dialect, request);
+  } else if (type == "json_schema") {
+    const json* described = format.find("json_schema");
+    const std::string where = format.path("json_schema");
+    if (described == nullptr) throw bad_request(where, "'" + where + "' is missing");
+    Fields inside(*described, where);
+    const json* schema = inside.find("schema");
+    if (schema == nullptr) {
+      throw bad_request(inside.path("schema"), "'" + inside.path("schema") + "' is missing");
+    }
+    set_language(kName, schema->dump(), dialect, request);
+    // Answers are valid under all of the schema, or the request is refused: "strict" says no more.
+    for (const char* name : {"name", "description", "strict"}) inside.ignore(name);
+    inside.refuse_rest();
+  } else if (type != "text") {
+    throw bad_request(format.path("type"),
+                      "'" + format.path("type") + "' must be text, json_object or json_schema");
+  }
+  format.refuse_rest();
+}
+
+/// "grammar", "regex", "tags" or "response_format"; what is right in one only the library can tell.
 void read_language(Fields& fields, const Dialect& dialect, Request& request) {
   for (const char* name : {"grammar", "regex"}) {
     auto text = fields.text(name);
     // No rule at all is how some clients say that any text will do.
     if (!text || (*text == "" && std::string_view(name) == "grammar")) continue;
-    const std::string quoted = "'" + std::string(name) + "'";
-    if (request.language) {
-      throw bad_request(name, quoted + " cannot be beside '" + request.language->field + "'");
-    }
-    if (text->size() > dialect.max_grammar) {
-      throw bad_request(name, quoted + " has " + std::to_string(text->size()) + " bytes, above " +
-                                  std::to_string(dialect.max_grammar));
-    }
-    request.language = Language{name, *std::move(text)};
+    set_language(name, *std::move(text), dialect, request);
   }
+  if (const json* tags = fields.find("tags")) {
+    set_language("tags", tags->dump(), dialect, request);
+  }
+  read_response_format(fields, dialect, request);
 }
 
 /// A value of gen_sampling_set as text.
@@ -229,6 +268,19 @@ void read_prompts(Fields& fields, const Dialect& dialect, Request& request) {
   }
 }
 
+/// What comes behind the text that is wanted makes gaps of the prompts.
+void read_suffix(Fields& fields, Request& request) {
+  auto suffix = fields.text("suffix");
+  if (!suffix || suffix->empty()) return;
+  for (Prompt& prompt : request.prompts) {
+    auto* prefix = std::get_if<std::string>(&prompt);
+    if (prefix == nullptr) {
+      throw bad_request("suffix", "'suffix' needs prompts that are text, not token ids");
+    }
+    prompt = Gap{std::move(*prefix), *suffix};
+  }
+}
+
 /// The text of a message: a string, or an array of parts that are all text.
 std::string content_text(Fields& fields, bool may_be_absent) {
   const json* content = fields.find("content");
@@ -256,6 +308,49 @@ std::string content_text(Fields& fields, bool may_be_absent) {
   return text;
 }
 
+void read_tool_calls(Fields& fields, Message& message) {
+  const json* calls = fields.find("tool_calls");
+  if (calls == nullptr) return;
+  const std::string path = fields.path("tool_calls");
+  if (!calls->is_array()) {
+    throw bad_request(path, "'" + path + "' must be an array, not " + kind_of(*calls));
+  }
+  for (size_t i = 0; i < calls->size(); ++i) {
+    Fields call((*calls)[i], indexed(fields, "tool_calls", i));
+    const auto type = call.text("type");
+    const json* function = call.find("function");
+    if ((type && *type != "function") || function == nullptr) {
+      throw bad_request(call.path("function"),
+                        "'" + call.path("function") + "': only functions can be called");
+    }
+    Fields called(*function, call.path("function"));
+    const auto name = called.text("name");
+    if (!name) throw bad_request(called.path("name"), "'" + called.path("name") + "' is missing");
+    message.tool_calls.push_back(
+        {call.text("id").value_or(""), *name, called.text("arguments").value_or("{}")});
+    called.refuse_rest();
+    call.ignore("index");
+    call.refuse_rest();
+  }
+}
+
+/// What the chat template is told beside the conversation.
+void read_variables(Fields& fields, Request& request) {
+  const json* given = fields.find("chat_template_kwargs");
+  if (given != nullptr) {
+    if (!given->is_object()) {
+      throw bad_request("chat_template_kwargs",
+                        "'chat_template_kwargs' must be an object, not " + kind_of(*given));
+    }
+    for (const auto& [name, value] : given->items()) {
+      request.variables.push_back({name, value.dump()});
+    }
+  }
+  if (const auto effort = fields.text("reasoning_effort")) {
+    request.variables.push_back({"reasoning_effort", json(*effort).dump()});
+  }
+}
+
 Message read_message(const json& value, const std::string& where) {
   Fields fields(value, where);
   Message message;
@@ -269,11 +364,15 @@ Message read_message(const json& value, const std::string& where) {
                                                "tool");
   }
   message.content = content_text(fields, role == "assistant");
-  for (const char* name : {"tool_calls", "function_call", "audio", "refusal"}) {
-    refuse(fields, name);
+  message.name = fields.text("name").value_or("");
+  message.reasoning = fields.text("reasoning_content").value_or("");
+  message.tool_call_id = fields.text("tool_call_id").value_or("");
+  if (role == "assistant") {
+    read_tool_calls(fields, message);
+  } else {
+    refuse(fields, "tool_calls");
   }
-  fields.ignore("name");
-  fields.ignore("tool_call_id");
+  for (const char* name : {"function_call", "audio", "refusal"}) refuse(fields, name);
   fields.ignore("annotations");
   fields.refuse_rest();
   return message;
@@ -295,18 +394,26 @@ void read_messages(Fields& fields, const Dialect& dialect, Request& request) {
 
 }  // namespace
 
+size_t Message::bytes() const {
+  size_t n = content.size() + name.size() + reasoning.size() + tool_call_id.size();
+  for (const ToolCall& call : tool_calls) {
+    n += call.id.size() + call.name.size() + call.arguments.size();
+  }
+  return n;
+}
+
 Request parse_completion(std::string_view body, const Dialect& dialect) {
   const json value = parse_json(body, dialect.max_depth);
   Fields fields(value, {});
   Request request;
   read_common(fields, dialect, request);
   read_prompts(fields, dialect, request);
+  read_suffix(fields, request);
   const int32_t most = std::min(dialect.default_tokens, dialect.max_tokens);
   request.max_tokens =
       static_cast<int32_t>(fields.integer("max_tokens", 1, dialect.max_tokens).value_or(most));
   request.logprobs = static_cast<int32_t>(fields.integer("logprobs", 0, 20).value_or(-1));
   refuse(fields, "echo");
-  refuse(fields, "suffix");
   refuse(fields, "best_of", request.n);
   fields.refuse_rest();
   return request;
@@ -336,8 +443,7 @@ Request parse_chat(std::string_view body, const Dialect& dialect) {
   }
   refuse(fields, "tool_choice", "none");
   refuse(fields, "function_call", "none");
-  refuse(fields, "response_format", {{"type", "text"}});
-  refuse(fields, "reasoning_effort", "none");
+  read_variables(fields, request);
   fields.refuse_rest();
   return request;
 }

@@ -21,22 +21,41 @@ struct Dialect {
   size_t max_prompts = 16;            // prompts of one request
   size_t max_messages = 1024;         // messages of a conversation
   size_t max_stop_strings = 16;       // of "stop"
-  size_t max_grammar = 64 << 10;      // bytes of "grammar" or "regex"
+  size_t max_grammar = 64 << 10;      // bytes of "grammar" and the like
   int32_t max_choices = 8;            // "n"
   int32_t max_tokens = 4096;          // the most "max_tokens" may say
   int32_t default_tokens = 16;        // of a completion; a chat goes on to max_tokens
-  int max_depth = 16;                 // of the JSON
+  int max_depth = 64;                 // of the JSON, schemas in it included
+};
+
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON
 };
 
 struct Message {
   std::string role;
   std::string content;
+  std::string name;
+  std::string reasoning;
+  std::string tool_call_id;
+  std::vector<ToolCall> tool_calls;
+
+  /// Of all its texts.
+  size_t bytes() const;
 };
 
-/// Text, or token ids to be taken as they are.
-using Prompt = std::variant<std::string, std::vector<int32_t>>;
+/// What stands before and behind the text that is wanted.
+struct Gap {
+  std::string prefix;
+  std::string suffix;
+};
 
-/// One pair for gen_sampling_set; the key is the field's name too.
+/// Text, token ids to be taken as they are, or a gap in a text.
+using Prompt = std::variant<std::string, std::vector<int32_t>, Gap>;
+
+/// One pair for gen_sampling_set, the key is the field's name too; or for gen_chat_set_variable.
 struct Setting {
   std::string key;
   std::string value;
@@ -44,7 +63,9 @@ struct Setting {
 
 /// Which texts an answer may be.
 struct Language {
-  std::string field;  // "grammar", GBNF, or "regex"
+  /// "grammar" is GBNF, "regex" a pattern, "tags" structural tags and "response_format" a JSON Schema,
+  /// both as JSON.
+  std::string field;
   std::string text;
 };
 
@@ -52,6 +73,7 @@ struct Request {
   bool chat = false;
   std::vector<Prompt> prompts;    // of a completion; at least one
   std::vector<Message> messages;  // of a chat; at least one
+  std::vector<Setting> variables;  // of the chat template; values are JSON
   int32_t n = 1;                  // answers to each prompt
   int32_t max_tokens = 0;
   bool stream = false;

@@ -6,13 +6,14 @@
 #include <numeric>
 #include <utility>
 
+#include "base/to_size.h"
+
 namespace gen::cache {
 namespace {
 
 /// Cells of a tile: a run that begins with one is read fastest.
 constexpr int32_t kRun = 16;
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 int32_t last_of(std::span<const int32_t> list) { return list.empty() ? -1 : list.back(); }
 
@@ -73,13 +74,13 @@ int32_t CausalCells::droppable(int32_t slot, int32_t position) const noexcept {
 }
 
 void CausalCells::drop(int32_t slot, int32_t count) noexcept {
-  dropped_[at(slot)] = map_.positions(slot)[at(count - 1)] + 1;
+  dropped_[to_size(slot)] = map_.positions(slot)[to_size(count - 1)] + 1;
   map_.erase(slot, 0, count);
 }
 
 void CausalCells::close(int32_t slot) noexcept {
   map_.close(slot);
-  dropped_[at(slot)] = 0;
+  dropped_[to_size(slot)] = 0;
 }
 
 // --- A batch of any sequences -------------------------------------------------------------------
@@ -87,7 +88,7 @@ void CausalCells::close(int32_t slot) noexcept {
 Result<std::vector<CausalCells::Group>> CausalCells::group(
     std::span<const int32_t> positions, std::span<const int32_t> sequences) const {
   const size_t n = positions.size();
-  if (n == 0 || n > at(max_batch_) || sequences.size() != n) {
+  if (n == 0 || n > to_size(max_batch_) || sequences.size() != n) {
     return error(Code::kInvalidArgument, "a batch of %zu tokens, outside [1, %d]", n, max_batch_);
   }
   std::vector<Group> groups;
@@ -177,7 +178,7 @@ Result<CausalCells::BatchPlan> CausalCells::plan_batch(std::span<const int32_t> 
     const bool old = used < freed.size() && (free < 0 || freed[used] < free);
     if (!old && free < 0) {
       return error(Code::kCacheFull, "no room for a batch of %zu in %d cells, %zu are free", n,
-                   n_cells(), at(map_.free_cells().count()) + freed.size());
+                   n_cells(), to_size(map_.free_cells().count()) + freed.size());
     }
     plan.cells.push_back(old ? freed[used] : free);
     if (old) {
@@ -311,15 +312,15 @@ void CausalCells::share(int32_t from, int32_t to, int32_t length) noexcept {
   map_.erase(to, 0, map_.size(to));
   const int32_t entries = map_.lower_bound(from, length);
   for (int32_t i = 0; i < entries; ++i) {
-    map_.insert(to, map_.positions(from)[at(i)], map_.cells(from)[at(i)]);
+    map_.insert(to, map_.positions(from)[to_size(i)], map_.cells(from)[to_size(i)]);
   }
-  dropped_[at(to)] = entries > 0 ? dropped_[at(from)] : 0;
+  dropped_[to_size(to)] = entries > 0 ? dropped_[to_size(from)] : 0;
 }
 
 void CausalCells::cut(int32_t slot, int32_t position) noexcept {
   map_.drop_planned(slot);
   map_.erase(slot, map_.lower_bound(slot, position), map_.size(slot));
-  if (map_.size(slot) == 0) dropped_[at(slot)] = 0;
+  if (map_.size(slot) == 0) dropped_[to_size(slot)] = 0;
 }
 
 bool CausalCells::can_resume(int32_t id, int32_t position) const noexcept {
@@ -333,8 +334,8 @@ bool CausalCells::can_resume(int32_t id, int32_t position) const noexcept {
 }
 
 bool CausalCells::holds_past_of(int32_t slot, int32_t position) const noexcept {
-  if (position == 0 || dropped_[at(slot)] == 0) return true;
-  return dropped_[at(slot)] <= first_seen(position);
+  if (position == 0 || dropped_[to_size(slot)] == 0) return true;
+  return dropped_[to_size(slot)] <= first_seen(position);
 }
 
 Result<CausalCells::Removal> CausalCells::plan_remove(int32_t id, int32_t begin, int32_t end,
@@ -348,7 +349,7 @@ Result<CausalCells::Removal> CausalCells::plan_remove(int32_t id, int32_t begin,
   removal.slot = slot;
   removal.from = map_.lower_bound(slot, begin);
   removal.to = end == kNoLimit ? map_.size(slot) : map_.lower_bound(slot, end);
-  removal.dropped = dropped_[at(slot)];
+  removal.dropped = dropped_[to_size(slot)];
   if (removal.to == map_.size(slot)) return removal;
   removal.by = begin - end;
   if (!can_shift) {
@@ -368,14 +369,14 @@ Result<CausalCells::Removal> CausalCells::plan_remove(int32_t id, int32_t begin,
   int32_t free = -1;
   const auto cells = map_.cells(slot);
   for (int32_t i = removal.to; i < map_.size(slot); ++i) {
-    if (map_.references(cells[at(i)]) == 1) continue;
+    if (map_.references(cells[to_size(i)]) == 1) continue;
     free = map_.free_cells().next(free + 1);
     if (free < 0) {
       return error(Code::kCacheFull,
                    "entries of sequence %d are shared and need copies, %d of %d cells are free", id,
                    map_.free_cells().count(), n_cells());
     }
-    removal.copies.push_back({cells[at(i)], free});
+    removal.copies.push_back({cells[to_size(i)], free});
   }
   return removal;
 }
@@ -386,11 +387,11 @@ void CausalCells::remove(const Removal& removal) noexcept {
   if (removal.by != 0) {
     auto copy = removal.copies.begin();
     for (int32_t i = removal.to; copy != removal.copies.end(); ++i) {
-      if (map_.cells(slot)[at(i)] == copy->from) map_.replace(slot, i, (copy++)->to);
+      if (map_.cells(slot)[to_size(i)] == copy->from) map_.replace(slot, i, (copy++)->to);
     }
     map_.shift(slot, removal.to, removal.by);
   }
-  dropped_[at(slot)] = removal.dropped;
+  dropped_[to_size(slot)] = removal.dropped;
   map_.erase(slot, removal.from, removal.to);
   if (map_.size(slot) == 0) close(slot);
 }

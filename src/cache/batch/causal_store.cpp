@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 #include "cache/batch/row_codec.h"
 #include "tensor/half.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 CausalStore::Made make(const char* kind, const CausalRules& rules) {
   if (rules.window < 1 || rules.memory < rules.window) {
@@ -54,7 +54,7 @@ Status CausalStore::in_pass() const {
 Status CausalStore::prepare(const SequenceLimits& limits) {
   GEN_ASSIGN(auto cells, CausalCells::create(rules_, {limits.max_sequences, limits.capacity,
                                                       limits.max_batch, config().padding}));
-  offsets_.assign(at(cells.n_cells()), 0);
+  offsets_.assign(to_size(cells.n_cells()), 0);
   cells.set_quota(quota_);
   cells_.emplace(std::move(cells));
   return {};
@@ -111,11 +111,11 @@ void CausalStore::commit_start() noexcept {
   pass_ = std::exchange(planned_, std::nullopt);
   if (pass_->reserve) return;
   cells_->commit(pass_->plan);
-  for (const int32_t cell : pass_->plan.cells) offsets_[at(cell)] = 0;
+  for (const int32_t cell : pass_->plan.cells) offsets_[to_size(cell)] = 0;
 }
 
 const CausalStore::Layer* CausalStore::layer() const noexcept {
-  return at(layer_index()) < layers_.size() ? layers_[at(layer_index())].get() : nullptr;
+  return to_size(layer_index()) < layers_.size() ? layers_[to_size(layer_index())].get() : nullptr;
 }
 
 Status CausalStore::check_rows(const char* what, const PutRows& rows, int32_t n,
@@ -130,7 +130,7 @@ Status CausalStore::check_rows(const char* what, const PutRows& rows, int32_t n,
                  rows.dim, own->heads, own->dim);
   }
   size_t count = 0;
-  if (!checked_mul(at(rows.heads), at(rows.dim), &count) || !checked_mul(count, at(n), &count)) {
+  if (!checked_mul(to_size(rows.heads), to_size(rows.dim), &count) || !checked_mul(count, to_size(n), &count)) {
     return error(Code::kOutOfMemory, "%d %s of %d heads of %d elements overflow", n, what,
                  rows.heads, rows.dim);
   }
@@ -146,10 +146,10 @@ Result<CausalStore::Rows> CausalStore::new_rows(const PutRows& rows) const {
   made.heads = rows.heads;
   made.dim = rows.dim;
   size_t bytes = 0;
-  if (checked_mul(at(rows.heads), at(rows.dim), &made.elements)) {
+  if (checked_mul(to_size(rows.heads), to_size(rows.dim), &made.elements)) {
     made.bytes = row_bytes(limits().type, made.elements);
   }
-  if (made.bytes == 0 || !checked_mul(made.bytes, at(cells_->n_cells()), &bytes)) {
+  if (made.bytes == 0 || !checked_mul(made.bytes, to_size(cells_->n_cells()), &bytes)) {
     return error(Code::kOutOfMemory, "%d cells of %d heads of %d elements overflow",
                  cells_->n_cells(), rows.heads, rows.dim);
   }
@@ -160,7 +160,7 @@ Result<CausalStore::Rows> CausalStore::new_rows(const PutRows& rows) const {
 
 Status CausalStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   GEN_TRY(in_pass());
-  if (n < 0 || at(n) != pass_->except.size()) {
+  if (n < 0 || to_size(n) != pass_->except.size()) {
     return error(Code::kInvalidArgument, "rows for %d tokens in a pass of %zu", n,
                  pass_->except.size());
   }
@@ -171,12 +171,12 @@ Status CausalStore::put(const PutRows& k, const PutRows& v, int32_t n) {
     auto made = std::make_unique<Layer>();
     GEN_ASSIGN(made->k, new_rows(k));
     GEN_ASSIGN(made->v, new_rows(v));
-    if (at(layer_index()) >= layers_.size()) layers_.resize(at(layer_index()) + 1);
+    if (to_size(layer_index()) >= layers_.size()) layers_.resize(to_size(layer_index()) + 1);
     own = made.get();
-    layers_[at(layer_index())] = std::move(made);
+    layers_[to_size(layer_index())] = std::move(made);
   }
   if (pass_->reserve) return {};
-  for (size_t i = 0; i < at(n); ++i) {
+  for (size_t i = 0; i < to_size(n); ++i) {
     const int32_t cell = pass_->plan.cells[i];
     encode_row(limits().type, k.data + i * own->k.elements, own->k.elements, own->k.row(cell));
     encode_row(limits().type, v.data + i * own->v.elements, own->v.elements, own->v.row(cell));
@@ -195,7 +195,7 @@ void CausalStore::find_range() noexcept {
     // With unlimited memory the range is that of the whole sequence.
     const int32_t lowest = rules.memory == kNoLimit ? 0 : cells_->first_seen(one.lowest);
     const auto cells = map.cells(one.slot);
-    for (size_t i = at(map.lower_bound(one.slot, lowest)); i < cells.size(); ++i) {
+    for (size_t i = to_size(map.lower_bound(one.slot, lowest)); i < cells.size(); ++i) {
       first = std::min(first, cells[i]);
       last = std::max(last, cells[i]);
     }
@@ -211,16 +211,16 @@ void CausalStore::find_range() noexcept {
 void CausalStore::make_mask() {
   if (!pass_->mask.empty()) return;
   const size_t n = pass_->except.size();
-  const size_t length = at(pass_->range.length);
+  const size_t length = to_size(pass_->range.length);
   std::vector<float> mask(n * length, kHidden);
   for (size_t i = 0; i < n && !pass_->reserve; ++i) {
     const int32_t slot = pass_->plan.slots[i];
     const int32_t own = pass_->plan.positions[i];
     const auto cells = cells_->map().cells(slot);
     const auto positions = cells_->map().positions(slot);
-    for (size_t e = at(cells_->map().lower_bound(slot, cells_->first_seen(own)));
+    for (size_t e = to_size(cells_->map().lower_bound(slot, cells_->first_seen(own)));
          e < positions.size() && (positions[e] <= own || pass_->except[i] != 0); ++e) {
-      mask[i * length + at(cells[e] - pass_->range.first)] = 0.0F;
+      mask[i * length + to_size(cells[e] - pass_->range.first)] = 0.0F;
     }
   }
   pass_->mask = std::move(mask);
@@ -247,25 +247,25 @@ Result<HistoryShape> CausalStore::shape() {
 }
 
 int32_t CausalStore::offset(int32_t cell) const noexcept {
-  return cells_->map().references(cell) > 0 ? offsets_[at(cell)] : 0;
+  return cells_->map().references(cell) > 0 ? offsets_[to_size(cell)] : 0;
 }
 
 Status CausalStore::read_keys(const Rows& rows, float* k) {
   const Range range = pass_->range;
   for (int32_t i = 0; i < range.length; ++i) {
-    decode_row(limits().type, rows.row(range.first + i), rows.elements, k + at(i) * rows.elements);
+    decode_row(limits().type, rows.row(range.first + i), rows.elements, k + to_size(i) * rows.elements);
   }
   if (!shifted_) return {};
-  std::vector<int32_t> offsets(at(limits().max_batch));
+  std::vector<int32_t> offsets(to_size(limits().max_batch));
   for (int32_t begin = 0; begin < range.length; begin += limits().max_batch) {
     const int32_t n = std::min(limits().max_batch, range.length - begin);
     bool any = false;
     for (int32_t i = 0; i < n; ++i) {
-      offsets[at(i)] = offset(range.first + begin + i);
-      any = any || offsets[at(i)] != 0;
+      offsets[to_size(i)] = offset(range.first + begin + i);
+      any = any || offsets[to_size(i)] != 0;
     }
     if (!any) continue;
-    GEN_TRY(shift_(layer_index(), k + at(begin) * rows.elements, rows.dim, rows.heads, n,
+    GEN_TRY(shift_(layer_index(), k + to_size(begin) * rows.elements, rows.dim, rows.heads, n,
                    offsets.data()));
   }
   return {};
@@ -276,14 +276,14 @@ void CausalStore::read_values(const Rows& rows, float* v) const {
   if (!config().permuted_v) {
     for (int32_t i = 0; i < range.length; ++i) {
       decode_row(limits().type, rows.row(range.first + i), rows.elements,
-                 v + at(i) * rows.elements);
+                 v + to_size(i) * rows.elements);
     }
     return;
   }
   std::vector<float> row(rows.elements);
   for (int32_t i = 0; i < range.length; ++i) {
     decode_row(limits().type, rows.row(range.first + i), rows.elements, row.data());
-    for (size_t e = 0; e < rows.elements; ++e) v[e * at(range.length) + at(i)] = row[e];
+    for (size_t e = 0; e < rows.elements; ++e) v[e * to_size(range.length) + to_size(i)] = row[e];
   }
 }
 
@@ -306,10 +306,10 @@ Status CausalStore::set_causal(std::span<const int32_t> except) {
   GEN_TRY(in_pass());
   std::vector<uint8_t> flags(pass_->except.size(), 0);
   for (const int32_t token : except) {
-    if (token < 0 || at(token) >= flags.size()) {
+    if (token < 0 || to_size(token) >= flags.size()) {
       return error(Code::kOutOfRange, "token %d outside a batch of %zu", token, flags.size());
     }
-    flags[at(token)] = 1;
+    flags[to_size(token)] = 1;
   }
   if (flags == pass_->except) return {};
   pass_->except = std::move(flags);
@@ -357,12 +357,12 @@ void CausalStore::commit_remove() noexcept {
   if (removal_.by == 0) return;
   shifted_ = true;
   const auto cells = cells_->map().cells(removal_.slot);
-  for (size_t i = at(removal_.from); i < cells.size(); ++i) offsets_[at(cells[i])] += removal_.by;
+  for (size_t i = to_size(removal_.from); i < cells.size(); ++i) offsets_[to_size(cells[i])] += removal_.by;
 }
 
 void CausalStore::copy_rows(std::span<const CellMove> moves) noexcept {
   for (const CellMove& move : moves) {
-    offsets_[at(move.to)] = offsets_[at(move.from)];
+    offsets_[to_size(move.to)] = offsets_[to_size(move.from)];
     for (const auto& one : layers_) {
       if (one == nullptr) continue;
       std::memcpy(one->k.row(move.to), one->k.row(move.from), one->k.bytes);
@@ -390,7 +390,7 @@ MemoryUse CausalStore::memory() const noexcept {
                  layers_.capacity() * sizeof(layers_[0]);
   if (!cells_) return use;
   use.metadata += cells_->bytes();
-  const size_t held = at(cells_->n_cells() - cells_->map().free_cells().count());
+  const size_t held = to_size(cells_->n_cells() - cells_->map().free_cells().count());
   for (const auto& one : layers_) {
     if (one == nullptr) continue;
     use.metadata += sizeof(Layer);

@@ -4,20 +4,19 @@
 
 #include <algorithm>
 
+#include "base/to_size.h"
 #include "base/status.h"
 
 namespace gen::cache {
 namespace {
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
-
 }  // namespace
 
 CellMap::CellMap(int32_t cells, int32_t max_sequences)
-    : free_(cells), references_(at(cells)), max_sequences_(max_sequences) {
-  open_.reserve(at(max_sequences));
-  lists_.resize(at(max_sequences));
-  closed_slots_.reserve(at(max_sequences));
+    : free_(cells), references_(to_size(cells)), max_sequences_(max_sequences) {
+  open_.reserve(to_size(max_sequences));
+  lists_.resize(to_size(max_sequences));
+  closed_slots_.reserve(to_size(max_sequences));
   for (int32_t slot = max_sequences - 1; slot >= 0; --slot) closed_slots_.push_back(slot);
 }
 
@@ -29,7 +28,7 @@ int32_t CellMap::find(int32_t id) const noexcept {
 
 int32_t CellMap::next_slot(int32_t later) const noexcept {
   const size_t n = closed_slots_.size();
-  return at(later) < n ? closed_slots_[n - 1 - at(later)] : -1;
+  return to_size(later) < n ? closed_slots_[n - 1 - to_size(later)] : -1;
 }
 
 int32_t CellMap::open(int32_t id) noexcept {
@@ -56,8 +55,8 @@ int32_t CellMap::lower_bound(int32_t slot, int32_t position) const noexcept {
 }
 
 void CellMap::reserve(int32_t slot, int32_t n) {
-  List& list = lists_[at(slot)];
-  const size_t wanted = list.cells.size() - list.head + at(n);
+  List& list = lists_[to_size(slot)];
+  const size_t wanted = list.cells.size() - list.head + to_size(n);
   if (list.head + wanted <= std::min(list.positions.capacity(), list.cells.capacity())) return;
   // Room for twice as many, so that lists whose front is dropped are moved once in as many steps.
   if (2 * wanted > std::min(list.positions.capacity(), list.cells.capacity())) {
@@ -71,16 +70,16 @@ void CellMap::reserve(int32_t slot, int32_t n) {
 }
 
 void CellMap::add_reference(int32_t cell) noexcept {
-  if (references_[at(cell)]++ == 0) free_.remove(cell);
+  if (references_[to_size(cell)]++ == 0) free_.remove(cell);
 }
 
 void CellMap::drop_reference(int32_t cell) noexcept {
-  GEN_ASSERT(references_[at(cell)] > 0);
-  if (--references_[at(cell)] == 0) free_.add(cell);
+  GEN_ASSERT(references_[to_size(cell)] > 0);
+  if (--references_[to_size(cell)] == 0) free_.add(cell);
 }
 
 void CellMap::insert(int32_t slot, int32_t position, int32_t cell) noexcept {
-  List& list = lists_[at(slot)];
+  List& list = lists_[to_size(slot)];
   GEN_ASSERT(planned(slot) == 0 && list.cells.size() < list.cells.capacity());
   const auto first = list.positions.begin() + static_cast<std::ptrdiff_t>(list.head);
   const auto place = std::upper_bound(first, list.positions.end(), position);
@@ -91,12 +90,12 @@ void CellMap::insert(int32_t slot, int32_t position, int32_t cell) noexcept {
 
 void CellMap::erase(int32_t slot, int32_t from, int32_t to) noexcept {
   if (from >= to) return;
-  List& list = lists_[at(slot)];
+  List& list = lists_[to_size(slot)];
   const auto begin = static_cast<std::ptrdiff_t>(list.head) + from;
   const auto end = static_cast<std::ptrdiff_t>(list.head) + to;
   for (auto i = begin; i < end; ++i) drop_reference(list.cells[static_cast<size_t>(i)]);
   if (from == 0) {
-    list.head += at(to);
+    list.head += to_size(to);
   } else {
     list.positions.erase(list.positions.begin() + begin, list.positions.begin() + end);
     list.cells.erase(list.cells.begin() + begin, list.cells.begin() + end);
@@ -109,34 +108,34 @@ void CellMap::erase(int32_t slot, int32_t from, int32_t to) noexcept {
 }
 
 void CellMap::shift(int32_t slot, int32_t from, int32_t by) noexcept {
-  List& list = lists_[at(slot)];
-  for (size_t i = list.head + at(from); i < list.positions.size(); ++i) list.positions[i] += by;
+  List& list = lists_[to_size(slot)];
+  for (size_t i = list.head + to_size(from); i < list.positions.size(); ++i) list.positions[i] += by;
 }
 
 void CellMap::replace(int32_t slot, int32_t index, int32_t cell) noexcept {
-  int32_t& own = lists_[at(slot)].cells[lists_[at(slot)].head + at(index)];
+  int32_t& own = lists_[to_size(slot)].cells[lists_[to_size(slot)].head + to_size(index)];
   add_reference(cell);
   drop_reference(own);
   own = cell;
 }
 
 void CellMap::plan(int32_t slot, int32_t cell) noexcept {
-  List& list = lists_[at(slot)];
+  List& list = lists_[to_size(slot)];
   GEN_ASSERT(free_.has(cell) && list.cells.size() < list.cells.capacity());
   free_.remove(cell);
   list.cells.push_back(cell);
 }
 
 void CellMap::commit_planned(int32_t slot, int32_t position) noexcept {
-  List& list = lists_[at(slot)];
+  List& list = lists_[to_size(slot)];
   while (list.positions.size() < list.cells.size()) {
-    ++references_[at(list.cells[list.positions.size()])];
+    ++references_[to_size(list.cells[list.positions.size()])];
     list.positions.push_back(position++);
   }
 }
 
 void CellMap::drop_planned(int32_t slot) noexcept {
-  List& list = lists_[at(slot)];
+  List& list = lists_[to_size(slot)];
   while (list.cells.size() > list.positions.size()) {
     free_.add(list.cells.back());
     list.cells.pop_back();
@@ -146,7 +145,7 @@ void CellMap::drop_planned(int32_t slot) noexcept {
 void CellMap::move(std::span<const CellMove> moves) noexcept {
   for (const Sequence& sequence : open_) {
     for (int32_t i = 0; i < size(sequence.slot); ++i) {
-      const int32_t cell = cells(sequence.slot)[at(i)];
+      const int32_t cell = cells(sequence.slot)[to_size(i)];
       const auto found =
           std::lower_bound(moves.begin(), moves.end(), cell,
                            [](const CellMove& move, int32_t from) { return move.from < from; });

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 #include "cache/batch/row_codec.h"
 #include "tensor/half.h"
@@ -13,15 +14,13 @@
 namespace gen::cache {
 namespace {
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
-
 Status check_rows(const char* what, const PutRows& rows, int32_t n, DType type) {
   if (rows.data == nullptr || rows.heads < 1 || rows.dim < 1 || n < 1) {
     return error(Code::kInvalidArgument, "%d rows of %s of %d heads of %d elements%s", n, what,
                  rows.heads, rows.dim, rows.data == nullptr ? " at NULL" : "");
   }
   size_t count = 0;
-  if (!checked_mul(at(rows.heads), at(rows.dim), &count) || !checked_mul(count, at(n), &count)) {
+  if (!checked_mul(to_size(rows.heads), to_size(rows.dim), &count) || !checked_mul(count, to_size(n), &count)) {
     return error(Code::kOutOfMemory, "%d rows of %s of %d heads of %d elements overflow", n, what,
                  rows.heads, rows.dim);
   }
@@ -82,7 +81,7 @@ Status EncoderStore::plan_start(const SequenceBatch& batch) {
   std::vector<int32_t> sequences;
   for (const Link& link : links_) sequences.push_back(link.sequence);
   for (const int32_t token : batch.multimodal) {
-    pass.items.push_back({batch.sequences[at(token)], batch.positions[at(token)], nullptr});
+    pass.items.push_back({batch.sequences[to_size(token)], batch.positions[to_size(token)], nullptr});
     sequences.push_back(pass.items.back().sequence);
   }
   std::sort(sequences.begin(), sequences.end());
@@ -106,20 +105,20 @@ Result<std::unique_ptr<EncoderStore::Part>> EncoderStore::new_part(const PutRows
   part->k_dim = k.dim;
   part->v_heads = v.heads;
   part->v_dim = v.dim;
-  const size_t k_elements = at(k.heads) * at(k.dim);
-  const size_t v_elements = at(v.heads) * at(v.dim);
+  const size_t k_elements = to_size(k.heads) * to_size(k.dim);
+  const size_t v_elements = to_size(v.heads) * to_size(v.dim);
   part->k_bytes = row_bytes(limits().type, k_elements);
   part->v_bytes = row_bytes(limits().type, v_elements);
   size_t k_bytes = 0;
   size_t v_bytes = 0;
-  if (!checked_mul(part->k_bytes, at(n), &k_bytes) ||
-      !checked_mul(part->v_bytes, at(n), &v_bytes)) {
+  if (!checked_mul(part->k_bytes, to_size(n), &k_bytes) ||
+      !checked_mul(part->v_bytes, to_size(n), &v_bytes)) {
     return error(Code::kOutOfMemory, "%d rows of %zu and %zu elements overflow", n, k_elements,
                  v_elements);
   }
   GEN_ASSIGN(part->k, Buffer::allocate(allocator(), k_bytes));
   GEN_ASSIGN(part->v, Buffer::allocate(allocator(), v_bytes));
-  for (size_t i = 0; i < at(n); ++i) {
+  for (size_t i = 0; i < to_size(n); ++i) {
     encode_row(limits().type, k.data + i * k_elements, k_elements,
                part->k.data() + i * part->k_bytes);
     encode_row(limits().type, v.data + i * v_elements, v_elements,
@@ -152,8 +151,8 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   GEN_TRY(in_pass());
   GEN_TRY(check_rows("keys", k, n, limits().type));
   GEN_TRY(check_rows("values", v, n, limits().type));
-  if (at(layer_index()) >= pass_->puts.size()) pass_->puts.resize(at(layer_index()) + 1);
-  const size_t index = at(pass_->puts[at(layer_index())]);
+  if (to_size(layer_index()) >= pass_->puts.size()) pass_->puts.resize(to_size(layer_index()) + 1);
+  const size_t index = to_size(pass_->puts[to_size(layer_index())]);
   if (index >= pass_->items.size()) {
     return error(Code::kState, "the pass has %zu multimodal tokens, and layer %d all their items",
                  pass_->items.size(), layer_index());
@@ -165,7 +164,7 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   GEN_ASSIGN(auto part, new_part(k, v, n));
   GEN_TRY(check_part(*part, own.sequence, taken ? links_[place].item.get() : nullptr));
   const std::shared_ptr<Item> item = own.item != nullptr ? own.item : std::make_shared<Item>();
-  if (at(layer_index()) >= item->layers.size()) item->layers.resize(at(layer_index()) + 1);
+  if (to_size(layer_index()) >= item->layers.size()) item->layers.resize(to_size(layer_index()) + 1);
   if (own.item == nullptr && !pass_->reserve) {
     if (taken) {
       links_[place].item = item;
@@ -176,8 +175,8 @@ Status EncoderStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   }
   own.item = item;
   pass_->seen = {};
-  item->layers[at(layer_index())] = std::move(part);
-  ++pass_->puts[at(layer_index())];
+  item->layers[to_size(layer_index())] = std::move(part);
+  ++pass_->puts[to_size(layer_index())];
   return {};
 }
 
@@ -265,15 +264,15 @@ Status EncoderStore::get(float* k, float* v, void* mask) {
   const Seen& seen = find_seen();
   const std::vector<const Item*>& items = seen.items;
   if (items.empty()) return {};
-  const auto length = at(shape.k[2]);
-  const size_t k_elements = at(shape.k[0]) * at(shape.k[1]);
+  const auto length = to_size(shape.k[2]);
+  const size_t k_elements = to_size(shape.k[0]) * to_size(shape.k[1]);
   const Part& any = *items[0]->part(layer_index());
-  const size_t v_elements = at(any.v_dim) * at(any.v_heads);
+  const size_t v_elements = to_size(any.v_dim) * to_size(any.v_heads);
   std::vector<float> row(config().permuted_v ? v_elements : 0);
   size_t first = 0;
   for (size_t which = 0; which < items.size(); ++which) {
     const Part& part = *items[which]->part(layer_index());
-    for (size_t i = 0; i < at(part.rows); ++i) {
+    for (size_t i = 0; i < to_size(part.rows); ++i) {
       if (k != nullptr) {
         decode_row(limits().type, part.k.data() + i * part.k_bytes, k_elements,
                    k + (first + i) * k_elements);
@@ -287,7 +286,7 @@ Status EncoderStore::get(float* k, float* v, void* mask) {
       decode_row(limits().type, values, v_elements, row.data());
       for (size_t e = 0; e < v_elements; ++e) v[e * length + first + i] = row[e];
     }
-    for (size_t t = 0; mask != nullptr && t < at(shape.mask[1]); ++t) {
+    for (size_t t = 0; mask != nullptr && t < to_size(shape.mask[1]); ++t) {
       const bool sees = seen.sees[t * items.size() + which] != 0;
       const float x = sees ? 0.0F : -std::numeric_limits<float>::infinity();
       const size_t begin = t * length + first;
@@ -297,7 +296,7 @@ Status EncoderStore::get(float* k, float* v, void* mask) {
         std::fill_n(static_cast<uint16_t*>(mask) + begin, part.rows, f32_to_f16(x));
       }
     }
-    first += at(part.rows);
+    first += to_size(part.rows);
   }
   return {};
 }
@@ -306,10 +305,10 @@ Status EncoderStore::set_causal(std::span<const int32_t> except) {
   GEN_TRY(in_pass());
   std::vector<uint8_t> flags(pass_->except.size(), 0);
   for (const int32_t token : except) {
-    if (token < 0 || at(token) >= flags.size()) {
+    if (token < 0 || to_size(token) >= flags.size()) {
       return error(Code::kOutOfRange, "token %d outside a batch of %zu", token, flags.size());
     }
-    flags[at(token)] = 1;
+    flags[to_size(token)] = 1;
   }
   pass_->except = std::move(flags);
   pass_->seen = {};

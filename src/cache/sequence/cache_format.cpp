@@ -39,7 +39,7 @@ constexpr int32_t index_of(int32_t keys, int32_t values, int32_t choice) {
   return (keys * kCount + values) * kKeyChoices + choice;
 }
 
-constexpr auto kNames = [] {
+constexpr auto kFormatNames = [] {
   std::array<Name, static_cast<size_t>(kCount * kCount * kKeyChoices)> names;
   for (int32_t k = 0; k < kCount; ++k) {
     for (int32_t v = 0; v < kCount; ++v) {
@@ -100,7 +100,7 @@ Result<KeyChoice> find_key_choice(std::string_view name) {
 
 const char* CacheFormat::name() const noexcept {
   const int32_t index = index_of(row_of(keys), row_of(values), static_cast<int32_t>(key_choice));
-  return kNames[static_cast<size_t>(index)].text;
+  return kFormatNames[static_cast<size_t>(index)].text;
 }
 
 bool CacheFormat::lossy() const noexcept {

@@ -132,8 +132,8 @@ const char* format_name(engine::KvFormat format) {
 }
 
 const char* form_name(engine::KeyForm form) {
-  constexpr const char* kNames[] = {"rotated", "unrotated", "hadamard"};
-  return kNames[static_cast<int32_t>(form)];
+  constexpr const char* kFormNames[] = {"rotated", "unrotated", "hadamard"};
+  return kFormNames[static_cast<int32_t>(form)];
 }
 
 Status check_same_name(size_t layer, const char* what, const char* saved, const char* own) {

@@ -7,12 +7,11 @@
 #include <atomic>
 #include <utility>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 
 namespace gen::cache {
 namespace {
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 /// What a group holds: the window of its layers, and `rewind` positions more.
 CausalRules rules_of(const LayerShape& shape, int32_t rewind) {
@@ -39,7 +38,7 @@ class Lane final : public KvCache {
     if (slot_ < 0) return;
     const std::lock_guard lock(store_->mutex_);
     for (LaneStore::Group& group : store_->groups_) group.cells.close(slot_);
-    store_->lanes_[at(slot_)] = nullptr;
+    store_->lanes_[to_size(slot_)] = nullptr;
   }
 
   [[nodiscard]] const CacheTraits& traits() const noexcept override { return store_->traits_; }
@@ -84,7 +83,7 @@ class Lane final : public KvCache {
   }
   [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
     const std::lock_guard lock(store_->mutex_);
-    const LaneStore::Group& group = store_->groups_[at(part)];
+    const LaneStore::Group& group = store_->groups_[to_size(part)];
     GEN_ASSERT(plan.start == length() && plan.count <= group.cells.map().planned(slot_));
     const auto positions = group.cells.map().positions(slot_);
     engine::KvTables tables;
@@ -124,7 +123,7 @@ class Lane final : public KvCache {
     for (const LaneStore::Group& group : store_->groups_) {
       const size_t held = group.cells.map().cells(slot_).size();
       use.resident += held * group.layout.bytes_per_entry();
-      use.payload += at(group.cells.map().size(slot_)) * group.layout.bytes_per_entry();
+      use.payload += to_size(group.cells.map().size(slot_)) * group.layout.bytes_per_entry();
       use.metadata += held * 2 * sizeof(int32_t);
     }
     use.metadata += sizeof(*this);
@@ -192,10 +191,10 @@ Result<std::shared_ptr<LaneStore>> LaneStore::create(std::string_view format,
   }
   for (const auto& group : groups) GEN_TRY(store->add_group(group, limits));
   for (const LayerPlace& place : store->places_) {
-    store->kv_layers_.push_back(store->groups_[place.group].layout.kv_layers()[at(place.layer)]);
+    store->kv_layers_.push_back(store->groups_[place.group].layout.kv_layers()[to_size(place.layer)]);
     store->kv_layers_.back().part = static_cast<int32_t>(place.group);
   }
-  if (limits.max_sequences > 0) store->lanes_.resize(at(limits.max_sequences));
+  if (limits.max_sequences > 0) store->lanes_.resize(to_size(limits.max_sequences));
   return store;
 }
 
@@ -208,7 +207,7 @@ Status LaneStore::add_group(std::span<const LayerShape> layers, const LaneLimits
   const int32_t size = std::min(
       engine::kKvChunk, (n_cells + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile);
   GEN_ASSIGN(TileLayout layout, TileLayout::create(format_, layers, size));
-  const size_t n_segments = at((n_cells + size - 1) / size);
+  const size_t n_segments = to_size((n_cells + size - 1) / size);
   size_t bytes = 0;
   if (!checked_mul(layout.block_bytes(), n_segments, &bytes)) {
     return error(Code::kOutOfMemory, "%d cells of %zu layers overflow %zu bits", n_cells,
@@ -250,7 +249,7 @@ Result<std::unique_ptr<KvCache>> LaneStore::make_lane(int32_t* sequence) {
   }
   for (Group& group : groups_) made->slot_ = group.cells.open(*sequence);
   made->sequence_ = *sequence;
-  lanes_[at(made->slot_)] = made.get();
+  lanes_[to_size(made->slot_)] = made.get();
   return std::unique_ptr<KvCache>(std::move(made));
 }
 
@@ -262,9 +261,9 @@ Status LaneStore::copy_prefix(int32_t src, int32_t dst, int32_t length) {
   if (from < 0 || to < 0) {
     return error(Code::kState, "sequence %d is not open", from < 0 ? src : dst);
   }
-  if (length < 0 || length > lanes_[at(from)]->length()) {
+  if (length < 0 || length > lanes_[to_size(from)]->length()) {
     return error(Code::kOutOfRange, "a prefix of %d of sequence %d, which holds %d", length, src,
-                 lanes_[at(from)]->length());
+                 lanes_[to_size(from)]->length());
   }
   for (const Group& group : groups_) {
     if (group.cells.holds_past_of(from, length)) continue;
@@ -281,7 +280,7 @@ Status LaneStore::copy_prefix(int32_t src, int32_t dst, int32_t length) {
       group.cells.share(from, to, length);
     }
   }
-  lanes_[at(to)]->length_ = length;
+  lanes_[to_size(to)]->length_ = length;
   return {};
 }
 
@@ -318,7 +317,7 @@ MemoryUse LaneStore::memory() {
   for (const Group& group : groups_) {
     const int32_t held = group.cells.n_cells() - group.cells.map().free_cells().count();
     use.resident += group.buffer.size();
-    use.payload += at(held) * group.layout.bytes_per_entry();
+    use.payload += to_size(held) * group.layout.bytes_per_entry();
     use.metadata += group.cells.bytes() + group.layout.table_bytes() +
                     group.segments.size() * sizeof(group.segments[0]);
   }

@@ -398,7 +398,7 @@ class TieredCache final : public KvCache {
   LayerStager stager_;
 };
 
-Status too_large(int32_t capacity, size_t layers) {
+Status lanes_too_large(int32_t capacity, size_t layers) {
   return error(Code::kOutOfMemory, "a cache of %d entries of %zu layers overflows %zu bits",
                capacity, layers, 8 * sizeof(size_t));
 }
@@ -446,11 +446,11 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
       static_cast<size_t>(options.block_size);
   for (size_t i = 0; i < layers.size(); ++i) {
     auto layout = TileLayout::create(format, layers.subspan(i, 1), options.block_size);
-    if (!layout.ok()) return too_large(capacity, layers.size());
+    if (!layout.ok()) return lanes_too_large(capacity, layers.size());
     shared->most_block = std::max(shared->most_block, layout->block_bytes());
     shared->table_bytes += layout->table_bytes();
     if (!checked_add(shared->budget.block, layout->block_bytes(), &shared->budget.block)) {
-      return too_large(capacity, layers.size());
+      return lanes_too_large(capacity, layers.size());
     }
     shared->kv_layers.push_back(layout->kv_layers()[0]);
     shared->kv_layers.back().part = static_cast<int32_t>(i);
@@ -460,7 +460,7 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
   if (!checked_mul(shared->most_block, static_cast<size_t>(shared->rooms),
                    &shared->budget.staged) ||
       !checked_mul(std::max(shared->budget.block, shared->budget.staged), blocks, &whole)) {
-    return too_large(capacity, layers.size());
+    return lanes_too_large(capacity, layers.size());
   }
   GEN_TRY(check_budget(shared->budget, blocks, capacity));
   FileOps& files = options.files != nullptr ? *options.files : system_files();

@@ -18,8 +18,8 @@
 namespace gen::cache {
 namespace {
 
-constexpr uint32_t kVersion = 1;
-constexpr size_t kHeaderBytes = 96;
+constexpr uint32_t kColdVersion = 1;
+constexpr size_t kColdHeaderBytes = 96;
 constexpr size_t kManifestHead = 40;
 constexpr size_t kManifestRow = 48;
 constexpr uint32_t kNoFile = UINT32_MAX;
@@ -228,9 +228,9 @@ Status ColdFolder::read_manifest() {
   Reader reader(bytes);
   if (!reader.text(kManifestMagic)) return bad_file(path, "is no manifest of a tiered cache");
   const uint32_t version = reader.u32();
-  if (version != kVersion) {
+  if (version != kColdVersion) {
     return error(Code::kFormat, "'%.600s' is of version %u, not %u", path.c_str(), version,
-                 kVersion);
+                 kColdVersion);
   }
   const uint32_t count = reader.u32();
   if (count != rows) {
@@ -289,7 +289,7 @@ Status ColdFolder::write_file(const std::string& path, std::span<const std::byte
 Status ColdFolder::replace(std::vector<ColdLayer> layers) {
   Writer writer;
   writer.text(kManifestMagic);
-  writer.u32(kVersion);
+  writer.u32(kColdVersion);
   writer.u32(static_cast<uint32_t>(layers.size()));
   writer.raw(owner_);
   writer.u64(generation_);
@@ -323,7 +323,7 @@ Status ColdFolder::put(int32_t layer, const ColdLayer& what, std::span<const std
   }
   Writer writer;
   writer.text(kLayerMagic);
-  writer.u32(kVersion);
+  writer.u32(kColdVersion);
   writer.i32(layer);
   writer.raw(owner_);
   writer.u32(static_cast<uint32_t>(added.form->code));
@@ -356,19 +356,19 @@ Status ColdFolder::read(int32_t layer, std::span<std::byte> payload) const {
   const std::string path = file_of(layer);
   GEN_ASSIGN(const OpenFile file, OpenFile::open(files_, path));
   GEN_ASSIGN(const uint64_t size, file.size());
-  if (size != kHeaderBytes + expected.bytes) {
+  if (size != kColdHeaderBytes + expected.bytes) {
     return error(Code::kFormat, "'%.600s' has %llu bytes, not %llu: it is torn or not this cache's",
                  path.c_str(), static_cast<unsigned long long>(size),
-                 static_cast<unsigned long long>(kHeaderBytes + expected.bytes));
+                 static_cast<unsigned long long>(kColdHeaderBytes + expected.bytes));
   }
-  std::byte header[kHeaderBytes];
+  std::byte header[kColdHeaderBytes];
   GEN_TRY(file.read(0, header));
   Reader reader(header);
   if (!reader.text(kLayerMagic)) return bad_file(path, "is no layer of a tiered cache");
   const uint32_t version = reader.u32();
-  if (version != kVersion) {
+  if (version != kColdVersion) {
     return error(Code::kFormat, "'%.600s' is of version %u, not %u", path.c_str(), version,
-                 kVersion);
+                 kColdVersion);
   }
   if (!sealed(header)) return bad_file(path, "is damaged: its header's checksum is wrong");
   bool same = reader.i32() == layer;
@@ -386,7 +386,7 @@ Status ColdFolder::read(int32_t layer, std::span<std::byte> payload) const {
   same = reader.u64() == expected.checksum && same;
   same = reader.u64() == expected.generation && same;
   if (!same) return bad_file(path, "holds something else than was put there");
-  GEN_TRY(file.read(kHeaderBytes, payload));
+  GEN_TRY(file.read(kColdHeaderBytes, payload));
   if (checksum(payload) != expected.checksum) {
     return bad_file(path, "is damaged: its checksum is wrong");
   }

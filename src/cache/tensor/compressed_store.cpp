@@ -7,12 +7,11 @@
 #include <iterator>
 #include <utility>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 
 namespace gen::cache {
 namespace {
-
-size_t size_of(int32_t n) noexcept { return static_cast<size_t>(n); }
 
 }  // namespace
 
@@ -29,21 +28,21 @@ float* CompressedStore::lane_of(const Layer& layer, size_t dim, size_t half, siz
 }
 
 Status CompressedStore::grow(int32_t index, const TensorShape& shape, int32_t wanted) {
-  Layer& layer = layers_[size_of(index)];
+  Layer& layer = layers_[to_size(index)];
   const TensorShape before = held(index);
   const bool same = before.batch == shape.batch && before.dim == shape.dim;
-  if (same && size_of(wanted) <= layer.room) return {};
-  const size_t row = size_of(shape.batch) * size_of(shape.dim);
+  if (same && to_size(wanted) <= layer.room) return {};
+  const size_t row = to_size(shape.batch) * to_size(shape.dim);
   const size_t reused = layer.buffer.size() / 2 / sizeof(float) / row;
-  if (!same && size_of(wanted) <= reused) {
+  if (!same && to_size(wanted) <= reused) {
     layer.room = reused;
     return {};
   }
   // Twice what there is, so that a position is moved a bounded number of times.
-  const size_t room = std::max(size_of(wanted), same ? 2 * layer.room : size_t{16});
+  const size_t room = std::max(to_size(wanted), same ? 2 * layer.room : size_t{16});
   size_t half = sizeof(float);
-  if (!checked_mul(half, size_of(shape.batch), &half) || !checked_mul(half, room, &half) ||
-      !checked_mul(half, size_of(shape.dim), &half) ||
+  if (!checked_mul(half, to_size(shape.batch), &half) || !checked_mul(half, room, &half) ||
+      !checked_mul(half, to_size(shape.dim), &half) ||
       !checked_align_up(half, kBufferAlign, &half) || half > SIZE_MAX / 2) {
     return error(Code::kOutOfMemory, "batch %d, dim %d and %zu entries overflow a size",
                  shape.batch, shape.dim, room);
@@ -53,9 +52,9 @@ Status CompressedStore::grow(int32_t index, const TensorShape& shape, int32_t wa
   grown.retired.reserve(layer.retired.size() + 1);
   GEN_ASSIGN(grown.buffer, Buffer::allocate(allocator_, 2 * half));
   if (same) {
-    const size_t dim = size_of(shape.dim);
-    const size_t bytes = size_of(entries(before.seq)) * dim * sizeof(float);
-    for (size_t lane = 0; lane < size_of(shape.batch); ++lane) {
+    const size_t dim = to_size(shape.dim);
+    const size_t bytes = to_size(entries(before.seq)) * dim * sizeof(float);
+    for (size_t lane = 0; lane < to_size(shape.batch); ++lane) {
       for (size_t part : {size_t{0}, size_t{1}}) {
         std::memcpy(lane_of(grown, dim, part, lane), lane_of(layer, dim, part, lane), bytes);
       }
@@ -73,10 +72,10 @@ Status CompressedStore::update(int32_t index, const float* k, const float* v,
   if (shape.seq == 0) return {};
   const int32_t length = layer_seq_len(index);
   GEN_TRY(grow(index, shape, entries(length + shape.seq)));
-  const Layer& layer = layers_[size_of(index)];
-  const size_t dim = size_of(shape.dim);
-  for (size_t lane = 0; lane < size_of(shape.batch); ++lane) {
-    const size_t from = lane * size_of(shape.seq) * dim;
+  const Layer& layer = layers_[to_size(index)];
+  const size_t dim = to_size(shape.dim);
+  for (size_t lane = 0; lane < to_size(shape.batch); ++lane) {
+    const size_t from = lane * to_size(shape.seq) * dim;
     append(lane_of(layer, dim, 0, lane), dim, length, shape.seq, k + from);
     append(lane_of(layer, dim, 1, lane), dim, length, shape.seq, v + from);
   }
@@ -87,22 +86,22 @@ Status CompressedStore::update(int32_t index, const float* k, const float* v,
 void CompressedStore::append(float* lane, size_t dim, int32_t length, int32_t seq,
                              const float* x) const noexcept {
   while (seq > 0) {
-    const size_t open = size_of(length % chunk_);
+    const size_t open = to_size(length % chunk_);
     const int32_t taken = std::min(seq, chunk_ - length % chunk_);
-    float* first = lane + size_of(length / chunk_) * dim;  // of the open chunk, then its mean
-    if (open + size_of(taken) < size_of(chunk_)) {
-      std::memcpy(first + open * dim, x, size_of(taken) * dim * sizeof(float));
+    float* first = lane + to_size(length / chunk_) * dim;  // of the open chunk, then its mean
+    if (open + to_size(taken) < to_size(chunk_)) {
+      std::memcpy(first + open * dim, x, to_size(taken) * dim * sizeof(float));
     } else {
       for (size_t d = 0; d < dim; ++d) {
         double sum = 0;
         for (size_t p = 0; p < open; ++p) sum += static_cast<double>(first[p * dim + d]);
-        for (size_t p = 0; p < size_of(taken); ++p) sum += static_cast<double>(x[p * dim + d]);
+        for (size_t p = 0; p < to_size(taken); ++p) sum += static_cast<double>(x[p * dim + d]);
         first[d] = static_cast<float>(sum / chunk_);
       }
     }
     length += taken;
     seq -= taken;
-    x += size_of(taken) * dim;
+    x += to_size(taken) * dim;
   }
 }
 
@@ -115,10 +114,10 @@ TensorShape CompressedStore::shape(int32_t layer) const noexcept {
 Status CompressedStore::get(int32_t layer, float* k, float* v) const {
   const TensorShape all = shape(layer);
   if (all.seq == 0) return {};
-  const size_t dim = size_of(all.dim);
-  const size_t count = size_of(all.seq) * dim;
-  for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
-    const Layer& from = layers_[size_of(layer)];
+  const size_t dim = to_size(all.dim);
+  const size_t count = to_size(all.seq) * dim;
+  for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
+    const Layer& from = layers_[to_size(layer)];
     if (k != nullptr) std::copy_n(lane_of(from, dim, 0, lane), count, k + lane * count);
     if (v != nullptr) std::copy_n(lane_of(from, dim, 1, lane), count, v + lane * count);
   }
@@ -129,10 +128,10 @@ TensorSpan CompressedStore::view(int32_t layer) const noexcept {
   TensorSpan span;
   span.shape = shape(layer);
   if (span.shape.seq == 0) return span;
-  const Layer& from = layers_[size_of(layer)];
+  const Layer& from = layers_[to_size(layer)];
   span.k = from.buffer.data();
   span.v = from.buffer.data() + from.buffer.size() / 2;
-  span.seq_stride = size_of(span.shape.dim) * sizeof(float);
+  span.seq_stride = to_size(span.shape.dim) * sizeof(float);
   span.batch_stride = from.room * span.seq_stride;
   return span;
 }
@@ -151,17 +150,17 @@ Status CompressedStore::truncate(int32_t n) {
 
 bool CompressedStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
   *bytes = 2 * sizeof(float);
-  return checked_mul(*bytes, size_of(shape.batch), bytes) &&
-         checked_mul(*bytes, size_of(entries(shape.seq)), bytes) &&
-         checked_mul(*bytes, size_of(shape.dim), bytes);
+  return checked_mul(*bytes, to_size(shape.batch), bytes) &&
+         checked_mul(*bytes, to_size(entries(shape.seq)), bytes) &&
+         checked_mul(*bytes, to_size(shape.dim), bytes);
 }
 
 Status CompressedStore::save_layer(int32_t layer, StateWriter& to) const {
   const TensorShape all = shape(layer);
-  const size_t count = size_of(all.seq) * size_of(all.dim);
+  const size_t count = to_size(all.seq) * to_size(all.dim);
   for (size_t half : {size_t{0}, size_t{1}}) {
-    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
-      const float* from = lane_of(layers_[size_of(layer)], size_of(all.dim), half, lane);
+    for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
+      const float* from = lane_of(layers_[to_size(layer)], to_size(all.dim), half, lane);
       GEN_TRY(to.write(std::as_bytes(std::span(from, count))));
     }
   }
@@ -171,11 +170,11 @@ Status CompressedStore::save_layer(int32_t layer, StateWriter& to) const {
 Status CompressedStore::restore_layer(int32_t layer, const TensorShape& shape,
                                       std::span<const std::byte> bytes) {
   GEN_TRY(grow(layer, shape, entries(shape.seq)));
-  const size_t dim = size_of(shape.dim);
-  const size_t part = size_of(entries(shape.seq)) * dim * sizeof(float);
+  const size_t dim = to_size(shape.dim);
+  const size_t part = to_size(entries(shape.seq)) * dim * sizeof(float);
   for (size_t half : {size_t{0}, size_t{1}}) {
-    for (size_t lane = 0; lane < size_of(shape.batch); ++lane, bytes = bytes.subspan(part)) {
-      std::memcpy(lane_of(layers_[size_of(layer)], dim, half, lane), bytes.data(), part);
+    for (size_t lane = 0; lane < to_size(shape.batch); ++lane, bytes = bytes.subspan(part)) {
+      std::memcpy(lane_of(layers_[to_size(layer)], dim, half, lane), bytes.data(), part);
     }
   }
   return {};
@@ -195,12 +194,12 @@ MemoryUse CompressedStore::memory() const noexcept {
   MemoryUse use;
   use.metadata = sizeof(*this) + bookkeeping_bytes() + layers_.size() * sizeof(Layer);
   for (int32_t index = 0; index < num_layers(); ++index) {
-    const Layer& layer = layers_[size_of(index)];
+    const Layer& layer = layers_[to_size(index)];
     const TensorShape all = shape(index);
     use.resident += layer.buffer.size();
     for (const Buffer& buffer : layer.retired) use.resident += buffer.size();
     use.metadata += layer.retired.capacity() * sizeof(Buffer);
-    use.payload += 2 * sizeof(float) * size_of(all.batch) * size_of(all.seq) * size_of(all.dim);
+    use.payload += 2 * sizeof(float) * to_size(all.batch) * to_size(all.seq) * to_size(all.dim);
   }
   return use;
 }
@@ -210,14 +209,14 @@ Result<std::unique_ptr<TensorProvider>> CompressedStore::clone() const {
   for (int32_t index = 0; index < num_layers(); ++index) {
     const TensorShape all = shape(index);
     if (all.seq == 0) continue;  // nothing to keep, and the next write may bring a new shape
-    const Layer& from = layers_[size_of(index)];
-    Layer& to = copy->layers_[size_of(index)];
+    const Layer& from = layers_[to_size(index)];
+    Layer& to = copy->layers_[to_size(index)];
     GEN_ASSIGN(to.buffer, Buffer::allocate(allocator_, from.buffer.size()));
     to.room = from.room;
-    const size_t dim = size_of(all.dim);
-    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+    const size_t dim = to_size(all.dim);
+    for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
       for (size_t half : {size_t{0}, size_t{1}}) {
-        std::copy_n(lane_of(from, dim, half, lane), size_of(all.seq) * dim,
+        std::copy_n(lane_of(from, dim, half, lane), to_size(all.seq) * dim,
                     lane_of(to, dim, half, lane));
       }
     }

@@ -8,16 +8,15 @@
 #include <iterator>
 #include <utility>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 #include "tensor/half.h"
 
 namespace gen::cache {
 namespace {
 
-size_t size_of(int32_t n) noexcept { return static_cast<size_t>(n); }
-
 size_t blocks_for(int32_t positions, int32_t block_size) noexcept {
-  return (size_of(positions) + size_of(block_size) - 1) / size_of(block_size);
+  return (to_size(positions) + to_size(block_size) - 1) / to_size(block_size);
 }
 
 void encode(DType type, const float* from, size_t count, std::byte* to) noexcept {
@@ -54,10 +53,10 @@ Result<std::shared_ptr<TensorPool>> TensorPool::create(const BlockShape& shape,
     return error(Code::kInvalidArgument, "a pool cannot hold elements of type %s",
                  dtype_name(shape.type));
   }
-  const size_t budget = size_of(max_memory_mb) << 20;
+  const size_t budget = to_size(max_memory_mb) << 20;
   size_t bytes = 2 * shape.row_bytes();
-  if (!checked_mul(bytes, size_of(shape.layers), &bytes) ||
-      !checked_mul(bytes, size_of(shape.block_size), &bytes)) {
+  if (!checked_mul(bytes, to_size(shape.layers), &bytes) ||
+      !checked_mul(bytes, to_size(shape.block_size), &bytes)) {
     return error(Code::kInvalidArgument, "a block of %d layers of %d rows of %d overflows a size",
                  shape.layers, shape.block_size, shape.row_dim);
   }
@@ -121,14 +120,14 @@ Status PagedStore::update(int32_t layer, const float* k, const float* v, const T
   advance(layer, added);
   // A block's count is that of its longest layer.
   const size_t blocks = blocks_for(longest(), pool_->shape().block_size);
-  for (size_t i = size_of(start / pool_->shape().block_size); i < blocks; ++i) {
+  for (size_t i = to_size(start / pool_->shape().block_size); i < blocks; ++i) {
     if (table_[i]->references() == 1) pool_->blocks().set_used(*table_[i], covered(i, longest()));
   }
   return {};
 }
 
 Status PagedStore::make_writable(int32_t start, int32_t end) {
-  const size_t first = size_of(start / pool_->shape().block_size);
+  const size_t first = to_size(start / pool_->shape().block_size);
   const size_t last = blocks_for(end, pool_->shape().block_size);
   const size_t known = std::min(last, table_.size());
   std::vector<size_t> shared;
@@ -154,9 +153,9 @@ Status PagedStore::make_writable(int32_t start, int32_t end) {
 }
 
 int32_t PagedStore::covered(size_t block, int32_t length) const noexcept {
-  const size_t start = block * size_of(pool_->shape().block_size);
+  const size_t start = block * to_size(pool_->shape().block_size);
   return static_cast<int32_t>(
-      std::min(size_of(length) - start, size_of(pool_->shape().block_size)));
+      std::min(to_size(length) - start, to_size(pool_->shape().block_size)));
 }
 
 void PagedStore::drop_blocks(size_t keep) noexcept {
@@ -169,7 +168,7 @@ void PagedStore::drop_blocks(size_t keep) noexcept {
 
 std::byte* PagedStore::row(int32_t layer, size_t half, int32_t position) const noexcept {
   const BlockShape& shape = pool_->shape();
-  const Block& block = *table_[size_of(position / shape.block_size)];
+  const Block& block = *table_[to_size(position / shape.block_size)];
   return pool_->blocks().memory().host(block.data()) + half * (pool_->blocks().block_bytes() / 2) +
          shape.row_offset(layer, position % shape.block_size);
 }
@@ -177,7 +176,7 @@ std::byte* PagedStore::row(int32_t layer, size_t half, int32_t position) const n
 void PagedStore::write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
                        const float* from) const noexcept {
   const BlockShape& shape = pool_->shape();
-  const size_t dim = size_of(added.dim);
+  const size_t dim = to_size(added.dim);
   // With one channel rows follow each other on both sides, to the end of the block.
   for (int32_t done = 0, run = 1; done < added.seq; done += run) {
     const int32_t position = start + done;
@@ -185,9 +184,9 @@ void PagedStore::write(int32_t layer, size_t half, const TensorShape& added, int
       run = std::min(added.seq - done, shape.block_size - position % shape.block_size);
     }
     std::byte* to = row(layer, half, position);
-    for (size_t channel = 0; channel < size_of(added.batch); ++channel) {
-      encode(shape.type, from + (channel * size_of(added.seq) + size_of(done)) * dim,
-             dim * size_of(run), to + channel * dim * shape.element_bytes());
+    for (size_t channel = 0; channel < to_size(added.batch); ++channel) {
+      encode(shape.type, from + (channel * to_size(added.seq) + to_size(done)) * dim,
+             dim * to_size(run), to + channel * dim * shape.element_bytes());
     }
   }
 }
@@ -195,13 +194,13 @@ void PagedStore::write(int32_t layer, size_t half, const TensorShape& added, int
 void PagedStore::read(int32_t layer, size_t half, const TensorShape& all,
                       float* to) const noexcept {
   const BlockShape& shape = pool_->shape();
-  const size_t dim = size_of(all.dim);
+  const size_t dim = to_size(all.dim);
   for (int32_t done = 0, run = 1; done < all.seq; done += run) {
     if (all.batch == 1) run = std::min(all.seq - done, shape.block_size);
     const std::byte* from = row(layer, half, done);
-    for (size_t channel = 0; channel < size_of(all.batch); ++channel) {
-      decode(shape.type, from + channel * dim * shape.element_bytes(), dim * size_of(run),
-             to + (channel * size_of(all.seq) + size_of(done)) * dim);
+    for (size_t channel = 0; channel < to_size(all.batch); ++channel) {
+      decode(shape.type, from + channel * dim * shape.element_bytes(), dim * to_size(run),
+             to + (channel * to_size(all.seq) + to_size(done)) * dim);
     }
   }
 }
@@ -233,16 +232,16 @@ LayeredStore::StateForm PagedStore::state_form() const noexcept {
 
 bool PagedStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
   *bytes = 2 * pool_->shape().element_bytes();
-  return checked_mul(*bytes, size_of(shape.batch), bytes) &&
-         checked_mul(*bytes, size_of(shape.seq), bytes) &&
-         checked_mul(*bytes, size_of(shape.dim), bytes);
+  return checked_mul(*bytes, to_size(shape.batch), bytes) &&
+         checked_mul(*bytes, to_size(shape.seq), bytes) &&
+         checked_mul(*bytes, to_size(shape.dim), bytes);
 }
 
 Status PagedStore::save_layer(int32_t layer, StateWriter& to) const {
   const TensorShape all = held(layer);
-  const size_t bytes = size_of(all.dim) * pool_->shape().element_bytes();
+  const size_t bytes = to_size(all.dim) * pool_->shape().element_bytes();
   for (size_t half : {size_t{0}, size_t{1}}) {
-    for (size_t channel = 0; channel < size_of(all.batch); ++channel) {
+    for (size_t channel = 0; channel < to_size(all.batch); ++channel) {
       for (int32_t position = 0; position < all.seq; ++position) {
         GEN_TRY(to.write({row(layer, half, position) + channel * bytes, bytes}));
       }
@@ -255,9 +254,9 @@ Status PagedStore::restore_layer(int32_t layer, const TensorShape& shape,
                                  std::span<const std::byte> bytes) {
   GEN_TRY(check_row(shape.batch, shape.dim));
   GEN_TRY(make_writable(0, shape.seq));
-  const size_t part = size_of(shape.dim) * pool_->shape().element_bytes();
+  const size_t part = to_size(shape.dim) * pool_->shape().element_bytes();
   for (size_t half : {size_t{0}, size_t{1}}) {
-    for (size_t channel = 0; channel < size_of(shape.batch); ++channel) {
+    for (size_t channel = 0; channel < to_size(shape.batch); ++channel) {
       for (int32_t position = 0; position < shape.seq; ++position, bytes = bytes.subspan(part)) {
         std::memcpy(row(layer, half, position) + channel * part, bytes.data(), part);
       }
@@ -273,7 +272,7 @@ MemoryUse PagedStore::memory() const noexcept {
   MemoryUse use;
   use.resident = table_.size() * pool_->blocks().block_bytes();
   for (int32_t layer = 0; layer < num_layers(); ++layer) {
-    use.payload += 2 * size_of(layer_seq_len(layer)) * pool_->shape().row_bytes();
+    use.payload += 2 * to_size(layer_seq_len(layer)) * pool_->shape().row_bytes();
   }
   use.metadata = sizeof(*this) + bookkeeping_bytes() + table_.capacity() * sizeof(Block*);
   return use;

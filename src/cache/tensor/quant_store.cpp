@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 #include "quant/kv_fp8.h"
 #include "quant/kv_q3.h"
@@ -42,7 +43,6 @@ size_t fp8_bytes(size_t n) noexcept { return n; }
 size_t q4_bytes(size_t n) noexcept { return quant::kv_q4_bytes(n); }
 size_t q3_bytes(size_t n) noexcept { return quant::kv_q3_bytes(n); }
 
-size_t size_of(int32_t n) noexcept { return static_cast<size_t>(n); }
 
 }  // namespace
 
@@ -79,10 +79,10 @@ Result<std::unique_ptr<QuantStore>> QuantStore::create(const GroupFormat& format
 }
 
 bool QuantStore::lay_out(const TensorShape& shape, Layout* layout) const noexcept {
-  const size_t dim = size_of(shape.dim);
+  const size_t dim = to_size(shape.dim);
   const size_t group = format_.group != 0 ? format_.group : dim;
   layout->group = group;
-  if (!checked_mul(size_of(max_seq_len()), dim, &layout->lane_elements)) return false;
+  if (!checked_mul(to_size(max_seq_len()), dim, &layout->lane_elements)) return false;
   const size_t full = layout->lane_elements / group;
   const size_t rest = layout->lane_elements % group;
   layout->lane_open = dim % group != 0 ? group * sizeof(float) : 0;
@@ -95,7 +95,7 @@ bool QuantStore::lay_out(const TensorShape& shape, Layout* layout) const noexcep
   const auto add_region = [&](size_t lane_bytes, size_t* offset) {
     size_t region = 0;
     *offset = bytes;
-    return checked_mul(lane_bytes, size_of(shape.batch), &region) &&
+    return checked_mul(lane_bytes, to_size(shape.batch), &region) &&
            checked_add(bytes, region, &bytes) && checked_align_up(bytes, kBufferAlign, &bytes);
   };
   for (size_t half : {size_t{0}, size_t{1}}) {
@@ -150,7 +150,7 @@ Status QuantStore::make_room(Layer& layer, const TensorShape& shape) const {
 Status QuantStore::update(int32_t index, const float* k, const float* v, const TensorShape& shape) {
   GEN_TRY(check_update(index, shape));
   if (shape.seq == 0) return {};
-  Layer& layer = layers_[size_of(index)];
+  Layer& layer = layers_[to_size(index)];
   const TensorShape before = held(index);
   const bool new_shape = before.batch != shape.batch || before.dim != shape.dim;
   Layout layout = layer.layout;
@@ -162,12 +162,12 @@ Status QuantStore::update(int32_t index, const float* k, const float* v, const T
   if (layout.bytes > layer.buffer.size()) {
     GEN_ASSIGN(larger, Buffer::allocate(allocator_, layout.bytes));
   }
-  const size_t added = size_of(shape.seq) * size_of(shape.dim);
-  GEN_TRY(check_finite(index, k, v, size_of(shape.batch) * added));
+  const size_t added = to_size(shape.seq) * to_size(shape.dim);
+  GEN_TRY(check_finite(index, k, v, to_size(shape.batch) * added));
   if (larger.data() != nullptr) layer.buffer = std::move(larger);
   layer.layout = layout;
-  const size_t start = size_of(before.seq) * size_of(shape.dim);
-  for (size_t lane = 0; lane < size_of(shape.batch); ++lane) {
+  const size_t start = to_size(before.seq) * to_size(shape.dim);
+  for (size_t lane = 0; lane < to_size(shape.batch); ++lane) {
     write(layout, lane_of(layer, 0, lane), start, added, k + lane * added);
     write(layout, lane_of(layer, 1, lane), start, added, v + lane * added);
   }
@@ -212,13 +212,13 @@ void QuantStore::read(const Layout& layout, const Lane& lane, size_t count, bool
 Status QuantStore::get(int32_t index, float* k, float* v) const {
   const TensorShape all = shape(index);
   if (all.seq == 0) return {};
-  const Layer& layer = layers_[size_of(index)];
-  const size_t count = size_of(all.seq) * size_of(all.dim);
+  const Layer& layer = layers_[to_size(index)];
+  const size_t count = to_size(all.seq) * to_size(all.dim);
   for (size_t half : {size_t{0}, size_t{1}}) {
     float* const to = half == 0 ? k : v;
     if (to == nullptr) continue;
     const bool encoded = layer.encoded[half] == changes(index);
-    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+    for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
       read(layer.layout, lane_of(layer, half, lane), count, encoded, to + lane * count);
     }
     layer.encoded[half] = changes(index);
@@ -240,12 +240,12 @@ Status QuantStore::truncate(int32_t n) {
   for (int32_t index = 0; index < num_layers(); ++index) {
     const TensorShape all = held(index);
     if (all.seq <= keep) continue;
-    const Layer& layer = layers_[size_of(index)];
-    const size_t dim = size_of(all.dim);
-    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+    const Layer& layer = layers_[to_size(index)];
+    const size_t dim = to_size(all.dim);
+    for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
       for (size_t half : {size_t{0}, size_t{1}}) {
-        reopen(layer.layout, lane_of(layer, half, lane), size_of(all.seq) * dim,
-               size_of(keep) * dim);
+        reopen(layer.layout, lane_of(layer, half, lane), to_size(all.seq) * dim,
+               to_size(keep) * dim);
       }
     }
   }
@@ -256,8 +256,8 @@ Status QuantStore::truncate(int32_t n) {
 LayeredStore::StateForm QuantStore::state_form() const noexcept { return {format_.traits.kind}; }
 
 bool QuantStore::ends_full(const TensorShape& shape) const noexcept {
-  const size_t group = format_.group != 0 ? format_.group : size_of(shape.dim);
-  return shape.seq == max_seq_len() && size_of(shape.seq) * size_of(shape.dim) % group != 0;
+  const size_t group = format_.group != 0 ? format_.group : to_size(shape.dim);
+  return shape.seq == max_seq_len() && to_size(shape.seq) * to_size(shape.dim) % group != 0;
 }
 
 bool QuantStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
@@ -265,10 +265,10 @@ bool QuantStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noex
   if (shape.seq == 0) return true;
   Layout layout;
   if (!lay_out(shape, &layout)) return false;
-  const Extent held = extent(layout, size_of(shape.seq) * size_of(shape.dim));
+  const Extent held = extent(layout, to_size(shape.seq) * to_size(shape.dim));
   const size_t lane =
       held.groups * format_.scale_bytes + held.code_bytes + held.open * sizeof(float);
-  return checked_mul(2 * size_of(shape.batch), lane, bytes);
+  return checked_mul(2 * to_size(shape.batch), lane, bytes);
 }
 
 template <typename F>
@@ -282,10 +282,10 @@ Status QuantStore::visit_lane(const Layout& layout, const Lane& lane, size_t cou
 
 Status QuantStore::save_layer(int32_t index, StateWriter& to) const {
   const TensorShape all = held(index);
-  const Layer& layer = layers_[size_of(index)];
-  const size_t count = size_of(all.seq) * size_of(all.dim);
+  const Layer& layer = layers_[to_size(index)];
+  const size_t count = to_size(all.seq) * to_size(all.dim);
   for (size_t half : {size_t{0}, size_t{1}}) {
-    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+    for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
       GEN_TRY(visit_lane(layer.layout, lane_of(layer, half, lane), count,
                          [&to](const std::byte* from, size_t bytes) {
                            return to.write({from, bytes});
@@ -297,11 +297,11 @@ Status QuantStore::save_layer(int32_t index, StateWriter& to) const {
 
 Status QuantStore::restore_layer(int32_t index, const TensorShape& shape,
                                  std::span<const std::byte> bytes) {
-  Layer& layer = layers_[size_of(index)];
+  Layer& layer = layers_[to_size(index)];
   GEN_TRY(make_room(layer, shape));
-  const size_t count = size_of(shape.seq) * size_of(shape.dim);
+  const size_t count = to_size(shape.seq) * to_size(shape.dim);
   for (size_t half : {size_t{0}, size_t{1}}) {
-    for (size_t lane = 0; lane < size_of(shape.batch); ++lane) {
+    for (size_t lane = 0; lane < to_size(shape.batch); ++lane) {
       GEN_TRY(visit_lane(layer.layout, lane_of(layer, half, lane), count,
                          [&bytes](std::byte* to, size_t n) {
                            if (n > 0) std::memcpy(to, bytes.data(), n);
@@ -317,12 +317,12 @@ MemoryUse QuantStore::memory() const noexcept {
   MemoryUse use;
   use.metadata = sizeof(*this) + bookkeeping_bytes() + layers_.size() * sizeof(Layer);
   for (int32_t index = 0; index < num_layers(); ++index) {
-    const Layer& layer = layers_[size_of(index)];
+    const Layer& layer = layers_[to_size(index)];
     use.resident += layer.buffer.size();
     const TensorShape all = shape(index);
     if (all.seq == 0) continue;
-    const Extent held = extent(layer.layout, size_of(all.seq) * size_of(all.dim));
-    const size_t lanes = 2 * size_of(all.batch);
+    const Extent held = extent(layer.layout, to_size(all.seq) * to_size(all.dim));
+    const size_t lanes = 2 * to_size(all.batch);
     use.payload += lanes * (held.code_bytes + held.open * sizeof(float));
     use.metadata += lanes * held.groups * format_.scale_bytes;
   }
@@ -335,13 +335,13 @@ Result<std::unique_ptr<TensorProvider>> QuantStore::clone() const {
   for (int32_t index = 0; index < num_layers(); ++index) {
     const TensorShape all = shape(index);
     if (all.seq == 0) continue;  // nothing to keep, and the next write may bring a new shape
-    const Layer& from = layers_[size_of(index)];
-    Layer& to = copy->layers_[size_of(index)];
+    const Layer& from = layers_[to_size(index)];
+    Layer& to = copy->layers_[to_size(index)];
     GEN_ASSIGN(to.buffer, Buffer::allocate(allocator_, from.buffer.size()));
     to.layout = from.layout;
     const Layout& layout = from.layout;
-    const Extent held = extent(layout, size_of(all.seq) * size_of(all.dim));
-    for (size_t lane = 0; lane < size_of(all.batch); ++lane) {
+    const Extent held = extent(layout, to_size(all.seq) * to_size(all.dim));
+    for (size_t lane = 0; lane < to_size(all.batch); ++lane) {
       for (size_t half : {size_t{0}, size_t{1}}) {
         const Lane source = lane_of(from, half, lane);
         const Lane target = lane_of(to, half, lane);

@@ -24,7 +24,7 @@ Made create_grouped(int32_t num_layers, int32_t max_seq_len, Allocator& allocato
   return std::unique_ptr<TensorProvider>(std::move(store));
 }
 
-constexpr TensorKind kKinds[] = {
+constexpr TensorKind kTensorKinds[] = {
     {kFp32Traits, create_plain<DType::kF32>},  {kFp16Traits, create_plain<DType::kF16>},
     {kFp8Traits, create_grouped<kFp8Tensors>}, {kQ4Traits, create_grouped<kQ4Tensors>},
     {kQ3Traits, create_grouped<kQ3Tensors>},
@@ -32,10 +32,10 @@ constexpr TensorKind kKinds[] = {
 
 }  // namespace
 
-std::span<const TensorKind> tensor_kinds() noexcept { return kKinds; }
+std::span<const TensorKind> tensor_kinds() noexcept { return kTensorKinds; }
 
 const TensorKind* find_tensor_kind(std::string_view name) noexcept {
-  for (const TensorKind& kind : kKinds) {
+  for (const TensorKind& kind : kTensorKinds) {
     if (name == kind.traits.kind) return &kind;
   }
   return nullptr;

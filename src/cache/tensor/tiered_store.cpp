@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/to_size.h"
 
 namespace gen::cache {
 namespace {
-
-size_t size_of(int32_t n) noexcept { return static_cast<size_t>(n); }
 
 int32_t or_default(int32_t value, int32_t otherwise) { return value > 0 ? value : otherwise; }
 
@@ -24,7 +23,7 @@ TierOptions with_defaults(TierOptions options) {
 }
 
 size_t elements(const TensorShape& shape) noexcept {
-  return size_of(shape.batch) * size_of(shape.seq) * size_of(shape.dim);
+  return to_size(shape.batch) * to_size(shape.seq) * to_size(shape.dim);
 }
 
 Status too_large(const TensorShape& shape) {
@@ -40,8 +39,8 @@ TieredStore::TieredStore(const TierOptions& options, const WarmForm& form, Alloc
       form_(form),
       traits_{.kind = kKind, .lossy = form.lossy, .one_row_one_result = !form.lossy},
       allocator_(allocator),
-      layers_(new Layer[size_of(options.num_layers)]) {
-  queue_.reserve(size_of(options.num_layers));
+      layers_(new Layer[to_size(options.num_layers)]) {
+  queue_.reserve(to_size(options.num_layers));
 }
 
 Result<std::unique_ptr<TieredStore>> TieredStore::make(const TierOptions& options, bool existing,
@@ -119,9 +118,9 @@ TieredStore::AllLocked::~AllLocked() {
 Status TieredStore::reserve_hot(const TensorShape& shape, Buffer* hot) const {
   size_t half = sizeof(float);
   size_t bytes = 0;
-  if (!checked_mul(half, size_of(shape.batch), &half) ||
-      !checked_mul(half, size_of(max_seq_len()), &half) ||
-      !checked_mul(half, size_of(shape.dim), &half) ||
+  if (!checked_mul(half, to_size(shape.batch), &half) ||
+      !checked_mul(half, to_size(max_seq_len()), &half) ||
+      !checked_mul(half, to_size(shape.dim), &half) ||
       !checked_align_up(half, kBufferAlign, &half) || !checked_mul(half, size_t{2}, &bytes)) {
     return too_large({shape.batch, max_seq_len(), shape.dim});
   }
@@ -142,12 +141,12 @@ Status TieredStore::encode(int32_t index, Buffer* coded, ColdLayer* what) const 
       !form_.layer_bytes(what->shape, what->chunk, &bytes)) {
     return too_large(what->shape);
   }
-  const size_t count = size_of(what->shape.seq) * size_of(what->shape.dim);
-  const size_t stride = size_of(max_seq_len()) * size_of(what->shape.dim);
+  const size_t count = to_size(what->shape.seq) * to_size(what->shape.dim);
+  const size_t stride = to_size(max_seq_len()) * to_size(what->shape.dim);
   const float* keys = layer.hot.as<float>();
   const float* values = keys + layer.hot.size() / sizeof(float) / 2;
   if (form_.finite_only) {
-    for (size_t b = 0; b < size_of(what->shape.batch); ++b) {
+    for (size_t b = 0; b < to_size(what->shape.batch); ++b) {
       GEN_TRY(check_finite(index, keys + b * stride, values + b * stride, count));
     }
   }
@@ -155,7 +154,7 @@ Status TieredStore::encode(int32_t index, Buffer* coded, ColdLayer* what) const 
   std::memset(coded->data(), 0, bytes);  // what nobody writes may go to a file, too
   std::byte* to = coded->data();
   for (const float* half : {keys, values}) {
-    for (size_t b = 0; b < size_of(what->shape.batch); ++b, to += lane) {
+    for (size_t b = 0; b < to_size(what->shape.batch); ++b, to += lane) {
       form_.encode(what->shape, what->chunk, half + b * stride, to);
     }
   }
@@ -178,16 +177,16 @@ Status TieredStore::decode(int32_t index, float* k, float* v, size_t stride, boo
     GEN_ASSIGN(file, Buffer::allocate(allocator_, bytes));
     GEN_TRY(cold_->read(index, {file.data(), bytes}));
   }
-  const size_t kept = size_of(held(index).seq) * size_of(shape.dim);
+  const size_t kept = to_size(held(index).seq) * to_size(shape.dim);
   Buffer whole;
   const bool partly = exact && held(index).seq < shape.seq;
   if (partly) {
     GEN_ASSIGN(whole, Buffer::allocate(allocator_,
-                                       size_of(shape.seq) * size_of(shape.dim) * sizeof(float)));
+                                       to_size(shape.seq) * to_size(shape.dim) * sizeof(float)));
   }
   const std::byte* from = cold ? file.data() : layer.warm.data();
   for (float* half : {k, v}) {
-    for (size_t b = 0; b < size_of(shape.batch); ++b, from += lane) {
+    for (size_t b = 0; b < to_size(shape.batch); ++b, from += lane) {
       if (half == nullptr) continue;
       float* to = half + b * stride;
       coded.form->decode(shape, coded.chunk, from, partly ? whole.as<float>() : to);
@@ -200,12 +199,12 @@ Status TieredStore::decode(int32_t index, float* k, float* v, size_t stride, boo
 Status TieredStore::copy_out(int32_t index, float* k, float* v) const {
   const Layer& layer = at(index);
   const TensorShape all = held(index);
-  const size_t count = size_of(all.seq) * size_of(all.dim);
+  const size_t count = to_size(all.seq) * to_size(all.dim);
   if (layer.tier != Tier::kHot) return decode(index, k, v, count, true);
-  const size_t stride = size_of(max_seq_len()) * size_of(all.dim);
+  const size_t stride = to_size(max_seq_len()) * to_size(all.dim);
   const float* from = layer.hot.as<float>();
   for (float* half : {k, v}) {
-    for (size_t b = 0; half != nullptr && b < size_of(all.batch); ++b) {
+    for (size_t b = 0; half != nullptr && b < to_size(all.batch); ++b) {
       std::copy_n(from + b * stride, count, half + b * count);
     }
     from += layer.hot.size() / sizeof(float) / 2;
@@ -265,7 +264,7 @@ Status TieredStore::to_hot(int32_t index) {
     GEN_TRY(reserve_hot(all, &hot));
     auto* const keys = hot.as<float>();
     float* const values = keys + hot.size() / sizeof(float) / 2;
-    GEN_TRY(decode(index, keys, values, size_of(max_seq_len()) * size_of(all.dim), false));
+    GEN_TRY(decode(index, keys, values, to_size(max_seq_len()) * to_size(all.dim), false));
     if (layer.tier == Tier::kCold) GEN_TRY(cold_->drop(index));
     layer.hot = std::move(hot);
   }
@@ -297,13 +296,13 @@ Status TieredStore::update(int32_t index, const float* k, const float* v,
     layer.tier = Tier::kHot;
     layer.lossy = false;
   }
-  const size_t dim = size_of(shape.dim);
-  const size_t count = size_of(shape.seq) * dim;
+  const size_t dim = to_size(shape.dim);
+  const size_t count = to_size(shape.seq) * dim;
   float* to = layer.hot.as<float>();
   for (const float* half : {k, v}) {
-    for (size_t b = 0; b < size_of(shape.batch); ++b) {
+    for (size_t b = 0; b < to_size(shape.batch); ++b) {
       std::copy_n(half + b * count, count,
-                  to + (b * size_of(max_seq_len()) + size_of(before.seq)) * dim);
+                  to + (b * to_size(max_seq_len()) + to_size(before.seq)) * dim);
     }
     to += layer.hot.size() / sizeof(float) / 2;
   }
@@ -344,8 +343,8 @@ Status TieredStore::truncate(int32_t n) {
   const AllLocked locks(*this);
   GEN_TRY(check_open());
   const int32_t keep = std::max(n, 0);
-  std::vector<int32_t> kept(size_of(num_layers()));
-  for (int32_t i = 0; i < num_layers(); ++i) kept[size_of(i)] = std::min(layer_seq_len(i), keep);
+  std::vector<int32_t> kept(to_size(num_layers()));
+  for (int32_t i = 0; i < num_layers(); ++i) kept[to_size(i)] = std::min(layer_seq_len(i), keep);
   GEN_TRY(cold_->keep(kept));
   for (int32_t i = 0; i < num_layers(); ++i) {
     if (layer_seq_len(i) <= keep) continue;
@@ -366,7 +365,7 @@ Status TieredStore::reset() {
   }
   const AllLocked locks(*this);
   GEN_TRY(check_open());
-  GEN_TRY(cold_->keep(std::vector<int32_t>(size_of(num_layers()), 0)));
+  GEN_TRY(cold_->keep(std::vector<int32_t>(to_size(num_layers()), 0)));
   for (int32_t i = 0; i < num_layers(); ++i) {
     Layer& layer = at(i);
     forget_copy(layer);
@@ -382,7 +381,7 @@ Status TieredStore::reset() {
 
 MemoryUse TieredStore::memory() const noexcept {
   MemoryUse use;
-  use.metadata = sizeof(*this) + bookkeeping_bytes() + size_of(num_layers()) * sizeof(Layer) +
+  use.metadata = sizeof(*this) + bookkeeping_bytes() + to_size(num_layers()) * sizeof(Layer) +
                  queue_.capacity() * sizeof(queue_[0]) + cold_->metadata_bytes();
   for (int32_t i = 0; i < num_layers(); ++i) {
     const Layer& layer = at(i);
@@ -407,12 +406,12 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
     const TensorShape all = held(i);
     if (all.seq > 0 && from.tier == Tier::kHot) {
       GEN_TRY(reserve_hot(all, &to.hot));
-      const size_t dim = size_of(all.dim);
+      const size_t dim = to_size(all.dim);
       for (const size_t half : {size_t{0}, to.hot.size() / sizeof(float) / 2}) {
         const size_t source = half != 0 ? from.hot.size() / sizeof(float) / 2 : 0;
-        for (size_t b = 0; b < size_of(all.batch); ++b) {
-          const size_t lane = b * size_of(max_seq_len()) * dim;
-          std::copy_n(from.hot.as<float>() + source + lane, size_of(all.seq) * dim,
+        for (size_t b = 0; b < to_size(all.batch); ++b) {
+          const size_t lane = b * to_size(max_seq_len()) * dim;
+          std::copy_n(from.hot.as<float>() + source + lane, to_size(all.seq) * dim,
                       to.hot.as<float>() + half + lane);
         }
       }
@@ -451,9 +450,9 @@ Status TieredStore::restore(StateReader& from) {
 
 bool TieredStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noexcept {
   *bytes = 2 * sizeof(float);
-  return checked_mul(*bytes, size_of(shape.batch), bytes) &&
-         checked_mul(*bytes, size_of(shape.seq), bytes) &&
-         checked_mul(*bytes, size_of(shape.dim), bytes);
+  return checked_mul(*bytes, to_size(shape.batch), bytes) &&
+         checked_mul(*bytes, to_size(shape.seq), bytes) &&
+         checked_mul(*bytes, to_size(shape.dim), bytes);
 }
 
 Status TieredStore::save_layer(int32_t index, StateWriter& to) const {
@@ -474,11 +473,11 @@ Status TieredStore::restore_layer(int32_t index, const TensorShape& shape,
   layer.tier = Tier::kHot;
   layer.lossy = false;
   forget_copy(layer);
-  const size_t dim = size_of(shape.dim);
-  const size_t part = size_of(shape.seq) * dim * sizeof(float);
+  const size_t dim = to_size(shape.dim);
+  const size_t part = to_size(shape.seq) * dim * sizeof(float);
   for (const size_t half : {size_t{0}, layer.hot.size() / 2}) {
-    for (size_t b = 0; b < size_of(shape.batch); ++b, bytes = bytes.subspan(part)) {
-      const size_t lane = b * size_of(max_seq_len()) * dim * sizeof(float);
+    for (size_t b = 0; b < to_size(shape.batch); ++b, bytes = bytes.subspan(part)) {
+      const size_t lane = b * to_size(max_seq_len()) * dim * sizeof(float);
       std::memcpy(layer.hot.data() + half + lane, bytes.data(), part);
     }
   }
@@ -534,7 +533,7 @@ Status TieredStore::prefetch(std::span<const int32_t> layers) {
   {
     const std::lock_guard lock(queue_mutex_);
     for (const int32_t layer : layers) {
-      if (stop_ || queue_.size() >= size_of(num_layers())) break;
+      if (stop_ || queue_.size() >= to_size(num_layers())) break;
       if (!has(layer) || at(layer).tier == Tier::kHot || at(layer).fetched) continue;
       if (std::find(queue_.begin(), queue_.end(), layer) != queue_.end()) continue;
       queue_.push_back(layer);  // there is room

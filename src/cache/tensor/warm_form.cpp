@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/to_size.h"
 #include "base/checked.h"
 #include "tensor/half.h"
 
@@ -20,13 +21,12 @@ constexpr WarmForm kForms[] = {
     {"q3", Code::kQ3, true, true, &kQ3Tensors},    {"mean", Code::kMean, true, false, nullptr},
 };
 
-size_t size_of(int32_t n) noexcept { return static_cast<size_t>(n); }
 
 /// How the elements of a lane fall into groups.
 struct Groups {
   Groups(const GroupFormat& format, const TensorShape& shape) noexcept
-      : count(size_of(shape.seq) * size_of(shape.dim)),
-        size(format.group != 0 ? format.group : size_of(shape.dim)),
+      : count(to_size(shape.seq) * to_size(shape.dim)),
+        size(format.group != 0 ? format.group : to_size(shape.dim)),
         full(count / size),
         rest(count % size),
         scales((full + (rest != 0 ? 1 : 0)) * format.scale_bytes) {}
@@ -55,36 +55,36 @@ void each_group(const GroupFormat& format, const TensorShape& shape, F&& call) n
 }
 
 void encode_means(const TensorShape& shape, int32_t chunk, const float* x, float* to) noexcept {
-  const size_t dim = size_of(shape.dim);
+  const size_t dim = to_size(shape.dim);
   int32_t left = shape.seq;
-  for (; left >= chunk; left -= chunk, x += size_of(chunk) * dim, to += dim) {
+  for (; left >= chunk; left -= chunk, x += to_size(chunk) * dim, to += dim) {
     for (size_t d = 0; d < dim; ++d) {
       double sum = 0;
-      for (size_t p = 0; p < size_of(chunk); ++p) sum += static_cast<double>(x[p * dim + d]);
+      for (size_t p = 0; p < to_size(chunk); ++p) sum += static_cast<double>(x[p * dim + d]);
       to[d] = static_cast<float>(sum / chunk);
     }
   }
-  std::memcpy(to, x, size_of(left) * dim * sizeof(float));
+  std::memcpy(to, x, to_size(left) * dim * sizeof(float));
 }
 
 void decode_means(const TensorShape& shape, int32_t chunk, const float* from, float* x) noexcept {
-  const size_t dim = size_of(shape.dim);
+  const size_t dim = to_size(shape.dim);
   int32_t left = shape.seq;
   for (; left >= chunk; left -= chunk, from += dim) {
     for (int32_t p = 0; p < chunk; ++p, x += dim) std::memcpy(x, from, dim * sizeof(float));
   }
-  std::memcpy(x, from, size_of(left) * dim * sizeof(float));
+  std::memcpy(x, from, to_size(left) * dim * sizeof(float));
 }
 
 }  // namespace
 
 bool WarmForm::lane_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes) const noexcept {
   size_t dense = 0;  // a lane as float32 is the longest form but for scales, which are no longer
-  if (!checked_mul(size_of(shape.seq), size_of(shape.dim), &dense) ||
+  if (!checked_mul(to_size(shape.seq), to_size(shape.dim), &dense) ||
       !checked_mul(dense, size_t{16}, &dense)) {
     return false;
   }
-  const size_t elements = size_of(shape.seq) * size_of(shape.dim);
+  const size_t elements = to_size(shape.seq) * to_size(shape.dim);
   const int32_t entries = shape.seq / chunk + shape.seq % chunk;
   switch (code) {
     case Code::kF32:
@@ -94,7 +94,7 @@ bool WarmForm::lane_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes
       *bytes = elements * sizeof(uint16_t);
       break;
     case Code::kMean:
-      *bytes = size_of(entries) * size_of(shape.dim) * sizeof(float);
+      *bytes = to_size(entries) * to_size(shape.dim) * sizeof(float);
       break;
     default:
       *bytes = group_bytes(*groups, shape);
@@ -103,13 +103,13 @@ bool WarmForm::lane_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes
 }
 
 bool WarmForm::layer_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes) const noexcept {
-  return lane_bytes(shape, chunk, bytes) && checked_mul(*bytes, size_of(shape.batch), bytes) &&
+  return lane_bytes(shape, chunk, bytes) && checked_mul(*bytes, to_size(shape.batch), bytes) &&
          checked_mul(*bytes, size_t{2}, bytes);
 }
 
 void WarmForm::encode(const TensorShape& shape, int32_t chunk, const float* lane,
                       std::byte* to) const noexcept {
-  const size_t elements = size_of(shape.seq) * size_of(shape.dim);
+  const size_t elements = to_size(shape.seq) * to_size(shape.dim);
   switch (code) {
     case Code::kF32:
       std::memcpy(to, lane, elements * sizeof(float));
@@ -131,7 +131,7 @@ void WarmForm::encode(const TensorShape& shape, int32_t chunk, const float* lane
 
 void WarmForm::decode(const TensorShape& shape, int32_t chunk, const std::byte* from,
                       float* lane) const noexcept {
-  const size_t elements = size_of(shape.seq) * size_of(shape.dim);
+  const size_t elements = to_size(shape.seq) * to_size(shape.dim);
   switch (code) {
     case Code::kF32:
       std::memcpy(lane, from, elements * sizeof(float));

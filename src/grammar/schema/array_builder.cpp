@@ -15,7 +15,7 @@ namespace {
 using What = Constraint::Kind;
 
 constexpr uint32_t kMostNodes = 4096;
-constexpr size_t kMostDistinct = 64;
+constexpr size_t kMostDistinct = MemberSet::kBits;
 
 // Items of which `rest` holds, counted from number `from` on.
 struct Counter {
@@ -58,7 +58,7 @@ class ArrayBuilder {
     if (unique_ != nullptr && size_.max > 1) {
       GEN_ASSIGN(const std::optional<ExprId> made, distinct());
       if (made) return *made;
-      return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 64 values");
+      return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 256 values");
     }
     std::erase_if(counters_, [](const Counter& c) { return c.min == 0 && c.max == kUnbounded; });
     return counters_.empty() ? plain() : counted();
@@ -192,7 +192,7 @@ class ArrayBuilder {
       Literals exact = literals;
       exact.push_back(maker_.exactly(*value));
       GEN_ASSIGN(const ExprId body, item(exact));
-      list.members.push_back({body, uint64_t{1} << list.members.size(), true});
+      list.members.push_back({body, MemberSet::bit(static_cast<uint32_t>(list.members.size())), true});
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
     return Made(whole(

@@ -374,6 +374,19 @@ Result<Dfa> explore(Digits first, const DfaFuel& fuel) {
 
 Dfa number_texts() { return explore(Any(), DfaFuel()).value(); }
 
+Dfa short_digits(uint32_t most) {
+  Dfa made;
+  made.states.resize(size_t{most} + 1);
+  for (uint32_t n = 0; n <= most; ++n) {
+    Dfa::State& state = made.states[n];
+    state.final = true;
+    state.edges.push_back({0, '0' - 1, 0});
+    if (n < most) state.edges.push_back({'0', '9', n + 1});
+    state.edges.push_back({'9' + 1, 255, 0});
+  }
+  return made;
+}
+
 Dfa integer_texts(bool plain) {
   return plain ? explore(PlainInteger(), DfaFuel()).value() : explore(Integer(), DfaFuel()).value();
 }

@@ -22,6 +22,8 @@ inline constexpr int kMostPlaces = 17;
 enum class Bound : uint8_t { kEqual, kAtLeast, kAbove, kAtMost, kBelow };
 
 Dfa number_texts();
+/// Texts, of numbers or not, with at most so many digits in a row.
+Dfa short_digits(uint32_t most);
 /// Whole numbers, 1.0 and 1e2 among them; plain: only those written without fraction and exponent.
 Dfa integer_texts(bool plain);
 /// kGrammar if it takes more than the fuel, here and below.

@@ -18,7 +18,7 @@ using What = Constraint::Kind;
 using SharedDfa = ClauseMaker::SharedDfa;
 
 constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
-constexpr uint32_t kMostBits = 64;
+constexpr uint32_t kMostBits = MemberSet::kBits;
 constexpr size_t kMostWitnesses = 6;
 
 struct Region {
@@ -148,12 +148,12 @@ class ObjectBuilder {
       }
       GEN_ASSIGN(const ExprId key, key_of(string_set(std::span(&name, 1))));
       if (bits == kMostBits) {
-        return maker_.refuse(some_schema(), "properties", "more than 64 names in one object");
+        return maker_.refuse(some_schema(), "properties", "more than 256 names in one object");
       }
-      if (required.contains(name)) list.required |= uint64_t{1} << bits;
-      list.members.push_back({body(key, value), uint64_t{1} << bits++, true});
+      if (required.contains(name)) list.required |= MemberSet::bit(bits);
+      list.members.push_back({body(key, value), MemberSet::bit(bits++), true});
     }
-    const auto add_region = [&](const Region& region, uint64_t put) -> Status {
+    const auto add_region = [&](const Region& region, const MemberSet& put) -> Status {
       GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
       if (value == Expressions::kNever || region.names->empty()) return {};
       GEN_ASSIGN(const ExprId key, key_of(*region.names));
@@ -167,7 +167,10 @@ class ObjectBuilder {
     const uint32_t first_bit = bits;
     bits += static_cast<uint32_t>(witnesses.size());
     for (uint64_t shown = 0; shown < uint64_t{1} << witnesses.size(); ++shown) {
-      const uint64_t put = shown != 0 ? shown << first_bit : 0;
+      MemberSet put;
+      for (uint32_t w = 0; w < witnesses.size(); ++w) {
+        if ((shown >> w & 1) != 0) put |= MemberSet::bit(first_bit + w);
+      }
       list.required |= put;
       for (Region region : regions) {
         for (size_t w = 0; w < witnesses.size(); ++w) {
@@ -181,18 +184,7 @@ class ObjectBuilder {
         GEN_TRY(add_region(region, put));
       }
     }
-    const bool counted = list.min > 1 || list.max != kUnbounded;
-    const bool all_once = std::all_of(list.members.begin(), list.members.end(),
-                                      [](const auto& member) { return member.once; });
-    if (counted && !all_once) {
-      const uint32_t most = list.max != kUnbounded ? list.max : list.min;
-      if (bits > static_cast<uint32_t>(std::countl_zero(uint64_t{most}))) {
-        return maker_.refuse(some_schema(), list.max != kUnbounded ? "maxProperties"
-                                                                   : "minProperties",
-                             "too many names to count as well");
-      }
-    }
-    const bool may_be_none = size.min == 0 && list.required == 0;
+    const bool may_be_none = size.min == 0 && list.required.none();
     list.separator = parts_.comma;
     const ExprId members = list.max > 0 ? to_.members(std::move(list)) : Expressions::kNever;
     const ExprId inside = parts_.any({members, may_be_none ? Expressions::kEmpty

@@ -121,15 +121,24 @@ class Builder {
     Dfa all;
     for (const Clause& clause : clauses) {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
-      if (some == nullptr) return any_number();
+      if (some == nullptr) return any_number();  // which keeps digits short itself
       if (numbers_.contains(some.get()) && clauses.size() == 1) return numbers_[some.get()];
       GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
       if (clauses.size() == 1) {
         kept_.push_back(some);
+        GEN_TRY(keep_digits_short(&all));
         return numbers_[some.get()] = named(expression_of(to_, all));
       }
     }
+    GEN_TRY(keep_digits_short(&all));
     return expression_of(to_, all);
+  }
+
+  Status keep_digits_short(Dfa* numbers) const {
+    if (options_.most_digits == kUnbounded) return {};
+    GEN_ASSIGN(*numbers, combine(*numbers, short_digits(options_.most_digits), Both::kAnd,
+                                 options_.automata));
+    return {};
   }
 
   ExprId any_number() {
@@ -141,9 +150,11 @@ class Builder {
       if (c != '0') first.add(static_cast<uint8_t>(c));
     }
     const ExprId digit = to_.bytes(digits);
-    const ExprId some = to_.repeat(digit, 1, kUnbounded);
+    const uint32_t most = options_.most_digits;
+    const uint32_t further = most == kUnbounded ? kUnbounded : most - 1;
+    const ExprId some = to_.repeat(digit, 1, most);
     const ExprId whole = parts_.any(
-        {parts_.byte('0'), parts_.all({to_.bytes(first), to_.repeat(digit, 0, kUnbounded)})});
+        {parts_.byte('0'), parts_.all({to_.bytes(first), to_.repeat(digit, 0, further)})});
     const ExprId fraction = parts_.all({parts_.byte('.'), some});
     const ExprId sign = parts_.any({parts_.byte('+'), parts_.byte('-'), Expressions::kEmpty});
     const ExprId e = parts_.any({parts_.byte('e'), parts_.byte('E')});

@@ -19,6 +19,8 @@ struct SchemaOptions {
   bool assert_formats = true;
   /// Of white space in one place; kUnbounded: any.
   uint32_t most_space = kUnbounded;
+  /// Digits in a row of a number; kUnbounded: any.
+  uint32_t most_digits = kUnbounded;
   DfaFuel automata;
   uint64_t work = 200'000;  // alternatives looked at
 };

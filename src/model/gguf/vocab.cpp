@@ -103,6 +103,12 @@ Status read_ids(const Metadata& metadata, VocabSpec* spec) {
       {"tokenizer.ggml.padding_token_id", &spec->pad},
       {"tokenizer.ggml.eot_token_id", &spec->eot},
       {"tokenizer.ggml.eom_token_id", &spec->eom},
+      {"tokenizer.ggml.prefix_token_id", &spec->fim_prefix},  // what newer files say counts
+      {"tokenizer.ggml.suffix_token_id", &spec->fim_suffix},
+      {"tokenizer.ggml.middle_token_id", &spec->fim_middle},
+      {"tokenizer.ggml.fim_pre_token_id", &spec->fim_prefix},
+      {"tokenizer.ggml.fim_suf_token_id", &spec->fim_suffix},
+      {"tokenizer.ggml.fim_mid_token_id", &spec->fim_middle},
   };
   for (const Row& row : rows) {
     GEN_TRY(read_id(metadata, row.key, spec->tokens.size(), row.id));

@@ -269,10 +269,96 @@ static class Scenarios
     [Test]
     static void Conversations()
     {
-        var chat = new Chat();
-        foreach (Json message in table["chat"]["messages"].Items) chat.Add(message["role"].Text, message["text"].Text);
-        Check.Equal(table["chat"]["formatted"].Text, Given.Story.Format(chat), "formatted");
-        Check.Fails(Status.InvalidArgument, () => Given.Story.Format(new Chat().Add("user", "<|im_end|>")), "a special token");
+        using (var chat = new Chat())
+        {
+            foreach (Json message in table["chat"]["messages"].Items) chat.Add(message["role"].Text, message["text"].Text);
+            Check.Equal(table["chat"]["formatted"].Text, Given.Story.Format(chat), "formatted");
+            chat.Add("user", "<|im_end|>");
+            Check.Fails(Status.InvalidArgument, () => Given.Story.Format(chat), "a special token");
+        }
+    }
+
+    [Test]
+    static void ChatSessions()
+    {
+        Json scenario = table["chat_session"];
+        Sampling sampling = SamplingOf(scenario["sampling"]);
+        using (var chat = new Chat())
+        using (var generator = new Generator(Given.Story))
+        using (ChatSession session = generator.NewChatSession(chat))
+        {
+            foreach (Json step in scenario["steps"].Items)
+            {
+                switch (step["do"].Text)
+                {
+                    case "template": chat.SetTemplate(step["text"].Text); break;
+                    case "tool": chat.AddTool(step["text"].Text); break;
+                    case "variable": chat.SetVariable(step["name"].Text, "\"" + step["text"].Text + "\""); break;
+                    case "time": chat.SetTime(DateTime.Parse(step["text"].Text)); break;
+                    case "message": chat.Add(step["role"].Text, step["text"].Text); break;
+                    case "name": chat.SetName(step["text"].Text); break;
+                    case "reasoning": chat.SetReasoning(step["text"].Text); break;
+                    case "tool_call": chat.AddToolCall(step["id"].Text, step["name"].Text, step["text"].Text); break;
+                    case "tool_result": chat.AddToolResult(step["id"].Text, step["name"].Text, step["text"].Text); break;
+                    case "truncate":
+                        Check.Equal(step["text"].Text,
+                                    chat.Add("user", "Forget this.").Truncate(step["length"].Integer).Describe(), "all");
+                        break;
+                    case "send":
+                        Answered(step, session.Send(step["text"].Text, sampling), session, chat);
+                        break;
+                    case "answer":
+                        using (Session plain = generator.NewSession())
+                        {
+                            plain.Append(chat);
+                            Check.Same(Given.Story.Encode(chat), plain.Tokens, "what a plain session holds");
+                            Check.Equal(step["answer"].Text, plain.Generate("", sampling).Text, "its answer");
+                        }
+                        Answered(step, session.Answer(sampling), session, chat);
+                        break;
+                    default: throw new Exception("what is " + step["do"].Text + "?");
+                }
+            }
+            Check.Equal(1.0, session.Progress, "progress");
+        }
+    }
+
+    static void Answered(Json step, Result result, ChatSession session, Chat chat)
+    {
+        Check.Equal(step["answer"].Text, result.Text, "the answer");
+        Check.Equal(step["length"].Integer, session.Length, "length");
+        Check.Same(step["tokens"].Integers, Given.Story.Encode(chat, false), "the conversation");
+    }
+
+    [Test]
+    static void Templates()
+    {
+        Json scenario = table["template"];
+        using (var template = new ChatTemplate(scenario["template"].Text))
+        {
+            Json rendered = Json.Parse(template.Render(scenario["request"].Text));
+            Check.Equal(scenario["rendered"]["text"].Text, rendered["text"].Text, "rendered");
+        }
+        Check.Fails(Status.Format, () => new ChatTemplate("{% if %}"), "no template");
+        using (ChatTemplate own = Given.Story.Tokenizer.Template())
+        {
+            Check.That(own.Render(scenario["request"].Text).Contains("<|im_start|>user"), "the model's own");
+        }
+    }
+
+    [Test]
+    static void SeveralTexts()
+    {
+        Json scenario = table["several"];
+        using (var generator = new Generator(Given.Story))
+        {
+            var results = generator.Generate(scenario["prompt"].Text, scenario["n"].Integer, scenario["best_of"].Integer,
+                                             SamplingOf(scenario["sampling"]));
+            Check.Equal(string.Join("|", scenario["texts"].Items.Select(text => text.Text)),
+                        string.Join("|", results.Select(result => result.Text)), "texts");
+            Check.Fails(Status.InvalidArgument, () => generator.Generate("a", 3, 2), "more than there are");
+        }
+        Check.Fails(Status.Unsupported, () => Given.Story.Tokenizer.EncodeFillInMiddle("a", "b"), "no marks");
     }
 
     [Test]

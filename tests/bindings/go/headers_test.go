@@ -71,6 +71,7 @@ var unused = map[string]string{
 	"GenGenerateStream":        "Stream pulls",
 	"GenSessionGenerateStream": "Stream pulls",
 	"GenBatchGenerateStream":   "BatchStream pulls",
+	"GenChatSessionSendStream": "AppendChat and a stream",
 	"GenResultUserCode":        "only callbacks give one",
 	"GenCancelReset":           "each call has a flag of its own",
 	"GenForwardAttention":      "for forward functions, which are in C",

@@ -27,7 +27,9 @@ func TestClosedMeansClosed(t *testing.T) {
 	tokenizer := model.Tokenizer()
 	pool := must(generate.NewPool(1, 4, 8, 1, "fp32"))
 	metrics, tracer := must(generate.NewMetrics()), must(generate.NewTracer())
-	closers := []interface{ Close() error }{stream, s, g, model, must(generate.NewThreadPool(1)), must(generate.NewCache(1, 4)),
+	chat := must(generate.NewChat())
+	talk := must(g.NewChatSession(chat))
+	closers := []interface{ Close() error }{stream, s, talk, chat, must(generate.NewTemplate("a")), g, model, must(generate.NewThreadPool(1)), must(generate.NewCache(1, 4)),
 		must(pool.NewPrefixCache(2)), pool, must(generate.NewRadixTree(2, 2)), must(generate.NewSSMState(1, 1, 2, 2)),
 		must(generate.NewCausalCache()), must(generate.LoadTokenizer(storyPath())), metrics, tracer, must(generate.NewProfile())}
 	for _, c := range closers {
@@ -53,7 +55,10 @@ func TestClosedMeansClosed(t *testing.T) {
 		"pool":       errorOf(pool.Alloc()),
 		"metrics":    errorOf(story.NewGenerator(generate.WithMetrics(metrics))),
 		"tracer":     errorOf(story.NewGenerator(generate.WithTracer(tracer))),
-		"chat":       errorOf(model.FormatChat(nil, true)),
+		"format":     errorOf(model.FormatChat(chat, true)),
+		"chat":       chat.Add("user", "a"),
+		"a turn":     errorOf(talk.Send(ctx, "a")),
+		"appending":  s.AppendChat(ctx, chat, true),
 		"batch":      errorOf(g.Batch(ctx, []generate.Request{{}})),
 		"estimating": errorOf(model.Memory("weights")),
 	} {

@@ -159,6 +159,25 @@ var table = func() (t struct {
 		Messages  []generate.Message
 		Formatted string
 	}
+	ChatSession struct {
+		Sampling map[string]string
+		Steps    []struct {
+			Do, Role, ID, Name, Text, Answer string
+			Length                           int
+			Tokens                           []int32
+		}
+	} `json:"chat_session"`
+	Template struct {
+		Template, Request string
+		Rendered          struct{ Text string }
+	}
+	Several struct {
+		Prompt   string
+		Sampling map[string]string
+		N        int
+		BestOf   int `json:"best_of"`
+		Texts    []string
+	}
 }) {
 	text, err := os.ReadFile(source("tests/bindings/scenarios.json"))
 	if err == nil {

@@ -3,10 +3,12 @@
 package tests
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"libgenerate.dev/generate"
@@ -238,23 +240,140 @@ var sentinels = map[generate.Code]error{
 }
 
 func TestTableChat(t *testing.T) {
-	formatted, err := story.FormatChat(table.Chat.Messages, true)
+	chat, err := generate.NewChat(table.Chat.Messages...)
+	ok(t, err)
+	defer chat.Close()
+	formatted, err := story.FormatChat(chat, true)
 	ok(t, err)
 	equal(t, "formatted", formatted, table.Chat.Formatted)
-	without, err := story.FormatChat(table.Chat.Messages, false)
+	without, err := story.FormatChat(chat, false)
 	ok(t, err)
 	if !strings.HasPrefix(formatted, without) || len(without) == len(formatted) {
 		t.Errorf("without an opening: %q", without)
 	}
-	_, err = story.FormatChat([]generate.Message{{Role: "user", Text: "<|im_start|>"}}, true)
-	if !errors.Is(err, generate.ErrInvalidArgument) {
+	ok(t, chat.Add("user", "<|im_start|>"))
+	if _, err = story.FormatChat(chat, true); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	if _, err = generate.NewChat(generate.Message{Text: "nobody's"}); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	if err = chat.AddToolCall("a\x00b", "f", "{}"); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+}
+
+func TestTableChatSession(t *testing.T) {
+	g := generator(t)
+	chat, err := generate.NewChat()
+	ok(t, err)
+	defer chat.Close()
+	s, err := g.NewChatSession(chat)
+	ok(t, err)
+	defer s.Close()
+	options := settings(table.ChatSession.Sampling)
+	for i, step := range table.ChatSession.Steps {
+		var r *generate.Result
+		var err error
+		switch step.Do {
+		case "template":
+			err = chat.SetTemplate(step.Text)
+		case "tool":
+			err = chat.AddTool(step.Text)
+		case "variable":
+			err = chat.SetVariable(step.Name, step.Text)
+		case "time":
+			now, parsed := time.Parse("2006-01-02T15:04:05", step.Text)
+			ok(t, parsed)
+			err = chat.SetTime(now)
+		case "message":
+			err = chat.Add(step.Role, step.Text)
+		case "name":
+			err = chat.SetName(step.Text)
+		case "reasoning":
+			err = chat.SetReasoning(step.Text)
+		case "tool_call":
+			err = chat.AddToolCall(step.ID, step.Name, step.Text)
+		case "tool_result":
+			err = chat.AddToolResult(step.ID, step.Name, step.Text)
+		case "send":
+			r, err = s.Send(ctx, step.Text, options...)
+		case "truncate":
+			ok(t, chat.Add("user", "Forget this."))
+			ok(t, chat.Truncate(step.Length))
+			var described string
+			described, err = chat.Describe()
+			equal(t, "description", described, step.Text)
+		case "answer":
+			plain := session(t, g)
+			ok(t, plain.AppendChat(ctx, chat, true))
+			encoded, failed := story.EncodeChat(chat, true)
+			ok(t, failed)
+			held, failed := plain.Tokens()
+			ok(t, failed)
+			equals(t, "held by a plain session", held, encoded)
+			byHand, failed := plain.Generate(ctx, "", options...)
+			ok(t, failed)
+			equal(t, "its answer", byHand.Text, step.Answer)
+			r, err = s.Answer(ctx, options...)
+		default:
+			t.Fatalf("step %d: what is %q?", i, step.Do)
+		}
+		ok(t, err)
+		if r == nil {
+			continue
+		}
+		equal(t, "answer", r.Text, step.Answer)
+		equal(t, "length", s.Length(), step.Length)
+		tokens, err := story.EncodeChat(chat, false)
+		ok(t, err)
+		equals(t, "the conversation", tokens, step.Tokens)
+	}
+	equal(t, "progress", s.Progress(), 1.0)
+}
+
+func TestTableTemplate(t *testing.T) {
+	template, err := generate.NewTemplate(table.Template.Template)
+	ok(t, err)
+	defer template.Close()
+	text, err := template.Render(table.Template.Request)
+	ok(t, err)
+	var rendered struct{ Text string }
+	ok(t, json.Unmarshal([]byte(text), &rendered))
+	equal(t, "rendered", rendered.Text, table.Template.Rendered.Text)
+	if _, err = generate.NewTemplate("{% if %}"); !errors.Is(err, generate.ErrFormat) {
+		t.Error(err)
+	}
+	own, err := story.Tokenizer().Template()
+	ok(t, err)
+	defer own.Close()
+	text, err = own.Render(table.Template.Request)
+	ok(t, err)
+	ok(t, json.Unmarshal([]byte(text), &rendered))
+	if !strings.HasPrefix(rendered.Text, "<|im_start|>user\n<|im_end|>") {
+		t.Error(rendered.Text)
+	}
+}
+
+func TestTableSeveral(t *testing.T) {
+	want, g := table.Several, generator(t)
+	results, err := g.GenerateN(ctx, want.Prompt, want.N, want.BestOf, settings(want.Sampling)...)
+	ok(t, err)
+	equal(t, "texts", len(results), len(want.Texts))
+	for i, r := range results {
+		equal(t, "text", r.Text, want.Texts[i])
+	}
+	if _, err = g.GenerateN(ctx, "a", 3, 2); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	if _, err = story.Tokenizer().EncodeFillInMiddle("a", "b", 0); !errors.Is(err, generate.ErrUnsupported) {
 		t.Error(err)
 	}
 }
 
 func TestTableHasEverything(t *testing.T) {
 	if len(table.Texts) < 9 || len(table.Streams) < 2 || len(table.Statuses) < 19 || len(table.Session.Steps) < 8 ||
-		len(table.Tokenizer) < 8 || len(table.Chat.Messages) < 2 {
+		len(table.Tokenizer) < 8 || len(table.Chat.Messages) < 2 || len(table.ChatSession.Steps) < 11 || len(table.Several.Texts) < 2 {
 		t.Error("the table lacks something")
 	}
 	if _, err := os.Stat(storyPath()); err != nil {

@@ -194,10 +194,16 @@ final class LibraryTest {
       Check.fails(Status.OUT_OF_RANGE, () -> tokenizer.piece(-1));
     }
     Check.fails(Status.IO, () -> Tokenizer.load(Path.of("/no/such")));
-    Chat chat = new Chat().system("s").user("u").assistant("a");
-    Check.that(model.format(chat, false).contains("assistant\na"), model.format(chat, false));
-    Check.fails(Status.INVALID_ARGUMENT, () -> model.format(new Chat().user("<|im_end|>"), true));
-    Check.fails(Status.INVALID_ARGUMENT, () -> model.format(new Chat().add("", "x"), true));
+    try (Chat chat = new Chat().system("s").user("u").assistant("a")) {
+      Check.that(model.format(chat, false).contains("assistant\na"), model.format(chat, false));
+      Check.fails(Status.INVALID_ARGUMENT, () -> chat.add("", "x"));
+      Check.fails(Status.INVALID_ARGUMENT, () -> chat.toolCall(null, "f", "[]"));
+      chat.user("<|im_end|>");
+      Check.fails(Status.INVALID_ARGUMENT, () -> model.format(chat, true));
+    }
+    Chat closed = new Chat();
+    closed.close();
+    Check.fails(Status.STATE, () -> closed.user("u"));
   }
 
   private static void text() throws Exception {

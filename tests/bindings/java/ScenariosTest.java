@@ -2,6 +2,7 @@
 // Proves that Java gives what C gives, by the table that all bindings have in common.
 import dev.libgenerate.BatchStream;
 import dev.libgenerate.Chat;
+import dev.libgenerate.ChatSession;
 import dev.libgenerate.GenerateException;
 import dev.libgenerate.Generator;
 import dev.libgenerate.GeneratorOptions;
@@ -10,11 +11,14 @@ import dev.libgenerate.Request;
 import dev.libgenerate.Result;
 import dev.libgenerate.Sampling;
 import dev.libgenerate.Session;
+import dev.libgenerate.Status;
+import dev.libgenerate.Template;
 import dev.libgenerate.Token;
 import dev.libgenerate.TokenStream;
 import dev.libgenerate.Tokenizer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.LocalDateTime;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -40,6 +44,9 @@ final class ScenariosTest {
     Check.test("a session step by step", ScenariosTest::session);
     for (Object entry : Json.list(table.get("statuses"))) status(Json.map(entry));
     Check.test("a conversation in the model's form", ScenariosTest::chat);
+    Check.test("a conversation and its answers", ScenariosTest::chatSession);
+    Check.test("a template", ScenariosTest::template);
+    Check.test("several texts from a prompt", ScenariosTest::several);
     Check.test("64 sessions at once give what each gives alone", ScenariosTest::sixtyFour);
     Check.finish();
   }
@@ -200,12 +207,81 @@ final class ScenariosTest {
 
   private static void chat() {
     Map<String, Object> scenario = Json.map(table.get("chat"));
-    Chat chat = new Chat();
-    for (Object each : Json.list(scenario.get("messages"))) {
-      Map<String, Object> message = Json.map(each);
-      chat.add((String) message.get("role"), (String) message.get("text"));
+    try (Chat chat = new Chat()) {
+      for (Object each : Json.list(scenario.get("messages"))) {
+        Map<String, Object> message = Json.map(each);
+        chat.add((String) message.get("role"), (String) message.get("text"));
+      }
+      Check.equal(scenario.get("formatted"), model.format(chat, true), "formatted");
     }
-    Check.equal(scenario.get("formatted"), model.format(chat, true), "formatted");
+  }
+
+  private static void chatSession() {
+    Map<String, Object> scenario = Json.map(table.get("chat_session"));
+    Sampling sampling = sampling(scenario.get("sampling"));
+    try (Generator generator = Generator.of(model);
+        Chat chat = new Chat();
+        ChatSession session = generator.newChatSession(chat)) {
+      for (Object each : Json.list(scenario.get("steps"))) {
+        Map<String, Object> step = Json.map(each);
+        String text = (String) step.get("text");
+        String name = (String) step.get("name");
+        String id = (String) step.get("id");
+        switch ((String) step.get("do")) {
+          case "template" -> chat.template(text);
+          case "tool" -> chat.tool(text);
+          case "variable" -> chat.variable(name, '"' + text + '"');
+          case "time" -> chat.time(LocalDateTime.parse(text));
+          case "message" -> chat.add((String) step.get("role"), text);
+          case "name" -> chat.name(text);
+          case "reasoning" -> chat.reasoning(text);
+          case "tool_call" -> chat.toolCall(id, name, text);
+          case "tool_result" -> chat.toolResult(id, name, text);
+          case "truncate" ->
+              Check.equal(text, chat.user("Forget this.").truncate(Json.number(step.get("length"))).describe(), "all");
+          case "send" -> answered(step, session.send(text, sampling), session, chat);
+          default -> {
+            try (Session plain = generator.newSession()) {
+              plain.appendChat(chat, true);
+              Check.equal(model.encode(chat, true), plain.tokens(), "what a plain session holds");
+              Check.equal(step.get("answer"), plain.generate("", sampling).text(), "its answer");
+            }
+            answered(step, session.answer(sampling), session, chat);
+          }
+        }
+      }
+      Check.that(session.progress() == 1, "all has been run");
+    }
+  }
+
+  private static void answered(Map<String, Object> step, Result result, ChatSession session, Chat chat) {
+    Check.equal(step.get("answer"), result.text(), "the answer");
+    Check.equal(Json.number(step.get("length")), session.length(), "length");
+    Check.equal(Json.ints(step.get("tokens")), model.encode(chat, false), "the conversation");
+  }
+
+  private static void template() throws Exception {
+    Map<String, Object> scenario = Json.map(table.get("template"));
+    try (Template template = new Template((String) scenario.get("template"))) {
+      String rendered = template.render((String) scenario.get("request"));
+      Check.equal(scenario.get("rendered"), Json.parse(rendered), "rendered");
+    }
+    Check.fails(Status.FORMAT, () -> new Template("{% if %}"));
+    try (Template own = model.tokenizer().template()) {
+      String rendered = own.render((String) scenario.get("request"));
+      Check.that(rendered.contains("<|im_start|>user"), rendered);
+    }
+  }
+
+  private static void several() throws Exception {
+    Map<String, Object> scenario = Json.map(table.get("several"));
+    try (Generator generator = Generator.of(model)) {
+      List<Result> results = generator.generate((String) scenario.get("prompt"), sampling(scenario.get("sampling")),
+          Json.number(scenario.get("n")), Json.number(scenario.get("best_of")), null);
+      Check.equal(scenario.get("texts"), results.stream().map(Result::text).toList(), "texts");
+      Check.fails(Status.INVALID_ARGUMENT, () -> generator.generate("a", null, 3, 2, null));
+    }
+    Check.fails(Status.UNSUPPORTED, () -> model.tokenizer().encodeFillInMiddle("a", "b"));
   }
 
   private static void sixtyFour() throws Exception {

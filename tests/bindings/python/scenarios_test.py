@@ -17,7 +17,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 import libgenerate  # noqa: E402
-from libgenerate import Cancel, Error, Generator, Grammar, Matcher, Model, Session  # noqa: E402
+from libgenerate import Cancel, Chat, Error, Generator, Grammar, Matcher, Model, Session  # noqa: E402
 
 TABLE = json.loads((ROOT / "tests/bindings/scenarios.json").read_text(encoding="utf-8"))
 STORY = ROOT / "examples/demo_model/story.gguf"
@@ -134,6 +134,31 @@ class Scenarios(unittest.TestCase):
         with Grammar.gbnf("root ::= <[300]> <[301]>") as grammar, Session(self.generator) as session:
             self.assertEqual(session.generate("a", grammar=grammar).tokens, [300, 301])
 
+    def test_chats(self):
+        case = TABLE["chat_session"]
+        steps = {step["do"]: step for step in case["steps"]}
+        with Chat(template=steps["template"]["text"], time=steps["time"]["text"], tools=[json.loads(steps["tool"]["text"])],
+                  mood=steps["variable"]["text"]) as chat, Session(self.generator) as session:
+            chat.add("system", steps["message"]["text"], name=steps["name"]["text"]).add("user", steps["send"]["text"])
+            before = chat.encode(self.model, reply=False)
+            tokens = list(session.answer(chat, **case["sampling"]))
+            self.assertEqual("".join(token.text for token in tokens), steps["send"]["answer"])
+            self.assertEqual(len(session), steps["send"]["length"])
+            self.assertEqual(chat.encode(self.model, reply=False), steps["send"]["tokens"])
+            self.assertEqual(steps["send"]["tokens"][:len(before)], before)
+            call = steps["tool_call"]
+            with self.assertRaises(Error):
+                chat.add_tool_call("", {})
+            chat.add_tool_call(call["name"], json.loads(call["text"]), id=call["id"])
+            chat.add_tool_result(steps["tool_result"]["text"], name=call["name"], id=call["id"])
+            for _ in session.answer(chat, max_new_tokens=5, temperature=0):
+                break  # what came by then is in the conversation
+            with self.assertRaises(ValueError):
+                chat.add("us\0er", "")
+            self.assertGreater(len(chat.encode(self.model)), len(steps["send"]["tokens"]))
+            self.assertEqual(chat.truncate(2).describe()["messages"],
+                             json.loads(steps["truncate"]["text"])["messages"][:2])
+
     def test_matchers(self):
         with Grammar.gbnf('root ::= "yes" | "no"') as grammar, Matcher(grammar, self.model) as matcher:
             def valid():
@@ -154,6 +179,11 @@ class Scenarios(unittest.TestCase):
                 else:
                     self.assertRaises(Error, matcher.accept_token, token)
             self.assertRaises(Error, matcher.accept, "n")
+            self.assertEqual(matcher.min_tokens(), 1)
+            for token in matcher.forced():
+                matcher.accept_token(token)
+            matcher.reset()
+            self.assertEqual((valid(), matcher.forced()), (set(b"yn"), []))
         self.assertRaises(Error, matcher.mask)  # it is closed
         with self.assertRaises(Error) as failed:
             Grammar.gbnf('root ::= a\na ::= ("b"')

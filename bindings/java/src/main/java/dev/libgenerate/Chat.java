@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.libgenerate;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.time.LocalDateTime;
+import java.time.format.DateTimeFormatter;
 
-/** A conversation, to be laid out by {@link Model#format}. Any thread may add and format. */
-public final class Chat {
-  private record Message(byte[] role, byte[] text) {}
-
-  private final List<Message> messages = new ArrayList<>();
+/**
+ * A conversation, laid out as a model was trained to see it, by the chat template of its file. Only what the template writes
+ * becomes special tokens: a message that holds {@code <|im_end|>} cannot end its turn. One thread at a time, a second one is
+ * {@link Status#BUSY}. Of a call that fails nothing has changed.
+ */
+public final class Chat extends Handle {
+  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss");
 
   /** Makes an empty conversation. */
-  public Chat() {}
+  public Chat() {
+    super("chat", make(Native::gen_chat_new), Native::gen_chat_free);
+  }
 
-  /** Adds a message of "system", "user", "assistant" or whatever role the model's form knows. */
+  /** Adds a message of "system", "user", "assistant" or whatever role the template knows. */
   public Chat add(String role, String text) {
-    Message message = new Message(Text.name(role), Text.bytes(text));
-    synchronized (messages) {
-      messages.add(message);
-    }
+    byte[] who = Text.name(role);
+    byte[] bytes = Text.bytes(text);
+    run(c -> Native.gen_chat_add(c, who, bytes, bytes.length));
     return this;
   }
 
@@ -37,18 +40,95 @@ public final class Chat {
     return add("assistant", text);
   }
 
-  String format(long model, boolean addGenerationPrompt) {
-    List<Message> all;
-    synchronized (messages) {
-      all = List.copyOf(messages);
-    }
-    long chat = Handle.make(Native::gen_chat_new);
-    try {
-      for (Message m : all) Native.gen_chat_add(chat, m.role, m.text, m.text.length);
-      return Text.ask((buf, capacity, n) ->
-          Native.gen_chat_format(model, chat, addGenerationPrompt ? 1 : 0, buf, capacity, n));
-    } finally {
-      Native.gen_chat_free(chat);
-    }
+  /** Sets who wrote the last message. */
+  public Chat name(String name) {
+    byte[] bytes = Text.name(name);
+    run(c -> Native.gen_chat_set_name(c, bytes));
+    return this;
+  }
+
+  /** Sets what the assistant thought before it gave the last message. */
+  public Chat reasoning(String text) {
+    byte[] bytes = Text.bytes(text);
+    run(c -> Native.gen_chat_set_reasoning(c, bytes, bytes.length));
+    return this;
+  }
+
+  /**
+   * Adds a call of a tool to the assistant's last message, or as a new one without text.
+   *
+   * @param id of the call; null if there is none
+   * @param name of the function
+   * @param arguments a JSON object
+   */
+  public Chat toolCall(String id, String name, String arguments) {
+    byte[] call = Text.name(id);
+    byte[] function = Text.name(name);
+    byte[] json = Text.bytes(arguments);
+    run(c -> Native.gen_chat_add_tool_call(c, call, function, json, json.length));
+    return this;
+  }
+
+  /**
+   * Adds what a tool returned.
+   *
+   * @param id of the call that it answers; null if there is none
+   * @param name of the function; null if the template does not ask for it
+   */
+  public Chat toolResult(String id, String name, String text) {
+    byte[] call = Text.name(id);
+    byte[] function = Text.name(name);
+    byte[] bytes = Text.bytes(text);
+    run(c -> Native.gen_chat_add_tool_result(c, call, function, bytes, bytes.length));
+    return this;
+  }
+
+  /**
+   * Adds a tool that the model may call.
+   *
+   * @param description a JSON object in the form of OpenAI's API: {@code {"type": "function", "function": {"name": …,
+   *     "description": …, "parameters": a JSON Schema}}}
+   */
+  public Chat tool(String description) {
+    byte[] json = Text.bytes(description);
+    run(c -> Native.gen_chat_add_tool(c, json, json.length));
+    return this;
+  }
+
+  /**
+   * Sets a variable of the template, such as enable_thinking.
+   *
+   * @param value JSON: a string is written with its quotes
+   */
+  public Chat variable(String name, String value) {
+    byte[] key = Text.name(name);
+    byte[] json = Text.bytes(value);
+    run(c -> Native.gen_chat_set_variable(c, key, json, json.length));
+    return this;
+  }
+
+  /** Keeps the first {@code n} messages, to edit or regenerate what came behind them. */
+  public Chat truncate(int n) {
+    run(c -> Native.gen_chat_truncate(c, n));
+    return this;
+  }
+
+  /** Messages, tools and variables as JSON. */
+  public String describe() {
+    return ask(c -> Text.ask((buf, capacity, n) -> Native.gen_chat_describe(c, buf, capacity, n)));
+  }
+
+  /** Uses another template than the model's, or a built-in form by its name, "chatml" for example; empty for the model's. */
+  public Chat template(String text) {
+    byte[] bytes = Text.bytes(text);
+    run(c -> Native.gen_chat_set_template(c, bytes, bytes.length));
+    return this;
+  }
+
+  /** Sets what templates write as today's date; null for the clock of the machine. */
+  public Chat time(LocalDateTime now) {
+    byte[] bytes = Text.name(now != null ? now.format(TIME) : "");
+    run(c -> Native.gen_chat_set_time(c, bytes));
+    return this;
   }
 }

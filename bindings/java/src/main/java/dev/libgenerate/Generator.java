@@ -10,6 +10,8 @@ import java.util.concurrent.Executor;
  * forward passes. An interrupt of the thread inside a call stops that call soon.
  */
 public final class Generator extends Handle {
+  private static final int MAX_TEXTS = 128;  // of gen_generate_n
+
   private Generator(long address) {
     super("generator", address, Native::gen_free);
   }
@@ -27,6 +29,21 @@ public final class Generator extends Handle {
   /** Makes an empty session. */
   public Session newSession() {
     return ask(g -> new Session(make(out -> Native.gen_session_new(g, out))));
+  }
+
+  /** Makes a chat session of an empty conversation. */
+  public ChatSession newChatSession() {
+    return newChatSession(null);
+  }
+
+  /**
+   * Makes a chat session.
+   *
+   * @param chat the conversation so far, shared, not copied: add to it what is not the user's, such as the results of tools,
+   *     and find the answers in it. It may be closed at any time. Null for an empty one.
+   */
+  public ChatSession newChatSession(Chat chat) {
+    return ask(g -> new ChatSession(makeWith(chat, (c, out) -> Native.gen_chat_session_new(g, c, out))));
   }
 
   /** Continues a prompt with the default sampling. */
@@ -94,6 +111,33 @@ public final class Generator extends Handle {
    */
   public List<Result> generate(List<Request> requests, Cancel cancel) {
     return ask(g -> Request.run(g, List.copyOf(requests), cancel));
+  }
+
+  /**
+   * Generates several texts from one prompt, which is run once: text i is what {@link #generate(String, Sampling)} gives with
+   * a seed that is larger by i.
+   *
+   * @param bestOf texts that are generated, at least n: with more, the likeliest n are given, best first
+   * @param cancel stops all of them; null for none
+   * @throws GenerateCancelledException with all results if the call was cancelled before every text had ended
+   */
+  public List<Result> generate(String prompt, Sampling sampling, int n, int bestOf, Cancel cancel) {
+    byte[] text = Text.bytes(prompt);
+    return ask(g -> {
+      try (Call.Flagged call = new Call.Flagged(cancel)) {
+        return Sampling.orDefaults(sampling).use(settings -> {
+          Native.gen_sampling_set_cancel(settings, call.address());
+          long[] out = new long[MAX_TEXTS];
+          call.enter();
+          try {
+            Native.gen_generate_n(g, text, text.length, settings, n, bestOf, out);
+          } finally {
+            call.leave();
+          }
+          return Request.take(out, n, call);
+        });
+      }
+    });
   }
 
   /** The same on an executor. Cancelling the future stops all of them. */

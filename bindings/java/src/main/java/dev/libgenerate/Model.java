@@ -201,9 +201,27 @@ public final class Model extends Handle {
     });
   }
 
-  /** Lays a conversation out in the model's form; to be encoded with special tokens parsed. */
+  /**
+   * Lays a conversation out as text, to show it. A message that holds the text of a special token is refused here.
+   *
+   * @param addGenerationPrompt end with the opening of an assistant's turn
+   */
   public String format(Chat chat, boolean addGenerationPrompt) {
-    return ask(m -> chat.format(m, addGenerationPrompt));
+    int open = addGenerationPrompt ? 1 : 0;
+    return ask(m -> chat.ask(c -> Text.ask((buf, capacity, n) ->
+        Native.gen_chat_format(m, c, open, buf, capacity, n))));
+  }
+
+  /** Lays a conversation out as tokens, with begin-of-sequence where the model wants it. */
+  public int[] encode(Chat chat, boolean addGenerationPrompt) {
+    int open = addGenerationPrompt ? 1 : 0;
+    return ask(m -> chat.ask(c -> {
+      long[] n = new long[1];
+      Native.gen_chat_encode(m, c, open, null, 0, n);
+      int[] ids = new int[Math.toIntExact(n[0])];
+      if (ids.length > 0) Native.gen_chat_encode(m, c, open, ids, ids.length, n);
+      return ids;
+    }));
   }
 
   /** Runs the model over tokens that follow what the cache holds. Gives the logits of the last one. */

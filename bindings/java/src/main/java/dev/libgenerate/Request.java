@@ -101,16 +101,21 @@ public final class Request {
       } finally {
         for (long handle : handles) Native.gen_request_free(handle);
       }
-      List<Result> results = new ArrayList<>(n);
-      boolean cancelled = false;
-      for (long result : out) {
-        results.add(Result.take(result));
-        cancelled |= results.get(results.size() - 1).finishReason() == FinishReason.CANCELLED;
-      }
-      if (cancelled && call.fired()) {
-        throw new GenerateCancelledException("the batch was cancelled").with(List.copyOf(results));
-      }
-      return List.copyOf(results);
+      return take(out, n, call);
     }
+  }
+
+  /** Results of a call that several texts come from, of which it takes n. */
+  static List<Result> take(long[] out, int n, Call.Flagged call) {
+    List<Result> results = new ArrayList<>(n);
+    boolean cancelled = false;
+    for (int i = 0; i < n; ++i) {
+      results.add(Result.take(out[i]));
+      cancelled |= results.get(i).finishReason() == FinishReason.CANCELLED;
+    }
+    if (cancelled && call.fired()) {
+      throw new GenerateCancelledException("the batch was cancelled").with(List.copyOf(results));
+    }
+    return List.copyOf(results);
   }
 }

@@ -86,6 +86,21 @@ public final class Session extends Handle {
     evaluate(cancel, s -> Native.gen_session_append_tokens(s, tokens, tokens.length));
   }
 
+  /**
+   * Makes the session hold a conversation, so that generating with an empty prompt answers it. What the session has of it
+   * stays, and only the rest is run.
+   *
+   * @param addGenerationPrompt end with the opening of an assistant's turn
+   */
+  public void appendChat(Chat chat, boolean addGenerationPrompt) {
+    appendChat(chat, addGenerationPrompt, null);
+  }
+
+  /** The same, with what stops it: what was run so far stays. */
+  public void appendChat(Chat chat, boolean addGenerationPrompt, Cancel cancel) {
+    evaluate(cancel, s -> chat.run(c -> Native.gen_session_append_chat(s, c, addGenerationPrompt ? 1 : 0)));
+  }
+
   /** Log-probabilities of a text's tokens, as a continuation of what the session holds, which is unchanged. */
   public float[] score(String text) {
     return score(text, null);

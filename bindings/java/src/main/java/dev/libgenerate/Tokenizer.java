@@ -45,6 +45,27 @@ public final class Tokenizer extends Handle {
     return encode(text, CONTINUE | (parseSpecial ? PARSE_SPECIAL : 0));
   }
 
+  /**
+   * The prompt that asks a model of code for what stands between two texts; give it to {@link Session#appendTokens}.
+   * {@link Status#UNSUPPORTED} where the vocabulary has no tokens for it.
+   */
+  public int[] encodeFillInMiddle(String prefix, String suffix) {
+    byte[] before = Text.bytes(prefix);
+    byte[] after = Text.bytes(suffix);
+    return ask(t -> {
+      long[] n = new long[1];
+      Native.gen_tokenizer_encode_fim(t, before, before.length, after, after.length, ADD_BOS, null, 0, n);
+      int[] ids = new int[Math.toIntExact(n[0])];
+      Native.gen_tokenizer_encode_fim(t, before, before.length, after, after.length, ADD_BOS, ids, ids.length, n);
+      return ids;
+    });
+  }
+
+  /** The chat template of the vocabulary; {@link Status#UNSUPPORTED} if there is none. */
+  public Template template() {
+    return ask(t -> new Template(make(out -> Native.gen_template_from_tokenizer(t, out))));
+  }
+
   private int[] encode(String text, int flags) {
     byte[] bytes = Text.bytes(text);
     return ask(t -> {

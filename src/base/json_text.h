@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Just enough JSON writing for the *_describe functions: quoting a string.
+// Just enough JSON writing for descriptions: quoting a string.
 #pragma once
 
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-namespace gen::api {
+namespace gen {
 
 /// `text` as a JSON string with its quotes; bytes above 127 pass as they are.
 inline std::string json_quote(std::string_view text) {
@@ -28,4 +28,4 @@ inline std::string json_quote(std::string_view text) {
   return out;
 }
 
-}  // namespace gen::api
+}  // namespace gen

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// See best_of.h.
+#include "generate/best_of.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "generate/generator.h"
+#include "generate/session.h"
+
+namespace gen::generate {
+namespace {
+
+double mean_logprob(const GenResult& result) {
+  constexpr double kWorst = -std::numeric_limits<double>::infinity();
+  if (!result.status.ok()) return kWorst;
+  if (result.logprobs.empty()) return 0.0;  // ended at once
+  return std::accumulate(result.logprobs.begin(), result.logprobs.end(), 0.0) /
+         static_cast<double>(result.logprobs.size());
+}
+
+/// What was asked for to rank, and by nobody else.
+void forget_logprobs(GenResult* result) {
+  result->logprobs.clear();
+  result->top_ids.clear();
+  result->top_logprobs.clear();
+}
+
+/// A session with the prompt, and what is left of that for each of the texts.
+struct Start {
+  std::shared_ptr<const Session> session;  // null: each evaluates the whole prompt
+  Prompt rest;
+};
+
+Result<Start> start_of(const Generator& generator, const Prompt& prompt, const CallParams& params) {
+  GEN_ASSIGN(const auto session, generator.new_session());
+  GEN_TRY(session->set_cancel(params.cancel));
+  GEN_TRY(session->append(prompt));
+  if (session->length() == 0) return Start{nullptr, prompt};  // they say what is wrong with it
+  GEN_TRY(session->set_cancel(nullptr));
+  // A model whose state cannot be copied.
+  if (session->fork().status().code() == Code::kUnsupported) return Start{nullptr, prompt};
+  return Start{session, {}};
+}
+
+}  // namespace
+
+Result<std::vector<GenResult>> best_of(const Generator& generator, const Prompt& prompt,
+                                       const CallParams& params, int32_t n, int32_t best_of) {
+  if (n < 1 || best_of < n || best_of > kMostTexts) {
+    return error(Code::kInvalidArgument, "n %d of best_of %d: 1 <= n <= best_of <= %d", n, best_of,
+                 kMostTexts);
+  }
+  BatchRequest request;
+  request.params = params;
+  const bool ranks = best_of > n;
+  const bool asked = params.sampling.logprobs >= 0;
+  if (ranks && !asked) request.params.sampling.logprobs = 0;
+  std::vector<BatchRequest> requests;
+  requests.reserve(static_cast<size_t>(best_of));
+  GEN_ASSIGN(Start start, start_of(generator, prompt, params));
+  request.prompt = start.rest;
+  request.from = std::move(start.session);
+  for (int32_t i = 0; i < best_of; ++i) {
+    requests.push_back(request);
+    requests.back().params.sampling.seed += static_cast<uint64_t>(i);
+  }
+  std::vector<GenResult> results = run_batch(generator, requests, nullptr, nullptr);
+  if (!ranks) return results;
+  std::stable_sort(results.begin(), results.end(), [](const GenResult& a, const GenResult& b) {
+    return mean_logprob(a) > mean_logprob(b);
+  });
+  results.resize(static_cast<size_t>(n));
+  if (!asked) {
+    for (GenResult& result : results) forget_logprobs(&result);
+  }
+  return results;
+}
+
+}  // namespace gen::generate

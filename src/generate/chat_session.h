@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// ChatSession: a conversation and the session that holds it. It takes a message and answers; each
+// turn evaluates what is new. How a conversation becomes tokens is in tokenizer/chat.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/in_use.h"
+#include "base/status.h"
+#include "generate/call_params.h"
+#include "generate/generation.h"
+#include "generate/generator.h"
+#include "generate/session.h"
+#include "tokenizer/chat.h"
+
+namespace gen::generate {
+
+/// A conversation that several may hold, one of whom uses it at a time.
+struct Chat {
+  tokenizer::Conversation conversation;
+  InUseFlag in_use;
+};
+
+/// Threads: one call at a time, a second one gets kBusy, as does one that finds the chat in use.
+class ChatSession {
+ public:
+  /// kUnsupported for a model without a tokenizer; as Generator::new_session().
+  static Result<std::shared_ptr<ChatSession>> create(
+      const std::shared_ptr<const Generator>& generator, std::shared_ptr<Chat> chat);
+  ChatSession(const ChatSession&) = delete;
+  ChatSession& operator=(const ChatSession&) = delete;
+
+  /// Adds the user's message, if there is one, and the answer. Without one where the conversation
+  /// ends with an answer of this session's that a limit, a cancel or a callback cut, that goes on;
+  /// where it ends with another answer, kState. An answer that was cut is added as
+  /// far as it came; where no token came, and after a failure, the conversation is as before.
+  /// Errors as encode_chat(), Session::append_chat() and run() of generation.h.
+  Status send(std::optional<std::string_view> message, const CallParams& params,
+              EventCallback callback, void* user, std::optional<GenResult>* result);
+
+  [[nodiscard]] const std::shared_ptr<Session>& session() const noexcept { return session_; }
+
+ private:
+  ChatSession(std::shared_ptr<const Generator> generator, std::shared_ptr<Chat> chat,
+              std::shared_ptr<Session> session) noexcept;
+  /// The ids of what is to be answered, without the oldest turns where a generator that shifts has
+  /// too little room for them. `*first` is the first message that is left behind the lead.
+  Result<std::vector<int32_t>> wanted(int32_t answer_tokens, size_t* first) const;
+  Result<std::vector<int32_t>> encoded(size_t first) const;
+  /// How many tokens any conversation of this system message and these tools begins with.
+  [[nodiscard]] int32_t lead_tokens() const;
+  Status answer(const CallParams& params, EventCallback callback, void* user,
+                std::optional<GenResult>* result);
+
+  std::shared_ptr<const Generator> generator_;
+  std::shared_ptr<Chat> chat_;
+  std::shared_ptr<Session> session_;
+  /// The last answer, if it was cut and may go on.
+  struct Cut {
+    size_t message = 0;
+    std::string text;
+    int32_t held = 0;  // tokens of the session
+  };
+  [[nodiscard]] bool goes_on() const;
+  std::optional<Cut> cut_;
+  size_t first_ = 0;  // messages before it are laid out no more, but for the lead
+};
+
+}  // namespace gen::generate
