@@ -127,6 +127,8 @@ static void use_model(void) {
   kv_cache_free(cache);
   DONE(gen_chat_new(&chat, &error));
   DONE(gen_chat_add(chat, "user", "hi", 2, &error));
+  DONE(gen_chat_describe(chat, NULL, 0, &n, &error));
+  DONE(gen_chat_truncate(chat, 1, &error));
   REFUSED(gen_chat_format(it.model, chat, 1, NULL, 0, &n, &error));
   REFUSED(gen_chat_encode(it.model, chat, 1, NULL, 0, &n, &error));
   REFUSED(gen_session_append_chat(it.session, chat, 1, &error));

@@ -71,6 +71,8 @@ static void conversation(const void* with) {
   SAME(text, n);
   TRY(gen_chat_encode(model, chat, 1, ids, 1024, &n, E));
   SAME(ids, n * sizeof *ids);
+  TRY(gen_chat_describe(chat, text, sizeof text, &n, E));
+  SAME(text, n);
   FREE(gen_chat_free(chat));
 }
 
