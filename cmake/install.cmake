@@ -47,7 +47,7 @@ foreach(language go java csharp)
   install(FILES ${PROJECT_SOURCE_DIR}/bindings/${language}/README.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR}/bindings/${language} COMPONENT program)
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/examples/markov.c ${PROJECT_SOURCE_DIR}/examples/prometheus.c
+install(FILES ${PROJECT_SOURCE_DIR}/examples/chat.c ${PROJECT_SOURCE_DIR}/examples/markov.c ${PROJECT_SOURCE_DIR}/examples/prometheus.c
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
 foreach(language go java csharp python node)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${language} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program

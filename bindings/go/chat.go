@@ -98,7 +98,7 @@ func (c *Chat) SetVariable(name string, value any) error {
 	return c.with(func(a uintptr) error { return native.GenChatSetVariable(a, name, string(text)) })
 }
 
-// Truncate keeps the first n messages, to edit or regenerate what came behind them.
+// Truncate keeps the first n messages, or takes the last -n back, to edit or regenerate what came behind them.
 func (c *Chat) Truncate(n int) error {
 	return c.with(func(a uintptr) error { return native.GenChatTruncate(a, i32(n)) })
 }

@@ -442,7 +442,7 @@ class Chat(Handle):
         return self
 
     def truncate(self, n):
-        """Keeps the first n messages."""
+        """Keeps the first n messages; if negative, takes the last -n back."""
         _chat_truncate(self.handle, n)
         return self
 

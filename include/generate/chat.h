@@ -138,11 +138,11 @@ GEN_API gen_status gen_chat_set_template(gen_chat *chat, const char *text, size_
                                          gen_error *error);
 
 /**
- * Takes messages back: keeps the first n, to edit or regenerate what came behind them, or to replace an answer that is a
- * call of a tool by gen_chat_add_tool_call. A session that held more is cut with the next turn.
+ * Takes messages back, to edit or regenerate them, or to replace an answer that is a call of a tool by
+ * gen_chat_add_tool_call. A session that held more is cut with the next turn.
  *
- * @return GEN_OK; GEN_ERROR_OUT_OF_RANGE if there are fewer messages, or n is negative; GEN_ERROR_INVALID_ARGUMENT for NULL;
- *         GEN_ERROR_BUSY.
+ * @param n  messages to keep; if negative, takes the last -n back.
+ * @return GEN_OK; GEN_ERROR_OUT_OF_RANGE if there are fewer messages; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY.
  * Threads: one at a time per object.
  * Since:   0.1
  */

@@ -194,7 +194,7 @@ class Chat : public detail::Handle<gen_chat, gen_chat_free> {
   Chat &use_template(std::string_view text) {
     return with(gen_chat_set_template, detail::data(text), text.size());
   }
-  /// Keeps the first n messages.
+  /// Keeps the first n messages; if negative, takes the last -n back.
   Chat &truncate(int32_t n) { return with(gen_chat_truncate, n); }
   /// Messages, tools and variables as JSON.
   std::string describe() const { return detail::filled<std::string>(gen_chat_describe, get()); }

@@ -177,11 +177,12 @@ Status Conversation::set_template(std::string_view text) {
 }
 
 Status Conversation::truncate(int64_t n) {
-  if (n < 0 || n > static_cast<int64_t>(messages.size())) {
+  const auto all = static_cast<int64_t>(messages.size());
+  if (n > all || n < -all) {
     return error(Code::kOutOfRange, "%lld messages of %zu", static_cast<long long>(n),
                  messages.size());
   }
-  messages.erase(messages.begin() + n, messages.end());
+  messages.erase(n < 0 ? messages.end() + n : messages.begin() + n, messages.end());
   return {};
 }
 

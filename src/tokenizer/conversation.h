@@ -58,7 +58,7 @@ struct Conversation {
   /// A template, or the name of a built-in form; empty: the model's own. kInvalidArgument for a
   /// name that is not known; else as Template::compile.
   Status set_template(std::string_view text);
-  /// Keeps the first n messages. kOutOfRange if there are fewer, or n is negative.
+  /// Keeps the first n messages, or takes the last -n back. kOutOfRange if there are fewer.
   Status truncate(int64_t n);
   /// Messages, tools and variables as a JSON object.
   [[nodiscard]] std::string describe() const;

@@ -186,6 +186,12 @@ static void conversations_tell_what_they_hold(void** state) {
   size_t n = 0;
   assert_ok(gen_chat_describe(chat, text, sizeof text, &n, &error), error);
   assert_string_equal(text, empty);
+  add(chat, "system", "S");
+  add(chat, "user", "U");
+  assert_fails(gen_chat_truncate(chat, -3, &error), GEN_ERROR_OUT_OF_RANGE, "-3 messages of 2", error);
+  assert_ok(gen_chat_truncate(chat, -1, &error), error);
+  assert_ok(gen_chat_describe(chat, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"messages\":[{\"role\":\"system\",\"content\":\"S\"}]"));
   assert_ok(gen_chat_truncate(chat, 0, &error), error);
   assert_fails(gen_chat_truncate(chat, 1, &error), GEN_ERROR_OUT_OF_RANGE, "1 messages of 0",
                error);

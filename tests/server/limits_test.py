@@ -67,7 +67,7 @@ class Limits(unittest.TestCase):
         self.refused(CHAT, {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"tools": []}}, 400,
                      "chat_template_kwargs", None)
         self.refused(CHAT, {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "x"}}]}]},
-                     400, "messages[0].tool_calls", None)
+                     400, "messages[0].tool_calls[0].function.arguments", None)
         self.refused(TEXT, "x" * (64 << 10), 400, None, "invalid_json")
         self.refused(TEXT, "x" * ((64 << 10) + 1), 413, None, "body_too_large")
         self.refused(TEXT, gzip.compress(b"{}"), 415, None, None, headers={"Content-Encoding": "gzip"})

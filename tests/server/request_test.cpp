@@ -160,7 +160,8 @@ TEST(Request, ChatsHaveMessages) {
       chat(R"({"messages":[{"role":"developer","content":"Be kind."},{"role":"user","content":)"
            R"([{"type":"text","text":"He"},{"type":"text","text":"llo"}],"name":"Ann"},)"
            R"({"role":"assistant","content":null,"reasoning_content":"Hm","tool_calls":[{"id":"x",)"
-           R"("type":"function","function":{"name":"add","arguments":"{\"a\":1}"}}]},)"
+           R"("type":"function","function":{"name":"add","arguments":"{\"a\":1}"}},)"
+           R"({"function":{"name":"now","arguments":""}}]},)"
            R"({"role":"tool","content":"4","tool_call_id":"x"}],"reasoning_effort":"high",)"
            R"("chat_template_kwargs":{"enable_thinking":false},"logprobs":true,"top_logprobs":3,"max_completion_tokens":9,)"
            R"("max_tokens":5,"response_format":{"type":"text"},"tools":[],"tool_choice":"none"})");
@@ -171,7 +172,8 @@ TEST(Request, ChatsHaveMessages) {
   EXPECT_EQ(request.messages[1].name, "Ann");
   EXPECT_EQ(request.messages[2].content, "");
   EXPECT_EQ(request.messages[2].reasoning, "Hm");
-  ASSERT_EQ(request.messages[2].tool_calls.size(), 1U);
+  ASSERT_EQ(request.messages[2].tool_calls.size(), 2U);
+  EXPECT_EQ(request.messages[2].tool_calls[1].arguments, "{}");
   EXPECT_EQ(request.messages[2].tool_calls[0].id, "x");
   EXPECT_EQ(request.messages[2].tool_calls[0].name, "add");
   EXPECT_EQ(request.messages[2].tool_calls[0].arguments, "{\"a\":1}");
@@ -214,6 +216,13 @@ TEST(Request, MessagesAreChecked) {
                  "messages[1].tool_calls[0].function.name");
   expect_refused(chat, with(R"({"role":"assistant","tool_calls":{"a":1}})"), 400,
                  "messages[1].tool_calls");
+  for (const char* arguments : {R"("x")", R"("[]")", R"(" ")", R"("{")", "{}"}) {
+    expect_refused(chat,
+                   with(R"({"role":"assistant","tool_calls":[{"function":{"name":"f"}},)"
+                        R"({"function":{"name":"f","arguments":)" +
+                        std::string(arguments) + "}}]}"),
+                   400, "messages[1].tool_calls[1].function.arguments");
+  }
   expect_refused(chat, with(R"({"role":"user","content":"a","tool_calls":[{"id":"x"}]})"), 400,
                  "messages[1].tool_calls");
   expect_refused(chat, chat_with(R"(,"chat_template_kwargs":[1])"), 400, "chat_template_kwargs");

@@ -103,7 +103,7 @@ namespace LibGenerate
             return this;
         }
 
-        /// <summary>Keeps the first n messages, to edit or regenerate what came behind them.</summary>
+        /// <summary>Keeps the first n messages, or takes the last -n back, to edit or regenerate what came behind them.</summary>
         public Chat Truncate(int n)
         {
             Native.gen_chat_truncate(Handle, n);

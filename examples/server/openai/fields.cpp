@@ -22,6 +22,11 @@ std::string shortened(const std::string& name) {
   return name.size() <= 64 ? name : name.substr(0, 64) + "...";
 }
 
+bool is_neutral(const json& value) {
+  if (value.is_null() || value == false || value == "") return true;
+  return (value.is_array() || value.is_object()) && value.empty();
+}
+
 /// Refuses what is no JSON or beyond a limit.
 class Limits : public nlohmann::json_sax<json> {
  public:
@@ -80,6 +85,10 @@ json parse_json(std::string_view text, int max_depth) {
   Limits limits(max_depth);
   json::sax_parse(text.begin(), text.end(), &limits);
   return json::parse(text.begin(), text.end());
+}
+
+std::string item(const std::string& name, size_t index) {
+  return name + "[" + std::to_string(index) + "]";
 }
 
 std::string kind_of(const json& value) {
@@ -150,6 +159,12 @@ std::optional<double> Fields::number(const std::string& name) {
   if (value == nullptr) return std::nullopt;
   if (!value->is_number()) throw wrong_kind(path(name), "a number", *value);
   return value->get<double>();
+}
+
+void Fields::refuse(const std::string& name, const json& harmless) {
+  const json* value = find(name);
+  if (value == nullptr || is_neutral(*value) || (!harmless.is_null() && *value == harmless)) return;
+  throw bad_request(path(name), "'" + path(name) + "' is not supported", "unsupported_parameter");
 }
 
 void Fields::refuse_rest() const {

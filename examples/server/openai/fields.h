@@ -33,6 +33,8 @@ class Fields {
 
   /// Marks a field as known and of no effect.
   void ignore(const std::string& name) { known_.push_back(name); }
+  /// ApiError for a field of another value than those that change nothing: null, false, empty, or `harmless`.
+  void refuse(const std::string& name, const nlohmann::json& harmless = nlohmann::json());
   /// ApiError for a field that nobody asked for.
   void refuse_rest() const;
   std::string path(const std::string& name) const;
@@ -42,6 +44,9 @@ class Fields {
   std::string where_;
   std::vector<std::string> known_;
 };
+
+/// name[index].
+std::string item(const std::string& name, size_t index);
 
 /// "a string", "an array", … for messages.
 std::string kind_of(const nlohmann::json& value);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "fields.h"
+#include "message.h"
 
 namespace server {
 namespace {
@@ -27,27 +28,6 @@ constexpr const char* kIgnored[] = {"user",
 /// Sampling settings that the API has and every library key is named after.
 constexpr const char* kSampling[] = {"temperature",       "top_p",           "top_k", "min_p",
                                      "frequency_penalty", "presence_penalty"};
-
-bool is_neutral(const json& value) {
-  if (value.is_null() || value == false || value == "") return true;
-  return (value.is_array() || value.is_object()) && value.empty();
-}
-
-/// Of no effect as it is, else an error.
-void refuse(Fields& fields, const std::string& name, const json& harmless = json()) {
-  const json* value = fields.find(name);
-  if (value == nullptr || is_neutral(*value) || (!harmless.is_null() && *value == harmless)) return;
-  throw bad_request(fields.path(name), "'" + fields.path(name) + "' is not supported",
-                    "unsupported_parameter");
-}
-
-std::string item(const std::string& name, size_t index) {
-  return name + "[" + std::to_string(index) + "]";
-}
-
-std::string indexed(const Fields& fields, const std::string& name, size_t index) {
-  return fields.path(item(name, index));
-}
 
 ApiError too_many(const std::string& path, size_t count, size_t limit) {
   return bad_request(path, "'" + path + "' has " + std::to_string(count) + " entries, above " +
@@ -281,59 +261,6 @@ void read_suffix(Fields& fields, Request& request) {
   }
 }
 
-/// The text of a message: a string, or an array of parts that are all text.
-std::string content_text(Fields& fields, bool may_be_absent) {
-  const json* content = fields.find("content");
-  const std::string path = fields.path("content");
-  if (content == nullptr) {
-    if (may_be_absent) return {};
-    throw bad_request(path, "'" + path + "' is missing");
-  }
-  if (content->is_string()) return content->get<std::string>();
-  if (!content->is_array()) {
-    throw bad_request(
-        path, "'" + path + "' must be a string or an array of parts, not " + kind_of(*content));
-  }
-  std::string text;
-  for (size_t i = 0; i < content->size(); ++i) {
-    Fields part((*content)[i], indexed(fields, "content", i));
-    const std::string type = part.text("type").value_or("");
-    const auto piece = part.text("text");
-    if (type != "text" || !piece) {
-      throw bad_request(part.path("type"), "'" + part.path("type") + "': only text is supported",
-                        "unsupported_content");
-    }
-    text += *piece;
-  }
-  return text;
-}
-
-void read_tool_calls(Fields& fields, Message& message) {
-  const json* calls = fields.find("tool_calls");
-  if (calls == nullptr) return;
-  const std::string path = fields.path("tool_calls");
-  if (!calls->is_array()) {
-    throw bad_request(path, "'" + path + "' must be an array, not " + kind_of(*calls));
-  }
-  for (size_t i = 0; i < calls->size(); ++i) {
-    Fields call((*calls)[i], indexed(fields, "tool_calls", i));
-    const auto type = call.text("type");
-    const json* function = call.find("function");
-    if ((type && *type != "function") || function == nullptr) {
-      throw bad_request(call.path("function"),
-                        "'" + call.path("function") + "': only functions can be called");
-    }
-    Fields called(*function, call.path("function"));
-    const auto name = called.text("name");
-    if (!name) throw bad_request(called.path("name"), "'" + called.path("name") + "' is missing");
-    message.tool_calls.push_back(
-        {call.text("id").value_or(""), *name, called.text("arguments").value_or("{}")});
-    called.refuse_rest();
-    call.ignore("index");
-    call.refuse_rest();
-  }
-}
-
 /// What the chat template is told beside the conversation.
 void read_variables(Fields& fields, Request& request) {
   const json* given = fields.find("chat_template_kwargs");
@@ -349,33 +276,6 @@ void read_variables(Fields& fields, Request& request) {
   if (const auto effort = fields.text("reasoning_effort")) {
     request.variables.push_back({"reasoning_effort", json(*effort).dump()});
   }
-}
-
-Message read_message(const json& value, const std::string& where) {
-  Fields fields(value, where);
-  Message message;
-  message.role = fields.text("role").value_or("");
-  const std::string& role = message.role;
-  // "developer" is what newer clients call "system".
-  if (role == "developer") message.role = "system";
-  if (role != "system" && role != "user" && role != "assistant" && role != "tool") {
-    throw bad_request(fields.path("role"), "'" + fields.path("role") +
-                                               "' must be system, developer, user, assistant or "
-                                               "tool");
-  }
-  message.content = content_text(fields, role == "assistant");
-  message.name = fields.text("name").value_or("");
-  message.reasoning = fields.text("reasoning_content").value_or("");
-  message.tool_call_id = fields.text("tool_call_id").value_or("");
-  if (role == "assistant") {
-    read_tool_calls(fields, message);
-  } else {
-    refuse(fields, "tool_calls");
-  }
-  for (const char* name : {"function_call", "audio", "refusal"}) refuse(fields, name);
-  fields.ignore("annotations");
-  fields.refuse_rest();
-  return message;
 }
 
 void read_messages(Fields& fields, const Dialect& dialect, Request& request) {
@@ -394,14 +294,6 @@ void read_messages(Fields& fields, const Dialect& dialect, Request& request) {
 
 }  // namespace
 
-size_t Message::bytes() const {
-  size_t n = content.size() + name.size() + reasoning.size() + tool_call_id.size();
-  for (const ToolCall& call : tool_calls) {
-    n += call.id.size() + call.name.size() + call.arguments.size();
-  }
-  return n;
-}
-
 Request parse_completion(std::string_view body, const Dialect& dialect) {
   const json value = parse_json(body, dialect.max_depth);
   Fields fields(value, {});
@@ -413,8 +305,8 @@ Request parse_completion(std::string_view body, const Dialect& dialect) {
   request.max_tokens =
       static_cast<int32_t>(fields.integer("max_tokens", 1, dialect.max_tokens).value_or(most));
   request.logprobs = static_cast<int32_t>(fields.integer("logprobs", 0, 20).value_or(-1));
-  refuse(fields, "echo");
-  refuse(fields, "best_of", request.n);
+  fields.refuse("echo");
+  fields.refuse("best_of", request.n);
   fields.refuse_rest();
   return request;
 }
@@ -439,10 +331,10 @@ Request parse_chat(std::string_view body, const Dialect& dialect) {
   if (logprobs) request.logprobs = static_cast<int32_t>(top.value_or(0));
 
   for (const char* name : {"tools", "functions", "modalities", "audio", "web_search_options"}) {
-    refuse(fields, name);
+    fields.refuse(name);
   }
-  refuse(fields, "tool_choice", "none");
-  refuse(fields, "function_call", "none");
+  fields.refuse("tool_choice", "none");
+  fields.refuse("function_call", "none");
   read_variables(fields, request);
   fields.refuse_rest();
   return request;

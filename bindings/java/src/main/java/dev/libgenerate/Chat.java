@@ -107,7 +107,7 @@ public final class Chat extends Handle {
     return this;
   }
 
-  /** Keeps the first {@code n} messages, to edit or regenerate what came behind them. */
+  /** Keeps the first {@code n} messages, or takes the last {@code -n} back, to edit or regenerate them. */
   public Chat truncate(int n) {
     run(c -> Native.gen_chat_truncate(c, n));
     return this;
