@@ -17,10 +17,10 @@ static int print(void* user, const gen_token* token) {
 static gen_status show(const gen_chat* chat, gen_error* error) {
   size_t n = 0;
   gen_status status = gen_chat_describe(chat, NULL, 0, &n, error);
-  char* json = status == GEN_OK ? malloc(n) : NULL;
+  char* json = status == GEN_OK ? malloc(n + 1) : NULL;
   if (json == NULL) return status == GEN_OK ? GEN_ERROR_OUT_OF_MEMORY : status;
-  status = gen_chat_describe(chat, json, n, &n, error);
-  if (status == GEN_OK) printf("%.*s\n", (int)n, json);
+  status = gen_chat_describe(chat, json, n + 1, &n, error);
+  if (status == GEN_OK) puts(json);
   free(json);
   return status;
 }

@@ -86,7 +86,7 @@ void answer(gen_chat_session* talk, const ChatRun& options, const Sampling& samp
                                           print_piece, nullptr, &raw, &error);
   }
   const Result result(raw);
-  if (result != nullptr) std::cout << "\n" << std::flush;
+  std::cout << "\n" << std::flush;
   if (result != nullptr) {
     const int32_t reason = gen_result_finish_reason(result.get());
     if (options.terminal && (reason == GEN_FINISH_LENGTH || reason == GEN_FINISH_CANCELLED ||

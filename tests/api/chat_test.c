@@ -188,7 +188,8 @@ static void conversations_tell_what_they_hold(void** state) {
   assert_string_equal(text, empty);
   add(chat, "system", "S");
   add(chat, "user", "U");
-  assert_fails(gen_chat_truncate(chat, -3, &error), GEN_ERROR_OUT_OF_RANGE, "-3 messages of 2", error);
+  assert_fails(gen_chat_truncate(chat, -3, &error), GEN_ERROR_OUT_OF_RANGE, "-3 messages of 2",
+               error);
   assert_ok(gen_chat_truncate(chat, -1, &error), error);
   assert_ok(gen_chat_describe(chat, text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text, "\"messages\":[{\"role\":\"system\",\"content\":\"S\"}]"));
@@ -220,6 +221,12 @@ static void conversations_tell_what_they_hold(void** state) {
   assert_fails(gen_chat_describe(chat, few, sizeof few, NULL, &error), bad, "n", error);
   assert_fails(gen_chat_describe(NULL, few, sizeof few, &n, &error), bad, "chat", error);
   gen_chat_free(chat);
+}
+
+static int ignore(void* user, const gen_token* token) {
+  (void)user;
+  (void)token;
+  return 0;
 }
 
 /* An answer in two parts is the answer in one, and the conversation has one message of it. */
@@ -255,6 +262,8 @@ static void a_cut_answer_goes_on(void** state) {
     add(chat, "assistant", "Of one's own.");
     assert_fails(gen_chat_session_send(talk, NULL, 0, sampling, NULL, &error), GEN_ERROR_STATE,
                  "add a message", error);
+    assert_fails(gen_chat_session_send_stream(talk, NULL, 0, sampling, ignore, NULL, NULL, &error),
+                 GEN_ERROR_STATE, "add a message", error);
     gen_chat_session_free(talk);
     gen_chat_free(chat);
     gen_sampling_free(sampling);
@@ -646,6 +655,8 @@ static int listen(void* user, const gen_token* token) {
     assert_int_equal(gen_chat_set_variable(l->chat, "x", "1", 1, &e), busy);
     assert_int_equal(gen_chat_set_template(l->chat, "x{", 2, &e), busy);
     assert_int_equal(gen_chat_set_time(l->chat, "2020-01-01", &e), busy);
+    assert_int_equal(gen_chat_truncate(l->chat, 0, &e), busy);
+    assert_int_equal(gen_chat_describe(l->chat, NULL, 0, &n, &e), busy);
     assert_int_equal(gen_chat_format(model, l->chat, 0, NULL, 0, &n, &e), busy);
     assert_int_equal(gen_chat_encode(model, l->chat, 0, NULL, 0, &n, &e), busy);
     assert_int_equal(gen_session_append_chat(gen_chat_session_session(l->talk), l->chat, 1, &e),
@@ -740,12 +751,6 @@ static void answers_that_are_cut(void** state) {
   assert_null(talk);
   assert_fails(gen_chat_session_new(generator, NULL, NULL, &error), bad, "out", error);
   gen_free(generator);
-}
-
-static int ignore(void* user, const gen_token* token) {
-  (void)user;
-  (void)token;
-  return 0;
 }
 
 static gen_status fault; /* what the model's function answers */

@@ -110,12 +110,13 @@ TEST(Request, LanguagesAreTextsOfALimitedSize) {
   EXPECT_EQ(language(chat(chat_with(R"(,"response_format":{"type":"text"})"))), "none");
   EXPECT_EQ(language(chat(chat_with(R"(,"response_format":{"type":"json_object"})"))),
             R"(response_format {"type": "object"})");
-  EXPECT_EQ(language(completion(prompt_with(
-                R"(,"response_format":{"type":"json_schema","json_schema":)"
-                R"({"name":"a","strict":true,"schema":{"type":"integer"}}})"))),
+  EXPECT_EQ(language(completion(
+                prompt_with(R"(,"response_format":{"type":"json_schema","json_schema":)"
+                            R"({"name":"a","strict":true,"schema":{"type":"integer"}}})"))),
             R"(response_format {"type":"integer"})");
   for (const auto& [format, param] :
-       {std::pair(R"("json_object")", "response_format"), {"{}", "response_format.type"},
+       {std::pair(R"("json_object")", "response_format"),
+        {"{}", "response_format.type"},
         {R"({"type":"xml"})", "response_format.type"},
         {R"({"type":"text","x":1})", "response_format.x"},
         {R"({"type":"json_schema"})", "response_format.json_schema"},
@@ -156,15 +157,15 @@ TEST(Request, PromptsMayBeTokens) {
 }
 
 TEST(Request, ChatsHaveMessages) {
-  const Request request =
-      chat(R"({"messages":[{"role":"developer","content":"Be kind."},{"role":"user","content":)"
-           R"([{"type":"text","text":"He"},{"type":"text","text":"llo"}],"name":"Ann"},)"
-           R"({"role":"assistant","content":null,"reasoning_content":"Hm","tool_calls":[{"id":"x",)"
-           R"("type":"function","function":{"name":"add","arguments":"{\"a\":1}"}},)"
-           R"({"function":{"name":"now","arguments":""}}]},)"
-           R"({"role":"tool","content":"4","tool_call_id":"x"}],"reasoning_effort":"high",)"
-           R"("chat_template_kwargs":{"enable_thinking":false},"logprobs":true,"top_logprobs":3,"max_completion_tokens":9,)"
-           R"("max_tokens":5,"response_format":{"type":"text"},"tools":[],"tool_choice":"none"})");
+  const Request request = chat(
+      R"({"messages":[{"role":"developer","content":"Be kind."},{"role":"user","content":)"
+      R"([{"type":"text","text":"He"},{"type":"text","text":"llo"}],"name":"Ann"},)"
+      R"({"role":"assistant","content":null,"reasoning_content":"Hm","tool_calls":[{"id":"x",)"
+      R"("type":"function","function":{"name":"add","arguments":"{\"a\":1}"}},)"
+      R"({"function":{"name":"now","arguments":""}}]},)"
+      R"({"role":"tool","content":"4","tool_call_id":"x"}],"reasoning_effort":"high",)"
+      R"("chat_template_kwargs":{"enable_thinking":false},"logprobs":true,"top_logprobs":3,"max_completion_tokens":9,)"
+      R"("max_tokens":5,"response_format":{"type":"text"},"tools":[],"tool_choice":"none"})");
   EXPECT_TRUE(request.chat);
   ASSERT_EQ(request.messages.size(), 4U);
   EXPECT_EQ(request.messages[0].role, "system");

@@ -44,8 +44,7 @@ class Limits : public nlohmann::json_sax<json> {
   bool end_object() override { return close(); }
   bool start_array(size_t) override { return open(); }
   bool end_array() override { return close(); }
-  bool parse_error(size_t position, const std::string&,
-                   const json::exception& problem) override {
+  bool parse_error(size_t position, const std::string&, const json::exception& problem) override {
     if (dynamic_cast<const json::parse_error*>(&problem) == nullptr) {
       throw bad_request({}, "the body has a number that is too large", "invalid_json");
     }
@@ -66,8 +65,8 @@ class Limits : public nlohmann::json_sax<json> {
   }
   bool count() {
     if (++parts_ > kMaxParts) {
-      throw bad_request({}, "JSON of more than " + std::to_string(kMaxParts) +
-                                " objects, arrays and fields");
+      throw bad_request(
+          {}, "JSON of more than " + std::to_string(kMaxParts) + " objects, arrays and fields");
     }
     return true;
   }

@@ -69,8 +69,7 @@ void read_tool_calls(Fields& fields, Message& message) {
     Fields called(*function, call.path("function"));
     const auto name = called.text("name");
     if (!name) throw bad_request(called.path("name"), "'" + called.path("name") + "' is missing");
-    message.tool_calls.push_back(
-        {call.text("id").value_or(""), *name, arguments_text(called)});
+    message.tool_calls.push_back({call.text("id").value_or(""), *name, arguments_text(called)});
     called.refuse_rest();
     call.ignore("index");
     call.refuse_rest();
