@@ -194,6 +194,11 @@ Result<std::shared_ptr<const ChatForm>> ChatForm::of(const Tokenizer& tokenizer)
   }
   auto compiled = templates::Template::compile(source);
   if (!compiled.ok()) return unusable(compiled.status());
+  if (const std::string_view mark = missing_mark(tokenizer.spec(), source); !mark.empty()) {
+    log(LogLevel::kWarning,
+        "the chat template writes %.*s, which is no special token of the vocabulary",
+        static_cast<int>(std::min<size_t>(mark.size(), 64)), mark.data());
+  }
   GEN_ASSIGN(auto made, make(tokenizer, source, std::move(*compiled)));
   return std::static_pointer_cast<const ChatForm>(
       tokenizer.keep_derived(std::move(made), Kept::kChat));

@@ -3,6 +3,8 @@
 #include "tokenizer/chat_forms.h"
 
 #include <algorithm>
+#include <cctype>
+#include <vector>
 
 namespace gen::tokenizer {
 namespace {
@@ -38,14 +40,16 @@ constexpr BuiltinForm kForms[] = {
      "{% endif %}{% endfor %}"},
 };
 
+bool is_special(const VocabSpec& spec, size_t id) {
+  return spec.types[id] == TokenType::kControl || spec.types[id] == TokenType::kUserDefined;
+}
+
 }  // namespace
 
 const BuiltinForm* recognise_form(const VocabSpec& spec) noexcept {
   const auto has = [&](std::string_view mark) {
     for (size_t id = 0; id < spec.tokens.size(); ++id) {
-      const bool special =
-          spec.types[id] == TokenType::kControl || spec.types[id] == TokenType::kUserDefined;
-      if (special && spec.tokens[id] == mark) return true;
+      if (is_special(spec, id) && spec.tokens[id] == mark) return true;
     }
     return false;
   };
@@ -53,6 +57,27 @@ const BuiltinForm* recognise_form(const VocabSpec& spec) noexcept {
       std::begin(kForms), std::end(kForms),
       [&](const BuiltinForm& form) { return has(form.marks[0]) && has(form.marks[1]); });
   return found == std::end(kForms) ? nullptr : found;
+}
+
+std::string_view missing_mark(const VocabSpec& spec, std::string_view source) {
+  std::vector<std::string_view> marks;
+  for (size_t at = source.find("<|"); at != std::string_view::npos;
+       at = source.find("<|", at + 2)) {
+    size_t end = at + 2;
+    while (end < source.size() &&
+           (std::isalnum(static_cast<unsigned char>(source[end])) != 0 || source[end] == '_')) {
+      ++end;
+    }
+    if (end == at + 2 || source.substr(end, 2) != "|>") continue;
+    const std::string_view mark = source.substr(at, end + 2 - at);
+    if (std::find(marks.begin(), marks.end(), mark) == marks.end()) marks.push_back(mark);
+  }
+  for (size_t id = 0; id < spec.tokens.size() && !marks.empty(); ++id) {
+    if (is_special(spec, id)) {
+      marks.erase(std::remove(marks.begin(), marks.end(), spec.tokens[id]), marks.end());
+    }
+  }
+  return marks.empty() ? std::string_view() : marks.front();
 }
 
 const BuiltinForm* form_named(std::string_view name) noexcept {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "tokenizer/vocabularies.h"
 
 namespace gen::tokenizer {
@@ -298,6 +299,31 @@ TEST(Chat, SpacesOfSentencePieceStayWhereTheTextHasThem) {
   ASSERT_TRUE(segments.ok());
   EXPECT_EQ(encode_segments(*tokenizer, *segments, kAddBos),
             (Ids{1, start, 264, 262, 260, 261, end, 259, 262}));
+}
+
+TEST(Chat, TemplatesOfAnotherVocabularyAreNoted) {
+  std::vector<std::string> lines;
+  set_log_level(LogLevel::kWarning);
+  set_log_sink(
+      [](void* user, int32_t, const char* line) {
+        static_cast<std::vector<std::string>*>(user)->emplace_back(line);
+      },
+      &lines);
+  for (const char* source : {kTemplate, "<|im_start|>{{ '<|' + 'a|>' }}<| b|><|a-b|><||>"}) {
+    ASSERT_TRUE(ChatForm::of(*with_template(source)).ok());
+    EXPECT_TRUE(lines.empty());
+  }
+  ASSERT_TRUE(ChatForm::of(*with_template("<|im_end|>a<|no_1|><|two|>")).ok());
+  // A text of an ordinary token is no mark.
+  VocabSpec spec = test::bpe_vocab({"h i"});
+  test::add_token(&spec, "<|a|>", TokenType::kNormal);
+  spec.chat_template = "<|a|>";
+  ASSERT_TRUE(ChatForm::of(*test::must_create(spec)).ok());
+  set_log_sink(nullptr, nullptr);
+  set_log_level(LogLevel::kOff);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NE(lines[0].find("<|no_1|>"), std::string::npos);
+  EXPECT_NE(lines[1].find("<|a|>"), std::string::npos);
 }
 
 }  // namespace
