@@ -92,6 +92,17 @@ static void match(const void* with) {
   FREE(gen_grammar_matcher_free(fork));
 }
 
+static gen_status edit(void* user, float* logits, size_t n, const int32_t* tokens, size_t count,
+                       size_t said, gen_error* error) {
+  (void)user;
+  (void)tokens;
+  (void)count;
+  (void)said;
+  (void)error;
+  logits[n - 1] += 1;
+  return GEN_OK;
+}
+
 static void generate(const void* with) {
   gen_model* model = NULL;
   gen_generator* generator = NULL;
@@ -110,6 +121,13 @@ static void generate(const void* with) {
     MAKE(matcher, gen_grammar_matcher_new(grammar, gen_model_tokenizer(model), &matcher, E));
     TRY(gen_grammar_matcher_accept_bytes(matcher, "[", 1, E));
     TRY(gen_sampling_set_grammar_matcher(sampling, matcher, E));
+    /* And all that a step may have beside it. */
+    TRY(gen_sampling_set_logits_callback(sampling, edit, NULL, E));
+    TRY(gen_sampling_set_dry(sampling, 0.5, 1.5, 1, 20, E));
+    TRY(gen_sampling_add_dry_breaker(sampling, ",", 1, E));
+    TRY(gen_sampling_set_mirostat(sampling, 5, 0.2, E));
+    TRY(gen_sampling_set_min_new_tokens(sampling, 2, E));
+    TRY(gen_sampling_set_logprobs(sampling, 2, E));
   }
   TRY((gen_result_free(result), result = NULL,
        gen_generate(generator, "Once", 4, sampling, &result, E)));
