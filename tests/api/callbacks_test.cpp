@@ -155,12 +155,14 @@ std::string text_of(gen_result* result, gen_status status) {
   return all;
 }
 
-std::string generate(World& world, gen_token_callback callback) {
+std::string generate(World& world, gen_token_callback callback,
+                     gen_logits_callback edit = nullptr) {
   gen_result* result = nullptr;
   gen_sampling* sampling = nullptr;
   check(gen_sampling_new(&sampling, &world.error), world.error);
   check(gen_sampling_set_temperature(sampling, 0, &world.error), world.error);
   check(gen_sampling_set_max_new_tokens(sampling, 3, &world.error), world.error);
+  check(gen_sampling_set_logits_callback(sampling, edit, &world, &world.error), world.error);
   const gen_status status =
       callback != nullptr
           ? gen_session_generate_stream(world.work, "", 0, sampling, callback, &world, &result,
@@ -293,6 +295,7 @@ const std::vector<Kind>& kinds() {
   };
   static const std::vector<Kind> all = {
       {"token", M::kFile, 0, nothing, [](World& w) { return generate(w, token); }},
+      {"logits", M::kFile, 0, nothing, [](World& w) { return generate(w, nullptr, logits); }},
       {"batch", M::kFile, 0, nothing, batch, false},
       {"load_progress", M::kFile, 0, nothing, load_model, false},
       {"quantise_progress", M::kFile, 0, nothing, quantise, false},

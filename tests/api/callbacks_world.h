@@ -153,6 +153,11 @@ int token(void* user, const gen_token* /*token*/) {
   of(user).hit();
   return 0;
 }
+gen_status logits(void* user, float* /*logits*/, size_t /*n*/, const int32_t* /*tokens*/,
+                  size_t /*count*/, size_t /*said*/, gen_error* /*error*/) {
+  of(user).hit();
+  return GEN_OK;
+}
 int batch_token(void* user, size_t /*index*/, const gen_token* /*token*/) {
   of(user).hit();
   return 0;
