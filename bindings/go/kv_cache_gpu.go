@@ -4,11 +4,16 @@ package generate
 
 import "libgenerate.dev/generate/internal/native"
 
-// GPUAllocator is where caches take memory on a device from, and what they copy by.
+// GPUAllocator is where caches and models take memory on a device from, and what caches copy by.
 type GPUAllocator struct{ object }
 
 // NewHostGPUAllocator makes one over host memory that poses as a device. Caches keep what they use of it alive.
 func NewHostGPUAllocator() (*GPUAllocator, error) { return gpuAllocator(native.GenGpuAllocatorHost) }
+
+// NewCUDAGPUAllocator makes one over the memory of a device of the backend "cuda".
+func NewCUDAGPUAllocator(device int) (*GPUAllocator, error) {
+	return gpuAllocator(func(out []uintptr) error { return native.GenGpuAllocatorCuda(i32(device), out) })
+}
 
 // GPUAllocatorAt is a gen_gpu_allocator in C, which must work until the caches that use it are closed.
 func GPUAllocatorAt(table Symbol) (*GPUAllocator, error) {

@@ -39,6 +39,13 @@ func WithThreadPool(pool *ThreadPool) ModelOption {
 	}
 }
 
+// WithGPUAllocator takes all memory on a device from an allocator, which may be closed once the model is loaded.
+func WithGPUAllocator(allocator *GPUAllocator) ModelOption {
+	return func(o uintptr) error {
+		return allocator.with(func(a uintptr) error { return native.GenModelOptionsSetGpuAllocator(o, a) })
+	}
+}
+
 // WithAllocator takes memory from a gen_allocator in C.
 func WithAllocator(table Symbol) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetAllocator(o, uintptr(table)) }

@@ -75,6 +75,21 @@ void describe(int32_t device, char* text, size_t capacity) {
                 of.name, of.major, of.minor, of.sm_count, of.total_bytes);
 }
 
+void create_allocator(int32_t device, std::shared_ptr<const engine::GpuTable>* table,
+                      Status* status) {
+  try {
+    auto made = PoolAllocator::create(device);
+    if (!made.ok()) {
+      *status = made.status();
+      return;
+    }
+    const std::shared_ptr<PoolAllocator> pool = std::move(made).value();
+    *table = {pool, &pool->table()};
+  } catch (const std::bad_alloc&) {
+    *status = Status(Code::kOutOfMemory, "no memory for an allocator");
+  }
+}
+
 }  // namespace
 
 const gen_backend_v1& cuda_backend() noexcept {
@@ -84,7 +99,8 @@ const gen_backend_v1& cuda_backend() noexcept {
                                        why_not,
                                        create,
                                        device_count,
-                                       describe};
+                                       describe,
+                                       create_allocator};
   return table;
 }
 

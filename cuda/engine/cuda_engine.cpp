@@ -39,14 +39,16 @@ CudaStream& own(engine::Stream& stream) { return static_cast<CudaStream&>(stream
 
 Result<std::shared_ptr<engine::Engine>> CudaEngine::create(const engine::EngineOptions& options) {
   if (options.dry_run) return error(Code::kUnsupported, "the cuda engine has no dry run yet");
-  std::unique_ptr<PoolAllocator> allocator;
-  if (options.gpu_allocator == nullptr) {
-    GEN_ASSIGN(allocator, PoolAllocator::create(options.device));
+  std::shared_ptr<const engine::GpuTable> table = options.gpu_allocator;
+  if (table == nullptr) {
+    GEN_ASSIGN(const std::shared_ptr<PoolAllocator> own, PoolAllocator::create(options.device));
+    table = {own, &own->table()};
+  } else if (const int32_t of = engine::gpu_allocator_device(*table); of != options.device) {
+    return error(Code::kInvalidArgument, "the GPU allocator is of device %d, the engine of %d", of,
+                 options.device);
   }
-  const engine::GpuTable& table =
-      allocator != nullptr ? allocator->table() : *options.gpu_allocator;
-  GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, table));
-  return std::shared_ptr<engine::Engine>(new CudaEngine(std::move(allocator), std::move(queue)));
+  GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, *table));
+  return std::shared_ptr<engine::Engine>(new CudaEngine(std::move(table), std::move(queue)));
 }
 
 size_t CudaEngine::weight_bytes(engine::WeightRole role,

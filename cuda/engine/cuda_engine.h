@@ -43,10 +43,11 @@ class CudaEngine final : public engine::Engine {
   Status finish(engine::Stream& stream) override;
 
  private:
-  CudaEngine(std::unique_ptr<PoolAllocator> own, std::shared_ptr<DeviceQueue> queue) noexcept
-      : own_(std::move(own)), queue_(std::move(queue)), memory_(queue_) {}
+  CudaEngine(std::shared_ptr<const engine::GpuTable> table,
+             std::shared_ptr<DeviceQueue> queue) noexcept
+      : table_(std::move(table)), queue_(std::move(queue)), memory_(queue_) {}
 
-  std::unique_ptr<PoolAllocator> own_;  // where no table was given
+  std::shared_ptr<const engine::GpuTable> table_;  // outlives the queue
   std::shared_ptr<DeviceQueue> queue_;
   DeviceMemory memory_;
 };

@@ -161,6 +161,11 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     detail::call(gen_model_options_set_max_seq_len, get(), tokens);
     return *this;
   }
+  /// Where all memory on a device comes from, such as GpuAllocator::cuda(0).get(); NULL for the device's own.
+  ModelOptions &gpu_allocator(const gen_gpu_allocator *allocator) {
+    detail::call(gen_model_options_set_gpu_allocator, get(), allocator);
+    return *this;
+  }
   std::string describe() const { return detail::filled<std::string>(gen_model_options_describe, get()); }
 };
 
@@ -871,15 +876,23 @@ class Cache : public AnyCache {
   }
 };
 
-/// Memory on a device: of the host, posing as one. Any gen_gpu_allocator does for Cache::make(kv_cache_gpu_new, ...).
-class HostGpuAllocator : public detail::Handle<gen_gpu_allocator, gen_gpu_allocator_release> {
+/// Memory on a device. Any gen_gpu_allocator does for Cache::make(kv_cache_gpu_new, ...).
+class GpuAllocator : public detail::Handle<gen_gpu_allocator, gen_gpu_allocator_release> {
  public:
-  HostGpuAllocator() : Handle(detail::made<gen_gpu_allocator>(gen_gpu_allocator_host)) {}
+  /// The host's, which poses as a device.
+  static GpuAllocator host() { return GpuAllocator(detail::made<gen_gpu_allocator>(gen_gpu_allocator_host)); }
+  /// That of a device of the backend "cuda".
+  static GpuAllocator cuda(int32_t device) {
+    return GpuAllocator(detail::made<gen_gpu_allocator>(gen_gpu_allocator_cuda, device));
+  }
   size_t bytes() const {
     size_t taken = 0;
     detail::call(gen_gpu_allocator_counters, get(), nullptr, &taken, nullptr);
     return taken;
   }
+
+ private:
+  explicit GpuAllocator(gen_gpu_allocator *table) : Handle(table) {}
 };
 
 /// Blocks that paged caches share.

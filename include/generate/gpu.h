@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory through the caller: a table of functions that caches on a device take all of their memory from and copy
- * by. One over host memory, which poses as a device, comes with the library, so that everything can be tried without a
- * device. Which caches: kv_cache_gpu.h, and kv_cache_tensor_set_gpu_allocator in kv_cache_tensor.h.
+ * by, and models on a device take theirs from. One over a device's memory and one over host memory, which poses as a
+ * device, come with the library, so that caches can be tried without one. Which caches: kv_cache_gpu.h, and
+ * kv_cache_tensor_set_gpu_allocator in kv_cache_tensor.h; models: gen_model_options_set_gpu_allocator in model.h.
  */
 #ifndef GENERATE_GPU_H
 #define GENERATE_GPU_H
@@ -54,6 +55,24 @@ typedef struct gen_gpu_allocator {
 GEN_API gen_status gen_gpu_allocator_host(gen_gpu_allocator **out, gen_error *error);
 
 /**
+ * Makes an allocator of a device's memory, from a pool of its own, that counts what it gives: what models of the backend
+ * "cuda" use, for caches without one and for tables that stand before it.
+ *
+ * @param device  number of the device, from 0.
+ * @param out     receives the table; give it back with gen_gpu_allocator_release.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if out is NULL;
+ *         GEN_ERROR_UNSUPPORTED, with the reason, if the backend is not available, or the device has no memory pools;
+ *         GEN_ERROR_OUT_OF_RANGE if there is no such device;
+ *         GEN_ERROR_DEVICE if it fails;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    the first call on a device starts it, which takes a part of a second.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_gpu_allocator_cuda(int32_t device, gen_gpu_allocator **out, gen_error *error);
+
+/**
  * What is taken from an allocator of the library now, pinned memory with it.
  *
  * @param allocations  receives the number of pieces; may be NULL.
@@ -69,8 +88,8 @@ GEN_API gen_status gen_gpu_allocator_counters(const gen_gpu_allocator *allocator
                                               size_t *peak_bytes, gen_error *error);
 
 /**
- * Gives up an allocator of the library; NULL and the caller's own are left alone. It goes with the last cache that uses
- * it.
+ * Gives up an allocator of the library; NULL and the caller's own are left alone. It goes with the last cache or
+ * model that uses it.
  *
  * Threads: one.
  * Since:   0.1

@@ -8,6 +8,7 @@
 #define GENERATE_MODEL_H
 
 #include "base.h"
+#include "gpu.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -92,6 +93,22 @@ GEN_API gen_status gen_model_options_set_thread_pool(gen_model_options *options,
 GEN_API gen_status gen_model_options_set_allocator(gen_model_options *options,
                                                    const gen_allocator *allocator,
                                                    gen_error *error);
+
+/**
+ * Takes all memory on a device from the caller's allocator, for backends that work on one; NULL goes back to the device's.
+ * What the backend copies goes by streams of its own, not by the allocator's copy.
+ *
+ * @param allocator  table, copied; its functions must work as long as the model or anything made from it. One of
+ *                   gen_gpu_allocator_cuda may be released at once. Its device must be that of the options, or the load
+ *                   is GEN_ERROR_INVALID_ARGUMENT.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL, struct_size is below that of version 0.1, or allocate,
+ *         release or copy is missing.
+ * Threads: one at a time per object; the functions are called on any thread.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_gpu_allocator(gen_model_options *options,
+                                                       const gen_gpu_allocator *allocator,
+                                                       gen_error *error);
 
 /**
  * With 0 the file is read into memory instead of being mapped, and what happens to it after the load does not matter.

@@ -4,13 +4,21 @@
 
 #include <memory>
 
+#include "engine/gpu_allocator.h"
 #include "engine/gpu_memory.h"
 #include <generate/gpu.h>
 
 namespace gen::api {
 
-/// Checks and copies the table; one of gen_gpu_allocator_host stays for as long as what is given
+/// A table for EngineOptions, and the host's functions behind it.
+struct EngineGpu {
+  std::shared_ptr<const engine::GpuTable> table;
+  std::shared_ptr<Callbacks> callbacks;
+};
+
+/// Both check and copy the table; one that the library has made stays for as long as what is given
 /// out. kInvalidArgument for null, a wrong struct_size or a missing function.
+Result<EngineGpu> engine_gpu_allocator(const gen_gpu_allocator& table);
 Result<std::shared_ptr<engine::GpuAllocator>> wrap_gpu_allocator(const gen_gpu_allocator* table);
 
 }  // namespace gen::api

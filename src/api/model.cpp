@@ -27,7 +27,8 @@ using gen::gguf::GgufFile;
 
 gen::SharedCallbacks callbacks_of(const gen_model_options& options) {
   return gen::api::joined(
-      {options.allocator != nullptr ? options.allocator->callbacks() : nullptr});
+      {options.allocator != nullptr ? options.allocator->callbacks() : nullptr,
+       options.gpu_callbacks});
 }
 
 Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {

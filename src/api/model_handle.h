@@ -27,6 +27,7 @@ struct gen_model_config {
 
 /// `progress` of the base is made of the callback when a file is loaded.
 struct gen_model_options : gen::model::OpenOptions {
+  std::shared_ptr<gen::Callbacks> gpu_callbacks;  // behind the GPU allocator; null without one
   bool use_mmap = true;
   gen_progress_callback callback = nullptr;
   void* callback_user = nullptr;

@@ -4,6 +4,7 @@
 
 #include "api/boundary.h"
 #include "api/c_allocator.h"
+#include "api/c_gpu_allocator.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
 #include "engine/registry.h"
@@ -119,6 +120,20 @@ gen_status gen_model_options_set_allocator(gen_model_options* options,
       GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
     }
     o.allocator = std::move(wrapped);
+    return {};
+  });
+}
+
+gen_status gen_model_options_set_gpu_allocator(gen_model_options* options,
+                                               const gen_gpu_allocator* allocator,
+                                               gen_error* error) {
+  return with(options, error, [&](O& o) -> Status {
+    gen::api::EngineGpu wrapped;
+    if (allocator != nullptr) {
+      GEN_ASSIGN(wrapped, gen::api::engine_gpu_allocator(*allocator));
+    }
+    o.gpu_allocator = std::move(wrapped.table);
+    o.gpu_callbacks = std::move(wrapped.callbacks);
     return {};
   });
 }

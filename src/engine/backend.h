@@ -27,6 +27,9 @@ struct gen_backend_v1 {
   int32_t (*device_count)(void);
   /// One line of JSON about a device in [0, device_count()), cut at the capacity.
   void (*describe)(int32_t device, char* text, size_t capacity);
+  /// Fills either an allocator of the device's memory or the status.
+  void (*create_allocator)(int32_t device, std::shared_ptr<const gen::engine::GpuTable>* table,
+                           gen::Status* status);
 };
 
 /// What a library with an engine exports, under the name kBackendFunction; the table lives as long

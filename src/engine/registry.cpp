@@ -36,9 +36,17 @@ Result<std::string> describe_cuda(int32_t device) {
   return std::string(text.data());
 }
 
+Result<std::shared_ptr<const GpuTable>> cuda_allocator(int32_t device) {
+  std::shared_ptr<const GpuTable> table;
+  Status status;
+  cuda_library().table->create_allocator(device, &table, &status);
+  if (!status.ok()) return status;
+  return table;
+}
+
 constexpr EngineRow kRows[] = {
-    {"cpu", always_there, cpu::CpuEngine::create, one_device, nullptr},
-    {"cuda", cuda_why_not, create_cuda, cuda_devices, describe_cuda},
+    {"cpu", always_there, cpu::CpuEngine::create, one_device, nullptr, nullptr},
+    {"cuda", cuda_why_not, create_cuda, cuda_devices, describe_cuda, cuda_allocator},
 };
 
 }  // namespace

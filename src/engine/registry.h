@@ -28,9 +28,9 @@ struct EngineOptions {
   bool dry_run = false;
   bool repack = true;  // false: lasting weights stay where they are, which is slower
   /// Of engines that work on a device: which one, and where its memory comes from; null for the
-  /// device's own. The table and what is behind it outlive the engine.
+  /// device's own. It must be of that device.
   int32_t device = 0;
-  const GpuTable* gpu_allocator = nullptr;
+  std::shared_ptr<const GpuTable> gpu_allocator;
 };
 
 struct EngineRow {
@@ -43,6 +43,8 @@ struct EngineRow {
   /// One line of JSON about a device in [0, device_count()). Null for the CPU, which base/cpu.h
   /// describes.
   Result<std::string> (*describe)(int32_t device);
+  /// An allocator of that device's memory, only asked where it is available. Null for the CPU.
+  Result<std::shared_ptr<const GpuTable>> (*gpu_allocator)(int32_t device);
 };
 
 /// All engines this build knows, the default one first.

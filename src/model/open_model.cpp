@@ -21,11 +21,16 @@ Status OpenModel::start(const OpenOptions& options) {
     GEN_ASSIGN(pool, ThreadPool::create(options.threads));
   }
   GEN_TRY(pool->check_home());
-  if (options.device != 0) {
-    return error(Code::kOutOfRange, "device %d of backend %s, which has 1", options.device,
-                 options.backend.c_str());
+  GEN_ASSIGN(const engine::EngineRow* row, engine::engine_row(options.backend));
+  // Where it is not available, create_engine() says why.
+  const int32_t devices = row->why_not() == nullptr ? row->device_count() : 1;
+  if (options.device >= devices) {
+    return error(Code::kOutOfRange, "device %d of backend %s, which has %d", options.device,
+                 options.backend.c_str(), devices);
   }
   engine::EngineOptions wanted;
+  wanted.device = options.device;
+  wanted.gpu_allocator = options.gpu_allocator;
   wanted.pool = pool;
   wanted.allocator = &memory();
   wanted.repack = options.repack;

@@ -11,6 +11,7 @@
 #include "base/allocator.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
+#include "engine/gpu_allocator.h"
 #include "model/loader.h"
 
 namespace gen::model {
@@ -18,12 +19,13 @@ namespace gen::model {
 struct OpenOptions {
   std::string backend = "cpu";
   int32_t device = 0;
-  int32_t threads = 0;                   // 0: one per usable CPU
-  std::shared_ptr<ThreadPool> pool;      // in place of threads of its own
-  std::shared_ptr<Allocator> allocator;  // null: the system's
-  bool repack = true;                    // EngineOptions::repack
-  bool dry_run = false;                  // for estimates; EngineOptions::dry_run
-  int32_t max_seq_len = 0;               // 0: the model's own, which is the most
+  int32_t threads = 0;                                    // 0: one per usable CPU
+  std::shared_ptr<ThreadPool> pool;                       // in place of threads of its own
+  std::shared_ptr<Allocator> allocator;                   // null: the system's
+  std::shared_ptr<const engine::GpuTable> gpu_allocator;  // EngineOptions::gpu_allocator
+  bool repack = true;                                     // EngineOptions::repack
+  bool dry_run = false;                                   // for estimates; EngineOptions::dry_run
+  int32_t max_seq_len = 0;                                // 0: the model's own, which is the most
   bool check_tensors = false;
   std::function<bool(double)> progress;  // LoadOptions::progress
   bool lasting = true;                   // LoadOptions::lasting

@@ -27,6 +27,11 @@ void describe(int32_t device, char* text, size_t capacity) {
   std::snprintf(text, capacity, "{\"name\":\"fake %d\"}", device);
 }
 
+void create_allocator(int32_t device, std::shared_ptr<const gen::engine::GpuTable>* /*table*/,
+                      gen::Status* status) {
+  *status = gen::error(gen::Code::kUnsupported, "device %d has no memory", device);
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const gen_backend_v1*
@@ -42,6 +47,7 @@ gen_backend_v1_get() {
       why_not,
       create,
       device_count,
-      describe};
+      describe,
+      create_allocator};
   return &table;
 }

@@ -234,6 +234,9 @@ static void on_device(const void* with) {
   size_t n = 0, pieces = 0;
   const void *k = NULL, *v = NULL;
   int32_t length = 0;
+  /* Where there is a device it may fail as a driver does; without one it says so. */
+  if (gen_gpu_allocator_cuda(0, &gpu, E) == GEN_OK) gen_gpu_allocator_release(gpu);
+  gpu = NULL;
   MAKE(gpu, gen_gpu_allocator_host(&gpu, E));
   MAKE(cache, kv_cache_gpu_new(gpu, LAYERS, ROOM, 2, DIM / 2, &cache, E));
   for (int32_t p = 0; p < 3; ++p) {

@@ -115,6 +115,7 @@ static int go_on(void* user, double share) {
 static void model_options(const void* with) {
   (void)with;
   gen_model_options* o = NULL;
+  gen_gpu_allocator* gpu = NULL;
   gen_thread_pool* pool = NULL;
   MAKE(o, gen_model_options_new(&o, E));
   TRY(gen_model_options_set_backend(o, "cpu", E));
@@ -124,6 +125,9 @@ static void model_options(const void* with) {
   TRY(gen_model_options_set_thread_pool(o, pool, E));
   TRY(gen_model_options_set_allocator(o, &failing_table, E));
   TRY(gen_model_options_set_allocator(o, NULL, E));
+  MAKE(gpu, gen_gpu_allocator_host(&gpu, E));
+  TRY(gen_model_options_set_gpu_allocator(o, gpu, E));
+  FREE(gen_gpu_allocator_release(gpu));
   TRY(gen_model_options_set_mmap(o, 1, E));
   TRY(gen_model_options_set_progress(o, go_on, NULL, E));
   TRY(gen_model_options_set_max_seq_len(o, 8, E));

@@ -4,7 +4,7 @@ using System;
 
 namespace LibGenerate
 {
-    /// <summary>Where caches take memory on a device from. They keep what they use of it alive.</summary>
+    /// <summary>Where caches and models take memory on a device from. They keep what they use of it alive.</summary>
     public sealed class GpuAllocator : NativeObject
     {
         /// <summary>One over host memory that poses as a device.</summary>
@@ -17,6 +17,20 @@ namespace LibGenerate
         public GpuAllocator(NativeSymbol table)
             : base(new Handle(HandleKind.GpuAllocator, table.Address))
         {
+        }
+
+        GpuAllocator(Handle handle)
+            : base(handle)
+        {
+        }
+
+        /// <summary>One over the memory of a device of the backend "cuda".</summary>
+        public static GpuAllocator Cuda(int device)
+        {
+            Loader.Ensure();
+            IntPtr table;
+            Native.gen_gpu_allocator_cuda(device, out table);
+            return new GpuAllocator(new Handle(HandleKind.GpuAllocator, table));
         }
 
         static Handle Make()

@@ -68,6 +68,8 @@ namespace LibGenerate
         public NativeSymbol Allocator { get; set; }
         /// <summary>Whether the file is mapped rather than read.</summary>
         public bool? MapFile { get; set; }
+        /// <summary>Where all memory on a device comes from; not disposed of before the load.</summary>
+        public GpuAllocator GpuAllocator { get; set; }
         /// <summary>A gen_progress_callback, called on the loading thread.</summary>
         public NativeSymbol Progress { get; set; }
         /// <summary>Passed to Progress.</summary>
@@ -106,6 +108,7 @@ namespace LibGenerate
                 if (Threads != null) Native.gen_model_options_set_threads(native, Threads.Value);
                 if (Pool != null) Native.gen_model_options_set_thread_pool(native, Pool.Handle);
                 if (Allocator.Address != IntPtr.Zero) Native.gen_model_options_set_allocator(native, Allocator.Address);
+                if (GpuAllocator != null) Native.gen_model_options_set_gpu_allocator(native, GpuAllocator.Handle);
                 if (MapFile != null) Native.gen_model_options_set_mmap(native, MapFile.Value ? 1 : 0);
                 if (Progress.Address != IntPtr.Zero)
                 {

@@ -86,6 +86,18 @@ static class Caches
             Check.Fails(Status.State, () => cache.SyncCounter(), "no counter");
         }
         using (var gpu = new GpuAllocator())
+        {
+            Model.Load(File.ReadAllBytes(Given.StoryPath), new ModelOptions { GpuAllocator = gpu }).Dispose();
+            try
+            {
+                GpuAllocator.Cuda(0).Dispose();
+            }
+            catch (GenerateException e)
+            {
+                Check.Equal(Status.Unsupported, e.Status, e.Message);
+            }
+        }
+        using (var gpu = new GpuAllocator())
         using (var cache = new GpuKvCache(gpu, 1, 4, 2, 2))
         {
             long keys, values, allocations, bytes, peak;

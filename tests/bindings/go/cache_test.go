@@ -500,6 +500,13 @@ func TestSSMState(t *testing.T) {
 func TestCachesOnADevice(t *testing.T) {
 	gpu := must(generate.NewHostGPUAllocator())
 	defer gpu.Close()
+	model := must(generate.LoadModel(storyPath(), generate.WithGPUAllocator(gpu)))
+	model.Close()
+	if cuda, err := generate.NewCUDAGPUAllocator(0); err == nil {
+		cuda.Close()
+	} else if !errors.Is(err, generate.ErrUnsupported) {
+		t.Error(err)
+	}
 	cache := must(generate.NewGPUCache(gpu, 1, 4, 2, 2))
 	defer cache.Close()
 	row := []float32{1, 2, 3, 4}

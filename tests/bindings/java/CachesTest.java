@@ -159,6 +159,15 @@ final class CachesTest {
       tensor.setGpuAllocator(gpu);
       Check.that(tensor.counterOnDevice() != 0, "a counter");
     }
+    try (GpuAllocator gpu = GpuAllocator.host();
+        Model model = Model.load(Check.MODEL, ModelOptions.defaults().gpuAllocator(gpu))) {
+      Check.equal(0L, gpu.counters().bytes(), "not on a device");
+    }
+    try (GpuAllocator cuda = GpuAllocator.cuda(0)) {
+      Check.equal(0L, cuda.counters().bytes(), "nothing yet");
+    } catch (GenerateException e) {
+      Check.equal(Status.UNSUPPORTED, e.status(), e.getMessage());
+    }
     try (GpuAllocator none = GpuAllocator.of(NativeSymbol.NONE)) {
       Check.fails(Status.INVALID_ARGUMENT, none::counters);
     }

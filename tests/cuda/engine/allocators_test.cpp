@@ -16,11 +16,15 @@ namespace {
 
 using cuda::PoolAllocator;
 
+std::shared_ptr<const engine::GpuTable> borrowed(const engine::GpuTable& table) {
+  return {std::shared_ptr<void>(), &table};
+}
+
 /// A prompt and a step of a tiny model with a paged-like cache in the engine's memory.
 Status generate(const engine::GpuTable& table, std::vector<float>* logits) {
   const TinyGraph tiny;
   engine::EngineOptions options;
-  options.gpu_allocator = &table;
+  options.gpu_allocator = borrowed(table);
   GEN_ASSIGN(auto engine, engine::create_engine(cuda::cuda_backend(), options));
   graph::CompileOptions compile_options;
   compile_options.max_seq_len = 64;
@@ -86,7 +90,7 @@ TEST(CudaAllocators, AnEngineWorksOnAfterLackOfMemory) {
   ASSERT_TRUE(pool.ok());
   TestGpuAllocator refusing(pool.value()->table());
   engine::EngineOptions options;
-  options.gpu_allocator = &refusing.table();
+  options.gpu_allocator = borrowed(refusing.table());
   auto engine = engine::create_engine(cuda::cuda_backend(), options);
   ASSERT_TRUE(engine.ok());
   auto kept = engine.value()->memory().allocate(1000);
@@ -105,7 +109,7 @@ TEST(CudaAllocators, TablesThatAreWrong) {
   ASSERT_TRUE(pool.ok());
   engine::EngineOptions options;
   engine::GpuTable table = pool.value()->table();
-  options.gpu_allocator = &table;
+  options.gpu_allocator = borrowed(table);
   const auto refused = [&] {
     return engine::create_engine(cuda::cuda_backend(), options).status().code();
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.libgenerate;
 
-/** Where caches take memory on a device from, and what they copy by. Caches keep what they use of it alive. */
+/** Where caches and models take memory on a device from; they keep what they use of it alive. */
 public final class GpuAllocator extends Handle {
   /** What is taken from an allocator of the library. */
   public record Counters(long allocations, long bytes, long peakBytes) {}
@@ -13,6 +13,11 @@ public final class GpuAllocator extends Handle {
   /** One over host memory that poses as a device. */
   public static GpuAllocator host() {
     return new GpuAllocator(make(Native::gen_gpu_allocator_host));
+  }
+
+  /** One over the memory of a device of the backend "cuda". */
+  public static GpuAllocator cuda(int device) {
+    return new GpuAllocator(make(out -> Native.gen_gpu_allocator_cuda(device, out)));
   }
 
   /** A gen_gpu_allocator in C, which must work until the caches that use it are closed. */

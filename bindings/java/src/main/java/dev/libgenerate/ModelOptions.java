@@ -44,6 +44,11 @@ public final class ModelOptions extends Settings<ModelOptions> {
     return add(o -> Native.gen_model_options_set_allocator(o, table.address()));
   }
 
+  /** Where all memory on a device comes from; it must be open when the model is loaded. */
+  public ModelOptions gpuAllocator(GpuAllocator allocator) {
+    return add(o -> allocator.run(a -> Native.gen_model_options_set_gpu_allocator(o, a)));
+  }
+
   /** With false the file is read into memory instead of being mapped. */
   public ModelOptions mmap(boolean use) {
     return add(o -> Native.gen_model_options_set_mmap(o, use ? 1 : 0));

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backend "cuda" through C, with the emulator in the place of a device: it is found beside the
+ * library, models on it say what models on the CPU say, all device memory comes through the
+ * allocator that was given and goes back to it, and lack of memory at any call of the allocator
+ * leaves everything usable. */
+#include "api_test.h"
+
+static gen_error error;
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+
+enum { TOKENS = 4 };
+
+/* One that asks another for all, and has none left at a call. */
+struct failing {
+  const gen_gpu_allocator* behind;
+  size_t calls, fails_at, live;
+};
+
+static gen_status take(void* user, size_t bytes, void** out) {
+  struct failing* f = user;
+  if (f->calls++ == f->fails_at) return GEN_ERROR_OUT_OF_MEMORY;
+  const gen_status status = f->behind->allocate(f->behind->user, bytes, out);
+  f->live += status == GEN_OK;
+  return status;
+}
+static gen_status give_back(void* user, void* ptr) {
+  struct failing* f = user;
+  --f->live;
+  return f->behind->release(f->behind->user, ptr);
+}
+static gen_status copy(void* user, void* to, const void* from, size_t bytes, int32_t kind) {
+  const struct failing* f = user;
+  return f->behind->copy(f->behind->user, to, from, bytes, kind);
+}
+
+static gen_gpu_allocator table_of(struct failing* f) {
+  const gen_gpu_allocator table = {.struct_size = sizeof table,
+                                   .user = f,
+                                   .allocate = take,
+                                   .release = give_back,
+                                   .copy = copy,
+                                   .device = f->behind->device};
+  return table;
+}
+
+static gen_gpu_allocator* device_memory(void) {
+  gen_gpu_allocator* made = NULL;
+  assert_ok(gen_gpu_allocator_cuda(0, &made, &error), error);
+  return made;
+}
+
+static gen_status load(const char* backend, const gen_gpu_allocator* allocator, gen_model** out) {
+  gen_model_options* options = NULL;
+  assert_ok(gen_model_options_new(&options, &error), error);
+  assert_ok(gen_model_options_set_backend(options, backend, &error), error);
+  assert_ok(gen_model_options_set_threads(options, 1, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(options, 64, &error), error);
+  assert_ok(gen_model_options_set_gpu_allocator(options, allocator, &error), error);
+  const gen_status status = gen_model_load(DRAFT_MODEL, options, out, &error);
+  gen_model_options_free(options);
+  return status;
+}
+
+/* Greedy, in a generator and session of its own. The ids go to `said`. */
+static gen_status say(gen_model* model, int32_t* said) {
+  gen_generator* generator = NULL;
+  gen_sampling* sampling = greedy(TOKENS);
+  gen_result* result = NULL;
+  gen_status status = gen_create(model, NULL, &generator, &error);
+  if (status == GEN_OK) status = gen_generate(generator, "Once", 4, sampling, &result, &error);
+  if (status == GEN_OK) {
+    size_t n = 0;
+    const int32_t* ids = gen_result_tokens(result, &n);
+    assert_int_equal(n, TOKENS);
+    memcpy(said, ids, n * sizeof *ids);
+  }
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  gen_free(generator);
+  return status;
+}
+
+static void the_backend_is_found(void** state) {
+  (void)state;
+  assert_ok(gen_backend_available("cuda", &error), error);
+  assert_int_equal(gen_device_count("cuda"), 1);
+  char text[512];
+  size_t n = 0;
+  assert_ok(gen_device_describe("cuda", 0, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"compute_capability\""));
+}
+
+static void allocators_of_a_device(void** state) {
+  (void)state;
+  gen_gpu_allocator* memory = (gen_gpu_allocator*)&error;
+  assert_fails(gen_gpu_allocator_cuda(1, &memory, &error), GEN_ERROR_OUT_OF_RANGE, "device 1",
+               error);
+  assert_null(memory);
+  assert_fails(gen_gpu_allocator_cuda(-1, &memory, &error), GEN_ERROR_OUT_OF_RANGE, "device -1",
+               error);
+  assert_fails(gen_gpu_allocator_cuda(0, NULL, &error), bad, "out", error);
+  memory = device_memory();
+  assert_int_equal(memory->device, 0);
+  void* at = NULL;
+  void* pinned = NULL;
+  assert_int_equal(memory->allocate(memory->user, 1000, &at), GEN_OK);
+  assert_int_equal(memory->allocate_pinned(memory->user, 24, &pinned), GEN_OK);
+  size_t pieces = 0;
+  size_t bytes = 0;
+  size_t peak = 0;
+  assert_ok(gen_gpu_allocator_counters(memory, &pieces, &bytes, &peak, &error), error);
+  assert_true(pieces == 2 && bytes == 1024 && peak == 1024);
+  memcpy(pinned, "on and off the device..", 24);
+  char back[24];
+  assert_int_equal(memory->copy(memory->user, at, pinned, 24, GEN_GPU_COPY_TO_DEVICE), GEN_OK);
+  assert_int_equal(memory->copy(memory->user, (char*)at + 100, at, 24, GEN_GPU_COPY_ON_DEVICE),
+                   GEN_OK);
+  assert_int_equal(memory->copy(memory->user, back, (char*)at + 100, 24, GEN_GPU_COPY_TO_HOST),
+                   GEN_OK);
+  assert_string_equal(back, "on and off the device..");
+  assert_int_equal(memory->copy(memory->user, back, at, 1, 3), bad);
+  assert_int_equal(memory->allocate(memory->user, (size_t)1 << 50, &at), GEN_ERROR_OUT_OF_MEMORY);
+  assert_null(at);
+  assert_int_equal(memory->release(memory->user, back), bad); /* none of its */
+  assert_int_equal(memory->release_pinned(memory->user, pinned), GEN_OK);
+  assert_ok(gen_gpu_allocator_counters(memory, &pieces, &bytes, &peak, &error), error);
+  assert_true(pieces == 1 && bytes == 1000 && peak == 1024);
+
+  kv_cache* cache = NULL; /* which keeps the allocator */
+  assert_ok(kv_cache_gpu_new(memory, 1, 4, 1, 2, &cache, &error), error);
+  gen_gpu_allocator_release(memory);
+  const float row[] = {1, 2};
+  assert_ok(kv_cache_gpu_append(cache, 0, row, row, 0, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), 1);
+  kv_cache_free(cache);
+}
+
+static void models_say_what_they_say_on_the_cpu(void** state) {
+  (void)state;
+  int32_t want[TOKENS];
+  int32_t said[TOKENS];
+  gen_model* model = NULL;
+  assert_ok(load("cpu", NULL, &model), error);
+  assert_ok(say(model, want), error);
+  gen_model_free(model);
+
+  gen_gpu_allocator* memory = device_memory();
+  assert_ok(load("cuda", memory, &model), error);
+  size_t bytes = 0;
+  assert_ok(gen_gpu_allocator_counters(memory, NULL, &bytes, NULL, &error), error);
+  assert_true(bytes > 100000); /* the weights */
+  assert_ok(say(model, said), error);
+  assert_memory_equal(said, want, sizeof want);
+  size_t after = 0;
+  size_t peak = 0;
+  gen_model_free(model);
+  assert_ok(gen_gpu_allocator_counters(memory, NULL, &after, &peak, &error), error);
+  assert_int_equal(after, 0);
+  assert_true(peak > bytes); /* a cache and a workspace */
+  gen_gpu_allocator_release(memory);
+}
+
+static void lack_of_memory(void** state) {
+  (void)state;
+  gen_gpu_allocator* memory = device_memory();
+  int32_t want[TOKENS];
+  int32_t said[TOKENS];
+  struct failing f = {memory, 0, SIZE_MAX, 0};
+  const gen_gpu_allocator table = table_of(&f);
+  gen_model* model = NULL;
+  assert_ok(load("cuda", &table, &model), error);
+  const size_t of_load = f.calls;
+  assert_ok(say(model, want), error);
+  const size_t of_both = f.calls;
+  assert_true(of_load > 0 && of_both > of_load);
+  /* Calls of a generation, on a model that stays; each time it works when there is memory again. */
+  for (size_t at = 0; at < of_both - of_load; ++at) {
+    f.fails_at = f.calls + at;
+    const gen_status status = say(model, said);
+    f.fails_at = SIZE_MAX;
+    if (status == GEN_OK) break; /* what was kept needs fewer */
+    assert_int_equal(status, GEN_ERROR_OUT_OF_MEMORY);
+  }
+  assert_ok(say(model, said), error);
+  assert_memory_equal(said, want, sizeof want);
+  gen_model_free(model);
+  assert_int_equal(f.live, 0);
+  /* The first call of a load, one in the middle, and the last. */
+  for (int part = 0; part < 3; ++part) {
+    f.calls = 0;
+    f.fails_at = part * (of_load - 1) / 2;
+    assert_fails(load("cuda", &table, &model), GEN_ERROR_OUT_OF_MEMORY, "bytes", error);
+    assert_null(model);
+    assert_int_equal(f.live, 0);
+  }
+  gen_gpu_allocator_release(memory);
+}
+
+static void allocators_of_another_device(void** state) {
+  (void)state;
+  gen_gpu_allocator* host = NULL;
+  assert_ok(gen_gpu_allocator_host(&host, &error), error);
+  gen_model* model = NULL;
+  assert_fails(load("cuda", host, &model), bad, "device -1", error);
+  assert_null(model);
+  assert_ok(load("cpu", host, &model), error); /* which needs none */
+  gen_model_free(model);
+  gen_gpu_allocator_release(host);
+  gen_model_options* options = NULL;
+  assert_ok(gen_model_options_new(&options, &error), error);
+  assert_ok(gen_model_options_set_backend(options, "cuda", &error), error);
+  assert_ok(gen_model_options_set_device(options, 1, &error), error);
+  assert_fails(gen_model_load(DRAFT_MODEL, options, &model, &error), GEN_ERROR_OUT_OF_RANGE,
+               "device 1", error);
+  gen_model_options_free(options);
+}
+
+static void options_are_checked(void** state) {
+  (void)state;
+  gen_model_options* options = NULL;
+  assert_ok(gen_model_options_new(&options, &error), error);
+  struct failing f = {NULL, 0, SIZE_MAX, 0};
+  const gen_gpu_allocator whole = {.struct_size = sizeof whole,
+                                   .user = &f,
+                                   .allocate = take,
+                                   .release = give_back,
+                                   .copy = copy};
+  assert_fails(gen_model_options_set_gpu_allocator(NULL, &whole, &error), bad, "options", error);
+  gen_gpu_allocator lacking = whole;
+  lacking.struct_size = 8;
+  assert_fails(gen_model_options_set_gpu_allocator(options, &lacking, &error), bad, "struct_size",
+               error);
+  for (int i = 0; i < 3; ++i) {
+    lacking = whole;
+    if (i == 0) lacking.allocate = NULL;
+    if (i == 1) lacking.release = NULL;
+    if (i == 2) lacking.copy = NULL;
+    assert_fails(gen_model_options_set_gpu_allocator(options, &lacking, &error), bad, "lacks",
+                 error);
+  }
+  assert_ok(gen_model_options_set_gpu_allocator(options, &whole, &error), error);
+  assert_ok(gen_model_options_set_gpu_allocator(options, NULL, &error), error);
+  gen_model_options_free(options);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_backend_is_found),
+      cmocka_unit_test(allocators_of_a_device),
+      cmocka_unit_test(models_say_what_they_say_on_the_cpu),
+      cmocka_unit_test(lack_of_memory),
+      cmocka_unit_test(allocators_of_another_device),
+      cmocka_unit_test(options_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
