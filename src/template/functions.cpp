@@ -200,6 +200,7 @@ Result<Value> count(const Call& call) {
 }
 
 constexpr Builtin kSequenceMethods[] = {
+    {"copy", copy},
     {"count", count, 1, false, {""}},
     {"index", index, 1, false, {""}},
 };

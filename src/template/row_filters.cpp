@@ -93,7 +93,9 @@ Result<Value> list(const Call& call) {
 Result<Value> first(const Call& call) {
   std::vector<Value> storage;
   GEN_ASSIGN(const auto values, call.evaluator.items(call[0], &storage));
-  return values.empty() ? Value::undefined() : values.front();
+  if (values.empty()) return Value::undefined();
+  Evaluator::give_back(call[0], values.size() - 1);
+  return values.front();
 }
 
 Result<Value> last(const Call& call) {
@@ -123,7 +125,11 @@ Result<Value> join(const Call& call) {
 Result<Value> reverse(const Call& call) {
   GEN_ASSIGN(auto values, values_of(call, call[0]));
   std::reverse(values.begin(), values.end());
-  if (!call[0].is(Kind::kString)) return row(call, Form::kGenerator, std::move(values));
+  if (!call[0].is(Kind::kString)) {
+    const bool generator =
+        call[0].is(Kind::kSequence) && call[0].sequence().form == Form::kGenerator;
+    return row(call, generator ? Form::kList : Form::kGenerator, std::move(values));
+  }
   Text made;
   for (const Value& value : values) made.append(value.text());
   return call.evaluator.heap().string(std::move(made));

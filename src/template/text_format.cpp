@@ -451,9 +451,11 @@ class Braces {
       take('-');
     }
     form.alternate = take('#');
+    const bool of_number = value.is_number() && !(value.is(Kind::kBool) && text.empty());
+    const bool for_numbers = form.align == '=' || form.sign != '\0' || form.alternate;
     if (take('0') && form.align == '\0') {
       form.fill = "0";
-      form.align = '=';
+      if (of_number) form.align = '=';
     }
     const auto number = [&](int64_t* out) {
       *out = 0;
@@ -474,7 +476,7 @@ class Braces {
     if (at < text.size()) form.letter = text[at++];
     if (at != text.size()) return bad("an unknown form");
     GEN_TRY(call_.evaluator.heap().charge(static_cast<size_t>(form.width)));
-    if (value.is_number() && !(value.is(Kind::kBool) && text.empty())) {
+    if (of_number) {
       if (form.letter == '\0' && value.is(Kind::kFloat) && form.precision < 0) {
         Text shown(float_text(value.number), value.by_user ? Writer::kUser : Writer::kTemplate);
         pad(std::move(shown), form, '>', &out_);
@@ -486,8 +488,8 @@ class Braces {
       return append_number(value, form, false, &out_);
     }
     if (form.letter != '\0' && form.letter != 's') return bad("an unknown letter");
-    if (!value.is(Kind::kString) && !text.empty() && !value.is(Kind::kUndefined))
-      return bad("that value takes no form");
+    if (for_numbers || form.commas) return bad("that is for numbers");
+    if (!value.is(Kind::kString) && !text.empty()) return bad("that value takes no form");
     GEN_ASSIGN(const Value shown, call_.evaluator.to_text(value));
     GEN_TRY(call_.evaluator.heap().charge(shown.view().size()));
     pad(shortened(shown.text(), form.precision), form, '<', &out_);
