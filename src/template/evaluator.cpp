@@ -342,6 +342,10 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
         GEN_TRY(work(right.dict().entries.size() * 16));
         found = right.dict().find(left) != nullptr;
       } else {
+        const bool keys = right.is(Kind::kSequence) && right.sequence().form == Form::kKeys;
+        if (keys && !hashable(left)) {
+          return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
+        }
         std::vector<Value> storage;
         GEN_ASSIGN(const auto values, items(right, &storage));
         size_t seen = 0;

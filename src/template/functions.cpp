@@ -41,6 +41,7 @@ Status fill(const Call& call, const Value& from, Dict* to) {
     for (const auto& [key, value] : from.dict().entries) to->set(key, value);
     return {};
   }
+  if (from.is(Kind::kUndefined)) return undefined_error(from);
   std::vector<Value> storage;
   GEN_ASSIGN(const auto pairs, call.evaluator.items(from, &storage));
   for (const Value& pair : pairs) {

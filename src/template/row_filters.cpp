@@ -41,7 +41,8 @@ Result<Value> at_path(const Call& call, Value value, const Value& path, const Va
       GEN_ASSIGN(key, call.evaluator.heap().string(part, Writer::kTemplate));
     }
     GEN_ASSIGN(value, call.evaluator.item(value, key));
-    if (value.is(Kind::kUndefined) && !standard.is(Kind::kMissing)) value = standard;
+    const bool replaced = !standard.is(Kind::kMissing) && !standard.is(Kind::kNone);
+    if (value.is(Kind::kUndefined) && replaced) value = standard;
     if (dot == rest.size()) return value;
     rest.remove_prefix(dot + 1);
   }

@@ -124,14 +124,11 @@ Result<Value> indent(const Call& call) {
 }
 
 Result<Value> truncate(const Call& call) {
-  Value of = call[0];
+  const Value& of = call[0];
   const bool row =
       of.is(Kind::kDict) || (of.is(Kind::kSequence) && of.sequence().form != Form::kGenerator);
-  if (of.is(Kind::kUndefined)) {
-    GEN_ASSIGN(of, text_argument(call, 0));
-  } else if (!row) {
-    GEN_TRY(need_text(call, 0));
-  }
+  const bool nothing = of.is(Kind::kUndefined);
+  if (!row && !nothing) GEN_TRY(need_text(call, 0));
   GEN_ASSIGN(const int64_t length, integer_argument(call, 1, 255));
   GEN_ASSIGN(const bool kill_words, truth_argument(call, 2, false));
   GEN_ASSIGN(const Value end, text_argument(call, 3, "..."));
@@ -145,6 +142,7 @@ Result<Value> truncate(const Call& call) {
   }
   const size_t size = of.is(Kind::kDict)       ? of.dict().entries.size()
                       : of.is(Kind::kSequence) ? of.sequence().values.size()
+                      : nothing                ? 0
                                                : count_characters(of.view());
   if (static_cast<int64_t>(size) <= length + leeway) return of;
   if (row) return error(Code::kInvalidArgument, "%s cannot be cut short", type_name(of));

@@ -5,8 +5,8 @@
 usage: random_templates.py RENDER_CASES [--count N] [--seed S] [--show N] [--golden FILE]
 
 RENDER_CASES is the program built from render_cases.cpp. Prints how many are equal, differ, are refused by both or by one,
-and shows the first N of those that are not alike. --golden writes the programs that Jinja2 renders, with what it makes of
-them, as rows for template_golden_test.
+and shows the first N of those that are not alike. --golden writes short programs that are equal, with what Jinja2 makes of them, as
+rows for template_golden_test.
 """
 import argparse
 import collections
@@ -375,9 +375,9 @@ def main():
         kind = "both refuse" if "error" in mine and text is None else "printed object" if "has no text" in mine.get("error", "") else "only we refuse" if "error" in mine else \
             "only Jinja2 refuses" if text is None else "equal" if mine["text"] == text else "differ"
         counts[kind] += 1
-        if kind == "equal":
+        if kind == "equal" and 150 < len(source) < 700 and len(text) < 400 and len(golden) < 120:
             golden.append({"template": source, "text": text, "variables": context})
-        elif kind not in ("both refuse", "printed object") and shown < options.show:
+        elif kind not in ("equal", "both refuse", "printed object") and shown < options.show:
             shown += 1
             print(f"--- {kind}, seed {seed}\n{source}\n  with {json.dumps(context, ensure_ascii=False)}\n"
                   f"  ours:   {mine.get('error') or mine['text']!r}\n  theirs: {problem or text!r}")
