@@ -19,8 +19,9 @@ constexpr size_t kMostAgreements = size_t{1} << 16U;
 // Sets are compared over texts of at most so many bytes, so many more than are needed now.
 constexpr uint32_t kMostHeight = 48;
 constexpr uint32_t kFurther = 12;
-// Sets that are dear to expand, for one mask, only to compare them.
+// Sets that are dear to expand, for one mask, only to compare them; and pairs that are compared.
 constexpr size_t kComparisons = 64;
+constexpr size_t kMostPairs = 2048;
 
 }  // namespace
 
@@ -46,6 +47,7 @@ void MaskMaker::clear_shared() {
 void MaskMaker::allow_work() {
   most_work_ = walk.step.work() + limits_.work;
   comparisons_left_ = kComparisons;
+  pairs_left_ = kMostPairs;
   if (shared_.sets.full() || shared_.lists.size() > kMostFrames) clear_shared();
   if (agreements_.size() > kMostAgreements) agreements_.clear();
 }
@@ -200,10 +202,12 @@ bool MaskMaker::agree(Id a, Id b, uint32_t height) {
     if (known->second.differ <= height) return false;
   }
   SetAutomaton& sets = shared_.sets;
-  if (height > kMostHeight || !expand_cheaply(a) || !expand_cheaply(b)) {
+  if (out_of_work_ || pairs_left_ == 0 || height > kMostHeight || !expand_cheaply(a) ||
+      !expand_cheaply(b)) {
     out_of_work_ = true;
     return false;
   }
+  --pairs_left_;
   bool same = sets.at(a).outside == sets.at(b).outside;
   const auto& row_a = sets.row(a);
   const auto& row_b = sets.row(b);

@@ -124,6 +124,7 @@ class MaskMaker {
   uint64_t most_work_ = 0;
   std::vector<uint64_t> sorted_;
   size_t comparisons_left_ = 0;
+  size_t pairs_left_ = 0;
   bool out_of_work_ = false;  // of a comparison: what was not found the same may still be
   std::vector<Id> path_;
   std::vector<Id> path_beside_;
