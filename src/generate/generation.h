@@ -21,6 +21,7 @@
 #include "generate/result.h"
 #include "generate/sequence.h"
 #include "generate/speculative/accept_tracker.h"
+#include "generate/speculative/draft_draw.h"
 #include "generate/token_picker.h"
 #include "generate/transcript.h"
 
@@ -141,6 +142,7 @@ class Generation {
   std::vector<int32_t> best_;  // of their best tokens
   std::unique_ptr<DraftState> drafts_;  // the session's; null without
   std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
+  std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;
   DraftJob job_;
   int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come

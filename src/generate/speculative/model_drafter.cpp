@@ -7,6 +7,8 @@
 
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/registry.h"
+#include "generate/speculative/draft_draw.h"
+#include "sampling/token_mask.h"
 
 namespace gen::generate {
 namespace {
@@ -103,7 +105,8 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
     running_.push_back({.job = job, .state = state});
     Running& running = running_.back();
     running.ends = true;
-    running.logits = job->matcher != nullptr || !model_->traits().finds_best;
+    running.logits =
+        job->matcher != nullptr || job->draw != nullptr || !model_->traits().finds_best;
     if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
     if (state->resting > 0) {
       --state->resting;
@@ -234,7 +237,7 @@ bool ModelDrafter::run_pass() {
   return true;
 }
 
-// The best token that may come, or -1.
+// The best token that may come, or one drawn from those; or -1.
 int32_t ModelDrafter::pick(Running* running) {
   const auto row = static_cast<size_t>(running->row);
   if (!running->logits) {
@@ -247,7 +250,19 @@ int32_t ModelDrafter::pick(Running* running) {
     if (!matcher->mask(mask_).ok()) return -1;
   }
   const auto width = static_cast<size_t>(model_->traits().vocab_size);
-  const float* const logits = logits_.data() + row * width;
+  float* const logits = logits_.data() + row * width;
+  if (running->job->draw != nullptr) {
+    const std::span<float> known(logits, static_cast<size_t>(options_.vocab));
+    sampling::TokenMask mask;
+    if (matcher == nullptr) return running->job->draw->draw(running->job->tree, known, nullptr);
+    bits_.resize(2 * mask_.size());
+    for (size_t i = 0; i < mask_.size(); ++i) {
+      bits_[2 * i] = static_cast<uint32_t>(mask_[i]);
+      bits_[2 * i + 1] = static_cast<uint32_t>(mask_[i] >> 32U);
+    }
+    mask.bits = bits_;
+    return running->job->draw->draw(running->job->tree, known, &mask);
+  }
   int32_t best = -1;
   for (int32_t token = 0; token < options_.vocab; ++token) {
     const auto at = static_cast<size_t>(token);
