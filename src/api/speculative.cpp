@@ -184,6 +184,7 @@ gen_status gen_speculative_set_adaptive(gen_speculative* speculative, int32_t ad
                                         gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(speculative, "speculative"));
+    GEN_ASSIGN(const auto used, speculative->shared.enter("the speculative generator"));
     speculative->fixed->store(adaptive == 0, std::memory_order_relaxed);
     return {};
   });
@@ -196,7 +197,8 @@ gen_status gen_speculative_stats(const gen_speculative* speculative, const char*
     GEN_TRY(not_null(speculative, "speculative"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
-    return draft_stats(speculative->shared.peek().draft_use(), key, value);
+    GEN_ASSIGN(const auto used, speculative->shared.enter("the speculative generator"));
+    return draft_stats(used->draft_use(), key, value);
   });
 }
 
@@ -211,7 +213,8 @@ gen_status gen_generator_draft_stats(const gen_generator* generator, const char*
     GEN_TRY(not_null(generator, "generator"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
-    return draft_stats(generator->shared.peek().draft_use(), key, value);
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
+    return draft_stats(used->draft_use(), key, value);
   });
 }
 

@@ -139,6 +139,17 @@ int32_t Generation::most_drafts() noexcept {
   return std::min(most_drafts_, tracker_.length());
 }
 
+// Without memory for that the step does without drafts.
+void Generation::begin_draws() noexcept {
+  if (job_.most <= 0 || !draft_draw_.has_value()) return;
+  try {
+    draft_draw_->begin(session_->sequence_.tokens(), result_.tokens.size());
+  } catch (...) {
+    job_.most = 0;
+    session_->generator().metrics().add(metric::kDraftsFailed, 1);
+  }
+}
+
 // For what rows of a step give.
 void Generation::make_room(size_t rows) {
   const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
@@ -247,9 +258,7 @@ Status Generation::prepare(StepRequest** request) {
       job_.most = std::min(most_drafts(), transcript_.most() - said - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
-      if (job_.most > 0 && draft_draw_.has_value()) {
-        draft_draw_->begin(sequence.tokens(), result_.tokens.size());
-      }
+      begin_draws();
       pass.draft = &job_;
     }
     GEN_TRY(sequence.start(end, pass));

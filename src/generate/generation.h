@@ -112,6 +112,7 @@ class Generation {
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
   void begin_drafts();
+  void begin_draws() noexcept;
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);

@@ -249,7 +249,8 @@ static void a_speculative_generator_says_what_its_target_says(void** state) {
                                        &error),
               error);
     assert_same(got, want);
-    assert_true(usage(got, "drafted") > 60); /* three for each pass: all that it may */
+    /* Three for each pass, but for the first and the last ones. */
+    assert_true(usage(got, "drafted") >= 3 * (60 - usage(got, "accepted") - 4));
     gen_result_free(got);
     assert_ok(gen_speculative_generate_stream(speculative, kPrompt, strlen(kPrompt), sampling,
                                               count_pieces, &pieces, &got, &error),
@@ -406,7 +407,7 @@ static void drafts_by_custom_models(void** state) {
     assert_int_equal(n, 8);
     assert_fails(gen_draft_generate(NULL, text, 5, 4, ids, NULL, 8, &n, &error), bad, "draft",
                  error);
-    assert_fails(gen_draft_verify(draft, text, 0, ids, 1, &accepted, &correction, &error), bad,
+    assert_fails(gen_draft_verify(draft, text, 0, text, 1, &accepted, &correction, &error), bad,
                  "no tokens", error);
     assert_fails(gen_draft_verify(draft, text, 5, ids, 64, &accepted, &correction, &error), bad,
                  "64", error);
