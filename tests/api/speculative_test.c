@@ -417,6 +417,11 @@ static void drafts_by_custom_models(void** state) {
     text[0] = TOY_VOCAB;
     assert_fails(gen_draft_generate(draft, text, 5, 4, ids, NULL, 8, &n, &error),
                  GEN_ERROR_OUT_OF_RANGE, "61", error);
+    double share = 1;
+    assert_fails(gen_draft_acceptance_rate(draft, text, 5, 4, &share, &error),
+                 GEN_ERROR_OUT_OF_RANGE, "61", error);
+    assert_fails(gen_draft_acceptance_rate(draft, text, 0, 4, &share, &error), bad, "no tokens",
+                 error);
     text[0] = 3;
     int32_t much[TOY_CONTEXT + 1] = {0};
     assert_fails(gen_draft_generate(draft, much, TOY_CONTEXT + 1, 4, ids, NULL, 8, &n, &error),
@@ -564,6 +569,136 @@ static void accepting_tokens(void** state) {
                bad, "target row 1", error);
 }
 
+/* Statuses of a step come out of both calls as they are. */
+static gen_status fault;
+
+static gen_status say_five(void* user, const gen_forward_batch* batch, float* logits,
+                           float* features, gen_error* e) {
+  (void)user;
+  (void)features;
+  (void)e;
+  for (int32_t i = 0; i < batch->n_logits * 4096; ++i) logits[i] = (float)(i % 4096 == 5);
+  return fault;
+}
+
+struct nested {
+  gen_speculative* speculative;
+  const gen_sampling* sampling;
+  gen_status deepest[2]; /* of the plain form, and of the stream */
+};
+
+static int call_again(void* user, const gen_token* token) {
+  struct nested* all = user;
+  gen_error inner;
+  if (token->done || all->deepest[1] != GEN_OK) return 0;
+  all->deepest[1] = gen_speculative_generate_stream(all->speculative, "a", 1, all->sampling,
+                                                    call_again, user, NULL, &inner);
+  if (all->deepest[1] == GEN_ERROR_BUSY) {
+    all->deepest[0] =
+        gen_speculative_generate(all->speculative, "a", 1, all->sampling, NULL, &inner);
+  }
+  return 0;
+}
+
+static void what_speculative_calls_may_meet(void** state) {
+  (void)state;
+  static const gen_status statuses[] = {GEN_ERROR_MODEL, GEN_ERROR_IO, GEN_ERROR_FORMAT,
+                                        GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_OUT_OF_MEMORY};
+  const gen_forward table = {.struct_size = sizeof table, .forward = say_five};
+  gen_model* draft = load_draft();
+  gen_model_config* config = NULL;
+  gen_model* own = NULL;
+  gen_speculative* speculative = NULL;
+  gen_options* options = options_new();
+  gen_grammar* grammar = NULL;
+  gen_cancel* cancel = NULL;
+  gen_sampling* sampling = greedy(3);
+  assert_ok(gen_model_config_new(&config, &error), error);
+  assert_ok(gen_model_config_set_vocab_size(config, 4096, &error), error);
+  assert_ok(gen_model_config_set_max_seq_len(config, 400, &error), error);
+  assert_ok(gen_model_new_custom(&table, config, gen_model_tokenizer(draft), &own, &error), error);
+  assert_ok(gen_options_set_max_batch(options, 1, &error), error);
+  assert_ok(gen_options_set_max_queue(options, 1, &error), error);
+  assert_ok(gen_speculative_new(draft, own, 2, options, &speculative, &error), error);
+  fault = GEN_OK;
+  struct nested nested = {speculative, sampling, {GEN_OK, GEN_OK}};
+  assert_ok(gen_speculative_generate_stream(speculative, "a", 1, sampling, call_again, &nested, NULL,
+                                            &error),
+            error);
+  assert_int_equal(nested.deepest[0], GEN_ERROR_BUSY);
+  assert_int_equal(nested.deepest[1], GEN_ERROR_BUSY);
+
+  char* const much = malloc(6001);
+  assert_non_null(much);
+  for (int i = 0; i < 6000; i += 3) memcpy(much + i, "ox ", 4);
+  gen_sampling* stopped = greedy(3);
+  gen_sampling* outside = greedy(3);
+  gen_sampling* nowhere = greedy(3);
+  assert_ok(gen_cancel_new(&cancel, &error), error);
+  assert_ok(gen_sampling_set_cancel(stopped, cancel, &error), error);
+  gen_cancel_fire(cancel);
+  assert_ok(gen_sampling_add_stop_token(outside, 4096, &error), error);
+  assert_ok(gen_grammar_from_gbnf("root ::= <nowhere>", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+            error);
+  assert_ok(gen_sampling_set_grammar(nowhere, grammar, &error), error);
+  const struct {
+    const char* prompt;
+    size_t len;
+    const gen_sampling* sampling;
+    gen_status status;
+  } cases[] = {{NULL, 3, sampling, GEN_ERROR_INVALID_ARGUMENT},
+               {"\xff", 1, sampling, GEN_ERROR_TOKENIZER},
+               {much, GEN_NUL_TERMINATED, sampling, GEN_ERROR_CONTEXT_FULL},
+               {"a", 1, stopped, GEN_ERROR_CANCELLED},
+               {"a", 1, outside, GEN_ERROR_OUT_OF_RANGE},
+               {"a", 1, nowhere, GEN_ERROR_GRAMMAR}};
+  int pieces = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    assert_fails(gen_speculative_generate(speculative, cases[i].prompt, cases[i].len,
+                                          cases[i].sampling, NULL, &error),
+                 cases[i].status, "", error);
+    assert_fails(gen_speculative_generate_stream(speculative, cases[i].prompt, cases[i].len,
+                                                 cases[i].sampling, count_pieces, &pieces, NULL,
+                                                 &error),
+                 cases[i].status, "", error);
+  }
+  for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; ++i) {
+    fault = statuses[i];
+    assert_fails(gen_speculative_generate(speculative, "a", 1, sampling, NULL, &error), fault, "",
+                 error);
+    assert_fails(gen_speculative_generate_stream(speculative, "a", 1, sampling, count_pieces,
+                                                 &pieces, NULL, &error),
+                 fault, "", error);
+  }
+  fault = GEN_OK;
+  assert_ok(gen_speculative_generate(speculative, "a", 1, sampling, NULL, &error), error);
+
+  gen_speculative* none = NULL;
+  gen_draft* pair = NULL;
+  gen_options* tiered = options_new();
+  assert_ok(gen_options_set(tiered, "tiered_kv", "/nowhere/at/all,1", &error), error);
+  assert_fails(gen_speculative_new(draft, draft, 2, tiered, &none, &error), GEN_ERROR_IO, "nowhere",
+               error);
+  assert_fails(gen_draft_new(draft, draft, tiered, &pair, &error), GEN_ERROR_IO, "nowhere", error);
+  gen_model* story = NULL;
+  assert_ok(gen_model_load(STORY_MODEL, NULL, &story, &error), error);
+  assert_fails(gen_draft_new_self(story, 1, tiered, &pair, &error), GEN_ERROR_IO, "nowhere", error);
+  gen_model_free(story);
+  gen_options_free(tiered);
+  free(much);
+  gen_sampling_free(sampling);
+  gen_sampling_free(stopped);
+  gen_sampling_free(outside);
+  gen_sampling_free(nowhere);
+  gen_cancel_free(cancel);
+  gen_grammar_free(grammar);
+  gen_options_free(options);
+  gen_speculative_free(speculative);
+  gen_model_config_free(config);
+  gen_model_free(own);
+  gen_model_free(draft);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(drafts_change_nothing),
@@ -574,6 +709,7 @@ int main(void) {
       cmocka_unit_test(drafts_by_custom_models),
       cmocka_unit_test(drafts_by_layers_of_the_model),
       cmocka_unit_test(accepting_tokens),
+      cmocka_unit_test(what_speculative_calls_may_meet),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
