@@ -438,7 +438,7 @@ static void drafts_by_custom_models(void** state) {
     assert_int_equal(correction, -1);
     for (int i = 0; i < 2; ++i) {
       toys[i].fault = TOY_NAN;
-      toys[i].at = toys[i].calls;
+      toys[i].at = toys[i].calls + 1; /* the first one runs what the text has new */
     }
     assert_fails(gen_draft_generate(draft, text, 4, 4, ids, NULL, 8, &n, &error), GEN_ERROR_MODEL, "",
                  error);
@@ -591,9 +591,10 @@ static int call_again(void* user, const gen_token* token) {
   struct nested* all = user;
   gen_error inner;
   if (token->done || all->deepest[1] != GEN_OK) return 0;
-  all->deepest[1] = gen_speculative_generate_stream(all->speculative, "a", 1, all->sampling,
-                                                    call_again, user, NULL, &inner);
-  if (all->deepest[1] == GEN_ERROR_BUSY) {
+  const gen_status status = gen_speculative_generate_stream(all->speculative, "a", 1, all->sampling,
+                                                            call_again, user, NULL, &inner);
+  if (status == GEN_ERROR_BUSY) {
+    all->deepest[1] = status;
     all->deepest[0] =
         gen_speculative_generate(all->speculative, "a", 1, all->sampling, NULL, &inner);
   }

@@ -30,6 +30,8 @@ void DraftDraw::begin(std::span<const int32_t> held, size_t said) {
   if (!looks_back_) return;
   const size_t n = params_.penalize_prompt ? held.size() : std::min(said, held.size());
   const auto tail = held.last(n);
+  // Grows by a half at least, or each step of a growing text would allocate.
+  if (counted_.capacity() < n + kMostDraftRows) counted_.reserve(n + n / 2 + kMostDraftRows);
   counted_.assign(tail.begin(), tail.end());
   before_ = n;
 }

@@ -248,6 +248,12 @@ int32_t ModelDrafter::pick(Running* running) {
   if (matcher != nullptr) {
     mask_.resize(matcher->grammar().vocabulary().words());
     if (!matcher->mask(mask_).ok()) return -1;
+    // Where the end of a text does not stop the call, its rule has none.
+    const auto stops = running->job->stops;
+    for (const int32_t end : matcher->grammar().vocabulary().ends()) {
+      if (std::find(stops.begin(), stops.end(), end) != stops.end()) continue;
+      mask_[static_cast<size_t>(end) / 64] &= ~(uint64_t{1} << (static_cast<size_t>(end) % 64));
+    }
   }
   const auto width = static_cast<size_t>(model_->traits().vocab_size);
   float* const logits = logits_.data() + row * width;
