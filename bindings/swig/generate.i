@@ -35,6 +35,7 @@
 %include "generator.i"
 %include "memory_estimate.i"
 %include "session.i"
+%include "speculative.i"
 %include "stream.i"
 %include "chat.i"
 %include "template.i"
