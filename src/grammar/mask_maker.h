@@ -81,6 +81,21 @@ class MaskMaker {
   /// Allows what can be read from where the mask's states end.
   Status allow_behind(const StateMask& mask, Ground& ground, const Start& start,
                       std::vector<uint32_t>* exits);
+  /// What the body of a loop allows from where it begins, behind each exit of `before`: (*out)[n]
+  /// is what is read of it once it has ended n times. False, and `out` means nothing, if a text can
+  /// be read as more bodies and as fewer, or that takes too many sets.
+  struct Level {
+    std::vector<int32_t> tokens;
+    std::vector<uint32_t> exits;
+    uint64_t worst = 0;
+  };
+  bool levels(const StateMask& before, const Start& body, std::vector<Level>* out);
+  /// A level as the set of tokens allowed.
+  void allow_level(const Level& level) {
+    begin();
+    allowed.add(level.tokens);
+    worst = level.worst;
+  }
   /// What is allowed now. It may serve to find those of similar places if it was found by
   /// mask_of() alone.
   std::shared_ptr<const StateMask> finish(std::vector<uint32_t> exits);
@@ -107,6 +122,7 @@ class MaskMaker {
   };
 
   void clear_shared();
+  [[nodiscard]] uint64_t whole_bodies(Id body) const;
   Status walk_below(uint32_t top, Ground& ground, const Start& start, std::vector<uint32_t>* exits);
   bool walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector<uint32_t>* exits);
   const Known* similar_to(Id set);
@@ -137,6 +153,7 @@ class MaskMaker {
   bool out_of_work_ = false;  // of a comparison: what was not found the same may still be
   std::vector<Id> path_;
   std::vector<Id> path_beside_;
+  std::vector<uint32_t> level_path_;
   std::vector<uint32_t> added_;  // beside a known mask
   std::vector<uint32_t> removed_;
   std::vector<Known> newest_;

@@ -262,13 +262,21 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
     auto made = std::make_shared<LoopMasks>();
     made->level.push_back(entry->mask);
     made->within.emplace_back(vocabulary_->words(), 0);
+    MaskMaker::Start begin;
+    GEN_TRY(maker_.come_to(start, &begin));
+    GEN_ASSERT(!begin.outside);
+    std::vector<MaskMaker::Level> levels;
+    const bool apart = !entry->mask->exits.empty() && maker_.levels(*entry->mask, begin, &levels);
     while (!made->level.back()->exits.empty()) {
-      maker_.begin();
       std::vector<uint32_t> exits;
-      MaskMaker::Start begin;
-      GEN_TRY(maker_.come_to(start, &begin));
-      GEN_ASSERT(!begin.outside);
-      GEN_TRY(maker_.allow_behind(*made->level.back(), maker_.shared(), begin, &exits));
+      if (apart) {
+        MaskMaker::Level& level = levels[made->level.size() - 1];
+        maker_.allow_level(level);
+        exits = std::move(level.exits);
+      } else {
+        maker_.begin();
+        GEN_TRY(maker_.allow_behind(*made->level.back(), maker_.shared(), begin, &exits));
+      }
       made->worst = std::max(made->worst, maker_.worst);
       std::vector<uint64_t> within = made->within.back();
       for (size_t word = 0; word < within.size(); ++word) within[word] |= maker_.allowed.bits()[word];
