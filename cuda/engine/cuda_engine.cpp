@@ -84,6 +84,20 @@ Status CudaEngine::run(engine::Stream&, const engine::OpArgs& args) {
       std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
 }
 
+Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list) {
+  const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
+  return graphs_.run(list, [this](const engine::OpArgs& args) {
+    return queue_->note(
+        std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
+  });
+}
+
+StepGraphs::Counts CudaEngine::graphs() {
+  const DeviceQueue::Turn turn(*queue_);
+  return graphs_.counts();
+}
+
 Status CudaEngine::upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
                           size_t bytes) {
   if (bytes == 0) return {};

@@ -240,7 +240,11 @@ Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** devic
 }
 
 Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
-  GEN_TRY(grow(bytes, &scratch_, &scratch_bytes_));
+  if (bytes > scratch_bytes_) {
+    if (capturing_) return error(Code::kInternal, "scratch memory grows in a capture");
+    ++scratch_number_;
+    GEN_TRY(grow(bytes, &scratch_, &scratch_bytes_));
+  }
   *out = scratch_;
   return {};
 }

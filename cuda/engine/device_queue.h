@@ -96,6 +96,23 @@ class DeviceQueue : private ScratchMemory {
   Status commit_lists(const std::byte* pinned, uint8_t* device, size_t bytes);
   /// Waits for everything enqueued.
   Status finish();
+  /// The same where nothing is to be said of it.
+  void wait() noexcept { static_cast<void>(device::stream_synchronize(stream_)); }
+  /// While it lives what is enqueued is captured, and memory that operations share does not move.
+  class Capture {
+   public:
+    explicit Capture(DeviceQueue& queue) noexcept : queue_(queue) { queue.capturing_ = true; }
+    ~Capture() { queue_.capturing_ = false; }
+    Capture(const Capture&) = delete;
+    Capture& operator=(const Capture&) = delete;
+
+   private:
+    DeviceQueue& queue_;
+  };
+  /// Changes when scratch memory has moved.
+  [[nodiscard]] uint64_t scratch_number() const noexcept { return scratch_number_; }
+  /// Another one each time.
+  uint64_t next_weight() noexcept { return ++weights_; }
 
  private:
   DeviceQueue(int32_t device, const engine::GpuTable& table) noexcept
@@ -129,6 +146,9 @@ class DeviceQueue : private ScratchMemory {
   size_t lists_bytes_ = 0;
   uint8_t* scratch_ = nullptr;
   size_t scratch_bytes_ = 0;
+  uint64_t scratch_number_ = 0;
+  uint64_t weights_ = 0;
+  bool capturing_ = false;
   std::vector<GivenBack> given_back_;
   std::vector<device::Event> spare_events_;
   device::Error lost_;

@@ -111,6 +111,7 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     weight->segments_.push_back(segment);
     {
       const DeviceQueue::Turn turn(queue_);
+      weight->number_ = queue_.next_weight();
       GEN_TRY(queue_.write_pieces(data, form.piece, form.pieces, [&](size_t i, std::byte* out) {
         make_piece(form, source, i, out);
       }));

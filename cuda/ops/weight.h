@@ -50,6 +50,8 @@ class DeviceWeight final : public engine::Weight {
   [[nodiscard]] size_t resident_bytes() const noexcept override { return bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
   [[nodiscard]] const std::vector<WeightSegment>& segments() const noexcept { return segments_; }
+  /// No other weight of its queue ever has it.
+  [[nodiscard]] uint64_t number() const noexcept { return number_; }
 
  private:
   friend class WeightLoader;
@@ -61,6 +63,7 @@ class DeviceWeight final : public engine::Weight {
   std::vector<WeightSegment> segments_;
   engine::EngineBuffer buffer_;
   std::shared_ptr<engine::WeightMemory> memory_;
+  uint64_t number_ = 0;
 };
 
 }  // namespace gen::cuda
