@@ -145,8 +145,10 @@ class Builder {
   void members(const MemberList& list, uint32_t from, uint32_t to) {
     Members made;
     for (const MemberList::Member& member : list.members) {
-      made.list.push_back({machine_of(member.body), member.bits, member.once, kFar});
+      made.list.push_back({machine_of(member.body), member.bits, member.once, kFar, member.before,
+                           member.after, kUnbounded});
     }
+    made.in_order = list.in_order;
     made.required = list.required;
     made.min = list.min;
     made.max = list.max;

@@ -479,7 +479,7 @@ Result<std::vector<Options>> ClauseMaker::positive(const Keyword& k) {
     GEN_ASSIGN(const Literals all, schema_list(k));
     return All{{{all, {}}}};
   }
-  if (k.key == "anyOf") {
+  if (k.key == "anyOf" || (k.key == "oneOf" && options_.one_of_as_any_of)) {
     GEN_ASSIGN(const Literals all, schema_list(k));
     Options any;
     for (const Literal literal : all) any.push_back({{literal}, {}});
@@ -615,7 +615,7 @@ Result<Options> ClauseMaker::negative(const Keyword& k) {
   if (k.key == "anyOf" || k.key == "oneOf") {
     GEN_ASSIGN(Literals all, schema_list(k));
     Options made;
-    if (k.key == "oneOf") {
+    if (k.key == "oneOf" && !options_.one_of_as_any_of) {
       for (size_t i = 0; i < all.size(); ++i) {
         for (size_t j = i + 1; j < all.size(); ++j) made.push_back({{all[i], all[j]}, {}});
       }

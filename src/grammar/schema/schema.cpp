@@ -226,8 +226,10 @@ class Builder {
 Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& options,
                                  Expressions& to, SchemaReport* report) {
   SchemaReport unused;
-  GEN_ASSIGN(const SchemaDocument document, SchemaDocument::read(text));
-  Builder builder(document, options, to, report != nullptr ? report : &unused);
+  if (report == nullptr) report = &unused;
+  GEN_ASSIGN(const SchemaDocument document,
+             SchemaDocument::read(text, options, &report->relaxed));
+  Builder builder(document, options, to, report);
   return builder.run(document.root());
 }
 
