@@ -202,6 +202,29 @@ func (s *ChatSession) Answer(ctx context.Context, options ...SamplingOption) (*R
 	})
 }
 
+// Stream is Send piece by piece; nothing runs before the first Next. While the stream is open the chat session and the conversation are
+// busy. At its end the message and the answer are in the conversation; closing it before that cuts the answer.
+func (s *ChatSession) Stream(ctx context.Context, text string, options ...SamplingOption) (*Stream, error) {
+	return s.open(ctx, options, func(sampling uintptr, out []uintptr) error {
+		return native.GenChatSessionOpenStream(s.address, text, sampling, out)
+	})
+}
+
+// StreamAnswer is Answer piece by piece.
+func (s *ChatSession) StreamAnswer(ctx context.Context, options ...SamplingOption) (*Stream, error) {
+	return s.open(ctx, options, func(sampling uintptr, out []uintptr) error {
+		return native.GenBindingChatOpenAnswer(s.address, sampling, out)
+	})
+}
+
+func (s *ChatSession) open(ctx context.Context, options []SamplingOption, run func(sampling uintptr, out []uintptr) error) (*Stream, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	return openStream(ctx, s.gate, options, run)
+}
+
 func (s *ChatSession) generate(ctx context.Context, options []SamplingOption, run func(sampling uintptr, out []uintptr) error) (*Result, error) {
 	if err := s.enter(); err != nil {
 		return nil, err

@@ -76,6 +76,12 @@ func (s *Session) Stream(ctx context.Context, prompt string, options ...Sampling
 		return nil, err
 	}
 	defer s.leave()
+	return openStream(ctx, s.gate, options, func(sampling uintptr, out []uintptr) error {
+		return native.GenStreamOpen(s.address, prompt, sampling, out)
+	})
+}
+
+func openStream(ctx context.Context, gate gate, options []SamplingOption, open func(sampling uintptr, out []uintptr) error) (*Stream, error) {
 	if ctx.Err() != nil {
 		return nil, notBegun(ctx)
 	}
@@ -83,11 +89,11 @@ func (s *Session) Stream(ctx context.Context, prompt string, options ...Sampling
 	if err := native.GenCancelNew(cancel[:]); err != nil {
 		return nil, err
 	}
-	stream := &Stream{gate: s.gate, ctx: ctx, cancel: cancel[0], over: make(chan struct{})}
+	stream := &Stream{gate: gate, ctx: ctx, cancel: cancel[0], over: make(chan struct{})}
 	options = append(options[:len(options):len(options)], withCancel(cancel[0]))
 	err := stream.take(kindStream, native.GenStreamClose, func(out []uintptr) error {
 		return build(options, native.GenSamplingNew, native.GenSamplingFree, func(sampling uintptr) error {
-			return native.GenStreamOpen(s.address, prompt, sampling, out)
+			return open(sampling, out)
 		})
 	})
 	if err != nil {

@@ -221,6 +221,12 @@ static gen_status gen_binding_chat_answer(gen_chat_session *chat_session, const 
   return gen_chat_session_send(chat_session, NULL, 0, sampling, result, error);
 }
 
+/* The same of gen_chat_session_open_stream. */
+static gen_status gen_binding_chat_open_answer(gen_chat_session *chat_session, const gen_sampling *sampling, gen_stream **out,
+                                               gen_error *error) {
+  return gen_chat_session_open_stream(chat_session, NULL, 0, sampling, out, error);
+}
+
 /*
  * The address of a symbol in another library: of a gen_forward, gen_metrics_sink, gen_allocator or function in C that is to
  * be passed on. The library stays open.

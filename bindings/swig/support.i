@@ -15,6 +15,7 @@ gen_status gen_binding_gpu_pointer_arrays(kv_cache *cache, int64_t *fields, gen_
 gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
 gen_status gen_binding_token_mask(const gen_grammar *grammar, const char *text, size_t len, const uint8_t *strings, const size_t *lengths, size_t count, uint32_t *bits, size_t words, gen_error *error);
 gen_status gen_binding_chat_answer(gen_chat_session *chat_session, const gen_sampling *sampling, gen_result **result, gen_error *error);
+gen_status gen_binding_chat_open_answer(gen_chat_session *chat_session, const gen_sampling *sampling, gen_stream **out, gen_error *error);
 gen_status gen_binding_symbol(const char *library, const char *name, int64_t *address, gen_error *error);
 int64_t gen_binding_progress_function(void);
 int64_t gen_binding_progress_new(void);

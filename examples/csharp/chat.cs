@@ -15,22 +15,17 @@ static class ChatExample
         }
         using (Model model = Model.Load(args[0]))
         using (var generator = new Generator(model))
-        using (Session session = generator.NewSession())
-        using (var chat = new Chat())
+        using (ChatSession session = generator.NewChatSession())
         {
             var sampling = new Sampling { Temperature = 0.8, TopP = 0.95, Seed = 1, MaxNewTokens = 100 };
             for (string line; (line = Console.ReadLine()) != null;)
             {
-                session.Append(chat.Add("user", line));
-                string answer = "";
-                foreach (Token token in session.Stream("", sampling))
+                foreach (Token token in session.Stream(line, sampling))
                 {
                     Console.Write(token.Text);
                     Console.Out.Flush();
-                    answer += token.Text;
                 }
                 Console.WriteLine();
-                chat.Add("assistant", answer);
             }
         }
     }

@@ -3,10 +3,10 @@
 // only what is new runs.
 //   java -cp generate-0.1.0.jar examples/java/ChatLoop.java model.gguf
 import dev.libgenerate.Chat;
+import dev.libgenerate.ChatSession;
 import dev.libgenerate.Generator;
 import dev.libgenerate.Model;
 import dev.libgenerate.Sampling;
-import dev.libgenerate.Session;
 import dev.libgenerate.Token;
 import dev.libgenerate.TokenStream;
 import java.io.BufferedReader;
@@ -27,19 +27,13 @@ final class ChatLoop {
     Sampling sampling = Sampling.defaults().temperature(0.7).topP(0.95).seed(1).maxNewTokens(100);
     try (Model model = Model.load(Path.of(args[0]));
         Generator generator = Generator.of(model);
-        Session session = generator.newSession();
-        Chat chat = new Chat().system("You tell stories.")) {
+        Chat chat = new Chat().system("You tell stories.");
+        ChatSession session = generator.newChatSession(chat)) {
       for (String line = in.readLine(); line != null; line = in.readLine()) {
-        session.appendChat(chat.user(line), true);
-        StringBuilder answer = new StringBuilder();
-        try (TokenStream stream = session.stream("", sampling)) {
-          for (Token token : stream) {
-            out.print(token.text());
-            answer.append(token.text());
-          }
+        try (TokenStream stream = session.stream(line, sampling)) {
+          for (Token token : stream) out.print(token.text());
         }
         out.println();
-        chat.assistant(answer.toString());
       }
     }
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 // Streams a story, stops another one after a moment, and runs three at once: demo.mjs MODEL.gguf
-import { Cancel, GenerateError, Generator, Model, Session } from "./libgenerate.mjs";
+import { Cancel, Chat, ChatSession, GenerateError, Generator, Model, Session } from "./libgenerate.mjs";
 
 if (process.argv.length !== 3) {
   console.error("usage: demo.mjs MODEL.gguf");
@@ -15,6 +15,15 @@ for await (const token of session.stream("Once upon a time", { temperature: 0, m
   process.stdout.write(token.text);
 }
 console.log();
+
+const chat = new Chat().add("system", "You tell stories.");
+const talk = new ChatSession(generator, chat);
+for (const message of ["Tell me of a dog.", "And then?"]) {
+  for await (const token of talk.stream(message, { temperature: 0, max_new_tokens: 20 })) process.stdout.write(token.text);
+  console.log();
+}
+talk.close();
+chat.close();
 
 const cancel = new Cancel();
 setTimeout(() => cancel.fire(), 100);

@@ -75,6 +75,13 @@ const c = {
   cancelFree: lib.func("void gen_cancel_free(void *cancel)"),
   streamOpen: fallible("gen_stream_open",
     "void *session, const uint8_t *prompt, size_t len, void *sampling, _Out_ void **out"),
+  chatNew: fallible("gen_chat_new", "_Out_ void **out"),
+  chatAdd: fallible("gen_chat_add", "void *chat, const char *role, const uint8_t *text, size_t len"),
+  chatFree: lib.func("void gen_chat_free(void *chat)"),
+  chatSessionNew: fallible("gen_chat_session_new", "void *generator, void *chat, _Out_ void **out"),
+  chatSessionOpenStream: fallible("gen_chat_session_open_stream",
+    "void *session, const uint8_t *text, size_t len, void *sampling, _Out_ void **out"),
+  chatSessionFree: lib.func("void gen_chat_session_free(void *session)"),
   streamNext: fallible("gen_stream_next", "void *stream, _Out_ gen_token **token"),
   streamResult: fallible("gen_stream_result", "void *stream, _Out_ void **out"),
   streamClose: lib.func("void gen_stream_close(void *stream)"),
@@ -228,30 +235,54 @@ export class Session extends Handle {
   constructor(generator) { super(make(c.sessionNew, generator.handle), c.sessionFree); }
 
   /** Tokens as they come, for `for await`; leaving the loop ends it. */
-  async *stream(prompt, settings = {}) {
-    const sampling = samplingOf(settings);
-    const bytes = Buffer.from(prompt);
-    let stream;
-    try {
-      stream = new Handle(make(c.streamOpen, this.handle, bytes, bytes.length, sampling.handle), c.streamClose);
-      for (;;) {
-        const out = [null];
-        try {
-          await c.streamNext.later(stream.handle, out);
-        } catch (failure) {
-          if (failure instanceof GenerateError) failure.result = taken(make(c.streamResult, stream.handle));
-          throw failure;
-        }
-        if (!out[0]) return;
-        const token = koffi.decode(out[0], GenToken);
-        yield {
-          id: token.id, text: bytesAt(token.text, token.text_len).toString(), logprob: token.logprob,
-          done: token.done !== 0, finishReason: FINISH[token.finish_reason],
-        };
+  stream(prompt, settings = {}) { return pulled(c.streamOpen, this, prompt, settings); }
+}
+
+/** Messages, laid out by the chat template of a model. */
+export class Chat extends Handle {
+  constructor() { super(make(c.chatNew), c.chatFree); }
+
+  add(role, text) {
+    const bytes = Buffer.from(text);
+    c.chatAdd(this.handle, role, bytes, bytes.length);
+    return this;
+  }
+}
+
+/** A conversation and the session that holds it. */
+export class ChatSession extends Handle {
+  constructor(generator, chat) { super(make(c.chatSessionNew, generator.handle, chat.handle), c.chatSessionFree); }
+
+  /**
+   * Adds a message of the user, and gives tokens of the answer as they come; it is in the conversation when the loop ends, or is
+   * left. Null adds no message: it goes on with an answer that was cut.
+   */
+  stream(text, settings = {}) { return pulled(c.chatSessionOpenStream, this, text, settings); }
+}
+
+async function *pulled(open, owner, text, settings) {
+  const sampling = samplingOf(settings);
+  const bytes = text === null ? null : Buffer.from(text);
+  let stream;
+  try {
+    stream = new Handle(make(open, owner.handle, bytes, bytes?.length ?? 0, sampling.handle), c.streamClose);
+    for (;;) {
+      const out = [null];
+      try {
+        await c.streamNext.later(stream.handle, out);
+      } catch (failure) {
+        if (failure instanceof GenerateError) failure.result = taken(make(c.streamResult, stream.handle));
+        throw failure;
       }
-    } finally {
-      stream?.close();
-      sampling.close();
+      if (!out[0]) return;
+      const token = koffi.decode(out[0], GenToken);
+      yield {
+        id: token.id, text: bytesAt(token.text, token.text_len).toString(), logprob: token.logprob,
+        done: token.done !== 0, finishReason: FINISH[token.finish_reason],
+      };
     }
+  } finally {
+    stream?.close();
+    sampling.close();
   }
 }

@@ -4,7 +4,7 @@
 import sys
 import threading
 
-from libgenerate import Cancel, Error, Generator, Model, Session
+from libgenerate import Cancel, Chat, ChatSession, Error, Generator, Model, Session
 
 if len(sys.argv) != 2:
     sys.exit("usage: demo.py MODEL.gguf")
@@ -13,6 +13,12 @@ with Model(sys.argv[1]) as model, Generator(model) as generator:
         for token in session.stream("Once upon a time", temperature=0, max_new_tokens=40):
             print(token.text, end="", flush=True)
         print()
+
+    with Chat().add("system", "You tell stories.") as chat, ChatSession(generator, chat) as talk:
+        for message in ["Tell me of a dog.", "And then?"]:
+            for token in talk.stream(message, temperature=0, max_new_tokens=20):
+                print(token.text, end="", flush=True)
+            print()
 
     # From another thread; within the loop, leaving it is enough.
     with Session(generator) as session, Cancel() as cancel:

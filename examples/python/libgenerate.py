@@ -123,11 +123,13 @@ _chat_set_time = _fallible("gen_chat_set_time", c_void_p, c_char_p)
 _chat_truncate = _fallible("gen_chat_truncate", c_void_p, c_int32)
 _chat_describe = _fallible("gen_chat_describe", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
 _chat_encode = _fallible("gen_chat_encode", c_void_p, c_void_p, c_int32, POINTER(c_int32), c_size_t, POINTER(c_size_t))
-_session_append_chat = _fallible("gen_session_append_chat", c_void_p, c_void_p, c_int32)
 _vocab_size = _function("gen_tokenizer_vocab_size", c_void_p)
 _cancel_new = _fallible("gen_cancel_new", _out)
 _cancel_fire = _function("gen_cancel_fire", c_void_p, result=None)
 _stream_open = _fallible("gen_stream_open", c_void_p, *_text, c_void_p, _out)
+_chat_session_new = _fallible("gen_chat_session_new", c_void_p, c_void_p, _out)
+_chat_session_session = _function("gen_chat_session_session", c_void_p, result=c_void_p)
+_chat_session_open_stream = _fallible("gen_chat_session_open_stream", c_void_p, *_text, c_void_p, _out)
 _stream_next = _function("gen_stream_next", c_void_p, _out, POINTER(_Error))
 _stream_result = _fallible("gen_stream_result", c_void_p, _out)
 _stream_close = _function("gen_stream_close", c_void_p, result=None)
@@ -479,22 +481,29 @@ class Session(Handle):
                 pass
             return stream.result()
 
-    def answer(self, chat, cancel=None, **sampling):
-        """Yields tokens of the assistant's next message, which is added to the conversation when the loop ends, or is left.
-        Only what is new in the conversation is run."""
-        _session_append_chat(self.handle, chat.handle, 1)
-        text = ""
-        try:
-            for token in self.stream("", cancel, **sampling):
-                text += token.text
-                yield token
-        finally:
-            if text:
-                chat.add("assistant", text)
+
+class ChatSession(Handle):
+    """A conversation, a Chat, and the session that holds it."""
+
+    _free = _function("gen_chat_session_free", c_void_p, result=None)
+
+    def __init__(self, generator, chat):
+        super().__init__(_chat_session_new, generator.handle, chat.handle)
+
+    def __len__(self):
+        return _session_length(_chat_session_session(self.handle))
+
+    def stream(self, text=None, cancel=None, **sampling):
+        """Adds a message of the user, and yields tokens of the answer, which is added when the loop ends, or is left. Without a
+        message it answers what the conversation ends with, or goes on with an answer that was cut. Only what is new is run."""
+        message = (None, 0) if text is None else _data(text)
+        with _Sampling(cancel, sampling) as how, \
+                _Stream(self.handle, *message, how.handle, opening=_chat_session_open_stream) as stream:
+            yield from stream.tokens()
 
 
 class Chat(Handle):
-    """Messages, tools and variables for the chat template of a model. Session.answer() generates what comes next."""
+    """Messages, tools and variables for the chat template of a model. A ChatSession generates what comes next."""
 
     _free = _function("gen_chat_free", c_void_p, result=None)
 
@@ -559,8 +568,8 @@ def _name(text):
 class _Stream(Handle):
     _free = _stream_close
 
-    def __init__(self, *arguments):
-        super().__init__(_stream_open, *arguments)
+    def __init__(self, *arguments, opening=_stream_open):
+        super().__init__(opening, *arguments)
 
     def tokens(self):
         piece, error = c_void_p(), _Error()

@@ -286,6 +286,22 @@ GEN_API gen_status gen_chat_session_send_stream(gen_chat_session *chat_session, 
                                                 gen_result **result, gen_error *error);
 
 /**
+ * The same pulled piece by piece, see stream.h. While the stream is open other calls on the chat session and the conversation
+ * are GEN_ERROR_BUSY, but cancel and progress of its session work. At its end the message and the answer are in the
+ * conversation; closing it before that cuts the answer.
+ *
+ * @param out  receives the stream; end it with gen_stream_close.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT, GEN_ERROR_UNSUPPORTED, GEN_ERROR_STATE, GEN_ERROR_BUSY,
+ *         GEN_ERROR_CONTEXT_FULL, GEN_ERROR_OUT_OF_RANGE, GEN_ERROR_GRAMMAR and GEN_ERROR_OUT_OF_MEMORY as
+ *         gen_chat_session_send. What fails later comes from gen_stream_next.
+ * Threads: one at a time per chat session and conversation.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_chat_session_open_stream(gen_chat_session *chat_session, const char *text,
+                                                size_t len, const gen_sampling *sampling,
+                                                gen_stream **out, gen_error *error);
+
+/**
  * The session of a chat session, to cancel it, to see its progress or length, to save it or to load one. A saved session
  * has no messages: to go on with one, add the messages that there were to a new conversation, make a chat session of it, and
  * load its session. What the conversation does not begin with is dropped with the next turn.

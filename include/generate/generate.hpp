@@ -19,6 +19,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -836,6 +837,11 @@ class ChatSession : public detail::Handle<gen_chat_session, gen_chat_session_fre
   template <class Take>
   Result answer(const Sampling &sampling, Take &&take) {
     return streamed(nullptr, 0, sampling, take);
+  }
+  /// The answer piece by piece, also to no message. Until the stream is gone the conversation is in use.
+  Stream stream(std::optional<std::string_view> text, const Sampling &sampling = Sampling()) {
+    return Stream(detail::made<gen_stream>(gen_chat_session_open_stream, get(), text ? detail::data(*text) : nullptr,
+                                           text ? text->size() : size_t{0}, sampling.get()));
   }
   /// Any thread.
   void cancel() noexcept { gen_session_cancel(gen_chat_session_session(get())); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stream.h of the C API: a Generation pulled event by event.
+// stream.h of the C API, and gen_chat_session_open_stream: a Generation pulled event by event.
+#include <generate/chat.h>
 #include <generate/stream.h>
 
 #include "api/boundary.h"
@@ -7,10 +8,15 @@
 
 struct gen_stream : gen::Postponed {
   gen::SharedCallbacks callbacks;
-  std::unique_ptr<gen::generate::Generation> generation;
+  std::unique_ptr<gen::generate::Generation> own;  // null for a chat session's
+  std::unique_ptr<gen::generate::ChatTurn> turn;   // null for a session's
   gen::HomeProcess home;
   gen::InUseFlag in_use;
   gen_token token{};
+
+  gen::generate::Generation& generation() { return turn != nullptr ? turn->generation() : *own; }
+  /// What follows each event.
+  gen::Status note() noexcept { return turn != nullptr ? turn->note_end() : gen::Status(); }
 };
 
 namespace {
@@ -46,7 +52,27 @@ gen_status gen_stream_open(gen_session* session, const char* prompt, size_t len,
     GEN_ASSIGN(const auto used, session->shared.enter("the session"));
     auto handle = std::make_unique<gen_stream>();
     handle->callbacks = session->shared.callbacks();
-    GEN_ASSIGN(handle->generation, used->open(what, gen::api::params_of(sampling)));
+    GEN_ASSIGN(handle->own, used->open(what, gen::api::params_of(sampling)));
+    *out = handle.release();
+    return {};
+  });
+}
+
+gen_status gen_chat_session_open_stream(gen_chat_session* chat_session, const char* text,
+                                        size_t len, const gen_sampling* sampling, gen_stream** out,
+                                        gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(chat_session, "chat_session"));
+    GEN_TRY(not_null(out, "out"));
+    std::optional<std::string_view> message;
+    if (text != nullptr) {
+      GEN_ASSIGN(message, gen::api::text_in(text, len, "text"));
+    }
+    GEN_ASSIGN(const auto used, chat_session->shared.enter("the chat session"));
+    auto handle = std::make_unique<gen_stream>();
+    handle->callbacks = chat_session->shared.callbacks();
+    GEN_ASSIGN(handle->turn, used->open(message, gen::api::params_of(sampling)));
     *out = handle.release();
     return {};
   });
@@ -57,7 +83,8 @@ gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_erro
   return guard(error, [&] {
     return with_stream(stream, [&]() -> Status {
       GEN_TRY(not_null(token, "token"));
-      GEN_ASSIGN(const gen::generate::Event* event, stream->generation->next());
+      GEN_ASSIGN(const gen::generate::Event* event, stream->generation().next());
+      GEN_TRY(stream->note());
       if (event == nullptr) return {};
       gen::api::fill_token(*event, &stream->token);
       *token = &stream->token;
@@ -74,12 +101,16 @@ gen_status gen_stream_poll(gen_stream* stream, const gen_token** token, int32_t*
     return with_stream(stream, [&]() -> Status {
       GEN_TRY(not_null(token, "token"));
       GEN_TRY(not_null(state, "state"));
-      gen::generate::Generation& generation = *stream->generation;
+      gen::generate::Generation& generation = stream->generation();
       if (generation.ended()) {
         *state = GEN_STREAM_END;
         return generation.result().status;
       }
       const gen::generate::Event* const event = generation.poll();
+      if (Status noted = stream->note(); !noted.ok()) {
+        *state = GEN_STREAM_END;
+        return noted;
+      }
       if (event == nullptr) return {};
       gen::api::fill_token(*event, &stream->token);
       *token = &stream->token;
@@ -95,7 +126,7 @@ size_t gen_stream_alternatives(gen_stream* stream, const int32_t** ids, const fl
   size_t count = 0;
   guard(nullptr, [&] {
     return with_stream(stream, [&]() -> Status {
-      const gen::generate::GenResult& result = stream->generation->result();
+      const gen::generate::GenResult& result = stream->generation().result();
       const auto each = static_cast<size_t>(result.top_count);
       const size_t begin = static_cast<size_t>(stream->token.index) * each;
       if (stream->token.id < 0 || begin + each > result.top_ids.size()) return {};
@@ -113,11 +144,11 @@ gen_status gen_stream_result(gen_stream* stream, gen_result** result, gen_error*
   return guard(error, [&] {
     return with_stream(stream, [&]() -> Status {
       GEN_TRY(not_null(result, "result"));
-      if (!stream->generation->ended()) {
+      if (!stream->generation().ended()) {
         return {Code::kState, "the stream is not at its end, so there is no result yet"};
       }
       auto handle = std::make_unique<gen_result>();
-      gen::api::fill_result(gen::generate::GenResult(stream->generation->result()), handle.get());
+      gen::api::fill_result(gen::generate::GenResult(stream->generation().result()), handle.get());
       *result = handle.release();
       return {};
     });

@@ -50,25 +50,6 @@ Conversation without(const Conversation& conversation, size_t lead, size_t first
   return rest;
 }
 
-/// Forgets messages that were added, unless told to keep them.
-class AddedMessages {
- public:
-  explicit AddedMessages(std::vector<ChatMessage>* messages) noexcept
-      : messages_(messages), before_(messages->size()) {}
-  AddedMessages(const AddedMessages&) = delete;
-  AddedMessages& operator=(const AddedMessages&) = delete;
-  ~AddedMessages() {
-    if (kept_) return;
-    messages_->erase(messages_->begin() + static_cast<std::ptrdiff_t>(before_), messages_->end());
-  }
-  void keep() noexcept { kept_ = true; }
-
- private:
-  std::vector<ChatMessage>* messages_;
-  size_t before_;
-  bool kept_ = false;
-};
-
 }  // namespace
 
 ChatSession::ChatSession(std::shared_ptr<const Generator> generator, std::shared_ptr<Chat> chat,
@@ -92,7 +73,8 @@ Result<std::vector<int32_t>> ChatSession::encoded(size_t first) const {
   if (first <= lead) {
     GEN_TRY(tokenizer::encode_chat(*generator_->tokenizer(), all, true, &ids));
   } else {
-    GEN_TRY(tokenizer::encode_chat(*generator_->tokenizer(), without(all, lead, first), true, &ids));
+    GEN_TRY(
+        tokenizer::encode_chat(*generator_->tokenizer(), without(all, lead, first), true, &ids));
   }
   return ids;
 }
@@ -128,13 +110,12 @@ int32_t ChatSession::lead_tokens() const {
   return n <= generator_->max_seq_len() / 2 ? n : 0;
 }
 
-Status ChatSession::answer(const CallParams& params, EventCallback callback, void* user,
-                           std::optional<GenResult>* result) {
+Result<std::unique_ptr<Generation>> ChatSession::begin(const CallParams& params) {
   size_t first = 0;
   GEN_ASSIGN(const std::vector<int32_t> ids,
              wanted(params.stops.effective_max_new_tokens(), &first));
   if (ids.empty()) {
-    return {Code::kInvalidArgument, "the chat template makes nothing of the conversation"};
+    return error(Code::kInvalidArgument, "the chat template makes nothing of the conversation");
   }
   if (ids.size() >= static_cast<size_t>(generator_->max_seq_len())) {
     return error(Code::kContextFull,
@@ -146,7 +127,7 @@ Status ChatSession::answer(const CallParams& params, EventCallback callback, voi
   first_ = first;
   Prompt prompt;
   prompt.tokens = std::span(ids).subspan(common);
-  return session_->generate(prompt, params, callback, user, result);
+  return session_->open(prompt, params);
 }
 
 bool ChatSession::goes_on() const {
@@ -155,45 +136,91 @@ bool ChatSession::goes_on() const {
          cut_->text == messages.back().content && cut_->held == session_->length();
 }
 
-Status ChatSession::send(std::optional<std::string_view> message, const CallParams& params,
-                         EventCallback callback, void* user, std::optional<GenResult>* result) {
-  const InUseGuard guard(&chat_->in_use);
+Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_view> message,
+                                                    const CallParams& params) {
+  InUseGuard guard(&chat_->in_use);
   GEN_TRY(guard.entered("the conversation"));
+  std::unique_ptr<ChatTurn> turn(new ChatTurn(shared_from_this(), std::move(guard)));
   std::vector<ChatMessage>& messages = chat_->conversation.messages;
-  AddedMessages added(&messages);
   if (message.has_value()) {
     GEN_ASSIGN(ChatMessage said, tokenizer::chat_message("user", *message));
     messages.push_back(std::move(said));
   }
   const bool ends_with_answer = !messages.empty() && messages.back().role == "assistant" &&
                                 messages.back().tool_calls.empty();
-  const bool on = ends_with_answer && goes_on();
-  if (ends_with_answer && !on) {
-    return {Code::kState, "the conversation ends with an answer: add a message to it"};
+  turn->goes_on_ = ends_with_answer && goes_on();
+  if (ends_with_answer && !turn->goes_on_) {
+    return error(Code::kState, "the conversation ends with an answer: add a message to it");
   }
-  std::optional<GenResult> outcome;
-  const Status status = on ? session_->generate(Prompt{}, params, callback, user, &outcome)
-                           : answer(params, callback, user, &outcome);
-  // A model may have nothing to say; a full context is no answer.
-  const bool answered = outcome.has_value() && outcome->finish_reason != FinishReason::kError &&
-                        (outcome->usage.completion > 0 ||
-                         (status.ok() && outcome->finish_reason == FinishReason::kStopToken));
-  if (answered) {
-    if (on) {
-      messages.back().content += outcome->text;
-    } else {
-      messages.push_back({"assistant", outcome->text});
-    }
-    added.keep();
-    const FinishReason end = outcome->finish_reason;
-    cut_.reset();
-    if (end == FinishReason::kLength || end == FinishReason::kCancelled ||
-        end == FinishReason::kCallback) {
-      cut_ = Cut{messages.size(), messages.back().content, session_->length()};
-    }
+  if (turn->goes_on_) {
+    GEN_ASSIGN(turn->generation_, session_->open(Prompt{}, params));
+  } else {
+    GEN_ASSIGN(turn->generation_, begin(params));
   }
-  *result = std::move(outcome);
+  return turn;
+}
+
+Status ChatSession::send(std::optional<std::string_view> message, const CallParams& params,
+                         EventCallback callback, void* user, std::optional<GenResult>* result) {
+  result->reset();
+  GEN_ASSIGN(const auto turn, open(message, params));
+  Status status = pull_all(&turn->generation(), callback, user);
+  if (!turn->generation().ended()) return status;
+  if (Status noted = turn->note_end(); !noted.ok()) status = std::move(noted);
+  result->emplace(turn->generation().take_result());
   return status;
+}
+
+ChatTurn::ChatTurn(std::shared_ptr<ChatSession> session, InUseGuard guard) noexcept
+    : session_(std::move(session)),
+      guard_(std::move(guard)),
+      before_(session_->chat_->conversation.messages.size()) {}
+
+ChatTurn::~ChatTurn() {
+  if (generation_ != nullptr && !generation_->ended()) generation_->stop(1);
+  static_cast<void>(note_end());
+}
+
+Status ChatTurn::note_end() noexcept {
+  if (noted_ || (generation_ != nullptr && !generation_->ended())) return {};
+  noted_ = true;
+  // A model may have nothing to say; a full context is no answer.
+  const GenResult* const result = generation_ != nullptr ? &generation_->result() : nullptr;
+  const bool answered =
+      result != nullptr && result->finish_reason != FinishReason::kError &&
+      (result->usage.completion > 0 ||
+       (result->status.ok() && result->finish_reason == FinishReason::kStopToken));
+  if (answered) {
+    try {
+      add_answer();
+      return {};
+    } catch (...) {
+      generation_->break_off(error(Code::kOutOfMemory, "no memory for the answer as a message"));
+    }
+  }
+  std::vector<ChatMessage>& messages = session_->chat_->conversation.messages;
+  messages.erase(messages.begin() + static_cast<std::ptrdiff_t>(before_), messages.end());
+  return answered ? generation_->result().status : Status();
+}
+
+// What needs memory comes first.
+void ChatTurn::add_answer() {
+  const GenResult& result = generation_->result();
+  std::vector<ChatMessage>& messages = session_->chat_->conversation.messages;
+  std::string content = goes_on_ ? messages.back().content + result.text : result.text;
+  std::optional<ChatSession::Cut> cut;
+  const FinishReason end = result.finish_reason;
+  if (end == FinishReason::kLength || end == FinishReason::kCancelled ||
+      end == FinishReason::kCallback) {
+    cut = ChatSession::Cut{messages.size() + (goes_on_ ? 0 : 1), content,
+                           session_->session_->length()};
+  }
+  if (goes_on_) {
+    messages.back().content = std::move(content);
+  } else {
+    messages.push_back({"assistant", std::move(content)});
+  }
+  session_->cut_ = std::move(cut);
 }
 
 }  // namespace gen::generate

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChatSession: a conversation and the session that holds it. It takes a message and answers; each
-// turn evaluates what is new. How a conversation becomes tokens is in tokenizer/chat.h.
+// turn evaluates what is new, and is pulled or pushed (ChatTurn, send()). How a conversation
+// becomes tokens is in tokenizer/chat.h.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,10 @@ struct Chat {
   InUseFlag in_use;
 };
 
+class ChatTurn;
+
 /// Threads: one call at a time, a second one gets kBusy, as does one that finds the chat in use.
-class ChatSession {
+class ChatSession final : public std::enable_shared_from_this<ChatSession> {
  public:
   /// kUnsupported for a model without a tokenizer; as Generator::new_session().
   static Result<std::shared_ptr<ChatSession>> create(
@@ -35,17 +38,20 @@ class ChatSession {
   ChatSession(const ChatSession&) = delete;
   ChatSession& operator=(const ChatSession&) = delete;
 
-  /// Adds the user's message, if there is one, and the answer. Without one where the conversation
+  /// Begins the answer to the user's message, if there is one. Without one where the conversation
   /// ends with an answer of this session's that a limit, a cancel or a callback cut, that goes on;
-  /// where it ends with another answer, kState. An answer that was cut is added as
-  /// far as it came; where no token came, and after a failure, the conversation is as before.
-  /// Errors as encode_chat(), Session::append_chat() and run() of generation.h.
+  /// where it ends with another answer, kState. A failure changes nothing; errors as encode_chat(),
+  /// Session::append_chat() and Generation::open().
+  Result<std::unique_ptr<ChatTurn>> open(std::optional<std::string_view> message,
+                                         const CallParams& params);
+  /// A whole turn; the rest as run() of generation.h.
   Status send(std::optional<std::string_view> message, const CallParams& params,
               EventCallback callback, void* user, std::optional<GenResult>* result);
 
   [[nodiscard]] const std::shared_ptr<Session>& session() const noexcept { return session_; }
 
  private:
+  friend class ChatTurn;
   ChatSession(std::shared_ptr<const Generator> generator, std::shared_ptr<Chat> chat,
               std::shared_ptr<Session> session) noexcept;
   /// The ids of what is to be answered, without the oldest turns where a generator that shifts has
@@ -54,8 +60,7 @@ class ChatSession {
   Result<std::vector<int32_t>> encoded(size_t first) const;
   /// How many tokens any conversation of this system message and these tools begins with.
   [[nodiscard]] int32_t lead_tokens() const;
-  Status answer(const CallParams& params, EventCallback callback, void* user,
-                std::optional<GenResult>* result);
+  Result<std::unique_ptr<Generation>> begin(const CallParams& params);
 
   std::shared_ptr<const Generator> generator_;
   std::shared_ptr<Chat> chat_;
@@ -69,6 +74,34 @@ class ChatSession {
   [[nodiscard]] bool goes_on() const;
   std::optional<Cut> cut_;
   size_t first_ = 0;  // messages before it are laid out no more, but for the lead
+};
+
+/// The answer to one message, pulled from its generation. While it lives the chat session and the
+/// conversation are in use. Destroying it before its end stops it as a callback does.
+class ChatTurn {
+ public:
+  ~ChatTurn();
+  ChatTurn(const ChatTurn&) = delete;
+  ChatTurn& operator=(const ChatTurn&) = delete;
+
+  [[nodiscard]] Generation& generation() noexcept { return *generation_; }
+  /// To be called when the generation may have ended. Then the message and the answer, if it was
+  /// cut as far as it came, are in the conversation; where no token came, and after a failure, that
+  /// is as before. Does nothing before the end and the second time. Without memory for it the
+  /// generation fails, which this returns.
+  Status note_end() noexcept;
+
+ private:
+  friend class ChatSession;
+  ChatTurn(std::shared_ptr<ChatSession> session, InUseGuard guard) noexcept;
+  void add_answer();
+
+  std::shared_ptr<ChatSession> session_;
+  InUseGuard guard_;  // of the conversation
+  size_t before_;     // messages
+  bool goes_on_ = false;
+  bool noted_ = false;
+  std::unique_ptr<Generation> generation_;
 };
 
 }  // namespace gen::generate

@@ -373,10 +373,10 @@ Status Generation::choose() {
   }
   const Result<sampling::Choice> drawn = pick();
   if (rule_ != nullptr && drawn.status().code() == Code::kGrammar) {
-    finish(FinishReason::kGrammarDeadEnd,
-           error(Code::kGrammar,
-                 "biases forbid every token that the grammar allows after %zu tokens",
-                 result_.tokens.size()));
+    finish(
+        FinishReason::kGrammarDeadEnd,
+        error(Code::kGrammar, "biases forbid every token that the grammar allows after %zu tokens",
+              result_.tokens.size()));
     return {};
   }
   GEN_ASSIGN(const sampling::Choice choice, drawn);
@@ -535,10 +535,7 @@ Status callback_failure() noexcept {
   }
 }
 
-Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallParams& params,
-           EventCallback callback, void* user, std::optional<GenResult>* result) {
-  result->reset();
-  GEN_ASSIGN(auto generation, Generation::open(std::move(session), prompt, params));
+Status pull_all(Generation* generation, EventCallback callback, void* user) {
   while (!generation->ended()) {
     GEN_ASSIGN(const Event* const event, generation->next());
     if (callback == nullptr) continue;
@@ -549,8 +546,15 @@ Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallPar
       generation->break_off(callback_failure());
     }
   }
-  Status status = generation->result().status;
-  result->emplace(generation->take_result());
+  return generation->result().status;
+}
+
+Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallParams& params,
+           EventCallback callback, void* user, std::optional<GenResult>* result) {
+  result->reset();
+  GEN_ASSIGN(auto generation, Generation::open(std::move(session), prompt, params));
+  Status status = pull_all(generation.get(), callback, user);
+  if (generation->ended()) result->emplace(generation->take_result());
   return status;
 }
 

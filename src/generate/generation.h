@@ -141,12 +141,12 @@ class Generation {
   bool only_best_ = false;
   std::vector<float> logits_;  // [rows, V]: the last row's, and those of its drafts; or [rows],
   std::vector<int32_t> best_;  // of their best tokens
-  std::unique_ptr<DraftState> drafts_;  // the session's; null without
+  std::unique_ptr<DraftState> drafts_;          // the session's; null without
   std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
   std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;
   DraftJob job_;
-  int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come
+  int32_t row_ = 0;  // of the tree, whose logits are next; 0 before they have come
   AcceptTracker tracker_{0};
   int32_t paused_until_ = 0;   // tokens of the text; nothing is guessed before
   std::vector<int32_t> path_;  // rows of the tree that the text went through
@@ -172,6 +172,10 @@ class Generation {
 Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens);
 /// What a callback's exception means, kInternal or kOutOfMemory. Call in a catch block only.
 Status callback_failure() noexcept;
+
+/// Pulls a generation to its end, each event handed to `callback` (may be null); how it ended, or
+/// why it could not be pulled on.
+Status pull_all(Generation* generation, EventCallback callback, void* user);
 
 /// Runs a whole call: opens, pulls, hands every event to `callback` (may be null). `*result` is
 /// filled once generation has begun, whatever the status, and left empty if open() failed.

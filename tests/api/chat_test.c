@@ -823,6 +823,12 @@ static void what_a_step_may_meet(void** state) {
                  error);
     assert_fails(gen_chat_session_send_stream(talk, NULL, 0, sampling, ignore, NULL, NULL, &error),
                  fault, "", error);
+    gen_stream* stream = NULL;
+    const gen_token* token = NULL;
+    assert_ok(gen_chat_session_open_stream(talk, "x", 1, sampling, &stream, &error), error);
+    assert_ok(gen_stream_next(stream, &token, &error), error);
+    assert_fails(gen_stream_next(stream, &token, &error), fault, "", error);
+    gen_stream_close(stream);
     assert_int_equal(strlen(formatted(chat, 0)), length);
     fault = GEN_OK;
     gen_result* result = NULL;
@@ -839,15 +845,22 @@ static void what_a_step_may_meet(void** state) {
                "nowhere", error);
   assert_fails(gen_chat_session_send_stream(talk, "x", 1, sampling, ignore, NULL, NULL, &error),
                GEN_ERROR_GRAMMAR, "nowhere", error);
+  gen_stream* stream = NULL;
+  assert_fails(gen_chat_session_open_stream(talk, "x", 1, sampling, &stream, &error),
+               GEN_ERROR_GRAMMAR, "nowhere", error);
   assert_ok(gen_sampling_set_grammar(sampling, NULL, &error), error);
   gen_grammar_free(grammar);
   assert_ok(gen_sampling_add_stop_token(sampling, 4096, &error), error);
   assert_fails(gen_chat_session_send_stream(talk, "x", 1, sampling, ignore, NULL, NULL, &error),
                GEN_ERROR_OUT_OF_RANGE, "vocabulary", error);
+  assert_fails(gen_chat_session_open_stream(talk, "x", 1, sampling, &stream, &error),
+               GEN_ERROR_OUT_OF_RANGE, "vocabulary", error);
   char* const much = malloc(6001);
   assert_non_null(much);
   for (int i = 0; i < 6000; i += 3) memcpy(much + i, "ox ", 4);
   assert_fails(gen_chat_session_send_stream(talk, much, N, NULL, ignore, NULL, NULL, &error),
+               GEN_ERROR_CONTEXT_FULL, "context", error);
+  assert_fails(gen_chat_session_open_stream(talk, much, N, NULL, &stream, &error),
                GEN_ERROR_CONTEXT_FULL, "context", error);
   free(much);
   assert_fails(gen_chat_session_send_stream(talk, "\xff", 1, NULL, ignore, NULL, NULL, &error), bad,
@@ -855,6 +868,12 @@ static void what_a_step_may_meet(void** state) {
   assert_ok(gen_chat_set_template(chat, "{{ 'x' * 99999999999 }}", N, &error), error);
   assert_fails(gen_chat_session_send_stream(talk, "x", 1, NULL, ignore, NULL, NULL, &error),
                GEN_ERROR_UNSUPPORTED, "template", error);
+  assert_fails(gen_chat_session_open_stream(talk, "x", 1, NULL, &stream, &error),
+               GEN_ERROR_UNSUPPORTED, "template", error);
+  assert_ok(gen_chat_set_template(chat, "", 0, &error), error);
+  add(chat, "assistant", "Not the model's.");
+  assert_fails(gen_chat_session_open_stream(talk, NULL, 0, NULL, &stream, &error), GEN_ERROR_STATE,
+               "ends with an answer", error);
 
   gen_sampling_free(sampling);
   gen_chat_session_free(talk);
@@ -871,6 +890,147 @@ static void what_a_step_may_meet(void** state) {
   gen_free(generator);
   gen_model_free(own);
   gen_model_config_free(config);
+}
+
+/* --- pulled */
+
+/* Sends, and stops with piece `left` (below 0: never): by a callback, or by closing a stream. The
+ * answer, to be freed, where there is one. */
+static char* one_turn(gen_chat_session* talk, const char* text, int left,
+                      const gen_sampling* sampling, int pulled) {
+  gen_result* result = NULL;
+  if (!pulled) {
+    Listener listener = {NULL, NULL, left, 0};
+    const gen_status status =
+        gen_chat_session_send_stream(talk, text, N, sampling, listen, &listener, &result, &error);
+    assert_true(status == GEN_OK || status == GEN_ERROR_CANCELLED);
+    char* const answer = strdup(gen_result_text(result, NULL));
+    gen_result_free(result);
+    return answer;
+  }
+  gen_stream* stream = NULL;
+  const gen_token* token = NULL;
+  assert_ok(gen_chat_session_open_stream(talk, text, N, sampling, &stream, &error), error);
+  char* answer = calloc(1, 4096);
+  assert_non_null(answer);
+  do {
+    assert_ok(gen_stream_next(stream, &token, &error), error);
+    if (token != NULL) strcat(answer, token->text);
+  } while (token != NULL && left-- != 0);
+  gen_stream_close(stream);
+  return answer;
+}
+
+/* A pulled answer leaves what a pushed one leaves: whole, cut after each piece, and gone on with.
+ */
+static void pulled_answers_are_the_pushed_ones(void** state) {
+  (void)state;
+  gen_generator* generator = new_generator("stop", 0);
+  gen_sampling* sampling = greedy(9);
+  for (int left = -1; left < 10; ++left) {
+    char* text[2][3];
+    char* laid[2];
+    int32_t ids[2][MANY];
+    size_t n[2];
+    for (int pulled = 0; pulled < 2; ++pulled) {
+      gen_chat* chat = new_chat();
+      gen_chat_session* talk = new_chat_session(generator, chat);
+      text[pulled][0] = one_turn(talk, "Tell me of the fox.", left, sampling, pulled);
+      text[pulled][1] = one_turn(talk, NULL, left, sampling, pulled); /* it was cut */
+      text[pulled][2] = one_turn(talk, "And then?", left, sampling, pulled);
+      laid[pulled] = strdup(formatted(chat, 0));
+      n[pulled] = held(gen_chat_session_session(talk), ids[pulled]);
+      gen_chat_session_free(talk);
+      gen_chat_free(chat);
+    }
+    assert_string_equal(laid[1], laid[0]);
+    assert_non_null(strstr(laid[0], text[0][2]));
+    assert_int_equal(n[1], n[0]);
+    assert_memory_equal(ids[1], ids[0], n[0] * sizeof **ids);
+    for (int pulled = 0; pulled < 2; ++pulled) {
+      for (int i = 0; i < 3; ++i) free(text[pulled][i]);
+      free(laid[pulled]);
+    }
+  }
+  gen_sampling_free(sampling);
+  gen_free(generator);
+}
+
+static void a_stream_has_its_conversation(void** state) {
+  (void)state;
+  gen_generator* generator = new_generator("stop", 0);
+  gen_chat* chat = new_chat();
+  gen_chat_session* talk = new_chat_session(generator, chat);
+  gen_sampling* sampling = greedy(6);
+  gen_stream* stream = NULL;
+  gen_stream* second = NULL;
+  const gen_token* token = NULL;
+  gen_result* result = NULL;
+  add(chat, "system", "You tell stories.");
+  char* before = strdup(formatted(chat, 0));
+
+  /* In use until it is closed; cancelled before a token nothing is left of it. */
+  assert_ok(gen_chat_session_open_stream(talk, "Hi", N, sampling, &stream, &error), error);
+  const gen_status busy = GEN_ERROR_BUSY;
+  assert_int_equal(gen_chat_add(chat, "user", "x", 1, &error), busy);
+  assert_int_equal(gen_chat_session_send(talk, "x", 1, NULL, NULL, &error), busy);
+  assert_fails(gen_chat_session_open_stream(talk, "x", 1, NULL, &second, &error), busy, "", error);
+  assert_null(second);
+  gen_session_cancel(gen_chat_session_session(talk));
+  assert_ok(gen_stream_next(stream, &token, &error), error);
+  assert_true(token->done);
+  assert_fails(gen_stream_next(stream, &token, &error), GEN_ERROR_CANCELLED, "", error);
+  gen_stream_close(stream);
+  assert_string_equal(formatted(chat, 0), before);
+  /* Nor of one that was never pulled. */
+  assert_ok(gen_chat_session_open_stream(talk, "Hi", N, sampling, &stream, &error), error);
+  gen_stream_close(stream);
+  assert_string_equal(formatted(chat, 0), before);
+
+  /* Cancelled in the middle, polled: it stays as far as it came. */
+  int32_t at = GEN_STREAM_PENDING;
+  assert_ok(gen_chat_session_open_stream(talk, "Hi", N, sampling, &stream, &error), error);
+  while (at != GEN_STREAM_TOKEN) assert_ok(gen_stream_poll(stream, &token, &at, &error), error);
+  gen_session_cancel(gen_chat_session_session(talk));
+  gen_status status = GEN_OK;
+  while (at != GEN_STREAM_END) status = gen_stream_poll(stream, &token, &at, &error);
+  assert_int_equal(status, GEN_ERROR_CANCELLED);
+  assert_ok(gen_stream_result(stream, &result, &error), error);
+  gen_stream_close(stream);
+  char expected[256];
+  snprintf(expected, sizeof expected,
+           "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n%s<|im_end|>",
+           gen_result_text(result, NULL));
+  assert_non_null(strstr(formatted(chat, 0), expected));
+  gen_result_free(result);
+
+  /* Freed in any order. */
+  assert_ok(gen_chat_session_open_stream(talk, "Ho", N, sampling, &stream, &error), error);
+  gen_chat_session_free(talk);
+  assert_ok(gen_stream_next(stream, &token, &error), error);
+  gen_free(generator);
+  assert_ok(gen_stream_next(stream, &token, &error), error);
+  gen_stream_close(stream);
+  assert_non_null(
+      strstr(formatted(chat, 0), "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant"));
+  generator = new_generator("stop", 0);
+  talk = new_chat_session(generator, chat);
+  assert_ok(gen_chat_session_open_stream(talk, "Ha", N, sampling, &stream, &error), error);
+  assert_ok(gen_stream_next(stream, &token, &error), error);
+  gen_chat_free(chat);
+  gen_stream_close(stream);
+
+  /* What cannot begin. */
+  assert_fails(gen_chat_session_open_stream(NULL, "x", 1, NULL, &stream, &error), bad,
+               "chat_session", error);
+  assert_null(stream);
+  assert_fails(gen_chat_session_open_stream(talk, "x", 1, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_chat_session_open_stream(talk, "\xff", 1, NULL, &stream, &error), bad, "UTF-8",
+               error);
+  gen_chat_session_free(talk);
+  gen_sampling_free(sampling);
+  gen_free(generator);
+  free(before);
 }
 
 /* --- templates by themselves */
@@ -981,7 +1141,16 @@ static void a_long_conversation_loses_its_oldest_turns(void** state) {
   for (int shift = 0; shift < 2; ++shift) {
     gen_generator* generator = new_generator(shift ? "shift" : "stop", 4);
     gen_chat* chat = new_chat();
+    assert_ok(gen_chat_set_template(chat,
+                                    "{% for m in messages %}{% if loop.first %}{{ tools | tojson }}"
+                                    "{% endif %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>"
+                                    "\n{% endfor %}{% if add_generation_prompt %}<|im_start|>"
+                                    "assistant\n{% endif %}",
+                                    N, &error),
+              error);
+    assert_ok(gen_chat_add_tool(chat, "{\"name\": \"find_the_fox\"}", N, &error), error);
     add(chat, "system", "You tell stories of a golden fox.");
+    assert_non_null(strstr(formatted(chat, 0), "find_the_fox"));
     gen_chat_session* talk = new_chat_session(generator, chat);
     gen_session* session = gen_chat_session_session(talk);
     int32_t lead[MANY];
@@ -1004,7 +1173,7 @@ static void a_long_conversation_loses_its_oldest_turns(void** state) {
       int32_t ids[MANY];
       const size_t m = held(session, ids);
       assert_true(m <= (size_t)context);
-      assert_memory_equal(ids, lead, n * sizeof *ids); /* the system message stays */
+      assert_memory_equal(ids, lead, n * sizeof *ids); /* tools and the system message stay */
     }
     if (shift) {
       assert_int_equal(status, GEN_OK);
@@ -1042,6 +1211,8 @@ int main(void) {
       cmocka_unit_test(a_stop_string_is_no_part_of_the_conversation),
       cmocka_unit_test(answers_that_are_cut),
       cmocka_unit_test(what_a_step_may_meet),
+      cmocka_unit_test(pulled_answers_are_the_pushed_ones),
+      cmocka_unit_test(a_stream_has_its_conversation),
       cmocka_unit_test(templates_render_requests),
       cmocka_unit_test(a_long_conversation_loses_its_oldest_turns),
   };

@@ -128,6 +128,12 @@ static void chat_session(const void* with) {
               gen_chat_session_send_stream(talk, "And then?", N, greedy, take, &pieces, NULL, E)));
   SAME(&pieces, sizeof pieces);
   SAME(&(size_t){bytes_of(chat)}, sizeof(size_t));
+  gen_stream* stream = NULL;
+  const gen_token* token = NULL;
+  size_t before = bytes_of(chat);
+  MAKE(stream, gen_chat_session_open_stream(talk, "And then?", N, greedy, &stream, E));
+  FREE(gen_stream_close(stream)); /* before any token */
+  CHECK(bytes_of(chat) == before);
   FREE(gen_chat_free(chat));
   FREE(gen_chat_session_free(talk));
 }

@@ -191,6 +191,19 @@ namespace LibGenerate
             return Run(null, sampling, cancellationToken);
         }
 
+        /// <summary>
+        /// Sends piece by piece; null sends no message, as Answer. The session and the conversation are in use until the stream
+        /// is disposed of, which cuts an answer that is not at its end.
+        /// </summary>
+        public TokenStream Stream(string text, Sampling sampling = null,
+                                  CancellationToken cancellationToken = default(CancellationToken))
+        {
+            byte[] bytes = text != null ? Utf8.Bytes(text) : null;
+            return TokenStream.Open((Handle native, out IntPtr stream) =>
+                Native.gen_chat_session_open_stream(Handle, bytes, Utf8.Length(bytes), native, out stream),
+                sampling, cancellationToken);
+        }
+
         Result Run(byte[] text, Sampling sampling, CancellationToken token)
         {
             return Call.Run(sampling, token, (Handle native, out IntPtr result) =>

@@ -41,13 +41,21 @@ namespace LibGenerate
         internal static TokenStream Open(Session session, string prompt, Sampling sampling, CancellationToken token)
         {
             byte[] bytes = Utf8.Bytes(prompt);
+            return Open((Handle native, out IntPtr stream) =>
+                Native.gen_stream_open(session.Handle, bytes, Utf8.Length(bytes), native, out stream), sampling, token);
+        }
+
+        internal delegate void Opening(Handle sampling, out IntPtr stream);
+
+        internal static TokenStream Open(Opening open, Sampling sampling, CancellationToken token)
+        {
             var cancel = new CancelFlag(token);
             try
             {
                 using (Handle native = Sampling.Make(sampling, cancel.Handle))
                 {
                     IntPtr stream;
-                    Native.gen_stream_open(session.Handle, bytes, Utf8.Length(bytes), native, out stream);
+                    open(native, out stream);
                     // The flag stays until the stream is closed, whoever does that.
                     return new TokenStream(new Handle(HandleKind.TokenStream, stream, cancel.Handle), cancel);
                 }

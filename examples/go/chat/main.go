@@ -29,26 +29,23 @@ func main() {
 	defer model.Close()
 	generator := must(model.NewGenerator())
 	defer generator.Close()
-	session := must(generator.NewSession())
-	defer session.Close()
 	chat := must(generate.NewChat(generate.Message{Role: "system", Text: "You tell stories."}))
 	defer chat.Close()
+	session := must(generator.NewChatSession(chat))
+	defer session.Close()
 	in := bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); in.Scan(); fmt.Print("\n> ") {
-		must(0, chat.Add("user", in.Text()))
-		must(0, chat.Add("assistant", answer(session, chat)))
+		answer(session, in.Text())
 	}
 }
 
-// answer runs what is new in the conversation, and writes the answer as it comes.
-func answer(session *generate.Session, chat *generate.Chat) string {
+// answer sends a message, and writes the answer as it comes.
+func answer(session *generate.ChatSession, text string) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	must(0, session.AppendChat(context.Background(), chat, true))
-	stream := must(session.Stream(ctx, "", generate.WithTemperature(0.7), generate.WithMaxTokens(200)))
+	stream := must(session.Stream(ctx, text, generate.WithTemperature(0.7), generate.WithMaxTokens(200)))
 	defer stream.Close()
 	if _, err := stream.WriteTo(os.Stdout); err != nil && ctx.Err() == nil {
 		log.Fatal(err)
 	}
-	return stream.Result().Text
 }

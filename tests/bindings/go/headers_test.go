@@ -71,7 +71,7 @@ var unused = map[string]string{
 	"GenGenerateStream":            "Stream pulls",
 	"GenSessionGenerateStream":     "Stream pulls",
 	"GenBatchGenerateStream":       "BatchStream pulls",
-	"GenChatSessionSendStream":     "AppendChat and a stream",
+	"GenChatSessionSendStream":     "ChatSession.Stream pulls",
 	"GenSpeculativeGenerateStream": "a Generator WithSpeculativeDraft",
 	"GenResultUserCode":            "only callbacks give one",
 	"GenCancelReset":               "each call has a flag of its own",

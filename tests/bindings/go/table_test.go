@@ -297,6 +297,14 @@ func TestTableChatSession(t *testing.T) {
 		case "tool_result":
 			err = chat.AddToolResult(step.ID, step.Name, step.Text)
 		case "send":
+			stream, failed := s.Stream(ctx, step.Text, options...)
+			ok(t, failed)
+			equal(t, "a piece", stream.Next(), true)
+			if err := chat.Add("user", ""); !errors.Is(err, generate.ErrBusy) {
+				t.Error(err)
+			}
+			stream.Close()
+			ok(t, chat.Truncate(-2))
 			r, err = s.Send(ctx, step.Text, options...)
 		case "truncate":
 			ok(t, chat.Add("user", "Forget this."))
@@ -315,7 +323,14 @@ func TestTableChatSession(t *testing.T) {
 			byHand, failed := plain.Generate(ctx, "", options...)
 			ok(t, failed)
 			equal(t, "its answer", byHand.Text, step.Answer)
-			r, err = s.Answer(ctx, options...)
+			_, err = s.Answer(ctx, options...)
+			ok(t, err)
+			ok(t, chat.Truncate(-1))
+			stream, failed := s.StreamAnswer(ctx, options...)
+			ok(t, failed)
+			for stream.Next() {
+			}
+			r, err = stream.Result(), stream.Err()
 		default:
 			t.Fatalf("step %d: what is %q?", i, step.Do)
 		}

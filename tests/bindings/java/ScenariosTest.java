@@ -247,6 +247,14 @@ final class ScenariosTest {
               Check.equal(step.get("answer"), plain.generate("", sampling).text(), "its answer");
             }
             answered(step, session.answer(sampling), session, chat);
+            chat.truncate(-1);
+            Result result;
+            try (TokenStream stream = session.stream(null, sampling)) {
+              Check.fails(Status.BUSY, () -> chat.user(""));
+              stream.forEachRemaining(token -> {});
+              result = stream.result();
+            }
+            answered(step, result, session, chat);
           }
         }
       }

@@ -19,7 +19,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 import libgenerate  # noqa: E402
-from libgenerate import Cancel, Chat, Error, Generator, Grammar, Matcher, Model, Session, schema_of  # noqa: E402
+from libgenerate import Cancel, Chat, ChatSession, Error, Generator, Grammar, Matcher, Model, Session, schema_of  # noqa: E402
 
 TABLE = json.loads((ROOT / "tests/bindings/scenarios.json").read_text(encoding="utf-8"))
 STORY = ROOT / "examples/demo_model/story.gguf"
@@ -140,10 +140,10 @@ class Scenarios(unittest.TestCase):
         case = TABLE["chat_session"]
         steps = {step["do"]: step for step in case["steps"]}
         with Chat(template=steps["template"]["text"], time=steps["time"]["text"], tools=[json.loads(steps["tool"]["text"])],
-                  mood=steps["variable"]["text"]) as chat, Session(self.generator) as session:
-            chat.add("system", steps["message"]["text"], name=steps["name"]["text"]).add("user", steps["send"]["text"])
+                  mood=steps["variable"]["text"]) as chat, ChatSession(self.generator, chat) as session:
+            chat.add("system", steps["message"]["text"], name=steps["name"]["text"])
             before = chat.encode(self.model, reply=False)
-            tokens = list(session.answer(chat, **case["sampling"]))
+            tokens = list(session.stream(steps["send"]["text"], **case["sampling"]))
             self.assertEqual("".join(token.text for token in tokens), steps["send"]["answer"])
             self.assertEqual(len(session), steps["send"]["length"])
             self.assertEqual(chat.encode(self.model, reply=False), steps["send"]["tokens"])
@@ -153,7 +153,7 @@ class Scenarios(unittest.TestCase):
                 chat.add_tool_call("", {})
             chat.add_tool_call(call["name"], json.loads(call["text"]), id=call["id"])
             chat.add_tool_result(steps["tool_result"]["text"], name=call["name"], id=call["id"])
-            for _ in session.answer(chat, max_new_tokens=5, temperature=0):
+            for _ in session.stream(max_new_tokens=5, temperature=0):
                 break  # what came by then is in the conversation
             with self.assertRaises(ValueError):
                 chat.add("us\0er", "")

@@ -61,6 +61,29 @@ public final class ChatSession extends Handle {
     return generate(null, sampling, cancel);
   }
 
+  /** Sends piece by piece with the default sampling. */
+  public TokenStream stream(String text) {
+    return stream(text, null, null);
+  }
+
+  /** Sends piece by piece. */
+  public TokenStream stream(String text, Sampling sampling) {
+    return stream(text, sampling, null);
+  }
+
+  /**
+   * Sends piece by piece. While the stream is open other calls on this and the conversation are {@link Status#BUSY}. At its end
+   * the message and the answer are in the conversation; closing it before that cuts the answer.
+   *
+   * @param text null for no message, as in {@link #answer}
+   */
+  public TokenStream stream(String text, Sampling sampling, Cancel cancel) {
+    byte[] message = text != null ? Text.bytes(text) : null;
+    int length = message != null ? message.length : 0;
+    return ask(s -> TokenStream.open(
+        (settings, out) -> Native.gen_chat_session_open_stream(s, message, length, settings, out), sampling, running, cancel));
+  }
+
   private Result generate(byte[] text, Sampling sampling, Cancel cancel) {
     int length = text != null ? text.length : 0;
     return ask(s -> Call.generate(sampling,

@@ -46,11 +46,20 @@ public final class TokenStream extends Handle implements Iterator<Token>, Iterab
   }
 
   static TokenStream open(long session, byte[] prompt, Sampling sampling, Cancel... cancels) {
+    return open((settings, out) -> Native.gen_stream_open(session, prompt, prompt.length, settings, out), sampling, cancels);
+  }
+
+  /** Opens one with settings, into an array of one. */
+  interface Opening {
+    void open(long settings, long[] out);
+  }
+
+  static TokenStream open(Opening opening, Sampling sampling, Cancel... cancels) {
     Call.Flagged call = new Call.Flagged(cancels);
     try {
       return new TokenStream(Sampling.orDefaults(sampling).use(settings -> {
         Native.gen_sampling_set_cancel(settings, call.address());
-        return make(out -> Native.gen_stream_open(session, prompt, prompt.length, settings, out));
+        return make(out -> opening.open(settings, out));
       }), call);
     } catch (Throwable e) {
       call.close();
