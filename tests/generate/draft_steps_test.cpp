@@ -93,15 +93,12 @@ size_t allocations(const Generator& generator, int32_t which) {
 TEST(DraftSteps, AllocateNothingInTheLongRun) {
   for (int32_t which = 0; which < 6; ++which) {
     const size_t plain = allocations(*generator_with(nullptr), which);
-    for (const DraftPolicy::Kind kind :
-         {DraftPolicy::Kind::kAlways, DraftPolicy::Kind::kAdaptive, DraftPolicy::Kind::kAuto}) {
-      for (const auto& [name, drafter] : all_drafters()) {
-        DraftPolicy policy;
-        policy.kind = kind;
-        policy.rejects = which >= 3;
-        EXPECT_LE(allocations(*generator_with(drafter, policy), which), plain + 4)
-            << name << ", policy " << static_cast<int32_t>(kind) << ", " << which;
-      }
+    for (const auto& [name, drafter] : all_drafters()) {
+      DraftPolicy policy;
+      policy.kind = DraftPolicy::Kind::kAlways;  // so that no clock decides how much there is
+      policy.rejects = which >= 3;
+      EXPECT_LE(allocations(*generator_with(drafter, policy), which), plain + 4)
+          << name << ", " << which;
     }
   }
 }
