@@ -140,8 +140,7 @@ Result<Guesses> DraftPair::generate_held(std::span<const int32_t> text, int32_t 
   return guesses;
 }
 
-Result<Verdict> DraftPair::verify(std::span<const int32_t> text,
-                                  std::span<const int32_t> guesses) {
+Result<Verdict> DraftPair::verify(std::span<const int32_t> text, std::span<const int32_t> guesses) {
   const InUseGuard in_use(&in_use_);
   GEN_TRY(in_use.entered("the draft"));
   return verify_held(text, guesses);
