@@ -266,6 +266,11 @@ class GrammarOptions : public detail::Handle<gen_grammar_options, gen_grammar_op
     detail::call(gen_grammar_options_set, get(), key.c_str(), value.c_str());
     return *this;
   }
+  /// A document that "$ref" of schemas can lead to.
+  GrammarOptions &add_schema(const std::string &uri, std::string_view text) {
+    detail::call(gen_grammar_options_add_schema, get(), uri.c_str(), detail::data(text), text.size());
+    return *this;
+  }
   std::string describe() const { return detail::filled<std::string>(gen_grammar_options_describe, get()); }
 };
 
