@@ -31,6 +31,11 @@ func WithGrammarSetting(key, value string) GrammarOption {
 	return func(o uintptr) error { return native.GenGrammarOptionsSet(o, key, value) }
 }
 
+// WithSchemaDocument gives a document that "$ref" of JSON Schemas can lead to, by its URI; nothing is fetched.
+func WithSchemaDocument(uri, schema string) GrammarOption {
+	return func(o uintptr) error { return native.GenGrammarOptionsAddSchema(o, uri, schema) }
+}
+
 // DescribeGrammarOptions lists all options as JSON, with the values that these give.
 func DescribeGrammarOptions(options ...GrammarOption) (description string, err error) {
 	err = build(described(options), native.GenGrammarOptionsNew, native.GenGrammarOptionsFree, func(o uintptr) (err error) {

@@ -25,6 +25,11 @@ struct GrammarTask {
 
 using Clock = std::chrono::steady_clock;
 
+/// Names of files and messages need not be UTF-8.
+std::string json_line(const nlohmann::json& answer) {
+  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 double microseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
@@ -39,14 +44,21 @@ std::vector<std::string> lines_of_input() {
   return lines;
 }
 
-std::vector<int32_t> tokens_of(const gen_tokenizer* tokenizer, const std::string& text) {
-  std::vector<int32_t> ids(text.size() + 2);
+gen_status encode(const gen_tokenizer* tokenizer, const std::string& text,
+                  std::vector<int32_t>* ids, gen_error* error) {
+  ids->resize(text.size() + 2);
   size_t n = 0;
+  const gen_status status =
+      gen_tokenizer_encode(tokenizer, text.data(), text.size(), GEN_ENCODE_CONTINUE, ids->data(),
+                           ids->size(), &n, error);
+  ids->resize(n);
+  return status;
+}
+
+std::vector<int32_t> tokens_of(const gen_tokenizer* tokenizer, const std::string& text) {
+  std::vector<int32_t> ids;
   gen_error error;
-  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), GEN_ENCODE_CONTINUE, ids.data(),
-                             ids.size(), &n, &error),
-        error);
-  ids.resize(n);
+  check(encode(tokenizer, text, &ids, &error), error);
   return ids;
 }
 
@@ -56,7 +68,10 @@ bool is_member(gen_grammar_matcher* matcher, const gen_tokenizer* tokenizer, boo
   gen_error error;
   check(gen_grammar_matcher_reset(matcher, &error), error);
   if (by_tokens) {
-    for (const int32_t id : tokens_of(tokenizer, document)) {
+    // What is no UTF-8 has no tokens, and is no member of what a file can ask for by them.
+    std::vector<int32_t> ids;
+    if (encode(tokenizer, document, &ids, &error) != GEN_OK) return false;
+    for (const int32_t id : ids) {
       if (gen_grammar_matcher_accept_token(matcher, id, nullptr) != GEN_OK) return false;
     }
   } else if (gen_grammar_matcher_accept_bytes(matcher, document.data(), document.size(), nullptr) !=
@@ -67,23 +82,31 @@ bool is_member(gen_grammar_matcher* matcher, const gen_tokenizer* tokenizer, boo
 }
 
 void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
-  nlohmann::json answer = {{"compiled", true}, {"results", nlohmann::json::array()}};
+  nlohmann::json answer = {{"compiled", true},
+                           {"error", nullptr},
+                           {"relaxed", nlohmann::json::array()},
+                           {"unknown_formats", nlohmann::json::array()},
+                           {"results", nlohmann::json::array()}};
   GrammarMatcher matcher;
   try {
     const Grammar grammar = make_grammar(options.grammar);
     matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
-    const auto described = nlohmann::json::parse(
-        text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
+    const auto described =
+        nlohmann::json::parse(text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
           return gen_grammar_describe(grammar.get(), buf, capacity, n, error);
         }));
-    if (described.contains("unknown_formats")) {
-      answer["unknown_formats"] = described["unknown_formats"];
+    for (const char* note : {"unknown_formats", "relaxed"}) {
+      if (described.contains(note)) answer[note] = described[note];
     }
   } catch (const Failure& failure) {
-    if (!options.json || failure.status != GEN_ERROR_GRAMMAR) throw;
+    // A file that is no UTF-8 is the grammar's fault, too.
+    const bool of_grammar =
+        failure.status == GEN_ERROR_GRAMMAR ||
+        (failure.status == GEN_ERROR_INVALID_ARGUMENT && failure.exit_code == 1);
+    if (!options.json || !of_grammar) throw;
     answer["compiled"] = false;
     answer["error"] = failure.what();
-    std::cout << answer.dump() << "\n";
+    std::cout << json_line(answer);
     return;
   }
   for (const std::string& document : lines_of_input()) {
@@ -94,7 +117,7 @@ void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
       std::cout << (member ? "yes" : "no") << "\n";
     }
   }
-  if (options.json) std::cout << answer.dump() << "\n";
+  if (options.json) std::cout << json_line(answer);
 }
 
 /// Bytes that may come next, for people: "'a' to 'z', '\n'".
@@ -179,7 +202,8 @@ void explain(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   }
 }
 
-/// Times of masks and accepted tokens over documents; of one that is no member, up to where it is not.
+/// Times of masks and accepted tokens over documents; of one that is no member, up to where it is
+/// not.
 void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   const std::vector<std::string> documents = lines_of_input();
   auto begin = Clock::now();
@@ -238,7 +262,8 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
 }
 
 void run_grammar(const GrammarTask& options) {
-  if (!options.grammar.given()) throw Failure("give one of --grammar, --regex, --tags, --json-schema and --any-json", 2);
+  if (!options.grammar.given())
+    throw Failure("give one of --grammar, --regex, --tags, --json-schema and --any-json", 2);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   if (options.action == "check") return print_results(options, tokenizer.get());
   if (options.action == "test") return print_place(options, tokenizer.get());

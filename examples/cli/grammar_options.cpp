@@ -2,6 +2,8 @@
 // See grammar_options.h.
 #include "grammar_options.h"
 
+#include <utility>
+
 #include "text_file.h"
 
 namespace cli {
@@ -31,33 +33,77 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
           .add_option("--json-schema,--schema", choice.schema,
                       "file with a JSON Schema under which texts must be valid")
           ->type_name("FILE");
+  command
+      .add_option("--resolve", choice.documents,
+                  "URI=FILE: the schema that references to this URI lead to; again for others")
+      ->type_name("URI=FILE");
+  command
+      .add_option(
+          "--grammar-set", choice.settings,
+          "KEY=VALUE: an option of grammars, as docs/options.md lists them (json_one_of=any_of, "
+          "json_ignore=format,pattern, json_order=definition); again for others")
+      ->type_name("KEY=VALUE");
   gbnf->excludes(regex)->excludes(json)->excludes(schema);
   regex->excludes(json)->excludes(schema);
   json->excludes(schema);
   tags->excludes(schema);
 }
 
+namespace {
+
+// "a=b" in two; the name may hold no '=', but a URI may: its last one counts.
+std::pair<std::string, std::string> parts_of(const std::string& option, const std::string& text,
+                                             bool last) {
+  const size_t at = last ? text.rfind('=') : text.find('=');
+  if (at == std::string::npos || at == 0) {
+    throw Failure(option + ": " + text + " has no '='", 2, GEN_ERROR_INVALID_ARGUMENT);
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+GrammarOptions options_of(const GrammarChoice& choice) {
+  GrammarOptions options = make<GrammarOptions>(gen_grammar_options_new);
+  gen_error error;
+  for (const std::string& setting : choice.settings) {
+    const auto [key, value] = parts_of("--grammar-set", setting, false);
+    check_option("--grammar-set",
+                 gen_grammar_options_set(options.get(), key.c_str(), value.c_str(), &error), error);
+  }
+  for (const std::string& document : choice.documents) {
+    const auto [uri, file] = parts_of("--resolve", document, true);
+    const std::string text = text_of_file(file);
+    check_option("--resolve",
+                 gen_grammar_options_add_schema(options.get(), uri.c_str(), text.data(),
+                                                text.size(), &error),
+                 error);
+  }
+  return options;
+}
+
+}  // namespace
+
 Grammar make_grammar(const GrammarChoice& choice) {
   gen_error error;
   gen_grammar* made = nullptr;
+  const GrammarOptions options = options_of(choice);
   if (choice.gbnf || choice.tags) {
     const std::string& file = choice.gbnf ? *choice.gbnf : *choice.tags;
     const auto from = choice.gbnf ? gen_grammar_from_gbnf : gen_grammar_from_tags;
     const std::string text = text_of_file(file);
-    const gen_status status = from(text.data(), text.size(), nullptr, &made, &error);
+    const gen_status status = from(text.data(), text.size(), options.get(), &made, &error);
     if (status != GEN_OK) throw Failure(file + ": " + error.message, 1, status);
   } else if (choice.regex) {
-    check_option(
-        "--regex",
-        gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), nullptr, &made, &error),
-        error);
+    check_option("--regex",
+                 gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), options.get(),
+                                        &made, &error),
+                 error);
   } else if (choice.schema) {
     const std::string text = text_of_file(*choice.schema);
     const gen_status status =
-        gen_grammar_from_json_schema(text.data(), text.size(), nullptr, &made, &error);
+        gen_grammar_from_json_schema(text.data(), text.size(), options.get(), &made, &error);
     if (status != GEN_OK) throw Failure(*choice.schema + ": " + error.message, 1, status);
   } else if (choice.any_json) {
-    check(gen_grammar_any_json(nullptr, &made, &error), error);
+    check(gen_grammar_any_json(options.get(), &made, &error), error);
   }
   return Grammar(made);
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "handles.h"
@@ -20,6 +21,8 @@ struct GrammarChoice {
   std::optional<std::string> tags;    // a file
   std::optional<std::string> schema;  // a file
   bool any_json = false;
+  std::vector<std::string> documents;  // URI=FILE, for the schema's references
+  std::vector<std::string> settings;   // KEY=VALUE, of gen_grammar_options_set
 
   [[nodiscard]] bool given() const { return gbnf || regex || tags || schema || any_json; }
 };

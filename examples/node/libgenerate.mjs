@@ -59,6 +59,8 @@ const c = {
   samplingFree: lib.func("void gen_sampling_free(void *sampling)"),
   grammarOptionsNew: fallible("gen_grammar_options_new", "_Out_ void **out"),
   grammarOptionsSet: fallible("gen_grammar_options_set", "void *options, const char *key, const char *value"),
+  grammarOptionsAddSchema: fallible("gen_grammar_options_add_schema",
+    "void *options, const char *uri, const char *text, size_t len"),
   grammarOptionsFree: lib.func("void gen_grammar_options_free(void *options)"),
   grammarFromGbnf: fallible("gen_grammar_from_gbnf", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
   grammarFromRegex: fallible("gen_grammar_from_regex",
@@ -123,11 +125,18 @@ class Handle {
   }
 }
 
-/** Which texts are allowed, as in `{ grammar: Grammar.regex("[0-9]+") }`; options are those of gen_grammar_options_describe. */
+/**
+ * Which texts are allowed, as in `{ grammar: Grammar.regex("[0-9]+") }`; options are those of gen_grammar_options_describe,
+ * and `documents`: schemas by URI, that references of jsonSchema can lead to.
+ */
 export class Grammar extends Handle {
-  constructor(from, settings = {}, ...text) {
+  constructor(from, { documents = {}, ...settings } = {}, ...text) {
     const options = new Handle(make(c.grammarOptionsNew), c.grammarOptionsFree);
     try {
+      for (const [uri, schema] of Object.entries(documents)) {
+        const bytes = Buffer.from(typeof schema === "string" ? schema : JSON.stringify(schema));
+        c.grammarOptionsAddSchema(options.handle, uri, bytes, bytes.length);
+      }
       for (const [key, value] of Object.entries(settings)) c.grammarOptionsSet(options.handle, key, String(value));
       super(make(from, ...text, options.handle), c.grammarFree);
     } finally {

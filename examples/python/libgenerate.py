@@ -91,6 +91,8 @@ _sampling_set_matcher = _fallible("gen_sampling_set_grammar_matcher", c_void_p, 
 _sampling_free = _function("gen_sampling_free", c_void_p, result=None)
 _grammar_options_new = _fallible("gen_grammar_options_new", _out)
 _grammar_options_set = _fallible("gen_grammar_options_set", c_void_p, c_char_p, c_char_p)
+_grammar_options_add_schema = _fallible(
+    "gen_grammar_options_add_schema", c_void_p, c_char_p, c_char_p, c_size_t)
 _grammar_options_free = _function("gen_grammar_options_free", c_void_p, result=None)
 _grammar_from_gbnf = _fallible("gen_grammar_from_gbnf", *_text, c_void_p, _out)
 _grammar_from_regex = _fallible("gen_grammar_from_regex", *_text, c_void_p, _out)
@@ -215,10 +217,14 @@ class Grammar(Handle):
 
     _free = _function("gen_grammar_free", c_void_p, result=None)
 
-    def __init__(self, make, *text, **options):
+    def __init__(self, make, *text, documents=None, **options):
+        """`documents`: schemas by URI, that references of json_schema can lead to."""
         settings = c_void_p()
         _grammar_options_new(byref(settings))
         try:
+            for uri, schema in (documents or {}).items():
+                data = (schema if isinstance(schema, str) else json.dumps(schema)).encode()
+                _grammar_options_add_schema(settings, uri.encode(), data, len(data))
             for key, value in options.items():
                 _grammar_options_set(settings, key.encode(), str(value).encode())
             super().__init__(make, *text, settings)
@@ -250,6 +256,86 @@ class Grammar(Handle):
     @classmethod
     def any_json(cls, **options):
         return cls(_grammar_any_json, **options)
+
+
+def schema_of(kind):
+    """The JSON Schema of the texts whose json.loads fills `kind`: a dataclass, a TypedDict, an enum of texts or numbers, a
+    class with annotations, or anything that typing knows (list[int], str | None, Literal, dict[str, float], tuple …). A model
+    of pydantic gives its own. Whole numbers have no fraction and no exponent, as int() wants them."""
+    own = getattr(kind, "model_json_schema", None)
+    if own is not None:
+        return own()
+    known = {}  # by class: its name and schema
+    return {"$schema": "http://json-schema.org/draft-04/schema#", "allOf": [_schema(kind, known)],
+            "definitions": dict(known.values())}
+
+
+def _schema(kind, known):
+    import enum
+    import types
+    import typing
+
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    plain = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", None: "null"}
+    try:
+        if kind in plain:
+            return {"type": plain[kind]}
+    except TypeError:
+        pass
+    if kind is typing.Any or kind is object:
+        return {}
+    if origin is typing.Annotated:
+        return _schema(arguments[0], known)
+    if origin in (getattr(typing, "Required", None), getattr(typing, "NotRequired", None)) and origin is not None:
+        return _schema(arguments[0], known)
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin is typing.Union or origin is getattr(types, "UnionType", typing.Union):
+        return {"anyOf": [_schema(one, known) for one in arguments]}
+    if origin is tuple or kind is tuple:
+        if not arguments or arguments[-1] is Ellipsis:
+            return {"type": "array", "items": _schema(arguments[0], known) if arguments else {}}
+        return {"type": "array", "items": [_schema(one, known) for one in arguments], "additionalItems": False,
+                "minItems": len(arguments)}
+    if kind in (list, dict) or origin in (list, dict):
+        if (origin or kind) is list:
+            return {"type": "array", "items": _schema(arguments[0], known) if arguments else {}}
+        if arguments and arguments[0] is not str:
+            raise TypeError(f"{kind}: names of JSON's objects are texts")
+        return {"type": "object", "additionalProperties": _schema(arguments[1], known) if arguments else {}}
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return {"enum": [one.value for one in kind]}
+    if not isinstance(kind, type) or not typing.get_type_hints(kind):
+        raise TypeError(f"{kind} has no form in JSON")
+    if kind not in known:
+        name = f"t{len(known)}"
+        known[kind] = name, None  # it may refer to itself
+        hints = typing.get_type_hints(kind, include_extras=True)
+        fields = getattr(kind, "__dataclass_fields__", None)
+        if fields is not None:
+            hints = {field: hints[field] for field, how in fields.items() if how.init}
+            required = [field for field in hints if not _has_default(fields[field])]
+        elif hasattr(kind, "__required_keys__"):
+            required = [field for field in hints if field in kind.__required_keys__]
+        else:
+            required = [field for field in hints if not hasattr(kind, field)]
+        properties = {}
+        for field, hint in hints.items():
+            try:
+                properties[field] = _schema(hint, known)
+            except TypeError as wrong:
+                raise TypeError(f"{kind.__name__}.{field}: {wrong}") from None
+        made = {"type": "object", "properties": properties, "additionalProperties": False}
+        if required:
+            made["required"] = required
+        known[kind] = name, made
+    return {"$ref": f"#/definitions/{known[kind][0]}"}
+
+
+def _has_default(field):
+    import dataclasses
+
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 class Matcher(Handle):

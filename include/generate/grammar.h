@@ -39,6 +39,21 @@ GEN_API gen_status gen_grammar_options_set(gen_grammar_options *options, const c
                                            gen_error *error);
 
 /**
+ * Gives a document that references of JSON Schemas ("$ref": "http://…/address.json#/$defs/street") can lead to, by its URI.
+ * It is a schema of the same draft as those that refer to it, may refer to others, and takes the place of one that was
+ * given under the same URI. A reference to what was not given is refused: nothing is fetched.
+ *
+ * @param uri   absolute; what is behind a # does not count.
+ * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made, which fails where it
+ *              is wrong.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an empty URI; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_options_add_schema(gen_grammar_options *options, const char *uri, const char *text,
+                                                  size_t len, gen_error *error);
+
+/**
  * All options as JSON: an array of {"key","type","range","default","value","help"}.
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
@@ -132,7 +147,8 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
  * keyword limits has at most 4 digits before its point and 17 behind it. That a name comes once is enforced for names
  * that the schema speaks of.
  *
- * What cannot be kept exactly is refused with the keyword's JSON pointer: references out of the schema, unevaluated…,
+ * What cannot be kept exactly is refused with the keyword's JSON pointer: references to documents that
+ * gen_grammar_options_add_schema has not been given, unevaluated…,
  * uniqueItems of values that are not few, the formats idn-hostname and regex, and what takes more than the limits.
  * Formats that no vocabulary knows say nothing; gen_grammar_describe lists them.
  *
@@ -151,7 +167,8 @@ GEN_API gen_status gen_grammar_from_json_schema(const char *schema, size_t len, 
 /**
  * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex", "any_json", "tags"
  * or "json_schema", states are those of its automata, and bytes is the memory of these. Of a schema: unknown_formats, an
- * array of names.
+ * array of names, and relaxed, what options have taken from it, an array like ["/properties/a/oneOf: as anyOf",
+ * "/properties/b/pattern: ignored"].
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.

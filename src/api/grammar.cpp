@@ -9,23 +9,10 @@
 #include <vector>
 
 #include "api/boundary.h"
+#include "api/grammar_options.h"
 #include "api/handles.h"
 #include "base/json_text.h"
-#include "api/option_table.h"
 #include "grammar/vocabulary.h"
-
-struct gen_grammar_options {
-  gen::grammar::RegexMatch match = gen::grammar::RegexMatch::kWhole;
-  int32_t max_text = 1;
-  int32_t max_edges = 4 << 20;
-  int32_t max_states = 50'000;
-  int32_t max_items = 65'536;
-  int32_t max_work = 1 << 24;
-  int32_t cache_memory = 64;
-  int32_t max_space = gen::api::kAnyMost;
-  int32_t max_digits = gen::api::kAnyMost;
-  bool assert_formats = true;
-};
 
 namespace {
 
@@ -34,99 +21,17 @@ using gen::Result;
 using gen::Status;
 using gen::api::end_handle;
 using gen::api::guard;
-using gen::api::kAnyMost;
+using gen::api::limits_of;
 using gen::api::not_null;
-using gen::api::OptionRow;
-using gen::api::TextOption;
+using gen::api::schema_options_of;
 using gen::api::usable;
-using gen::api::WholeOption;
 using gen::grammar::Grammar;
-using gen::grammar::GrammarLimits;
 using gen::grammar::Matcher;
 using gen::grammar::RegexMatch;
 using gen::grammar::SchemaReport;
 using gen::grammar::Vocabulary;
-using Options = gen_grammar_options;
 
 constexpr size_t kMostForced = 1024;
-
-Status set_match(Options& options, const char* text) {
-  const std::string_view name = text;
-  if (name != "whole" && name != "search") {
-    return gen::error(Code::kInvalidArgument, "%.40s is neither whole nor search", text);
-  }
-  options.match = name == "whole" ? RegexMatch::kWhole : RegexMatch::kSearch;
-  return {};
-}
-
-Status set_formats(Options& options, const char* text) {
-  const std::string_view name = text;
-  if (name != "assert" && name != "annotate") {
-    return gen::error(Code::kInvalidArgument, "%.40s is neither assert nor annotate", text);
-  }
-  options.assert_formats = name == "assert";
-  return {};
-}
-
-const OptionRow<Options> kRows[] = {
-    {"regex_match",
-     TextOption<Options>{[] { return std::string("whole, search"); }, set_match,
-                         [](const Options& o) {
-                           return std::string(o.match == RegexMatch::kWhole ? "whole" : "search");
-                         }},
-     "whether a text matches a regular expression from end to end, or holds a match"},
-    {"json_formats",
-     TextOption<Options>{[] { return std::string("assert, annotate"); }, set_formats,
-                         [](const Options& o) {
-                           return std::string(o.assert_formats ? "assert" : "annotate");
-                         }},
-     "whether a JSON Schema's \"format\" must hold, or says nothing"},
-    {"json_space",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
-     "characters of white space in one place of the texts of a JSON Schema; the most is any number"},
-    {"json_digits",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
-     "digits in a row of the numbers of a JSON Schema; the most is any number"},
-    {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
-     "MiB of a grammar's source"},
-    {"max_edges",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_edges; }, 1, kAnyMost},
-     "edges of a grammar's automata"},
-    {"max_states",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_states; }, 1, kAnyMost},
-     "states of a regular expression that looks around"},
-    {"max_items",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_items; }, 1, kAnyMost},
-     "ways to read a text that are followed at once"},
-    {"max_work",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_work; }, 1, kAnyMost},
-     "steps for one mask"},
-    {"cache_memory",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.cache_memory; }, 0, kAnyMost},
-     "MiB of masks that are kept for each tokenizer"},
-};
-
-gen::grammar::SchemaOptions schema_options_of(const Options* options) {
-  const Options chosen = options != nullptr ? *options : Options();
-  gen::grammar::SchemaOptions made;
-  made.assert_formats = chosen.assert_formats;
-  if (chosen.max_space != kAnyMost) made.most_space = static_cast<uint32_t>(chosen.max_space);
-  if (chosen.max_digits != kAnyMost) made.most_digits = static_cast<uint32_t>(chosen.max_digits);
-  made.automata.states = static_cast<size_t>(chosen.max_states);
-  return made;
-}
-
-GrammarLimits limits_of(const Options* options) {
-  const Options chosen = options != nullptr ? *options : Options();
-  GrammarLimits limits;
-  limits.text_bytes = static_cast<size_t>(chosen.max_text) << 20U;
-  limits.edges = static_cast<size_t>(chosen.max_edges);
-  limits.automata.states = static_cast<size_t>(chosen.max_states);
-  limits.masks.items = static_cast<size_t>(chosen.max_items);
-  limits.masks.work = static_cast<uint64_t>(chosen.max_work);
-  limits.masks.cache_bytes = static_cast<size_t>(chosen.cache_memory) << 20U;
-  return limits;
-}
 
 void end(gen_grammar_matcher* matcher) { end_handle(matcher); }
 
@@ -152,6 +57,15 @@ gen_status made(const char* kind, gen_grammar** out, gen_error* error, F&& make)
   });
 }
 
+std::string json_list(const std::vector<std::string>& texts) {
+  std::string list = "[";
+  for (const std::string& text : texts) {
+    if (list.size() > 1) list += ',';
+    list += gen::json_quote(text);
+  }
+  return list + "]";
+}
+
 /// The same of what holds schemas; the description tells what of them texts do not show.
 template <typename F>
 gen_status made_of_schemas(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
@@ -160,12 +74,8 @@ gen_status made_of_schemas(const char* kind, gen_grammar** out, gen_error* error
       made(kind, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
         SchemaReport report;
         GEN_ASSIGN(auto grammar, make(&report));
-        notes = ",\"unknown_formats\":[";
-        for (size_t i = 0; i < report.unknown_formats.size(); ++i) {
-          if (i > 0) notes += ',';
-          notes += gen::json_quote(report.unknown_formats[i]);
-        }
-        notes += "]";
+        notes = ",\"unknown_formats\":" + json_list(report.unknown_formats) +
+                ",\"relaxed\":" + json_list(report.relaxed);
         return grammar;
       });
   if (status == GEN_OK) (*out)->notes = std::move(notes);
@@ -202,37 +112,6 @@ Result<std::shared_ptr<const Vocabulary>> vocabulary_of(const char* const* strin
 }
 
 }  // namespace
-
-gen_status gen_grammar_options_new(gen_grammar_options** out, gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(out, "out"));
-    *out = new gen_grammar_options;
-    return {};
-  });
-}
-
-gen_status gen_grammar_options_set(gen_grammar_options* options, const char* key, const char* value,
-                                   gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(options, "options"));
-    GEN_TRY(not_null(key, "key"));
-    GEN_TRY(not_null(value, "value"));
-    return gen::api::set_by_name<Options>(kRows, *options, key, value);
-  });
-}
-
-gen_status gen_grammar_options_describe(const gen_grammar_options* options, char* buf,
-                                        size_t capacity, size_t* n, gen_error* error) {
-  if (n != nullptr) *n = 0;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(options, "options"));
-    return gen::api::text_out(gen::api::describe_options<Options>(kRows, *options), buf, capacity,
-                              n);
-  });
-}
-
-void gen_grammar_options_free(gen_grammar_options* options) { delete options; }
 
 gen_status gen_grammar_from_gbnf(const char* text, size_t len, const gen_grammar_options* options,
                                  gen_grammar** out, gen_error* error) {

@@ -82,10 +82,13 @@ struct MemberList {
     ExprId body = 0;    // not empty
     MemberSet bits;     // what it puts into the set
     bool once = true;   // may come once at most, and has a bit of its own
+    MemberSet before = {};  // bits that must have come before it
+    MemberSet after = {};   // bits that must not
   };
   ExprId separator = 0;  // not empty
   std::vector<Member> members;
   MemberSet required;     // bits that must be there at the end
+  bool in_order = false;  // `before` and `after` say something; the list is in that order
   uint32_t min = 1;       // members, at least 1
   uint32_t max = kUnbounded;
 };

@@ -67,8 +67,18 @@ class Shortest {
       member.shortest = length == kFar ? kFar : static_cast<uint32_t>(length + separator);
     }
     std::erase_if(members->list, [](const auto& member) { return member.shortest == kFar; });
-    std::stable_sort(members->list.begin(), members->list.end(),
-                     [](const auto& a, const auto& b) { return a.shortest < b.shortest; });
+    if (members->in_order) {
+      uint32_t further = 0;
+      for (size_t i = members->list.size(); i-- > 0;) {
+        Members::Member& member = members->list[i];
+        member.further = further;
+        if (!member.once) member.further = further = kUnbounded;
+        if (further != kUnbounded) ++further;
+      }
+    } else {
+      std::stable_sort(members->list.begin(), members->list.end(),
+                       [](const auto& a, const auto& b) { return a.shortest < b.shortest; });
+    }
     find_cover(members);
     members->separator_shortest = static_cast<uint32_t>(separator);
   }

@@ -91,6 +91,13 @@ inline bool add_member(const Members& members, const Members::Member& member,
                        MembersSeen* seen) noexcept {
   if (member.once && !(seen->set & member.bits).none()) return false;
   const MemberSet with = seen->set | member.bits;
+  if (members.in_order) {
+    if (!(member.before & ~seen->set).none() || !(member.after & seen->set).none()) return false;
+    if (members.min > 1 && member.further != kUnbounded &&
+        member_count(members, *seen) + uint64_t{1} + member.further < members.min) {
+      return false;
+    }
+  }
   if (members.max != kUnbounded &&
       member_count(members, *seen) + uint64_t{1} + missing_members(members, with) > members.max) {
     return false;

@@ -537,6 +537,66 @@ static void schemas_are_followed(void** state) {
   }
 }
 
+/* What options take from a schema, members in order, and documents that it refers to. */
+static void schemas_are_relaxed(void** state) {
+  (void)state;
+  static const char schema[] =
+      "{\"type\":\"object\",\"properties\":{\"z\":{\"oneOf\":[{\"minimum\":1},{\"maximum\":5}]},\"a\":{"
+      "\"pattern\":\"^b\"}}}";
+  assert_int_equal(validates(schema, NULL, "{\"z\":3}"), 0);
+  assert_int_equal(validates(schema, NULL, "{\"a\":\"x\"}"), 0);
+  assert_int_equal(validates(schema, NULL, "{\"a\":1,\"z\":9}"), 1);
+  static const char* const loose[] = {"json_one_of", "any_of",     "json_ignore", "pattern,minLength",
+                                      "json_order",  "definition", NULL};
+  assert_int_equal(validates(schema, loose, "{\"z\":3,\"a\":\"x\"}"), 1);
+  assert_int_equal(validates(schema, loose, "{\"a\":1,\"z\":9}"), 0);
+
+  gen_grammar_options* options = NULL;
+  gen_grammar* grammar = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  static const char* const wrong[][3] = {{"json_one_of", "all", "any_of"},
+                                         {"json_order", "", "definition"},
+                                         {"json_ignore", "pattern,$ref", "$ref"},
+                                         {"json_ignore", "patern", "patern"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    assert_fails(gen_grammar_options_set(options, wrong[i][0], wrong[i][1], &error), bad,
+                 wrong[i][2], error);
+  }
+  for (int i = 0; loose[i] != NULL; i += 2)
+    assert_ok(gen_grammar_options_set(options, loose[i], loose[i + 1], &error), error);
+  assert_ok(gen_grammar_from_json_schema(schema, GEN_NUL_TERMINATED, options, &grammar, &error),
+            error);
+  char text[512];
+  size_t n = 0;
+  assert_ok(gen_grammar_describe(grammar, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text,
+                         "\"relaxed\":[\"/properties/a/pattern: ignored\",\"/properties/z/oneOf: "
+                         "as anyOf\"]"));
+  gen_grammar_free(grammar);
+
+  assert_fails(gen_grammar_options_add_schema(NULL, "urn:a", "{}", 2, &error), bad, "options",
+               error);
+  assert_fails(gen_grammar_options_add_schema(options, NULL, "{}", 2, &error), bad, "uri", error);
+  assert_fails(gen_grammar_options_add_schema(options, "urn:a", NULL, 2, &error), bad, "text",
+               error);
+  assert_fails(gen_grammar_options_add_schema(options, "", "{}", 2, &error), bad, "URI", error);
+  static const char refers[] = "{\"items\":{\"$ref\":\"urn:a#/$defs/b\"},\"type\":\"array\"}";
+  assert_fails(gen_grammar_from_json_schema(refers, GEN_NUL_TERMINATED, options, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "/items/$ref: unresolved", error);
+  assert_ok(gen_grammar_options_add_schema(options, "urn:a", "false", 5, &error), error);
+  assert_ok(gen_grammar_options_add_schema(options, "urn:a", "{\"$defs\":{\"b\":{\"type\":\"null\"}}}",
+                                           GEN_NUL_TERMINATED, &error),
+            error);
+  assert_ok(gen_grammar_from_json_schema(refers, GEN_NUL_TERMINATED, options, &grammar, &error),
+            error);
+  const char* const strings[] = {"null", "1", "]"};
+  uint32_t bits = 0;
+  assert_ok(gen_token_mask(grammar, "[", 1, strings, NULL, 3, &bits, 1, &error), error);
+  assert_int_equal(bits, 5);
+  gen_grammar_free(grammar);
+  gen_grammar_options_free(options);
+}
+
 /* Deep texts, patterns that blow up and limits: an answer, or an error that names the limit. */
 static void limits_hold(void** state) {
   (void)state;
@@ -602,6 +662,7 @@ int main(void) {
       cmocka_unit_test(what_is_wrong_is_named),
       cmocka_unit_test(tags_constrain_parts_of_texts),
       cmocka_unit_test(schemas_are_followed),
+      cmocka_unit_test(schemas_are_relaxed),
       cmocka_unit_test(limits_hold),
   };
   return cmocka_run_group_tests(tests, load, unload);

@@ -374,12 +374,56 @@ class Grammar(unittest.TestCase):
         wanted = [True, False, True, False, False]
         for model in ([], ["-m", DRAFT]):
             found = answer("grammar", "check", "--any-json", "--json", *model, stdin=documents)
-            self.assertEqual(found, {"compiled": True, "results": wanted})
+            self.assertEqual(found, {"compiled": True, "error": None, "relaxed": [], "unknown_formats": [], "results": wanted})
         lines = generate("grammar", "check", "--any-json", stdin=documents).stdout
         self.assertEqual(lines, b"yes\nno\nyes\nno\nno\n")
         wrong = answer("grammar", "check", "--regex", "a(", "--json")
         self.assertEqual((wrong["compiled"], wrong["results"]), (False, []))
         self.assertIn("line 1, column", wrong["error"])
+
+    def test_schemas_are_checked_line_by_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(name, schema):
+                path = os.path.join(folder, name)
+                with open(path, "wb") as file:
+                    file.write(schema if isinstance(schema, bytes) else json.dumps(schema).encode())
+                return path
+
+            point = write("point.json", {"$defs": {"n": {"type": "integer", "format": "odd"}}, "type": "object",
+                                         "additionalProperties": {"$ref": "#/$defs/n"}})
+            schema = write("schema.json", {"items": {"oneOf": [{"$ref": "http://a.b/p?q=1"}, {"type": "object"}, {"type": "string"}],
+                                                     "maxLength": 3}, "type": "array"})
+            # Blank, no UTF-8, huge, spaces and escapes, a carriage return, and no line feed at the end.
+            documents = [b'[{"x": 1}]', b"", b'["\xff"]', b'["abc", "' + b"x" * 300000 + b'"]', b" [" + b" " * 100000 + b'"\\u0061"]',
+                         b'["abcd"]\r', b'["\\ud83e"]', b"[1]", b'["abc"]\r', b'["a"]']
+            strict = [False, False, False, False, True, False, False, False, True, True]
+            for model in ([], ["-m", DRAFT]):
+                found = answer("grammar", "check", "--schema", schema, "--resolve", "http://a.b/p?q=1=" + point, "--json", *model,
+                               stdin=b"\n".join(documents))
+                self.assertEqual(found, {"compiled": True, "error": None, "relaxed": [], "unknown_formats": ["odd"],
+                                         "results": strict})
+            loose = answer("grammar", "check", "--schema", schema, "--resolve", "http://a.b/p?q=1=" + point, "--json",
+                           "--grammar-set", "json_one_of=any_of", "--grammar-set", "json_ignore=maxLength", stdin=b"\n".join(documents))
+            self.assertEqual(loose["relaxed"], ["/items/maxLength: ignored", "/items/oneOf: as anyOf"])
+            self.assertEqual(loose["results"], [True, False, False, True, True, True, False, False, True, True])
+            for text, why in (({"$ref": "http://a.b/c"}, "/$ref: unresolved reference http://a.b/c"), (b'{"a": ', "line 1"),
+                              ({"properties": {"a/b": {"pattern": "(a)\\1"}}}, "/properties/a~1b/pattern"), (b"\xff", "UTF-8"),
+                              ({"type": "string", "minLength": 2, "maxLength": 1}, "no value is valid")):
+                wrong = answer("grammar", "check", "--schema", write("wrong.json", text), "--json", stdin=b"1\n")
+                self.assertEqual((wrong["compiled"], wrong["results"]), (False, []), text)
+                self.assertIn(why, wrong["error"])
+            for options in (["--resolve", "nothing"], ["--resolve", "a=" + folder + "/none"], ["--grammar-set", "json_ignore=patern"],
+                            ["--grammar-set", "json_order=random"]):
+                done = generate("grammar", "check", "--schema", schema, "--json", *options, stdin=b"")
+                self.assertIn(done.returncode, (1, 2), options)
+                self.assertEqual(done.stdout, b"")
+                self.assertTrue(done.stderr)
+            ordered = write("ordered.json", {"type": "object", "properties": {"z": {"type": "boolean"}, "a": {"type": "boolean"}},
+                                             "required": ["z", "a"], "additionalProperties": False})
+            for seed in range(3):
+                said = answer("run", "-m", DRAFT, "-p", "Once", "--json", "--seed", str(seed), "--json-schema", ordered,
+                              "--grammar-set", "json_order=definition", "--grammar-set", "json_space=1")
+                self.assertEqual(list(json.loads(said["text"])), ["z", "a"])
 
     def test_settings_by_name_act(self):
         plain = answer("run", "-m", DRAFT, "-p", "On", "-n", "12", "--json", "--temp", "1")["tokens"]

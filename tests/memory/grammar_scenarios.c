@@ -33,6 +33,8 @@ static void forms(const void* with) {
                                       "{\"begin_token\":\"<s>\",\"any_json\":true}],\"triggers\":[\"<\"]}",
                                       GEN_NUL_TERMINATED, options, &grammar, E));
   FREE(gen_grammar_free(grammar));
+  TRY(gen_grammar_options_set(options, "json_ignore", "not,minItems", E));
+  TRY(gen_grammar_options_add_schema(options, "urn:some", "{\"not\":{}}", GEN_NUL_TERMINATED, E));
   MAKE(grammar, gen_grammar_from_json_schema(kSchema, GEN_NUL_TERMINATED, options, &grammar, E));
   TRY(gen_grammar_describe(grammar, text, sizeof text, &n, E));
   SAME(text, n);

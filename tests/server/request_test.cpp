@@ -123,6 +123,10 @@ TEST(Request, LanguagesAreTextsOfALimitedSize) {
         {R"({"type":"json_schema","json_schema":{}})", "response_format.json_schema.schema"},
         {R"({"type":"json_schema","json_schema":{"schema":{},"x":1}})",
          "response_format.json_schema.x"},
+        {R"({"type":"json_schema","json_schema":{"schema":{},"name":1}})",
+         "response_format.json_schema.name"},
+        {R"({"type":"json_schema","json_schema":{"schema":{},"strict":"yes"}})",
+         "response_format.json_schema.strict"},
         {R"({"type":"json_object"},"regex":"a")", "response_format"}}) {
     expect_refused(chat, chat_with(std::string(R"(,"response_format":)") + format), 400, param);
   }

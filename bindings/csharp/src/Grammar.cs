@@ -12,6 +12,17 @@ namespace LibGenerate
         /// <summary>Texts that hold a match of a regular expression are members; else all of a text must match.</summary>
         public bool? RegexSearch { get; set; }
 
+        readonly List<KeyValuePair<string, string>> documents = new List<KeyValuePair<string, string>>();
+
+        /// <summary>A document that "$ref" of JSON Schemas can lead to, by its URI; nothing is fetched.</summary>
+        public GrammarOptions AddSchema(string uri, string schema)
+        {
+            if (uri == null) throw new ArgumentNullException("uri");
+            if (schema == null) throw new ArgumentNullException("schema");
+            documents.Add(new KeyValuePair<string, string>(uri, schema));
+            return this;
+        }
+
         /// <summary>Sets one by name.</summary>
         public GrammarOptions Set(string key, string value)
         {
@@ -40,6 +51,12 @@ namespace LibGenerate
                 {
                     string match = RegexSearch.Value ? "search" : "whole";
                     Native.gen_grammar_options_set(native, Utf8.Bytes("regex_match"), Utf8.Bytes(match));
+                }
+                foreach (KeyValuePair<string, string> document in documents)
+                {
+                    byte[] text = Utf8.Bytes(document.Value);
+                    Native.gen_grammar_options_add_schema(native, Utf8.Terminated(document.Key, "uri"), text,
+                        Utf8.Length(text));
                 }
                 ApplyNamed(native, Native.gen_grammar_options_set);
             });

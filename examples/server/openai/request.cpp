@@ -120,7 +120,9 @@ void read_response_format(Fields& fields, const Dialect& dialect, Request& reque
     }
     set_language(kName, schema->dump(), dialect, request);
     // Answers are valid under all of the schema, or the request is refused: "strict" says no more.
-    for (const char* name : {"name", "description", "strict"}) inside.ignore(name);
+    static_cast<void>(inside.text("name"));
+    static_cast<void>(inside.text("description"));
+    static_cast<void>(inside.flag("strict"));
     inside.refuse_rest();
   } else if (type != "text") {
     throw bad_request(format.path("type"),

@@ -112,7 +112,8 @@ const JsonValue* at_pointer(const JsonValue* node, std::string_view pointer) {
       const size_t index = digits ? std::stoul(name) : node->items.size();
       node = index < node->items.size() ? &node->items[index] : nullptr;
     } else {
-      node = node->find(name);
+      const JsonValue* found = node->find(name);
+      node = found != nullptr ? found : node->find(kIgnoredMark + name);
     }
   }
   return node;
@@ -123,33 +124,67 @@ const std::string* text_of(const JsonValue& node, std::string_view name) {
   return found != nullptr && found->is(JsonType::kString) ? &found->text : nullptr;
 }
 
+// `*found` stays as it is where the schema does not say.
+Status draft_of(const JsonValue& node, Draft* found) {
+  const std::string* uri = text_of(node, "$schema");
+  if (uri == nullptr) return {};
+  const auto names = [&](const char* part) { return uri->find(part) != std::string::npos; };
+  if (names("draft-04")) {
+    *found = Draft::k4;
+  } else if (names("draft-06")) {
+    *found = Draft::k6;
+  } else if (names("draft-07")) {
+    *found = Draft::k7;
+  } else if (names("2019-09")) {
+    *found = Draft::k2019;
+  } else if (names("draft-03") || names("draft-02") || names("draft-01")) {
+    return error(Code::kGrammar, "/$schema: the draft %.60s is older than draft 4",
+                 quoted(*uri).c_str());
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<SchemaDocument> SchemaDocument::read(std::string_view text) {
+Result<SchemaDocument> SchemaDocument::read(std::string_view text, const SchemaOptions& options,
+                                            std::vector<std::string>* relaxed) {
   SchemaDocument made;
   GEN_ASSIGN(JsonValue root, read_json(text));
+  const Relaxing relaxing = {options.ignored, options.one_of_as_any_of};
+  relax(&root, relaxing, relaxed);
   made.root_ = std::make_unique<const JsonValue>(std::move(root));
   const JsonValue& node = *made.root_;
   if (!node.is_boolean() && !node.is(JsonType::kObject)) {
     return error(Code::kGrammar, "a schema is an object or a boolean");
   }
-  if (const std::string* uri = text_of(node, "$schema")) {
-    const auto names = [&](const char* part) { return uri->find(part) != std::string::npos; };
-    if (names("draft-04")) {
-      made.draft_ = Draft::k4;
-    } else if (names("draft-06")) {
-      made.draft_ = Draft::k6;
-    } else if (names("draft-07")) {
-      made.draft_ = Draft::k7;
-    } else if (names("2019-09")) {
-      made.draft_ = Draft::k2019;
-    } else if (names("draft-03") || names("draft-02") || names("draft-01")) {
-      return error(Code::kGrammar, "/$schema: the draft %.60s is older than draft 4",
-                   quoted(*uri).c_str());
-    }
-  }
+  GEN_TRY(draft_of(node, &made.draft_));
   made.scan(node, nullptr, "", "");
+  for (const SchemaText& document : options.documents) {
+    GEN_TRY(made.add(document, relaxing, relaxed));
+  }
   return made;
+}
+
+Status SchemaDocument::add(const SchemaText& document, const Relaxing& relaxing,
+                           std::vector<std::string>* relaxed) {
+  const std::string uri(split(document.uri).first);
+  auto read = read_json(document.text);
+  if (!read.ok()) return error(Code::kGrammar, "%.200s: %s", uri.c_str(), read.status().message());
+  JsonValue node = std::move(read).value();
+  if (!node.is_boolean() && !node.is(JsonType::kObject)) {
+    return error(Code::kGrammar, "%.200s: a schema is an object or a boolean", uri.c_str());
+  }
+  Draft draft = draft_;
+  GEN_TRY(draft_of(node, &draft));
+  if (draft != draft_) {
+    return error(Code::kGrammar, "%.200s: of another draft than the schema", uri.c_str());
+  }
+  std::vector<std::string> told;
+  relax(&node, relaxing, &told);
+  for (const std::string& line : told) relaxed->push_back(uri + "#" + line);
+  others_.push_back(std::make_unique<const JsonValue>(std::move(node)));
+  scan(*others_.back(), nullptr, uri + "#", uri);
+  return {};
 }
 
 void SchemaDocument::scan(const JsonValue& node, const JsonValue* parent, std::string name,
@@ -165,7 +200,11 @@ void SchemaDocument::scan(const JsonValue& node, const JsonValue* parent, std::s
       }
       if (!uri.empty()) resources_.try_emplace(base, &node);
     }
-    if (parent == nullptr) resources_.try_emplace(base, &node);
+    if (parent == nullptr) {
+      resources_.try_emplace(base, &node);
+      // A document is also known by the URI that it was given under.
+      if (!name.empty()) resources_.try_emplace(name.substr(0, name.size() - 1), &node);
+    }
     if (draft_ >= Draft::k2019) {
       for (const char* key : {"$anchor", "$dynamicAnchor"}) {
         if (const std::string* anchor = text_of(node, key)) {
@@ -192,10 +231,12 @@ void SchemaDocument::scan(const JsonValue& node, const JsonValue* parent, std::s
 
 std::string SchemaDocument::pointer_of(const JsonValue* node) const {
   std::string pointer;
-  for (auto place = places_.find(node); place != places_.end() && place->second.parent != nullptr;
+  for (auto place = places_.find(node); place != places_.end();
        place = places_.find(place->second.parent)) {
+    if (place->second.parent == nullptr) return pointer.insert(0, place->second.name);
     std::string name = "/";
     for (const char c : place->second.name) {
+      if (c == kIgnoredMark) continue;
       if (c == '~') {
         name += "~0";
       } else if (c == '/') {

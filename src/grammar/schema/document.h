@@ -11,6 +11,8 @@
 
 #include "base/status.h"
 #include "grammar/schema/json_value.h"
+#include "grammar/schema/relax.h"
+#include "grammar/schema/schema.h"
 
 namespace gen::grammar {
 
@@ -18,12 +20,15 @@ enum class Draft : uint8_t { k4, k6, k7, k2019, k2020 };
 
 class SchemaDocument {
  public:
-  /// kGrammar if the text is no JSON, no schema, or of an unknown draft.
-  static Result<SchemaDocument> read(std::string_view text);
+  /// kGrammar if the text is no JSON, no schema, or of an unknown draft, and so for the documents of
+  /// `options`, which must be of the same draft. `relaxed` gets what options take from it.
+  static Result<SchemaDocument> read(std::string_view text, const SchemaOptions& options,
+                                     std::vector<std::string>* relaxed);
 
   [[nodiscard]] Draft draft() const noexcept { return draft_; }
   [[nodiscard]] const JsonValue& root() const noexcept { return *root_; }
-  /// Where it stands, as a JSON pointer; empty for the root and for what is not of the document.
+  /// Where it stands, as a JSON pointer, behind the URI of another document; empty for the root and
+  /// for what is of no document.
   [[nodiscard]] std::string pointer_of(const JsonValue* node) const;
   /// What `reference`, which stands in `from`, leads to; null if to nothing in the document.
   [[nodiscard]] const JsonValue* resolve(const JsonValue* from, std::string_view reference) const;
@@ -39,7 +44,11 @@ class SchemaDocument {
   };
   void scan(const JsonValue& node, const JsonValue* parent, std::string name, std::string base);
 
+  Status add(const SchemaText& document, const Relaxing& relaxing,
+             std::vector<std::string>* relaxed);
+
   std::unique_ptr<const JsonValue> root_;
+  std::vector<std::unique_ptr<const JsonValue>> others_;
   Draft draft_ = Draft::k2020;
   std::unordered_map<const JsonValue*, Place> places_;
   std::unordered_map<std::string, const JsonValue*> resources_;

@@ -136,6 +136,7 @@ class ObjectBuilder {
     std::set<std::string> names = names_in(clause);
     GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
     uint32_t bits = 0;
+    std::vector<std::string> listed;
     const auto body = [&](ExprId key, ExprId value) {
       return parts_.all({key, parts_.colon, value, parts_.space});
     };
@@ -146,12 +147,13 @@ class ObjectBuilder {
         if (required.contains(name)) return Expressions::kNever;
         continue;
       }
-      GEN_ASSIGN(const ExprId key, key_of(string_set(std::span(&name, 1))));
+      GEN_ASSIGN(const ExprId key, parts_.key(name));
       if (bits == kMostBits) {
         return maker_.refuse(some_schema(), "properties", "more than 256 names in one object");
       }
       if (required.contains(name)) list.required |= MemberSet::bit(bits);
       list.members.push_back({body(key, value), MemberSet::bit(bits++), true});
+      listed.push_back(name);
     }
     const auto add_region = [&](const Region& region, const MemberSet& put) -> Status {
       GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
@@ -160,7 +162,7 @@ class ObjectBuilder {
       list.members.push_back({body(key, value), put, false});
       return {};
     };
-    if (witnesses.size() > kMostWitnesses || bits + witnesses.size() > kMostBits) {
+    if (witnesses.size() > kMostWitnesses || bits + witnesses.size() + (maker_.options().definition_order ? 1 : 0) > kMostBits) {
       return maker_.refuse(some_schema(), "properties", "too many names in one object");
     }
     // A member may show several things at once.
@@ -184,12 +186,51 @@ class ObjectBuilder {
         GEN_TRY(add_region(region, put));
       }
     }
+    if (maker_.options().definition_order) put_in_order(clause, listed, bits, &list);
     const bool may_be_none = size.min == 0 && list.required.none();
     list.separator = parts_.comma;
     const ExprId members = list.max > 0 ? to_.members(std::move(list)) : Expressions::kNever;
-    const ExprId inside = parts_.any({members, may_be_none ? Expressions::kEmpty
-                                                           : Expressions::kNever});
+    const ExprId inside =
+        parts_.any({members, may_be_none ? Expressions::kEmpty : Expressions::kNever});
     return parts_.all({parts_.byte('{'), parts_.space, inside, parts_.byte('}')});
+  }
+
+  // The first members of the list are those of `listed`; they come as the schema lists them, names
+  // that it lists nowhere behind them, and then the others, which are shown by the bit `other`.
+  static void put_in_order(const Clause& clause, const std::vector<std::string>& listed,
+                           uint32_t other, MemberList* list) {
+    std::map<std::string_view, size_t> ranks;
+    for (const Constraint& one : clause.constraints) {
+      const JsonValue* properties =
+          one.kind == What::kMembers ? one.schema->find("properties") : nullptr;
+      if (properties == nullptr) continue;
+      for (const auto& [name, schema] : properties->members) ranks.try_emplace(name, ranks.size());
+    }
+    std::vector<std::pair<size_t, MemberList::Member>> sorted;
+    for (size_t i = 0; i < listed.size(); ++i) {
+      const auto rank = ranks.find(listed[i]);
+      sorted.emplace_back(rank != ranks.end() ? rank->second : ranks.size() + i, list->members[i]);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    list->in_order = true;
+    MemberSet before;
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      list->members[i] = sorted[i].second;
+      list->members[i].before = before;
+      before |= list->members[i].bits & list->required;
+    }
+    MemberSet after = MemberSet::bit(other);
+    for (size_t i = list->members.size(); i-- > 0;) {
+      MemberList::Member& member = list->members[i];
+      if (i >= sorted.size()) {
+        member.before = before;
+        member.bits |= MemberSet::bit(other);
+      } else {
+        member.after = after;
+        after |= member.bits;
+      }
+    }
   }
 
   // What names beside `names` must hold; a region of few names gives them to `names`.

@@ -15,8 +15,20 @@
 
 namespace gen::grammar {
 
+/// A document that references can lead to.
+struct SchemaText {
+  std::string uri;
+  std::string text;
+};
+
 struct SchemaOptions {
   bool assert_formats = true;
+  bool one_of_as_any_of = false;
+  /// Keywords that are not looked at (see is_asking_keyword).
+  std::vector<std::string> ignored;
+  /// Members in the order in which the schema lists them, others behind them; else in any order.
+  bool definition_order = false;
+  std::vector<SchemaText> documents;
   /// Of white space in one place; kUnbounded: any.
   uint32_t most_space = kUnbounded;
   /// Digits in a row of a number; kUnbounded: any.
@@ -28,6 +40,7 @@ struct SchemaOptions {
 /// What a schema asks for that its texts do not show.
 struct SchemaReport {
   std::vector<std::string> unknown_formats;
+  std::vector<std::string> relaxed;  // a JSON pointer and what was done there
 };
 
 /// kGrammar, with the pointer of what is wrong, refused, or can have no value.

@@ -191,6 +191,89 @@ static class Grammars
         }
     }
 
+    public enum Colour { Red, Green }
+
+    public sealed class Point
+    {
+        public int X { get; set; }
+        public byte Y { get; set; }
+        public bool? Known { get; set; }
+    }
+
+    public sealed class Shape
+    {
+        public string Name { get; set; }
+        public Colour Colour { get; set; }
+        public List<Point> Points { get; set; }
+        public Shape[] Inner { get; set; }
+        public Dictionary<string, double> Sizes { get; set; }
+        public string Size { get { return Name; } }
+    }
+
+    sealed class Wrong
+    {
+        public Action Act { get; set; }
+    }
+
+    static bool Accepts(Grammar grammar, string text)
+    {
+        using (var matcher = new GrammarMatcher(grammar, Given.Story.Tokenizer))
+        {
+            try
+            {
+                matcher.AcceptText(text);
+            }
+            catch (GenerateException)
+            {
+                return false;
+            }
+            return matcher.IsComplete;
+        }
+    }
+
+    // What the schema of a class allows fills the class.
+    [Test]
+    static void SchemasOfClasses()
+    {
+        using (Grammar grammar = Grammar.JsonSchema(Schema.Of<Shape>()))
+        {
+            foreach (string text in new[] {
+                "{'Name':'','Colour':'Red','Points':[{'X':-2147483648,'Y':255,'Known':null}],'Inner':[],'Sizes':{'a':1.5}}",
+                "{'Sizes':{},'Inner':[{'Name':'','Colour':'Green','Points':[],'Inner':[],'Sizes':{}}],'Points':[],'Colour':'Green','Name':'x'}" })
+            {
+                Check.That(Accepts(grammar, text.Replace('\'', '"')), text);
+            }
+            foreach (string text in new[] { "{}", "{'Name':'','Colour':'Blue','Points':[],'Inner':[],'Sizes':{}}",
+                "{'Name':'','Colour':'Red','Points':[{'X':1,'Y':256}],'Inner':[],'Sizes':{}}",
+                "{'Name':'','Colour':'Red','Points':[{'X':1.0,'Y':1}],'Inner':[],'Sizes':{}}",
+                "{'Name':'','Colour':'Red','Points':[],'Inner':[],'Sizes':{},'Size':''}" })
+            {
+                Check.That(!Accepts(grammar, text.Replace('\'', '"')), text);
+            }
+        }
+        var e = Check.Throws<ArgumentException>(() => Schema.Of<Wrong>(), "a delegate");
+        Check.That(e.Message.Contains("Wrong.Act"), e.Message);
+        var options = new GrammarOptions().Set("json_order", "definition").Set("json_space", "1");
+        using (var generator = new Generator(Given.Story))
+        using (Grammar grammar = Grammar.JsonSchema(Schema.Of<Point>(), options))
+        {
+            for (ulong seed = 0; seed < 4; ++seed)
+            {
+                var sampling = new Sampling { Grammar = grammar, Seed = seed, Temperature = 2, MaxNewTokens = 80 };
+                string text = generator.Generate("Once", sampling.Set("fit_grammar", "1")).Text;
+                Json read = Json.Parse(text);
+                var point = new Point { X = read["X"].Integer, Y = checked((byte)read["Y"].Integer) };
+                Check.That(text.IndexOf("\"X\"") < text.IndexOf("\"Y\""), text);
+            }
+        }
+        var with = new GrammarOptions().AddSchema("urn:point", Schema.Of<Point>());
+        string list = "{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"items\":{\"$ref\":\"urn:point\"}}";
+        using (Grammar grammar = Grammar.JsonSchema(list, with))
+        {
+            Check.That(Accepts(grammar, "[{\"X\":1,\"Y\":2}]") && !Accepts(grammar, "[1]"), "a document");
+        }
+    }
+
     [Test]
     static void ErrorsNameThePlace()
     {

@@ -10,6 +10,7 @@ import dev.libgenerate.GrammarOptions;
 import dev.libgenerate.Model;
 import dev.libgenerate.Result;
 import dev.libgenerate.Sampling;
+import dev.libgenerate.Schemas;
 import dev.libgenerate.Status;
 import dev.libgenerate.Tokenizer;
 import java.nio.charset.StandardCharsets;
@@ -18,6 +19,8 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
 
@@ -40,9 +43,76 @@ final class GrammarTest {
     Check.test("texts go on from a matcher", GrammarTest::from);
     Check.test("matchers", GrammarTest::matchers);
     Check.test("lists of strings", GrammarTest::strings);
+    Check.test("schemas of classes", GrammarTest::schemas);
     Check.test("errors name the place", GrammarTest::errors);
     Check.test("use after close", GrammarTest::closed);
     Check.finish();
+  }
+
+  enum Colour { RED, GREEN }
+
+  record Point(int x, byte y) {}
+
+  record Shape(String name, Colour colour, List<Point> points, Optional<Shape> inner, Map<String, Double> sizes) {}
+
+  /** A bean. */
+  public static final class Lamp {
+    private boolean on;
+    private long watts;
+
+    public void setOn(boolean on) {
+      this.on = on;
+    }
+
+    public void setWatts(long watts) {
+      this.watts = watts;
+    }
+  }
+
+  private static boolean accepts(Grammar grammar, String text) {
+    try (GrammarMatcher matcher = grammar.matcher(model.tokenizer())) {
+      matcher.acceptBytes(bytes(text));
+      return matcher.isComplete();
+    } catch (GenerateException refused) {
+      return false;
+    }
+  }
+
+  /** What the schema of a class allows fills the class. */
+  private static void schemas() {
+    try (Grammar grammar = Grammar.jsonSchema(Schemas.of(Shape.class))) {
+      for (String text : List.of("{\"name\":\"\",\"colour\":\"RED\",\"points\":[{\"x\":-2147483648,\"y\":127}],\"sizes\":{\"a\":1.5}}",
+          "{\"sizes\":{},\"inner\":null,\"points\":[],\"colour\":\"GREEN\",\"name\":\"x\"}")) {
+        Check.that(accepts(grammar, text), text);
+      }
+      for (String text : List.of("{}", "{\"name\":\"\",\"colour\":\"BLUE\",\"points\":[],\"sizes\":{}}",
+          "{\"name\":\"\",\"colour\":\"RED\",\"points\":[{\"x\":1,\"y\":128}],\"sizes\":{}}",
+          "{\"name\":\"\",\"colour\":\"RED\",\"points\":[{\"x\":1.0,\"y\":1}],\"sizes\":{}}")) {
+        Check.that(!accepts(grammar, text), text);
+      }
+    }
+    Check.that(Schemas.of(Lamp.class).contains("\"properties\":{\"on\":{\"type\":\"boolean\"},\"watts\":"), Schemas.of(Lamp.class));
+    Check.that(Schemas.of(Lamp.class).contains("\"required\":[\"on\",\"watts\"]"), Schemas.of(Lamp.class));
+    try {
+      Schemas.of(Runnable.class);
+      Check.that(false, "an interface has a schema");
+    } catch (IllegalArgumentException expected) {
+      Check.that(expected.getMessage().contains("Runnable"), expected.getMessage());
+    }
+    GrammarOptions options = GrammarOptions.defaults().set("json_order", "definition").set("json_space", "1");
+    try (Grammar grammar = Grammar.jsonSchema(Schemas.of(Point.class), options); Generator generator = new Generator(model)) {
+      for (int seed = 0; seed < 4; ++seed) {
+        String text = generator.generate("Once", Sampling.defaults().grammar(grammar).seed(seed).temperature(2f)
+            .maxNewTokens(80).set("fit_grammar", "1")).text();
+        Map<String, Object> read = Json.map(Json.parse(text));
+        Point point = new Point(Json.number(read.get("x")), (byte) Json.number(read.get("y")));
+        Check.that(read.size() == 2 && point.y() == Json.number(read.get("y")), text);
+      }
+    }
+    GrammarOptions with = GrammarOptions.defaults().schemaDocument("urn:point", Schemas.of(Point.class));
+    try (Grammar grammar = Grammar.jsonSchema("{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"items\":{\"$ref\":\"urn:point\"}}", with)) {
+      Check.that(accepts(grammar, "[{\"x\":1,\"y\":2}]") && !accepts(grammar, "[1]"), "a document");
+    }
   }
 
   private static byte[] bytes(String text) {

@@ -6,18 +6,20 @@ a thread, threads side by side, objects that are dropped, an exit with everythin
 usage: scenarios_test.py SOURCE_DIR TEST_MODELS    (GENERATE_LIBRARY is the library)
 """
 import ctypes
+import dataclasses
 import gc
 import json
 import pathlib
 import subprocess
 import sys
 import threading
+import typing
 import unittest
 
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 import libgenerate  # noqa: E402
-from libgenerate import Cancel, Chat, Error, Generator, Grammar, Matcher, Model, Session  # noqa: E402
+from libgenerate import Cancel, Chat, Error, Generator, Grammar, Matcher, Model, Session, schema_of  # noqa: E402
 
 TABLE = json.loads((ROOT / "tests/bindings/scenarios.json").read_text(encoding="utf-8"))
 STORY = ROOT / "examples/demo_model/story.gguf"
@@ -201,6 +203,59 @@ class Scenarios(unittest.TestCase):
         with Grammar.regex("b", regex_match="search") as search, Matcher(search, self.model) as matcher:
             matcher.accept("abc")
             self.assertTrue(matcher.complete())
+
+    def test_schemas_of_classes(self):
+        @dataclasses.dataclass
+        class Point:
+            x: int
+            y: typing.Optional[float] = None
+
+        class Options(typing.TypedDict, total=False):
+            colour: typing.Literal["red", "green"]
+
+        @dataclasses.dataclass
+        class Shape:
+            name: str
+            points: typing.List[Point]
+            pair: typing.Tuple[bool, str]
+            options: Options
+            sizes: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+
+        class Pydantic:
+            @staticmethod
+            def model_json_schema():
+                return {"const": 3}
+
+        valid = [Shape("é", [Point(-1, 1.5), Point(2)], (True, ""), {"colour": "red"}, {"a": 1}), Shape("", [], (False, "x"), {})]
+        invalid = ['{}', '{"name":"","points":[{"x":1.0}],"pair":[true,""],"options":{}}',
+                   '{"name":"","points":[],"pair":[true],"options":{}}',
+                   '{"name":"","points":[],"pair":[true,""],"options":{"colour":"blue"}}']
+        with Grammar.json_schema(schema_of(Shape)) as grammar, Matcher(grammar, self.model) as matcher:
+            for value in valid:
+                matcher.accept(json.dumps(dataclasses.asdict(value)))
+                self.assertTrue(matcher.complete())
+                matcher.reset()
+            for text in invalid:
+                try:
+                    matcher.accept(text)
+                    self.assertFalse(matcher.complete(), text)
+                except Error:
+                    pass
+                matcher.reset()
+        self.assertEqual(schema_of(Pydantic), {"const": 3})
+        self.assertRaisesRegex(TypeError, "set", schema_of, typing.Set[int])
+        with Grammar.json_schema(schema_of(Point), json_order="definition", json_space=1) as grammar:
+            for seed in range(4):
+                with Session(self.generator) as session:
+                    text = session.generate("Once", grammar=grammar, seed=seed, temperature=2, max_new_tokens=80,
+                                            fit_grammar=1).text
+                point = Point(**json.loads(text))
+                self.assertIsInstance(point.x, int)
+        documents = {"urn:point": {"type": "integer"}}
+        with Grammar.json_schema({"items": {"$ref": "urn:point"}}, documents=documents) as grammar:
+            with Matcher(grammar, self.model) as matcher:
+                matcher.accept("[1, 2")
+                self.assertRaises(Error, matcher.accept, '"')
 
     def test_closed(self):
         session = Session(self.generator)

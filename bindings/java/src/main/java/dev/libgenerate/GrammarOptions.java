@@ -22,6 +22,13 @@ public final class GrammarOptions extends Settings<GrammarOptions> {
     return set("regex_match", search ? "search" : "whole");
   }
 
+  /** A document that "$ref" of JSON Schemas can lead to, by its URI; nothing is fetched. */
+  public GrammarOptions schemaDocument(String uri, String schema) {
+    byte[] name = Text.name(uri);
+    byte[] text = Text.bytes(schema);
+    return add(address -> Native.gen_grammar_options_add_schema(address, name, text, text.length));
+  }
+
   @Override
   GrammarOptions with(List<Setter> all) {
     return new GrammarOptions(all);

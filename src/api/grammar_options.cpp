@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of grammars in the C API, see grammar_options.h.
+#include "api/grammar_options.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "api/boundary.h"
+#include "grammar/schema/relax.h"
+
+namespace {
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::kAnyMost;
+using gen::api::not_null;
+using gen::api::OptionRow;
+using gen::api::TextOption;
+using gen::api::WholeOption;
+using gen::grammar::RegexMatch;
+using Options = gen_grammar_options;
+
+/// One of two words; `*second` tells which.
+Status choose(const char* text, std::string_view one, std::string_view two, bool* second) {
+  if (text != one && text != two) {
+    return gen::error(Code::kInvalidArgument, "%.40s is neither %.*s nor %.*s", text,
+                      static_cast<int>(one.size()), one.data(), static_cast<int>(two.size()),
+                      two.data());
+  }
+  *second = text == two;
+  return {};
+}
+
+Status set_match(Options& options, const char* text) {
+  bool search = false;
+  GEN_TRY(choose(text, "whole", "search", &search));
+  options.match = search ? RegexMatch::kSearch : RegexMatch::kWhole;
+  return {};
+}
+
+Status set_formats(Options& options, const char* text) {
+  bool annotate = false;
+  GEN_TRY(choose(text, "assert", "annotate", &annotate));
+  options.schemas.assert_formats = !annotate;
+  return {};
+}
+
+Status set_one_of(Options& options, const char* text) {
+  return choose(text, "exact", "any_of", &options.schemas.one_of_as_any_of);
+}
+
+Status set_order(Options& options, const char* text) {
+  return choose(text, "any", "definition", &options.schemas.definition_order);
+}
+
+Status set_ignored(Options& options, const char* text) {
+  std::vector<std::string> names;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    std::string name(rest.substr(0, end));
+    if (!gen::grammar::is_asking_keyword(name)) {
+      return gen::error(Code::kInvalidArgument, "%.60s is no keyword that can be ignored",
+                        name.c_str());
+    }
+    names.push_back(std::move(name));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  options.schemas.ignored = std::move(names);
+  return {};
+}
+
+std::string ignored_of(const Options& options) {
+  std::string names;
+  for (const std::string& name : options.schemas.ignored) {
+    if (!names.empty()) names += ',';
+    names += name;
+  }
+  return names;
+}
+
+const OptionRow<Options> kRows[] = {
+    {"regex_match",
+     TextOption<Options>{[] { return std::string("whole, search"); }, set_match,
+                         [](const Options& o) {
+                           return std::string(o.match == RegexMatch::kWhole ? "whole" : "search");
+                         }},
+     "whether a text matches a regular expression from end to end, or holds a match"},
+    {"json_formats",
+     TextOption<Options>{[] { return std::string("assert, annotate"); }, set_formats,
+                         [](const Options& o) {
+                           return std::string(o.schemas.assert_formats ? "assert" : "annotate");
+                         }},
+     "whether a JSON Schema's \"format\" must hold, or says nothing"},
+    {"json_one_of",
+     TextOption<Options>{[] { return std::string("exact, any_of"); }, set_one_of,
+                         [](const Options& o) {
+                           return std::string(o.schemas.one_of_as_any_of ? "any_of" : "exact");
+                         }},
+     "whether \"oneOf\" of a JSON Schema means one exactly, or at least one, as \"anyOf\" does"},
+    {"json_ignore",
+     TextOption<Options>{[] { return std::string("keywords with commas between them"); },
+                         set_ignored, ignored_of},
+     "keywords of a JSON Schema that are not looked at"},
+    {"json_order",
+     TextOption<Options>{[] { return std::string("any, definition"); }, set_order,
+                         [](const Options& o) {
+                           return std::string(o.schemas.definition_order ? "definition" : "any");
+                         }},
+     "whether the members of a JSON Schema's objects come in any order, or in that of its "
+     "\"properties\", others behind them"},
+    {"json_space",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
+     "characters of white space in one place of the texts of a JSON Schema; the most is any "
+     "number"},
+    {"json_digits",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
+     "digits in a row of the numbers of a JSON Schema; the most is any number"},
+    {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
+     "MiB of a grammar's source"},
+    {"max_edges",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_edges; }, 1, kAnyMost},
+     "edges of a grammar's automata"},
+    {"max_states",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_states; }, 1, kAnyMost},
+     "states of a regular expression that looks around"},
+    {"max_items",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_items; }, 1, kAnyMost},
+     "ways to read a text that are followed at once"},
+    {"max_work",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_work; }, 1, kAnyMost},
+     "steps for one mask"},
+    {"cache_memory",
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.cache_memory; }, 0, kAnyMost},
+     "MiB of masks that are kept for each tokenizer"},
+};
+
+}  // namespace
+
+namespace gen::api {
+
+grammar::SchemaOptions schema_options_of(const gen_grammar_options* options) {
+  const Options defaults;
+  if (options == nullptr) options = &defaults;
+  grammar::SchemaOptions made = options->schemas;
+  if (options->max_space != kAnyMost) made.most_space = static_cast<uint32_t>(options->max_space);
+  if (options->max_digits != kAnyMost) {
+    made.most_digits = static_cast<uint32_t>(options->max_digits);
+  }
+  made.automata.states = static_cast<size_t>(options->max_states);
+  return made;
+}
+
+grammar::GrammarLimits limits_of(const gen_grammar_options* options) {
+  const Options defaults;
+  if (options == nullptr) options = &defaults;
+  grammar::GrammarLimits limits;
+  limits.text_bytes = static_cast<size_t>(options->max_text) << 20U;
+  limits.edges = static_cast<size_t>(options->max_edges);
+  limits.automata.states = static_cast<size_t>(options->max_states);
+  limits.masks.items = static_cast<size_t>(options->max_items);
+  limits.masks.work = static_cast<uint64_t>(options->max_work);
+  limits.masks.cache_bytes = static_cast<size_t>(options->cache_memory) << 20U;
+  return limits;
+}
+
+}  // namespace gen::api
+
+gen_status gen_grammar_options_new(gen_grammar_options** out, gen_error* error) {
+  if (out != nullptr) *out = nullptr;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(out, "out"));
+    *out = new gen_grammar_options;
+    return {};
+  });
+}
+
+gen_status gen_grammar_options_set(gen_grammar_options* options, const char* key, const char* value,
+                                   gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(value, "value"));
+    return gen::api::set_by_name<Options>(kRows, *options, key, value);
+  });
+}
+
+gen_status gen_grammar_options_add_schema(gen_grammar_options* options, const char* uri,
+                                          const char* text, size_t len, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    GEN_TRY(not_null(uri, "uri"));
+    GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+    const std::string_view name = uri;
+    if (name.empty() || name[0] == '#') {
+      return gen::error(Code::kInvalidArgument, "a document needs a URI");
+    }
+    auto& documents = options->schemas.documents;
+    const auto same = std::find_if(documents.begin(), documents.end(),
+                                   [&](const auto& one) { return one.uri == name; });
+    gen::grammar::SchemaText made = {std::string(name), std::string(view)};
+    if (same != documents.end()) {
+      *same = std::move(made);
+    } else {
+      documents.push_back(std::move(made));
+    }
+    return {};
+  });
+}
+
+gen_status gen_grammar_options_describe(const gen_grammar_options* options, char* buf,
+                                        size_t capacity, size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return gen::api::text_out(gen::api::describe_options<Options>(kRows, *options), buf, capacity,
+                              n);
+  });
+}
+
+void gen_grammar_options_free(gen_grammar_options* options) { delete options; }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// gen_grammar_options, and what the functions that make grammars take from it.
+#pragma once
+
+#include <generate/grammar.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/option_table.h"
+#include "grammar/grammar.h"
+
+struct gen_grammar_options {
+  gen::grammar::RegexMatch match = gen::grammar::RegexMatch::kWhole;
+  int32_t max_text = 1;
+  int32_t max_edges = 4 << 20;
+  int32_t max_states = 50'000;
+  int32_t max_items = 65'536;
+  int32_t max_work = 1 << 24;
+  int32_t cache_memory = 64;
+  int32_t max_space = gen::api::kAnyMost;
+  int32_t max_digits = gen::api::kAnyMost;
+  gen::grammar::SchemaOptions schemas;  // but for what is above
+};
+
+namespace gen::api {
+
+/// Of NULL: the defaults.
+grammar::SchemaOptions schema_options_of(const gen_grammar_options* options);
+grammar::GrammarLimits limits_of(const gen_grammar_options* options);
+
+}  // namespace gen::api
