@@ -70,7 +70,7 @@ Result<std::unique_ptr<engine::Weight>> CudaEngine::prepare(
 }
 
 size_t CudaEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {
-  return forms == 0 ? 0 : static_cast<size_t>(packed_stride(cols)) * sizeof(float);
+  return forms == 0 ? 0 : row_layout(forms, cols).bytes;
 }
 
 Result<std::unique_ptr<engine::Stream>> CudaEngine::new_stream() {
@@ -82,6 +82,20 @@ Status CudaEngine::run(engine::Stream&, const engine::OpArgs& args) {
   GEN_TRY(queue_->usable());
   return queue_->note(
       std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
+}
+
+Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list) {
+  const DeviceQueue::Turn turn(*queue_);
+  GEN_TRY(queue_->usable());
+  return graphs_.run(list, [this](const engine::OpArgs& args) {
+    return queue_->note(
+        std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
+  });
+}
+
+StepGraphs::Counts CudaEngine::graphs() {
+  const DeviceQueue::Turn turn(*queue_);
+  return graphs_.counts();
 }
 
 Status CudaEngine::upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,

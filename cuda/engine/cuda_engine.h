@@ -9,6 +9,7 @@
 #include "cuda/engine/allocators.h"
 #include "cuda/engine/device_memory.h"
 #include "cuda/engine/device_queue.h"
+#include "cuda/engine/step_graphs.h"
 #include "engine/backend.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
@@ -36,6 +37,10 @@ class CudaEngine final : public engine::Engine {
 
   [[nodiscard]] bool can(engine::Op op) const noexcept override { return is_engine_op(op); }
   Status run(engine::Stream& stream, const engine::OpArgs& args) override;
+  [[nodiscard]] bool gathers() const noexcept override { return true; }
+  Status run_all(engine::Stream& stream, std::span<const engine::OpArgs> list) override;
+  /// Of lists of operations. For tests and profiles.
+  [[nodiscard]] StepGraphs::Counts graphs();
   Status upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
                 size_t bytes) override;
   Status download(engine::Stream& stream, void* to, engine::EnginePtr<const std::byte> from,
@@ -45,11 +50,12 @@ class CudaEngine final : public engine::Engine {
  private:
   CudaEngine(std::shared_ptr<const engine::GpuTable> table,
              std::shared_ptr<DeviceQueue> queue) noexcept
-      : table_(std::move(table)), queue_(std::move(queue)), memory_(queue_) {}
+      : table_(std::move(table)), queue_(std::move(queue)), memory_(queue_), graphs_(*queue_) {}
 
   std::shared_ptr<const engine::GpuTable> table_;  // outlives the queue
   std::shared_ptr<DeviceQueue> queue_;
   DeviceMemory memory_;
+  StepGraphs graphs_;
 };
 
 /// Empty where there is a device, else a sentence that names the versions of driver and build where

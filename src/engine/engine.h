@@ -79,6 +79,14 @@ class Engine {
                           size_t bytes) = 0;
   /// Waits for everything enqueued; reports the first failure.
   virtual Status finish(Stream& stream) = 0;
+
+  /// Whether it gains by being told many at once.
+  [[nodiscard]] virtual bool gathers() const noexcept { return false; }
+  /// The same for operations one after another. An engine may recognise a list that it has run.
+  virtual Status run_all(Stream& stream, std::span<const OpArgs> list) {
+    for (const OpArgs& args : list) GEN_TRY(run(stream, args));
+    return {};
+  }
 };
 
 }  // namespace gen::engine

@@ -32,12 +32,14 @@ struct MatrixView {
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;
+  friend bool operator==(const MatrixView&, const MatrixView&) = default;
 };
 struct ConstMatrixView {
   EnginePtr<const float> data;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;
+  friend bool operator==(const ConstMatrixView&, const ConstMatrixView&) = default;
 };
 
 /// The input of a product: rows in every form of `forms`, each in the engine's own layout inside
@@ -48,6 +50,7 @@ struct Activations {
   uint32_t forms = 0;
   int64_t rows = 0;
   int64_t cols = 0;
+  friend bool operator==(const Activations&, const Activations&) = default;
 };
 
 /// y[t, :] = decode(weight[ids[t], :]) * scale; rows with an id below 0 are left alone.
@@ -56,12 +59,14 @@ struct EmbedArgs {
   EnginePtr<const int32_t> ids;  // [T], checked by the caller
   float scale = 1.0F;
   MatrixView y;  // [T, D]
+  friend bool operator==(const EmbedArgs&, const EmbedArgs&) = default;
 };
 
 /// Packs rows into the forms of `y`.
 struct PackArgs {
   ConstMatrixView x;  // [T, C]
   Activations y;
+  friend bool operator==(const PackArgs&, const PackArgs&) = default;
 };
 
 /// y[t, d] = x[t, d] / sqrt(mean_d(x[t, :]^2) + eps) * w[d], as float32 rows, packed, or both.
@@ -71,6 +76,7 @@ struct RmsNormArgs {
   float eps = 0.0F;
   MatrixView y;        // data may be null
   Activations packed;  // data may be null
+  friend bool operator==(const RmsNormArgs&, const RmsNormArgs&) = default;
 };
 
 /// What one adapter adds at one site: scale * B (A x). Both matrices [rank, …]: B is kept turned.
@@ -107,6 +113,7 @@ struct LowRank {
   EnginePtr<const int32_t> rows;       // the batch's row that each row is; null: the same
   EnginePtr<const LowRankSite> sites;  // [n_sites]
   int32_t n_sites = 0;
+  friend bool operator==(const LowRank&, const LowRank&) = default;
 };
 
 /// u[t, site.u + r] = scale * sum_c A[r, c] * x[t, c] for all sites of the product that follows and
@@ -116,6 +123,7 @@ struct AdapterInArgs {
   ConstMatrixView x;  // [T, C]
   LowRank low_rank;
   MatrixView u;
+  friend bool operator==(const AdapterInArgs&, const AdapterInArgs&) = default;
 };
 
 /// y[t, n] = act(sum_c x[t, c] * W[n, c] (+ B u of adapters) (+ bias[n])) (+ residual[t, n]); for
@@ -129,6 +137,7 @@ struct LinearArgs {
   MatrixView y;              // [T, N]
   LowRank low_rank;
   ConstMatrixView u;  // what AdapterInArgs made, where low_rank has a table
+  friend bool operator==(const LinearArgs&, const LinearArgs&) = default;
 };
 
 enum class RopeKind : int32_t {
@@ -153,6 +162,7 @@ struct RopeAnglesArgs {
   float magnitude = 1.0F;
   EnginePtr<const int32_t> positions;  // [T]
   MatrixView cs;                       // [T, n_dims], cos and sin interleaved
+  friend bool operator==(const RopeAnglesArgs&, const RopeAnglesArgs&) = default;
 };
 
 /// Normalises heads if asked, rotates q in place and k on its way into the cache, stores k and v.
@@ -175,6 +185,7 @@ struct RopeAppendArgs {
   KvLayer layer;
   EnginePtr<const KvRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
+  friend bool operator==(const RopeAppendArgs&, const RopeAppendArgs&) = default;
 };
 
 /// out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :], g = h / (H / G), over the
@@ -193,6 +204,10 @@ struct AttentionArgs {
   KvLayer layer;
   EnginePtr<const KvRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
+  /// No row looks at more chunks, and entries are looked at in order; 0: neither is said. For
+  /// engines that cannot look into `sequences`.
+  int32_t most_chunks = 0;
+  friend bool operator==(const AttentionArgs&, const AttentionArgs&) = default;
 };
 
 /// y[i, :] = x[rows[i], :]
@@ -200,6 +215,7 @@ struct SelectRowsArgs {
   ConstMatrixView x;
   EnginePtr<const int32_t> rows;  // as many as y has
   MatrixView y;
+  friend bool operator==(const SelectRowsArgs&, const SelectRowsArgs&) = default;
 };
 
 /// Added to a logit before the best are looked for; -inf takes the token out.
@@ -228,6 +244,7 @@ struct BestArgs {
   int32_t k = 1;                  // in [1, V]
   EnginePtr<int32_t> tokens;      // [T, k]
   EnginePtr<float> values;        // [T, k]
+  friend bool operator==(const BestArgs&, const BestArgs&) = default;
 };
 
 /// y[t, :] = a[t, :] + b[t, :]; y may be a or b.
@@ -235,6 +252,7 @@ struct AddArgs {
   ConstMatrixView a;
   ConstMatrixView b;
   MatrixView y;
+  friend bool operator==(const AddArgs&, const AddArgs&) = default;
 };
 
 /// y[t, :] = act(gate[t, :]) * up[t, :], for products that could not be fused; y may be either.
@@ -243,6 +261,7 @@ struct GatedArgs {
   ConstMatrixView up;
   MatrixView y;
   Activation activation;
+  friend bool operator==(const GatedArgs&, const GatedArgs&) = default;
 };
 
 /// y[t, :] = act(x[t, :]); y may be x.
@@ -250,6 +269,7 @@ struct ActivateArgs {
   ConstMatrixView x;
   MatrixView y;
   Activation activation;
+  friend bool operator==(const ActivateArgs&, const ActivateArgs&) = default;
 };
 
 /// h = a[t, :] * h + b[t, :] * x[t, :], y[t, :] = h, for each channel and row after row of a
@@ -263,9 +283,11 @@ struct ScanArgs {
   StateLayer layer;                      // of C cells and 2 C inputs
   EnginePtr<const StateRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
+  friend bool operator==(const ScanArgs&, const ScanArgs&) = default;
 };
 
-/// One operation to run. The alternatives stand in the order of Op.
+/// One operation to run. Those that are equal do the same with what lies at their addresses, as
+/// long as their weights live. The alternatives stand in the order of Op.
 using OpArgs = std::variant<EmbedArgs, PackArgs, RmsNormArgs, LinearArgs, GatedArgs, ActivateArgs,
                             AddArgs, RopeAnglesArgs, RopeAppendArgs, AttentionArgs, SelectRowsArgs,
                             BestArgs, ScanArgs, AdapterInArgs>;

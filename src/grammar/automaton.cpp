@@ -3,6 +3,7 @@
 #include "grammar/automaton.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -73,11 +74,26 @@ class Reach {
 };
 
 void add_ranges(const ByteSet& set, uint32_t target, std::vector<ByteEdge>* out) {
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    if (!set.has(static_cast<uint8_t>(byte))) continue;
-    const auto low = static_cast<uint8_t>(byte);
-    while (byte < 255 && set.has(static_cast<uint8_t>(byte + 1))) ++byte;
-    out->push_back({low, static_cast<uint8_t>(byte), target});
+  for (uint32_t word = 0; word < 4; ++word) {
+    uint64_t bits = set.words[word];
+    for (uint32_t at = 0; bits != 0;) {
+      const auto skip = static_cast<uint32_t>(std::countr_zero(bits));
+      bits >>= skip;
+      at += skip;
+      const auto run = static_cast<uint32_t>(std::countr_one(bits));
+      const auto low = static_cast<uint8_t>(word * 64 + at);
+      const auto high = static_cast<uint8_t>(word * 64 + at + run - 1);
+      const bool joins = at == 0 && word > 0 && !out->empty() && out->back().target == target &&
+                         out->back().high + 1 == low;
+      if (joins) {
+        out->back().high = high;
+      } else {
+        out->push_back({low, high, target});
+      }
+      if (run == 64) break;
+      bits >>= run;
+      at += run;
+    }
   }
 }
 
@@ -138,7 +154,26 @@ class Subsets {
       return edges;
     }
     if (sets_.empty()) return edges;
-    std::vector<std::vector<uint32_t>> ways(256);
+    if (apart()) {
+      for (const auto& [set, target] : sets_) add_ranges(*set, target, &edges);
+      std::sort(edges.begin(), edges.end(),
+                [](const ByteEdge& a, const ByteEdge& b) { return a.low < b.low; });
+      size_t kept = 0;
+      for (size_t i = 0; i < edges.size(); ++i) {
+        const uint32_t target = node_of({&edges[i].target, 1});
+        if (kept > 0 && edges[kept - 1].target == target &&
+            edges[kept - 1].high + 1 == edges[i].low) {
+          edges[kept - 1].high = edges[i].high;
+        } else {
+          edges[kept++] = {edges[i].low, edges[i].high, target};
+        }
+      }
+      edges.resize(kept);
+      return edges;
+    }
+    std::vector<std::vector<uint32_t>>& ways = ways_;
+    ways.resize(256);
+    for (auto& way : ways) way.clear();
     for (const auto& [set, target] : sets_) {
       for (size_t word = 0; word < 4; ++word) {
         for (uint64_t bits = set->words[word]; bits != 0; bits &= bits - 1) {
@@ -158,9 +193,22 @@ class Subsets {
     return edges;
   }
 
+  // Whether no byte is in two of the sets.
+  [[nodiscard]] bool apart() const {
+    ByteSet united;
+    for (const auto& [set, target] : sets_) {
+      for (size_t word = 0; word < 4; ++word) {
+        if ((united.words[word] & set->words[word]) != 0) return false;
+        united.words[word] |= set->words[word];
+      }
+    }
+    return true;
+  }
+
   const Nfa& nfa_;
   Reach& reach_;
   Automaton& out_;
+  std::vector<std::vector<uint32_t>> ways_;  // by byte; kept for their memory
   std::unordered_map<std::vector<uint32_t>, size_t, HashSubset> known_;
   std::vector<const std::vector<uint32_t>*> subsets_;
   std::vector<uint32_t> closed_;

@@ -3,11 +3,11 @@
 #include "grammar/dfa.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
+
+#include "grammar/hash.h"
 
 namespace gen::grammar {
 namespace {
@@ -57,123 +57,6 @@ Dfa trim(const Dfa& dfa) {
   return made;
 }
 
-// Bytes that no state tells apart, one class each.
-std::vector<uint8_t> byte_classes(const Dfa& dfa, size_t* count) {
-  std::array<bool, 257> begins{};
-  for (const Dfa::State& state : dfa.states) {
-    for (const ByteEdge& edge : state.edges) begins[edge.low] = begins[edge.high + 1U] = true;
-  }
-  std::vector<uint8_t> classes(256);
-  uint8_t now = 0;
-  for (size_t byte = 1; byte < 256; ++byte) {
-    if (begins[byte]) ++now;
-    classes[byte] = now;
-  }
-  *count = now + size_t{1};
-  return classes;
-}
-
-// Hopcroft's algorithm. Blocks of states are stretches of one array; a state without an edge for a
-// class leads nowhere, which is no block.
-class Blocks {
- public:
-  explicit Blocks(const Dfa& dfa) : states_(dfa.states.size()) {
-    size_t n_classes = 0;
-    const std::vector<uint8_t> classes = byte_classes(dfa, &n_classes);
-    into_.resize(n_classes);
-    for (uint32_t s = 0; s < states_; ++s) {
-      for (const ByteEdge& edge : dfa.states[s].edges) {
-        for (size_t c = classes[edge.low]; c <= classes[edge.high]; ++c) {
-          into_[c].emplace_back(edge.target, s);
-        }
-      }
-    }
-    for (auto& edges : into_) std::sort(edges.begin(), edges.end());
-    order_.resize(states_);
-    std::iota(order_.begin(), order_.end(), 0);
-    std::stable_partition(order_.begin(), order_.end(),
-                          [&](uint32_t s) { return dfa.states[s].final; });
-    place_.resize(states_);
-    for (uint32_t i = 0; i < states_; ++i) place_[order_[i]] = i;
-    block_.assign(states_, 0);
-    uint32_t n_final = 0;
-    for (const Dfa::State& state : dfa.states) n_final += state.final ? 1 : 0;
-    add_block(0, n_final);
-    if (n_final < states_) add_block(n_final, static_cast<uint32_t>(states_));
-    while (!open_.empty()) {
-      const uint32_t block = open_.back();
-      open_.pop_back();
-      blocks_[block].open = false;
-      const std::vector<uint32_t> members(order_.begin() + blocks_[block].begin,
-                                          order_.begin() + blocks_[block].end);
-      for (const auto& edges : into_) split_by(members, edges);
-    }
-  }
-
-  [[nodiscard]] uint32_t of(uint32_t state) const { return block_[state]; }
-  [[nodiscard]] size_t count() const { return blocks_.size(); }
-
- private:
-  struct Block {
-    uint32_t begin;
-    uint32_t end;
-    uint32_t marked;  // members before it
-    bool open;
-  };
-
-  void add_block(uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; ++i)
-      block_[order_[i]] = static_cast<uint32_t>(blocks_.size());
-    open_.push_back(static_cast<uint32_t>(blocks_.size()));
-    blocks_.push_back({begin, end, begin, true});
-  }
-
-  using Edges = std::vector<std::pair<uint32_t, uint32_t>>;  // target, source; in order
-
-  void split_by(const std::vector<uint32_t>& members, const Edges& edges) {
-    touched_.clear();
-    for (const uint32_t member : members) {
-      auto at = std::lower_bound(edges.begin(), edges.end(), std::pair(member, 0U));
-      for (; at != edges.end() && at->first == member; ++at) {
-        Block& block = blocks_[block_[at->second]];
-        const uint32_t old = place_[at->second];
-        if (old < block.marked) continue;
-        if (block.marked == block.begin) touched_.push_back(block_[at->second]);
-        const uint32_t other = order_[block.marked];
-        std::swap(order_[old], order_[block.marked]);
-        place_[other] = old;
-        place_[at->second] = block.marked++;
-      }
-    }
-    for (const uint32_t index : touched_) {
-      Block& block = blocks_[index];
-      const uint32_t begin = block.begin;
-      const uint32_t middle = block.marked;
-      const uint32_t end = block.end;
-      block.marked = begin;
-      if (middle == end) continue;
-      // The larger part stays what it is, unless all of it waits anyway.
-      const bool first_smaller = middle - begin <= end - middle;
-      if (first_smaller) {
-        block.begin = block.marked = middle;
-        add_block(begin, middle);
-      } else {
-        block.end = middle;
-        add_block(middle, end);
-      }
-    }
-  }
-
-  size_t states_;
-  std::vector<Edges> into_;  // by class
-  std::vector<uint32_t> order_;
-  std::vector<uint32_t> place_;
-  std::vector<uint32_t> block_;
-  std::vector<Block> blocks_;
-  std::vector<uint32_t> open_;
-  std::vector<uint32_t> touched_;
-};
-
 void add_edge(std::vector<ByteEdge>* edges, uint8_t low, uint8_t high, uint32_t target) {
   if (!edges->empty() && edges->back().target == target && edges->back().high + 1 == low) {
     edges->back().high = high;
@@ -181,6 +64,201 @@ void add_edge(std::vector<ByteEdge>* edges, uint8_t low, uint8_t high, uint32_t 
     edges->push_back({low, high, target});
   }
 }
+
+// Blocks of states that are alike as far as is known. A state whose edges lead to a block that was
+// divided is looked at again; the larger part of a block keeps its number, so that a state moves,
+// and those that lead to it are looked at, log n times at most.
+class Blocks {
+ public:
+  explicit Blocks(const Dfa& dfa) : dfa_(dfa), block_(dfa.states.size()) {
+    const auto count = static_cast<uint32_t>(dfa.states.size());
+    into_begin_.assign(count + 1, 0);
+    for (const Dfa::State& state : dfa.states) {
+      for (const ByteEdge& edge : state.edges) ++into_begin_[edge.target + 1];
+    }
+    for (uint32_t s = 0; s < count; ++s) into_begin_[s + 1] += into_begin_[s];
+    into_.resize(into_begin_[count]);
+    std::vector<uint32_t> next(into_begin_.begin(), into_begin_.end() - 1);
+    for (uint32_t s = 0; s < count; ++s) {
+      for (const ByteEdge& edge : dfa.states[s].edges) into_[next[edge.target]++] = s;
+    }
+    waits_.assign(count, false);
+    members_.resize(1);
+    members_[0].resize(count);
+    std::iota(members_[0].begin(), members_[0].end(), 0);
+    place_.resize(count);
+    std::iota(place_.begin(), place_.end(), 0);
+    for (uint32_t s = 0; s < count; ++s) wait(s);
+    while (!open_.empty()) {
+      const uint32_t block = open_.back();
+      open_.pop_back();
+      divide(block);
+    }
+  }
+
+  [[nodiscard]] uint32_t of(uint32_t state) const { return block_[state]; }
+  [[nodiscard]] size_t count() const { return members_.size(); }
+
+ private:
+  struct Looked {
+    uint64_t hash;
+    uint32_t state;
+  };
+
+  void wait(uint32_t state) {
+    if (waits_[state]) return;
+    waits_[state] = true;
+    const uint32_t block = block_[state];
+    if (waiting_.size() <= block) waiting_.resize(block + size_t{1});
+    if (waiting_[block].empty()) open_.push_back(block);
+    waiting_[block].push_back(state);
+  }
+
+  // Edges of a state with blocks for targets; neighbours that lead to one block are one edge.
+  void look(uint32_t state, std::vector<ByteEdge>* out) const {
+    out->clear();
+    for (ByteEdge edge : dfa_.states[state].edges) {
+      edge.target = block_[edge.target];
+      add_edge(out, edge.low, edge.high, edge.target);
+    }
+  }
+
+  [[nodiscard]] uint64_t hash_of(uint32_t state) {
+    look(state, &edges_);
+    uint64_t hash = dfa_.states[state].final ? 1 : 0;
+    for (const ByteEdge& edge : edges_) {
+      hash = mix(hash, static_cast<uint64_t>(edge.target) << 16 | edge.low << 8U | edge.high);
+    }
+    return hash;
+  }
+
+  [[nodiscard]] bool alike(uint32_t a, uint32_t b) {
+    if (dfa_.states[a].final != dfa_.states[b].final) return false;
+    look(a, &edges_);
+    look(b, &other_edges_);
+    return std::equal(edges_.begin(), edges_.end(), other_edges_.begin(), other_edges_.end(),
+                      [](const ByteEdge& x, const ByteEdge& y) {
+                        return x.low == y.low && x.high == y.high && x.target == y.target;
+                      });
+  }
+
+  // Of the members of a block those that wait may differ from the others, which are alike.
+  void divide(uint32_t block) {
+    std::vector<uint32_t> waiting;
+    waiting.swap(waiting_[block]);
+    looked_.clear();
+    for (const uint32_t state : waiting) {
+      waits_[state] = false;
+      looked_.push_back({hash_of(state), state});
+    }
+    if (members_[block].size() == 1) return;
+    std::sort(looked_.begin(), looked_.end(), [](const Looked& a, const Looked& b) {
+      return a.hash != b.hash ? a.hash < b.hash : a.state < b.state;
+    });
+    // Parts: stretches of `looked_`, and those that did not wait.
+    const uint32_t still = other_than(block, waiting);
+    struct Part {
+      size_t begin;
+      size_t end;
+    };
+    std::vector<Part> parts;
+    for (size_t i = 0; i < looked_.size(); ++i) {
+      const bool joins = !parts.empty() && looked_[i].hash == looked_[i - 1].hash &&
+                         alike(looked_[i].state, looked_[i - 1].state);
+      if (joins) {
+        ++parts.back().end;
+      } else {
+        parts.push_back({i, i + 1});
+      }
+    }
+    size_t keeps = parts.size();  // those that did not wait
+    size_t most = members_[block].size() - looked_.size();
+    if (still != kNone) {
+      for (size_t p = 0; p < parts.size(); ++p) {
+        if (!alike(looked_[parts[p].begin].state, still)) continue;
+        most += parts[p].end - parts[p].begin;
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(p));
+        keeps = parts.size();
+        break;
+      }
+    }
+    const bool with_still = still != kNone;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (parts[p].end - parts[p].begin <= most) continue;
+      most = parts[p].end - parts[p].begin;
+      keeps = p;
+    }
+    if (parts.size() + (with_still ? 1 : 0) < 2) return;
+    moved_.clear();
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (p == keeps) continue;
+      const uint32_t made = new_block();
+      for (size_t i = parts[p].begin; i < parts[p].end; ++i) move(looked_[i].state, made);
+    }
+    if (keeps != parts.size() && with_still) {
+      // The rest moves, and what keeps the block's number stays.
+      const uint32_t made = new_block();
+      std::vector<uint32_t> rest;
+      for (const uint32_t state : members_[block]) rest.push_back(state);
+      for (size_t i = parts[keeps].begin; i < parts[keeps].end; ++i)
+        waits_[looked_[i].state] = true;
+      for (const uint32_t state : rest) {
+        if (!waits_[state]) move(state, made);
+      }
+      for (size_t i = parts[keeps].begin; i < parts[keeps].end; ++i)
+        waits_[looked_[i].state] = false;
+    }
+    for (const uint32_t state : moved_) {
+      for (uint32_t i = into_begin_[state]; i < into_begin_[state + 1]; ++i) wait(into_[i]);
+    }
+  }
+
+  // A member that did not wait.
+  uint32_t other_than(uint32_t block, const std::vector<uint32_t>& waiting) {
+    if (waiting.size() == members_[block].size()) return kNone;
+    for (const uint32_t state : waiting) waits_[state] = true;
+    uint32_t found = kNone;
+    for (const uint32_t state : members_[block]) {
+      if (!waits_[state]) {
+        found = state;
+        break;
+      }
+    }
+    for (const uint32_t state : waiting) waits_[state] = false;
+    return found;
+  }
+
+  uint32_t new_block() {
+    members_.emplace_back();
+    return static_cast<uint32_t>(members_.size() - 1);
+  }
+
+  void move(uint32_t state, uint32_t to) {
+    auto& from = members_[block_[state]];
+    const uint32_t last = from.back();
+    from[place_[state]] = last;
+    place_[last] = place_[state];
+    from.pop_back();
+    place_[state] = static_cast<uint32_t>(members_[to].size());
+    members_[to].push_back(state);
+    block_[state] = to;
+    moved_.push_back(state);
+  }
+
+  const Dfa& dfa_;
+  std::vector<uint32_t> into_begin_;
+  std::vector<uint32_t> into_;  // sources of edges, by target
+  std::vector<uint32_t> block_;
+  std::vector<uint32_t> place_;                 // in its block
+  std::vector<std::vector<uint32_t>> members_;  // by block
+  std::vector<std::vector<uint32_t>> waiting_;  // by block
+  std::vector<bool> waits_;
+  std::vector<uint32_t> open_;  // blocks with members that wait
+  std::vector<Looked> looked_;
+  std::vector<uint32_t> moved_;
+  std::vector<ByteEdge> edges_;
+  std::vector<ByteEdge> other_edges_;
+};
 
 }  // namespace
 
@@ -281,11 +359,15 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
 ExprId expression_of(Expressions& to, const Dfa& dfa) {
   if (dfa.empty()) return Expressions::kNever;
   Diagram diagram;
+  std::vector<std::pair<uint32_t, ByteSet>> sets;  // by target
   for (uint32_t s = 0; s < dfa.states.size(); ++s) {
     diagram.final.push_back(dfa.states[s].final);
-    std::map<uint32_t, ByteSet> sets;
+    sets.clear();
     for (const ByteEdge& edge : dfa.states[s].edges) {
-      sets[edge.target].add(ByteSet::range(edge.low, edge.high));
+      auto place = std::find_if(sets.begin(), sets.end(),
+                                [&](const auto& set) { return set.first == edge.target; });
+      if (place == sets.end()) place = sets.insert(sets.end(), {edge.target, ByteSet()});
+      place->second.add(ByteSet::range(edge.low, edge.high));
     }
     for (const auto& [target, set] : sets) diagram.ways.push_back({s, target, to.bytes(set)});
   }

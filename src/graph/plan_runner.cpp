@@ -14,9 +14,7 @@
 #include "graph/traced_caches.h"
 
 namespace gen::graph {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 class PlanRunner {
  public:
@@ -32,9 +30,11 @@ class PlanRunner {
     try {
       status = run_all();
     } catch (...) {
+      drop_gathered();
       static_cast<void>(finish_all());
       throw;
     }
+    if (!status.ok()) drop_gathered();
     Status finished = finish_all();
     return status.ok() ? finished : status;
   }
@@ -46,7 +46,11 @@ class PlanRunner {
   [[nodiscard]] Side& side(const Instruction& instruction) const noexcept {
     return side(instruction.engine);
   }
-  static Status finish(Side& of) { return of.engine->finish(*of.stream); }
+  static Status finish(Side& of) {
+    Status flushed = flush(of);
+    Status finished = of.engine->finish(*of.stream);
+    return flushed.ok() ? std::move(finished) : std::move(flushed);
+  }
   /// All engines, whatever one of them says; the first failure.
   Status finish_all() {
     Status first;
@@ -57,7 +61,28 @@ class PlanRunner {
     return first;
   }
   static Status run(Side& of, const engine::OpArgs& args) {
-    return of.engine->run(*of.stream, args);
+    if (!of.engine->gathers()) return of.engine->run(*of.stream, args);
+    of.gathered.push_back(args);
+    return {};
+  }
+  /// Hands on what has been gathered; comes before whatever must come after it.
+  static Status flush(Side& of) {
+    if (of.gathered.empty()) return {};
+    Status status = of.engine->run_all(*of.stream, of.gathered);
+    of.gathered.clear();
+    return status;
+  }
+  void drop_gathered() noexcept {
+    for (Side& each : work_.sides_) each.gathered.clear();
+  }
+  static Status upload(Side& of, engine::EnginePtr<std::byte> to, const void* from, size_t bytes) {
+    GEN_TRY(flush(of));
+    return of.engine->upload(*of.stream, to, from, bytes);
+  }
+  static Status download(Side& of, void* to, engine::EnginePtr<const std::byte> from,
+                         size_t bytes) {
+    GEN_TRY(flush(of));
+    return of.engine->download(*of.stream, to, from, bytes);
   }
 
   Status prepare() {
@@ -218,10 +243,10 @@ class PlanRunner {
     const StepBlock::Best all = of.block.best();
     const int64_t first = std::max<int64_t>(first_selected_row_ - all.first, 0) * all.k;
     const auto n = static_cast<size_t>(args.x.rows * all.k);
-    GEN_TRY(of.engine->download(*of.stream, batch_.best.tokens + first,
-                                args.tokens.as<const std::byte>(), n * sizeof(int32_t)));
-    return of.engine->download(*of.stream, batch_.best.logits + first,
-                               args.values.as<const std::byte>(), n * sizeof(float));
+    GEN_TRY(download(of, batch_.best.tokens + first, args.tokens.as<const std::byte>(),
+                     n * sizeof(int32_t)));
+    return download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
+                    n * sizeof(float));
   }
 
   /// Through the host, which waits for what makes the rows.
@@ -236,8 +261,7 @@ class PlanRunner {
     const float* row = work_.transfer_.data();
     const auto row_bytes = static_cast<size_t>(x.cols) * sizeof(float);
     for (int64_t t = 0; t < y.rows; ++t, row += x.cols) {
-      GEN_TRY(
-          to.engine->upload(*to.stream, (y.data + t * y.stride).as<std::byte>(), row, row_bytes));
+      GEN_TRY(upload(to, (y.data + t * y.stride).as<std::byte>(), row, row_bytes));
     }
     return {};
   }
@@ -246,8 +270,9 @@ class PlanRunner {
   Status during() {
     if (batch_.during.call == nullptr || during_) return {};
     during_ = true;
-    GEN_TRY(batch_.during.call(batch_.during.context));
     Side& of = side(plan_.instructions_.back());  // which has the logits
+    GEN_TRY(flush(of));                           // the device goes on meanwhile
+    GEN_TRY(batch_.during.call(batch_.during.context));
     return of.block.refresh_masks(batch_, *of.engine, *of.stream);
   }
 
@@ -277,9 +302,9 @@ class PlanRunner {
     for (int64_t t = 0; t < y.rows; ++t) {
       const int32_t token = batch_.tokens[static_cast<size_t>(t)];
       if (token >= 0) continue;
-      GEN_TRY(of.engine->upload(*of.stream, (y.data + t * y.stride).as<std::byte>(),
-                                batch_.embeddings.data() + static_cast<size_t>(-1 - token) * cols,
-                                cols * sizeof(float)));
+      GEN_TRY(upload(of, (y.data + t * y.stride).as<std::byte>(),
+                     batch_.embeddings.data() + static_cast<size_t>(-1 - token) * cols,
+                     cols * sizeof(float)));
     }
     return {};
   }
@@ -304,12 +329,12 @@ class PlanRunner {
   static Status download(Side& of, const engine::ConstMatrixView& x, float* out) {
     const auto row_bytes = static_cast<size_t>(x.cols) * sizeof(float);
     if (x.stride == x.cols) {
-      return of.engine->download(*of.stream, out, x.data.as<const std::byte>(),
-                                 row_bytes * static_cast<size_t>(x.rows));
+      return download(of, out, x.data.as<const std::byte>(),
+                      row_bytes * static_cast<size_t>(x.rows));
     }
     for (int64_t t = 0; t < x.rows; ++t) {
-      GEN_TRY(of.engine->download(*of.stream, out + t * x.cols,
-                                  (x.data + t * x.stride).as<const std::byte>(), row_bytes));
+      GEN_TRY(
+          download(of, out + t * x.cols, (x.data + t * x.stride).as<const std::byte>(), row_bytes));
     }
     return {};
   }

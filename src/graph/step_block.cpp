@@ -56,13 +56,28 @@ void StepBlock::list_wanted(const Batch& batch) {
   }
 }
 
-/// Makes room for masks and edits, and for what names them.
-void StepBlock::add_best(const Batch& batch) {
+template <typename T>
+size_t StepBlock::reserve(size_t n) {
+  if (n == 0) return kNone;
+  const size_t offset = align_up(bytes_.size());
+  bytes_.resize(offset + n * sizeof(T));
+  return offset;
+}
+
+/// Makes room for what names masks and edits.
+void StepBlock::reserve_best(const Batch& batch) {
   best_at_ = masks_at_ = edits_at_ = kNone;
-  mask_bytes_ = 0;
+  best_.clear();
   k_ = batch.best.k;
   if (batch.masks.empty() && batch.edits.empty()) return;
   best_.assign(wanted_.size() - n_logits_, {});
+  best_at_ = reserve<engine::BestRow>(best_.size());
+}
+
+/// Adds masks and edits themselves.
+void StepBlock::add_best(const Batch& batch) {
+  mask_bytes_ = 0;
+  if (best_at_ == kNone) return;
   edits_.clear();
   for (const RowEdit& edit : batch.edits) edits_.push_back({edit.token, edit.add});
   edits_at_ = add(std::span<const engine::LogitEdit>(edits_));
@@ -70,7 +85,6 @@ void StepBlock::add_best(const Batch& batch) {
   masks_at_ = align_up(bytes_.size());
   bytes_.resize(masks_at_ + mask_bytes_);
   if (batch.during.call == nullptr) copy_masks(batch);
-  best_at_ = add(std::span<const engine::BestRow>(best_));
 }
 
 void StepBlock::copy_masks(const Batch& batch) noexcept {
@@ -179,7 +193,7 @@ void StepBlock::find_mixes(const Batch& batch) {
   mixes_at_ = add(std::span<const int32_t>(mixes_));
 }
 
-Status StepBlock::add_records(const Batch& batch) {
+void StepBlock::reserve_records(const Batch& batch) {
   size_t n_records = 0;
   for (Group& group : groups_) {
     group.first_record = n_records;
@@ -190,6 +204,10 @@ Status StepBlock::add_records(const Batch& batch) {
   }
   records_.assign(n_records, {});
   offsets_.assign(n_records, {});
+  records_at_ = reserve<engine::KvRows>(n_records);
+}
+
+Status StepBlock::add_tables(const Batch& batch) {
   stages_ = false;
   for (const Group& group : groups_) {
     size_t place = 0;  // of the sequence in its group
@@ -221,21 +239,22 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine
   list_wanted(batch);
   all_.resize(all_rows ? static_cast<size_t>(batch.rows()) : 0);
   std::iota(all_.begin(), all_.end(), 0);
+  // First what has the same size in every step of as many rows and sequences, so that it lies in
+  // the same place: operations of such steps then have the same arguments.
+  results_at_ = reserve<Result>((wanted_.size() - n_logits_) * static_cast<size_t>(batch.best.k));
   tokens_ = add(batch.tokens);
   positions_ = add(batch.positions);
   wanted_at_ = add(std::span<const int32_t>(wanted_));
   all_at_ = add(std::span<const int32_t>(all_));
   find_groups(batch);
-  find_visible(batch);
   find_states(batch);
   find_mixes(batch);
-  GEN_TRY(add_records(batch));
-  records_at_ = add(std::span<const engine::KvRows>(records_));
+  reserve_records(batch);
+  reserve_best(batch);
+  find_visible(batch);
+  GEN_TRY(add_tables(batch));
   add_best(batch);
-  const size_t results =
-      (wanted_.size() - n_logits_) * to_size(k_) * (sizeof(int32_t) + sizeof(float));
-  results_at_ = results > 0 ? align_up(bytes_.size()) : kNone;
-  const size_t size = results > 0 ? results_at_ + results : bytes_.size();
+  const size_t size = bytes_.size();
   if (size > buffer_.size()) {
     buffer_.reset();
     // Tables grow with their sequences: room for more, so that it is not taken anew step by step.

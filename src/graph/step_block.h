@@ -105,8 +105,17 @@ class StepBlock {
     size_t visible = kNone;
   };
 
+  /// One of the best tokens and its logit; all tokens lie before all logits.
+  struct Result {
+    int32_t token;
+    float logit;
+  };
+
   template <typename T>
   size_t add(std::span<const T> values);
+  /// Room for n elements, which are zeros until they are written.
+  template <typename T>
+  size_t reserve(size_t n);
   template <typename T>
   [[nodiscard]] engine::EnginePtr<const T> at(size_t offset) const noexcept {
     if (offset == kNone) return nullptr;
@@ -118,12 +127,14 @@ class StepBlock {
   void find_groups(const Batch& batch);
   void find_visible(const Batch& batch);
   void list_wanted(const Batch& batch);
+  void reserve_best(const Batch& batch);
   void add_best(const Batch& batch);
   void copy_masks(const Batch& batch) noexcept;
   void place_best(const Batch& batch) noexcept;
   void find_states(const Batch& batch);
   void find_mixes(const Batch& batch);
-  Status add_records(const Batch& batch);
+  void reserve_records(const Batch& batch);
+  Status add_tables(const Batch& batch);
 
   std::vector<std::byte> bytes_;
   engine::EngineBuffer buffer_;
@@ -142,7 +153,7 @@ class StepBlock {
   size_t masks_at_ = kNone;  // all bits, mask after mask
   size_t mask_bytes_ = 0;
   size_t edits_at_ = kNone;
-  size_t results_at_ = kNone;  // behind what goes up
+  size_t results_at_ = kNone;
   std::vector<engine::BestRow> best_;
   std::vector<engine::LogitEdit> edits_;
   std::vector<Group> groups_;

@@ -50,6 +50,7 @@ class Workspace {
     engine::EngineBuffer rows;      // values of T rows
     engine::EngineBuffer selected;  // values of selected rows
     StepBlock block;
+    std::vector<engine::OpArgs> gathered;  // to be run before anything else is asked for
   };
   explicit Workspace(size_t engines) : sides_(engines) {}
   Status grow(engine::Engine& engine, engine::EngineBuffer* buffer, size_t bytes);

@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "base/checksum.h"
+#include "base/log.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
 #include "model/plan_model.h"
 #include "model/weights.h"
+#include "tokenizer/chat.h"
 
 namespace gen::model {
 namespace {
@@ -62,7 +64,16 @@ class Loader {
       return std::shared_ptr<const tokenizer::Tokenizer>();
     }
     GEN_ASSIGN(tokenizer::VocabSpec spec, gguf::read_vocab(metadata));
-    return tokenizer::create_tokenizer(std::move(spec));
+    const bool has_template = !spec.chat_template.empty();
+    GEN_ASSIGN(auto made, tokenizer::create_tokenizer(std::move(spec)));
+    // A model whose template cannot be used still goes on with texts, so that is a warning here;
+    // what lays out a conversation fails with the same words.
+    if (has_template) {
+      if (auto form = tokenizer::ChatForm::of(*made); !form.ok()) {
+        log(LogLevel::kWarning, "%s", form.status().message());
+      }
+    }
+    return made;
   }
 
   Status find_vocab_size(const tokenizer::Tokenizer* tokenizer) {

@@ -96,7 +96,10 @@ Status take_member(std::string_view name, const Value& value, Heap* heap, Reques
   }
   for (const char* const token : {"bos_token", "eos_token"}) {
     if (name != token) continue;
-    if (value.is(Kind::kNone)) return {};
+    if (value.is(Kind::kNone)) {
+      to->variables.emplace_back(token, value);
+      return {};
+    }
     GEN_TRY(wants(value, Kind::kString, token, "a string"));
     return take_token(value.view(), token, heap, to);
   }
@@ -124,8 +127,12 @@ Result<std::string> render_request(const Template& compiled, std::string_view re
   }
   Request made;
   made.variables = {{"add_generation_prompt", Value::of(false)}};
-  GEN_TRY(take_token(defaults.bos_token, "bos_token", &heap, &made));
-  GEN_TRY(take_token(defaults.eos_token, "eos_token", &heap, &made));
+  if (!defaults.bos_token.empty()) {
+    GEN_TRY(take_token(defaults.bos_token, "bos_token", &heap, &made));
+  }
+  if (!defaults.eos_token.empty()) {
+    GEN_TRY(take_token(defaults.eos_token, "eos_token", &heap, &made));
+  }
   for (const auto& [key, value] : given.dict().entries) {
     GEN_TRY(take_member(key.view(), value, &heap, &made));
   }

@@ -9,7 +9,8 @@
 
 namespace gen::templates {
 
-/// What a request need not say.
+/// What a request need not say. Empty: undefined, as Transformers has it for a vocabulary without
+/// that token.
 struct RequestDefaults {
   std::string bos_token;
   std::string eos_token;

@@ -255,7 +255,6 @@ Status ChatForm::fill(const Conversation& conversation, const CallStyle& style, 
     rows.push_back(row);
   }
   GEN_TRY(set("messages", heap->sequence(templates::Form::kList, std::move(rows))));
-  // Without any they are undefined, not none: some templates go through them unasked.
   if (!conversation.tools.empty()) GEN_TRY(set("tools", filler.tools(conversation.tools)));
   GEN_TRY(set("bos_token", filler.word(bos_)));
   return set("eos_token", filler.word(eos_));
@@ -272,11 +271,17 @@ void ChatForm::add_user_text(std::string_view text, std::vector<ChatSegment>* ou
 
 Result<templates::Text> ChatForm::render(const Conversation& conversation, const CallStyle& style,
                                          bool add_generation_prompt, Heap* heap) const {
-  templates::Variables variables;
+  // Transformers gives templates none where there are no tools or documents. Some go through them
+  // unasked all the same, which they can if they are undefined.
+  templates::Variables variables = {{"tools", Value::none()}, {"documents", Value::none()}};
+  const auto absent = static_cast<ptrdiff_t>(variables.size());
   GEN_TRY(fill(conversation, style, heap, &variables));
   variables.emplace_back("add_generation_prompt", Value::of(add_generation_prompt));
   templates::RenderOptions options;
   options.now = conversation.now;
+  auto text = template_->render(variables, options);
+  if (text.ok() || text.status().code() != Code::kInvalidArgument) return text;
+  variables.erase(variables.begin(), variables.begin() + absent);
   return template_->render(variables, options);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -21,6 +22,8 @@ struct JsonParts {
   ExprId colon = 0;                    // with space on both sides
   /// Of a value for which the literals hold, without space.
   std::function<Result<ExprId>(const Literals&)> value;
+  /// Any spelling of a name, with its quotes.
+  std::function<Result<ExprId>(const std::string&)> key;
 
   [[nodiscard]] ExprId byte(char c) const {
     return to->bytes(ByteSet::one(static_cast<uint8_t>(c)));

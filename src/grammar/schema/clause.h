@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clauses: what a schema, or several together, ask of a value of one JSON type. A literal is a
-// schema that must hold, or must not; literals are taken apart into constraints, and where a keyword
-// leaves a choice (anyOf, or the negation of what asks for several things) into several clauses, of
-// which a valid value fits at least one.
+// schema that must hold, or must not; literals are taken apart into constraints, and where a
+// keyword leaves a choice (anyOf, or the negation of what asks for several things) into several
+// clauses, of which a valid value fits at least one.
 #pragma once
 
 #include <compare>
@@ -14,6 +14,7 @@
 
 #include "grammar/dfa.h"
 #include "grammar/schema/json_value.h"
+#include "grammar/schema/number_dfa.h"
 
 namespace gen::grammar {
 
@@ -27,26 +28,28 @@ using Literals = std::vector<Literal>;
 
 struct Constraint {
   enum class Kind : uint8_t {
-    kDfa,          // number, string: the value is in `dfa`, or not
-    kSize,         // string, array, object: min to max characters, items, members
-    kItems,        // array: `literals` of the first items, `rest` of all others
-    kItem,         // array: `rest` of item number `min`, which is there
-    kContains,     // array: min to max items of which `rest` holds
-    kSomeBehind,   // array: `rest` of an item from number `min` on
-    kUnique,       // array
-    kMembers,      // object: the properties keywords of `schema`
-    kRequired,     // object: `name` is there
-    kAbsent,       // object: it is not
-    kMember,       // object: `rest` of member `name`, if it is there
-    kSomeMember,   // object: `rest` of a member that matches `pattern`, or no other keyword's names
-    kNames,        // object: `rest` of all names
-    kSomeName,     // object: `rest` of some name
+    kDfa,         // string: the value is in `dfa`, or not
+    kNumber,      // number: `number` is true of it, or not
+    kSize,        // string, array, object: min to max characters, items, members
+    kItems,       // array: `literals` of the first items, `rest` of all others
+    kItem,        // array: `rest` of item number `min`, which is there
+    kContains,    // array: min to max items of which `rest` holds
+    kSomeBehind,  // array: `rest` of an item from number `min` on
+    kUnique,      // array
+    kMembers,     // object: the properties keywords of `schema`
+    kRequired,    // object: `name` is there
+    kAbsent,      // object: it is not
+    kMember,      // object: `rest` of member `name`, if it is there
+    kSomeMember,  // object: `rest` of a member that matches `pattern`, or no other keyword's names
+    kNames,       // object: `rest` of all names
+    kSomeName,    // object: `rest` of some name
   };
   Kind kind = Kind::kDfa;
   bool negated = false;
   uint32_t min = 0;
   uint32_t max = kUnbounded;
   std::shared_ptr<const Dfa> dfa;
+  std::shared_ptr<const NumberTerm> number;
   Literals literals;
   Literals rest;
   const JsonValue* schema = nullptr;  // where it comes from

@@ -129,9 +129,9 @@ Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* ou
     out->push_back(std::move(clause));
     return {};
   }
-  const auto least = std::min_element(
-      clause.choices.begin(), clause.choices.end(),
-      [](const Options& a, const Options& b) { return a.size() < b.size(); });
+  const auto least =
+      std::min_element(clause.choices.begin(), clause.choices.end(),
+                       [](const Options& a, const Options& b) { return a.size() < b.size(); });
   const Options options = std::move(*least);
   clause.choices.erase(least);
   for (const Option& option : options) {
@@ -178,8 +178,7 @@ bool ClauseMaker::put(JsonType type, Options options, Clause* clause) {
     for (const Literal literal : option.literals) {
       if (has(clause->done, literal)) continue;
       const Quick known = quick(type, literal);
-      never |= known == Quick::kNever ||
-               has(clause->done, {literal.schema, !literal.negated});
+      never |= known == Quick::kNever || has(clause->done, {literal.schema, !literal.negated});
       if (known == Quick::kOpen) literals.push_back(literal);
     }
     if (never) continue;
@@ -351,13 +350,8 @@ const ClauseMaker::SharedDfa& ClauseMaker::any_string() {
   return any_string_;
 }
 
-const ClauseMaker::SharedDfa& ClauseMaker::any_number() {
-  if (any_number_ == nullptr) any_number_ = std::make_shared<const Dfa>(number_texts());
-  return any_number_;
-}
-
 // Of the constraints that name an automaton; null if there are none.
-Result<ClauseMaker::SharedDfa> ClauseMaker::meet(const Clause& clause, bool of_strings) {
+Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
   std::vector<std::pair<const Dfa*, bool>> all;
   for (const Constraint& one : clause.constraints) {
     if (one.kind == Constraint::Kind::kDfa) all.emplace_back(one.dfa.get(), one.negated);
@@ -371,9 +365,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::meet(const Clause& clause, bool of_s
   SharedDfa& known = met_[all];
   if (known != nullptr) return known;
   const DfaFuel& fuel = options_.automata;
-  const Dfa* from = all[0].first;
-  if (all[0].second) from = of_strings ? any_string().get() : any_number().get();
-  Dfa made = *from;
+  Dfa made = all[0].second ? *any_string() : *all[0].first;
   for (size_t i = all[0].second ? 0 : 1; i < all.size(); ++i) {
     GEN_ASSIGN(made, combine(made, *all[i].first, all[i].second ? Both::kNot : Both::kAnd, fuel));
   }
@@ -381,12 +373,44 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::meet(const Clause& clause, bool of_s
   return known;
 }
 
-Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
-  return meet(clause, true);
-}
-
 Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
-  return meet(clause, false);
+  std::vector<std::pair<const NumberTerm*, bool>> all;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind == Constraint::Kind::kNumber) all.emplace_back(one.number.get(), one.negated);
+  }
+  if (all.empty()) return SharedDfa();
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  SharedDfa& known = numbers_[all];
+  if (known != nullptr) return known;
+  // Remainders multiply what others tell apart: they have an automaton of their own.
+  const auto is_multiple = [](const auto& one) {
+    return one.first->kind == NumberTerm::Kind::kMultiple;
+  };
+  const auto multiples = std::partition(all.begin(), all.end(), is_multiple);
+  const std::vector<std::pair<const NumberTerm*, bool>> apart(all.begin(), multiples);
+  std::vector<NumberLiteral> literals;
+  for (auto one = multiples; one != all.end(); ++one) literals.push_back({one->first, one->second});
+  const DfaFuel& fuel = options_.automata;
+  if (apart.empty() || !literals.empty()) {
+    GEN_ASSIGN(Dfa made, number_texts(literals, fuel));
+    known = std::make_shared<const Dfa>(std::move(made));
+  }
+  for (const auto& [term, negated] : apart) {
+    SharedDfa& one = numbers_[{{term, negated}}];
+    if (one == nullptr) {
+      const NumberLiteral literal = {term, negated};
+      GEN_ASSIGN(Dfa made, number_texts({&literal, 1}, fuel));
+      one = std::make_shared<const Dfa>(std::move(made));
+    }
+    if (known == nullptr) {
+      known = one;
+    } else if (known != one) {
+      GEN_ASSIGN(Dfa both, combine(*known, *one, Both::kAnd, fuel));
+      known = std::make_shared<const Dfa>(std::move(both));
+    }
+  }
+  return known;
 }
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
@@ -431,8 +455,7 @@ Literal ClauseMaker::exactly(const JsonValue& value) {
     JsonValue properties = JsonValue::object();
     JsonValue required = JsonValue::array();
     for (const auto& [name, member] : value.members) {
-      properties.add(name, JsonValue::object().add(
-                               "enum", JsonValue::array({member})));
+      properties.add(name, JsonValue::object().add("enum", JsonValue::array({member})));
       required.items.push_back(JsonValue::of_string(name));
     }
     schema.add("properties", std::move(properties));

@@ -33,7 +33,6 @@ class ClauseMaker {
   using SharedDfa = std::shared_ptr<const Dfa>;
   Result<SharedDfa> pattern(const JsonValue* schema, const std::string& text);
   const SharedDfa& any_string();
-  const SharedDfa& any_number();
   /// What the string constraints of a clause leave, without their lengths: null for all strings.
   Result<SharedDfa> strings_of(const Clause& clause);
   Result<SharedDfa> numbers_of(const Clause& clause);
@@ -96,12 +95,12 @@ class ClauseMaker {
   static bool leads_items(const JsonValue* schema, const std::string& key);
   static bool leads_members(const JsonValue* schema, const std::string& key);
   Status check_schema(const Keyword& k, const JsonValue& value) const;
-  Result<SharedDfa> number_set(const Keyword& k);
+  using SharedTerm = std::shared_ptr<const NumberTerm>;
+  Result<SharedTerm> number_term(const Keyword& k);
 
   const SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
-  Result<SharedDfa> meet(const Clause& clause, bool of_strings);
   bool clash(const Clause& clause, std::string_view what);
 
   const JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
@@ -112,12 +111,13 @@ class ClauseMaker {
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
-  std::map<std::pair<const JsonValue*, JsonType>, SharedDfa> sets_;  // by the value of a keyword
+  std::map<const JsonValue*, SharedDfa> sets_;                         // by the value of a keyword
   std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;
-  SharedDfa any_number_;
-  SharedDfa integers_;
+  std::map<std::string, SharedTerm> terms_;  // by keyword and value
+  std::map<const JsonValue*, SharedTerm> value_terms_;
+  std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;
 };
 
 }  // namespace gen::grammar

@@ -43,6 +43,14 @@ Constraint of_name(What kind, const std::string& name) {
   return made;
 }
 
+Constraint of_number(std::shared_ptr<const NumberTerm> term, bool negated) {
+  Constraint made;
+  made.kind = What::kNumber;
+  made.number = std::move(term);
+  made.negated = negated;
+  return made;
+}
+
 Constraint with_rest(What kind, Literal literal) {
   Constraint made;
   made.kind = kind;
@@ -130,13 +138,14 @@ Result<Options> ClauseMaker::type_options(const Keyword& k, bool negated) {
     }
   }
   if (fits || !integer) return truth(fits != negated);
-  if (integers_ == nullptr) {
-    integers_ = std::make_shared<const Dfa>(integer_texts(document_.draft() == Draft::k4));
+  SharedTerm& whole = terms_["integer"];
+  if (whole == nullptr) {
+    NumberTerm term;
+    term.kind =
+        document_.draft() == Draft::k4 ? NumberTerm::Kind::kPlain : NumberTerm::Kind::kInteger;
+    whole = std::make_shared<const NumberTerm>(std::move(term));
   }
-  Constraint made;
-  made.dfa = integers_;
-  made.negated = negated;
-  return one(std::move(made));
+  return one(of_number(whole, negated));
 }
 
 // enum and const.
@@ -161,22 +170,25 @@ Result<Options> ClauseMaker::value_options(const Keyword& k, bool negated) {
     return negated ? Options{std::move(all)} : std::move(options);
   }
   if (k.type != JsonType::kString && k.type != JsonType::kNumber) return truth(!negated);
-  SharedDfa& known = sets_[{&k.value, k.type}];
-  if (known == nullptr) {
-    Dfa made;
-    if (k.type == JsonType::kString) {
-      std::vector<std::string> strings;
-      for (const JsonValue* value : values) strings.push_back(value->text);
-      made = string_set(strings);
-    } else {
+  if (k.type == JsonType::kNumber) {
+    SharedTerm& term = value_terms_[&k.value];
+    if (term == nullptr) {
+      std::vector<Decimal> numbers;
       for (const JsonValue* value : values) {
-        GEN_ASSIGN(const Decimal number, decimal_of(value->text));
-        auto some = bounded_texts(number, Bound::kEqual, options_.automata);
-        if (!some.ok()) return refuse(k.schema, k.key, some.status().message());
-        GEN_ASSIGN(made, combine(made, *some, Both::kOr, options_.automata));
+        GEN_ASSIGN(Decimal number, decimal_of(value->text));
+        numbers.push_back(std::move(number));
       }
+      auto made = NumberTerm::one_of(std::move(numbers));
+      if (!made.ok()) return refuse(k.schema, k.key, made.status().message());
+      term = std::make_shared<const NumberTerm>(std::move(*made));
     }
-    known = std::make_shared<const Dfa>(std::move(made));
+    return one(of_number(term, negated));
+  }
+  SharedDfa& known = sets_[&k.value];
+  if (known == nullptr) {
+    std::vector<std::string> strings;
+    for (const JsonValue* value : values) strings.push_back(value->text);
+    known = std::make_shared<const Dfa>(string_set(strings));
   }
   Constraint made;
   made.dfa = known;
@@ -184,20 +196,8 @@ Result<Options> ClauseMaker::value_options(const Keyword& k, bool negated) {
   return one(std::move(made));
 }
 
-Result<ClauseMaker::SharedDfa> ClauseMaker::number_set(const Keyword& k) {
-  SharedDfa& known = sets_[{&k.value, k.type}];
-  if (known != nullptr) return known;
+Result<ClauseMaker::SharedTerm> ClauseMaker::number_term(const Keyword& k) {
   if (!k.value.is(JsonType::kNumber)) return refuse(k.schema, k.key, "not a number");
-  auto number = decimal_of(k.value.text);
-  if (!number.ok()) return refuse(k.schema, k.key, number.status().message());
-  if (k.key == "multipleOf") {
-    if (number->digits.empty() || number->negative) {
-      return refuse(k.schema, k.key, "not a number above 0");
-    }
-    auto made = multiple_texts(*number, options_.automata);
-    if (!made.ok()) return refuse(k.schema, k.key, made.status().message());
-    return known = std::make_shared<const Dfa>(std::move(*made));
-  }
   const auto excluded = [&](const char* name) {
     const JsonValue* flag = k.schema->find(name);
     return document_.draft() == Draft::k4 && flag != nullptr && flag->is(JsonType::kTrue);
@@ -207,9 +207,18 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::number_set(const Keyword& k) {
   if (k.key == "exclusiveMinimum") bound = Bound::kAbove;
   if (k.key == "maximum") bound = excluded("exclusiveMaximum") ? Bound::kBelow : Bound::kAtMost;
   if (k.key == "exclusiveMaximum") bound = Bound::kBelow;
-  auto made = bounded_texts(*number, bound, options_.automata);
+  const bool multiple = k.key == "multipleOf";
+  SharedTerm& known =
+      terms_[(multiple ? "*" : std::to_string(static_cast<int>(bound)) + " ") + k.value.text];
+  if (known != nullptr) return known;
+  auto number = decimal_of(k.value.text);
+  if (!number.ok()) return refuse(k.schema, k.key, number.status().message());
+  if (multiple && (number->digits.empty() || number->negative)) {
+    return refuse(k.schema, k.key, "not a number above 0");
+  }
+  auto made = multiple ? NumberTerm::multiple(*number) : NumberTerm::bounded(*number, bound);
   if (!made.ok()) return refuse(k.schema, k.key, made.status().message());
-  return known = std::make_shared<const Dfa>(std::move(*made));
+  return known = std::make_shared<const NumberTerm>(std::move(*made));
 }
 
 // Keywords of numbers, strings and sizes.
@@ -231,8 +240,8 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
   if (is_one_of(k.key,
                 {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})) {
     if (k.type != JsonType::kNumber) return truth(!negated);
-    GEN_ASSIGN(const SharedDfa set, number_set(k));
-    return in_set(set);
+    GEN_ASSIGN(SharedTerm term, number_term(k));
+    return one(of_number(std::move(term), negated));
   }
   if (k.key == "pattern") {
     if (k.type != JsonType::kString) return truth(!negated);
@@ -241,8 +250,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     return in_set(set);
   }
   if (k.key == "format") {
-    if (k.type != JsonType::kString || !k.value.is(JsonType::kString) ||
-        !options_.assert_formats) {
+    if (k.type != JsonType::kString || !k.value.is(JsonType::kString) || !options_.assert_formats) {
       return truth(!negated);
     }
     SharedDfa& set = formats_[k.value.text];
@@ -293,9 +301,8 @@ Result<const JsonValue*> ClauseMaker::reference(const Keyword& k) {
   if (!k.value.is(JsonType::kString)) return refuse(k.schema, k.key, "not a string");
   if (k.key != "$ref") {
     const size_t hash = k.value.text.find('#');
-    const std::string name = k.key == "$dynamicRef" && hash != std::string::npos
-                                 ? k.value.text.substr(hash + 1)
-                                 : "";
+    const std::string name =
+        k.key == "$dynamicRef" && hash != std::string::npos ? k.value.text.substr(hash + 1) : "";
     if (document_.dynamic_anchors(name) > 1) {
       return refuse(k.schema, k.key, "what it leads to depends on the way to it");
     }
@@ -411,8 +418,7 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     return All{one(with_rest(What::kNames, {&k.value, false}))};
   }
   const bool dependent = is_one_of(k.key, {"dependentRequired", "dependentSchemas"});
-  if ((dependent && draft >= Draft::k2019) ||
-      (k.key == "dependencies" && draft <= Draft::k7)) {
+  if ((dependent && draft >= Draft::k2019) || (k.key == "dependencies" && draft <= Draft::k7)) {
     if (!object) return All();
     return dependencies(k);
   }
@@ -453,7 +459,8 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     return All{one(std::move(made))};
   }
   if (is_one_of(k.key, {"unevaluatedProperties", "unevaluatedItems"}) && draft >= Draft::k2019) {
-    if (k.type != (k.key == "unevaluatedItems" ? JsonType::kArray : JsonType::kObject)) return All();
+    if (k.type != (k.key == "unevaluatedItems" ? JsonType::kArray : JsonType::kObject))
+      return All();
     if (k.value.is(JsonType::kTrue)) return All();
     return refuse(k.schema, k.key, "not supported");
   }

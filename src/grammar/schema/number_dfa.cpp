@@ -1,378 +1,410 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as automata, see number_dfa.h. Each set has a class that follows the digits before the
-// exponent (`add`) and tells for which exponents the number is in the set (`exponents`); Explorer
-// makes an automaton of its states.
+// Automata of numbers, see number_dfa.h. States before the exponent are explored with what
+// number_digits.h follows; behind the e only the set of exponents matters. Both are numbered from
+// their ends backwards, equal ones alike, so that what comes out is minimal at once unless
+// remainders go round in rings.
 #include "grammar/schema/number_dfa.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <optional>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
-#include <vector>
+
+#include "grammar/hash.h"
+#include "grammar/hash_index.h"
+#include "grammar/schema/number_digits.h"
 
 namespace gen::grammar {
 namespace {
 
+constexpr uint32_t kDead = UINT32_MAX;
+constexpr uint32_t kSelf = UINT32_MAX - 1;
+constexpr int64_t kMostExponent = 4096;
 
-/// A set of exponents: those from `low` on that `middle` names, all below if `below`, all behind
-/// the middle if `above`.
-struct Exponents {
-  bool below = false;
-  bool above = false;
-  int64_t low = 0;
-  std::vector<bool> middle;
+// States known by what they do.
+class Nodes {
+ public:
+  struct Node {
+    std::vector<ByteEdge> edges;
+    bool final = false;
+  };
 
-  [[nodiscard]] bool has(int64_t exponent) const {
-    if (exponent < low) return below;
-    const auto at = static_cast<uint64_t>(exponent - low);
-    return at < middle.size() ? middle[at] : above;
-  }
-  [[nodiscard]] int64_t reach() const {
-    return std::max(std::abs(low), std::abs(low + static_cast<int64_t>(middle.size()))) + 1;
-  }
-  auto operator<=>(const Exponents&) const = default;
-};
-
-Exponents all_or_none(bool all) { return {all, all, 0, {}}; }
-
-// Digits read so far, as far as they decide whether an exponent may come.
-struct Count {
-  int whole = 0;
-  int places = 0;
-  bool too_many = false;
-  void add(bool fraction) {
-    if (too_many) return;
-    ++(fraction ? places : whole);
-    // Once it has come to the point, what is before it matters no more.
-    if (fraction) whole = 0;
-    if (whole > kMostWhole || places > kMostPlaces) *this = {0, 0, true};
-  }
-  [[nodiscard]] bool many() const { return too_many; }
-  auto operator<=>(const Count&) const = default;
-};
-
-struct Any {
-  Count count;
-  void add(int, bool fraction) { count.add(fraction); }
-  [[nodiscard]] Exponents exponents(bool) const { return all_or_none(true); }
-  [[nodiscard]] bool many() const { return count.many(); }
-  [[nodiscard]] bool plain() const { return false; }
-  auto operator<=>(const Any&) const = default;
-};
-
-struct PlainInteger : Any {
-  [[nodiscard]] bool plain() const { return true; }
-  auto operator<=>(const PlainInteger&) const = default;
-};
-
-struct Integer {
-  Count count;
-  bool nonzero = false;
-  int zeros = 0;  // at the end of what stands before the point
-  int places = 0;  // behind it
-  int last = 0;    // of them that is not 0
-  void add(int digit, bool fraction) {
-    count.add(fraction);
-    if (fraction) ++places;
-    if (digit != 0) {
-      nonzero = true;
-      zeros = 0;
-      if (fraction) last = places;
-    } else if (nonzero && !fraction) {
-      ++zeros;
-    }
-    if (last != 0) zeros = 0;
-    if (!count.many()) return;
-    zeros = places = 0;
-    last = last != 0 ? 1 : 0;
-  }
-  [[nodiscard]] Exponents exponents(bool) const {
-    if (!nonzero) return all_or_none(true);
-    return {false, true, last != 0 ? last : -zeros, {}};
-  }
-  [[nodiscard]] bool many() const { return count.many(); }
-  [[nodiscard]] bool plain() const { return false; }
-  auto operator<=>(const Integer&) const = default;
-};
-
-// Against 0.d1d2... * 10^scale.
-struct Limit {
-  const Decimal* limit = nullptr;
-  Bound bound = Bound::kEqual;
-  Count count;
-  bool nonzero = false;
-  int64_t size = 0;    // the number is 0.xyz * 10^size
-  int order = 0;       // of the digits so far
-  size_t place = 0;    // the next digit to compare
-
-  void add(int digit, bool fraction) {
-    count.add(fraction);
-    const int64_t most = std::abs(limit->exponent) + kMostWhole + kMostPlaces + 2;
-    nonzero |= digit != 0;
-    if (limit->digits.empty()) return;
-    if (!nonzero) {
-      if (fraction) size = std::max(size - 1, -most);
-      return;
-    }
-    if (!fraction) size = std::min(size + 1, most);
-    if (order != 0) return;
-    const std::string& digits = limit->digits;
-    const int other = place < digits.size() ? digits[place] - '0' : 0;
-    order = digit < other ? -1 : digit > other ? 1 : 0;
-    place = order != 0 ? 0 : std::min(place + 1, digits.size());
-  }
-
-  [[nodiscard]] bool fits(int to_limit) const {
-    switch (bound) {
-      case Bound::kEqual:
-        return to_limit == 0;
-      case Bound::kAtLeast:
-        return to_limit >= 0;
-      case Bound::kAbove:
-        return to_limit > 0;
-      case Bound::kAtMost:
-        return to_limit <= 0;
-      default:
-        return to_limit < 0;
-    }
-  }
-
-  [[nodiscard]] Exponents exponents(bool minus) const {
-    const int sign = limit->digits.empty() ? 0 : limit->negative ? -1 : 1;
-    if (!nonzero) return all_or_none(fits(-sign));
-    const int own = minus ? -1 : 1;
-    if (own != sign) return all_or_none(fits(own));
-    const int here = order == 0 && place < limit->digits.size() ? -1 : order;
-    Exponents made = {fits(-own), fits(own), limit->exponent - size, {fits(here * own)}};
-    return made;
-  }
-  [[nodiscard]] bool many() const { return count.many(); }
-  [[nodiscard]] bool plain() const { return false; }
-  auto operator<=>(const Limit&) const = default;
-};
-
-// Of divisor * 10^-scale. The number is rest * 10^(zeros - places), `rest` modulo the divisor and
-// without zeros at its end. Of many digits it is rest * 10^-places, with at most `scale` places.
-struct Multiple {
-  uint32_t divisor = 1;
-  int64_t scale = 0;
-  Count count;
-  bool nonzero = false;
-  uint32_t rest = 0;
-  int64_t zeros = 0;
-  int64_t places = 0;
-  bool never = false;  // of many digits, and one too far behind the point
-
-  [[nodiscard]] uint32_t shifted(int64_t by) const {
-    uint64_t value = rest;
-    for (; by > 0; --by) value = value * 10 % divisor;
-    return static_cast<uint32_t>(value);
-  }
-  void put(int digit, int64_t by) {
-    rest = (shifted(by) + static_cast<uint32_t>(digit)) % divisor;
-  }
-
-  void add(int digit, bool fraction) {
-    const bool before = count.many();
-    count.add(fraction);
-    nonzero |= digit != 0;
-    if (before) {
-      if (fraction && places == scale) {
-        never |= digit != 0;
+  // Edges in order, some perhaps to kDead or to kSelf; kDead if nothing can be reached.
+  uint32_t number(std::vector<ByteEdge> edges, bool final) {
+    std::erase_if(edges, [](const ByteEdge& edge) { return edge.target == kDead; });
+    size_t kept = 0;
+    for (size_t i = 1; i < edges.size(); ++i) {
+      if (edges[kept].target == edges[i].target && edges[kept].high + 1 == edges[i].low) {
+        edges[kept].high = edges[i].high;
       } else {
-        put(digit, 1);
-        if (fraction) ++places;
+        edges[++kept] = edges[i];
       }
-    } else {
-      if (fraction) ++places;
-      if (digit != 0) {
-        put(digit, zeros + 1);
-        zeros = 0;
-      } else if (nonzero) {
-        ++zeros;
-      }
-      if (count.many()) settle();
     }
-    if (never) rest = 0;
-  }
-
-  // From here on no exponent can come.
-  void settle() {
-    const int64_t last = nonzero ? places - zeros : 0;  // the last place that is not 0
-    never = last > scale;
-    const int64_t kept = std::min(places, scale);
-    rest = shifted(kept - last);
-    places = kept;
-    zeros = 0;
-  }
-
-  [[nodiscard]] Exponents exponents(bool) const {
-    if (!nonzero) return all_or_none(true);
-    if (many()) return all_or_none(!never && shifted(scale - places) == 0);
-    // The number over 10^-scale is rest * 10^(e + shift); from 0 on that is whole.
-    const int64_t shift = scale - places + zeros;
-    Exponents made = {false, false, -shift, {}};
-    uint64_t value = rest;
-    for (int i = 0; i < 20; ++i) {
-      made.middle.push_back(value % divisor == 0);
-      value = value * 10 % divisor;
+    if (!edges.empty()) edges.resize(kept + 1);
+    const bool only_self = std::all_of(edges.begin(), edges.end(),
+                                       [](const ByteEdge& edge) { return edge.target == kSelf; });
+    if (!final && only_self) return kDead;
+    // It may be what it leads to.
+    for (const ByteEdge& edge : edges) {
+      if (edge.target != kSelf && alike(edge.target, edges, final)) return edge.target;
     }
-    made.above = value == 0;
+    uint64_t hash = final ? 1 : 0;
+    for (const ByteEdge& edge : edges) {
+      hash = mix(hash, static_cast<uint64_t>(edge.target) << 16 | edge.low << 8U | edge.high);
+    }
+    const uint32_t known = known_.find(hash, [&](uint32_t node) {
+      return nodes_[node].final == final && same(nodes_[node].edges, edges);
+    });
+    if (known != HashIndex::kNone) return known;
+    const auto made = static_cast<uint32_t>(nodes_.size());
+    known_.add(hash, made);
+    nodes_.push_back({std::move(edges), final});
     return made;
   }
-  [[nodiscard]] bool many() const { return count.many(); }
-  [[nodiscard]] bool plain() const { return false; }
-  auto operator<=>(const Multiple&) const = default;
+
+  [[nodiscard]] Dfa from(uint32_t start) const {
+    Dfa made;
+    if (start == kDead) return made;
+    std::vector<uint32_t> number(nodes_.size(), kDead);
+    std::vector<uint32_t> order = {start};
+    number[start] = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Node& node = nodes_[order[i]];
+      Dfa::State state;
+      state.final = node.final;
+      state.edges = node.edges;
+      for (ByteEdge& edge : state.edges) {
+        const uint32_t old = edge.target == kSelf ? order[i] : edge.target;
+        if (number[old] == kDead) {
+          number[old] = static_cast<uint32_t>(order.size());
+          order.push_back(old);
+        }
+        edge.target = number[old];
+      }
+      made.states.push_back(std::move(state));
+    }
+    return made;
+  }
+
+  [[nodiscard]] const Node& at(uint32_t node) const { return nodes_[node]; }
+
+ private:
+  static bool same(const std::vector<ByteEdge>& a, const std::vector<ByteEdge>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const ByteEdge& x, const ByteEdge& y) {
+                        return x.low == y.low && x.high == y.high && x.target == y.target;
+                      });
+  }
+
+  [[nodiscard]] bool alike(uint32_t node, const std::vector<ByteEdge>& edges, bool final) const {
+    const Node& other = nodes_[node];
+    return other.final == final &&
+           std::equal(edges.begin(), edges.end(), other.edges.begin(), other.edges.end(),
+                      [&](const ByteEdge& x, const ByteEdge& y) {
+                        const uint32_t target = x.target == kSelf ? node : x.target;
+                        const uint32_t of_other = y.target == kSelf ? node : y.target;
+                        return x.low == y.low && x.high == y.high && target == of_other;
+                      });
+  }
+
+  std::vector<Node> nodes_;
+  HashIndex known_;
 };
 
-enum class Phase : uint8_t {
-  kStart,
-  kMinus,
-  kZero,
-  kWhole,
-  kPoint,
-  kFraction,
-  kExponent,
-  kSign,
-  kDigits,
+// What may stand behind an e.
+class ExponentNodes {
+ public:
+  explicit ExponentNodes(Nodes* nodes) : nodes_(*nodes) {}
+
+  uint32_t behind_e(const ExponentSet& set) {
+    const auto [place, added] = known_.try_emplace(set, kDead);
+    if (!added) return place->second;
+    const std::vector<ByteEdge> plus = first_digits(set, 1);
+    const uint32_t positive = nodes_.number(plus, false);
+    const uint32_t negative = nodes_.number(first_digits(set, -1), false);
+    std::vector<ByteEdge> edges = {{'+', '+', positive}, {'-', '-', negative}};
+    edges.insert(edges.end(), plus.begin(), plus.end());
+    return place->second = nodes_.number(std::move(edges), false);
+  }
+
+ private:
+  std::vector<ByteEdge> first_digits(const ExponentSet& set, int sign) {
+    std::vector<ByteEdge> edges;
+    for (int digit = 0; digit < 10; ++digit) {
+      const auto c = static_cast<uint8_t>('0' + digit);
+      edges.push_back({c, c, value(set, sign, digit)});
+    }
+    return edges;
+  }
+
+  // Behind digits of this value.
+  uint32_t value(const ExponentSet& set, int sign, int64_t number) {
+    const int64_t reach = set.reach();
+    if (number >= reach) {
+      if (!(sign > 0 ? set.above() : set.below)) return kDead;
+      if (any_ == kDead) any_ = nodes_.number({{'0', '9', kSelf}}, true);
+      return any_;
+    }
+    if (number > 0 && number * 10 >= reach) {
+      return nodes_.number({{'0', '9', value(set, sign, reach)}}, set.has(sign * number));
+    }
+    std::vector<ByteEdge> edges;
+    for (int digit = 0; digit < 10; ++digit) {
+      const auto c = static_cast<uint8_t>('0' + digit);
+      const bool itself = number == 0 && digit == 0;
+      edges.push_back({c, c, itself ? kSelf : value(set, sign, number * 10 + digit)});
+    }
+    return nodes_.number(std::move(edges), set.has(sign * number));
+  }
+
+  Nodes& nodes_;
+  uint32_t any_ = kDead;  // any digits, or none
+  std::map<ExponentSet, uint32_t> known_;
 };
 
-template <typename Digits>
 class Explorer {
  public:
-  Explorer(Digits first, const DfaFuel& fuel) : fuel_(fuel) {
-    State start;
-    start.digits = std::move(first);
-    (void)number(start);
+  Explorer(std::span<const NumberLiteral> all, const DfaFuel& fuel)
+      : all_(all), fuel_(fuel), exponents_(&nodes_) {
+    for (const NumberLiteral& one : all) {
+      signed_ |=
+          one.term->kind == NumberTerm::Kind::kBound || one.term->kind == NumberTerm::Kind::kOneOf;
+      rings_ |= one.term->kind == NumberTerm::Kind::kMultiple;
+    }
   }
 
   Result<Dfa> run() {
-    Dfa made;
+    State start;
+    for (const NumberLiteral& one : all_) start.words.push_back(first_words(*one.term));
+    number(start);
     for (size_t i = 0; i < states_.size(); ++i) {
       if (states_.size() > 8 * fuel_.states) {
         return error(Code::kGrammar, "numbers take an automaton of more than %zu states",
                      8 * fuel_.states);
       }
-      const State state = *states_[i];
-      Dfa::State out;
-      out.final = final(state);
-      const auto edge = [&](char low, char high, const std::optional<State>& to) {
-        if (!to) return;
-        const uint32_t target = number(*to);
-        out.edges.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(high), target});
-      };
-      edge('+', '+', behind_sign(state, false));
-      edge('-', '-', behind_sign(state, true));
-      edge('.', '.', behind_point(state));
-      for (char c = '0'; c <= '9'; ++c) edge(c, c, behind_digit(state, c - '0'));
-      edge('E', 'E', behind_e(state));
-      edge('e', 'e', behind_e(state));
-      made.states.push_back(std::move(out));
+      expand(i);
     }
-    return minimise(made);
+    return rings_ ? minimise(written_out()) : nodes_.from(numbered());
   }
 
  private:
+  enum class Phase : uint8_t { kStart, kMinus, kZero, kWhole, kPoint, kFraction };
   struct State {
     Phase phase = Phase::kStart;
     bool minus = false;
-    Digits digits{};
-    uint32_t set = 0;  // of exponents, behind the e
-    bool negative = false;
-    int64_t exponent = 0;
-    auto operator<=>(const State&) const = default;
+    DigitCount count;
+    std::vector<DigitWords> words;
+  };
+  struct Edges {
+    std::vector<ByteEdge> to;   // by byte, to other states
+    uint32_t behind_e = kDead;  // a node
+    bool final = false;
   };
 
+  static uint64_t hash_of(const State& s) {
+    uint64_t hash = static_cast<uint64_t>(s.phase) | (s.minus ? 8U : 0U) |
+                    (s.count.many ? 16U : 0U) | (s.count.nonzero ? 32U : 0U);
+    hash = mix(hash, static_cast<uint64_t>(s.count.whole) << 32 | s.count.places);
+    for (const DigitWords& words : s.words) {
+      for (const int32_t word : words) hash = mix(hash, static_cast<uint32_t>(word));
+    }
+    return hash;
+  }
+  static bool equal(const State& a, const State& b) {
+    return a.phase == b.phase && a.minus == b.minus && a.count == b.count && a.words == b.words;
+  }
+
   uint32_t number(const State& state) {
-    const auto [place, added] =
-        known_.try_emplace(state, static_cast<uint32_t>(states_.size()));
-    if (added) states_.push_back(&place->first);
-    return place->second;
-  }
-
-  bool final(const State& s) const {
-    switch (s.phase) {
-      case Phase::kZero:
-      case Phase::kWhole:
-      case Phase::kFraction:
-        return s.digits.exponents(s.minus).has(0);
-      case Phase::kDigits:
-        return sets_[s.set].has(s.negative ? -s.exponent : s.exponent);
-      default:
-        return false;
-    }
-  }
-
-  std::optional<State> behind_sign(State s, bool minus) const {
-    if (s.phase == Phase::kStart && minus) {
-      s.phase = Phase::kMinus;
-      s.minus = true;
-      return s;
-    }
-    if (s.phase != Phase::kExponent) return {};
-    s.phase = Phase::kSign;
-    s.negative = minus;
-    return s;
-  }
-
-  std::optional<State> behind_point(State s) const {
-    if ((s.phase != Phase::kZero && s.phase != Phase::kWhole) || s.digits.plain()) return {};
-    s.phase = Phase::kPoint;
-    return s;
-  }
-
-  std::optional<State> behind_e(State s) {
-    const bool digits =
-        s.phase == Phase::kZero || s.phase == Phase::kWhole || s.phase == Phase::kFraction;
-    if (!digits || s.digits.plain() || s.digits.many()) return {};
-    const Exponents exponents = s.digits.exponents(s.minus);
-    auto place = std::find(sets_.begin(), sets_.end(), exponents);
-    State made;
-    made.phase = Phase::kExponent;
-    made.set = static_cast<uint32_t>(place - sets_.begin());
-    if (place == sets_.end()) sets_.push_back(exponents);
+    const uint64_t hash = hash_of(state);
+    const uint32_t known =
+        known_.find(hash, [&](uint32_t other) { return equal(states_[other], state); });
+    if (known != HashIndex::kNone) return known;
+    const auto made = static_cast<uint32_t>(states_.size());
+    known_.add(hash, made);
+    states_.push_back(state);
+    edges_.emplace_back();
     return made;
   }
 
-  std::optional<State> behind_digit(State s, int digit) const {
-    switch (s.phase) {
-      case Phase::kStart:
-      case Phase::kMinus:
-        s.phase = digit == 0 ? Phase::kZero : Phase::kWhole;
-        s.digits.add(digit, false);
-        return s;
-      case Phase::kZero:
-        return {};
-      case Phase::kWhole:
-        s.digits.add(digit, false);
-        return s;
-      case Phase::kPoint:
-      case Phase::kFraction:
-        s.phase = Phase::kFraction;
-        s.digits.add(digit, true);
-        return s;
-      default:
-        s.phase = Phase::kDigits;
-        s.exponent = std::min(s.exponent * 10 + digit, sets_[s.set].reach());
-        return s;
+  [[nodiscard]] ExponentSet exponents(const State& s, bool exponent) const {
+    ExponentSet made = {true, {}};
+    for (size_t i = 0; i < all_.size(); ++i) {
+      ExponentSet one = exponents_of(*all_[i].term, s.minus, exponent, s.count, s.words[i]);
+      if (all_[i].negated) one = ~std::move(one);
+      made = made & one;
+    }
+    return made;
+  }
+
+  void expand(size_t index) {
+    const State state = states_[index];  // numbers move it
+    Edges made;
+    const Phase phase = state.phase;
+    const bool digits =
+        phase == Phase::kZero || phase == Phase::kWhole || phase == Phase::kFraction;
+    if (phase == Phase::kStart) {
+      State minus = state;
+      minus.phase = Phase::kMinus;
+      minus.minus = signed_;
+      made.to.push_back({'-', '-', number(minus)});
+    }
+    if (phase == Phase::kZero || phase == Phase::kWhole) {
+      State point = state;
+      point.phase = Phase::kPoint;
+      made.to.push_back({'.', '.', number(point)});
+    }
+    if (phase != Phase::kZero) add_digits(state, &made.to);
+    if (digits) {
+      made.final = exponents(state, false).has(0);
+      if (!state.count.many) made.behind_e = exponents_.behind_e(exponents(state, true));
+    }
+    edges_[index] = std::move(made);
+  }
+
+  void add_digits(const State& state, std::vector<ByteEdge>* to) {
+    const bool first = state.phase == Phase::kStart || state.phase == Phase::kMinus;
+    const bool fraction = state.phase == Phase::kPoint || state.phase == Phase::kFraction;
+    uint32_t borders = first || !state.count.nonzero ? 1U << 1U : 0;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      borders |= digit_borders(*all_[i].term, state.count, state.words[i]);
+    }
+    for (int digit = 0; digit < 10;) {
+      int next = digit + 1;
+      while (next < 10 && (borders >> static_cast<uint32_t>(next) & 1U) == 0) ++next;
+      State behind = state;
+      behind.phase = fraction              ? Phase::kFraction
+                     : first && digit == 0 ? Phase::kZero
+                                           : Phase::kWhole;
+      behind.count.add(fraction, digit);
+      for (size_t i = 0; i < all_.size(); ++i) {
+        add_digit(*all_[i].term, digit, fraction, state.count, behind.count, &behind.words[i]);
+      }
+      to->push_back({static_cast<uint8_t>('0' + digit), static_cast<uint8_t>('0' + next - 1),
+                     number(behind)});
+      digit = next;
     }
   }
 
+  // Those it leads to first; there are no rings but from a state to itself.
+  uint32_t numbered() {
+    std::vector<uint32_t> nodes(states_.size(), kSelf);
+    std::vector<uint32_t> open = {0};
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      const size_t waiting = open.size();
+      for (const ByteEdge& edge : edges_[at].to) {
+        if (edge.target != at && nodes[edge.target] == kSelf) open.push_back(edge.target);
+      }
+      if (open.size() > waiting) continue;
+      open.pop_back();
+      if (nodes[at] != kSelf) continue;
+      std::vector<ByteEdge> edges = edges_[at].to;
+      for (ByteEdge& edge : edges) edge.target = edge.target == at ? kSelf : nodes[edge.target];
+      const uint32_t e = edges_[at].behind_e;
+      edges.push_back({'E', 'E', e});
+      edges.push_back({'e', 'e', e});
+      nodes[at] = nodes_.number(std::move(edges), edges_[at].final);
+    }
+    return nodes[0];
+  }
+
+  // All states, and behind them the nodes of exponents.
+  [[nodiscard]] Dfa written_out() const {
+    Dfa made;
+    for (const Edges& edges : edges_) {
+      Dfa::State& state = made.states.emplace_back();
+      state.final = edges.final;
+      state.edges = edges.to;
+    }
+    std::unordered_map<uint32_t, uint32_t> number;
+    std::vector<uint32_t> open;
+    const auto number_of = [&](uint32_t node) {
+      const auto [place, added] = number.try_emplace(node, made.states.size());
+      if (added) {
+        made.states.emplace_back();
+        open.push_back(node);
+      }
+      return place->second;
+    };
+    for (size_t i = 0; i < edges_.size(); ++i) {
+      if (edges_[i].behind_e == kDead) continue;
+      const uint32_t target = number_of(edges_[i].behind_e);
+      made.states[i].edges.push_back({'E', 'E', target});
+      made.states[i].edges.push_back({'e', 'e', target});
+    }
+    while (!open.empty()) {
+      const uint32_t node = open.back();
+      open.pop_back();
+      std::vector<ByteEdge> edges = nodes_.at(node).edges;
+      for (ByteEdge& edge : edges)
+        edge.target = number_of(edge.target == kSelf ? node : edge.target);
+      Dfa::State& state = made.states[number[node]];
+      state.final = nodes_.at(node).final;
+      state.edges = std::move(edges);
+    }
+    return made;
+  }
+
+  const std::span<const NumberLiteral> all_;
   const DfaFuel fuel_;
-  std::map<State, uint32_t> known_;
-  std::vector<const State*> states_;
-  std::vector<Exponents> sets_;
+  bool signed_ = false;
+  bool rings_ = false;
+  Nodes nodes_;
+  ExponentNodes exponents_;
+  HashIndex known_;
+  std::vector<State> states_;
+  std::vector<Edges> edges_;
 };
 
-template <typename Digits>
-Result<Dfa> explore(Digits first, const DfaFuel& fuel) {
-  return Explorer<Digits>(std::move(first), fuel).run();
+Status check_exponent(const Decimal& value) {
+  if (std::abs(value.exponent) <= kMostExponent) return {};
+  return error(Code::kGrammar, "a number beyond 10^%lld, either way",
+               static_cast<long long>(kMostExponent));
 }
 
 }  // namespace
 
-Dfa number_texts() { return explore(Any(), DfaFuel()).value(); }
+Result<NumberTerm> NumberTerm::bounded(Decimal limit, Bound bound) {
+  GEN_TRY(check_exponent(limit));
+  NumberTerm made;
+  made.kind = Kind::kBound;
+  made.bound = bound;
+  made.values.push_back(std::move(limit));
+  return made;
+}
+
+Result<NumberTerm> NumberTerm::one_of(std::vector<Decimal> values) {
+  for (const Decimal& value : values) GEN_TRY(check_exponent(value));
+  const auto key = [](const Decimal& value) {
+    return std::tie(value.digits, value.exponent, value.negative);
+  };
+  std::sort(values.begin(), values.end(),
+            [&](const Decimal& a, const Decimal& b) { return key(a) < key(b); });
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  NumberTerm made;
+  made.kind = Kind::kOneOf;
+  made.values = std::move(values);
+  return made;
+}
+
+Result<NumberTerm> NumberTerm::multiple(const Decimal& divisor) {
+  GEN_TRY(check_exponent(divisor));
+  uint64_t value = 0;
+  for (const char c : divisor.digits) {
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+    if (value > 65536) return error(Code::kGrammar, "a divisor whose digits are above 65536");
+  }
+  NumberTerm made;
+  made.kind = Kind::kMultiple;
+  made.divisor = static_cast<uint32_t>(value);
+  made.scale = static_cast<int64_t>(divisor.digits.size()) - divisor.exponent;
+  return made;
+}
+
+Result<Dfa> number_texts(std::span<const NumberLiteral> all, const DfaFuel& fuel) {
+  return Explorer(all, fuel).run();
+}
 
 Dfa short_digits(uint32_t most) {
   Dfa made;
@@ -385,36 +417,6 @@ Dfa short_digits(uint32_t most) {
     state.edges.push_back({'9' + 1, 255, 0});
   }
   return made;
-}
-
-Dfa integer_texts(bool plain) {
-  return plain ? explore(PlainInteger(), DfaFuel()).value() : explore(Integer(), DfaFuel()).value();
-}
-
-Result<Dfa> bounded_texts(const Decimal& limit, Bound bound, const DfaFuel& fuel) {
-  if (std::abs(limit.exponent) > 4096) {
-    return error(Code::kGrammar, "a bound beyond 10^4096");
-  }
-  Limit first;
-  first.limit = &limit;
-  first.bound = bound;
-  return explore(first, fuel);
-}
-
-Result<Dfa> multiple_texts(const Decimal& divisor, const DfaFuel& fuel) {
-  Multiple first;
-  uint64_t value = 0;
-  for (const char c : divisor.digits) {
-    value = value * 10 + static_cast<uint64_t>(c - '0');
-    if (value > 65536) return error(Code::kGrammar, "a divisor of more digits than 65536");
-  }
-  first.scale = static_cast<int64_t>(divisor.digits.size()) - divisor.exponent;
-  for (; first.scale < 0 && value <= 65536; ++first.scale) value *= 10;
-  if (first.scale < 0 || first.scale > 100 || value > 65536) {
-    return error(Code::kGrammar, "a divisor above 65536 or of more than 100 places");
-  }
-  first.divisor = static_cast<uint32_t>(value);
-  return explore(first, fuel);
 }
 
 }  // namespace gen::grammar

@@ -5,10 +5,12 @@
 // each other over any distance is not regular, so texts with an exponent have at most kMostWhole
 // digits before the point here and kMostPlaces behind it, which all usual writers of doubles keep
 // to; without an exponent, and in exponents, any number of digits is fine.
-// The texts of number_texts() are all there are: complements are taken within them.
+// Negation is taken within these texts.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "grammar/dfa.h"
@@ -16,19 +18,41 @@
 
 namespace gen::grammar {
 
-inline constexpr int kMostWhole = 4;
-inline constexpr int kMostPlaces = 17;
+inline constexpr uint32_t kMostWhole = 4;
+inline constexpr uint32_t kMostPlaces = 17;
 
-enum class Bound : uint8_t { kEqual, kAtLeast, kAbove, kAtMost, kBelow };
+enum class Bound : uint8_t { kAtLeast, kAbove, kAtMost, kBelow };
 
-Dfa number_texts();
+/// One thing asked of a number.
+struct NumberTerm {
+  enum class Kind : uint8_t {
+    kInteger,   // a whole number, 1.0 and 1e2 among them
+    kPlain,     // written without fraction and exponent
+    kBound,     // on one side of values[0]
+    kMultiple,  // of divisor * 10^-scale
+    kOneOf,     // of the values
+  };
+  Kind kind = Kind::kInteger;
+  Bound bound = Bound::kAtLeast;
+  uint32_t divisor = 1;
+  int64_t scale = 0;
+  std::vector<Decimal> values;  // by digits, then by exponent
+
+  /// kGrammar for a value beyond 10^4096, either way, here and below.
+  static Result<NumberTerm> bounded(Decimal limit, Bound bound);
+  static Result<NumberTerm> one_of(std::vector<Decimal> values);
+  /// kGrammar also for a divisor of more than 2^16 without its zeros.
+  static Result<NumberTerm> multiple(const Decimal& divisor);
+};
+
+struct NumberLiteral {
+  const NumberTerm* term = nullptr;
+  bool negated = false;
+};
+
+/// Texts of the numbers of which all of that is true. kGrammar if it takes more than the fuel.
+Result<Dfa> number_texts(std::span<const NumberLiteral> all, const DfaFuel& fuel);
 /// Texts, of numbers or not, with at most so many digits in a row.
 Dfa short_digits(uint32_t most);
-/// Whole numbers, 1.0 and 1e2 among them; plain: only those written without fraction and exponent.
-Dfa integer_texts(bool plain);
-/// kGrammar if it takes more than the fuel, here and below.
-Result<Dfa> bounded_texts(const Decimal& limit, Bound bound, const DfaFuel& fuel);
-/// kGrammar also for a divisor whose digits are above 2^16.
-Result<Dfa> multiple_texts(const Decimal& divisor, const DfaFuel& fuel);
 
 }  // namespace gen::grammar

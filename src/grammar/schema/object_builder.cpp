@@ -147,7 +147,7 @@ class ObjectBuilder {
         if (required.contains(name)) return Expressions::kNever;
         continue;
       }
-      GEN_ASSIGN(const ExprId key, key_of(string_set(std::span(&name, 1))));
+      GEN_ASSIGN(const ExprId key, parts_.key(name));
       if (bits == kMostBits) {
         return maker_.refuse(some_schema(), "properties", "more than 256 names in one object");
       }
@@ -190,8 +190,8 @@ class ObjectBuilder {
     const bool may_be_none = size.min == 0 && list.required.none();
     list.separator = parts_.comma;
     const ExprId members = list.max > 0 ? to_.members(std::move(list)) : Expressions::kNever;
-    const ExprId inside = parts_.any({members, may_be_none ? Expressions::kEmpty
-                                                           : Expressions::kNever});
+    const ExprId inside =
+        parts_.any({members, may_be_none ? Expressions::kEmpty : Expressions::kNever});
     return parts_.all({parts_.byte('{'), parts_.space, inside, parts_.byte('}')});
   }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "grammar/schema/builders.h"
@@ -31,6 +33,7 @@ class Builder {
     parts_.comma = parts_.all({parts_.byte(','), parts_.space});
     parts_.colon = parts_.all({parts_.space, parts_.byte(':'), parts_.space});
     parts_.value = [this](const Literals& literals) { return value(literals); };
+    parts_.key = [this](const std::string& name) { return key(name); };
   }
 
   Result<ExprId> run(const JsonValue& root) {
@@ -76,6 +79,13 @@ class Builder {
     known->second = to_.rule(rule);
     open_.push_back({rule, std::move(literals)});
     return known->second;
+  }
+
+  Result<ExprId> key(const std::string& name) {
+    const auto known = keys_.find(name);
+    if (known != keys_.end()) return known->second;
+    GEN_ASSIGN(const Dfa texts, json_texts(string_set(std::span(&name, 1)), options_.automata));
+    return keys_[name] = expression_of(to_, texts);
   }
 
   Result<ExprId> body_of(const Literals& literals) {
@@ -173,8 +183,8 @@ class Builder {
       if (others.empty()) strings = nullptr;
     }
     if (strings == nullptr) {
-      return named(parts_.all({parts_.byte('"'), to_.repeat(parts_.character, size.min, size.max),
-                               parts_.byte('"')}));
+      return named(parts_.all(
+          {parts_.byte('"'), to_.repeat(parts_.character, size.min, size.max), parts_.byte('"')}));
     }
     const Lengths lengths = lengths_of(*strings);
     const bool above = lengths.min >= size.min;
@@ -203,6 +213,7 @@ class Builder {
   ClauseMaker maker_;
   JsonParts parts_;
   std::map<Literals, ExprId> known_;
+  std::map<std::string, ExprId> keys_;
   std::deque<Open> open_;
   ExprId any_number_ = 0;
   std::vector<ClauseMaker::SharedDfa> kept_;  // so that addresses stay theirs

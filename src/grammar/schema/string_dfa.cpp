@@ -100,11 +100,8 @@ class Texts {
                      8 * fuel_.states);
       }
     }
-    for (Dfa::State& one : made_.states) {
-      std::sort(one.edges.begin(), one.edges.end(),
-                [](const ByteEdge& a, const ByteEdge& b) { return a.low < b.low; });
-    }
-    return minimise(made_);
+    for (Dfa::State& one : made_.states) tidy(&one.edges);
+    return std::move(made_);
   }
 
  private:
@@ -115,6 +112,23 @@ class Texts {
   void edge(uint32_t from, uint32_t low, uint32_t high, uint32_t target) {
     made_.states[from].edges.push_back(
         {static_cast<uint8_t>(low), static_cast<uint8_t>(high), target});
+  }
+
+  // In order; neighbours that lead to one state become one.
+  static void tidy(std::vector<ByteEdge>* edges) {
+    std::sort(edges->begin(), edges->end(),
+              [](const ByteEdge& a, const ByteEdge& b) { return a.low < b.low; });
+    size_t kept = 0;
+    for (size_t i = 1; i < edges->size(); ++i) {
+      ByteEdge& last = (*edges)[kept];
+      const ByteEdge& edge = (*edges)[i];
+      if (last.target == edge.target && last.high + 1 == edge.low) {
+        last.high = edge.high;
+      } else {
+        (*edges)[++kept] = edge;
+      }
+    }
+    if (!edges->empty()) edges->resize(kept + 1);
   }
 
   // Between characters.
@@ -347,7 +361,8 @@ Dfa string_set(std::span<const std::string> strings) {
   made.states.resize(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     made.states[i].final = final[i];
-    for (const auto& [byte, target] : nodes[i]) made.states[i].edges.push_back({byte, byte, target});
+    for (const auto& [byte, target] : nodes[i])
+      made.states[i].edges.push_back({byte, byte, target});
   }
   return minimise(made);
 }
@@ -457,7 +472,8 @@ ExprId json_character(Expressions& to) {
   const ExprId hex = bytes("0123456789abcdefABCDEF");
   const ExprId d = bytes("dD");
   // A first unit of a pair is only right before a second one.
-  const ExprId other = any({all({bytes("0123456789abcefABCEF"), hex}), all({d, bytes("01234567")})});
+  const ExprId other =
+      any({all({bytes("0123456789abcefABCEF"), hex}), all({d, bytes("01234567")})});
   const ExprId single = all({bytes("u"), other, hex, hex});
   const ExprId pair = all({bytes("u"), d, bytes("89abAB"), hex, hex, bytes("\\"), bytes("u"), d,
                            bytes("cdefCDEF"), hex, hex});

@@ -54,6 +54,10 @@ class OpBench {
     GEN_TRY(engine_->run(*stream_, args));
     return engine_->finish(*stream_);
   }
+  Status run_all(const std::vector<engine::OpArgs>& list) {
+    GEN_TRY(engine_->run_all(*stream_, list));
+    return engine_->finish(*stream_);
+  }
   template <typename T>
   std::vector<std::remove_const_t<T>> get(engine::EnginePtr<T> at, int64_t n) {
     std::vector<std::remove_const_t<T>> values(static_cast<size_t>(n));

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepGraphs: lists of operations that come again are captured into CUDA graphs, which start with
+// one call. A graph is known by its list: arguments are addresses and sizes, and what lies there
+// (tokens, positions, where sequences lie) is read by the kernels, so any sessions replay it. A
+// list is run as it is when it comes first, and captured when it comes again: then all it needs is
+// made. Nothing waits for the device but what throws graphs away.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "cuda/device/runtime.h"
+#include "cuda/engine/device_queue.h"
+#include "engine/ops.h"
+
+namespace gen::cuda {
+
+/// Threads: whoever has a turn on the queue.
+class StepGraphs {
+ public:
+  explicit StepGraphs(DeviceQueue& queue) noexcept : queue_(queue) {}
+  ~StepGraphs();
+  StepGraphs(const StepGraphs&) = delete;
+  StepGraphs& operator=(const StepGraphs&) = delete;
+
+  using RunOne = std::function<Status(const engine::OpArgs& args)>;
+  /// Enqueues a list, by way of its graph where it has one; `run_one` enqueues an operation.
+  Status run(std::span<const engine::OpArgs> list, const RunOne& run_one);
+
+  struct Counts {
+    uint64_t captured = 0;
+    uint64_t replayed = 0;
+  };
+  [[nodiscard]] Counts counts() const noexcept { return counts_; }
+
+ private:
+  struct Kept {
+    std::vector<engine::OpArgs> list;
+    std::vector<uint64_t> weights;  // numbers of the list's weights, whose addresses may come again
+    device::GraphExec exec = nullptr;
+    uint64_t scratch = 0;  // number of the queue's scratch memory that it uses
+    uint64_t used = 0;
+    bool refused = false;  // it could not be captured
+  };
+  Kept* find(std::span<const engine::OpArgs> list) noexcept;
+  /// Room for one more list; the one used longest ago goes.
+  Kept& take_place();
+  /// Captures the list; where the device refuses that, the list is marked.
+  Status capture(Kept& kept, const RunOne& run_one);
+  void drop(Kept& kept) noexcept;
+
+  DeviceQueue& queue_;
+  std::vector<Kept> kept_;
+  std::vector<uint64_t> weights_;  // of the list at hand
+  uint64_t runs_ = 0;
+  Counts counts_;
+};
+
+}  // namespace gen::cuda

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that steps which are replayed as CUDA graphs give what the same rows give in one pass,
+// with other sessions, tokens, lengths and block tables than those they were captured with; that
+// graphs do not outlive what they read; and that a steady step is one list of operations.
+#include "cuda/engine/op_bench.h"
+#include "support/plan_side.h"
+
+namespace gen::graph {
+namespace {
+
+using test::OpBench;
+using test::PlanSide;
+using test::random_row;
+
+cuda::StepGraphs::Counts counts(engine::Engine& engine) {
+  return static_cast<cuda::CudaEngine&>(engine).graphs();
+}
+
+TEST(CudaGraphs, AnySessionsReplayThem) {
+  const test::TinyGraph tiny;
+  const auto engine = test::cuda_engine();
+  PlanSide side(tiny, engine, engine->memory());
+  constexpr size_t kSessions = 3;
+  constexpr size_t kTokens = 21;
+  struct Session {
+    std::vector<int32_t> tokens;
+    std::vector<float> want;
+    std::vector<float> got;
+    std::unique_ptr<cache::KvCache> cache;
+  };
+  std::vector<Session> sessions(kSessions);
+  for (size_t i = 0; i < kSessions; ++i) {
+    for (size_t t = 0; t < kTokens; ++t) {
+      sessions[i].tokens.push_back(static_cast<int32_t>((i * 7 + t * (i + 3)) % 29));
+    }
+    const auto whole = side.paged("fp16");
+    sessions[i].want = side.feed(*whole, sessions[i].tokens);
+    sessions[i].cache = side.paged("fp16");
+  }
+  const auto before = counts(*engine);
+  // Which sessions come together changes, and how many, and which is first.
+  uint64_t steps = 0;
+  for (size_t turn = 0;; ++turn) {
+    const size_t n = 1 + turn / 5 % kSessions;
+    test::OwnedBatch batch;
+    std::vector<Session*> together;
+    for (size_t i = 0; i < kSessions && together.size() < n; ++i) {
+      Session& session = sessions[(turn + i) % kSessions];
+      const size_t done = session.got.size() / static_cast<size_t>(side.vocab());
+      if (done == kTokens) continue;
+      ASSERT_TRUE(batch.add(*session.cache, std::span(session.tokens).subspan(done, 1)).ok());
+      together.push_back(&session);
+    }
+    if (together.empty()) break;
+    const std::vector<float> logits = side.run(batch);
+    auto from = logits.begin();
+    for (Session* session : together) {
+      session->got.insert(session->got.end(), from, from + side.vocab());
+      from += side.vocab();
+    }
+    ++steps;
+  }
+  for (const Session& session : sessions) EXPECT_TRUE(test::same_bits(session.got, session.want));
+  const auto after = counts(*engine);
+  // Each number of sessions is met plainly once and captured once.
+  EXPECT_EQ(after.captured - before.captured, kSessions);
+  EXPECT_EQ(after.replayed - before.replayed, steps - kSessions);
+}
+
+/// A list of products of one row, long enough to be captured.
+struct Products {
+  Products(OpBench& bench, const engine::Weight& weight) {
+    const uint32_t forms = weight.activation_forms();
+    const auto bytes = static_cast<int64_t>(bench.engine().activation_bytes(forms, 64));
+    engine::LinearArgs args;
+    args.weight = &weight;
+    args.x = {bench.room(bytes / 4).as<std::byte>(), forms, 1, 64};
+    bench.run(engine::PackArgs{{bench.put(random_row(64, 3)), 1, 64, 64}, args.x});
+    for (int32_t i = 0; i < 8; ++i) {
+      args.y = {bench.room(5), 1, 5, 5};
+      list.push_back(args);
+    }
+    out = args.y.data;
+  }
+  void use(const engine::Weight& weight) {
+    for (engine::OpArgs& args : list) std::get<engine::LinearArgs>(args).weight = &weight;
+  }
+  std::vector<engine::OpArgs> list;
+  engine::EnginePtr<float> out;
+};
+
+std::unique_ptr<engine::Weight> weight_of(OpBench& bench, float value) {
+  const std::vector<float> values(5 * 64, value);
+  const engine::WeightSource source = {"w",  DType::kF32, 5, 64, std::as_bytes(std::span(values)),
+                                       false};
+  return std::move(bench.engine().prepare(engine::WeightRole::kLinear, {&source, 1}, nullptr))
+      .value();
+}
+
+TEST(CudaGraphs, WeightsThatAreGoneAreNotRead) {
+  OpBench bench(test::cuda_engine());
+  auto weight = weight_of(bench, 1.0F);
+  Products products(bench, *weight);
+  std::vector<float> first;
+  for (int32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(bench.run_all(products.list).ok());
+    first = bench.get(products.out, 5);
+  }
+  EXPECT_EQ(counts(bench.engine()).replayed, 2U);
+  // Where the new one lies is most likely the old one's place.
+  for (int32_t i = 2; i < 6; ++i) {
+    weight.reset();
+    weight = weight_of(bench, static_cast<float>(i));
+    products.use(*weight);
+    ASSERT_TRUE(bench.run_all(products.list).ok());
+    const auto now = bench.get(products.out, 5);
+    for (size_t k = 0; k < now.size(); ++k) {
+      EXPECT_NEAR(now[k], first[k] * static_cast<float>(i), 1e-4F);
+    }
+  }
+}
+
+TEST(CudaGraphs, ManyListsAndFailures) {
+  OpBench bench(test::cuda_engine());
+  const auto weight = weight_of(bench, 1.0F);
+  std::vector<Products> all;
+  constexpr size_t kLists = 34;  // two more than are kept
+  for (size_t i = 0; i < kLists; ++i) all.emplace_back(bench, *weight);
+  all.push_back(all[0]);  // which has gone by then
+  for (const Products& each : all) {
+    ASSERT_TRUE(bench.run_all(each.list).ok());
+    ASSERT_TRUE(bench.run_all(each.list).ok());
+  }
+  EXPECT_TRUE(test::same_bits(bench.get(all[9].out, 5), bench.get(all[0].out, 5)));
+  EXPECT_EQ(counts(bench.engine()).captured, kLists + 1);
+  // A list that fails fails each time, and leaves the others as they are.
+  std::vector<engine::OpArgs> broken = all[0].list;
+  engine::AttentionArgs attention;
+  attention.layer.key_form = engine::KeyForm::kUnrotated;
+  broken.push_back(attention);
+  for (int32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(bench.run_all(broken).code(), Code::kUnsupported);
+    EXPECT_TRUE(bench.run_all(all[0].list).ok());
+  }
+}
+
+}  // namespace
+}  // namespace gen::graph
