@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random schemas of 2020-12 with instances and verdicts: make_schema_pairs.py SEED COUNT > schema_pairs.jsonl
+"""Random schemas of 2020-12 with instances and verdicts: make_schema_pairs.py SEED COUNT [unevaluated] > schema_pairs.jsonl
 
 One schema a line: {"schema": …, "instances": [text, …], "valid": "0110…"}. The verdicts are those of the Python package
 jsonschema (4.26). Its regular expressions are Python's, so the patterns here mean the same in both languages, and no
-string ends with a line break.
+string ends with a line break. With "unevaluated" most schemas that hold others have an unevaluated keyword, too.
 """
 import json
 import random
@@ -21,8 +21,9 @@ TYPES = ["object", "array", "string", "number", "integer", "boolean", "null", ["
 
 
 class Maker:
-    def __init__(self, seed):
+    def __init__(self, seed, unevaluated=False):
         self.random = random.Random(seed)
+        self.unevaluated = unevaluated
 
     def value(self, depth):
         pick = self.random.randrange(9 if depth > 0 else 6)
@@ -90,6 +91,10 @@ class Maker:
                 made[keyword] = "#/$defs/d"
             else:
                 made[keyword] = self.schema(depth - 1)
+        if self.unevaluated and depth > 0:
+            for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+                if r.random() < 0.6:
+                    made[keyword] = r.random() < 0.3 and self.schema(0)
         return made
 
 
@@ -101,7 +106,7 @@ NESTED = ["properties", "properties", "properties", "additionalProperties", "pat
 
 
 def main():
-    maker = Maker(int(sys.argv[1]))
+    maker = Maker(int(sys.argv[1]), sys.argv[3:] == ["unevaluated"])
     for _ in range(int(sys.argv[2])):
         schema = maker.schema(2)
         if not isinstance(schema, dict):

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "grammar/dfa.h"
 #include "grammar/expression.h"
+#include "grammar/schema/document.h"
 
 namespace gen::grammar {
 
@@ -23,6 +24,8 @@ struct SchemaOptions {
   uint32_t most_digits = kUnbounded;
   DfaFuel automata;
   uint64_t work = 200'000;  // alternatives looked at
+  /// Documents that references lead to; without one, references out of the schema are refused.
+  SchemaResolver resolver;
 };
 
 /// What a schema asks for that its texts do not show.
