@@ -40,12 +40,12 @@ GEN_API gen_status gen_grammar_options_set(gen_grammar_options *options, const c
 
 /**
  * Gives a document that references of JSON Schemas ("$ref": "http://…/address.json#/$defs/street") can lead to, by its URI.
- * It is a schema of the same draft as those that refer to it, may refer to others, and takes the place of one that was
- * given under the same URI. A reference to what was not given is refused: nothing is fetched.
+ * It may be of another draft, which its "$schema" tells, may refer to others, and takes the place of one that was given
+ * under the same URI. A reference to what was not given is refused: nothing is fetched.
  *
  * @param uri   absolute; what is behind a # does not count.
- * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made, which fails where it
- *              is wrong.
+ * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made that refers to it, which
+ *              fails where it is wrong.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an empty URI; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1

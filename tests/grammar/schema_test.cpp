@@ -1,55 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON Schema: what each keyword takes and leaves, and what is refused.
+// JSON Schema: what each keyword takes and leaves, what is refused, and random schemas against the
+// verdicts of another validator (make_schema_pairs.py).
 #include "grammar/schema/schema.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/schema/json_value.h"
+#include "grammar/schema_validator.h"
 #include "grammar/vocabularies.h"
 
 namespace gen::grammar {
 namespace {
 
-Result<std::shared_ptr<const Grammar>> compile(const std::string& schema) {
-  return Grammar::from_json_schema(schema, SchemaOptions());
-}
-
-std::string refusal(const std::string& schema) {
-  const auto made = compile(schema);
-  return made.ok() ? "" : made.status().message();
-}
-
-class Validator {
- public:
-  explicit Validator(const std::string& schema) : Validator(*compile(schema).value()) {}
-  explicit Validator(const Grammar& grammar)
-      : matcher_(
-            Matcher::create(grammar.over(test::vocabulary(test::all_bytes())).value()).value()) {}
-  bool operator()(const std::string& text) {
-    matcher_.reset();
-    return matcher_.accept_bytes(text).value() && matcher_.is_complete();
-  }
-
- private:
-  Matcher matcher_;
-};
-
-struct Case {
-  const char* schema;
-  std::vector<const char*> valid;
-  std::vector<const char*> invalid;
-};
-
-void check(const Case& one) {
-  ASSERT_EQ(refusal(one.schema), "") << one.schema;
-  Validator validator(one.schema);
-  for (const char* text : one.valid) EXPECT_TRUE(validator(text)) << one.schema << " " << text;
-  for (const char* text : one.invalid) EXPECT_FALSE(validator(text)) << one.schema << " " << text;
-}
+using test::compile;
+using test::refusal;
+using test::Validator;
+using Case = test::SchemaCase;
+using test::check;
 
 TEST(Schema, NumbersCountByValue) {
   const Case cases[] = {
@@ -203,7 +176,7 @@ TEST(Schema, WhatIsRefusedIsNamed) {
       {R"({"items":[true]})", "/items"},
       {R"({"format":"idn-hostname"})", "/format"},
       {R"({"uniqueItems":true})", "/uniqueItems"},
-      {R"({"unevaluatedProperties":false})", "/unevaluatedProperties"},
+      {R"({"unevaluatedProperties":{"$ref":"#/x"}})", "/unevaluatedProperties/$ref"},
       {R"({"type":"string","minLength":3,"maxLength":2})", "no value is valid"},
       {R"({"type":"object","required":["a"],"additionalProperties":false})", "required member a"},
       {R"({"allOf":[{"type":"string"},{"type":"number"}]})", "no value is valid"},
@@ -284,6 +257,39 @@ TEST(Schema, MasksAreWhatIsAccepted) {
     }
   }
 }
+
+void compare_pairs(const char* path) {
+  std::ifstream file(path);
+  size_t schemas = 0;
+  size_t pairs = 0;
+  size_t refused = 0;
+  for (std::string line; std::getline(file, line); ++schemas) {
+    const JsonValue all = read_json(line).value();
+    // The schema's own text, which stands first in the line.
+    const size_t begin = line.find(':') + 2;
+    const size_t end = line.find(", \"instances\": ");
+    const std::string schema = line.substr(begin, end - begin);
+    const std::string& verdicts = all.find("valid")->text;
+    const auto grammar = compile(schema);
+    if (!grammar.ok()) {
+      const std::string why = grammar.status().message();
+      ASSERT_NE(why.find("no value is valid"), std::string::npos) << why << " " << schema;
+      EXPECT_EQ(verdicts.find('1'), std::string::npos) << why << " " << schema;
+      ++refused;
+      continue;
+    }
+    Validator validator(*grammar.value());
+    for (size_t i = 0; i < verdicts.size(); ++i, ++pairs) {
+      const std::string& text = all.find("instances")->items[i].text;
+      EXPECT_EQ(validator(text), verdicts[i] == '1') << schema << " " << text;
+    }
+  }
+  EXPECT_GT(schemas, 100U);
+  EXPECT_GT(pairs, 1000U);
+  EXPECT_LT(refused, 40U);
+}
+
+TEST(Schema, AgreesOnUnevaluated) { compare_pairs(GEN_SCHEMA_UNEVALUATED); }
 
 }  // namespace
 }  // namespace gen::grammar

@@ -362,6 +362,19 @@ uint32_t digit_borders(const NumberTerm& term, const DigitCount& count, const Di
   }
 }
 
+bool is_hopeless(const NumberTerm& term, const DigitCount& count, const DigitWords& words) {
+  switch (term.kind) {
+    case What::kPlain:
+      return words[0] != 0;
+    case What::kMultiple:
+      return words[2] < 0;
+    case What::kOneOf:
+      return count.nonzero && words[0] == words[1];
+    default:
+      return false;
+  }
+}
+
 ExponentSet exponents_of(const NumberTerm& term, bool minus, bool exponent, const DigitCount& count,
                          const DigitWords& words) {
   switch (term.kind) {
