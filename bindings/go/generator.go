@@ -4,6 +4,7 @@ package generate
 
 import (
 	"context"
+	"fmt"
 
 	"libgenerate.dev/generate/internal/native"
 )
@@ -207,6 +208,53 @@ func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 			*field.value = value[0]
 		}
 		return nil
+	})
+	return stats, err
+}
+
+// DraftStats is what guesses have brought to all calls.
+type DraftStats struct {
+	Passes   int64 // of one text each, that said something
+	Tokens   int64 // that these said
+	Drafted  int64 // guesses
+	Accepted int64 // those that were right
+	// AcceptanceAt is the share that was right of the first guesses, of the second ones where the first was right, and so on.
+	AcceptanceAt []float64
+}
+
+// draftStats asks for all figures.
+func draftStats(ask func(key string, value []float64) error) (stats DraftStats, err error) {
+	var value [1]float64
+	for _, field := range [...]struct {
+		key    string
+		number *int64
+	}{
+		{"passes", &stats.Passes},
+		{"tokens", &stats.Tokens},
+		{"drafted", &stats.Drafted},
+		{"accepted", &stats.Accepted},
+	} {
+		if err = ask(field.key, value[:]); err != nil {
+			return stats, err
+		}
+		*field.number = int64(value[0])
+	}
+	for at := 1; at <= maxDraft; at++ {
+		if err = ask(fmt.Sprintf("acceptance_at_%d", at), value[:]); err != nil || value[0] == 0 {
+			return stats, err
+		}
+		stats.AcceptanceAt = append(stats.AcceptanceAt, value[0])
+	}
+	return stats, nil
+}
+
+// DraftStats tells what guesses have brought so far: WithPromptLookup, WithSpeculativeDraft and their like.
+func (g *Generator) DraftStats() (stats DraftStats, err error) {
+	err = g.with(func(a uintptr) (err error) {
+		stats, err = draftStats(func(key string, value []float64) error {
+			return native.GenGeneratorDraftStats(a, key, value)
+		})
+		return err
 	})
 	return stats, err
 }

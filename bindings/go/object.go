@@ -143,11 +143,14 @@ const (
 	kindChat
 	kindChatSession
 	kindTemplate
+	kindSpeculative
+	kindDraft
 	kinds
 )
 
 var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "stream", "thread pool", "metrics", "tracer",
-	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator", "chat", "chat session", "template"}
+	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator", "chat", "chat session", "template",
+	"speculative generator", "draft"}
 
 var open [kinds]atomic.Int64
 

@@ -92,6 +92,8 @@ static void gen_binding_failure_free(void *failure) {
 %gen_number_out(int32_t, int, first)
 %gen_number_out(int32_t, int, positions)
 %gen_number_out(int32_t, int, id)
+%gen_number_out(int32_t, int, accepted)
+%gen_number_out(int32_t, int, correction)
 
 // ---- Arrays: pinned during the call, null for NULL.
 

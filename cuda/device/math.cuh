@@ -60,6 +60,12 @@ GEN_DEVICE int32_t dp4a(uint32_t a, int32_t b, int32_t c) {
   return d;
 }
 
+/// Byte i is that of the eight bytes of b and a, lowest of a first, that bits 4 i … 4 i + 2 of
+/// `which` name; bits 4 i + 3 are 0.
+GEN_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  return __byte_perm(a, b, which);
+}
+
 GEN_DEVICE int population(uint32_t bits) { return __popc(bits); }
 /// Zeros above the highest bit; 32 for 0.
 GEN_DEVICE int leading_zeros(uint32_t bits) { return __clz(static_cast<int>(bits)); }

@@ -43,6 +43,15 @@ inline int32_t dp4a(uint32_t a, int32_t b, int32_t c) {
   return add_byte_products<uint8_t>(a, static_cast<uint32_t>(b), c);
 }
 
+inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  const uint64_t both = (static_cast<uint64_t>(b) << 32) | a;
+  uint32_t out = 0;
+  for (int i = 0; i < 4; ++i) {
+    out |= static_cast<uint32_t>((both >> (8 * ((which >> (4 * i)) & 7))) & 0xFF) << (8 * i);
+  }
+  return out;
+}
+
 inline int population(uint32_t bits) { return std::popcount(bits); }
 inline int leading_zeros(uint32_t bits) { return std::countl_zero(bits); }
 inline int lowest_bit(uint32_t bits) { return bits == 0 ? -1 : std::countr_zero(bits); }

@@ -70,7 +70,7 @@ Result<std::unique_ptr<engine::Weight>> CudaEngine::prepare(
 }
 
 size_t CudaEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {
-  return forms == 0 ? 0 : static_cast<size_t>(packed_stride(cols)) * sizeof(float);
+  return forms == 0 ? 0 : row_layout(forms, cols).bytes;
 }
 
 Result<std::unique_ptr<engine::Stream>> CudaEngine::new_stream() {

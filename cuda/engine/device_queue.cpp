@@ -15,7 +15,7 @@ constexpr size_t kMostStaged = size_t{8} << 20;
 constexpr size_t kHalfBytes = size_t{8} << 20;
 constexpr uintptr_t kAlign = 64;
 /// What kernels keep in static shared memory beside what they ask for.
-constexpr size_t kStaticShared = 12 << 10;
+constexpr size_t kStaticShared = 16 << 10;
 
 }  // namespace
 
@@ -51,7 +51,9 @@ DeviceQueue::~DeviceQueue() {
   const DeviceGuard guard(device_);
   if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
   release_passed(true);
-  if (lists_ != nullptr) static_cast<void>(table_.release(table_.user, lists_));
+  for (uint8_t* at : {lists_, scratch_}) {
+    if (at != nullptr) static_cast<void>(table_.release(table_.user, at));
+  }
   for (device::Event event : spare_events_) static_cast<void>(device::event_destroy(event));
   for (device::Event event : half_free_) {
     if (event != nullptr) static_cast<void>(device::event_destroy(event));
@@ -190,24 +192,40 @@ Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
   return copy_up(to, pinned, bytes);
 }
 
+Status DeviceQueue::take_half(size_t half, size_t bytes, std::byte** out) {
+  // The event of a half that was never used has happened.
+  GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
+  halves_[half].reset();
+  return halves_[half].take(bytes, out);
+}
+
 Status DeviceQueue::write_large(void* to, const void* from, size_t bytes) {
+  const auto* const source = static_cast<const std::byte*>(from);
+  const size_t whole = bytes / kHalfBytes;
+  GEN_TRY(write_pieces(to, kHalfBytes, whole, [&](size_t i, std::byte* at) {
+    std::memcpy(at, source + i * kHalfBytes, kHalfBytes);
+  }));
+  const size_t done = whole * kHalfBytes;
+  if (done == bytes) return {};
+  return write_pieces(static_cast<std::byte*>(to) + done, bytes - done, 1,
+                      [&](size_t, std::byte* at) { std::memcpy(at, source + done, bytes - done); });
+}
+
+Status DeviceQueue::write_pieces(void* to, size_t piece, size_t n,
+                                 const std::function<void(size_t, std::byte*)>& make) {
   GEN_TRY(usable());
   auto* target = static_cast<std::byte*>(to);
-  const auto* source = static_cast<const std::byte*>(from);
-  for (size_t turn = 0; bytes > 0; ++turn) {
-    const size_t half = turn % 2;
-    const size_t here = std::min(bytes, kHalfBytes);
-    // The event of a half that was never used has happened.
-    GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
-    halves_[half].reset();
+  const size_t together = std::max<size_t>(1, kHalfBytes / std::max<size_t>(piece, 1));
+  for (size_t i = 0; i < n;) {
+    const size_t here = std::min(n - i, together);
+    const size_t half = next_half_;
+    next_half_ = 1 - half;
     std::byte* pinned = nullptr;
-    GEN_TRY(halves_[half].take(here, &pinned));
-    std::memcpy(pinned, source, here);
-    GEN_TRY(copy_up(target, pinned, here));
+    GEN_TRY(take_half(half, here * piece, &pinned));
+    for (size_t j = 0; j < here; ++j, ++i) make(i, pinned + j * piece);
+    GEN_TRY(copy_up(target, pinned, here * piece));
     GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
-    target += here;
-    source += here;
-    bytes -= here;
+    target += here * piece;
   }
   return {};
 }
@@ -215,20 +233,30 @@ Status DeviceQueue::write_large(void* to, const void* from, size_t bytes) {
 Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** device) {
   GEN_TRY(usable());
   if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
-  if (bytes > lists_bytes_) {
-    void* made = nullptr;
-    const size_t more = std::max(bytes, 2 * lists_bytes_);
-    GEN_TRY(take_locked(more, &made));
-    if (lists_ != nullptr) {
-      // Rarely, and what reads the old ones may be under way.
-      static_cast<void>(device::stream_synchronize(stream_));
-      static_cast<void>(table_.release(table_.user, lists_));
-    }
-    lists_ = static_cast<uint8_t*>(made);
-    lists_bytes_ = more;
-  }
+  GEN_TRY(grow(bytes, &lists_, &lists_bytes_));
   GEN_TRY(staging_.take(bytes, pinned));
   *device = lists_;
+  return {};
+}
+
+Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
+  GEN_TRY(grow(bytes, &scratch_, &scratch_bytes_));
+  *out = scratch_;
+  return {};
+}
+
+Status DeviceQueue::grow(size_t bytes, uint8_t** at, size_t* size) {
+  if (bytes <= *size) return {};
+  void* made = nullptr;
+  const size_t more = std::max(bytes, 2 * *size);
+  GEN_TRY(take_locked(more, &made));
+  if (*at != nullptr) {
+    // Rarely, and what reads the old one may be under way.
+    static_cast<void>(device::stream_synchronize(stream_));
+    static_cast<void>(table_.release(table_.user, *at));
+  }
+  *at = static_cast<uint8_t*>(made);
+  *size = more;
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,11 +43,11 @@ class DeviceGuard {
 };
 
 /// Threads: any; whoever enqueues holds a Turn.
-class DeviceQueue {
+class DeviceQueue : private ScratchMemory {
  public:
   /// `table` and what is behind it outlive the queue.
   static Result<std::shared_ptr<DeviceQueue>> create(int32_t device, const engine::GpuTable& table);
-  ~DeviceQueue();
+  ~DeviceQueue() override;
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
@@ -69,7 +70,9 @@ class DeviceQueue {
   void give_back(void* at) noexcept;
 
   // With a turn held.
-  [[nodiscard]] OpContext context() const noexcept { return {stream_, shared_bytes_}; }
+  [[nodiscard]] OpContext context() noexcept {
+    return {stream_, shared_bytes_, properties_.sm_count, this};
+  }
   /// kDevice once the device is lost.
   [[nodiscard]] Status usable() const;
   /// Notes an error the device does not recover from; gives `failed` as a status.
@@ -83,6 +86,10 @@ class DeviceQueue {
   Status write(void* to, const void* from, size_t bytes);
   /// Host bytes of any size by way of two pinned buffers in turn.
   Status write_large(void* to, const void* from, size_t bytes);
+  /// The same for what `make(i, at)` writes for each of `n` pieces of `piece` bytes, right into
+  /// those buffers: one is filled while the other is copied. The pinned bytes are not read.
+  Status write_pieces(void* to, size_t piece, size_t n,
+                      const std::function<void(size_t i, std::byte* at)>& make);
   /// Lists for one operation: `bytes` of pinned memory to be filled, which go to *device with
   /// commit_lists(). The device bytes are valid for what is enqueued before the next lists.
   Status take_lists(size_t bytes, std::byte** pinned, uint8_t** device);
@@ -94,7 +101,12 @@ class DeviceQueue {
   DeviceQueue(int32_t device, const engine::GpuTable& table) noexcept
       : device_(device), table_(table), staging_(table), halves_{Staging(table), Staging(table)} {}
   Status open();
+  /// The buffer of write_large() whose turn it is, with room for `bytes`.
+  Status take_half(size_t half, size_t bytes, std::byte** out);
   Status take_locked(size_t bytes, void** out);
+  Status take_scratch(size_t bytes, uint8_t** out) override;
+  /// Makes `at` at least `bytes` large; what it held is lost.
+  Status grow(size_t bytes, uint8_t** at, size_t* size);
   /// Releases what the device has passed; all of it where `wait`.
   void release_passed(bool wait) noexcept;
 
@@ -112,8 +124,11 @@ class DeviceQueue {
   Staging staging_;    // of write() and lists
   Staging halves_[2];  // of write_large()
   device::Event half_free_[2] = {nullptr, nullptr};
+  size_t next_half_ = 0;
   uint8_t* lists_ = nullptr;
   size_t lists_bytes_ = 0;
+  uint8_t* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
   std::vector<GivenBack> given_back_;
   std::vector<device::Event> spare_events_;
   device::Error lost_;

@@ -2,7 +2,11 @@
 // See weight_loader.h.
 #include "cuda/engine/weight_loader.h"
 
+#include <cstring>
+
+#include "cuda/engine/tile_packer.h"
 #include "cuda/ops/weight.h"
+#include "cuda/ops/weight_tiles.h"
 #include "engine/ops.h"
 #include "engine/weight_check.h"
 
@@ -27,14 +31,54 @@ Status check(WeightRole role, std::span<const WeightSource> sources) {
   return {};
 }
 
+/// How a source lies on the device: in pieces that are made one at a time, tiles or rows.
+struct Form {
+  const quant::Traits* traits = nullptr;  // of tiles
+  size_t piece = 0;
+  size_t pieces = 0;
+
+  [[nodiscard]] size_t bytes() const noexcept { return piece * pieces; }
+};
+Form form_of(WeightRole role, const WeightSource& source) noexcept {
+  const quant::Traits* const traits = quant::find_traits(source.type);
+  if (role != WeightRole::kEmbedding && traits != nullptr) {
+    return {traits, tile_bytes(*traits, source.cols), static_cast<size_t>(tiles_of(source.rows))};
+  }
+  size_t row = source.data.size() / static_cast<size_t>(source.rows);
+  if (role != WeightRole::kEmbedding) row = (row + 15) / 16 * 16;
+  return {nullptr, row, static_cast<size_t>(source.rows)};
+}
+
+/// Piece `i` of a source.
+void make_piece(const Form& form, const WeightSource& source, size_t i, std::byte* out) noexcept {
+  if (form.traits != nullptr) {
+    pack_tile(*form.traits, source, static_cast<int64_t>(i), out);
+    return;
+  }
+  const size_t row = source.data.size() / static_cast<size_t>(source.rows);
+  std::memcpy(out, source.data.data() + i * row, row);
+  std::memset(out + row, 0, form.piece - row);
+}
+
 }  // namespace
 
-uint32_t DeviceWeight::activation_forms() const noexcept { return engine::kActF32; }
+uint32_t DeviceWeight::activation_forms() const noexcept {
+  uint32_t forms = 0;
+  for (const WeightSegment& segment : segments_) {
+    const quant::Traits* const traits = quant::find_traits(segment.type);
+    if (traits == nullptr) {
+      forms |= engine::kActF32;
+    } else {
+      forms |= traits->block == 32 ? engine::kActQ8 : engine::kActQ8K;
+    }
+  }
+  return forms;
+}
 
 size_t WeightLoader::bytes(WeightRole role, std::span<const WeightSource> sources) noexcept {
   if (!check(role, sources).ok()) return 0;
   size_t total = 0;
-  for (const WeightSource& source : sources) total += aligned(source.data.size());
+  for (const WeightSource& source : sources) total += aligned(form_of(role, source).bytes());
   return total;
 }
 
@@ -60,16 +104,18 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     segment.data = data;
     segment.first_row = role == WeightRole::kGated ? 0 : weight->out_;
     segment.rows = source.rows;
-    segment.row_bytes = source.data.size() / static_cast<size_t>(source.rows);
+    const Form form = form_of(role, source);
+    segment.row_bytes = form.traits != nullptr ? 0 : form.piece;
     weight->out_ = segment.first_row + source.rows;
-    weight->stream_bytes_ +=
-        role == WeightRole::kEmbedding ? segment.row_bytes : source.data.size();
+    weight->stream_bytes_ += role == WeightRole::kEmbedding ? segment.row_bytes : form.bytes();
     weight->segments_.push_back(segment);
     {
       const DeviceQueue::Turn turn(queue_);
-      GEN_TRY(queue_.write_large(data, source.data.data(), source.data.size()));
+      GEN_TRY(queue_.write_pieces(data, form.piece, form.pieces, [&](size_t i, std::byte* out) {
+        make_piece(form, source, i, out);
+      }));
     }
-    data += aligned(source.data.size());
+    data += aligned(form.bytes());
   }
   return std::unique_ptr<engine::Weight>(std::move(weight));
 }

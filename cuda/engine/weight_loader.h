@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks weight sources and brings them to the device as they lie in the file.
+// Checks weight sources and brings them to the device in the form that its kernels read.
 #pragma once
 
 #include <cstddef>

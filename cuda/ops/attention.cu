@@ -1,46 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention: out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :] over the entries
 // that the row sees, read in the cache where they lie, in every format.
-//   A block is a row and a query head. It goes through the sequence in chunks of 256 positions:
+//   A block is a row and a query head; few rows that look far back are split over more blocks, see
+//   attention_split.cu. It goes through the sequence in chunks of 256 positions:
 //   a thread is a slot for the dot products (elements ascending; levels of fp8 and q4 are summed
 //   per scale), 2^x of scores less the chunk's largest, sums over sixteen virtual lanes, then a
 //   thread is an element for the weighted values (entries ascending). Chunks are merged in order.
 //   The order of operations is that of engine/cpu/attention-inl.h, and so are the bits; nothing of
 //   it depends on the batch, on block tables or on cells.
 //   Shared memory: q, running sums, scores, and the places of a chunk's keys and values.
-#include "cuda/ops/attention_walk.cuh"
+#include "cuda/ops/attention_view.cuh"
 #include "cuda/ops/device.cuh"
-#include "cuda/ops/kv.cuh"
-#include "cuda/ops/math.cuh"
 #include "cuda/ops/ops_run.h"
-#include "cuda/ops/sequences.cuh"
 
 namespace gen::cuda {
 namespace {
 
 constexpr int32_t kThreads = 128;
 constexpr int32_t kLanes = 16;
-
-struct AttentionView {
-  ConstRowsView q;
-  RowsView out;
-  RowsView packed;
-  int32_t n_heads;
-  int32_t n_kv_heads;
-  int32_t k_dim;
-  int32_t v_dim;
-  float scale;
-  float soft_cap;
-  engine::KvLayer layer;
-  const engine::KvRows* sequences;
-  int32_t n_sequences;
-};
-
-/// The format as a type, so that no element asks for it.
-template <KvFormat kFormat, KvOrder kOrder>
-GEN_DEVICE float level(const Place& place, int32_t dim, int32_t d) {
-  return level_at<kOrder>(kFormat, place, dim, d);
-}
 
 /// q . key, in the order of sums of the format.
 template <KvFormat kFormat>
@@ -120,14 +97,6 @@ GEN_DEVICE float weigh_any(KvFormat format, const Shared<float>& weights,
       break;
   }
   return weigh<KvFormat::kQ3>(weights, entries, places, from, to, dim, d);
-}
-
-/// A raw score as the rule has it, in powers of two, less `shift`.
-GEN_DEVICE float ruled(const AttentionView& of, float x, float weight, float shift) {
-  const float down = weight * kLog2E - shift;
-  if (of.soft_cap == 0.0F) return multiply_add(x, of.scale * kLog2E, down);
-  const float capped = tanh_of(x * of.scale / of.soft_cap);
-  return multiply_add(capped, of.soft_cap * kLog2E, down);
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_kernel(AttentionView of) {
@@ -254,10 +223,15 @@ Status run(const OpContext& context, const engine::AttentionArgs& args) {
                             args.layer,
                             pointer(args.sequences),
                             args.n_sequences};
+  if (const int32_t slots = attention_slots(context, of, args.most_chunks); slots > 0) {
+    GEN_TRY(attention_split(context, of, slots));
+    return args.packed.data ? pack_in_place(context, args.packed) : Status();
+  }
   const size_t shared = static_cast<size_t>(args.k_dim + args.v_dim) * sizeof(float);
   const device::Dim3 grid = {static_cast<unsigned>(args.q.rows),
                              static_cast<unsigned>(args.n_heads), 1};
-  return run_kernel(context, "attention", attention_kernel, grid, kThreads, shared, of);
+  GEN_TRY(run_kernel(context, "attention", attention_kernel, grid, kThreads, shared, of));
+  return args.packed.data ? pack_in_place(context, args.packed) : Status();
 }
 
 }  // namespace gen::cuda

@@ -32,7 +32,7 @@ class RowWalk {
         const int32_t from = own_entry_ - (own_entry_ + first_position_) % chunk_;
         lowest_ = from > lowest_ ? from : lowest_;
       }
-      next_ = (lowest_ + first_position_) / kChunk;
+      next_ = first_chunk();
       return;
     }
     branch_position_ = first_position_ + first_entry_;
@@ -49,15 +49,30 @@ class RowWalk {
     return positions_ == nullptr && visible_ == nullptr;
   }
 
+  /// Where positions are implied: the first chunk that is looked at, and how many there are.
+  [[nodiscard]] GEN_DEVICE int32_t first_chunk() const {
+    return (lowest_ + first_position_) / kChunk;
+  }
+  [[nodiscard]] GEN_DEVICE int32_t n_chunks() const {
+    return (own_entry_ + first_position_) / kChunk - first_chunk() + 1;
+  }
+  /// Of them the i-th: slots [*from, *to) are looked at, slot 0 is entry *base. False behind the
+  /// last.
+  GEN_DEVICE bool chunk_at(int32_t i, int32_t* base, int32_t* from, int32_t* to) const {
+    *base = (first_chunk() + i) * kChunk - first_position_;
+    if (*base > own_entry_) return false;
+    *from = lowest_ > *base ? lowest_ - *base : 0;
+    *to = own_entry_ + 1 - *base < kChunk ? own_entry_ + 1 - *base : kChunk;
+    return true;
+  }
+
   /// The next chunk: entries[slot] of the slots in [*from, *to), -1 where nothing is seen. False
   /// behind the last. All threads of the block; `range` holds two numbers that they share.
   GEN_DEVICE bool next(const Shared<int32_t>& entries, const Shared<int32_t>& range, int32_t* from,
                        int32_t* to) {
     if (implied()) {
-      const int32_t base = next_ * kChunk - first_position_;  // entry of slot 0
-      if (base > own_entry_) return false;
-      *from = lowest_ > base ? lowest_ - base : 0;
-      *to = own_entry_ + 1 - base < kChunk ? own_entry_ + 1 - base : kChunk;
+      int32_t base = 0;
+      if (!chunk_at(next_ - first_chunk(), &base, from, to)) return false;
       for (int32_t i = *from + thread_x(); i < *to; i += block_threads()) {
         entries[i] = base + i;
       }
@@ -117,7 +132,7 @@ class RowWalk {
   int32_t own_entry_;
   int32_t own_position_;
   int32_t branch_position_;
-  int32_t lowest_;
+  int32_t lowest_ = 0;
   int32_t next_;  // chunk, or entry
   int32_t end_;
   int32_t first_entry_;

@@ -9,13 +9,24 @@
 
 #include "base/status.h"
 #include "cuda/device/launch.h"
+#include "cuda/ops/activation_rows.h"
 #include "engine/ops.h"
 
 namespace gen::cuda {
 
+/// Device memory of the queue, for what an operation's kernels hand on to one another.
+class ScratchMemory {
+ public:
+  virtual ~ScratchMemory() = default;
+  /// Valid for what is enqueued before the next operation. kOutOfMemory.
+  virtual Status take_scratch(size_t bytes, uint8_t** out) = 0;
+};
+
 struct OpContext {
   device::Stream stream = nullptr;
   size_t shared_bytes = 0;  // the most that a block may have
+  int32_t processors = 1;   // multiprocessors of the device
+  ScratchMemory* scratch = nullptr;
 };
 
 /// Rows of floats as kernels take them.
@@ -43,10 +54,11 @@ inline ConstRowsView view(const engine::ConstMatrixView& of) noexcept {
   return {pointer(of.data), of.rows, of.cols, of.stride};
 }
 
-/// Floats from one packed row to the next. There is one form, float32.
-constexpr int64_t packed_stride(int64_t cols) noexcept { return (cols + 15) / 16 * 16; }
+/// The float32 of packed rows.
 inline RowsView view(const engine::Activations& of) noexcept {
-  return {reinterpret_cast<float*>(of.data.address()), of.rows, of.cols, packed_stride(of.cols)};
+  const size_t stride = row_layout(of.forms, of.cols).bytes / sizeof(float);
+  return {reinterpret_cast<float*>(of.data.address()), of.rows, of.cols,
+          static_cast<int64_t>(stride)};
 }
 
 /// kOutOfMemory or kDevice, naming what failed.

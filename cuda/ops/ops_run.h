@@ -11,6 +11,8 @@ namespace gen::cuda {
 
 Status run(const OpContext& context, const engine::EmbedArgs& args);
 Status run(const OpContext& context, const engine::PackArgs& args);
+/// Makes the other forms of packed rows from their float32.
+Status pack_in_place(const OpContext& context, const engine::Activations& rows);
 Status run(const OpContext& context, const engine::RmsNormArgs& args);
 Status run(const OpContext& context, const engine::LinearArgs& args);
 Status run(const OpContext& context, const engine::GatedArgs& args);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights on a device: each source lies there as it lies in the file, row after row.
+// Weights on a device. Those that are looked up lie there as in the file, row after row; of
+// products quantised ones lie in tiles (weight_tiles.h), floats in rows padded with zeros to 16
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ struct WeightSegment {
   const uint8_t* data = nullptr;
   int64_t first_row = 0;
   int64_t rows = 0;
-  size_t row_bytes = 0;
+  size_t row_bytes = 0;  // from a row to the next; 0 where they lie in tiles
 };
 
 /// One piece of device memory for many weights.

@@ -12,6 +12,7 @@
 #include "bench_case.h"
 #include "bench_peaks.h"
 #include "bench_profile.h"
+#include "bench_drafts.h"
 #include "bench_sessions.h"
 #include "model_file.h"
 #include "output.h"
@@ -27,6 +28,7 @@ struct Bench {
   std::vector<int32_t> batches = {1};
   BenchCase shape;
   SessionsBench sessions;
+  DraftsBench drafts;
   bool json = false;
   bool profile = false;
   std::string svg;
@@ -204,8 +206,21 @@ void bench_all_sessions(const Bench& options) {
   bench_sessions(options.model, sessions);
 }
 
+void bench_all_drafts(const Bench& options) {
+  DraftsBench drafts = options.drafts;
+  if (!options.sessions.counts.empty()) drafts.sessions = options.sessions.counts;
+  drafts.prompt = options.shape.prompt;
+  drafts.tokens = options.shape.tokens;
+  drafts.repeat = options.shape.repeat;
+  drafts.json = options.json;
+  if (options.threads.size() > 1) throw Failure("--draft takes one number of threads");
+  drafts.threads = options.threads.empty() ? 0 : options.threads.front();
+  bench_drafts(options.model, drafts);
+}
+
 void bench(const Bench& options) {
   if (options.draws) check_writable(options.svg, "--profile-svg");
+  if (!options.model.draft.empty()) return bench_all_drafts(options);
   if (!options.sessions.counts.empty()) return bench_all_sessions(options);
   if (options.draws &&
       options.depths.size() * options.batches.size() * std::max<size_t>(options.threads.size(), 1) >
@@ -274,6 +289,15 @@ void add_bench(CLI::App& app) {
       ->needs(sessions)
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
+  add_draft_options(*command, options->model);
+  command->add_option("--text", options->drafts.text,
+                      "with --draft: prompts are pieces of this file, not made-up tokens");
+  command
+      ->add_option("--temp", options->drafts.temperature, "with --draft: 0 takes the best token")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_flag("--gumbel", options->drafts.gumbel,
+                    "with --draft: draws by noise of each token");
   command->add_flag("--profile", options->profile, "also show where the time goes");
   command->add_option("--profile-svg", options->svg, "draw the profile into this file");
   command->add_flag("--json", options->json, "print one JSON object on a line for each case");

@@ -50,6 +50,7 @@ using MemoryEstimate = Handle<gen_memory_estimate, gen_memory_estimate_free>;
 using Options = Handle<gen_options, gen_options_free>;
 using Generator = Handle<gen_generator, gen_free>;
 using Session = Handle<gen_session, gen_session_free>;
+using Stream = Handle<gen_stream, gen_stream_close>;
 using Sampling = Handle<gen_sampling, gen_sampling_free>;
 using Result = Handle<gen_result, gen_result_free>;
 using Request = Handle<gen_request, gen_request_free>;

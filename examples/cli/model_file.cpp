@@ -45,7 +45,9 @@ std::string by_options(const std::string& message) {
       {"prompt_lookup", "--draft"},
       {"suffix_lookup", "--draft"},
       {"speculative_draft", "--draft"},
+      {"self_draft", "--draft"},
       {"draft_policy", "--draft-policy"},
+      {"draft_acceptance", "--draft-acceptance"},
       {"context_policy", "--context-policy"}};
   std::string out = message;
   for (const auto& [name, option] : kNames) {
@@ -120,12 +122,16 @@ void add_context_option(CLI::App& command, ModelChoice& choice) {
 void add_draft_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("--draft", choice.draft,
                      "guesses ahead; what is said stays the same: lookup (from the text itself), "
-                     "suffix (the same by longer agreements), or the GGUF file of a smaller model, "
-                     "or lookup,FILE for the model where the text has no guess");
+                     "suffix (the same by longer agreements), layers:N (by the model's first N "
+                     "layers), or the GGUF file of a smaller model; lookup,FILE and the like for "
+                     "what guesses where the text has no guess");
   command
       .add_option("--draft-len", choice.draft_len,
                   "most tokens of a guess; 0: 8 from texts, 4 from a model")
       ->check(CLI::Range(0, 63));
+  command
+      .add_option("--draft-acceptance", choice.draft_acceptance, generator_help("draft_acceptance"))
+      ->capture_default_str();
   command.add_option("--draft-policy", choice.draft_policy, generator_help("draft_policy"))
       ->capture_default_str();
 }
@@ -193,7 +199,16 @@ void use_drafts(const ModelChoice& choice, gen_options* options) {
   check_option("--draft-policy",
                gen_options_set(options, "draft_policy", choice.draft_policy.c_str(), &error),
                error);
+  check_option("--draft-acceptance",
+               gen_options_set(options, "draft_acceptance", choice.draft_acceptance.c_str(), &error),
+               error);
   if (file.empty()) return;
+  constexpr std::string_view kLayers = "layers:";
+  if (file.starts_with(kLayers)) {
+    const std::string value = file.substr(kLayers.size()) + "," + std::to_string(choice.draft_len);
+    return check_option("--draft", gen_options_set(options, "self_draft", value.c_str(), &error),
+                        error);
+  }
   ModelChoice draft = choice;
   draft.path = file;
   draft.max_seq_len = 0;

@@ -25,6 +25,7 @@ struct ModelChoice {
   std::string draft;             // --draft; empty means none
   int32_t draft_len = 0;         // --draft-len; 0 means the drafter's own
   std::string draft_policy = "auto";  // --draft-policy, as the option
+  std::string draft_acceptance = "exact";  // --draft-acceptance, as the option
 };
 
 /// `positional`: the file may be given without -m.

@@ -85,7 +85,8 @@ Tokens Encoder::encode_text(const std::string& text) const {
 }
 
 Tokens Encoder::encode_gap(const Gap& gap) const {
-  const auto& [prefix, suffix] = gap;
+  const auto& prefix = gap.first;
+  const auto& suffix = gap.second;
   return encode(prefix.size() + suffix.size(), "suffix",
                 [&](int32_t* ids, size_t capacity, size_t* n, gen_error* e) {
                   return gen_tokenizer_encode_fim(gen_model_tokenizer(model_), prefix.data(),

@@ -8,6 +8,8 @@
  *   gen_session    one growing sequence; one thread at a time                   session.h
  *   gen_stream     a generation pulled piece by piece                           stream.h
  *   gen_request    one of many generations that run together                    batch.h
+ *   gen_speculative  a model that a smaller one guesses for; share              speculative.h
+ *   gen_draft      guessing and judging as steps of their own                   speculative.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_grammar    which texts may be generated                                 grammar.h
  *   gen_chat       a conversation, laid out by the model's chat template        chat.h
@@ -104,6 +106,7 @@
 #include "result.h"
 #include "sampling.h"
 #include "session.h"
+#include "speculative.h"
 #include "ssm_state.h"
 #include "stream.h"
 #include "template.h"

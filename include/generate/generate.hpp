@@ -586,6 +586,12 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
     return value;
   }
   void prefix_clear() const { detail::call(gen_generator_prefix_clear, get()); }
+  /// A figure of what guesses have brought, see gen_generator_draft_stats.
+  double draft_stats(const std::string &key) const {
+    double value = 0;
+    detail::call(gen_generator_draft_stats, get(), key.c_str(), &value);
+    return value;
+  }
 
   Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) const {
     return detail::generated(gen_generate, get(), detail::data(prompt), prompt.size(), sampling.get());
@@ -618,6 +624,85 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
     for (size_t i = 0; i < made.size(); ++i) results[i] = Result(made[i]);
     return results;
   }
+};
+
+/// A model that a smaller one guesses for.
+class Speculative : public detail::Handle<gen_speculative, gen_speculative_free> {
+ public:
+  Speculative(const Model &draft, const Model &target, int32_t length = 0)
+      : Handle(detail::made<gen_speculative>(gen_speculative_new, draft.get(), target.get(), length, nullptr)) {}
+  Speculative(const Model &draft, const Model &target, int32_t length, const Options &options)
+      : Handle(detail::made<gen_speculative>(gen_speculative_new, draft.get(), target.get(), length, options.get())) {}
+
+  Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) const {
+    return detail::generated(gen_speculative_generate, get(), detail::data(prompt), prompt.size(), sampling.get());
+  }
+  template <class Take>
+  Result generate(std::string_view prompt, const Sampling &sampling, Take &&take) const {
+    detail::Callback<Take> callback{take, nullptr};
+    Result result = detail::generated(gen_speculative_generate_stream, get(), detail::data(prompt), prompt.size(),
+                                      sampling.get(), &callback.run, static_cast<void *>(&callback));
+    if (callback.thrown) std::rethrow_exception(callback.thrown);
+    return result;
+  }
+  void set_adaptive(bool adaptive) const { detail::call(gen_speculative_set_adaptive, get(), adaptive ? 1 : 0); }
+  /// See gen_generator_draft_stats.
+  double stats(const std::string &key) const {
+    double value = 0;
+    detail::call(gen_speculative_stats, get(), key.c_str(), &value);
+    return value;
+  }
+};
+
+/// Guessing and judging as steps of their own.
+class Draft : public detail::Handle<gen_draft, gen_draft_free> {
+ public:
+  struct Guesses {
+    std::vector<int32_t> tokens;
+    std::vector<float> logprobs;
+  };
+  struct Verdict {
+    int32_t accepted = 0;
+    int32_t correction = -1;
+  };
+  /// Nobody judges.
+  explicit Draft(const Model &draft)
+      : Handle(detail::made<gen_draft>(gen_draft_new, draft.get(), nullptr, nullptr)) {}
+  Draft(const Model &draft, const Model &target)
+      : Handle(detail::made<gen_draft>(gen_draft_new, draft.get(), target.get(), nullptr)) {}
+  Draft(const Model &draft, const Model &target, const Options &options)
+      : Handle(detail::made<gen_draft>(gen_draft_new, draft.get(), target.get(), options.get())) {}
+  /// The model's own first layers guess; 0 for half of them.
+  static Draft self(const Model &model, int32_t layers = 0) {
+    return Draft(detail::made<gen_draft>(gen_draft_new_self, model.get(), layers, nullptr));
+  }
+
+  int32_t depth() const noexcept { return gen_draft_depth(get()); }
+  Guesses generate(const std::vector<int32_t> &tokens, int32_t length) const {
+    Guesses guesses;
+    size_t n = static_cast<size_t>(length > 0 ? length : 0);
+    guesses.tokens.resize(n);
+    guesses.logprobs.resize(n);
+    detail::call(gen_draft_generate, get(), tokens.data(), tokens.size(), length, guesses.tokens.data(),
+                 guesses.logprobs.data(), guesses.tokens.size(), &n);
+    guesses.tokens.resize(n);
+    guesses.logprobs.resize(n);
+    return guesses;
+  }
+  Verdict verify(const std::vector<int32_t> &tokens, const std::vector<int32_t> &guesses) const {
+    Verdict verdict;
+    detail::call(gen_draft_verify, get(), tokens.data(), tokens.size(), guesses.data(), guesses.size(),
+                 &verdict.accepted, &verdict.correction);
+    return verdict;
+  }
+  double acceptance_rate(const std::vector<int32_t> &tokens, int32_t length = 0) const {
+    double rate = 0;
+    detail::call(gen_draft_acceptance_rate, get(), tokens.data(), tokens.size(), length, &rate);
+    return rate;
+  }
+
+ private:
+  explicit Draft(gen_draft *made) : Handle(made) {}
 };
 
 /// One generation pulled piece by piece; a range of one pass. The session must stay, and stay alone, until it is gone.

@@ -28,6 +28,7 @@ using gen::graph::kStepRows;
 
 using O = gen_options;
 
+constexpr int32_t kMostLayers = 1 << 16;
 constexpr int32_t kMostNgram = 64;
 constexpr int32_t kMostRecent = 1 << 28;
 
@@ -154,6 +155,26 @@ Status set_suffix_lookup(gen_options& options, int64_t length, int64_t recent) {
   return {};
 }
 
+Status set_self_draft(gen_options& options, int64_t layers, int64_t length) {
+  GEN_TRY(check_range("self_draft by layers", layers, 0, kMostLayers));
+  GEN_TRY(check_range("self_draft of tokens", length, 0, gen::generate::kMostDraftLength));
+  options.drafts.self_layers = static_cast<int32_t>(layers);
+  options.drafts.self_length =
+      length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultDraftLength;
+  return {};
+}
+
+Status set_draft_acceptance(gen_options& options, const char* name) {
+  const std::string_view all = name;
+  if (all != "exact" && all != "distribution") {
+    return gen::error(Code::kInvalidArgument,
+                      "unknown draft_acceptance \"%.*s\": exact or distribution",
+                      static_cast<int>(std::min<size_t>(all.size(), 40)), all.data());
+  }
+  options.generator.draft_policy.rejects = all == "distribution";
+  return {};
+}
+
 constexpr std::string_view kDraftPolicies[] = {"always", "adaptive", "auto"};
 
 Status set_draft_policy(gen_options& options, const char* text) {
@@ -269,6 +290,23 @@ const OptionRow<O> kRows[] = {
                    }},
      "guesses up to so many tokens from where the text's end stands in it, and in RECENT tokens of "
      "other sessions' texts that have ended; 0: none"},
+    {"self_draft",
+     TextOption<O>{[] { return std::string("LAYERS or LAYERS,LENGTH"); },
+                   pair_from_text<set_self_draft>,
+                   [](const O& o) {
+                     return o.drafts.self_layers == 0 ? "0"
+                                                      : std::to_string(o.drafts.self_layers) + "," +
+                                                            std::to_string(o.drafts.self_length);
+                   }},
+     "guesses up to so many tokens by the model's first LAYERS and its end, where lookups and a "
+     "draft model have no guess; 0: none"},
+    {"draft_acceptance",
+     TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
+                   [](const O& o) {
+                     return std::string(o.generator.draft_policy.rejects ? "distribution" : "exact");
+                   }},
+     "exact: the text is that of plain decoding; distribution: more guesses of a draft model are "
+     "kept where tokens are drawn, and the text is another one of the same probability"},
     {"draft_policy",
      TextOption<O>{[] { return std::string("auto, always, adaptive or adaptive,SHARE"); },
                    set_draft_policy, draft_policy_text},

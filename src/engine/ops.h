@@ -193,6 +193,9 @@ struct AttentionArgs {
   KvLayer layer;
   EnginePtr<const KvRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
+  /// No row looks at more chunks, and entries are looked at in order; 0: neither is said. For
+  /// engines that cannot look into `sequences`.
+  int32_t most_chunks = 0;
 };
 
 /// y[i, :] = x[rows[i], :]

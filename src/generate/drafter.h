@@ -66,6 +66,8 @@ class DraftState {
   [[nodiscard]] virtual std::unique_ptr<DraftState> fork() const { return nullptr; }
 };
 
+class DraftDraw;
+
 /// One sequence's part of a proposal. Its owner fills it in and keeps it until the step is over.
 struct DraftJob {
   DraftState* state = nullptr;
@@ -76,6 +78,8 @@ struct DraftJob {
   /// Where the text stands in its grammar, or null. A drafter may accept tokens with it, and takes
   /// them back before it returns.
   grammar::Matcher* matcher = nullptr;
+  /// How the call draws its tokens, for guesses that are drawn, too; null: it takes the best.
+  DraftDraw* draw = nullptr;
   DraftTree tree;                   // in: the pending token; out: what is guessed, too
 
   int32_t failures = 0;             // out: what the drafter could not do, for metrics

@@ -109,10 +109,16 @@ void Generation::begin_drafts() {
       job_.wants.reserve(rows);
       job_.state = drafts_.get();
       job_.matcher = draft_rule_.has_value() ? &*draft_rule_ : nullptr;
+      if (params_.sampling.temperature > 0.0) {
+        draft_draw_.emplace(params_.sampling, generator.options().draft_policy.rejects,
+                            static_cast<int32_t>(rows));
+        job_.draw = &*draft_draw_;
+      }
       if (drafts_ != nullptr) return;
     } catch (...) {
       drafts_ = nullptr;
       draft_rule_.reset();
+      draft_draw_.reset();
     }
     generator.metrics().add(metric::kDraftsFailed, 1);
   }
@@ -122,7 +128,7 @@ void Generation::begin_drafts() {
 // As the adaptive policy has it; the planner of steps asks for less by itself.
 int32_t Generation::most_drafts() noexcept {
   const DraftPolicy& policy = session_->generator().options().draft_policy;
-  if (policy.kind != DraftPolicy::Kind::kAdaptive) return most_drafts_;
+  if (policy.now() != DraftPolicy::Kind::kAdaptive) return most_drafts_;
   const auto said = static_cast<int32_t>(result_.tokens.size());
   if (said < paused_until_) return 0;
   if (tracker_.count() >= policy.fall_back_at && tracker_.rate() < policy.fall_back) {
@@ -131,6 +137,17 @@ int32_t Generation::most_drafts() noexcept {
     return 0;
   }
   return std::min(most_drafts_, tracker_.length());
+}
+
+// Without memory for that the step does without drafts.
+void Generation::begin_draws() noexcept {
+  if (job_.most <= 0 || !draft_draw_.has_value()) return;
+  try {
+    draft_draw_->begin(session_->sequence_.tokens(), result_.tokens.size());
+  } catch (...) {
+    job_.most = 0;
+    session_->generator().metrics().add(metric::kDraftsFailed, 1);
+  }
 }
 
 // For what rows of a step give.
@@ -241,6 +258,7 @@ Status Generation::prepare(StepRequest** request) {
       job_.most = std::min(most_drafts(), transcript_.most() - said - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
+      begin_draws();
       pass.draft = &job_;
     }
     GEN_TRY(sequence.start(end, pass));
@@ -334,6 +352,9 @@ Result<sampling::Choice> Generation::pick() {
     mask = rule_->mask();
     at.mask = &mask;
   }
+  std::optional<sampling::Proposal> proposal;
+  if (draft_draw_.has_value()) proposal = draft_draw_->proposal(job_.tree, row_);
+  if (proposal.has_value()) at.proposal = &*proposal;
   return picker_.pick(logits, at);
 }
 
@@ -404,6 +425,7 @@ void Generation::end_at_grammar() noexcept {
 // The rows of the step that the text went through are evaluated, the others have never been.
 void Generation::end_step() noexcept {
   session_->sequence_.keep(path_);
+  if (!path_.empty()) session_->generator().draft_use().note_pass(path_.size());
   if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) {
     drafts_->accepted(path_);
     note_drafts(job_.tree.rows() - 1, hits_);
@@ -422,6 +444,7 @@ void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
   metrics.add(metric::kAcceptedTokens, accepted);
   tracker_.record(accepted, drafted);
   metrics.set(metric::kSpeculativeAcceptanceRate, tracker_.rate());
+  session_->generator().draft_use().note_drafts(drafted, accepted);
   job_.record.proposed = drafted;
   job_.record.accepted = accepted;
 }

@@ -21,6 +21,7 @@
 #include "generate/result.h"
 #include "generate/sequence.h"
 #include "generate/speculative/accept_tracker.h"
+#include "generate/speculative/draft_draw.h"
 #include "generate/token_picker.h"
 #include "generate/transcript.h"
 
@@ -111,6 +112,7 @@ class Generation {
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
   void begin_drafts();
+  void begin_draws() noexcept;
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);
@@ -141,6 +143,7 @@ class Generation {
   std::vector<int32_t> best_;  // of their best tokens
   std::unique_ptr<DraftState> drafts_;  // the session's; null without
   std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
+  std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;
   DraftJob job_;
   int32_t row_ = 0;            // of the tree, whose logits are next; 0 before they have come

@@ -3,6 +3,8 @@
 // do the work (session.h); the scheduler here is where they meet.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -70,6 +72,29 @@ struct PrefixUse {
   std::atomic<int64_t> tokens{0};
 };
 
+/// What drafts have brought to all calls.
+struct DraftUse {
+  std::atomic<int64_t> passes{0};  // of a sequence, that said something
+  std::atomic<int64_t> tokens{0};  // that they said
+  std::atomic<int64_t> drafted{0};
+  std::atomic<int64_t> accepted{0};
+  std::array<std::atomic<int64_t>, kMostDraftRows> tried{};  // by position, all before being right
+  std::array<std::atomic<int64_t>, kMostDraftRows> right{};
+
+  void note_pass(size_t n) noexcept {
+    passes.fetch_add(1, std::memory_order_relaxed);
+    tokens.fetch_add(static_cast<int64_t>(n), std::memory_order_relaxed);
+  }
+  void note_drafts(int32_t n_drafted, int32_t n_accepted) noexcept {
+    drafted.fetch_add(n_drafted, std::memory_order_relaxed);
+    accepted.fetch_add(n_accepted, std::memory_order_relaxed);
+    for (int32_t i = 0; i < std::min(n_drafted, n_accepted + 1); ++i) {
+      tried[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+      if (i < n_accepted) right[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+};
+
 /// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
 /// keeps it alive, and the model with it.
 class Generator : public std::enable_shared_from_this<Generator> {
@@ -105,6 +130,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
   /// What the prefix cache has brought.
   [[nodiscard]] PrefixUse& prefix_use() const noexcept { return prefix_use_; }
+  [[nodiscard]] DraftUse& draft_use() const noexcept { return draft_use_; }
   [[nodiscard]] Metrics& metrics() const noexcept {
     return options_.metrics != nullptr ? *options_.metrics : no_metrics();
   }
@@ -133,6 +159,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   mutable std::atomic<int64_t> trace_ids_{0};
   mutable std::atomic<int32_t> open_calls_{0};
   mutable PrefixUse prefix_use_;
+  mutable DraftUse draft_use_;
 };
 
 }  // namespace gen::generate

@@ -16,6 +16,7 @@ Result<sampling::Choice> TokenPicker::pick(std::span<float> logits, const At& at
     GEN_TRY(params_.edit_logits(logits, at.held, at.said.size()));
   }
   sampling::Further further;
+  further.proposal = at.proposal;
   const int32_t least = params_.stops.min_new_tokens;
   if (least > 0 && step < static_cast<uint64_t>(least)) further.barred = at.stops;
   if (breaks_.has_value()) {

@@ -29,6 +29,7 @@ class TokenPicker {
     std::span<const int32_t> said;
     std::span<const int32_t> stops = {};
     const sampling::TokenMask* mask = nullptr;
+    const sampling::Proposal* proposal = nullptr;  // that a draw keeps or replaces; may be null
   };
 
   /// Both must outlive it; `params` must have passed check_vocab, `tokenizer` may be null.

@@ -90,6 +90,13 @@ uint32_t times(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>(std::min<uint64_t>(product, UINT32_MAX));
 }
 
+// Whether a diagram may go on where it may end.
+bool ends_open(const Expressions& all, const Expr& expr) {
+  const Diagram& diagram = all.diagram_of(expr);
+  return std::any_of(diagram.ways.begin(), diagram.ways.end(),
+                     [&](const Diagram::Way& way) { return diagram.final[way.from]; });
+}
+
 // Its parts' facts are known.
 void find_size(const Expressions& all, ExprId id, Analysis* facts) {
   const Expr& expr = all.at(id);
@@ -123,8 +130,13 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
         own.height = std::max(own.height, static_cast<uint8_t>(part.height + 1));
         own.wide |= part.wide;
       }
-      own.wide_loop = own.open_end = own.wide;
       own.places = static_cast<uint32_t>(std::min<uint64_t>(places, UINT32_MAX));
+      own.called = own.wide && !ends_open(all, expr);
+      if (own.called) {
+        own.places = own.height = 1;
+        own.wide = false;
+      }
+      own.wide_loop = own.open_end = own.wide;
       break;
     }
     case Kind::kRepeat: {
@@ -157,6 +169,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       own.recursive = false;
       own.written_out = false;
       own.inlined = true;
+      own.called = false;
       break;
     }
     default:

@@ -20,6 +20,7 @@ struct Analysis {
     bool nullable = false;
     bool recursive = false;    // contains itself
     bool inlined = false;      // kRule: is written out where it is called
+    bool called = false;       // kDiagram: is a machine of its own
     bool written_out = false;  // kRepeat: without a counter
     bool wide = false;         // reads a large set of bytes
     bool wide_loop = false;    // ... as often as it likes

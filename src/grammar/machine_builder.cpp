@@ -38,7 +38,7 @@ class Builder {
     size_t edges = 0;
     for (uint32_t i = 0; i < bodies_.size(); ++i) {
       nfa_ = Nfa();
-      write(bodies_[i], Nfa::kStart, Nfa::kFinal);
+      write(bodies_[i], Nfa::kStart, Nfa::kFinal, true);
       Automaton made;
       if (nfa_.edges.size() > most_edges_ || !determinise(nfa_, most_edges_ - edges, &made)) {
         return too_large();
@@ -74,8 +74,9 @@ class Builder {
     nfa_.add_call(from, to, make_call(loop.machine, once ? 0 : loops_.number(loop)));
   }
 
-  // All ways of the expression, between two nodes. Recursion is as deep as expressions may be high.
-  void write(ExprId id, uint32_t from, uint32_t to) {
+  // All ways of the expression, between two nodes; `whole`: it is the body of a machine. Recursion
+  // is as deep as expressions may be high.
+  void write(ExprId id, uint32_t from, uint32_t to, bool whole = false) {
     if (nfa_.edges.size() > most_edges_) return;  // run() refuses it
     const Expr& expr = all_.at(id);
     const Analysis::Facts& facts = facts_.of[id];
@@ -105,6 +106,11 @@ class Builder {
         for (const ExprId part : all_.parts(expr)) write(part, from, to);
         break;
       case Kind::kDiagram: {
+        if (facts.called && !whole) {
+          if (facts.nullable) nfa_.add_empty(from, to);
+          call(id, Loop(), from, to);
+          break;
+        }
         const Diagram& diagram = all_.diagram_of(expr);
         const uint32_t first = nfa_.n_nodes;
         nfa_.n_nodes += static_cast<uint32_t>(diagram.final.size());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace gen::grammar {
@@ -19,14 +21,21 @@ constexpr size_t kMostAgreements = size_t{1} << 16U;
 // Sets are compared over texts of at most so many bytes, so many more than are needed now.
 constexpr uint32_t kMostHeight = 48;
 constexpr uint32_t kFurther = 12;
-// Sets that are dear to expand, for one mask, only to compare them.
+// Sets that are dear to expand, for one mask, only to compare them; and pairs that are compared.
 constexpr size_t kComparisons = 64;
+constexpr size_t kMostPairs = 256;
+// Masks that differ in more tokens are not found beside each other.
+constexpr size_t kMostDifferent = 4 * StateMask::kMostRemoved;
+// To a state where it stays, and of how many bytes a state that most texts stay in is.
+constexpr int kMostSteps = 2;
+constexpr uint32_t kManyBytes = 48;
 
 }  // namespace
 
 MaskMaker::MaskMaker(const Machines& machines, const Vocabulary& vocabulary,
                      const MaskLimits& limits)
     : walk(machines, vocabulary),
+      allowed(vocabulary.words()),
       vocabulary_(vocabulary),
       limits_(limits),
       shared_(machines, limits.sets),
@@ -46,12 +55,13 @@ void MaskMaker::clear_shared() {
 void MaskMaker::allow_work() {
   most_work_ = walk.step.work() + limits_.work;
   comparisons_left_ = kComparisons;
+  pairs_left_ = kMostPairs;
   if (shared_.sets.full() || shared_.lists.size() > kMostFrames) clear_shared();
   if (agreements_.size() > kMostAgreements) agreements_.clear();
 }
 
 void MaskMaker::begin() {
-  allowed.assign(vocabulary_.words(), 0);
+  allowed.clear();
   worst = 0;
 }
 
@@ -90,14 +100,49 @@ Status MaskMaker::too_much() const {
                static_cast<unsigned long long>(limits_.work));
 }
 
-Status MaskMaker::allow_from(StateId state, ListId list, std::vector<uint32_t>* exits) {
+StateId MaskMaker::settled(StateId state) const noexcept {
+  const Machines& machines = shared_.sets.machines();
+  StateId at = state;
+  for (int steps = 0; steps <= kMostSteps; ++steps) {
+    if (!machines.states[at].simple || !machines.tokens(at).empty()) return state;
+    StateId most = at;
+    uint32_t most_bytes = 0;
+    // The edges to a target stand side by side for the most part.
+    StateId target = kEnd;
+    uint32_t bytes = 0;
+    for (const ByteEdge& edge : machines.bytes(at)) {
+      bytes = (edge.target == target ? bytes : 0) + edge.high - edge.low + 1U;
+      target = edge.target;
+      if (bytes > most_bytes) {
+        most_bytes = bytes;
+        most = target;
+      }
+    }
+    if (most == at) return most_bytes >= kManyBytes ? at : state;
+    at = most;
+  }
+  return state;
+}
+
+Result<std::shared_ptr<const StateMask>> MaskMaker::mask_of(StateId state, ListId list,
+                                                            const Like& like) {
   const Item item = {state, list};
   const Start start = {{item}, false, shared_.sets.state_of({&item, 1}, false, false)};
-  if (start.set.has_value()) {
-    const Known* known = similar_to(*start.set);
-    if (known != nullptr && walk_beside(*known, *start.set, exits)) return {};
+  const bool alone = !allowed.many() && allowed.few().empty();
+  if (start.set.has_value() && alone) {
+    std::shared_ptr<StateMask> made;
+    if (like.mask != nullptr) {
+      const Item other = {like.state, list};
+      const auto set = shared_.sets.state_of({&other, 1}, false, false);
+      if (set.has_value()) made = mask_beside({*set, like.mask}, *start.set);
+    }
+    const Known* known = made == nullptr ? similar_to(*start.set) : nullptr;
+    if (known != nullptr) made = mask_beside(*known, *start.set);
+    if (made != nullptr) return std::shared_ptr<const StateMask>(std::move(made));
   }
-  return walk_below(0, shared_, start, exits);
+  std::vector<uint32_t> exits;
+  GEN_TRY(walk_below(0, shared_, start, &exits));
+  return finish(std::move(exits));
 }
 
 Status MaskMaker::allow_behind(const StateMask& mask, Ground& ground, const Start& start,
@@ -122,7 +167,7 @@ Status MaskMaker::walk_below(uint32_t top, Ground& ground, const Start& start,
   const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
     const Vocabulary::Node& node = trie[place];
     if (whole) {
-      for (const int32_t token : vocabulary_.tokens_from(place)) allow_one(token);
+      allowed.add(vocabulary_.tokens_from(place));
     } else if (node.token >= 0) {
       allow(node.token);
     }
@@ -163,7 +208,7 @@ bool MaskMaker::walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector
     if (state.outside) {
       exits->push_back(i);
     } else if ((vocabulary_.kinds_below(i) & ~state.loops) == 0) {
-      for (const int32_t token : vocabulary_.tokens_from(i)) allow_one(token);
+      allowed.add(vocabulary_.tokens_from(i));
       worst = std::max(worst, state.least);
       i = node.skip;
       continue;
@@ -200,16 +245,23 @@ bool MaskMaker::agree(Id a, Id b, uint32_t height) {
     if (known->second.differ <= height) return false;
   }
   SetAutomaton& sets = shared_.sets;
-  if (height > kMostHeight || !expand_cheaply(a) || !expand_cheaply(b)) {
+  if (out_of_work_ || pairs_left_ == 0 || height > kMostHeight || !expand_cheaply(a) ||
+      !expand_cheaply(b)) {
     out_of_work_ = true;
     return false;
   }
+  --pairs_left_;
   bool same = sets.at(a).outside == sets.at(b).outside;
   const auto& row_a = sets.row(a);
   const auto& row_b = sets.row(b);
   Id last_a = SetAutomaton::kNone;
   Id last_b = SetAutomaton::kNone;
   for (size_t byte = 0; byte < 256 && same; ++byte) {
+    // Most lead to the same, and are skipped four at a time.
+    if (byte % 4 == 0 && std::memcmp(&row_a[byte], &row_b[byte], 4 * sizeof(Id)) == 0) {
+      byte += 3;
+      continue;
+    }
     if (row_a[byte] == last_a && row_b[byte] == last_b) continue;
     last_a = row_a[byte];
     last_b = row_b[byte];
@@ -243,16 +295,43 @@ bool MaskMaker::agree_further(Id a, Id b, uint32_t height) {
          (!(out_of_work_ = false) && agree(a, b, height));
 }
 
-// The mask of a known set with what is different: looks only below the places from which the two do
-// not agree. False if there come to be too many sets; nothing is allowed then.
+// The mask of a known set with what is different; null if there come to be too many sets.
+std::shared_ptr<StateMask> MaskMaker::mask_beside(const Known& known, Id from) {
+  added_.clear();
+  removed_.clear();
+  std::vector<uint32_t> exits;
+  if (!walk_beside(known, from, &exits)) return nullptr;
+  const StateMask& mask = *known.mask;
+  auto made = std::make_shared<StateMask>();
+  made->base = mask.base != nullptr ? mask.base : known.mask;
+  std::sort(removed_.begin(), removed_.end());
+  if (mask.base != nullptr) {
+    std::copy_if(mask.list.begin(), mask.list.end(), std::back_inserter(added_),
+                 [&](uint32_t token) {
+                   return !std::binary_search(removed_.begin(), removed_.end(), token);
+                 });
+    removed_.insert(removed_.end(), mask.removed.begin(), mask.removed.end());
+  }
+  if (removed_.size() > StateMask::kMostRemoved || added_.size() > vocabulary_.words() ||
+      (mask.base != nullptr && !mask.bits.empty())) {
+    return nullptr;  // they are not alike
+  }
+  made->removed = removed_;
+  made->list = added_;
+  made->any = true;
+  made->exits = std::move(exits);
+  // From where the two agree the end may still be at another distance.
+  made->worst = std::max(mask.worst, shared_.sets.greatest_least());
+  list_marks(made.get());
+  return made;
+}
+
+// Looks only below the places from which the two do not agree. False if there come to be too many
+// sets.
 bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* exits) {
   SetAutomaton& sets = shared_.sets;
   if (!expand(sets, from) || !expand(sets, known.set)) return false;
   const StateMask& mask = *known.mask;
-  const std::vector<uint64_t> before = allowed;
-  const size_t n_exits = exits->size();
-  for (size_t word = 0; word < mask.bits.size(); ++word) allowed[word] |= mask.bits[word];
-  for (const uint32_t token : mask.list) allow_one(static_cast<int32_t>(token));
   const auto trie = vocabulary_.trie();
   const size_t depths = vocabulary_.longest() + 1;
   if (path_.size() < depths) path_.resize(depths);
@@ -276,14 +355,19 @@ bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* 
     }
     if (to == SetAutomaton::kNone) {
       for (const int32_t token : vocabulary_.tokens_from(i)) {
-        allowed[static_cast<size_t>(token) / 64] &= ~(uint64_t{1} << (token % 64));
+        removed_.push_back(static_cast<uint32_t>(token));
       }
+      if (removed_.size() > kMostDifferent) return false;
       keep_exits_before(i);
       drop_exits_before(node.skip);
       i = node.skip;
       continue;
     }
-    if (other == SetAutomaton::kNone && node.token >= 0) allow(node.token);
+    if (other == SetAutomaton::kNone) {
+      for (int32_t token = node.token; token >= 0; token = vocabulary_.twin(token)) {
+        added_.push_back(static_cast<uint32_t>(token));
+      }
+    }
     if (node.skip == i + 1) {
       ++i;
       continue;
@@ -292,11 +376,7 @@ bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* 
       i = node.skip;
       continue;
     }
-    if (!expand(sets, to) || !expand(sets, other)) {
-      allowed = before;
-      exits->resize(n_exits);
-      return false;
-    }
+    if (!expand(sets, to) || !expand(sets, other)) return false;
     keep_exits_before(i);
     if (exit != mask.exits.end() && *exit == i) ++exit;
     if (sets.at(to).outside) exits->push_back(i);
@@ -305,8 +385,6 @@ bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* 
     ++i;
   }
   keep_exits_before(trie[0].skip);
-  // From where the two agree the end may still be at another distance.
-  worst = std::max({worst, mask.worst, sets.greatest_least()});
   return true;
 }
 
@@ -333,30 +411,25 @@ void MaskMaker::sort_places(std::vector<uint32_t>* places) {
 
 std::shared_ptr<const StateMask> MaskMaker::finish(std::vector<uint32_t> exits) {
   auto mask = std::make_shared<StateMask>();
-  size_t count = 0;
-  for (const uint64_t word : allowed) count += static_cast<size_t>(std::popcount(word));
-  if (count > allowed.size()) {
-    mask->bits = allowed;
+  if (allowed.many()) {
+    mask->bits.assign(allowed.bits().begin(), allowed.bits().end());
   } else {
-    mask->list.reserve(count);
-    for (size_t word = 0; word < allowed.size(); ++word) {
-      for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
-        mask->list.push_back(
-            static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
-      }
-    }
+    mask->list = allowed.few();
   }
   sort_places(&exits);
-  mask->any = count > 0;
+  mask->any = allowed.many() || !allowed.few().empty();
   mask->worst = worst;
   mask->exits = std::move(exits);
-  if (mask->exits.size() > kManyExits) {
-    for (const uint32_t place : mask->exits) {
-      if ((vocabulary_.kinds_next(place) & kMarks) != 0) mask->before_marks.push_back(place);
-    }
-    mask->before_marks.shrink_to_fit();
-  }
+  list_marks(mask.get());
   return mask;
+}
+
+void MaskMaker::list_marks(StateMask* mask) const {
+  if (mask->exits.size() <= kManyExits) return;
+  for (const uint32_t place : mask->exits) {
+    if ((vocabulary_.kinds_next(place) & kMarks) != 0) mask->before_marks.push_back(place);
+  }
+  mask->before_marks.shrink_to_fit();
 }
 
 void MaskMaker::remember(StateId state, ListId list, std::shared_ptr<const StateMask> mask) {

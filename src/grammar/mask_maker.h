@@ -17,6 +17,7 @@
 #include "grammar/mask_pool.h"
 #include "grammar/recogniser.h"
 #include "grammar/set_automaton.h"
+#include "grammar/token_set.h"
 #include "grammar/trie_walk.h"
 #include "grammar/vocabulary.h"
 
@@ -66,23 +67,29 @@ class MaskMaker {
   /// The same behind a frame that counts nothing.
   Status leave(Frame frame, Start* start);
 
-  /// Allows all texts from a state with nothing called in it, with `list` of shared() behind it.
-  Status allow_from(StateId state, ListId list, std::vector<uint32_t>* exits);
+  /// A state whose mask is known, null if there is none.
+  struct Like {
+    StateId state = 0;
+    std::shared_ptr<const StateMask> mask;
+  };
+  /// Where most texts lead from a state and stay: from within a word that is not to come, to the
+  /// inside of any other. The state itself if there is no such place.
+  [[nodiscard]] StateId settled(StateId state) const noexcept;
+  /// What is allowed so far, and all texts from a state with nothing called in it, with `list` of
+  /// shared() behind it; found beside what `like` allows with the same list.
+  Result<std::shared_ptr<const StateMask>> mask_of(StateId state, ListId list, const Like& like);
   /// Allows what can be read from where the mask's states end.
   Status allow_behind(const StateMask& mask, Ground& ground, const Start& start,
                       std::vector<uint32_t>* exits);
-  void allow_one(int32_t token) noexcept {
-    allowed[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
-  }
   /// What is allowed now. It may serve to find those of similar places if it was found by
-  /// allow_from() alone.
+  /// mask_of() alone.
   std::shared_ptr<const StateMask> finish(std::vector<uint32_t> exits);
   void remember(StateId state, ListId list, std::shared_ptr<const StateMask> mask);
 
   [[nodiscard]] Status too_much() const;
 
   TrieWalk walk;
-  std::vector<uint64_t> allowed;
+  TokenSet allowed;
   uint64_t worst = 0;  // of StateMask
   [[nodiscard]] uint64_t most_work() const noexcept { return most_work_; }
 
@@ -103,7 +110,9 @@ class MaskMaker {
   Status walk_below(uint32_t top, Ground& ground, const Start& start, std::vector<uint32_t>* exits);
   bool walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector<uint32_t>* exits);
   const Known* similar_to(Id set);
+  std::shared_ptr<StateMask> mask_beside(const Known& known, Id from);
   bool walk_beside(const Known& known, Id from, std::vector<uint32_t>* exits);
+  void list_marks(StateMask* mask) const;
   bool agree(Id a, Id b, uint32_t height);
   void sort_places(std::vector<uint32_t>* places);
   bool expand_cheaply(Id id);
@@ -112,7 +121,7 @@ class MaskMaker {
     return sets.expand(walk.step, id, limits_.items, most_work_);
   }
   void allow(int32_t token) noexcept {  // and those of the same bytes
-    for (; token >= 0; token = vocabulary_.twin(token)) allow_one(token);
+    for (; token >= 0; token = vocabulary_.twin(token)) allowed.add(token);
   }
 
   const Vocabulary& vocabulary_;
@@ -124,9 +133,12 @@ class MaskMaker {
   uint64_t most_work_ = 0;
   std::vector<uint64_t> sorted_;
   size_t comparisons_left_ = 0;
+  size_t pairs_left_ = 0;
   bool out_of_work_ = false;  // of a comparison: what was not found the same may still be
   std::vector<Id> path_;
   std::vector<Id> path_beside_;
+  std::vector<uint32_t> added_;  // beside a known mask
+  std::vector<uint32_t> removed_;
   std::vector<Known> newest_;
   std::unordered_map<uint32_t, Agreement> agreements_;
 };

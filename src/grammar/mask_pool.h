@@ -4,10 +4,12 @@
 // about.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,17 +18,37 @@
 namespace gen::grammar {
 
 struct StateMask {
-  std::vector<uint64_t> bits;  // the tokens allowed, or
-  std::vector<uint32_t> list;  // if they are few
+  static constexpr size_t kMostRemoved = 512;
+
+  // The tokens allowed are those of `base`, which has none itself, without those removed; and
+  std::shared_ptr<const StateMask> base;
+  std::vector<uint32_t> removed;  // at most kMostRemoved
+  std::vector<uint64_t> bits;     // these, or
+  std::vector<uint32_t> list;     // these, if they are few
   // Places of the trie, with others below, behind which a list goes on; if they are many, also
   // those of them that a mark (byte_kind.h) may follow.
   std::vector<uint32_t> exits;
   std::vector<uint32_t> before_marks;
   bool any = false;    // tokens are allowed
   uint64_t worst = 0;  // from behind each of them the list is reached within so many bytes
+  void add_to(std::span<uint64_t> out) const noexcept {
+    if (base != nullptr) {
+      std::bitset<kMostRemoved> kept;  // of those removed: was there before
+      for (size_t i = 0; i < removed.size(); ++i) {
+        kept[i] = (out[removed[i] / 64] >> (removed[i] % 64) & 1) != 0;
+      }
+      base->add_to(out);
+      for (size_t i = 0; i < removed.size(); ++i) {
+        if (!kept[i]) out[removed[i] / 64] &= ~(uint64_t{1} << (removed[i] % 64));
+      }
+    }
+    for (size_t word = 0; word < bits.size(); ++word) out[word] |= bits[word];
+    for (const uint32_t token : list) out[token / 64] |= uint64_t{1} << (token % 64);
+  }
+  /// Without that of `base`.
   [[nodiscard]] size_t memory() const noexcept {
     return sizeof(*this) + bits.capacity() * 8 +
-           (list.capacity() + exits.capacity() + before_marks.capacity()) * 4;
+           (removed.capacity() + list.capacity() + exits.capacity() + before_marks.capacity()) * 4;
   }
 };
 

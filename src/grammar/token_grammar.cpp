@@ -17,11 +17,6 @@ constexpr size_t kManyPlaces = 128;
 // More bytes to an end than any budget.
 constexpr uint64_t kFarAway = uint64_t{1} << 62;
 
-void add_to(std::span<uint64_t> out, const StateMask& mask) {
-  for (size_t word = 0; word < mask.bits.size(); ++word) out[word] |= mask.bits[word];
-  for (const uint32_t token : mask.list) out[token / 64] |= uint64_t{1} << (token % 64);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::create(
@@ -90,7 +85,7 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
       const uint64_t length = list == kNoFrame ? 0 : lists.at(list).length;
       most_behind = std::max(most_behind, mask.worst + missing + length);
     }
-    add_to(out, mask);
+    mask.add_to(out);
     if (mask.exits.empty()) continue;
     for (ListId id = list; id != kNoFrame; id = lists.at(id).next) {
       const Frame& frame = lists.at(id);
@@ -132,7 +127,7 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
   for (const Item item : items) {
     GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, as are its loops
     const StateMask& mask = *entry->mask;
-    add_to(out, mask);
+    mask.add_to(out);
     if (mask.exits.empty()) continue;
     step.begin();
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
@@ -156,17 +151,17 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       }
     }
   }
-  for (size_t word = 0; word < out.size(); ++word) out[word] |= maker_.allowed[word];
+  for (size_t word = 0; word < out.size(); ++word) out[word] |= maker_.allowed.bits()[word];
   return {};
 }
 
 void TokenGrammar::allow_term(uint32_t term) const {
   if (!machines_->terms[term].negated) {
-    maker_.allow_one(terms_[term]);
+    maker_.allowed.add(terms_[term]);
     return;
   }
   for (int32_t token = 0; token < vocabulary_->size(); ++token) {
-    if (matches(term, token)) maker_.allow_one(token);
+    if (matches(term, token)) maker_.allowed.add(token);
   }
 }
 
@@ -187,12 +182,16 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
   const ListId bottom = maker_.bottom(of_root ? kEnd : kOutside);
   if (made->mask == nullptr) {
+    MaskMaker::Like like;
+    const StateId settled = maker_.settled(state);
+    if (settled != state) {
+      GEN_ASSIGN(const Entry* other, entry_of(settled));
+      like = {settled, other->mask};
+    }
     maker_.begin();
     allow_named(state);
-    std::vector<uint32_t> exits;
-    GEN_TRY(maker_.allow_from(state, bottom, &exits));
-    made->mask = maker_.finish(std::move(exits));
-    if (!key.empty()) vocabulary_->pool().add(key, made->mask);
+    GEN_ASSIGN(made->mask, maker_.mask_of(state, bottom, like));
+    if (!key.empty() && made->mask->base == nullptr) vocabulary_->pool().add(key, made->mask);
   }
   if (machines_->tokens(state).empty()) maker_.remember(state, bottom, made->mask);
   count(*made);
@@ -272,7 +271,7 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
       GEN_TRY(maker_.allow_behind(*made->level.back(), maker_.shared(), begin, &exits));
       made->worst = std::max(made->worst, maker_.worst);
       std::vector<uint64_t> within = made->within.back();
-      for (size_t word = 0; word < within.size(); ++word) within[word] |= maker_.allowed[word];
+      for (size_t word = 0; word < within.size(); ++word) within[word] |= maker_.allowed.bits()[word];
       made->within.push_back(std::move(within));
       made->level.push_back(maker_.finish(std::move(exits)));
     }
@@ -333,10 +332,11 @@ Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
     known.push_back(end);
   }
   maker_.begin();
-  maker_.allowed = masks->within[way.further];
+  const std::span<uint64_t> allowed = maker_.allowed.all();
+  std::copy(masks->within[way.further].begin(), masks->within[way.further].end(), allowed.begin());
   maker_.worst = masks->worst + machines_->states[way.ret].shortest;
   for (const StateMask* end : known) {
-    add_to(maker_.allowed, *end);
+    end->add_to(allowed);
     maker_.worst = std::max(maker_.worst, end->worst);
     exits->insert(exits->end(), end->exits.begin(), end->exits.end());
   }
@@ -403,15 +403,15 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
     const int32_t token = trie[place].token;
     if ((token < 0 && !whole) || least_behind(*machines_, lists, behind) > most) return;
     if (!whole) {
-      for (int32_t twin = token; twin >= 0; twin = vocabulary_->twin(twin)) maker_.allow_one(twin);
+      for (int32_t twin = token; twin >= 0; twin = vocabulary_->twin(twin)) maker_.allowed.add(twin);
       return;
     }
-    for (const int32_t below : vocabulary_->tokens_from(place)) maker_.allow_one(below);
+    maker_.allowed.add(vocabulary_->tokens_from(place));
   };
   if (!maker_.walk.run(lists, 0, items, limits_.items, maker_.most_work(), visit)) {
     return maker_.too_much();
   }
-  std::copy(maker_.allowed.begin(), maker_.allowed.end(), out.begin());
+  std::copy(maker_.allowed.bits().begin(), maker_.allowed.bits().end(), out.begin());
   return {};
 }
 

@@ -9,6 +9,17 @@
 namespace gen::graph {
 namespace {
 
+/// See AttentionArgs. A power of two, so that a growing sequence seldom changes it.
+int32_t most_chunks(std::span<const engine::KvRows> sequences) noexcept {
+  int32_t most = 1;
+  for (const engine::KvRows& rows : sequences) {
+    if (rows.positions || rows.visible) return 0;
+    const int32_t end = rows.entries + rows.first_position % engine::kKvChunk;
+    while (most * engine::kKvChunk < end) most *= 2;
+  }
+  return most;
+}
+
 }  // namespace
 
 const ProgramValue& Binder::value(const Operand& operand) const noexcept {
@@ -114,6 +125,8 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction,
   over_cache(instruction, call, &args);
   args.scale = instruction.attention.scale;
   args.soft_cap = instruction.attention.soft_cap;
+  const StepBlock& step = block(instruction);
+  args.most_chunks = most_chunks(step.host_sequences(step.groups()[call], args.layer.part));
   return args;
 }
 

@@ -193,14 +193,25 @@ class Compiler {
 
   [[nodiscard]] size_t next_product() const noexcept { return plan_->products_.size(); }
 
-  /// The base's products come in the same order, split where this one will be.
+  static std::vector<uintptr_t> places(const Product& product) {
+    std::vector<uintptr_t> all;
+    for (const engine::WeightSource& source : product.sources) {
+      all.push_back(reinterpret_cast<uintptr_t>(source.data.data()));
+    }
+    return all;
+  }
+
+  /// The base's products come in the same order, split where this one will be; those that the graph
+  /// lacks are passed over.
   Result<std::shared_ptr<const engine::Weight>> prepare_weight(int32_t engine,
                                                                const Product& product) {
     if (options_.base != nullptr) {
       const auto& products = options_.base->products_;
-      const size_t next = next_product();
-      if (next < products.size() && products[next].sources == product.sources.size() &&
-          products[next].weight->role() == product.role) {
+      const std::vector<uintptr_t> sources = places(product);
+      for (size_t next = next_base_; next < products.size(); ++next) {
+        if (products[next].weight->role() != product.role) continue;
+        if (products[next].sources != sources) continue;
+        next_base_ = next + 1;
         return std::shared_ptr<const engine::Weight>(products[next].weight);
       }
       return error(Code::kUnsupported, "the base has split this product");
@@ -236,14 +247,14 @@ class Compiler {
   Status keep(Instruction instruction, std::shared_ptr<const engine::Weight> weight) {
     const Product& product = program_.products[to_size(instruction.product)];
     ExecutionPlan::Prepared prepared;
-    if (options_.base != nullptr) prepared.name = options_.base->products_[next_product()].name;
+    if (options_.base != nullptr) prepared.name = options_.base->products_[next_base_ - 1].name;
     for (const engine::WeightSource& source : product.sources) {
       if (options_.base != nullptr) break;
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
     }
     prepared.sites = product.sites;
-    prepared.sources = product.sources.size();
+    prepared.sources = places(product);
     if (instruction.op == Op::kLinear) {
       add_adapter_in(&instruction, product.sites);
       program_.values[to_size(instruction.x.value)].forms |= weight->activation_forms();
@@ -484,6 +495,7 @@ class Compiler {
   std::vector<int32_t> vector_engines_;                         // that read a vector
   size_t total_ = 0;                                            // bytes of all sources
   size_t done_ = 0;
+  size_t next_base_ = 0;  // of the base's products, behind the last one taken
   std::unordered_map<const std::byte*, size_t> pending_;  // how often a source is still to be read
   std::vector<Lifetime> lives_;                           // by value
   std::vector<size_t> owner_;                             // value whose bytes a value takes over

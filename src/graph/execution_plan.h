@@ -38,8 +38,8 @@ struct CompileOptions {
   const CancelFlag* cancel = nullptr;  // polled between weights
   /// Above 0: rows may have adapters, of so many ranks together at one site.
   int32_t adapter_rank = 0;
-  /// A plan of the same graph for the same engine, whose weights serve again: those of the graph
-  /// are not read.
+  /// A plan of the same graph for the same engine, or of one that the graph is cut from
+  /// (early_exit.h), whose weights serve again: those of the graph are not read.
   std::shared_ptr<const ExecutionPlan> base = nullptr;
   /// Called once for a source's bytes when no weight will read them again.
   std::function<void(std::span<const std::byte> data)> release;
@@ -107,7 +107,7 @@ class ExecutionPlan {
   /// A product as it runs.
   struct Prepared {
     std::shared_ptr<const engine::Weight> weight;
-    size_t sources = 0;  // that it was made of
+    std::vector<uintptr_t> sources;  // where the bytes lay that it was made of; may be gone
     std::string name;    // the sources' names joined by '+', for tracers
     std::vector<SiteSlice> sites;
     engine::EnginePtr<const engine::LowRankSite> low_rank;  // [sites], where rows have adapters

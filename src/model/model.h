@@ -54,6 +54,13 @@ class Model {
   /// kOutOfRange for a token or position outside the model, kInvalidArgument for an inconsistent
   /// batch, kCancelled, kModel when logits are NaN or +inf (naming row and token).
   virtual Status forward(const graph::Batch& batch) const = 0;
+  /// A model of the first `n` layers and the end of this one, which shares its weights; it may
+  /// outlive this one. kInvalidArgument for n outside [1, layers), kUnsupported for models without
+  /// layers to leave out.
+  virtual Result<std::shared_ptr<const Model>> first_layers(int32_t n) const {
+    return error(Code::kUnsupported, "model %.40s has no exit after layer %d",
+                 traits().architecture.c_str(), n);
+  }
   /// Memory by key: "weights", "workspace", "mapped"; "stream" is what one token reads of the
   /// weights.
   virtual Result<size_t> memory(std::string_view key) const = 0;

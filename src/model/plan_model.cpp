@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/state/recurrent_state.h"
+#include "graph/early_exit.h"
 #include "model/logits_check.h"
 
 namespace gen::model {
@@ -39,14 +40,33 @@ Status PlanModel::forward(const graph::Batch& batch) const {
   return check_logits(batch, static_cast<size_t>(traits_.vocab_size));
 }
 
+graph::CompileOptions PlanModel::on_these_weights() const {
+  graph::CompileOptions options;
+  options.max_rows = traits_.max_batch_rows;
+  options.max_seq_len = traits_.max_seq_len;
+  options.base = plan_;
+  return options;
+}
+
+Result<std::shared_ptr<const Model>> PlanModel::first_layers(int32_t n) const {
+  if (plan_->engines().size() > 1) {
+    return error(Code::kUnsupported, "a model on %zu engines has no exit", plan_->engines().size());
+  }
+  GEN_ASSIGN(graph::Graph cut, graph::early_exit(*graph_, n));
+  GEN_ASSIGN(Plan plan, graph::compile(cut, plan_->engine(), on_these_weights()));
+  ModelTraits traits = traits_;
+  traits.num_layers = n;
+  traits.can_shift = traits.can_branch = cut.states.empty();
+  return std::shared_ptr<const Model>(
+      std::make_shared<PlanModel>(std::move(plan), std::move(traits), source_, 0,
+                                  std::make_shared<const graph::Graph>(std::move(cut))));
+}
+
 Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
   const std::lock_guard lock(mutex_);
   if (adapter_plan_ == nullptr || adapter_plan_->adapter_rank() < rank) {
-    graph::CompileOptions options;
-    options.max_rows = traits_.max_batch_rows;
-    options.max_seq_len = traits_.max_seq_len;
+    graph::CompileOptions options = on_these_weights();
     options.adapter_rank = std::max(rank, 1);
-    options.base = plan_;
     GEN_ASSIGN(adapter_plan_, graph::compile(*graph_, plan_->engine(), options));
   }
   return Plan(adapter_plan_);

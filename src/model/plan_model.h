@@ -28,13 +28,16 @@ class PlanModel final : public Model {
   }
   Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
+  Result<std::shared_ptr<const Model>> first_layers(int32_t n) const override;
   Result<size_t> memory(std::string_view key) const override;
 
   [[nodiscard]] const graph::ExecutionPlan& plan() const noexcept { return *plan_; }
 
  private:
   using Plan = std::shared_ptr<const graph::ExecutionPlan>;
-  /// Of the same weights, for rows that have adapters: made when the first does, and again when
+  /// Of the same weights.
+  [[nodiscard]] graph::CompileOptions on_these_weights() const;
+  /// For rows that have adapters: made when the first does, and again when
   /// some are of a higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;
 

@@ -9,7 +9,6 @@
 #include "sampling/barred.h"
 #include "sampling/draw.h"
 #include "sampling/gumbel.h"
-#include "sampling/streams.h"
 #include "sampling/temperature.h"
 #include "sampling/top_n_sigma.h"
 #include "sampling/top_p.h"
@@ -49,9 +48,16 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   Choice choice;
   if (draws) {
     cut(logits, max, deviation, step);
-    choice.token = params_->gumbel
-                       ? draw_gumbel(candidates_, params_->seed, step)
-                       : draw(candidates_, uniform_double(params_->seed, kDrawStream, step));
+    if (further.proposal != nullptr) {
+      choice.token = accept_or_draw(candidates_, *further.proposal,
+                                    uniform_double(params_->seed, kAcceptStream, step),
+                                    uniform_double(params_->seed, kDrawStream, step));
+    } else if (params_->gumbel) {
+      choice.token = draw_gumbel(candidates_, params_->seed, step);
+    } else {
+      choice.token =
+          draw(candidates_, uniform_double(params_->seed, further.draw_stream, step));
+    }
     if (mirostat_.is_on()) mirostat_.drawn(choice.token, candidates_);
   } else {
     choice.token = static_cast<int32_t>(peaks_.first_index_of(logits, max));

@@ -18,12 +18,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "sampling/acceptance.h"
 #include "sampling/candidates.h"
 #include "sampling/logprobs.h"
 #include "sampling/mirostat.h"
 #include "sampling/params.h"
 #include "sampling/penalties.h"
 #include "sampling/row_peaks.h"
+#include "sampling/streams.h"
 #include "sampling/token_mask.h"
 
 namespace gen::sampling {
@@ -40,6 +42,9 @@ struct Choice {
 struct Further {
   std::span<const TokenPenalty> penalties = {};  // subtracted after the other penalties: DRY's
   std::span<const int32_t> barred = {};          // not drawn while anything else is possible
+  /// A draw keeps this or replaces it (acceptance.h), in place of drawing; null: there is none.
+  const Proposal* proposal = nullptr;
+  uint64_t draw_stream = kDrawStream;  // of draws without gumbel
   [[nodiscard]] bool any() const noexcept { return !penalties.empty() || !barred.empty(); }
 };
 
@@ -57,6 +62,9 @@ class Chain {
   /// because all are -inf; kGrammar if there was a mask and it or what came with it left none.
   Result<Choice> sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
                         int64_t row, const TokenMask* mask = nullptr, const Further& further = {});
+
+  /// What the last token that was drawn was drawn from, in no certain order.
+  [[nodiscard]] std::span<const Candidate> candidates() const noexcept { return candidates_; }
 
   /// Whether sample() without a mask and anything further looks for nothing but the largest logit
   /// of a row: who has found that elsewhere may take best() for it.

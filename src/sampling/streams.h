@@ -11,5 +11,7 @@ namespace gen::sampling {
 constexpr uint64_t kDrawStream = 0;
 constexpr uint64_t kXtcStream = 1;
 constexpr uint64_t kGumbelStream = 2;  // with the token in the upper 32 bits
+constexpr uint64_t kDraftStream = 3;   // guesses that are judged by rejection
+constexpr uint64_t kAcceptStream = 4;  // and whether they are kept
 
 }  // namespace gen::sampling

@@ -72,6 +72,18 @@ Result<Value> integers(Operator op, int64_t a, int64_t b) {
   return Value::of(a / b - (down ? 1 : 0));
 }
 
+Result<Value> float_power(double base, double exponent) {
+  if (base == 0 && exponent < 0) return error(Code::kInvalidArgument, "division by zero");
+  const double made = std::pow(base, exponent);
+  if (std::isfinite(base) && std::isfinite(exponent)) {
+    if (std::isnan(made)) {
+      return error(Code::kUnsupported, "a negative number to a power that is not whole is complex");
+    }
+    if (std::isinf(made)) return error(Code::kInvalidArgument, "the power is out of range");
+  }
+  return Value::of(made);
+}
+
 Result<Value> floats(Operator op, double a, double b) {
   switch (op) {
     case Operator::kAdd:
@@ -81,16 +93,24 @@ Result<Value> floats(Operator op, double a, double b) {
     case Operator::kMultiply:
       return Value::of(a * b);
     case Operator::kPower:
-      return Value::of(std::pow(a, b));
+      return float_power(a, b);
     default:
       break;
   }
   if (b == 0) return error(Code::kInvalidArgument, "division by zero");
   if (op == Operator::kDivide) return Value::of(a / b);
   double rest = std::fmod(a, b);
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  double times = (a - rest) / b;
+  if (rest == 0) {
+    rest = std::copysign(0.0, b);
+  } else if ((rest < 0) != (b < 0)) {
+    rest += b;
+    times -= 1;
+  }
   if (op == Operator::kModulo) return Value::of(rest);
-  return Value::of(std::floor((a - rest) / b + 0.5));
+  if (times == 0) return Value::of(std::copysign(0.0, a / b));
+  const double whole = std::floor(times);
+  return Value::of(times - whole > 0.5 ? whole + 1 : whole);
 }
 
 Result<Value> repeat(Evaluator& evaluator, const Value& what, int64_t times) {
@@ -247,7 +267,7 @@ Result<Value> slice(Evaluator& evaluator, const Value& object, const Value& begi
     return evaluator.heap().sequence(sequence.form, std::move(values));
   }
   if (object.is(Kind::kUndefined)) return undefined_error(object);
-  return Value::undefined();
+  return error(Code::kInvalidArgument, "%s cannot be sliced", type_name(object));
 }
 
 }  // namespace gen::templates

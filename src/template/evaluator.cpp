@@ -342,11 +342,17 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
         GEN_TRY(work(right.dict().entries.size() * 16));
         found = right.dict().find(left) != nullptr;
       } else {
+        const bool keys = right.is(Kind::kSequence) && right.sequence().form == Form::kKeys;
+        if (keys && !hashable(left)) {
+          return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
+        }
         std::vector<Value> storage;
         GEN_ASSIGN(const auto values, items(right, &storage));
-        for (size_t i = 0; !found && i < values.size(); ++i) {
-          GEN_ASSIGN(found, equals(left, values[i]));
+        size_t seen = 0;
+        while (!found && seen < values.size()) {
+          GEN_ASSIGN(found, equals(left, values[seen++]));
         }
+        give_back(right, values.size() - seen);
       }
       return Value::of(found == (op == Operator::kIn));
     }
@@ -364,8 +370,12 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
 
 Result<std::span<const Value>> Evaluator::items(const Value& value, std::vector<Value>* storage) {
   switch (value.kind) {
-    case Kind::kSequence:
-      return std::span<const Value>(value.sequence().values);
+    case Kind::kSequence: {
+      const Sequence& row = value.sequence();
+      const std::span<const Value> left = std::span(row.values).subspan(row.taken);
+      if (row.form == Form::kGenerator) row.taken = row.values.size();
+      return left;
+    }
     case Kind::kUndefined:
       return std::span<const Value>();
     case Kind::kDict: {
@@ -393,6 +403,11 @@ Result<std::span<const Value>> Evaluator::items(const Value& value, std::vector<
       break;
   }
   return error(Code::kInvalidArgument, "%s cannot be iterated over", type_name(value));
+}
+
+void Evaluator::give_back(const Value& value, size_t n) noexcept {
+  if (!value.is(Kind::kSequence) || value.sequence().form != Form::kGenerator) return;
+  value.sequence().taken -= n;
 }
 
 Result<Value> Evaluator::attribute(const Value& object, const std::string& name) {

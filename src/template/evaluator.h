@@ -71,8 +71,11 @@ class Evaluator {
     steps_left_ -= cost;
     return {};
   }
-  /// What a loop goes through. `storage` holds what is not there as a row.
+  /// What a loop goes through. `storage` holds what is not there as a row. A generator is empty
+  /// afterwards, but for what is given back to it.
   Result<std::span<const Value>> items(const Value& value, std::vector<Value>* storage);
+  /// The last `n` of items() were not looked at.
+  static void give_back(const Value& value, size_t n) noexcept;
   Result<Value> attribute(const Value& object, const std::string& name);
   Result<Value> item(const Value& object, const Value& key);
   Result<Value> call(const Value& callee, const Args& args);

@@ -438,6 +438,12 @@ Status ExpressionParser::arguments(Expr* call) {
 }
 
 Status unknown(const char* what, const Expr& node) {
+  if (node.text == "random") {
+    return error(Code::kUnsupported,
+                 "template line %u: the filter 'random' is not supported: a conversation must make "
+                 "the same text whenever it is laid out",
+                 node.line);
+  }
   return error(Code::kUnsupported, "template line %u: no %s is named '%.60s'", node.line, what,
                node.text.c_str());
 }

@@ -41,6 +41,7 @@ Status fill(const Call& call, const Value& from, Dict* to) {
     for (const auto& [key, value] : from.dict().entries) to->set(key, value);
     return {};
   }
+  if (from.is(Kind::kUndefined)) return undefined_error(from);
   std::vector<Value> storage;
   GEN_ASSIGN(const auto pairs, call.evaluator.items(from, &storage));
   for (const Value& pair : pairs) {
@@ -200,6 +201,7 @@ Result<Value> count(const Call& call) {
 }
 
 constexpr Builtin kSequenceMethods[] = {
+    {"copy", copy},
     {"count", count, 1, false, {""}},
     {"index", index, 1, false, {""}},
 };

@@ -148,12 +148,39 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       return {};
     case Kind::kString:
       GEN_TRY(evaluator.heap().charge(value.view().size()));
+      if (value.string().markup) out->append("Markup(", Writer::kTemplate);
       append_quoted(value.text(), out);
+      if (value.string().markup) out->append(")", Writer::kTemplate);
       return {};
     case Kind::kSequence:
       return append_sequence(evaluator, value.sequence(), out, depth);
     case Kind::kDict:
       return append_dict(evaluator, value.dict(), out, depth);
+    case Kind::kMacro: {
+      const Stmt& stmt = *static_cast<const Macro&>(*value.object).stmt;
+      const bool named = stmt.kind == StmtKind::kMacro;
+      out->append(named ? "<Macro '" + stmt.text + "'>" : "<Macro anonymous>", Writer::kTemplate);
+      return {};
+    }
+    case Kind::kLoop: {
+      const Loop& loop = static_cast<const Loop&>(*value.object);
+      out->append("<LoopContext " + std::to_string(loop.index + 1) + "/" +
+                      std::to_string(loop.values.size()) + ">",
+                  Writer::kTemplate);
+      return {};
+    }
+    case Kind::kNamespace: {
+      const auto& entries = static_cast<const Namespace&>(*value.object).entries;
+      out->append("<Namespace {", Writer::kTemplate);
+      for (size_t i = 0; i < entries.size(); ++i) {
+        if (i > 0) out->append(", ", Writer::kTemplate);
+        append_quoted(Text(entries[i].first, Writer::kTemplate), out);
+        out->append(": ", Writer::kTemplate);
+        GEN_TRY(append_repr(evaluator, entries[i].second, out, depth + 1));
+      }
+      out->append("}>", Writer::kTemplate);
+      return {};
+    }
     default:
       break;
   }

@@ -41,7 +41,8 @@ Result<Value> at_path(const Call& call, Value value, const Value& path, const Va
       GEN_ASSIGN(key, call.evaluator.heap().string(part, Writer::kTemplate));
     }
     GEN_ASSIGN(value, call.evaluator.item(value, key));
-    if (value.is(Kind::kUndefined) && !standard.is(Kind::kMissing)) value = standard;
+    const bool replaced = !standard.is(Kind::kMissing) && !standard.is(Kind::kNone);
+    if (value.is(Kind::kUndefined) && replaced) value = standard;
     if (dot == rest.size()) return value;
     rest.remove_prefix(dot + 1);
   }
@@ -93,7 +94,9 @@ Result<Value> list(const Call& call) {
 Result<Value> first(const Call& call) {
   std::vector<Value> storage;
   GEN_ASSIGN(const auto values, call.evaluator.items(call[0], &storage));
-  return values.empty() ? Value::undefined() : values.front();
+  if (values.empty()) return Value::undefined();
+  Evaluator::give_back(call[0], values.size() - 1);
+  return values.front();
 }
 
 Result<Value> last(const Call& call) {
@@ -123,7 +126,11 @@ Result<Value> join(const Call& call) {
 Result<Value> reverse(const Call& call) {
   GEN_ASSIGN(auto values, values_of(call, call[0]));
   std::reverse(values.begin(), values.end());
-  if (!call[0].is(Kind::kString)) return row(call, Form::kGenerator, std::move(values));
+  if (!call[0].is(Kind::kString)) {
+    const bool generator =
+        call[0].is(Kind::kSequence) && call[0].sequence().form == Form::kGenerator;
+    return row(call, generator ? Form::kList : Form::kGenerator, std::move(values));
+  }
   Text made;
   for (const Value& value : values) made.append(value.text());
   return call.evaluator.heap().string(std::move(made));

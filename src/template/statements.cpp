@@ -109,6 +109,10 @@ Status Evaluator::exec_stmt(const Stmt& stmt, Flow* flow) {
         GEN_ASSIGN(value, std::move(made));
       }
       if (stmt.kind == StmtKind::kSetBlock) return assign(stmt.target, value);
+      if (!value.is(Kind::kString)) {
+        return error(Code::kInvalidArgument, "the filters of a block make %s of its text",
+                     type_name(value));
+      }
       return append_text(value, out_);
     }
     case StmtKind::kMacro: {
@@ -220,6 +224,7 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
   loop->depth = depth;
   loop->stmt = stmt.recursive ? &stmt : nullptr;
   loop->scope = outer;
+  bool completed = false;  // an iteration without break and continue: the else is for none
   for (size_t i = 0; i < values.size() && status.ok(); ++i) {
     loop->index = i;
     enter();
@@ -228,9 +233,13 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
     if (status.ok()) status = assign(stmt.target, values[i]);
     Flow inner = Flow::kOn;
     if (status.ok()) status = exec(stmt.bodies[0], &inner);
-    if (inner == Flow::kBreak) break;
+    completed |= inner == Flow::kOn;
+    if (inner == Flow::kBreak) {
+      if (!stmt.exprs[1]) give_back(over, values.size() - i - 1);
+      break;
+    }
   }
-  if (status.ok() && values.empty() && !stmt.bodies[1].empty()) {
+  if (status.ok() && !completed && !stmt.bodies[1].empty()) {
     enter();
     status = exec(stmt.bodies[1], flow);
   }
@@ -340,7 +349,7 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
     if (stmt.uses_kwargs) {
       Dict* const rest = heap_.make<Dict>();
       for (const auto& [name, value] : args.named) {
-        if (is_param(name) || name == "caller") continue;
+        if (is_param(name) || (name == "caller" && stmt.uses_caller)) continue;
         GEN_ASSIGN(const Value key, heap_.string(name, Writer::kTemplate));
         rest->set(key, value);
       }

@@ -59,7 +59,7 @@ Result<Value> cased(const Call& call, CharacterClass wanted, CharacterClass othe
   bool any = false;
   for (size_t at = 0; at < of.view().size();) {
     const uint32_t c = utf8_next(of.view(), &at);
-    if (in_class(other, c)) return Value::of(false);
+    if (in_class(other, c) || in_class(CharacterClass::kTitle, c)) return Value::of(false);
     any |= in_class(wanted, c);
   }
   return Value::of(any);
@@ -138,6 +138,12 @@ Result<Value> in(const Call& call) {
 }
 
 constexpr Builtin kTests[] = {
+    {"!=", ne, 1, false, {"b"}},
+    {"<", lt, 1, false, {"b"}},
+    {"<=", le, 1, false, {"b"}},
+    {"==", eq, 1, false, {"b"}},
+    {">", gt, 1, false, {"b"}},
+    {">=", ge, 1, false, {"b"}},
     {"boolean", boolean},
     {"callable", callable},
     {"defined", defined},

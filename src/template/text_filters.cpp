@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "template/arguments.h"
 #include "template/json.h"
+#include "template/layout_filters.h"
 #include "template/lexer.h"
 #include "template/text_filters.h"
 #include "template/unicode.h"
@@ -123,8 +124,11 @@ Result<Value> indent(const Call& call) {
 }
 
 Result<Value> truncate(const Call& call) {
-  GEN_TRY(need_text(call, 0));
   const Value& of = call[0];
+  const bool row =
+      of.is(Kind::kDict) || (of.is(Kind::kSequence) && of.sequence().form != Form::kGenerator);
+  const bool nothing = of.is(Kind::kUndefined);
+  if (!row && !nothing) GEN_TRY(need_text(call, 0));
   GEN_ASSIGN(const int64_t length, integer_argument(call, 1, 255));
   GEN_ASSIGN(const bool kill_words, truth_argument(call, 2, false));
   GEN_ASSIGN(const Value end, text_argument(call, 3, "..."));
@@ -136,7 +140,12 @@ Result<Value> truncate(const Call& call) {
   if (length < end_size || leeway < 0 || leeway > INT32_MAX || length > INT32_MAX) {
     return error(Code::kInvalidArgument, "truncate to less than its end, or with a leeway below 0");
   }
-  if (static_cast<int64_t>(count_characters(of.view())) <= length + leeway) return of;
+  const size_t size = of.is(Kind::kDict)       ? of.dict().entries.size()
+                      : of.is(Kind::kSequence) ? of.sequence().values.size()
+                      : nothing                ? 0
+                                               : count_characters(of.view());
+  if (static_cast<int64_t>(size) <= length + leeway) return of;
+  if (row) return error(Code::kInvalidArgument, "%s cannot be cut short", type_name(of));
   Text made = of.text().slice(0, offset_of(of.view(), static_cast<size_t>(length - end_size)));
   if (!kill_words) {
     const size_t space = made.view().rfind(' ');
@@ -152,9 +161,7 @@ Result<Value> wordcount(const Call& call) {
   int64_t words = 0;
   bool inside = false;
   for (size_t at = 0; at < of.view().size();) {
-    const uint32_t c = utf8_next(of.view(), &at);
-    const bool word = c == '_' || in_class(CharacterClass::kAlphabetic, c) ||
-                      in_class(CharacterClass::kNumeric, c) || in_class(CharacterClass::kDigit, c);
+    const bool word = is_word(utf8_next(of.view(), &at));
     words += word && !inside ? 1 : 0;
     inside = word;
   }
@@ -383,6 +390,7 @@ constexpr Builtin kFilters[] = {
     {"format", format, 0, true},
     {"indent", indent, 0, false, {"width", "first", "blank"}},
     {"lower", lower},
+    {"pprint", pretty_print},
     {"replace", replace_filter, 2, false, {"old", "new", "count"}},
     {"safe", safe},
     {"string", string},
@@ -393,7 +401,17 @@ constexpr Builtin kFilters[] = {
     {"truncate", truncate, 0, false, {"length", "killwords", "end", "leeway"}},
     {"upper", upper},
     {"urlencode", urlencode},
+    {"urlize",
+     make_links,
+     0,
+     false,
+     {"trim_url_limit", "nofollow", "target", "rel", "extra_schemes"}},
     {"wordcount", wordcount},
+    {"wordwrap",
+     word_wrap,
+     0,
+     false,
+     {"width", "break_long_words", "wrapstring", "break_on_hyphens"}},
     {"xmlattr", xmlattr, 0, false, {"autospace"}},
 };
 

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
+#include "base/utf8.h"
 #include "template/arguments.h"
 
 namespace gen::templates {
@@ -38,20 +41,38 @@ void pad(Text body, const Layout& form, char standard, Text* out) {
   if (align == '=' && !body.empty() &&
       std::string_view("+- ").find(body.view()[0]) != std::string_view::npos)
     head = 1;
+  if (align == '=' && form.alternate && body.view().substr(head, 1) == "0" &&
+      std::string_view("xXob").find(body.view().substr(head + 1, 1)) != std::string_view::npos &&
+      body.size() > head + 1)
+    head += 2;
   out->append(body, 0, head);
   for (int64_t i = 0; i < left; ++i) out->append(form.fill, Writer::kTemplate);
   out->append(body, head, body.size());
   for (int64_t i = left; i < missing; ++i) out->append(form.fill, Writer::kTemplate);
 }
 
-std::string grouped(const std::string& digits, char comma) {
-  const size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
-  std::string made;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && i < whole && (whole - i) % 3 == 0) made += comma;
-    made += digits[i];
+/// Whole digits in groups behind a prefix, with zeros before them up to a width.
+std::string grouped(const std::string& digits, const Layout& form, int64_t width) {
+  const size_t prefix = form.alternate && digits.size() > 1 && digits[0] == '0' &&
+                                std::string_view("xXob").find(digits[1]) != std::string_view::npos
+                            ? 2
+                            : 0;
+  const bool tens = std::string_view("xXob").find(form.letter) == std::string_view::npos;
+  const size_t size = form.letter == '\0' || tens ? 3 : 4;
+  const char* const all = size == 3 ? "0123456789" : "0123456789abcdefABCDEF";
+  const size_t end = std::min(digits.find_first_not_of(all, prefix), digits.size());
+  std::string whole = digits.substr(prefix, end - prefix);
+  const auto missing = [&] {
+    const size_t commas = whole.empty() ? 0 : (whole.size() - 1) / size;
+    return width - static_cast<int64_t>(prefix + whole.size() + commas + digits.size() - end);
+  };
+  while (!whole.empty() && missing() > 0) whole.insert(whole.begin(), '0');
+  std::string made = digits.substr(0, prefix);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (i > 0 && (whole.size() - i) % size == 0) made += form.comma;
+    made += whole[i];
   }
-  return made;
+  return made + digits.substr(end);
 }
 
 Result<std::string> integer_digits(const Value& value, char letter, bool alternate) {
@@ -99,6 +120,51 @@ Result<std::string> float_digits(double number, const Layout& form) {
   return digits;
 }
 
+/// A float in a form without a letter: as str() has it, or with so many digits and a point in any
+/// case.
+std::string plain_digits(double number, int64_t precision, bool alternate) {
+  if (precision < 0 || !std::isfinite(number)) {
+    std::string shown = float_text(number);
+    const size_t power = shown.find('e');
+    const bool point = !alternate || power == std::string::npos || shown.find('.') < power;
+    if (!point) shown.insert(power, ".");
+    return shown;
+  }
+  const int digits = static_cast<int>(std::clamp<int64_t>(precision, 1, 300));
+  char buffer[400];
+  std::snprintf(buffer, sizeof buffer, "%.*e", digits - 1, number);
+  const int exponent = std::atoi(std::strchr(buffer, 'e') + 1);
+  if (exponent < -4 || exponent >= digits - 1) {
+    std::string mantissa(buffer, std::strchr(buffer, 'e'));
+    if (alternate) {
+      if (mantissa.find('.') == std::string::npos) mantissa += '.';
+    } else if (mantissa.find('.') != std::string::npos) {
+      mantissa.erase(mantissa.find_last_not_of('0') + 1);
+      if (mantissa.back() == '.') mantissa.pop_back();
+    }
+    return mantissa + std::strchr(buffer, 'e');
+  }
+  std::snprintf(buffer, sizeof buffer, alternate ? "%#.*g" : "%.*g", digits, number);
+  std::string made = buffer;
+  if (made.find('.') == std::string::npos) made += ".0";
+  return made;
+}
+
+/// Digits with their sign, in their place.
+void append_digits(const Value& value, std::string digits, bool negative, const Layout& form,
+                   Text* out) {
+  if (form.commas) {
+    const bool zeros = form.align == '=' && form.fill == "0";
+    digits = grouped(digits, form, zeros ? form.width - (negative || form.sign != '\0') : 0);
+  }
+  if (negative) {
+    digits.insert(0, "-");
+  } else if (form.sign != '\0') {
+    digits.insert(0, 1, form.sign);
+  }
+  pad(Text(digits, value.by_user ? Writer::kUser : Writer::kTemplate), form, '>', out);
+}
+
 /// A number in a form; `d` of a float is its whole part where `percent` says so.
 Status append_number(const Value& value, Layout form, bool percent, Text* out) {
   const bool whole = std::string_view("dxXobn").find(form.letter) != std::string_view::npos;
@@ -126,13 +192,7 @@ Status append_number(const Value& value, Layout form, bool percent, Text* out) {
     negative = std::signbit(real) && !std::isnan(real);
     GEN_ASSIGN(digits, float_digits(real, form));
   }
-  if (form.commas) digits = grouped(digits, form.comma);
-  if (negative) {
-    digits.insert(0, "-");
-  } else if (form.sign != '\0') {
-    digits.insert(0, 1, form.sign);
-  }
-  pad(Text(digits, value.by_user ? Writer::kUser : Writer::kTemplate), form, '>', out);
+  append_digits(value, std::move(digits), negative, form, out);
   return {};
 }
 
@@ -165,8 +225,8 @@ class Percent {
       GEN_TRY(evaluator_.heap().charge(16));
     }
     const size_t given = tuple_ ? values_.sequence().values.size() : 1;
-    const bool all =
-        used_ == given || values_.is(Kind::kDict) || (!tuple_ && values_.is(Kind::kSequence));
+    const bool all = used_ == given || values_.is(Kind::kDict) || values_.is(Kind::kUndefined) ||
+                     (!tuple_ && values_.is(Kind::kSequence));
     if (!all) return bad("not all values are used");
     return evaluator_.heap().string(std::move(out_), format_.string().markup);
   }
@@ -422,7 +482,6 @@ class Braces {
         GEN_ASSIGN(key, call_.evaluator.heap().string(part, Writer::kTemplate));
       }
       GEN_ASSIGN(value, call_.evaluator.item(value, key));
-      if (value.is(Kind::kUndefined)) return undefined_error(value);
       name.remove_prefix(bracket ? end + 1 : end);
     }
     return value;
@@ -435,7 +494,9 @@ class Braces {
     const auto is_align = [&](size_t i) {
       return i < text.size() && std::string_view("<>^=").find(text[i]) != std::string_view::npos;
     };
+    bool fill_given = false;
     if (is_align(first) && !text.empty()) {
+      fill_given = true;
       form.fill = text.substr(0, first);
       form.align = text[first];
       at = first + 1;
@@ -447,13 +508,14 @@ class Braces {
       form.sign = '+';
     } else if (take(' ')) {
       form.sign = ' ';
-    } else {
-      take('-');
     }
+    const bool minus = form.sign == '\0' && take('-');
     form.alternate = take('#');
-    if (take('0') && form.align == '\0') {
+    const bool of_number = value.is_number() && !(value.is(Kind::kBool) && text.empty());
+    const bool for_numbers = form.align == '=' || form.sign != '\0' || minus || form.alternate;
+    if (!fill_given && take('0')) {
       form.fill = "0";
-      form.align = '=';
+      if (of_number && form.align == '\0') form.align = '=';
     }
     const auto number = [&](int64_t* out) {
       *out = 0;
@@ -474,24 +536,49 @@ class Braces {
     if (at < text.size()) form.letter = text[at++];
     if (at != text.size()) return bad("an unknown form");
     GEN_TRY(call_.evaluator.heap().charge(static_cast<size_t>(form.width)));
-    if (value.is_number() && !(value.is(Kind::kBool) && text.empty())) {
-      if (form.letter == '\0' && value.is(Kind::kFloat) && form.precision < 0) {
-        Text shown(float_text(value.number), value.by_user ? Writer::kUser : Writer::kTemplate);
-        pad(std::move(shown), form, '>', &out_);
+    if (of_number) {
+      GEN_TRY(check_number(value, form, minus));
+      if (form.letter == 'c') {
+        std::string character;
+        utf8_append(static_cast<uint32_t>(value.integer), &character);
+        pad(Text(character, value.by_user ? Writer::kUser : Writer::kTemplate), form, '>', &out_);
         return {};
       }
-      if (form.letter == '\0') form.letter = value.is(Kind::kFloat) ? 'g' : 'd';
-      if (std::string_view("dxXobneEfFgG%").find(form.letter) == std::string_view::npos)
-        return bad("an unknown letter");
+      if (form.letter == '\0' && value.is(Kind::kFloat)) {
+        append_digits(value, plain_digits(std::fabs(value.number), form.precision, form.alternate),
+                      std::signbit(value.number) && !std::isnan(value.number), form, &out_);
+        return {};
+      }
+      if (form.letter == 'n') form.letter = value.is(Kind::kFloat) ? 'g' : 'd';
+      if (form.letter == '\0') form.letter = 'd';
       return append_number(value, form, false, &out_);
     }
     if (form.letter != '\0' && form.letter != 's') return bad("an unknown letter");
-    if (!value.is(Kind::kString) && !text.empty() && !value.is(Kind::kUndefined))
-      return bad("that value takes no form");
+    if (for_numbers || form.commas) return bad("that is for numbers");
+    if (!value.is(Kind::kString) && !text.empty()) return bad("that value takes no form");
     GEN_ASSIGN(const Value shown, call_.evaluator.to_text(value));
     GEN_TRY(call_.evaluator.heap().charge(shown.view().size()));
     pad(shortened(shown.text(), form.precision), form, '<', &out_);
     return {};
+  }
+
+  // What Python refuses to do with a number.
+  static Status check_number(const Value& value, const Layout& form, bool minus) {
+    const std::string_view whole = "dxXobc";
+    const std::string_view letters = value.is(Kind::kFloat) ? "neEfFgG%" : "dxXobcneEfFgG%";
+    if (form.letter != '\0' && letters.find(form.letter) == std::string_view::npos)
+      return bad("an unknown letter");
+    const bool as_whole = !value.is(Kind::kFloat) && (form.letter == '\0' || form.letter == 'n' ||
+                                                      whole.find(form.letter) != whole.npos);
+    if (as_whole && form.precision >= 0) return bad("an integer has no precision");
+    const bool based = std::string_view("xXob").find(form.letter) != std::string_view::npos;
+    if (form.commas && (form.letter == 'n' || form.letter == 'c' || (based && form.comma == ',')))
+      return bad("groups do not go with that letter");
+    if (form.letter != 'c') return {};
+    if (form.sign != '\0' || minus || form.alternate) return bad("a character has no sign");
+    const int64_t code = value.is(Kind::kInt) ? value.integer : value.truth;
+    const bool character = code >= 0 && code < 0x110000 && (code < 0xD800 || code > 0xDFFF);
+    return character ? Status() : bad("no character has that number");
   }
 
   const Call& call_;
@@ -504,7 +591,6 @@ class Braces {
 }  // namespace
 
 Result<Value> percent_format(Evaluator& evaluator, const Value& format, const Value& values) {
-  if (values.is(Kind::kUndefined)) return undefined_error(values);
   return Percent(evaluator, format, values).run();
 }
 

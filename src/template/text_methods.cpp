@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Methods of texts, as Python's str has them.
 #include <algorithm>
+#include <utility>
 
 #include "base/utf8.h"
 #include "template/arguments.h"
@@ -42,9 +43,10 @@ Result<Value> upper(const Call& call) { return made(call, in_case(call[0].text()
 Result<Value> lower(const Call& call) { return made(call, in_case(call[0].text(), false)); }
 Result<Value> capitalize(const Call& call) { return made(call, capitalized(call[0].text())); }
 
-bool cased(uint32_t c) noexcept {
-  return in_class(CharacterClass::kUpper, c) || in_class(CharacterClass::kLower, c);
+bool capital(uint32_t c) noexcept {
+  return in_class(CharacterClass::kUpper, c) || in_class(CharacterClass::kTitle, c);
 }
+bool cased(uint32_t c) noexcept { return capital(c) || in_class(CharacterClass::kLower, c); }
 
 Result<Value> title(const Call& call) {
   const Text& text = call[0].text();
@@ -70,8 +72,13 @@ Result<Value> swapcase(const Call& call) {
   Text out;
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
-    const bool up = in_class(CharacterClass::kUpper, utf8_next(text.view(), &at));
-    out.append(in_case(text.slice(begin, at), !up));
+    const uint32_t c = utf8_next(text.view(), &at);
+    const bool down = in_class(CharacterClass::kUpper, c);
+    if (down || in_class(CharacterClass::kLower, c)) {
+      out.append(in_case(text.slice(begin, at), !down));
+    } else {
+      out.append(text, begin, at);
+    }
   }
   return made(call, std::move(out));
 }
@@ -164,7 +171,8 @@ Result<Value> partition_at(const Call& call, bool right) {
   const Text& text = call[0].text();
   const std::string_view separator = call[1].view();
   if (separator.empty()) return error(Code::kInvalidArgument, "partition at an empty text");
-  const size_t found = right ? rfind_text(text.view(), separator) : find_text(text.view(), separator);
+  const size_t found =
+      right ? rfind_text(text.view(), separator) : find_text(text.view(), separator);
   std::vector<Text> parts(3);
   if (found == std::string_view::npos) {
     parts[right ? 2 : 0] = text;
@@ -273,11 +281,16 @@ Result<Value> join(const Call& call) {
   GEN_ASSIGN(const auto values, call.evaluator.items(call[1], &storage));
   Text out;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].is(Kind::kUndefined)) return undefined_error(values[i]);
-    if (!values[i].is(Kind::kString))
-      return error(Code::kInvalidArgument, "%s cannot be joined", type_name(values[i]));
+    Value value = values[i];
+    if (call[0].string().markup) {
+      GEN_ASSIGN(value, escape_html(call.evaluator, value));
+    } else if (value.is(Kind::kUndefined)) {
+      return undefined_error(value);
+    } else if (!value.is(Kind::kString)) {
+      return error(Code::kInvalidArgument, "%s cannot be joined", type_name(value));
+    }
     if (i > 0) GEN_TRY(call.evaluator.append_text(call[0], &out));
-    GEN_TRY(call.evaluator.append_text(values[i], &out));
+    GEN_TRY(call.evaluator.append_text(value, &out));
   }
   return made(call, std::move(out));
 }
@@ -362,6 +375,34 @@ Result<Value> isascii(const Call& call) {
   if (call[0].view().empty()) return Value::of(true);
   return all(call, [](uint32_t c) { return c < 0x80; });
 }
+Result<Value> isdecimal(const Call& call) {
+  return all(call, [](uint32_t c) { return in_class(CharacterClass::kDecimal, c); });
+}
+Result<Value> isprintable(const Call& call) {
+  const auto printable = [](uint32_t c) { return !in_class(CharacterClass::kUnprintable, c); };
+  if (call[0].view().empty()) return Value::of(true);
+  return all(call, printable);
+}
+Result<Value> isidentifier(const Call& call) {
+  bool first = true;
+  return all(call, [&first](uint32_t c) {
+    const bool start = std::exchange(first, false);
+    return in_class(start ? CharacterClass::kIdentifierStart : CharacterClass::kIdentifierPart, c);
+  });
+}
+// A capital begins every word, and there is no other.
+Result<Value> istitle(const Call& call) {
+  bool inside = false;
+  bool any = false;
+  for (size_t at = 0; at < call[0].view().size();) {
+    const uint32_t c = utf8_next(call[0].view(), &at);
+    const bool up = capital(c);
+    if (up ? inside : in_class(CharacterClass::kLower, c) && !inside) return Value::of(false);
+    inside = cased(c);
+    any |= inside;
+  }
+  return Value::of(any);
+}
 Result<Value> isupper(const Call& call) {
   const Value of = call[0];
   return call.evaluator.invoke(*find_test("upper"), &of, {});
@@ -371,21 +412,63 @@ Result<Value> islower(const Call& call) {
   return call.evaluator.invoke(*find_test("lower"), &of, {});
 }
 
+Result<Value> casefold(const Call& call) {
+  Text out;
+  call[0].text().runs(0, call[0].view().size(), [&out](std::string_view run, Writer writer) {
+    std::string folded;
+    for (size_t at = 0; at < run.size();) append_in_case(Case::kFold, utf8_next(run, &at), &folded);
+    out.append(folded, writer);
+  });
+  return made(call, std::move(out));
+}
+
+// Tabs to spaces up to the next column that is a multiple of the size.
+Result<Value> expandtabs(const Call& call) {
+  GEN_ASSIGN(const int64_t size, integer_argument(call, 1, 8));
+  const Text& text = call[0].text();
+  Text out;
+  int64_t column = 0;
+  size_t plain = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const uint32_t c = utf8_next(text.view(), &at);
+    if (c != '\t') {
+      column = c == '\n' || c == '\r' ? 0 : column + 1;
+      continue;
+    }
+    out.append(text, plain, begin);
+    plain = at;
+    if (size <= 0) continue;
+    const int64_t spaces = size - column % size;
+    GEN_TRY(call.evaluator.heap().charge(static_cast<size_t>(spaces)));
+    out.append(std::string(static_cast<size_t>(spaces), ' '), text.writer_at(begin));
+    column += spaces;
+  }
+  out.append(text, plain, text.size());
+  return made(call, std::move(out));
+}
+
 constexpr Builtin kMethods[] = {
     {"capitalize", capitalize},
+    {"casefold", casefold},
     {"center", center, 1, false, {"", ""}},
     {"count", count, 1, false, {"", "", ""}},
     {"endswith", endswith, 1, false, {"", "", ""}},
+    {"expandtabs", expandtabs, 0, false, {"tabsize"}},
     {"find", find, 1, false, {"", "", ""}},
     {"format", brace_format, 0, true},
     {"index", index, 1, false, {"", "", ""}},
     {"isalnum", isalnum},
     {"isalpha", isalpha},
     {"isascii", isascii},
+    {"isdecimal", isdecimal},
     {"isdigit", isdigit},
+    {"isidentifier", isidentifier},
     {"islower", islower},
     {"isnumeric", isnumeric},
+    {"isprintable", isprintable},
     {"isspace", isspace},
+    {"istitle", istitle},
     {"isupper", isupper},
     {"join", join, 1, false, {""}},
     {"ljust", ljust, 1, false, {"", ""}},

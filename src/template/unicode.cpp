@@ -20,14 +20,42 @@ std::span<const unicode::Range> ranges_of(CharacterClass which) noexcept {
       return {kNumeric, kNumericCount};
     case CharacterClass::kDigit:
       return {kDigit, kDigitCount};
+    case CharacterClass::kDecimal:
+      return {kDecimal, kDecimalCount};
     case CharacterClass::kUnprintable:
       return {kUnprintable, kUnprintableCount};
     case CharacterClass::kUpper:
       return {kIsUpper, kIsUpperCount};
     case CharacterClass::kLower:
+      return {kIsLower, kIsLowerCount};
+    case CharacterClass::kTitle:
+      return {kIsTitle, kIsTitleCount};
+    case CharacterClass::kIdentifierStart:
+      return {kIdentifierStart, kIdentifierStartCount};
+    case CharacterClass::kIdentifierPart:
       break;
   }
-  return {kIsLower, kIsLowerCount};
+  return {kIdentifierPart, kIdentifierPartCount};
+}
+
+struct CaseTable {
+  std::span<const unicode::CaseText> texts;
+  std::span<const unicode::CaseRun> runs;
+};
+
+CaseTable table_of(Case which) noexcept {
+  using namespace unicode;
+  switch (which) {
+    case Case::kUpper:
+      return {{kUpperTexts, kUpperTextsCount}, {kUpper, kUpperCount}};
+    case Case::kLower:
+      return {{kLowerTexts, kLowerTextsCount}, {kLower, kLowerCount}};
+    case Case::kTitle:
+      return {{kTitleTexts, kTitleTextsCount}, {kTitle, kTitleCount}};
+    case Case::kFold:
+      break;
+  }
+  return {{kFoldTexts, kFoldTextsCount}, {kFold, kFoldCount}};
 }
 
 }  // namespace
@@ -40,19 +68,24 @@ bool in_class(CharacterClass which, uint32_t c) noexcept {
   return found != ranges.begin() && c <= (found - 1)->last;
 }
 
+bool is_word(uint32_t c) noexcept {
+  if (c < 0x80) {
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+  }
+  return in_class(CharacterClass::kAlphabetic, c) || in_class(CharacterClass::kNumeric, c) ||
+         in_class(CharacterClass::kDigit, c);
+}
+
 void append_in_case(Case which, uint32_t c, std::string* out) {
   using namespace unicode;
   if (c < 0x80) {
     const bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-    const uint32_t changed = which == Case::kLower ? c | 0x20 : c & ~0x20U;
+    const bool low = which == Case::kLower || which == Case::kFold;
+    const uint32_t changed = low ? c | 0x20 : c & ~0x20U;
     out->push_back(static_cast<char>(letter ? changed : c));
     return;
   }
-  const bool up = which == Case::kUpper;
-  const bool title = which == Case::kTitle;
-  const std::span<const CaseText> texts = up      ? std::span(kUpperTexts, kUpperTextsCount)
-                                          : title ? std::span(kTitleTexts, kTitleTextsCount)
-                                                  : std::span(kLowerTexts, kLowerTextsCount);
+  const auto [texts, runs] = table_of(which);
   const auto text =
       std::lower_bound(texts.begin(), texts.end(), c,
                        [](const CaseText& one, uint32_t value) { return one.character < value; });
@@ -60,9 +93,6 @@ void append_in_case(Case which, uint32_t c, std::string* out) {
     *out += text->text;
     return;
   }
-  const std::span<const CaseRun> runs = up      ? std::span(kUpper, kUpperCount)
-                                        : title ? std::span(kTitle, kTitleCount)
-                                                : std::span(kLower, kLowerCount);
   const auto run = std::upper_bound(runs.begin(), runs.end(), c,
                                     [](uint32_t value, const auto& r) { return value < r.first; });
   if (run != runs.begin()) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a template computes with: JSON's values, undefined, and what its own statements make
 // (namespaces, macros, loops). A Value is small and copied freely; what it points to lives in a
-// Heap and nothing but namespaces, loops, cyclers and joiners ever changes. So values of one heap
-// may be used by many renderings at once, and cycles cost nothing: a heap is freed as a whole.
+// Heap and nothing but namespaces, loops, generators, cyclers and joiners ever changes, none of
+// which comes from outside a rendering. So values of one heap may be used by many renderings at
+// once, and cycles cost nothing: a heap is freed as a whole.
 #pragma once
 
 #include <cstdint>
@@ -129,6 +130,7 @@ enum class Form : uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kGene
 struct Sequence final : Object {
   Form form = Form::kList;
   std::vector<Value> values;
+  mutable size_t taken = 0;  // of a generator: what is gone, as Python's gives each value once
 };
 
 /// Keys are texts, numbers, truth values, none and tuples of these; insertion order.
@@ -224,7 +226,8 @@ struct Comparison {
   }
 };
 
-/// As Python's ==. What takes more than `limits`, or than a million steps without any, is not equal.
+/// As Python's ==. What takes more than `limits`, or than a million steps without any, is not
+/// equal.
 bool equal(const Value& left, const Value& right, Comparison* limits = nullptr) noexcept;
 /// As Python's <. kInvalidArgument for what has no order.
 Result<bool> less(const Value& left, const Value& right, Comparison* limits = nullptr);

@@ -38,7 +38,8 @@ constexpr uint32_t uses_of() {
   using Bare = std::remove_cv_t<Pointed>;
   if (std::is_same_v<Bare, gen_model>) return kModel;
   if (std::is_same_v<Bare, gen_generator> || std::is_same_v<Bare, gen_session> ||
-      std::is_same_v<Bare, gen_stream>) {
+      std::is_same_v<Bare, gen_stream> || std::is_same_v<Bare, gen_speculative> ||
+      std::is_same_v<Bare, gen_draft>) {
     return kGeneration;
   }
   if (std::is_same_v<Bare, kv_cache_pool> || std::is_same_v<Bare, kv_cache_prefix> ||

@@ -35,7 +35,8 @@ constexpr int32_t kVocab = 13;  // of the model that is a function
       H(gen_model_config, gen_model_config_free) H(gen_request, gen_request_free) H(              \
           gen_result, gen_result_free) H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)  \
           H(gen_chat_session, gen_chat_session_free) H(gen_template, gen_template_free) H(        \
-              gen_tokenizer, gen_tokenizer_free) H(gen_thread_pool, gen_thread_pool_free)         \
+              gen_tokenizer, gen_tokenizer_free) H(gen_speculative, gen_speculative_free)         \
+              H(gen_draft, gen_draft_free) H(gen_thread_pool, gen_thread_pool_free)         \
               H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free) H(    \
                   gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
                   H(gen_grammar_options, gen_grammar_options_free)                                \
@@ -262,6 +263,10 @@ World::World(Model kind) {
                                &error),
           error);
   }
+  if (kind != Model::kStates) {  // a model with a state cannot draft for another one
+    check(gen_speculative_new(model, model, 2, nullptr, &slot<gen_speculative>(), &error), error);
+  }
+  check(gen_draft_new(model, model, nullptr, &slot<gen_draft>(), &error), error);
   check(gen_tokenizer_load(path.c_str(), &slot<gen_tokenizer>(), &error), error);
   check(gen_thread_pool_new(1, nullptr, 0, &slot<gen_thread_pool>(), &error), error);
   check(gen_tracer_new(&slot<gen_tracer>(), &error), error);

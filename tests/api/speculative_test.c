@@ -211,11 +211,506 @@ static void drafts_that_cannot_be(void** state) {
   assert_int_equal(toys[0].wrong + toys[1].wrong + toys[2].wrong, 0);
 }
 
+static double stat_of(const gen_speculative* speculative, const char* key) {
+  double value = -1;
+  assert_ok(gen_speculative_stats(speculative, key, &value, &error), error);
+  return value;
+}
+
+static int count_pieces(void* user, const gen_token* token) {
+  *(int*)user += token->done ? 0 : 1;
+  return 0;
+}
+
+static int stop_at_once(void* user, const gen_token* token) {
+  (void)user;
+  (void)token;
+  return 7;
+}
+
+/* The whole loop: the target's own text, however much is guessed, and what that brought. */
+static void a_speculative_generator_says_what_its_target_says(void** state) {
+  (void)state;
+  gen_model* draft = load_draft();
+  gen_model* story = NULL;
+  gen_speculative* speculative = NULL;
+  assert_ok(gen_model_load(STORY_MODEL, NULL, &story, &error), error);
+  gen_generator* plain = generator_with(story, NULL);
+  assert_ok(gen_speculative_new(draft, story, 3, NULL, &speculative, &error), error);
+  gen_model_free(draft); /* it keeps them */
+  gen_model_free(story);
+  assert_ok(gen_speculative_set_adaptive(speculative, 0, &error), error);
+  for (int t = 0; t < 2; ++t) {
+    gen_sampling* sampling = drawing(0.8 * t);
+    gen_result* want = said_by(plain, sampling);
+    gen_result* got = NULL;
+    int pieces = 0;
+    assert_ok(gen_speculative_generate(speculative, kPrompt, strlen(kPrompt), sampling, &got,
+                                       &error),
+              error);
+    assert_same(got, want);
+    /* Three for each pass, but for the first and the last ones. */
+    assert_true(usage(got, "drafted") >= 3 * (60 - usage(got, "accepted") - 4));
+    gen_result_free(got);
+    assert_ok(gen_speculative_generate_stream(speculative, kPrompt, strlen(kPrompt), sampling,
+                                              count_pieces, &pieces, &got, &error),
+              error);
+    assert_same(got, want);
+    assert_int_equal(pieces, 60);
+    gen_result_free(got);
+    gen_result_free(want);
+    gen_sampling_free(sampling);
+  }
+  const double drafted = stat_of(speculative, "drafted");
+  const double accepted = stat_of(speculative, "accepted");
+  assert_true(stat_of(speculative, "tokens") == 4 * 60);
+  assert_true(stat_of(speculative, "passes") == 4 * 60 - accepted);
+  assert_true(stat_of(speculative, "tokens_per_pass") == 240 / (240 - accepted));
+  assert_true(stat_of(speculative, "acceptance_rate") == accepted / drafted);
+  assert_true(stat_of(speculative, "acceptance_at_1") > 0.3);
+  assert_true(stat_of(speculative, "acceptance_at_3") > 0);
+  assert_true(stat_of(speculative, "acceptance_at_4") == 0);
+
+  double value = 5;
+  gen_result* none = NULL;
+  assert_fails(gen_speculative_stats(speculative, "acceptance_at_0", &value, &error), bad,
+               "acceptance_at_0", error);
+  assert_true(value == 0);
+  assert_fails(gen_speculative_stats(speculative, "acceptance_at_64", &value, &error), bad, "64",
+               error);
+  assert_fails(gen_speculative_stats(speculative, "acceptance_at_2x", &value, &error), bad, "2x",
+               error);
+  assert_fails(gen_speculative_stats(NULL, "passes", &value, &error), bad, "speculative", error);
+  assert_fails(gen_speculative_set_adaptive(NULL, 1, &error), bad, "speculative", error);
+  assert_fails(gen_speculative_generate(NULL, "x", 1, NULL, &none, &error), bad, "speculative",
+               error);
+  assert_fails(gen_speculative_generate_stream(speculative, "x", 1, NULL, NULL, NULL, &none,
+                                               &error),
+               bad, "callback", error);
+  assert_fails(gen_speculative_generate_stream(speculative, "x", 1, NULL, stop_at_once, NULL, &none,
+                                               &error),
+               GEN_ERROR_CANCELLED, "7", error);
+  assert_int_equal(gen_result_user_code(none), 7);
+  gen_result_free(none);
+  assert_fails(gen_speculative_generate(speculative, "\xff", 1, NULL, &none, &error),
+               GEN_ERROR_TOKENIZER, "UTF-8", error);
+  assert_null(none);
+
+  /* Plain generators have the figures, too. */
+  gen_result* said = said_by(plain, NULL);
+  gen_result_free(said);
+  assert_ok(gen_generator_draft_stats(plain, "tokens_per_pass", &value, &error), error);
+  assert_true(value == 1);
+  assert_ok(gen_generator_draft_stats(plain, "acceptance_rate", &value, &error), error);
+  assert_true(value == 0);
+  assert_fails(gen_generator_draft_stats(plain, "rate", &value, &error), bad, "rate", error);
+  assert_fails(gen_generator_draft_stats(NULL, "passes", &value, &error), bad, "generator", error);
+  gen_free(plain);
+  gen_speculative_free(speculative);
+  gen_speculative_free(NULL);
+}
+
+static void speculative_generators_that_cannot_be(void** state) {
+  (void)state;
+  struct toy toys[3];
+  gen_forward forwards[3];
+  memset(toys, 0, sizeof toys);
+  gen_model* model = toy_of(&toys[0], &forwards[0], TOY_VOCAB, 1);
+  gen_model* other = toy_of(&toys[1], &forwards[1], TOY_VOCAB - 1, 1);
+  gen_model* stuck = toy_of(&toys[2], &forwards[2], TOY_VOCAB, 0);
+  gen_speculative* speculative = NULL;
+  gen_draft* draft = NULL;
+  assert_fails(gen_speculative_new(NULL, model, 4, NULL, &speculative, &error), bad, "draft", error);
+  assert_fails(gen_speculative_new(model, NULL, 4, NULL, &speculative, &error), bad, "target",
+               error);
+  assert_fails(gen_speculative_new(model, model, 4, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_speculative_new(model, model, 64, NULL, &speculative, &error), bad, "64", error);
+  assert_fails(gen_speculative_new(other, model, 4, NULL, &speculative, &error), bad, "60", error);
+  assert_fails(gen_speculative_new(stuck, model, 4, NULL, &speculative, &error),
+               GEN_ERROR_UNSUPPORTED, "state", error);
+  assert_null(speculative);
+  assert_ok(gen_speculative_new(model, stuck, 0, NULL, &speculative, &error), error);
+  gen_speculative_free(speculative);
+  assert_fails(gen_draft_new(NULL, model, NULL, &draft, &error), bad, "draft", error);
+  assert_fails(gen_draft_new(model, NULL, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_draft_new(other, model, NULL, &draft, &error), bad, "60", error);
+  assert_fails(gen_draft_new_self(NULL, 1, NULL, &draft, &error), bad, "draft", error);
+  assert_fails(gen_draft_new_self(model, 1, NULL, NULL, &error), bad, "out", error);
+  assert_fails(gen_draft_new_self(model, 1, NULL, &draft, &error), GEN_ERROR_UNSUPPORTED, "exit",
+               error);
+  assert_null(draft);
+  gen_model_free(model);
+  gen_model_free(other);
+  gen_model_free(stuck);
+}
+
+/* Guessing and judging by functions of one's own, with a state or without. */
+static void drafts_by_custom_models(void** state) {
+  (void)state;
+  for (int goes_back = 0; goes_back < 2; ++goes_back) {
+    struct toy toys[2];
+    gen_forward forwards[2];
+    memset(toys, 0, sizeof toys);
+    gen_model* draft_model = toy_of(&toys[0], &forwards[0], TOY_VOCAB, 1);
+    gen_model* target = toy_of(&toys[1], &forwards[1], TOY_VOCAB, goes_back);
+    gen_draft* draft = NULL;
+    assert_ok(gen_draft_new(draft_model, target, NULL, &draft, &error), error);
+    gen_model_free(draft_model);
+    gen_model_free(target);
+    int32_t text[TOY_CONTEXT] = {3, 4, 5, 6, 7};
+    int32_t n_text = 5;
+    for (int round = 0; round < 6; ++round) {
+      int32_t guesses[8], want[TOY_CONTEXT + 8], accepted = -1, correction = -1;
+      float logprobs[8];
+      size_t n = 0;
+      memcpy(want, text, sizeof text);
+      toy_expect(want, n_text, 6, 1);
+      assert_ok(gen_draft_generate(draft, text, (size_t)n_text, 6, guesses, logprobs, 8, &n,
+                                   &error),
+                error);
+      assert_int_equal(n, 6);
+      assert_memory_equal(guesses, want + n_text, 6 * sizeof *guesses);
+      for (int i = 0; i < 6; ++i) assert_true(logprobs[i] < 0 && logprobs[i] > -0.2F);
+      /* The first is judged, too: with a state the target says something else. */
+      toy_expect(want, n_text, 8, goes_back);
+      int32_t right = 0;
+      while (right < 6 && want[n_text + right] == guesses[right]) ++right;
+      assert_ok(gen_draft_verify(draft, text, (size_t)n_text, guesses, 6, &accepted, &correction,
+                                 &error),
+                error);
+      assert_int_equal(accepted, right);
+      assert_int_equal(correction, want[n_text + right]);
+      if (goes_back) assert_int_equal(accepted, 6);
+      double rate = -1;
+      assert_ok(gen_draft_acceptance_rate(draft, text, (size_t)n_text, 6, &rate, &error), error);
+      assert_true(rate == right / 6.0);
+      assert_ok(gen_draft_acceptance_rate(draft, text, (size_t)n_text, 0, &rate, &error), error);
+      assert_true(rate == (right > 4 ? 4 : right) / 4.0);
+      assert_ok(gen_draft_verify(draft, text, (size_t)n_text, NULL, 0, &accepted, &correction,
+                                 &error),
+                error);
+      assert_int_equal(accepted, 0);
+      assert_int_equal(correction, want[n_text]);
+      /* Goes on, begins anew, or takes some back. */
+      if (round % 3 == 0) memcpy(text + n_text, want + n_text, 4 * sizeof *text), n_text += 4;
+      if (round % 3 == 1) n_text -= 2;
+      if (round % 3 == 2) text[1] = round, n_text += 1, text[n_text - 1] = 9;
+    }
+    int32_t ids[8], accepted = 0, correction = 0;
+    size_t n = 0;
+    assert_fails(gen_draft_generate(draft, text, 0, 4, ids, NULL, 8, &n, &error), bad, "no tokens",
+                 error);
+    assert_fails(gen_draft_generate(draft, text, 5, 0, ids, NULL, 8, &n, &error), bad, "0", error);
+    assert_fails(gen_draft_generate(draft, text, 5, 64, ids, NULL, 8, &n, &error), bad, "64", error);
+    assert_fails(gen_draft_generate(draft, text, 5, 8, ids, NULL, 7, &n, &error),
+                 GEN_ERROR_OUT_OF_RANGE, "7", error);
+    assert_int_equal(n, 8);
+    assert_fails(gen_draft_generate(NULL, text, 5, 4, ids, NULL, 8, &n, &error), bad, "draft",
+                 error);
+    assert_fails(gen_draft_verify(draft, text, 0, text, 1, &accepted, &correction, &error), bad,
+                 "no tokens", error);
+    assert_fails(gen_draft_verify(draft, text, 5, ids, 64, &accepted, &correction, &error), bad,
+                 "64", error);
+    ids[0] = TOY_VOCAB;
+    assert_fails(gen_draft_verify(draft, text, 5, ids, 1, &accepted, &correction, &error),
+                 GEN_ERROR_OUT_OF_RANGE, "61", error);
+    text[0] = TOY_VOCAB;
+    assert_fails(gen_draft_generate(draft, text, 5, 4, ids, NULL, 8, &n, &error),
+                 GEN_ERROR_OUT_OF_RANGE, "61", error);
+    double share = 1;
+    assert_fails(gen_draft_acceptance_rate(draft, text, 5, 4, &share, &error),
+                 GEN_ERROR_OUT_OF_RANGE, "61", error);
+    assert_fails(gen_draft_acceptance_rate(draft, text, 0, 4, &share, &error), bad, "no tokens",
+                 error);
+    text[0] = 3;
+    int32_t much[TOY_CONTEXT + 1] = {0};
+    assert_fails(gen_draft_generate(draft, much, TOY_CONTEXT + 1, 4, ids, NULL, 8, &n, &error),
+                 GEN_ERROR_CONTEXT_FULL, "200", error);
+    assert_fails(gen_draft_verify(draft, much, TOY_CONTEXT + 1, ids, 0, &accepted, &correction,
+                                  &error),
+                 GEN_ERROR_CONTEXT_FULL, "200", error);
+    double rate = 1;
+    assert_fails(gen_draft_acceptance_rate(draft, much, TOY_CONTEXT + 1, 4, &rate, &error),
+                 GEN_ERROR_CONTEXT_FULL, "200", error);
+    assert_true(rate == 0);
+    assert_ok(gen_draft_verify(draft, much, TOY_CONTEXT, NULL, 0, &accepted, &correction, &error),
+              error);
+    assert_int_equal(correction, -1);
+    for (int i = 0; i < 2; ++i) {
+      toys[i].fault = TOY_NAN;
+      toys[i].at = toys[i].calls + 1; /* the first one runs what the text has new */
+    }
+    assert_fails(gen_draft_generate(draft, text, 4, 4, ids, NULL, 8, &n, &error), GEN_ERROR_MODEL, "",
+                 error);
+    assert_fails(gen_draft_verify(draft, text, 4, NULL, 0, &accepted, &correction, &error),
+                 GEN_ERROR_MODEL, "", error);
+    toys[0].at = toys[0].calls;
+    assert_fails(gen_draft_acceptance_rate(draft, text, 3, 4, &rate, &error), GEN_ERROR_MODEL, "",
+                 error);
+    gen_draft_free(draft);
+    assert_int_equal(toys[0].wrong + toys[1].wrong, 0);
+    assert_int_equal(toys[1].news + toys[1].clones, toys[1].frees);
+  }
+  gen_draft_free(NULL);
+  assert_int_equal(gen_draft_depth(NULL), 0);
+}
+
+/* A model's own first layers; and a drafter that nobody judges. */
+static void drafts_by_layers_of_the_model(void** state) {
+  (void)state;
+  gen_model* story = NULL;
+  gen_draft* draft = NULL;
+  assert_ok(gen_model_load(STORY_MODEL, NULL, &story, &error), error);
+  const int32_t layers = gen_model_config_num_layers(gen_model_get_config(story));
+  gen_generator* plain = generator_with(story, NULL);
+  gen_sampling* sampling = greedy(30);
+  gen_result* want = said_by(plain, sampling);
+  int32_t text[256], guesses[4], accepted = 0, correction = 0;
+  size_t n = 0, said = 0, at = 0;
+  assert_ok(gen_tokenizer_encode(gen_model_tokenizer(story), kPrompt, strlen(kPrompt),
+                                 GEN_ENCODE_ADD_BOS, text, 256, &n, &error),
+            error);
+  const int32_t* tokens = gen_result_tokens(want, &said);
+  assert_ok(gen_draft_new_self(story, layers, NULL, &draft, &error), error);
+  assert_int_equal(gen_draft_depth(draft), layers / 2 > 0 ? layers / 2 : 1);
+  gen_draft_free(draft);
+  assert_ok(gen_draft_new_self(story, 1, NULL, &draft, &error), error);
+  assert_int_equal(gen_draft_depth(draft), 1);
+  int32_t total = 0;
+  while (at + 5 < said) { /* a loop of one's own: the text is the model's */
+    size_t drafted = 0;
+    assert_ok(gen_draft_generate(draft, text, n, 4, guesses, NULL, 4, &drafted, &error), error);
+    assert_ok(gen_draft_verify(draft, text, n, guesses, drafted, &accepted, &correction, &error),
+              error);
+    memcpy(text + n, guesses, (size_t)accepted * sizeof *text);
+    text[n + (size_t)accepted] = correction;
+    assert_memory_equal(text + n, tokens + at, ((size_t)accepted + 1) * sizeof *text);
+    n += (size_t)accepted + 1;
+    at += (size_t)accepted + 1;
+    total += accepted;
+  }
+  gen_draft_free(draft);
+  assert_ok(gen_draft_new(story, NULL, NULL, &draft, &error), error);
+  assert_int_equal(gen_draft_depth(draft), layers);
+  double rate = 0;
+  assert_fails(gen_draft_verify(draft, text, n, guesses, 1, &accepted, &correction, &error),
+               GEN_ERROR_STATE, "target", error);
+  assert_fails(gen_draft_acceptance_rate(draft, text, n, 2, &rate, &error), GEN_ERROR_STATE,
+               "target", error);
+  gen_draft_free(draft);
+
+  /* As an option of generators. */
+  gen_options* options = options_new();
+  assert_ok(gen_options_set(options, "self_draft", "1,3", &error), error);
+  gen_generator* drafted = generator_with(story, options);
+  gen_result* got = said_by(drafted, sampling);
+  assert_same(got, want);
+  assert_true(usage(got, "drafted") > 20);
+  gen_result_free(got);
+  gen_free(drafted);
+  options = options_new();
+  char beyond[16];
+  snprintf(beyond, sizeof beyond, "%d", layers);
+  assert_ok(gen_options_set(options, "self_draft", beyond, &error), error);
+  assert_fails(gen_create(story, options, &drafted, &error), bad, beyond, error);
+  assert_fails(gen_options_set(options, "self_draft", "-1", &error), bad, "-1", error);
+  assert_fails(gen_options_set(options, "self_draft", "2,64", &error), bad, "64", error);
+  gen_options_free(options);
+  gen_result_free(want);
+  gen_sampling_free(sampling);
+  gen_free(plain);
+  gen_model_free(story);
+}
+
+static void accepting_tokens(void** state) {
+  (void)state;
+  const int32_t tokens[2] = {1, 2};
+  const float draft[6] = {0, 1, 0, 0, 0.5F, 0.5F};
+  float target[9] = {0, 1, 0, 0, 1, 0, 0.25F, 0.5F, 0.25F};
+  int32_t ids[3] = {-1, -1, -1};
+  size_t n = 0;
+  double rate = 0;
+  /* The first is certain in both; the second is one the target never says. */
+  assert_ok(gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 1, 0, ids, 3, &n, &rate, &error),
+            error);
+  assert_int_equal(n, 2);
+  assert_int_equal(ids[0], 1);
+  assert_int_equal(ids[1], 1);
+  assert_true(rate == 0.5);
+  assert_ok(gen_draft_accept_tokens(tokens, 1, draft, target, 3, 1, 0, 0, ids, 3, &n, NULL, &error),
+            error);
+  assert_int_equal(n, 2);
+  assert_int_equal(ids[1], 1);
+  assert_ok(gen_draft_accept_tokens(tokens, 2, NULL, target, 3, 1, 0, 0, ids, 3, &n, &rate, &error),
+            error);
+  assert_int_equal(n, 2);
+  assert_ok(gen_draft_accept_tokens(NULL, 0, NULL, NULL, 3, 0, 0, 0, ids, 3, &n, &rate, &error),
+            error);
+  assert_int_equal(n, 0);
+  assert_true(rate == 0);
+  assert_fails(gen_draft_accept_tokens(NULL, 1, draft, target, 3, 0, 0, 0, ids, 3, &n, &rate, &error),
+               bad, "tokens", error);
+  assert_fails(gen_draft_accept_tokens(tokens, 1, NULL, target, 3, 0, 0, 0, ids, 3, &n, &rate,
+                                       &error),
+               bad, "draft_probs", error);
+  assert_fails(gen_draft_accept_tokens(tokens, 1, draft, target, 0, 0, 0, 0, ids, 3, &n, &rate,
+                                       &error),
+               bad, "0", error);
+  assert_fails(gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 0, 0, ids, 2, &n, &rate,
+                                       &error),
+               GEN_ERROR_OUT_OF_RANGE, "2", error);
+  assert_int_equal(n, 3);
+  assert_fails(gen_draft_accept_tokens(tokens, 2, draft, target, 2, 1, 0, 0, ids, 3, &n, &rate,
+                                       &error),
+               GEN_ERROR_OUT_OF_RANGE, "2", error);
+  target[4] = -1;
+  assert_fails(gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 0, 0, ids, 3, &n, &rate,
+                                       &error),
+               bad, "target row 1", error);
+}
+
+/* Statuses of a step come out of both calls as they are. */
+static gen_status fault;
+
+static gen_status say_five(void* user, const gen_forward_batch* batch, float* logits,
+                           float* features, gen_error* e) {
+  (void)user;
+  (void)features;
+  (void)e;
+  for (int32_t i = 0; i < batch->n_logits * 4096; ++i) logits[i] = (float)(i % 4096 == 5);
+  return fault;
+}
+
+struct nested {
+  gen_speculative* speculative;
+  const gen_sampling* sampling;
+  gen_status deepest[2]; /* of the plain form, and of the stream */
+};
+
+static int call_again(void* user, const gen_token* token) {
+  struct nested* all = user;
+  gen_error inner;
+  if (token->done || all->deepest[1] != GEN_OK) return 0;
+  const gen_status status = gen_speculative_generate_stream(all->speculative, "a", 1, all->sampling,
+                                                            call_again, user, NULL, &inner);
+  if (status == GEN_ERROR_BUSY) {
+    all->deepest[1] = status;
+    all->deepest[0] =
+        gen_speculative_generate(all->speculative, "a", 1, all->sampling, NULL, &inner);
+  }
+  return 0;
+}
+
+static void what_speculative_calls_may_meet(void** state) {
+  (void)state;
+  static const gen_status statuses[] = {GEN_ERROR_MODEL, GEN_ERROR_IO, GEN_ERROR_FORMAT,
+                                        GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_OUT_OF_MEMORY};
+  const gen_forward table = {.struct_size = sizeof table, .forward = say_five};
+  gen_model* draft = load_draft();
+  gen_model_config* config = NULL;
+  gen_model* own = NULL;
+  gen_speculative* speculative = NULL;
+  gen_options* options = options_new();
+  gen_grammar* grammar = NULL;
+  gen_cancel* cancel = NULL;
+  gen_sampling* sampling = greedy(3);
+  assert_ok(gen_model_config_new(&config, &error), error);
+  assert_ok(gen_model_config_set_vocab_size(config, 4096, &error), error);
+  assert_ok(gen_model_config_set_max_seq_len(config, 400, &error), error);
+  assert_ok(gen_model_new_custom(&table, config, gen_model_tokenizer(draft), &own, &error), error);
+  assert_ok(gen_options_set_max_batch(options, 1, &error), error);
+  assert_ok(gen_options_set_max_queue(options, 1, &error), error);
+  assert_ok(gen_speculative_new(draft, own, 2, options, &speculative, &error), error);
+  fault = GEN_OK;
+  struct nested nested = {speculative, sampling, {GEN_OK, GEN_OK}};
+  assert_ok(gen_speculative_generate_stream(speculative, "a", 1, sampling, call_again, &nested, NULL,
+                                            &error),
+            error);
+  assert_int_equal(nested.deepest[0], GEN_ERROR_BUSY);
+  assert_int_equal(nested.deepest[1], GEN_ERROR_BUSY);
+
+  char* const much = malloc(6001);
+  assert_non_null(much);
+  for (int i = 0; i < 6000; i += 3) memcpy(much + i, "ox ", 4);
+  gen_sampling* stopped = greedy(3);
+  gen_sampling* outside = greedy(3);
+  gen_sampling* nowhere = greedy(3);
+  assert_ok(gen_cancel_new(&cancel, &error), error);
+  assert_ok(gen_sampling_set_cancel(stopped, cancel, &error), error);
+  gen_cancel_fire(cancel);
+  assert_ok(gen_sampling_add_stop_token(outside, 4096, &error), error);
+  assert_ok(gen_grammar_from_gbnf("root ::= <nowhere>", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+            error);
+  assert_ok(gen_sampling_set_grammar(nowhere, grammar, &error), error);
+  const struct {
+    const char* prompt;
+    size_t len;
+    const gen_sampling* sampling;
+    gen_status status;
+  } cases[] = {{NULL, 3, sampling, GEN_ERROR_INVALID_ARGUMENT},
+               {"\xff", 1, sampling, GEN_ERROR_TOKENIZER},
+               {much, GEN_NUL_TERMINATED, sampling, GEN_ERROR_CONTEXT_FULL},
+               {"a", 1, stopped, GEN_ERROR_CANCELLED},
+               {"a", 1, outside, GEN_ERROR_OUT_OF_RANGE},
+               {"a", 1, nowhere, GEN_ERROR_GRAMMAR}};
+  int pieces = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    assert_fails(gen_speculative_generate(speculative, cases[i].prompt, cases[i].len,
+                                          cases[i].sampling, NULL, &error),
+                 cases[i].status, "", error);
+    assert_fails(gen_speculative_generate_stream(speculative, cases[i].prompt, cases[i].len,
+                                                 cases[i].sampling, count_pieces, &pieces, NULL,
+                                                 &error),
+                 cases[i].status, "", error);
+  }
+  for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; ++i) {
+    fault = statuses[i];
+    assert_fails(gen_speculative_generate(speculative, "a", 1, sampling, NULL, &error), fault, "",
+                 error);
+    assert_fails(gen_speculative_generate_stream(speculative, "a", 1, sampling, count_pieces,
+                                                 &pieces, NULL, &error),
+                 fault, "", error);
+  }
+  fault = GEN_OK;
+  assert_ok(gen_speculative_generate(speculative, "a", 1, sampling, NULL, &error), error);
+
+  gen_speculative* none = NULL;
+  gen_draft* pair = NULL;
+  gen_options* tiered = options_new();
+  assert_ok(gen_options_set(tiered, "tiered_kv", "/nowhere/at/all,1", &error), error);
+  assert_fails(gen_speculative_new(draft, draft, 2, tiered, &none, &error), GEN_ERROR_IO, "nowhere",
+               error);
+  assert_fails(gen_draft_new(draft, draft, tiered, &pair, &error), GEN_ERROR_IO, "nowhere", error);
+  gen_model* story = NULL;
+  assert_ok(gen_model_load(STORY_MODEL, NULL, &story, &error), error);
+  assert_fails(gen_draft_new_self(story, 1, tiered, &pair, &error), GEN_ERROR_IO, "nowhere", error);
+  gen_model_free(story);
+  gen_options_free(tiered);
+  free(much);
+  gen_sampling_free(sampling);
+  gen_sampling_free(stopped);
+  gen_sampling_free(outside);
+  gen_sampling_free(nowhere);
+  gen_cancel_free(cancel);
+  gen_grammar_free(grammar);
+  gen_options_free(options);
+  gen_speculative_free(speculative);
+  gen_model_config_free(config);
+  gen_model_free(own);
+  gen_model_free(draft);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(drafts_change_nothing),
       cmocka_unit_test(states_go_back_or_have_no_drafts),
       cmocka_unit_test(drafts_that_cannot_be),
+      cmocka_unit_test(a_speculative_generator_says_what_its_target_says),
+      cmocka_unit_test(speculative_generators_that_cannot_be),
+      cmocka_unit_test(drafts_by_custom_models),
+      cmocka_unit_test(drafts_by_layers_of_the_model),
+      cmocka_unit_test(accepting_tokens),
+      cmocka_unit_test(what_speculative_calls_may_meet),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,8 @@ TEST(WindowedModel, IsNotPooled) {
   ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
   ASSERT_EQ(gen_options_set_compressed_kv(options, 4, &error), GEN_OK);
   EXPECT_EQ(gen_create(model, options, &generator, &error), GEN_ERROR_UNSUPPORTED);
+  gen_draft* draft = nullptr;
+  EXPECT_EQ(gen_draft_new(model, nullptr, options, &draft, &error), GEN_ERROR_UNSUPPORTED);
   gen_options_free(options);
   gen_model_free(model);
 }

@@ -23,7 +23,7 @@ pack() {
   folder=${1:-$root/build/gpu-pack}
   tree=$root/build/gpu
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-  cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGEN_CUDA=ON -DGEN_CUDA_ARCHITECTURES=90a \
+  cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGEN_WARNINGS_AS_ERRORS=ON -DGEN_CUDA=ON -DGEN_CUDA_ARCHITECTURES=90a \
     -DGEN_BUILD_EXAMPLES=OFF "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_SHARED_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \

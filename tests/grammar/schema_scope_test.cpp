@@ -153,6 +153,32 @@ TEST(SchemaScope, NumbersOfAnySize) {
   for (const SchemaCase& one : cases) check(one);
 }
 
+// Only what may go on without end is copied for each length: addresses, but not those of numbers.
+TEST(SchemaScope, LengthsLimitPatternsAndFormats) {
+  const auto text = [](size_t a, const std::string& end) {
+    return "\"" + std::string(a, 'a') + end + "\"";
+  };
+  Validator mail(R"({"format":"email","maxLength":254})");
+  EXPECT_TRUE(mail(text(250, "@b.c")));
+  EXPECT_FALSE(mail(text(251, "@b.c")));
+  EXPECT_TRUE(mail(text(244, "@[1.2.3.4]")));
+  EXPECT_FALSE(mail(text(245, "@[1.2.3.4]")));
+  EXPECT_TRUE(mail(text(247, "@\\u00622.c")));
+  EXPECT_FALSE(mail(text(254, "")));
+  Validator pairs(R"({"pattern":"^(ab)*$","minLength":3,"maxLength":7})");
+  for (int n = 0; n < 6; ++n) {
+    std::string value = "\"";
+    for (int i = 0; i < n; ++i) value += "ab";
+    EXPECT_EQ(pairs(value + "\""), n == 2 || n == 3) << n;
+  }
+  EXPECT_NE(refusal(R"({"type":"string","pattern":"^(ab)*$","minLength":3,"maxLength":3})"), "");
+  Validator least(R"({"pattern":"^(é|𝄞)+$","minLength":2})");
+  EXPECT_FALSE(least("\"é\""));
+  EXPECT_TRUE(least("\"é𝄞\""));
+  EXPECT_TRUE(least("\"\\ud834\\udd1e\\u00e9é\""));
+  EXPECT_FALSE(least("\"\\ud834\\udd1e\""));
+}
+
 TEST(SchemaScope, HostsDifferByDraft) {
   check({R"({"$schema":"http://json-schema.org/draft-04/schema#","format":"hostname"})",
          {"\"ab--cd.example\"", "\"xn--4gbwdl.xn--wgbh1c\""},

@@ -47,6 +47,11 @@ class LoadedTiny {
   }
 
   [[nodiscard]] const model::Model& model() const { return *model_; }
+  /// Lets go of the model; what its weights may point into.
+  std::vector<std::byte> release() {
+    model_.reset();
+    return std::move(bytes_);
+  }
   [[nodiscard]] int32_t vocab() const { return model_->traits().vocab_size; }
   [[nodiscard]] std::unique_ptr<cache::KvCache> cache(const char* kind = "fp32",
                                                       int32_t capacity = 128) const {

@@ -290,7 +290,7 @@ void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   }
 }
 
-std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens) const {
+std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {
   const Row& table = *find("token_embd.weight");
   const auto d = static_cast<size_t>(spec_.hidden);
   std::vector<Row> hidden;
@@ -299,7 +299,7 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens) const 
     hidden.emplace_back(first, first + static_cast<std::ptrdiff_t>(d));
   }
   std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
-  for (int32_t i = 0; i < spec_.layers; ++i) {
+  for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {
     if (kv_heads(i) > 0) attend(i, &kept, &hidden);
     if (recurs(i)) recur(i, &hidden);
     mix(i, &hidden);

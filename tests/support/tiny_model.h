@@ -53,8 +53,9 @@ class TinyModel {
   GgufWriter& writer() { return writer_; }
   [[nodiscard]] std::vector<std::byte> bytes() const { return writer_.build().bytes; }
 
-  /// Logits of every position, [tokens.size(), vocab].
-  [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens) const;
+  /// Logits of every position, [tokens.size(), vocab], by the first `layers` layers; 0: all.
+  [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
+                                           int32_t layers = 0) const;
 
  private:
   using Row = std::vector<double>;

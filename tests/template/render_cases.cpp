@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders a template for tests/template/compare.py.
+// Renders templates for compare.py and random_templates.py.
 //
-// usage: render_cases TEMPLATE <CASES
+// usage: render_cases [TEMPLATE] <CASES
 // CASES is one JSON object of variables per line; its "now" is the time of strftime_now. Per line
 // comes
 // {"text": …, "segments": [[writer, bytes], …]} or {"error": …}; before them one line for the
-// compilation, {} if it went well.
+// compilation, {} if it went well. Without TEMPLATE a case is {"template": …, "variables": {…}}.
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -34,13 +34,10 @@ std::string quoted(std::string_view text) {
   return made + '"';
 }
 
-std::string render(const Template& compiled, const std::string& line) {
-  Heap heap;
-  auto given = read_json(line, &heap, Writer::kUser);
-  if (!given.ok()) return "{\"error\": " + quoted(given.status().message()) + "}";
+std::string render(const Template& compiled, const Dict& given) {
   Variables variables;
   RenderOptions options;
-  for (const auto& [key, value] : given->dict().entries) {
+  for (const auto& [key, value] : given.entries) {
     if (key.view() == "now") {
       if (auto time = LocalTime::from_iso(value.view()); time.ok()) options.now = *time;
     } else {
@@ -59,10 +56,31 @@ std::string render(const Template& compiled, const std::string& line) {
   return made + "]}";
 }
 
+std::string render(const Template& compiled, const std::string& line) {
+  Heap heap;
+  auto given = read_json(line, &heap, Writer::kUser);
+  if (!given.ok()) return "{\"error\": " + quoted(given.status().message()) + "}";
+  return render(compiled, given->dict());
+}
+
+// A case with its own template.
+std::string render_own(const std::string& line) {
+  Heap heap;
+  auto given = read_json(line, &heap, Writer::kUser);
+  if (!given.ok()) return "{\"error\": " + quoted(given.status().message()) + "}";
+  auto compiled = Template::compile(given->dict().find("template")->view());
+  if (!compiled.ok()) return "{\"error\": " + quoted(compiled.status().message()) + "}";
+  return render(**compiled, given->dict().find("variables")->dict());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc > 2) return 2;
+  if (argc == 1) {
+    for (std::string line; std::getline(std::cin, line);) std::cout << render_own(line) << "\n";
+    return 0;
+  }
   std::ifstream file(argv[1], std::ios::binary);
   std::stringstream source;
   source << file.rdbuf();

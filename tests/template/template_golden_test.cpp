@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every rendering of the golden files is Jinja2's, and what Jinja2 refuses is refused; see
-// make_goldens.py.
+// make_goldens.py and random_templates.py.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -66,6 +66,9 @@ void compare(const std::string& name, const std::string& folder, size_t least) {
 }
 
 TEST(TemplateGolden, Constructs) { compare("cases.golden", "", 500); }
+
+// Programs of random_templates.py.
+TEST(TemplateGolden, RandomPrograms) { compare("random.golden", "", 120); }
 
 TEST(TemplateGolden, Conversations) {
   compare("chat.golden", std::string(GEN_TEST_SOURCE_DIR) + "/tests/template/chat", 80);

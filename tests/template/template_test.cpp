@@ -73,6 +73,9 @@ TEST(Template, StatusesAndMessages) {
   EXPECT_STREQ(status_of("a\n{{ x | nope }}").message(),
                "template line 2: no filter is named 'nope'");
   EXPECT_EQ(status_of("{{ x | nope }}").code(), Code::kUnsupported);
+  EXPECT_NE(std::string(status_of("{{ [1]|random }}").message()).find("'random'"),
+            std::string::npos);
+  EXPECT_EQ(status_of("{{ [1]|random }}").code(), Code::kUnsupported);
   EXPECT_STREQ(status_of("{{ x is nope }}").message(), "template line 1: no test is named 'nope'");
   EXPECT_STREQ(status_of("{% nope %}").message(), "template line 1: no tag is named 'nope'");
   EXPECT_STREQ(status_of("\n\n{{ raise_exception('Roles must\\nalternate') }}").message(),

@@ -182,6 +182,16 @@ namespace LibGenerate
             get { return new PrefixStats(Handle); }
         }
 
+        /// <summary>
+        /// What guesses have brought so far, by the key of a figure: see gen_generator_draft_stats of speculative.h.
+        /// </summary>
+        public double DraftStats(string key)
+        {
+            double value;
+            Native.gen_generator_draft_stats(Handle, Utf8.Terminated(key, "key"), out value);
+            return value;
+        }
+
         /// <summary>Gives the blocks of GeneratorOptions.PrefixCache back, but for those that sessions use.</summary>
         public void ClearPrefixCache()
         {

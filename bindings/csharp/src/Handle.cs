@@ -39,6 +39,8 @@ namespace LibGenerate
         Chat,
         ChatSession,
         ChatTemplate,
+        Speculative,
+        Draft,
         KvBlock
     }
 
@@ -133,6 +135,8 @@ namespace LibGenerate
                 case HandleKind.Chat: NativePINVOKE.gen_chat_free(handle); break;
                 case HandleKind.ChatSession: NativePINVOKE.gen_chat_session_free(handle); break;
                 case HandleKind.ChatTemplate: NativePINVOKE.gen_template_free(handle); break;
+                case HandleKind.Speculative: NativePINVOKE.gen_speculative_free(handle); break;
+                case HandleKind.Draft: NativePINVOKE.gen_draft_free(handle); break;
                 case HandleKind.KvBlock:
                     // The pool is kept until after this, also where its own handle has been closed.
                     IntPtr failure = NativePINVOKE.kv_cache_pool_free_block(kept.handle, handle);

@@ -31,16 +31,28 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
   if (choice.ngram > 0) {
     behind(std::make_shared<NgramLookup>(choice.ngram, choice.ngram_length));
   }
+  ModelDrafter::Options own;
+  own.context = options.max_seq_len > 0 ? options.max_seq_len : target.model->traits().max_seq_len;
+  own.prompt_rows = options.prefill_chunk > 0 ? options.prefill_chunk : kDefaultPrefillChunk;
+  own.kv_dtype = caches.format.name();
+  const auto memory = [](engine::EngineMemory* chosen) {
+    return chosen != nullptr ? chosen : &engine::system_memory();
+  };
   if (choice.draft.model != nullptr) {
-    ModelDrafter::Options own;
     GEN_ASSIGN(own.vocab, common_vocabulary(*choice.draft.model, choice.draft.tokenizer.get(),
                                             *target.model, target.tokenizer.get()));
     own.most = choice.draft_length;
-    own.context = options.max_seq_len > 0 ? options.max_seq_len : target.model->traits().max_seq_len;
-    own.prompt_rows = options.prefill_chunk > 0 ? options.prefill_chunk : kDefaultPrefillChunk;
-    own.kv_dtype = caches.format.name();
-    own.memory = choice.draft_memory != nullptr ? choice.draft_memory : &engine::system_memory();
-    GEN_ASSIGN(auto drafter, ModelDrafter::create(choice.draft.model, std::move(own)));
+    own.memory = memory(choice.draft_memory);
+    GEN_ASSIGN(auto drafter, ModelDrafter::create(choice.draft.model, own));
+    behind(std::move(drafter));
+  }
+  if (choice.self_layers > 0) {
+    GEN_ASSIGN(auto exit, target.model->first_layers(choice.self_layers));
+    own.vocab = exit->traits().vocab_size;
+    if (target.tokenizer != nullptr) own.vocab = std::min(own.vocab, target.tokenizer->vocab_size());
+    own.most = choice.self_length;
+    own.memory = memory(options.memory);
+    GEN_ASSIGN(auto drafter, ModelDrafter::create(std::move(exit), own));
     behind(std::move(drafter));
   }
   return made;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which drafters the sessions of a generator have: lookups in texts, a model, or nothing. Each is
+// Which drafters the sessions of a generator have: lookups in texts, a model, the first
+// layers of the same one, or nothing. Each is
 // asked where those before it have no guess: first the suffix lookup, which knows more than the one
-// by n-grams, and the model last, since it alone costs anything.
+// by n-grams, and models last, since they alone cost anything.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,13 @@ struct DraftChoice {
   ModelInUse draft = {};                        // its model is null: none
   engine::EngineMemory* draft_memory = nullptr;  // for its caches; null: the process' heap
   int32_t draft_length = kDefaultDraftLength;
+  int32_t self_layers = 0;                       // first layers that draft for all; 0: none
+  int32_t self_length = kDefaultDraftLength;
 };
 
 /// For a generator over `target` with these caches and options. Null where nothing is chosen.
-/// Errors as common_vocabulary and ModelDrafter::create.
+/// Errors as
+/// common_vocabulary, ModelDrafter::create and Model::first_layers.
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options);

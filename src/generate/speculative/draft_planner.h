@@ -23,7 +23,7 @@ class DraftPlanner {
  public:
   explicit DraftPlanner(const DraftPolicy& policy) : policy_(policy) {}
 
-  [[nodiscard]] bool active() const noexcept { return policy_.kind == DraftPolicy::Kind::kAuto; }
+  [[nodiscard]] bool active() const noexcept { return policy_.now() == DraftPolicy::Kind::kAuto; }
   /// Seconds.
   [[nodiscard]] double now() const;
   /// Lowers how many rows drafters may add to the parts of a step. May throw std::bad_alloc.

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "cache/sequence/kv_cache.h"
 
@@ -18,11 +20,20 @@ struct DraftPolicy {
     kAuto,      // what pays, by measured times (draft_planner.h)
   };
   Kind kind = Kind::kAlways;
+  /// While it is set, kAlways; may change at any time. Null: never.
+  std::shared_ptr<const std::atomic<bool>> fixed = nullptr;
+  /// Guesses are judged by rejection sampling: what is said has the model's distribution, and is
+  /// not the text of the seed (sampling/acceptance.h).
+  bool rejects = false;
   double fall_back = 0.4;      // of kAdaptive: below that share nothing is guessed; 0: never
   int32_t fall_back_at = 8;    // outcomes that must be known for it
   int32_t probe_tokens = 64;   // tokens after which it is tried again
   /// Seconds; null: the steady clock. For tests that shall not depend on time.
   std::function<double()> clock = nullptr;
+
+  [[nodiscard]] Kind now() const noexcept {
+    return fixed != nullptr && fixed->load(std::memory_order_relaxed) ? Kind::kAlways : kind;
+  }
 };
 
 /// How often the guesses at each position were right, those before it being right; the newest count

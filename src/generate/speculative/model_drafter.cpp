@@ -7,6 +7,8 @@
 
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/registry.h"
+#include "generate/speculative/draft_draw.h"
+#include "sampling/token_mask.h"
 
 namespace gen::generate {
 namespace {
@@ -103,7 +105,8 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
     running_.push_back({.job = job, .state = state});
     Running& running = running_.back();
     running.ends = true;
-    running.logits = job->matcher != nullptr || !model_->traits().finds_best;
+    running.logits =
+        job->matcher != nullptr || job->draw != nullptr || !model_->traits().finds_best;
     if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
     if (state->resting > 0) {
       --state->resting;
@@ -234,7 +237,7 @@ bool ModelDrafter::run_pass() {
   return true;
 }
 
-// The best token that may come, or -1.
+// The best token that may come, or one drawn from those; or -1.
 int32_t ModelDrafter::pick(Running* running) {
   const auto row = static_cast<size_t>(running->row);
   if (!running->logits) {
@@ -245,9 +248,27 @@ int32_t ModelDrafter::pick(Running* running) {
   if (matcher != nullptr) {
     mask_.resize(matcher->grammar().vocabulary().words());
     if (!matcher->mask(mask_).ok()) return -1;
+    // Where the end of a text does not stop the call, its rule has none.
+    const auto stops = running->job->stops;
+    for (const int32_t end : matcher->grammar().vocabulary().ends()) {
+      if (std::find(stops.begin(), stops.end(), end) != stops.end()) continue;
+      mask_[static_cast<size_t>(end) / 64] &= ~(uint64_t{1} << (static_cast<size_t>(end) % 64));
+    }
   }
   const auto width = static_cast<size_t>(model_->traits().vocab_size);
-  const float* const logits = logits_.data() + row * width;
+  float* const logits = logits_.data() + row * width;
+  if (running->job->draw != nullptr) {
+    const std::span<float> known(logits, static_cast<size_t>(options_.vocab));
+    sampling::TokenMask mask;
+    if (matcher == nullptr) return running->job->draw->draw(running->job->tree, known, nullptr);
+    bits_.resize(2 * mask_.size());
+    for (size_t i = 0; i < mask_.size(); ++i) {
+      bits_[2 * i] = static_cast<uint32_t>(mask_[i]);
+      bits_[2 * i + 1] = static_cast<uint32_t>(mask_[i] >> 32U);
+    }
+    mask.bits = bits_;
+    return running->job->draw->draw(running->job->tree, known, &mask);
+  }
   int32_t best = -1;
   for (int32_t token = 0; token < options_.vocab; ++token) {
     const auto at = static_cast<size_t>(token);

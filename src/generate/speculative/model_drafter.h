@@ -80,6 +80,7 @@ class ModelDrafter final : public Drafter {
   std::vector<int32_t> best_tokens_;
   std::vector<float> best_logits_;
   std::vector<uint64_t> mask_;
+  std::vector<uint32_t> bits_;  // the same in halves
   int32_t n_logits_ = 0;
   int32_t n_best_ = 0;
 };

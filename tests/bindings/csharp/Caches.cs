@@ -450,7 +450,8 @@ static class Caches
             .Select(File.ReadAllText));
         var unused = new HashSet<string>
         {
-            "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",  // call back
+            "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",
+            "gen_speculative_generate_stream",  // call back
             "gen_binding_chat_answer",  // null
             "gen_forward_attention", "gen_forward_cancelled",  // for functions in C
             "gen_result_user_code",  // of a callback

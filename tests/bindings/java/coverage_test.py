@@ -7,7 +7,8 @@ import sys
 
 # What Java has in another form, and what only C can call.
 NOT_NEEDED = {
-    "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",  # streams are pulled
+    "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",
+    "gen_speculative_generate_stream",  # streams are pulled
     "gen_result_user_code",  # of their callbacks
     "gen_forward_attention", "gen_forward_cancelled",  # inside of a forward function in C
     "gen_cancel_reset", "gen_session_cancel",  # each call has a flag of its own

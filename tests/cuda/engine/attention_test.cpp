@@ -2,7 +2,8 @@
 // Proves attention of the CUDA engine to the bit against the CPU engine, which is proven against
 // double precision: every pair of formats, odd sizes, block tables and cells, windows and chunks,
 // listed positions, log-weights, trees, soft cap, turned keys, several sequences in a step, chunks
-// of positions that begin anywhere; and that a row's bits do not depend on the rows beside it.
+// of positions that begin anywhere; with a block for a row or one for each chunk; and that a row's
+// bits do not depend on the rows beside it.
 #include "cuda/engine/kv_bench.h"
 
 namespace gen::test {
@@ -23,6 +24,7 @@ struct AttentionCase {
   bool positions = false;  // with gaps, and two that go back
   bool log_weights = false;
   bool tree = false;
+  bool split = false;  // chunks may have blocks of their own
 };
 
 std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first = 0,
@@ -92,12 +94,22 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   args.layer = kv.layers[0];
   args.sequences = bench.put(std::vector<engine::KvRows>{rows});
   args.n_sequences = 1;
+  if (c.split) args.most_chunks = 2 + (c.entries + c.first_position % 256) / 256;
   bench.run(args);
   return bench.get(args.out.data, (n + 1) * int64_t{cols + 5});
 }
 
-void expect_same_attention(const AttentionCase& c) {
-  expect_same([&](OpBench& bench) { return attend(bench, c); });
+void expect_same_attention(AttentionCase c) {
+  OpBench cpu(cpu_engine());
+  const auto want = attend(cpu, c);
+  ASSERT_FALSE(want.empty());
+  for (const bool split : {false, true}) {
+    if (split && (c.positions || c.tree)) continue;
+    SCOPED_TRACE(split ? "split" : "whole");
+    c.split = split;
+    OpBench cuda(cuda_engine());
+    EXPECT_TRUE(same_bits(attend(cuda, c), want));
+  }
 }
 
 TEST(CudaAttention, EveryPairOfFormats) {
@@ -119,7 +131,7 @@ TEST(CudaAttention, OddSizes) {
   for (const KvFormat format : kEveryFormat) {
     for (const auto& [k_dim, v_dim, heads, group] :
          {std::tuple(8, 8, 1, 1), std::tuple(19, 35, 3, 1), std::tuple(128, 128, 2, 3),
-          std::tuple(300, 260, 1, 2)}) {
+          std::tuple(300, 260, 1, 2), std::tuple(24, 16, 1, 11)}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(format) << ", " << k_dim);
       AttentionCase c;
       c.shape.k_format = c.shape.v_format = format;

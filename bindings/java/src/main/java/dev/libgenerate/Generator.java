@@ -173,6 +173,15 @@ public final class Generator extends Handle {
     return value[0];
   }
 
+  /** What guesses have brought so far, by the key of a figure: see gen_generator_draft_stats of speculative.h. */
+  public double draftStats(String key) {
+    return ask(g -> {
+      double[] value = new double[1];
+      Native.gen_generator_draft_stats(g, Text.name(key), value);
+      return value[0];
+    });
+  }
+
   /** Gives the blocks of {@link GeneratorOptions#prefixCache} back, but for those that sessions use. */
   public void clearPrefixCache() {
     run(Native::gen_generator_prefix_clear);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention kernels have in common: their arguments, elements of caches by format as a
+// type, and scores as the rule has them.
+#pragma once
+
+#include "cuda/ops/attention_walk.cuh"
+#include "cuda/ops/context.h"
+#include "cuda/ops/device.cuh"
+#include "cuda/ops/kv.cuh"
+#include "cuda/ops/math.cuh"
+#include "cuda/ops/sequences.cuh"
+
+namespace gen::cuda {
+
+struct AttentionView {
+  ConstRowsView q;
+  RowsView out;
+  RowsView packed;
+  int32_t n_heads;
+  int32_t n_kv_heads;
+  int32_t k_dim;
+  int32_t v_dim;
+  float scale;
+  float soft_cap;
+  engine::KvLayer layer;
+  const engine::KvRows* sequences;
+  int32_t n_sequences;
+};
+
+/// The format as a type, so that no element asks for it.
+template <KvFormat kFormat, KvOrder kOrder>
+GEN_DEVICE float level(const Place& place, int32_t dim, int32_t d) {
+  return level_at<kOrder>(kFormat, place, dim, d);
+}
+
+/// Whether a weight meets levels only after it has met their scale.
+GEN_DEVICE constexpr bool scaled_format(KvFormat format) {
+  return format == KvFormat::kFp8 || format == KvFormat::kQ4;
+}
+
+/// use(a type whose kFormat is `format`).
+template <KvFormat kOf>
+struct KvFormatType {
+  static constexpr KvFormat kFormat = kOf;
+};
+template <typename Use>
+GEN_DEVICE void for_format(KvFormat format, const Use& use) {
+  switch (format) {
+    case KvFormat::kF32:
+      return use(KvFormatType<KvFormat::kF32>());
+    case KvFormat::kF16:
+      return use(KvFormatType<KvFormat::kF16>());
+    case KvFormat::kFp8:
+      return use(KvFormatType<KvFormat::kFp8>());
+    case KvFormat::kQ4:
+      return use(KvFormatType<KvFormat::kQ4>());
+    case KvFormat::kQ3:
+      return use(KvFormatType<KvFormat::kQ3>());
+  }
+}
+
+/// A raw score as the rule has it, in powers of two, less `shift`.
+GEN_DEVICE float ruled(const AttentionView& of, float x, float weight, float shift) {
+  const float down = weight * kLog2E - shift;
+  if (of.soft_cap == 0.0F) return multiply_add(x, of.scale * kLog2E, down);
+  const float capped = tanh_of(x * of.scale / of.soft_cap);
+  return multiply_add(capped, of.soft_cap * kLog2E, down);
+}
+
+/// Chunk by chunk, for rows of sequences that are looked through in order; attention_split.cu.
+Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots);
+/// Where few rows are to look through at most `chunks` chunks, 0 if it is not known: the chunks
+/// that have a block each, else 0.
+int32_t attention_slots(const OpContext& context, const AttentionView& of, int32_t chunks);
+
+}  // namespace gen::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all products have in common: their last step, and what they are told.
+//   y[t, n] = act(sum (+ adapters) (+ bias[n])) (+ residual[t, n]), or act(gate) * up of two sums
+// One rounding for each of these; the bits of the CPU engine from equal sums.
+#pragma once
+
+#include "cuda/ops/activation_rows.h"
+#include "cuda/ops/context.h"
+#include "cuda/ops/device.cuh"
+#include "cuda/ops/low_rank.cuh"
+#include "cuda/ops/math.cuh"
+#include "cuda/ops/weight.h"
+
+namespace gen::cuda {
+
+/// Rows of x that share a pass over the weights.
+constexpr int32_t kMatvecRows = 8;
+
+struct LinearEnd {
+  const float* bias;
+  engine::Activation activation;
+  ConstRowsView residual;
+  RowsView y;
+  LowRankView low_rank;
+  ConstRowsView u;
+  int64_t rows;       // outputs of this segment
+  int64_t first_row;  // its first one's place in the product
+  bool gated;
+};
+
+/// Output `output` of the segment for row t. `up` counts where the product is gated.
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+  const int64_t column = of.first_row + output;
+  const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
+  sum = add_adapters(of.low_rank, u, t, of.gated ? 0 : -1, column, sum);
+  if (of.bias != nullptr) sum = sum + of.bias[column];
+  if (of.gated) {
+    up = add_adapters(of.low_rank, u, t, 1, column, up);
+    if (of.bias != nullptr) up = up + of.bias[of.rows + column];
+    sum = gated(of.activation, sum, up);
+  } else {
+    sum = activated(of.activation, sum);
+  }
+  if (of.residual.data != nullptr) {
+    sum = sum + of.residual.data[t * of.residual.stride + column];
+  }
+  of.y.data[t * of.y.stride + column] = sum;
+}
+
+/// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
+/// is not gated. kUnsupported for a type of another file.
+Status linear_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                     const WeightSegment& weight, const WeightSegment* up);
+Status linear_blocks_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                           const WeightSegment& weight, const WeightSegment* up);
+Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                            const WeightSegment& weight, const WeightSegment* up);
+
+}  // namespace gen::cuda

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of quantised weights for few rows: sum_c x[t, c] W[n, c], W in tiles (weight_tiles.h), x
+// in 8 bits (activation_rows.h), t up to eight rows at once.
+//
+//   Blocks of 32:   sum over blocks b ascending of  fma(d[n, b] s[t, b], i, sum)
+//   Blocks of 256:  the same with  d[n, b] s[t, b]  and  sum over runs r ascending of
+//                   fma(i, scale[n, b, r], sum)
+//   with i = sum_c q_w q_x - zero sum_c q_x, exact in integers; of types with minima another term
+//   follows for each block, see terms(). The order is that of engine/cpu/linear_scalar.cpp, and so
+//   are the bits: of one row or eight, whatever is beside them, and on every device.
+//
+//   Work    A block of threads is a tile: eight outputs. In a round each of its warps takes a step
+//           of the tile: lane 4 r + q has quarter q of output r, loads its codes in 16 bytes at a
+//           time, one round ahead, and multiplies them in fours with each row (dp4a). What a block
+//           adds, a factor and a value, goes to shared memory. Then a thread for each output and
+//           row adds the round's terms, blocks ascending; this is the only chain. For one row there
+//           are two buffers of terms, so other warps go on while the chain is added.
+//   Bytes   the tiles once for every eight rows. x is read from the first cache by every tile: 36
+//           bytes a row and block of 32.
+//   Shared  8 warps x terms of a step x rows x 8 outputs x 8 bytes, twice for one row, doubled by
+//           minima: 2 to 32 KiB.
+//   Tried   nothing on a device yet.
+#pragma once
+
+#include "cuda/device/memory.cuh"
+#include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/weight_tiles.h"
+
+namespace gen::cuda {
+
+using quant::Traits;
+
+constexpr int32_t kQuantThreads = 256;
+constexpr int32_t kQuantWarps = kQuantThreads / 32;
+
+/// sum = fma(factor, value, sum).
+struct Term {
+  float factor;
+  float value;
+};
+
+constexpr int32_t step_blocks(const Traits& t) noexcept { return step_cols(t) / t.block; }
+/// Terms of a step that come from its blocks' scales; as many come from their minima.
+constexpr int32_t round_terms(const Traits& t, int32_t rows) noexcept {
+  return kQuantWarps * step_blocks(t) * rows * kTileOutputs;
+}
+constexpr int32_t term_buffers(int32_t rows) noexcept { return rows == 1 ? 2 : 1; }
+
+struct QuantView {
+  PackedRows x;
+  LinearEnd end;
+  const uint8_t* tiles;
+  const uint8_t* up_tiles;
+  size_t tile_bytes;
+  int32_t n_steps;
+  int32_t n_blocks;
+};
+
+/// Four codes of 4 bits, a byte each, to what they stand for, zero included.
+template <Traits t>
+GEN_DEVICE uint32_t looked_up(uint32_t codes) {
+  if constexpr (t.table == quant::CodeTable::kNone) return codes;
+  constexpr bool kE2M1 = t.table == quant::CodeTable::kE2M1;
+  constexpr uint32_t kLow0 = kE2M1 ? 0x13121110U : 0x3F2D1801U;
+  constexpr uint32_t kLow1 = kE2M1 ? 0x1C181614U : 0x766A5D4FU;
+  constexpr uint32_t kHigh0 = kE2M1 ? 0x0D0E0F10U : 0xA6998D81U;
+  constexpr uint32_t kHigh1 = kE2M1 ? 0x04080A0CU : 0xF1D9C5B5U;
+  // The low three bits of the four codes as four hexadecimal digits.
+  const uint32_t pairs = (codes & 0x07070707U) | ((codes & 0x07070707U) >> 4);
+  const uint32_t which = (pairs & 0xFFU) | ((pairs >> 8) & 0xFF00U);
+  const uint32_t low = device::permute_bytes(kLow0, kLow1, which);
+  const uint32_t high = device::permute_bytes(kHigh0, kHigh1, which);
+  const uint32_t upper = ((codes >> 3) & 0x01010101U) * 0xFFU;
+  return (low & ~upper) | (high & upper);
+}
+
+/// What a lane has of a step, as it lies in memory.
+template <Traits t>
+struct LaneStep {
+  static constexpr int32_t kCodes = code_words(t);
+  static constexpr int32_t kUpper = upper_words(t);
+
+  GEN_DEVICE void load(const uint8_t* step, int32_t lane) {
+    GEN_UNROLL
+    for (int32_t v = 0; v < kCodes / 4; ++v) {
+      const device::UInt4 four = device::load_once16(step + (v * kTileLanes + lane) * 16);
+      codes[4 * v] = four.x;
+      codes[4 * v + 1] = four.y;
+      codes[4 * v + 2] = four.z;
+      codes[4 * v + 3] = four.w;
+    }
+    const uint8_t* const above = step + upper_offset(t) + lane * kUpper * 4;
+    if constexpr (kUpper == 1) upper[0] = device::load_constant4(above);
+    if constexpr (kUpper == 2) {
+      const device::UInt2 two = device::load_constant8(above);
+      upper[0] = two.x;
+      upper[1] = two.y;
+    }
+    if constexpr (kUpper == 4) {
+      const device::UInt4 four = device::load_once16(above);
+      upper[0] = four.x;
+      upper[1] = four.y;
+      upper[2] = four.z;
+      upper[3] = four.w;
+    }
+    const uint8_t* const of_runs = step + runs_offset(t) + lane * run_bytes(t);
+    if constexpr (run_bytes(t) == 4) runs = device::load_constant4(of_runs);
+    if constexpr (run_bytes(t) == 2) runs = *reinterpret_cast<const uint16_t*>(of_runs);
+    const int32_t at = t.block == 32 ? lane : lane / kTileQuarters;
+    if constexpr (t.scale == quant::ScaleKind::kE8M0) {
+      d = step[d_offset(t) + at];
+    } else {
+      d = *reinterpret_cast<const uint16_t*>(step + d_offset(t) + 2 * at);
+    }
+    if constexpr (t.minima) {
+      dmin = *reinterpret_cast<const uint16_t*>(step + dmin_offset(t) + 2 * at);
+    }
+  }
+
+  /// Quad `quad` of part `part`: values, zero included, of four columns.
+  [[nodiscard]] GEN_DEVICE uint32_t values(int32_t part, int32_t quad) const {
+    constexpr int32_t kFirst = first_bits(t);
+    constexpr int32_t kAbove = bits_above(t);
+    if constexpr (kFirst == 8) return codes[quad];
+    uint32_t four = (codes[part * kFirst + quad % kFirst] >> (quad / kFirst * kFirst)) &
+                    ((1U << kFirst) - 1) * 0x01010101U;
+    if constexpr (kAbove > 0) {
+      const uint32_t word = upper[part * kAbove + quad % kAbove];
+      four |= ((word >> (quad / kAbove * kAbove)) & ((1U << kAbove) - 1) * 0x01010101U) << kFirst;
+    }
+    return looked_up<t>(four);
+  }
+  [[nodiscard]] GEN_DEVICE float scale() const {
+    // 2^(e - 128); the two smallest, below all normal floats, count as 0.
+    if constexpr (t.scale == quant::ScaleKind::kE8M0) {
+      return float_from_bits(d < 1 ? 0U : (d - 1) << 23);
+    }
+    return f16_to_f32(static_cast<uint16_t>(d));
+  }
+  [[nodiscard]] GEN_DEVICE float minimum_scale() const {
+    return f16_to_f32(static_cast<uint16_t>(dmin));
+  }
+  [[nodiscard]] GEN_DEVICE int32_t run_scale(int32_t run) const {
+    if constexpr (shared_runs(t)) return static_cast<int32_t>((runs >> (8 * run)) & 15U);
+    return static_cast<int32_t>(static_cast<int8_t>((runs >> (8 * run)) & 0xFFU));
+  }
+  [[nodiscard]] GEN_DEVICE int32_t run_minimum(int32_t run) const {
+    if constexpr (shared_runs(t)) return static_cast<int32_t>((runs >> (8 * run + 4)) & 15U);
+    return static_cast<int32_t>((runs >> (8 * (run + lane_runs(t)))) & 0xFFU);
+  }
+
+  uint32_t codes[static_cast<size_t>(kCodes)] = {};
+  uint32_t upper[static_cast<size_t>(kUpper > 0 ? kUpper : 1)] = {};
+  uint32_t runs = 0;
+  uint32_t d = 0;
+  uint32_t dmin = 0;
+};
+
+/// Sum of the products of quads [first, first + 4 n) with 16 n bytes of x.
+template <int32_t n, size_t kQuads>
+GEN_DEVICE int32_t dot(const uint32_t (&values)[kQuads], int32_t first, const uint8_t* q) {
+  int32_t sum = 0;
+  GEN_UNROLL
+  for (int32_t i = 0; i < n; ++i) {
+    const device::UInt4 four = device::load16(q + 16 * i);
+    sum = device::dp4a(values[first + 4 * i], static_cast<int32_t>(four.x), sum);
+    sum = device::dp4a(values[first + 4 * i + 1], static_cast<int32_t>(four.y), sum);
+    sum = device::dp4a(values[first + 4 * i + 2], static_cast<int32_t>(four.z), sum);
+    sum = device::dp4a(values[first + 4 * i + 3], static_cast<int32_t>(four.w), sum);
+  }
+  return sum;
+}
+
+/// Where the terms of a step go: [blocks of the step][rows][outputs].
+struct TermPlaces {
+  Shared<Term> scaled;
+  Shared<Term> minima;
+  int32_t first;
+  int32_t rows;
+  GEN_DEVICE int32_t at(int32_t block, int32_t row, int32_t output) const {
+    return first + (block * rows + row) * kTileOutputs + output;
+  }
+};
+
+/// Terms of a step of types with blocks of 32: fma(d s, i) and, with minima, fma(m s, sum q_x).
+template <Traits t>
+GEN_DEVICE void terms_of_32(const QuantView& of, const LaneStep<t>& lane, int32_t step,
+                            const uint8_t* rows, const TermPlaces& to) {
+  const int32_t output = lane_of_warp() / kTileQuarters;
+  const int32_t quarter = lane_of_warp() % kTileQuarters;
+  const int32_t block = step * kTileQuarters + quarter;
+  if (block >= of.n_blocks) return;
+  uint32_t values[8];
+  GEN_UNROLL
+  for (int32_t quad = 0; quad < 8; ++quad) values[quad] = lane.values(0, quad);
+  const float scale = lane.scale();
+  for (int32_t j = 0; j < to.rows; ++j) {
+    const uint8_t* const row = rows + static_cast<size_t>(j) * of.x.at.bytes;
+    const device::UInt2 pair =
+        device::load8(row + of.x.at.q8_pairs + static_cast<size_t>(block) * 8);
+    const float x_scale = float_from_bits(pair.x);
+    const auto x_sum = static_cast<int32_t>(pair.y);
+    const int32_t sum =
+        dot<2>(values, 0, row + of.x.at.q8 + static_cast<size_t>(block) * 32) - t.zero * x_sum;
+    to.scaled[to.at(quarter, j, output)] = Term{scale * x_scale, static_cast<float>(sum)};
+    if constexpr (t.minima) {
+      to.minima[to.at(quarter, j, output)] =
+          Term{lane.minimum_scale() * x_scale, static_cast<float>(x_sum)};
+    }
+  }
+}
+
+/// Of types with blocks of 256: fma(d s, sum of runs) and, with minima, fma(-dmin s, sum of minima
+/// times sums of q_x).
+template <Traits t>
+GEN_DEVICE void terms_of_256(const QuantView& of, const LaneStep<t>& lane, int32_t step,
+                             const uint8_t* rows, const TermPlaces& to) {
+  constexpr int32_t kRuns = lane_runs(t);
+  const int32_t output = lane_of_warp() / kTileQuarters;
+  const int32_t quarter = lane_of_warp() % kTileQuarters;
+  uint32_t values[16];
+  GEN_UNROLL
+  for (int32_t quad = 0; quad < 16; ++quad) values[quad] = lane.values(quad / 8, quad % 8);
+  for (int32_t j = 0; j < to.rows; ++j) {
+    const uint8_t* const row = rows + static_cast<size_t>(j) * of.x.at.bytes;
+    const uint8_t* const q = row + of.x.at.q8k + static_cast<size_t>(step * 256 + quarter * 64);
+    const device::UInt4 four = device::load16(
+        row + of.x.at.q8k_sums + static_cast<size_t>(step * 16 + quarter * 4) * sizeof(int32_t));
+    const int32_t sums[4] = {static_cast<int32_t>(four.x), static_cast<int32_t>(four.y),
+                             static_cast<int32_t>(four.z), static_cast<int32_t>(four.w)};
+    float runs[static_cast<size_t>(kRuns)];
+    float scales[static_cast<size_t>(kRuns)];
+    int32_t minima = 0;
+    GEN_UNROLL
+    for (int32_t run = 0; run < kRuns; ++run) {
+      constexpr int32_t kVectors = t.run / 16;
+      int32_t x_sum = 0;
+      GEN_UNROLL
+      for (int32_t i = 0; i < kVectors; ++i) x_sum += sums[run * kVectors + i];
+      const int32_t sum = dot<kVectors>(values, run * kVectors * 4, q + run * t.run);
+      runs[run] = static_cast<float>(sum - t.zero * x_sum);
+      scales[run] = static_cast<float>(lane.run_scale(run));
+      if constexpr (t.minima) minima += lane.run_minimum(run) * x_sum;
+    }
+    // Runs ascending: a quarter after another goes on from what the one before it has.
+    float scaled = 0.0F;
+    GEN_UNROLL
+    for (int32_t turn = 0; turn < kTileQuarters; ++turn) {
+      GEN_UNROLL
+      for (int32_t run = 0; run < kRuns; ++run) {
+        scaled = multiply_add(runs[run], scales[run], scaled);
+      }
+      scaled = shuffle(scaled, static_cast<uint32_t>(output * kTileQuarters + turn));
+    }
+    const float x_scale =
+        *reinterpret_cast<const float*>(row + of.x.at.q8k_scales + static_cast<size_t>(step) * 4);
+    if constexpr (t.minima) {
+      minima += shuffle_xor(minima, 1);
+      minima += shuffle_xor(minima, 2);
+      if (quarter == 1) {
+        to.minima[to.at(0, j, output)] =
+            Term{-(lane.minimum_scale() * x_scale), static_cast<float>(minima)};
+      }
+    }
+    if (quarter == 0) to.scaled[to.at(0, j, output)] = Term{lane.scale() * x_scale, scaled};
+  }
+}
+
+/// The sum of output thread % 8 and row thread / 8, of the threads that have one. All threads of
+/// the block take part.
+template <Traits t>
+GEN_DEVICE float sum_tile(const QuantView& of, const uint8_t* tile, const uint8_t* rows, int32_t n,
+                          const Shared<Term>& scaled, const Shared<Term>& minima) {
+  constexpr int32_t kBlocks = step_blocks(t);
+  const int32_t warp = warp_of_block();
+  const int32_t terms = round_terms(t, n);
+  float sum = 0.0F;
+  LaneStep<t> next;
+  if (warp < of.n_steps) next.load(tile + warp * step_bytes(t), lane_of_warp());
+  for (int32_t first = 0, round = 0; first < of.n_steps; first += kQuantWarps, ++round) {
+    const LaneStep<t> now = next;
+    const int32_t step = first + warp;
+    if (step + kQuantWarps < of.n_steps) {
+      next.load(tile + static_cast<size_t>(step + kQuantWarps) * step_bytes(t), lane_of_warp());
+    }
+    const int32_t buffer = round % term_buffers(n) * terms;
+    if (step < of.n_steps) {
+      const TermPlaces to = {scaled, minima, buffer + warp * kBlocks * n * kTileOutputs, n};
+      if constexpr (t.block == 32) {
+        terms_of_32<t>(of, now, step, rows, to);
+      } else {
+        terms_of_256<t>(of, now, step, rows, to);
+      }
+    }
+    sync_threads();
+    if (thread_x() < n * kTileOutputs) {
+      const int32_t left = of.n_blocks - first * kBlocks;
+      const int32_t blocks = left < kQuantWarps * kBlocks ? left : kQuantWarps * kBlocks;
+      for (int32_t block = 0; block < blocks; ++block) {
+        const int32_t at = buffer + block * n * kTileOutputs + thread_x();
+        const Term term = scaled[at];
+        sum = multiply_add(term.factor, term.value, sum);
+        if constexpr (t.minima) {
+          const Term minimum = minima[at];
+          sum = multiply_add(minimum.factor, minimum.value, sum);
+        }
+      }
+    }
+    if (term_buffers(n) == 1) sync_threads();
+  }
+  return sum;
+}
+
+template <Traits t>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads) linear_quant_kernel(QuantView of) {
+  const int64_t first = int64_t{block_y()} * kMatvecRows;
+  const int64_t left = of.end.y.rows - first;
+  const int32_t n = left < kMatvecRows ? static_cast<int32_t>(left) : kMatvecRows;
+  const uint8_t* const rows = of.x.data + static_cast<size_t>(first) * of.x.at.bytes;
+  const auto terms = static_cast<size_t>(round_terms(t, n) * term_buffers(n));
+  const Shared<Term> scaled = dynamic_shared<Term>(0, terms);
+  const Shared<Term> minima =
+      dynamic_shared<Term>(t.minima ? terms * sizeof(Term) : 0, t.minima ? terms : 0);
+  const size_t at = static_cast<size_t>(block_x()) * of.tile_bytes;
+  const float sum = sum_tile<t>(of, of.tiles + at, rows, n, scaled, minima);
+  float up = 0.0F;
+  if (of.end.gated) {
+    sync_threads();  // the last terms have been read
+    up = sum_tile<t>(of, of.up_tiles + at, rows, n, scaled, minima);
+  }
+  const int64_t output = int64_t{block_x()} * kTileOutputs + thread_x() % kTileOutputs;
+  if (thread_x() >= n * kTileOutputs || output >= of.end.rows) return;
+  finish_output(of.end, first + thread_x() / kTileOutputs, output, sum, up);
+}
+
+template <Traits t>
+Status launch_quant(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                    const WeightSegment& weight, const WeightSegment* up) {
+  const QuantView of = {x,
+                        end,
+                        weight.data,
+                        up != nullptr ? up->data : nullptr,
+                        tile_bytes(t, x.cols),
+                        static_cast<int32_t>(tile_steps(t, x.cols)),
+                        static_cast<int32_t>(x.cols / t.block)};
+  const auto n = static_cast<int32_t>(end.y.rows < kMatvecRows ? end.y.rows : kMatvecRows);
+  // The last rows of many may be one, which wants two buffers.
+  const int32_t most = n * term_buffers(n) < 2 ? 2 : n * term_buffers(n);
+  const size_t shared =
+      static_cast<size_t>(round_terms(t, most)) * sizeof(Term) * (t.minima ? 2 : 1);
+  device::Dim3 grid = {static_cast<unsigned>(tiles_of(weight.rows)), 1, 1};
+  grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
+  return run_kernel(context, "linear", linear_quant_kernel<t>, grid, kQuantThreads, shared, of);
+}
+
+/// The kernel of one of the types with blocks of kBlock.
+template <int kBlock, size_t kIndex = 0>
+Status linear_blocks(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                     const WeightSegment& weight, const WeightSegment* up) {
+  if constexpr (kIndex == sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
+    return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(weight.type));
+  } else {
+    constexpr Traits kTraits = quant::kTraits[kIndex];
+    if constexpr (kTraits.block == kBlock) {
+      if (weight.type == kTraits.type) return launch_quant<kTraits>(context, x, end, weight, up);
+    }
+    return linear_blocks<kBlock, kIndex + 1>(context, x, end, weight, up);
+  }
+}
+
+}  // namespace gen::cuda

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps with drafts: they allocate nothing once they have run for a while, whatever guesses; without
+// memory for a drafter a call says the same text, and the metric counts; and 64 sessions of every
+// drafter together, each in a thread of its own, say what each says alone. Under the thread
+// sanitizer the last one looks for races.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/metrics_memory.h"
+#include "generate/cache_forms.h"
+#include "generate/metric_names.h"
+#include "generate/small_drafter.h"
+#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/ngram_lookup.h"
+#include "generate/speculative/suffix_lookup.h"
+#include "support/counting_new.h"
+
+namespace gen::generate {
+namespace {
+
+std::shared_ptr<Drafter> layers_drafter(int32_t most) {
+  ModelDrafter::Options options;
+  options.most = most;
+  options.vocab = kFormsVocab;
+  options.context = kFormsContext;
+  options.prompt_rows = 64;
+  options.memory = &engine::system_memory();
+  return ModelDrafter::create(forms_place(false).model.first_layers(1).value(), options).value();
+}
+
+std::vector<std::pair<const char*, std::shared_ptr<Drafter>>> all_drafters() {
+  const auto suffix = [] {
+    return std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = 5, .recent = 2000});
+  };
+  return {{"none", nullptr},
+          {"n-gram", std::make_shared<NgramLookup>(2, 5)},
+          {"suffix", suffix()},
+          {"the model", small_drafter(4, true, 64)},
+          {"another model", small_drafter(4, false, 64)},
+          {"first layers", layers_drafter(3)},
+          {"suffix, then a model", std::make_shared<DrafterChain>(suffix(), small_drafter(3, false, 64))}};
+}
+
+std::shared_ptr<const Generator> generator_with(std::shared_ptr<Drafter> drafter,
+                                                DraftPolicy policy = {},
+                                                std::shared_ptr<Metrics> metrics = nullptr) {
+  GeneratorOptions options;
+  options.drafter = std::move(drafter);
+  options.draft_policy = policy;
+  options.metrics = std::move(metrics);
+  options.max_sequences = 64;
+  std::vector<std::string> pieces;
+  for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
+    pieces.push_back(std::string(1, static_cast<char>('a' + i % 26)));
+  }
+  const std::shared_ptr<const model::Model> model(std::shared_ptr<void>(),
+                                                  &forms_place(false).model);
+  return Generator::create(model, std::make_shared<test::FakeTokenizer>(pieces), options).value();
+}
+
+CallParams params_for(int32_t n, int32_t which) {
+  CallParams params;
+  params.stops.max_new_tokens = n;
+  params.stops.ignore_eos = true;
+  params.sampling.seed = static_cast<uint64_t>(which);
+  params.sampling.temperature = which % 3 == 0 ? 0.0 : 0.8;
+  params.sampling.gumbel = which % 3 == 2;
+  params.sampling.repetition_penalty = which % 4 == 1 ? 1.2 : 1.0;
+  return params;
+}
+
+/// Allocations of 30 tokens late in a text, on a generator that has run before. What holds the text
+/// grows now and then.
+size_t allocations(const Generator& generator, int32_t which) {
+  size_t before = 0;
+  for (int32_t round = 0; round < 2; ++round) {
+    const auto session = generator.new_session().value();
+    auto call = session->open({.text = {}, .tokens = text_of(1, 9)}, params_for(80, which));
+    EXPECT_TRUE(call.ok());
+    for (int32_t i = 0; i < 45; ++i) EXPECT_TRUE((*call)->next().ok());
+    before = test::news;
+    for (int32_t i = 0; i < 30; ++i) EXPECT_TRUE((*call)->next().ok());
+    before = test::news - before;
+  }
+  return before;
+}
+
+TEST(DraftSteps, AllocateNothingInTheLongRun) {
+  for (int32_t which = 0; which < 6; ++which) {
+    const size_t plain = allocations(*generator_with(nullptr), which);
+    for (const DraftPolicy::Kind kind :
+         {DraftPolicy::Kind::kAlways, DraftPolicy::Kind::kAdaptive, DraftPolicy::Kind::kAuto}) {
+      for (const auto& [name, drafter] : all_drafters()) {
+        DraftPolicy policy;
+        policy.kind = kind;
+        policy.rejects = which >= 3;
+        EXPECT_LE(allocations(*generator_with(drafter, policy), which), plain + 4)
+            << name << ", policy " << static_cast<int32_t>(kind) << ", " << which;
+      }
+    }
+  }
+}
+
+// Every allocation of a drafter's, in turn. What the call itself needs may end it.
+TEST(DraftSteps, WithoutMemorySayTheSame) {
+  for (const auto& [name, drafter] : all_drafters()) {
+    if (drafter == nullptr) continue;
+    const auto want = [&] {
+      std::optional<GenResult> result;
+      const auto session = generator_with(nullptr)->new_session().value();
+      const Tokens prompt = text_of(2, 9);
+      EXPECT_TRUE(session
+                      ->generate({.text = {}, .tokens = prompt}, params_for(30, 1), nullptr,
+                                 nullptr, &result)
+                      .ok());
+      return result->tokens;
+    }();
+    int64_t failed = 0;
+    for (size_t at = 0; at < 60; ++at) {
+      const auto metrics = std::make_shared<MetricsMemory>();
+      const auto generator = generator_with(drafter, {}, metrics);
+      const auto session = generator->new_session().value();
+      const Tokens prompt = text_of(2, 9);
+      auto call = session->open({.text = {}, .tokens = prompt}, params_for(30, 1));
+      ASSERT_TRUE(call.ok());
+      ASSERT_TRUE((*call)->next().ok());  // the prompt, and what the call itself needs
+      test::fail_new_at = test::news + at;
+      Status status;
+      while (!(*call)->ended()) {
+        const auto event = (*call)->next();
+        status = event.status();
+        if (!status.ok()) break;
+      }
+      test::fail_new_at = ~size_t{0};
+      EXPECT_TRUE(status.ok()) << name << ", " << at << ": " << status.message();
+      EXPECT_EQ((*call)->result().tokens, want) << name << ", " << at;
+      failed += static_cast<int64_t>(metrics->snapshot().value(metric::kDraftsFailed));
+      if (HasFailure()) return;
+    }
+    if (std::string(name).find("model") != std::string::npos) {
+      EXPECT_GT(failed, 0) << name;
+    }
+  }
+}
+
+TEST(DraftSteps, OfManySessionsTogetherAreThoseOfEachAlone) {
+  constexpr int32_t kSessions = 64;
+  const auto plain = generator_with(nullptr);
+  std::vector<Tokens> alone(kSessions);
+  const auto say_it = [](const Generator& generator, int32_t id) {
+    std::optional<GenResult> result;
+    const Tokens prompt = text_of(static_cast<uint32_t>(id), 3 + static_cast<size_t>(id) % 11);
+    const auto session = generator.new_session().value();
+    const Status status = session->generate({.text = {}, .tokens = prompt}, params_for(20, id),
+                                            nullptr, nullptr, &result);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return result->tokens;
+  };
+  for (int32_t id = 0; id < kSessions; ++id) {
+    alone[static_cast<size_t>(id)] = say_it(*plain, id);
+  }
+  // Sessions of a drafter meet in steps, and all of them on the model.
+  std::vector<std::shared_ptr<const Generator>> generators;
+  DraftPolicy policy;
+  for (const auto& [name, drafter] : all_drafters()) {
+    policy.kind = policy.kind == DraftPolicy::Kind::kAlways ? DraftPolicy::Kind::kAuto
+                                                            : DraftPolicy::Kind::kAlways;
+    generators.push_back(generator_with(drafter, policy));
+  }
+  std::vector<Tokens> said(kSessions);
+  std::vector<std::thread> threads;
+  for (int32_t id = 0; id < kSessions; ++id) {
+    threads.emplace_back([&, id] {
+      said[static_cast<size_t>(id)] =
+          say_it(*generators[static_cast<size_t>(id) % generators.size()], id);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(said, alone);
+}
+
+}  // namespace
+}  // namespace gen::generate

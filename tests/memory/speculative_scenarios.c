@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Speculative generators and drafters: without memory for drafts the text is still the target's. */
+#include <stdlib.h>
+
+#include "sweep.h"
+
+#define N GEN_NUL_TERMINATED
+
+static gen_model* model;
+static gen_sampling* lively;
+
+static void begin(const void* with) {
+  (void)with;
+  model = sweep_load();
+  if (gen_sampling_new(&lively, E) != GEN_OK || gen_sampling_set_seed(lively, 3, E) != GEN_OK ||
+      gen_sampling_set_max_new_tokens(lively, 9, E) != GEN_OK ||
+      gen_sampling_set_ignore_eos(lively, 1, E) != GEN_OK)
+    sweep_fail(__FILE__, __LINE__, "%s", E->message);
+}
+
+static void end(const void* with) {
+  (void)with;
+  gen_sampling_free(lively);
+  gen_model_free(model);
+}
+
+static int take(void* user, const gen_token* token) {
+  *(int*)user += token->done == 0;
+  return 0;
+}
+
+/* `with` says how guesses are judged. Under rejection the text depends on what was guessed, which
+ * depends on what there was memory for. */
+static void speculative(const void* with) {
+  const int exact = with == NULL;
+  gen_speculative* made = NULL;
+  gen_options* options = NULL;
+  gen_generator* layered = NULL;
+  gen_result* result = NULL;
+  double value = 0;
+  MAKE(options, gen_options_new(&options, E));
+  TRY(gen_options_set(options, "draft_acceptance", exact ? "exact" : "distribution", E));
+  TRY(gen_options_set(options, "suffix_lookup", "4,64", E));
+  MAKE(made, gen_speculative_new(model, model, 3, options, &made, E));
+  TRY(gen_speculative_set_adaptive(made, 0, E));
+  TRY((gen_result_free(result), result = NULL,
+       gen_speculative_generate(made, "The fox and the fox.", N, lively, &result, E)));
+  if (exact) SAME_TEXT(gen_result_text(result, NULL));
+  FREE(gen_result_free(result));
+  int pieces = 0;
+  TRY((pieces = 0, gen_speculative_generate_stream(made, "The fox and the fox.", N, lively, take,
+                                                   &pieces, NULL, E)));
+  SAME(&pieces, sizeof pieces);
+  TRY(gen_speculative_stats(made, "tokens_per_pass", &value, E));
+  TRY(gen_options_set(options, "self_draft", "1,3", E));
+  TRY(gen_options_set(options, "draft_policy", "always", E));
+  MAKE(layered, gen_create(model, options, &layered, E));
+  result = NULL;
+  TRY((gen_result_free(result), result = NULL,
+       gen_generate(layered, "The fox and the crow.", N, lively, &result, E)));
+  if (exact) SAME_TEXT(gen_result_text(result, NULL));
+  FREE(gen_result_free(result));
+  TRY(gen_generator_draft_stats(layered, "drafted", &value, E));
+  FREE(gen_options_free(options));
+  FREE(gen_free(layered));
+  FREE(gen_speculative_free(made));
+}
+
+static void drafter(const void* with) {
+  (void)with;
+  static const int32_t text[] = {5, 9, 7, 9, 7, 9};
+  gen_draft* drafts[2] = {NULL, NULL};
+  MAKE(drafts[0], gen_draft_new(model, model, NULL, &drafts[0], E));
+  MAKE(drafts[1], gen_draft_new_self(model, 1, NULL, &drafts[1], E));
+  for (int i = 0; i < 2; ++i) {
+    int32_t guesses[4], accepted = 0, correction = 0;
+    float logprobs[4];
+    size_t n = 0;
+    double rate = 0;
+    TRY(gen_draft_generate(drafts[i], text, 6, 4, guesses, logprobs, 4, &n, E));
+    SAME(guesses, n * sizeof *guesses);
+    SAME(logprobs, n * sizeof *logprobs);
+    TRY(gen_draft_verify(drafts[i], text, 6, guesses, n, &accepted, &correction, E));
+    SAME(&accepted, sizeof accepted);
+    SAME(&correction, sizeof correction);
+    TRY(gen_draft_acceptance_rate(drafts[i], text, 5, 2, &rate, E));
+    SAME(&rate, sizeof rate);
+    FREE(gen_draft_free(drafts[i]));
+  }
+  const float rows[] = {0.5F, 0.25F, 0.25F, 0, 0.5F, 0.5F};
+  int32_t said[2];
+  size_t n = 0;
+  TRY(gen_draft_accept_tokens(&(int32_t){1}, 1, rows, rows, 3, 0, 1, 0, said, 2, &n, NULL, E));
+  SAME(said, n * sizeof *said);
+}
+
+const scenario speculative_scenarios[] = {{"speculative", begin, speculative, end, NULL},
+                                          {"speculative by rejection", begin, speculative, end, ""},
+                                          {"drafter", begin, drafter, end, NULL},
+                                          {0}};
