@@ -139,6 +139,8 @@ TEST(SchemaScope, NumbersOfAnySize) {
       {R"({"type":"number","multipleOf":3e6})",
        {"3000000", "3e6", "0", "12e6", "-6000000.0", "123000000000000000000"},
        {"1000000", "3e5", "3000001", "3000000.5", "300000"}},
+      {R"({"type":"number","minimum":100})", {"123456789", "100000.5"}, {"99.999999", "-123456"}},
+      {R"({"type":"number","maximum":-100})", {"-123456789"}, {"123456", "-0.00012345"}},
       {R"({"type":"integer","multipleOf":0.5})", {"1", "2.0"}, {"1.5"}},
       {R"({"enum":[1,10,100,-0.25]})",
        {"1", "10.0", "1e2", "0.1e1", "-25e-2", "-0.250"},
@@ -151,6 +153,32 @@ TEST(SchemaScope, NumbersOfAnySize) {
        {"123456789012345678901234567889", "1e29", "123456789012345678901234567889.9999"}},
   };
   for (const SchemaCase& one : cases) check(one);
+}
+
+// Only what may go on without end is copied for each length: addresses, but not those of numbers.
+TEST(SchemaScope, LengthsLimitPatternsAndFormats) {
+  const auto text = [](size_t a, const std::string& end) {
+    return "\"" + std::string(a, 'a') + end + "\"";
+  };
+  Validator mail(R"({"format":"email","maxLength":254})");
+  EXPECT_TRUE(mail(text(250, "@b.c")));
+  EXPECT_FALSE(mail(text(251, "@b.c")));
+  EXPECT_TRUE(mail(text(244, "@[1.2.3.4]")));
+  EXPECT_FALSE(mail(text(245, "@[1.2.3.4]")));
+  EXPECT_TRUE(mail(text(247, "@\\u00622.c")));
+  EXPECT_FALSE(mail(text(254, "")));
+  Validator pairs(R"({"pattern":"^(ab)*$","minLength":3,"maxLength":7})");
+  for (int n = 0; n < 6; ++n) {
+    std::string value = "\"";
+    for (int i = 0; i < n; ++i) value += "ab";
+    EXPECT_EQ(pairs(value + "\""), n == 2 || n == 3) << n;
+  }
+  EXPECT_NE(refusal(R"({"type":"string","pattern":"^(ab)*$","minLength":3,"maxLength":3})"), "");
+  Validator least(R"({"pattern":"^(é|𝄞)+$","minLength":2})");
+  EXPECT_FALSE(least("\"é\""));
+  EXPECT_TRUE(least("\"é𝄞\""));
+  EXPECT_TRUE(least("\"\\ud834\\udd1e\\u00e9é\""));
+  EXPECT_FALSE(least("\"\\ud834\\udd1e\""));
 }
 
 TEST(SchemaScope, HostsDifferByDraft) {

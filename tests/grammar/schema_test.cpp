@@ -5,13 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
-#include "grammar/schema/json_value.h"
 #include "grammar/schema_validator.h"
 #include "grammar/vocabularies.h"
 
@@ -257,39 +255,6 @@ TEST(Schema, MasksAreWhatIsAccepted) {
     }
   }
 }
-
-void compare_pairs(const char* path) {
-  std::ifstream file(path);
-  size_t schemas = 0;
-  size_t pairs = 0;
-  size_t refused = 0;
-  for (std::string line; std::getline(file, line); ++schemas) {
-    const JsonValue all = read_json(line).value();
-    // The schema's own text, which stands first in the line.
-    const size_t begin = line.find(':') + 2;
-    const size_t end = line.find(", \"instances\": ");
-    const std::string schema = line.substr(begin, end - begin);
-    const std::string& verdicts = all.find("valid")->text;
-    const auto grammar = compile(schema);
-    if (!grammar.ok()) {
-      const std::string why = grammar.status().message();
-      ASSERT_NE(why.find("no value is valid"), std::string::npos) << why << " " << schema;
-      EXPECT_EQ(verdicts.find('1'), std::string::npos) << why << " " << schema;
-      ++refused;
-      continue;
-    }
-    Validator validator(*grammar.value());
-    for (size_t i = 0; i < verdicts.size(); ++i, ++pairs) {
-      const std::string& text = all.find("instances")->items[i].text;
-      EXPECT_EQ(validator(text), verdicts[i] == '1') << schema << " " << text;
-    }
-  }
-  EXPECT_GT(schemas, 100U);
-  EXPECT_GT(pairs, 1000U);
-  EXPECT_LT(refused, 40U);
-}
-
-TEST(Schema, AgreesOnUnevaluated) { compare_pairs(GEN_SCHEMA_UNEVALUATED); }
 
 }  // namespace
 }  // namespace gen::grammar

@@ -439,8 +439,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
     if (size.min > 0 || size.max != kUnbounded) {
       const uint32_t most = size.max != kUnbounded ? size.max : size.min;
       if (most > 4096) return refuse(literals[0].schema, "", "lengths of names above 4096");
-      GEN_ASSIGN(Dfa both, combine(*some, strings_of_length(size.min, size.max), Both::kAnd,
-                                   options_.automata));
+      GEN_ASSIGN(Dfa both, with_length(*some, size, options_.automata));
       some = std::make_shared<const Dfa>(std::move(both));
     }
     GEN_ASSIGN(names, combine(names, *some, Both::kOr, options_.automata));

@@ -197,8 +197,7 @@ class Builder {
         return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
                              "lengths above 4096 together with other keywords");
       }
-      GEN_ASSIGN(Dfa both, combine(*strings, strings_of_length(size.min, size.max), Both::kAnd,
-                                   options_.automata));
+      GEN_ASSIGN(Dfa both, with_length(*strings, size, options_.automata));
       strings = std::make_shared<const Dfa>(std::move(both));
     }
     const auto known = strings_.find(strings.get());
