@@ -56,7 +56,14 @@ bool is_member(gen_grammar_matcher* matcher, const gen_tokenizer* tokenizer, boo
   gen_error error;
   check(gen_grammar_matcher_reset(matcher, &error), error);
   if (by_tokens) {
-    for (const int32_t id : tokens_of(tokenizer, document)) {
+    std::vector<int32_t> ids;
+    try {
+      ids = tokens_of(tokenizer, document);
+    } catch (const Failure& failure) {
+      if (failure.status == GEN_ERROR_OUT_OF_MEMORY) throw;
+      return false;  // no text, so no tokens: one such line leaves the others their results
+    }
+    for (const int32_t id : ids) {
       if (gen_grammar_matcher_accept_token(matcher, id, nullptr) != GEN_OK) return false;
     }
   } else if (gen_grammar_matcher_accept_bytes(matcher, document.data(), document.size(), nullptr) !=
@@ -258,6 +265,7 @@ void add_grammar(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
   add_grammar_options(*command, options->grammar);
+  options->grammar.any_space = true;  // documents are others', not a model's
   command->add_option(
       "-m,--model", options->model.path,
       "GGUF or SentencePiece file with the tokenizer; check then reads documents token "

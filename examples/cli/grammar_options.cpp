@@ -40,24 +40,29 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
 Grammar make_grammar(const GrammarChoice& choice) {
   gen_error error;
   gen_grammar* made = nullptr;
+  const auto options = make<GrammarOptions>(gen_grammar_options_new);
+  if (choice.any_space) {
+    check(gen_grammar_options_set(options.get(), "json_space", "2147483647", &error), error);
+  }
   if (choice.gbnf || choice.tags) {
     const std::string& file = choice.gbnf ? *choice.gbnf : *choice.tags;
     const auto from = choice.gbnf ? gen_grammar_from_gbnf : gen_grammar_from_tags;
     const std::string text = text_of_file(file);
-    const gen_status status = from(text.data(), text.size(), nullptr, &made, &error);
+    const gen_status status = from(text.data(), text.size(), options.get(), &made, &error);
     if (status != GEN_OK) throw Failure(file + ": " + error.message, 1, status);
   } else if (choice.regex) {
     check_option(
         "--regex",
-        gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), nullptr, &made, &error),
+        gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), options.get(), &made,
+                               &error),
         error);
   } else if (choice.schema) {
     const std::string text = text_of_file(*choice.schema);
     const gen_status status =
-        gen_grammar_from_json_schema(text.data(), text.size(), nullptr, &made, &error);
+        gen_grammar_from_json_schema(text.data(), text.size(), options.get(), &made, &error);
     if (status != GEN_OK) throw Failure(*choice.schema + ": " + error.message, 1, status);
   } else if (choice.any_json) {
-    check(gen_grammar_any_json(nullptr, &made, &error), error);
+    check(gen_grammar_any_json(options.get(), &made, &error), error);
   }
   return Grammar(made);
 }

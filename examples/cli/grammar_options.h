@@ -20,6 +20,7 @@ struct GrammarChoice {
   std::optional<std::string> tags;    // a file
   std::optional<std::string> schema;  // a file
   bool any_json = false;
+  bool any_space = false;  // of JSON texts, in one place
 
   [[nodiscard]] bool given() const { return gbnf || regex || tags || schema || any_json; }
 };

@@ -12,6 +12,7 @@
 #include "api/handles.h"
 #include "base/json_text.h"
 #include "api/option_table.h"
+#include "grammar/json.h"
 #include "grammar/vocabulary.h"
 
 struct gen_grammar_options {
@@ -22,7 +23,7 @@ struct gen_grammar_options {
   int32_t max_items = 65'536;
   int32_t max_work = 1 << 24;
   int32_t cache_memory = 64;
-  int32_t max_space = gen::api::kAnyMost;
+  int32_t max_space = 64;
   int32_t max_digits = gen::api::kAnyMost;
   bool assert_formats = true;
 };
@@ -83,10 +84,10 @@ const OptionRow<Options> kRows[] = {
      "whether a JSON Schema's \"format\" must hold, or says nothing"},
     {"json_space",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
-     "characters of white space in one place of the texts of a JSON Schema; the most is any number"},
+     "characters of white space in one place of JSON texts, 0 for compact ones; the most is any number"},
     {"json_digits",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
-     "digits in a row of the numbers of a JSON Schema; the most is any number"},
+     "digits in a row of the numbers of JSON texts; the most is any number"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
@@ -254,7 +255,16 @@ gen_status gen_grammar_from_regex(const char* pattern, size_t len,
 
 gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar** out,
                                 gen_error* error) {
-  return made("any_json", out, error, [&] { return Grammar::any_json(limits_of(options)); });
+  return made("any_json", out, error, [&] {
+    const Options chosen = options != nullptr ? *options : Options();
+    gen::grammar::JsonLimits json;
+    json.space = chosen.max_space == kAnyMost ? gen::grammar::kUnbounded
+                                              : static_cast<uint32_t>(chosen.max_space);
+    if (chosen.max_digits != kAnyMost) json.digits = static_cast<uint32_t>(chosen.max_digits);
+    gen::grammar::Expressions expressions;
+    const gen::grammar::ExprId root = gen::grammar::any_json_expression(expressions, json);
+    return Grammar::from_expressions(expressions, root, limits_of(options));
+  });
 }
 
 gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar_options* options,
