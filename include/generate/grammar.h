@@ -105,7 +105,8 @@ GEN_API gen_status gen_grammar_from_regex(const char *pattern, size_t len, const
                                           gen_grammar **out, gen_error *error);
 
 /**
- * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place.
+ * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place but
+ * for the option "json_space", which JSON Schemas heed, too.
  *
  * @param options  read during the call; NULL means defaults.
  * @param out      receives the grammar; free it with gen_grammar_free.

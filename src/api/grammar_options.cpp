@@ -113,11 +113,11 @@ const OptionRow<Options> kRows[] = {
      "\"properties\", others behind them"},
     {"json_space",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
-     "characters of white space in one place of the texts of a JSON Schema; the most is any "
+     "characters of white space in one place of JSON texts, 0 for compact ones; the most is any "
      "number"},
     {"json_digits",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
-     "digits in a row of the numbers of a JSON Schema; the most is any number"},
+     "digits in a row of the numbers of JSON texts; the most is any number"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
