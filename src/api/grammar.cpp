@@ -22,6 +22,7 @@ using gen::Result;
 using gen::Status;
 using gen::api::end_handle;
 using gen::api::guard;
+using gen::api::kAnyMost;
 using gen::api::limits_of;
 using gen::api::not_null;
 using gen::api::schema_options_of;
