@@ -52,7 +52,8 @@ func (w *schemaWriter) schema(t reflect.Type) (string, error) {
 	case numberType:
 		return `{"type":"number"}`, nil
 	}
-	if t.Kind() != reflect.Interface && t.Implements(marshalerType) {
+	named := t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer
+	if named && (t.Implements(marshalerType) || reflect.PointerTo(t).Implements(marshalerType)) {
 		return "", fmt.Errorf("%v writes its JSON itself", t)
 	}
 	switch t.Kind() {
