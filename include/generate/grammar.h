@@ -44,8 +44,8 @@ GEN_API gen_status gen_grammar_options_set(gen_grammar_options *options, const c
  * under the same URI. A reference to what was not given is refused: nothing is fetched.
  *
  * @param uri   absolute; what is behind a # does not count.
- * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made that refers to it, which
- *              fails where it is wrong.
+ * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made that refers to it,
+ *              which fails where it is wrong.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an empty URI; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -121,11 +121,11 @@ GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_
  * Makes the grammar of free text with constrained parts, as tool calls are, from a JSON object:
  * {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}, …]}.
  *
- * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end), "json_schema" (a
- * schema as an object, not as a string) or "any_json": true; and an end, "end" and behind it "end_token", of which none, one
- * or both may be given. Tokens are ids as numbers or texts as strings, as in GBNF; a "begin_token" should be a control token,
- * as other tokens are free text, too. Free text is any text in which no begin of a tag occurs; what begins as a tag must go on
- * as one. Besides "tags" there may be
+ * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end), "json_schema" (the
+ * schema itself, not a string that holds it) or "any_json": true; and an end, "end" and behind it "end_token", of which
+ * none, one or both may be given. Tokens are ids as numbers or texts as strings, as in GBNF; a "begin_token" should be a
+ * control token, as other tokens are free text, too. Free text is any text in which no begin of a tag occurs; what begins
+ * as a tag must go on as one. Besides "tags" there may be
  *   "triggers"          [texts] from which on only tags that begin with them can follow; else the begins are,
  *   "at_least_one"      true: the text cannot end before a tag has,
  *   "stop_after_first"  true: it ends behind the first tag,
@@ -261,7 +261,8 @@ GEN_API gen_status gen_grammar_matcher_valid_bytes(const gen_grammar_matcher *ma
 GEN_API gen_status gen_grammar_matcher_rollback(gen_grammar_matcher *matcher, size_t n, gen_error *error);
 
 /**
- * Makes another matcher in the same place, which can take back the calls of the first one, too. The two share what they have read so far until one of them goes on.
+ * Makes another matcher in the same place, which can take back the calls of the first one, too. The two share
+ * what they have read so far until one of them goes on.
  *
  * @param out  receives the matcher; free it with gen_grammar_matcher_free.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.

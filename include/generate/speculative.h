@@ -4,7 +4,7 @@
  * them. gen_speculative is the whole loop, for who has two models and wants text: the same text as the large model gives
  * alone, sooner. It is a generator with a draft model; sessions, batches and other drafters are had from gen_create with
  * gen_options_set_speculative_draft and its neighbours in generator.h. gen_draft and gen_draft_accept_tokens are the parts of
- * such a loop, for who writes one. docs/speculative.md explains it all.
+ * such a loop, for programs that write their own. See docs/speculative.md.
  */
 #ifndef GENERATE_SPECULATIVE_H
 #define GENERATE_SPECULATIVE_H
