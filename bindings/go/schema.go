@@ -46,7 +46,8 @@ var (
 func (w *schemaWriter) schema(t reflect.Type) (string, error) {
 	switch t {
 	case timeType:
-		return `{"type":"string","format":"date-time"}`, nil
+		// What time.Time reads: UTC with a capital Z, no leap seconds.
+		return `{"type":"string","format":"date-time","pattern":"^[0-9-]{10}T[0-9:]{6}[0-5][0-9](\\.[0-9]{1,9})?Z$"}`, nil
 	case rawType:
 		return `{}`, nil
 	case numberType:
