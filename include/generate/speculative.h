@@ -104,7 +104,7 @@ GEN_API gen_status gen_generator_draft_stats(const gen_generator *generator, con
  * (gen_model_new_custom). Each keeps its keys and values between calls, and runs only what a text has new.
  *
  * @param draft    guesses; kept alive.
- * @param target   judges, or NULL: then gen_draft_verify and gen_draft_acceptance_rate are GEN_ERROR_STATE; kept alive.
+ * @param target   judges, or NULL: then gen_draft_verify and gen_draft_acceptance_rate are refused; kept alive.
  * @param options  caches of both, as for gen_create, or NULL for defaults; copied. Drafters set there are not used.
  * @param out      receives the object; free it with gen_draft_free.
  * @return as gen_create; GEN_ERROR_INVALID_ARGUMENT also for a NULL draft and for vocabularies that differ.
