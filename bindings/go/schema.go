@@ -46,13 +46,15 @@ var (
 func (w *schemaWriter) schema(t reflect.Type) (string, error) {
 	switch t {
 	case timeType:
-		return `{"type":"string","format":"date-time"}`, nil
+		// What time.Time reads: UTC with a capital Z, no leap seconds.
+		return `{"type":"string","format":"date-time","pattern":"^[0-9-]{10}T[0-9:]{6}[0-5][0-9](\\.[0-9]{1,9})?Z$"}`, nil
 	case rawType:
 		return `{}`, nil
 	case numberType:
 		return `{"type":"number"}`, nil
 	}
-	if t.Kind() != reflect.Interface && t.Implements(marshalerType) {
+	named := t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer
+	if named && (t.Implements(marshalerType) || reflect.PointerTo(t).Implements(marshalerType)) {
 		return "", fmt.Errorf("%v writes its JSON itself", t)
 	}
 	switch t.Kind() {

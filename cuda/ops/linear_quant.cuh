@@ -311,8 +311,10 @@ GEN_DEVICE float sum_tile(const QuantView& of, const uint8_t* tile, const uint8_
   return sum;
 }
 
-template <Traits t>
+/// Of the type of a row of kTraits: nvcc writes no launch of kernels whose parameter is a struct.
+template <size_t kIndex>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads) linear_quant_kernel(QuantView of) {
+  constexpr Traits t = quant::kTraits[kIndex];
   const int64_t first = int64_t{block_y()} * kMatvecRows;
   const int64_t left = of.end.y.rows - first;
   const int32_t n = left < kMatvecRows ? static_cast<int32_t>(left) : kMatvecRows;
@@ -333,9 +335,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads) linear_quant_kernel(QuantView of) {
   finish_output(of.end, first + thread_x() / kTileOutputs, output, sum, up);
 }
 
-template <Traits t>
+template <size_t kIndex>
 Status launch_quant(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                     const WeightSegment& weight, const WeightSegment* up) {
+  constexpr Traits t = quant::kTraits[kIndex];
   const QuantView of = {x,
                         end,
                         weight.data,
@@ -350,7 +353,8 @@ Status launch_quant(const OpContext& context, const PackedRows& x, const LinearE
       static_cast<size_t>(round_terms(t, most)) * sizeof(Term) * (t.minima ? 2 : 1);
   device::Dim3 grid = {static_cast<unsigned>(tiles_of(weight.rows)), 1, 1};
   grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
-  return run_kernel(context, "linear", linear_quant_kernel<t>, grid, kQuantThreads, shared, of);
+  return run_kernel(context, "linear", linear_quant_kernel<kIndex>, grid, kQuantThreads, shared,
+                    of);
 }
 
 /// The kernel of one of the types with blocks of kBlock.
@@ -362,7 +366,7 @@ Status linear_blocks(const OpContext& context, const PackedRows& x, const Linear
   } else {
     constexpr Traits kTraits = quant::kTraits[kIndex];
     if constexpr (kTraits.block == kBlock) {
-      if (weight.type == kTraits.type) return launch_quant<kTraits>(context, x, end, weight, up);
+      if (weight.type == kTraits.type) return launch_quant<kIndex>(context, x, end, weight, up);
     }
     return linear_blocks<kBlock, kIndex + 1>(context, x, end, weight, up);
   }

@@ -123,14 +123,16 @@ class DraftsBencher {
     }
     nlohmann::ordered_json out;
     const double one = middle(times[0]);
-    std::string line = format("a pass over one row takes %.2f ms; rows, and how many times that:", one * 1e3);
+    std::string line =
+        format("a pass over one row takes %.2f ms; rows, and how many times that:", one * 1e3);
     for (size_t i = 1; i < std::size(rows); ++i) {
       const double ratio = middle(times[i]) / one;
       line += format("  %d %.2f", rows[i], ratio);
       out[std::to_string(rows[i])] = ratio;
     }
     if (bench_.json) {
-      std::cout << nlohmann::ordered_json{{"pass_ms", one * 1e3}, {"rows", out}}.dump() << std::endl;
+      std::cout << nlohmann::ordered_json{{"pass_ms", one * 1e3}, {"rows", out}}.dump()
+                << std::endl;
     } else {
       std::cout << line << "\n\n";
     }

@@ -283,6 +283,7 @@ void add_grammar(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
   add_grammar_options(*command, options->grammar);
+  options->grammar.any_space = true;  // documents are others', not a model's
   command->add_option(
       "-m,--model", options->model.path,
       "GGUF or SentencePiece file with the tokenizer; check then reads documents token "

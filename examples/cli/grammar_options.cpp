@@ -64,6 +64,9 @@ std::pair<std::string, std::string> parts_of(const std::string& option, const st
 GrammarOptions options_of(const GrammarChoice& choice) {
   GrammarOptions options = make<GrammarOptions>(gen_grammar_options_new);
   gen_error error;
+  if (choice.any_space) {
+    check(gen_grammar_options_set(options.get(), "json_space", "2147483647", &error), error);
+  }
   for (const std::string& setting : choice.settings) {
     const auto [key, value] = parts_of("--grammar-set", setting, false);
     check_option("--grammar-set",

@@ -23,6 +23,7 @@ struct GrammarChoice {
   bool any_json = false;
   std::vector<std::string> documents;  // URI=FILE, for the schema's references
   std::vector<std::string> settings;   // KEY=VALUE, of gen_grammar_options_set
+  bool any_space = false;  // of JSON texts, in one place
 
   [[nodiscard]] bool given() const { return gbnf || regex || tags || schema || any_json; }
 };

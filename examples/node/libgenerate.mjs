@@ -56,6 +56,7 @@ const c = {
   samplingSet: fallible("gen_sampling_set", "void *sampling, const char *key, const char *value"),
   samplingSetCancel: fallible("gen_sampling_set_cancel", "void *sampling, void *cancel"),
   samplingSetGrammar: fallible("gen_sampling_set_grammar", "void *sampling, void *grammar"),
+  samplingSetMatcher: fallible("gen_sampling_set_grammar_matcher", "void *sampling, void *matcher"),
   samplingFree: lib.func("void gen_sampling_free(void *sampling)"),
   grammarOptionsNew: fallible("gen_grammar_options_new", "_Out_ void **out"),
   grammarOptionsSet: fallible("gen_grammar_options_set", "void *options, const char *key, const char *value"),
@@ -70,6 +71,20 @@ const c = {
     "const uint8_t *schema, size_t len, void *options, _Out_ void **out"),
   grammarAnyJson: fallible("gen_grammar_any_json", "void *options, _Out_ void **out"),
   grammarFree: lib.func("void gen_grammar_free(void *grammar)"),
+  modelTokenizer: lib.func("void *gen_model_tokenizer(void *model)"),
+  vocabSize: lib.func("int32_t gen_tokenizer_vocab_size(void *tokenizer)"),
+  matcherNew: fallible("gen_grammar_matcher_new", "void *grammar, void *tokenizer, _Out_ void **out"),
+  matcherAcceptToken: fallible("gen_grammar_matcher_accept_token", "void *matcher, int32_t token"),
+  matcherAcceptBytes: fallible("gen_grammar_matcher_accept_bytes", "void *matcher, const uint8_t *bytes, size_t len"),
+  matcherMask: fallible("gen_grammar_matcher_mask", "void *matcher, _Out_ uint32_t *bits, size_t words"),
+  matcherValidBytes: fallible("gen_grammar_matcher_valid_bytes", "void *matcher, _Out_ uint32_t *bits"),
+  matcherRollback: fallible("gen_grammar_matcher_rollback", "void *matcher, size_t n"),
+  matcherFork: fallible("gen_grammar_matcher_fork", "void *matcher, _Out_ void **out"),
+  matcherComplete: lib.func("int32_t gen_grammar_matcher_complete(void *matcher)"),
+  matcherReset: fallible("gen_grammar_matcher_reset", "void *matcher"),
+  matcherForced: fallible("gen_grammar_matcher_forced", "void *matcher, _Out_ int32_t *ids, size_t capacity, _Out_ size_t *n"),
+  matcherMinTokens: fallible("gen_grammar_matcher_min_tokens", "void *matcher, _Out_ int64_t *n"),
+  matcherFree: lib.func("void gen_grammar_matcher_free(void *matcher)"),
   cancelNew: fallible("gen_cancel_new", "_Out_ void **out"),
   cancelFire: lib.func("void gen_cancel_fire(void *cancel)"),
   cancelFree: lib.func("void gen_cancel_free(void *cancel)"),
@@ -171,13 +186,64 @@ export class Grammar extends Handle {
   static anyJson(settings) { return new Grammar(c.grammarAnyJson, settings); }
 }
 
+/** A text on its way through a grammar, over the tokens of a model. Sets are Uint32Arrays: see `has`. */
+export class Matcher extends Handle {
+  #words;
+  constructor(grammar, model) {
+    if (grammar instanceof Matcher) {
+      super(make(c.matcherFork, grammar.handle), c.matcherFree);
+      this.#words = grammar.#words;
+    } else {
+      const tokenizer = c.modelTokenizer(model.handle);
+      super(make(c.matcherNew, grammar.handle, tokenizer), c.matcherFree);
+      this.#words = Math.ceil(c.vocabSize(tokenizer) / 32);
+    }
+  }
+  acceptToken(token) { c.matcherAcceptToken(this.handle, token); }
+  /** Text, or bytes that need not be whole characters. */
+  accept(text) {
+    const bytes = Buffer.from(text);
+    c.matcherAcceptBytes(this.handle, bytes, bytes.length);
+  }
+  mask() {
+    const bits = new Uint32Array(this.#words);
+    c.matcherMask(this.handle, bits, bits.length);
+    return bits;
+  }
+  validBytes() {
+    const bits = new Uint32Array(8);
+    c.matcherValidBytes(this.handle, bits);
+    return bits;
+  }
+  /** Whether a set, of mask() or validBytes(), has a token or byte. */
+  static has(bits, n) { return (bits[n >>> 5] >>> (n & 31) & 1) === 1; }
+  rollback(n) { c.matcherRollback(this.handle, n); }
+  fork() { return new Matcher(this); }
+  complete() { return c.matcherComplete(this.handle) > 0; }
+  reset() { c.matcherReset(this.handle); }
+  /** Tokens from here on that are each the only one that may come. */
+  forced() {
+    const n = [0];
+    const ids = new Int32Array(1024);  // there are never more
+    c.matcherForced(this.handle, ids, ids.length, n);
+    return [...ids.subarray(0, Number(n[0]))];
+  }
+  /** Fewest tokens until the text may end; -1 if none are known to end it. */
+  minTokens() {
+    const n = [0];
+    c.matcherMinTokens(this.handle, n);
+    return Number(n[0]);
+  }
+}
+
 function samplingOf({ cancel, grammar, ...settings }) {
   // For the library a closed one would be none at all.
   if (grammar && !grammar.handle) throw new GenerateError({ code: -15, message: "the grammar is closed" });
   const sampling = new Handle(make(c.samplingNew), c.samplingFree);
   try {
     for (const [key, value] of Object.entries(settings)) c.samplingSet(sampling.handle, key, String(value));
-    if (grammar) c.samplingSetGrammar(sampling.handle, grammar.handle);
+    if (grammar instanceof Matcher) c.samplingSetMatcher(sampling.handle, grammar.handle);
+    else if (grammar) c.samplingSetGrammar(sampling.handle, grammar.handle);
     if (cancel) c.samplingSetCancel(sampling.handle, cancel.handle);
     return sampling;
   } catch (failure) {

@@ -213,10 +213,11 @@ GEN_API gen_status gen_chat_encode(const gen_model *model, const gen_chat *chat,
  * last answer, whether the model wrote that or was cut. Where a template lays earlier turns out anew (it may drop what the
  * model thought), what differs is run again.
  *
- * @return as gen_chat_encode, without GEN_ERROR_OUT_OF_RANGE; GEN_ERROR_CONTEXT_FULL if the conversation does not fit, also with the context policy
- *         "shift", which would cut turns in two; GEN_ERROR_CANCELLED; GEN_ERROR_MODEL, GEN_ERROR_POOL_EXHAUSTED,
- *         GEN_ERROR_IO and GEN_ERROR_FORMAT as gen_generate. After a cancel the session holds what was run so far; after
- *         any other failure it holds the same tokens as before, though some of them may have to be run again.
+ * @return as gen_chat_encode, without GEN_ERROR_OUT_OF_RANGE; GEN_ERROR_CONTEXT_FULL if the conversation does not fit, also
+ *         with the context policy "shift", which would cut turns in two; GEN_ERROR_CANCELLED; GEN_ERROR_MODEL,
+ *         GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_IO and GEN_ERROR_FORMAT as gen_generate. After a cancel the session holds
+ *         what was run so far; after any other failure it holds the same tokens as before, though some of them may have
+ *         to be run again.
  * Threads: one at a time per session and conversation.
  * Cost:    runs the model over the tokens that are new before returning.
  * Since:   0.1

@@ -40,12 +40,12 @@ GEN_API gen_status gen_grammar_options_set(gen_grammar_options *options, const c
 
 /**
  * Gives a document that references of JSON Schemas ("$ref": "http://…/address.json#/$defs/street") can lead to, by its URI.
- * It is a schema of the same draft as those that refer to it, may refer to others, and takes the place of one that was
- * given under the same URI. A reference to what was not given is refused: nothing is fetched.
+ * It may be of another draft, which its "$schema" tells, may refer to others, and takes the place of one that was given
+ * under the same URI. A reference to what was not given is refused: nothing is fetched.
  *
  * @param uri   absolute; what is behind a # does not count.
- * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made, which fails where it
- *              is wrong.
+ * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. It is read when a grammar is made that refers to it,
+ *              which fails where it is wrong.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an empty URI; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -105,7 +105,8 @@ GEN_API gen_status gen_grammar_from_regex(const char *pattern, size_t len, const
                                           gen_grammar **out, gen_error *error);
 
 /**
- * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place.
+ * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place but
+ * for the option "json_space", which JSON Schemas heed, too.
  *
  * @param options  read during the call; NULL means defaults.
  * @param out      receives the grammar; free it with gen_grammar_free.
@@ -120,11 +121,11 @@ GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_
  * Makes the grammar of free text with constrained parts, as tool calls are, from a JSON object:
  * {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}, …]}.
  *
- * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end), "json_schema" (a
- * schema as gen_grammar_from_json_schema takes it, not as a string) or "any_json": true; and an end, "end" and behind it "end_token", of which none, one or both may be there. Tokens are
- * ids as numbers or texts as strings, as in GBNF; those to begin with should be control tokens, as others are free text,
- * too. Free text is any in which no begin of a tag occurs; what begins as a
- * tag must go on as one. Beside "tags" there may be
+ * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end), "json_schema" (the
+ * schema itself, not a string that holds it) or "any_json": true; and an end, "end" and behind it "end_token", of which
+ * none, one or both may be given. Tokens are ids as numbers or texts as strings, as in GBNF; a "begin_token" should be a
+ * control token, as other tokens are free text, too. Free text is any text in which no begin of a tag occurs; what begins
+ * as a tag must go on as one. Besides "tags" there may be
  *   "triggers"          [texts] from which on only tags that begin with them can follow; else the begins are,
  *   "at_least_one"      true: the text cannot end before a tag has,
  *   "stop_after_first"  true: it ends behind the first tag,
@@ -148,7 +149,7 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
  * that the schema speaks of.
  *
  * What cannot be kept exactly is refused with the keyword's JSON pointer: references to documents that
- * gen_grammar_options_add_schema has not been given, unevaluated…,
+ * gen_grammar_options_add_schema has not been given,
  * uniqueItems of values that are not few, the formats idn-hostname and regex, and what takes more than the limits.
  * Formats that no vocabulary knows say nothing; gen_grammar_describe lists them.
  *
@@ -260,7 +261,8 @@ GEN_API gen_status gen_grammar_matcher_valid_bytes(const gen_grammar_matcher *ma
 GEN_API gen_status gen_grammar_matcher_rollback(gen_grammar_matcher *matcher, size_t n, gen_error *error);
 
 /**
- * Makes another matcher in the same place. The two share what they have read so far until one of them goes on.
+ * Makes another matcher in the same place, which can take back the calls of the first one, too. The two share
+ * what they have read so far until one of them goes on.
  *
  * @param out  receives the matcher; free it with gen_grammar_matcher_free.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.
@@ -290,7 +292,7 @@ GEN_API int32_t gen_grammar_matcher_complete(const gen_grammar_matcher *matcher)
 
 /**
  * Tokens that are each the only one that may come, from here on, at most 1024: they can be taken without asking a
- * model.
+ * model. None where the vocabulary spells the next byte in two ways, such as "." and "<0x2E>".
  *
  * @param ids       [capacity] receives them, or NULL to ask their number.
  * @param n         receives their number; also when the buffer is too small.
@@ -304,7 +306,7 @@ GEN_API gen_status gen_grammar_matcher_forced(gen_grammar_matcher *matcher, int3
 
 /**
  * Fewest tokens until the text may end, one that ends it not counted: exact, or where that would take long to find
- * out, of the shortest text that ends it.
+ * out, of the shortest text that ends it, if that has at most 128 KiB.
  *
  * @param n  receives the number; -1 if no tokens of the vocabulary are known to end the text.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.

@@ -4,7 +4,7 @@
  * them. gen_speculative is the whole loop, for who has two models and wants text: the same text as the large model gives
  * alone, sooner. It is a generator with a draft model; sessions, batches and other drafters are had from gen_create with
  * gen_options_set_speculative_draft and its neighbours in generator.h. gen_draft and gen_draft_accept_tokens are the parts of
- * such a loop, for who writes one. docs/speculative.md explains it all.
+ * such a loop, for programs that write their own. See docs/speculative.md.
  */
 #ifndef GENERATE_SPECULATIVE_H
 #define GENERATE_SPECULATIVE_H
@@ -104,7 +104,7 @@ GEN_API gen_status gen_generator_draft_stats(const gen_generator *generator, con
  * (gen_model_new_custom). Each keeps its keys and values between calls, and runs only what a text has new.
  *
  * @param draft    guesses; kept alive.
- * @param target   judges, or NULL: then gen_draft_verify and gen_draft_acceptance_rate are GEN_ERROR_STATE; kept alive.
+ * @param target   judges, or NULL: then gen_draft_verify and gen_draft_acceptance_rate are refused; kept alive.
  * @param options  caches of both, as for gen_create, or NULL for defaults; copied. Drafters set there are not used.
  * @param out      receives the object; free it with gen_draft_free.
  * @return as gen_create; GEN_ERROR_INVALID_ARGUMENT also for a NULL draft and for vocabularies that differ.

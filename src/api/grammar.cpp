@@ -12,6 +12,7 @@
 #include "api/grammar_options.h"
 #include "api/handles.h"
 #include "base/json_text.h"
+#include "grammar/json.h"
 #include "grammar/vocabulary.h"
 
 namespace {
@@ -21,6 +22,7 @@ using gen::Result;
 using gen::Status;
 using gen::api::end_handle;
 using gen::api::guard;
+using gen::api::kAnyMost;
 using gen::api::limits_of;
 using gen::api::not_null;
 using gen::api::schema_options_of;
@@ -133,7 +135,16 @@ gen_status gen_grammar_from_regex(const char* pattern, size_t len,
 
 gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar** out,
                                 gen_error* error) {
-  return made("any_json", out, error, [&] { return Grammar::any_json(limits_of(options)); });
+  return made("any_json", out, error, [&] {
+    const gen_grammar_options chosen = options != nullptr ? *options : gen_grammar_options();
+    gen::grammar::JsonLimits json;
+    json.space = chosen.max_space == kAnyMost ? gen::grammar::kUnbounded
+                                              : static_cast<uint32_t>(chosen.max_space);
+    if (chosen.max_digits != kAnyMost) json.digits = static_cast<uint32_t>(chosen.max_digits);
+    gen::grammar::Expressions expressions;
+    const gen::grammar::ExprId root = gen::grammar::any_json_expression(expressions, json);
+    return Grammar::from_expressions(expressions, root, limits_of(options));
+  });
 }
 
 gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar_options* options,

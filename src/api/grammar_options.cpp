@@ -3,6 +3,7 @@
 #include "api/grammar_options.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -112,11 +113,11 @@ const OptionRow<Options> kRows[] = {
      "\"properties\", others behind them"},
     {"json_space",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
-     "characters of white space in one place of the texts of a JSON Schema; the most is any "
+     "characters of white space in one place of JSON texts, 0 for compact ones; the most is any "
      "number"},
     {"json_digits",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
-     "digits in a row of the numbers of a JSON Schema; the most is any number"},
+     "digits in a row of the numbers of JSON texts; the most is any number"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
@@ -149,6 +150,13 @@ grammar::SchemaOptions schema_options_of(const gen_grammar_options* options) {
     made.most_digits = static_cast<uint32_t>(options->max_digits);
   }
   made.automata.states = static_cast<size_t>(options->max_states);
+  // It is asked during the call that makes a grammar, and the options are not free before it ends.
+  if (!options->documents.empty()) {
+    made.resolver = [documents = &options->documents](const std::string& uri) {
+      const auto found = documents->find(uri);
+      return found != documents->end() ? std::optional(found->second) : std::nullopt;
+    };
+  }
   return made;
 }
 
@@ -192,19 +200,10 @@ gen_status gen_grammar_options_add_schema(gen_grammar_options* options, const ch
     GEN_TRY(not_null(options, "options"));
     GEN_TRY(not_null(uri, "uri"));
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-    const std::string_view name = uri;
-    if (name.empty() || name[0] == '#') {
-      return gen::error(Code::kInvalidArgument, "a document needs a URI");
-    }
-    auto& documents = options->schemas.documents;
-    const auto same = std::find_if(documents.begin(), documents.end(),
-                                   [&](const auto& one) { return one.uri == name; });
-    gen::grammar::SchemaText made = {std::string(name), std::string(view)};
-    if (same != documents.end()) {
-      *same = std::move(made);
-    } else {
-      documents.push_back(std::move(made));
-    }
+    const std::string_view all = uri;
+    const std::string name(all.substr(0, all.find('#')));
+    if (name.empty()) return gen::error(Code::kInvalidArgument, "a document needs a URI");
+    options->documents.insert_or_assign(name, std::string(view));
     return {};
   });
 }

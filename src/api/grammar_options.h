@@ -5,6 +5,7 @@
 #include <generate/grammar.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,10 @@ struct gen_grammar_options {
   int32_t max_items = 65'536;
   int32_t max_work = 1 << 24;
   int32_t cache_memory = 64;
-  int32_t max_space = gen::api::kAnyMost;
+  int32_t max_space = 64;
   int32_t max_digits = gen::api::kAnyMost;
-  gen::grammar::SchemaOptions schemas;  // but for what is above
+  gen::grammar::SchemaOptions schemas;           // but for what is above and below
+  std::map<std::string, std::string> documents;  // by URI
 };
 
 namespace gen::api {

@@ -51,12 +51,8 @@ Status draft_stats(const DraftUse& use, std::string_view key, double* value) {
   const double drafted = number(use.drafted);
   const double accepted = number(use.accepted);
   const std::pair<std::string_view, double> all[] = {
-      {"passes", passes},
-      {"tokens", tokens},
-      {"tokens_per_pass", share(tokens, passes)},
-      {"drafted", drafted},
-      {"accepted", accepted},
-      {"acceptance_rate", share(accepted, drafted)},
+      {"passes", passes},   {"tokens", tokens},     {"tokens_per_pass", share(tokens, passes)},
+      {"drafted", drafted}, {"accepted", accepted}, {"acceptance_rate", share(accepted, drafted)},
   };
   for (const auto& [name, figure] : all) {
     if (name != key) continue;
@@ -115,7 +111,8 @@ gen_status make_draft(gen_draft** out, gen_error* error, const gen_model* draft,
     const gen::api::Entry entry(callbacks);
     GEN_TRY(entry.entered("the model"));
     auto handle = std::make_unique<gen_draft>();
-    GEN_ASSIGN(auto made, make(draft, target, layers, options != nullptr ? *options : gen_options()));
+    GEN_ASSIGN(auto made,
+               make(draft, target, layers, options != nullptr ? *options : gen_options()));
     handle->shared = gen::api::Shared<DraftPair>(std::move(made), callbacks);
     *out = handle.release();
     return {};
@@ -140,8 +137,8 @@ gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, 
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(target, "target"));
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(gen::api::check_range("a draft of tokens", length, gen::api::kAnyLeast,
-                                  kMostDraftLength));
+    GEN_TRY(
+        gen::api::check_range("a draft of tokens", length, gen::api::kAnyLeast, kMostDraftLength));
     gen_options chosen = options != nullptr ? *options : gen_options();
     chosen.draft = draft->shared.keep();
     chosen.draft_callbacks = draft->shared.callbacks();
@@ -190,8 +187,8 @@ gen_status gen_speculative_set_adaptive(gen_speculative* speculative, int32_t ad
   });
 }
 
-gen_status gen_speculative_stats(const gen_speculative* speculative, const char* key,
-                                 double* value, gen_error* error) {
+gen_status gen_speculative_stats(const gen_speculative* speculative, const char* key, double* value,
+                                 gen_error* error) {
   if (value != nullptr) *value = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(speculative, "speculative"));
@@ -206,8 +203,8 @@ void gen_speculative_free(gen_speculative* speculative) {
   if (speculative != nullptr) gen::api::end_handle(speculative, speculative->shared.callbacks());
 }
 
-gen_status gen_generator_draft_stats(const gen_generator* generator, const char* key,
-                                     double* value, gen_error* error) {
+gen_status gen_generator_draft_stats(const gen_generator* generator, const char* key, double* value,
+                                     gen_error* error) {
   if (value != nullptr) *value = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
@@ -226,11 +223,10 @@ gen_status gen_draft_new(const gen_model* draft, const gen_model* target,
       [](const gen_model* guesses, const gen_model* judges, int32_t /*layers*/,
          const gen_options& chosen) {
         const gen::generate::ModelInUse none;
-        return DraftPair::create(
-            gen::api::in_use(guesses->shared.keep()),
-            judges != nullptr ? gen::api::in_use(judges->shared.keep()) : none,
-            gen::api::cache_choice(chosen), pair_options(chosen, *guesses),
-            pair_options(chosen, judges != nullptr ? *judges : *guesses));
+        return DraftPair::create(gen::api::in_use(guesses->shared.keep()),
+                                 judges != nullptr ? gen::api::in_use(judges->shared.keep()) : none,
+                                 gen::api::cache_choice(chosen), pair_options(chosen, *guesses),
+                                 pair_options(chosen, judges != nullptr ? *judges : *guesses));
       },
       0);
 }
@@ -252,9 +248,9 @@ int32_t gen_draft_depth(const gen_draft* draft) {
   return draft != nullptr ? draft->shared.peek().depth() : 0;
 }
 
-gen_status gen_draft_generate(gen_draft* draft, const int32_t* tokens, size_t count,
-                              int32_t length, int32_t* ids, float* logprobs, size_t capacity,
-                              size_t* n, gen_error* error) {
+gen_status gen_draft_generate(gen_draft* draft, const int32_t* tokens, size_t count, int32_t length,
+                              int32_t* ids, float* logprobs, size_t capacity, size_t* n,
+                              gen_error* error) {
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(draft, "draft"));
@@ -307,8 +303,8 @@ gen_status gen_draft_acceptance_rate(gen_draft* draft, const int32_t* tokens, si
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(rate, "rate"));
-    GEN_TRY(gen::api::check_range("a draft of tokens", length, gen::api::kAnyLeast,
-                                  kMostDraftLength));
+    GEN_TRY(
+        gen::api::check_range("a draft of tokens", length, gen::api::kAnyLeast, kMostDraftLength));
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
     GEN_ASSIGN(*rate, used->acceptance_rate({tokens, count}, length));
     return {};
@@ -319,11 +315,10 @@ void gen_draft_free(gen_draft* draft) {
   if (draft != nullptr) gen::api::end_handle(draft, draft->shared.callbacks());
 }
 
-gen_status gen_draft_accept_tokens(const int32_t* tokens, size_t n_tokens,
-                                   const float* draft_probs, const float* target_probs,
-                                   size_t vocab, int32_t greedy, uint64_t seed, uint64_t step,
-                                   int32_t* ids, size_t capacity, size_t* n, double* rate,
-                                   gen_error* error) {
+gen_status gen_draft_accept_tokens(const int32_t* tokens, size_t n_tokens, const float* draft_probs,
+                                   const float* target_probs, size_t vocab, int32_t greedy,
+                                   uint64_t seed, uint64_t step, int32_t* ids, size_t capacity,
+                                   size_t* n, double* rate, gen_error* error) {
   if (n != nullptr) *n = 0;
   if (rate != nullptr) *rate = 0;
   return guard(error, [&]() -> Status {

@@ -14,49 +14,6 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-// States that a start leads to and that lead to an end, the start first.
-Dfa trim(const Dfa& dfa) {
-  const size_t count = dfa.states.size();
-  std::vector<std::vector<uint32_t>> back(count);
-  std::vector<uint32_t> open;
-  std::vector<bool> leads(count, false);
-  for (uint32_t s = 0; s < count; ++s) {
-    for (const ByteEdge& edge : dfa.states[s].edges) back[edge.target].push_back(s);
-    if (dfa.states[s].final) {
-      leads[s] = true;
-      open.push_back(s);
-    }
-  }
-  while (!open.empty()) {
-    const uint32_t state = open.back();
-    open.pop_back();
-    for (const uint32_t from : back[state]) {
-      if (!leads[from]) open.push_back(from);
-      leads[from] = true;
-    }
-  }
-  Dfa made;
-  if (count == 0 || !leads[0]) return made;
-  std::vector<uint32_t> number(count, kNone);
-  std::vector<uint32_t> reached = {0};
-  number[0] = 0;
-  for (size_t i = 0; i < reached.size(); ++i) {
-    Dfa::State state;
-    state.final = dfa.states[reached[i]].final;
-    for (ByteEdge edge : dfa.states[reached[i]].edges) {
-      if (!leads[edge.target]) continue;
-      if (number[edge.target] == kNone) {
-        number[edge.target] = static_cast<uint32_t>(reached.size());
-        reached.push_back(edge.target);
-      }
-      edge.target = number[edge.target];
-      state.edges.push_back(edge);
-    }
-    made.states.push_back(std::move(state));
-  }
-  return made;
-}
-
 void add_edge(std::vector<ByteEdge>* edges, uint8_t low, uint8_t high, uint32_t target) {
   if (!edges->empty() && edges->back().target == target && edges->back().high + 1 == low) {
     edges->back().high = high;
@@ -261,6 +218,49 @@ class Blocks {
 };
 
 }  // namespace
+
+// States that a start leads to and that lead to an end, the start first.
+Dfa trim(const Dfa& dfa) {
+  const size_t count = dfa.states.size();
+  std::vector<std::vector<uint32_t>> back(count);
+  std::vector<uint32_t> open;
+  std::vector<bool> leads(count, false);
+  for (uint32_t s = 0; s < count; ++s) {
+    for (const ByteEdge& edge : dfa.states[s].edges) back[edge.target].push_back(s);
+    if (dfa.states[s].final) {
+      leads[s] = true;
+      open.push_back(s);
+    }
+  }
+  while (!open.empty()) {
+    const uint32_t state = open.back();
+    open.pop_back();
+    for (const uint32_t from : back[state]) {
+      if (!leads[from]) open.push_back(from);
+      leads[from] = true;
+    }
+  }
+  Dfa made;
+  if (count == 0 || !leads[0]) return made;
+  std::vector<uint32_t> number(count, kNone);
+  std::vector<uint32_t> reached = {0};
+  number[0] = 0;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Dfa::State state;
+    state.final = dfa.states[reached[i]].final;
+    for (ByteEdge edge : dfa.states[reached[i]].edges) {
+      if (!leads[edge.target]) continue;
+      if (number[edge.target] == kNone) {
+        number[edge.target] = static_cast<uint32_t>(reached.size());
+        reached.push_back(edge.target);
+      }
+      edge.target = number[edge.target];
+      state.edges.push_back(edge);
+    }
+    made.states.push_back(std::move(state));
+  }
+  return made;
+}
 
 Dfa minimise(const Dfa& dfa) {
   const Dfa trimmed = trim(dfa);

@@ -39,7 +39,10 @@ enum class Both {
 /// kGrammar if that takes more than the fuel.
 Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel = {});
 
-/// Without what cannot be reached or leads nowhere, and states that are alike made one.
+/// Without what cannot be reached or leads nowhere.
+Dfa trim(const Dfa& dfa);
+
+/// The same, and states that are alike made one.
 Dfa minimise(const Dfa& dfa);
 
 /// The same texts as an expression.

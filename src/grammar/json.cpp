@@ -11,11 +11,9 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kMostSpace = 64;  // characters in one gap, so that a model cannot loop there
-
 class Json {
  public:
-  explicit Json(Expressions& to) : to_(to) {}
+  Json(Expressions& to, const JsonLimits& limits) : to_(to), limits_(limits) {}
 
   ExprId value() {
     const RuleId value = to_.add_rule();
@@ -51,7 +49,7 @@ class Json {
   ExprId list_of(ExprId item) {
     return all({item, to_.repeat(all({one_of(","), item}), 0, kUnbounded)});
   }
-  ExprId space() { return to_.repeat(one_of(" \t\n\r"), 0, kMostSpace); }
+  ExprId space() { return to_.repeat(one_of(" \t\n\r"), 0, limits_.space); }
 
   ExprId string() {
     CharSet raw;
@@ -67,9 +65,11 @@ class Json {
 
   ExprId number() {
     const ExprId digit = one_of("0123456789");
-    const ExprId digits = to_.repeat(digit, 1, kUnbounded);
+    const uint32_t most = limits_.digits;
+    const uint32_t further = most == kUnbounded ? most : most - 1;
+    const ExprId digits = to_.repeat(digit, 1, most);
     const ExprId whole =
-        any({one_of("0"), all({one_of("123456789"), to_.repeat(digit, 0, kUnbounded)})});
+        any({one_of("0"), all({one_of("123456789"), to_.repeat(digit, 0, further)})});
     const ExprId fraction = all({one_of("."), digits});
     const ExprId exponent = all({one_of("eE"), to_.repeat(one_of("+-"), 0, 1), digits});
     return named(all({to_.repeat(one_of("-"), 0, 1), whole, to_.repeat(fraction, 0, 1),
@@ -77,10 +77,13 @@ class Json {
   }
 
   Expressions& to_;
+  const JsonLimits limits_;
 };
 
 }  // namespace
 
-ExprId any_json_expression(Expressions& to) { return Json(to).value(); }
+ExprId any_json_expression(Expressions& to, const JsonLimits& limits) {
+  return Json(to, limits).value();
+}
 
 }  // namespace gen::grammar

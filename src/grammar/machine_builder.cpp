@@ -20,6 +20,8 @@ namespace {
 
 // Behind so many nodes rules are called instead of being written out.
 constexpr uint32_t kLargeMachine = 20'000;
+// ... as are choices of so many places, such as a property of characters: each is then made once.
+constexpr uint32_t kManyPlaces = 64;
 
 // Whether how many members there are matters, and their bits do not tell it.
 bool is_counted(const MemberList& list) {
@@ -80,6 +82,12 @@ class Builder {
     if (nfa_.edges.size() > most_edges_) return;  // run() refuses it
     const Expr& expr = all_.at(id);
     const Analysis::Facts& facts = facts_.of[id];
+    const bool large = nfa_.n_nodes > kLargeMachine && facts.places >= kManyPlaces;
+    if (large && !whole && expr.kind == Kind::kChoice) {
+      if (facts.nullable) nfa_.add_empty(from, to);
+      call(id, Loop(), from, to);
+      return;
+    }
     switch (expr.kind) {
       case Kind::kNever:
       case Kind::kAssert:  // not here: dfa_builder.h has made it an automaton

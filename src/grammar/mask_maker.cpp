@@ -44,19 +44,21 @@ MaskMaker::MaskMaker(const Machines& machines, const Vocabulary& vocabulary,
 }
 
 void MaskMaker::clear_shared() {
+  cleared_ = false;
   shared_.sets.clear();
   shared_.lists.clear();
   end_ = shared_.lists.bottom(kEnd);
   outside_ = shared_.lists.bottom(kOutside);
   newest_.clear();
   agreements_.clear();
+  cleared_ = true;
 }
 
 void MaskMaker::allow_work() {
   most_work_ = walk.step.work() + limits_.work;
   comparisons_left_ = kComparisons;
   pairs_left_ = kMostPairs;
-  if (shared_.sets.full() || shared_.lists.size() > kMostFrames) clear_shared();
+  if (!cleared_ || shared_.sets.full() || shared_.lists.size() > kMostFrames) clear_shared();
   if (agreements_.size() > kMostAgreements) agreements_.clear();
 }
 

@@ -144,6 +144,7 @@ class MaskMaker {
   const MaskLimits limits_;
   Ground shared_;
   Ground once_;
+  bool cleared_ = false;  // not while clearing has failed for lack of memory
   ListId end_ = 0;
   ListId outside_ = 0;
   uint64_t most_work_ = 0;

@@ -11,7 +11,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint64_t kMostBytesAhead = uint64_t{1} << 20U;
+constexpr uint64_t kMostBytesAhead = uint64_t{1} << 17U;
 
 bool none(std::span<const uint64_t> bits) {
   return std::all_of(bits.begin(), bits.end(), [](uint64_t word) { return word == 0; });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -153,16 +154,16 @@ class Reader : TextReader {
     }
     if (c == '[') {
       GEN_ASSIGN(const CharSet set, char_class());
-      return push(characters(to_, set));
+      return push(one_of(set));
     }
     if (c == '.') {
       ++at_;
-      return push(characters(to_, line_ends().inverted()));
+      return push(one_of(line_ends().inverted()));
     }
     CharSet set;
     GEN_ASSIGN(const std::optional<uint32_t> character, atom(&set, false));
     if (character) set.add(*character, *character);
-    return push(characters(to_, set));
+    return push(one_of(set));
   }
 
   Status open_group() {
@@ -280,6 +281,15 @@ class Reader : TextReader {
     group.choices.push_back(to_.sequence(done.parts));
   }
 
+  // The same set is written out once: properties of characters are large.
+  ExprId one_of(const CharSet& set) {
+    std::vector<uint32_t> key;
+    for (const CharRange range : set.ranges()) key.insert(key.end(), {range.low, range.high});
+    const auto [known, added] = sets_.try_emplace(std::move(key), Expressions::kNever);
+    if (added) known->second = characters(to_, set);
+    return known->second;
+  }
+
   Result<CharSet> char_class() {
     const size_t begin = at_++;
     const bool negated = take("^");
@@ -345,9 +355,18 @@ class Reader : TextReader {
     const size_t end = text_.find('}', at_);
     if (end == std::string_view::npos) return error_at(text_, begin, "\\p without its }");
     const std::string_view name = text_.substr(at_ + 2, end - at_ - 2);
-    const auto found = unicode_set(name);
-    if (!found) return error_at(text_, begin, "no Unicode property " + quoted(name));
-    set->add(negated ? found->inverted() : *found);
+    const std::string_view key = text_.substr(at_, end - at_);
+    auto known = properties_.find(key);
+    if (known == properties_.end()) {
+      const auto found = unicode_set(name);
+      if (!found) return error_at(text_, begin, "no Unicode property " + quoted(name));
+      known = properties_.emplace(key, negated ? found->inverted() : *found).first;
+    }
+    if (set->ranges().empty()) {
+      *set = known->second;
+    } else {
+      set->add(known->second);
+    }
     at_ = end + 1;
     return {};
   }
@@ -442,6 +461,8 @@ class Reader : TextReader {
   const RegexMatch match_;
   Expressions& to_;
   ExprId any_text_ = Expressions::kEmpty;
+  std::map<std::vector<uint32_t>, ExprId> sets_;
+  std::map<std::string_view, CharSet> properties_;  // by "P{name" and "p{name"
   const DfaFuel fuel_;
   std::vector<Group> open_;
   size_t n_captures_ = 0;

@@ -13,15 +13,18 @@
 namespace gen::grammar {
 
 void SetAutomaton::clear() {
-  states_.clear();
-  rows_.clear();
   items_.clear();
   known_.clear();
   greatest_least_ = 0;
-  states_.emplace_back();
+  if (rows_.empty()) {
+    auto none = std::make_unique<Row>();
+    none->fill(kNone);
+    rows_.push_back(std::move(none));
+  }
+  if (states_.empty()) states_.emplace_back();
   states_[kNone].expanded = true;
-  rows_.push_back(std::make_unique<Row>());
-  rows_[kNone]->fill(kNone);
+  states_.resize(1);
+  rows_.resize(1);
 }
 
 std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> items, bool ended,
@@ -55,8 +58,8 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
   made.least = least;
   const auto id = static_cast<Id>(states_.size());
   items_.insert(items_.end(), sorted_.begin(), sorted_.end());
+  if (rows_.size() <= id) rows_.emplace_back();  // first: without memory for the state it stays
   states_.push_back(made);
-  rows_.emplace_back();
   known_.emplace(hash, id);
   greatest_least_ = std::max(greatest_least_, least);
   return id;

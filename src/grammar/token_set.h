@@ -26,9 +26,8 @@ class TokenSet {
     uint64_t& word = bits_[number / 64];
     const uint64_t bit = uint64_t{1} << (number % 64);
     if ((word & bit) != 0) return;
+    if (!many_) few_.push_back(number);  // first: what is not in the list is not cleared
     word |= bit;
-    if (many_) return;
-    few_.push_back(number);
     if (few_.size() > bits_.size()) become_many();
   }
   void add(std::span<const int32_t> tokens) {

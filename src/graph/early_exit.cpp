@@ -13,10 +13,9 @@ namespace {
 using engine::Op;
 
 size_t tap_of(const Graph& graph, int32_t layer) {
-  const auto found =
-      std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-        return node.op == Op::kTap && node.layer == layer;
-      });
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return node.op == Op::kTap && node.layer == layer;
+  });
   return static_cast<size_t>(found - graph.nodes.begin());
 }
 

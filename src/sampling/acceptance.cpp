@@ -36,9 +36,9 @@ double sum_of(std::span<const Candidate> candidates) noexcept {
 }
 
 double share(std::span<const Candidate> ascending, double total, int32_t token) noexcept {
-  const auto found = std::lower_bound(
-      ascending.begin(), ascending.end(), token,
-      [](const Candidate& one, int32_t wanted) { return one.token < wanted; });
+  const auto found =
+      std::lower_bound(ascending.begin(), ascending.end(), token,
+                       [](const Candidate& one, int32_t wanted) { return one.token < wanted; });
   return found != ascending.end() && found->token == token ? found->weight / total : 0.0;
 }
 
@@ -77,9 +77,8 @@ int32_t accept_or_draw(std::span<const Candidate> candidates, const Proposal& pr
     if (certain) return token == proposal.token ? 1.0 : 0.0;
     return share(proposal.from, q_total, token);
   };
-  const auto own = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) {
-    return one.token == proposal.token;
-  });
+  const auto own = std::find_if(candidates.begin(), candidates.end(),
+                                [&](const Candidate& one) { return one.token == proposal.token; });
   const double q = q_of(proposal.token);
   if (own != candidates.end() && q > 0.0 && accepts * q < own->weight / p_total) {
     return proposal.token;
@@ -92,7 +91,8 @@ int32_t accept_or_draw(std::span<const Candidate> candidates, const Proposal& pr
       draws);
   // Nothing is left where p and q are equal but for rounding.
   if (place == candidates.size()) {
-    place = place_by(candidates.size(), [&](size_t i) { return candidates[i].weight; }, draws);
+    place = place_by(
+        candidates.size(), [&](size_t i) { return candidates[i].weight; }, draws);
   }
   return candidates[place].token;
 }
@@ -134,7 +134,9 @@ Status accept_tokens(std::span<const int32_t> draft, std::span<const float> draf
       } else {
         said = place_by(
             vocab, [&](size_t t) { return std::max(0.0, p[t] / p_total - q[t] / q_sum); }, uniform);
-        if (said == vocab) said = place_by(vocab, [&](size_t t) { return double{p[t]}; }, uniform);
+        if (said == vocab)
+          said = place_by(
+              vocab, [&](size_t t) { return double{p[t]}; }, uniform);
         // A guess that was refused, drawn all the same, ends the proposal as any other does.
         out->push_back(static_cast<int32_t>(said));
         return {};
@@ -145,11 +147,11 @@ Status accept_tokens(std::span<const int32_t> draft, std::span<const float> draf
     ++*accepted;
   }
   const auto last = target_probs.subspan(k * vocab, vocab);
-  const size_t bonus =
-      draws == nullptr
-          ? largest(last)
-          : place_by(vocab, [&](size_t t) { return double{last[t]}; },
-                     uniform_double(draws->seed, kDrawStream, draws->step + k));
+  const size_t bonus = draws == nullptr
+                           ? largest(last)
+                           : place_by(
+                                 vocab, [&](size_t t) { return double{last[t]}; },
+                                 uniform_double(draws->seed, kDrawStream, draws->step + k));
   out->push_back(static_cast<int32_t>(bonus));
   return {};
 }

@@ -35,11 +35,11 @@ struct AcceptanceDraws {
 };
 
 /// A whole proposal of K tokens: those that are kept, and one more, which replaces the first that
-/// is not or follows the last. `draft_probs` is [K, V], `target_probs` [K + 1, V]; rows need not add
-/// up to 1. Null `draws`: a token is kept while it is the target's largest (the first of equal
-/// ones), and what follows is that; `draft_probs` is not read. K = 0 gives nothing. `*accepted` receives how many were kept.
-/// kInvalidArgument for a probability that is negative or not finite, or a target row of zeros;
-/// kOutOfRange for a token outside [0, V).
+/// is not or follows the last. `draft_probs` is [K, V], `target_probs` [K + 1, V]; rows need not
+/// add up to 1. Null `draws`: a token is kept while it is the target's largest (the first of equal
+/// ones), and what follows is that; `draft_probs` is not read. K = 0 gives nothing. `*accepted`
+/// receives how many were kept. kInvalidArgument for a probability that is negative or not finite,
+/// or a target row of zeros; kOutOfRange for a token outside [0, V).
 Status accept_tokens(std::span<const int32_t> draft, std::span<const float> draft_probs,
                      std::span<const float> target_probs, size_t vocab,
                      const AcceptanceDraws* draws, std::vector<int32_t>* out, size_t* accepted);

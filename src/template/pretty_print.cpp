@@ -27,7 +27,7 @@ int rank_of(const Value& key) noexcept {
   return key.is(Kind::kString) ? 2 : 3;
 }
 
-bool is_row(const Value& value) noexcept {
+bool is_list(const Value& value) noexcept {
   return value.is(Kind::kSequence) && value.sequence().form <= Form::kTuple;
 }
 
@@ -41,7 +41,7 @@ class Printer {
     GEN_ASSIGN(Text text, repr(value, level));
     if (width_of(text) > kColumns - indent - allowance) {
       if (value.is(Kind::kDict)) return print_dict(value.dict(), indent, allowance + 1, level);
-      if (is_row(value)) return print_row(value.sequence(), indent, allowance, level);
+      if (is_list(value)) return print_row(value.sequence(), indent, allowance, level);
       if (value.is(Kind::kString) && !value.text().empty())
         return print_text(value.text(), indent, allowance, level == 0);
     }
@@ -99,7 +99,7 @@ class Printer {
       out->append(entries.empty() ? "{}" : "}", Writer::kTemplate);
       return {};
     }
-    if (!is_row(value)) return append_repr(evaluator_, value, out, level);
+    if (!is_list(value)) return append_repr(evaluator_, value, out, level);
     const Sequence& row = value.sequence();
     const bool tuple = row.form == Form::kTuple;
     out->append(tuple ? "(" : "[", Writer::kTemplate);

@@ -44,6 +44,8 @@ static struct {
   gen_grammar* grammar;
   gen_grammar_matcher* matcher;
   gen_profile* profile;
+  gen_speculative* speculative;
+  gen_draft* draft;
   gen_result* result;
   kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing,
       *parts[2];
@@ -251,6 +253,30 @@ static void use_stream(void) {
   EXPECT(gen_stream_alternatives(it.stream, &ids, &values) == 0);
 }
 
+static void use_drafts(void) {
+  gen_result* result = NULL;
+  gen_speculative* speculative = NULL;
+  gen_draft* draft = NULL;
+  int32_t ids[4];
+  int32_t number = 0;
+  double value = 0;
+  size_t n = 0;
+  REFUSED(gen_speculative_new(it.model, it.model, 2, NULL, &speculative, &error));
+  REFUSED(gen_speculative_generate(it.speculative, "A", 1, it.sampling, &result, &error));
+  REFUSED(gen_speculative_generate_stream(it.speculative, "A", 1, it.sampling, no_token, NULL,
+                                          &result, &error));
+  REFUSED(gen_speculative_set_adaptive(it.speculative, 1, &error));
+  REFUSED(gen_speculative_stats(it.speculative, "drafted", &value, &error));
+  REFUSED(gen_generator_draft_stats(it.generator, "drafted", &value, &error));
+  REFUSED(gen_draft_new(it.model, NULL, NULL, &draft, &error));
+  REFUSED(gen_draft_new_self(it.model, 1, NULL, &draft, &error));
+  REFUSED(gen_draft_generate(it.draft, kTokens, 4, 2, ids, NULL, 4, &n, &error));
+  REFUSED(gen_draft_verify(it.draft, kTokens, 4, kTokens, 1, &number, &number, &error));
+  REFUSED(gen_draft_acceptance_rate(it.draft, kTokens, 4, 1, &value, &error));
+  EXPECT(gen_draft_depth(it.draft) >= 0);
+  EXPECT(result == NULL && speculative == NULL && draft == NULL);
+}
+
 /* Every function of every kind of cache; which kind does not matter, for none is looked at. */
 static void use_cache(kv_cache* cache) {
   kv_cache* made = NULL;
@@ -401,6 +427,8 @@ static void free_all(void) {
   gen_session_free(it.streaming);
   gen_session_free(it.session);
   gen_chat_session_free(it.talk);
+  gen_speculative_free(it.speculative);
+  gen_draft_free(it.draft);
   gen_free(it.generator);
   gen_options_free(it.traced);
   gen_options_free(it.measured);
@@ -447,6 +475,7 @@ static void everything(void) {
   use_session(it.session);
   use_session(it.streaming);
   use_stream();
+  use_drafts();
   kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu,   it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
@@ -503,6 +532,8 @@ static int set_up(void** state) {
             error);
   assert_ok(gen_session_new(it.generator, &it.session, &error), error);
   assert_ok(gen_chat_session_new(it.generator, NULL, &it.talk, &error), error);
+  assert_ok(gen_speculative_new(it.model, it.model, 2, NULL, &it.speculative, &error), error);
+  assert_ok(gen_draft_new(it.model, it.model, NULL, &it.draft, &error), error);
   assert_ok(gen_session_append_tokens(it.session, kTokens, 4, &error), error);
   assert_ok(gen_session_new(it.generator, &it.streaming, &error), error);
   assert_ok(gen_stream_open(it.streaming, "A fox", 5, it.sampling, &it.stream, &error), error);
@@ -627,6 +658,7 @@ static const char* const kPlain[] = {
     "gen_chat_set_",
     "gen_chat_free",
     "gen_device_",
+    "gen_draft_accept_tokens",
     "gen_forward_",
     "gen_gpu_allocator_",
     "gen_kv_kind_describe",

@@ -329,7 +329,7 @@ static void what_is_wrong_is_named(void** state) {
   assert_fails(gen_grammar_any_json(options, &grammar, &error), GEN_ERROR_GRAMMAR, "20", error);
   assert_ok(gen_grammar_options_set(options, "max_edges", "100000", &error), error);
   assert_ok(gen_grammar_any_json(options, &grammar, &error), error);
-  char text[2048];
+  char text[4096];
   size_t n = 0;
   assert_ok(gen_grammar_describe(grammar, text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text, "{\"kind\":\"any_json\",\"states\":"));

@@ -436,17 +436,24 @@ static void drafts_by_custom_models(void** state) {
     assert_ok(gen_draft_verify(draft, much, TOY_CONTEXT, NULL, 0, &accepted, &correction, &error),
               error);
     assert_int_equal(correction, -1);
-    for (int i = 0; i < 2; ++i) {
-      toys[i].fault = TOY_NAN;
-      toys[i].at = toys[i].calls + 1; /* the first one runs what the text has new */
+    /* Whichever pass it is that gives no number. */
+    int met[3] = {0, 0, 0};
+    toys[0].fault = toys[1].fault = TOY_NAN;
+    for (int later = 0; later < 3; ++later) {
+      for (int which = 0; which < 3; ++which) {
+        text[2] = 10 + 3 * later + which;
+        toys[0].at = toys[0].calls + later;
+        toys[1].at = toys[1].calls + later;
+        const gen_status status =
+            which == 0 ? gen_draft_generate(draft, text, 4, 4, ids, NULL, 8, &n, &error)
+            : which == 1
+                ? gen_draft_verify(draft, text, 4, NULL, 0, &accepted, &correction, &error)
+                : gen_draft_acceptance_rate(draft, text, 4, 4, &rate, &error);
+        met[which] += status == GEN_ERROR_MODEL;
+        if (status != GEN_ERROR_MODEL) assert_ok(status, error);
+      }
     }
-    assert_fails(gen_draft_generate(draft, text, 4, 4, ids, NULL, 8, &n, &error), GEN_ERROR_MODEL, "",
-                 error);
-    assert_fails(gen_draft_verify(draft, text, 4, NULL, 0, &accepted, &correction, &error),
-                 GEN_ERROR_MODEL, "", error);
-    toys[0].at = toys[0].calls;
-    assert_fails(gen_draft_acceptance_rate(draft, text, 3, 4, &rate, &error), GEN_ERROR_MODEL, "",
-                 error);
+    assert_true(met[0] > 0 && met[1] > 0 && met[2] > 0);
     gen_draft_free(draft);
     assert_int_equal(toys[0].wrong + toys[1].wrong, 0);
     assert_int_equal(toys[1].news + toys[1].clones, toys[1].frees);
@@ -677,7 +684,7 @@ static void what_speculative_calls_may_meet(void** state) {
   gen_speculative* none = NULL;
   gen_draft* pair = NULL;
   gen_options* tiered = options_new();
-  assert_ok(gen_options_set(tiered, "tiered_kv", "/nowhere/at/all,1", &error), error);
+  assert_ok(gen_options_set(tiered, "tiered_kv", "/nowhere/at/all,64", &error), error);
   assert_fails(gen_speculative_new(draft, draft, 2, tiered, &none, &error), GEN_ERROR_IO, "nowhere",
                error);
   assert_fails(gen_draft_new(draft, draft, tiered, &pair, &error), GEN_ERROR_IO, "nowhere", error);

@@ -130,7 +130,9 @@ class Bench {
       speeds.push_back(settings_.sessions * settings_.tokens / without.wall);
     }
     const DraftUse& use = drafted_->draft_use();
-    const auto n = [](const std::atomic<int64_t>& value) { return static_cast<double>(value.load()); };
+    const auto n = [](const std::atomic<int64_t>& value) {
+      return static_cast<double>(value.load());
+    };
     std::printf("%s, %d threads, %d sessions, %s, k %d, policy %s\n", settings_.model,
                 settings_.threads, settings_.sessions,
                 settings_.text.empty() ? ("p " + std::to_string(settings_.p)).c_str()
@@ -293,19 +295,31 @@ int main(int argc, char** argv) {
       settings.model = argv[i];
       continue;
     }
-    if (++i == argc) return std::fprintf(stderr, "draft_bench: %s needs a value\n", name.c_str()), 2;
+    if (++i == argc)
+      return std::fprintf(stderr, "draft_bench: %s needs a value\n", name.c_str()), 2;
     const char* const value = argv[i];
-    if (name == "--p") settings.p = std::atof(value);
-    else if (name == "--k") settings.k = std::atoi(value);
-    else if (name == "--threads") settings.threads = std::atoi(value);
-    else if (name == "--sessions") settings.sessions = std::atoi(value);
-    else if (name == "--tokens") settings.tokens = std::atoi(value);
-    else if (name == "--prompt") settings.prompt = std::atoi(value);
-    else if (name == "--pairs") settings.pairs = std::atoi(value);
-    else if (name == "--policy") settings.policy = value;
-    else if (name == "--text") settings.text = value;
-    else if (name == "--tokenizer") settings.tokenizer = value;
-    else return std::fprintf(stderr, "draft_bench: unknown option %s\n", name.c_str()), 2;
+    if (name == "--p")
+      settings.p = std::atof(value);
+    else if (name == "--k")
+      settings.k = std::atoi(value);
+    else if (name == "--threads")
+      settings.threads = std::atoi(value);
+    else if (name == "--sessions")
+      settings.sessions = std::atoi(value);
+    else if (name == "--tokens")
+      settings.tokens = std::atoi(value);
+    else if (name == "--prompt")
+      settings.prompt = std::atoi(value);
+    else if (name == "--pairs")
+      settings.pairs = std::atoi(value);
+    else if (name == "--policy")
+      settings.policy = value;
+    else if (name == "--text")
+      settings.text = value;
+    else if (name == "--tokenizer")
+      settings.tokenizer = value;
+    else
+      return std::fprintf(stderr, "draft_bench: unknown option %s\n", name.c_str()), 2;
   }
   if (settings.model == nullptr) return std::fprintf(stderr, "draft_bench: no model\n"), 2;
   gen::generate::Bench(settings).run();

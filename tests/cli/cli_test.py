@@ -389,7 +389,7 @@ class Grammar(unittest.TestCase):
                     file.write(schema if isinstance(schema, bytes) else json.dumps(schema).encode())
                 return path
 
-            point = write("point.json", {"$defs": {"n": {"type": "integer", "format": "odd"}}, "type": "object",
+            point = write("point.json", {"$defs": {"n": {"type": ["integer", "string"], "format": "odd"}}, "type": "object",
                                          "additionalProperties": {"$ref": "#/$defs/n"}})
             schema = write("schema.json", {"items": {"oneOf": [{"$ref": "http://a.b/p?q=1"}, {"type": "object"}, {"type": "string"}],
                                                      "maxLength": 3}, "type": "array"})

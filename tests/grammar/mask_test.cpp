@@ -3,6 +3,7 @@
 // of every token, what accept_token does, and the same by whatever way a matcher came to its place.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <random>
@@ -275,6 +276,36 @@ TEST(Mask, PlacesThatAreNearlyAlikeAreToldApart) {
       }
     }
   }
+}
+
+// What such places have more or less than each other adds up, in whatever order they are found:
+// texts that begin with certain words are not to come. Against how the tokens begin.
+TEST(Mask, DifferencesFromDifferencesAddUp) {
+  std::vector<std::string> texts = {""};
+  for (size_t i = 0; texts.size() < 1093; ++i) {
+    for (const char c : {'c', 'd', '!'}) texts.push_back(texts[i] + c);
+  }
+  texts.erase(texts.begin());
+  const std::vector<std::vector<std::string>> without = {
+      {}, {"ddddd"}, {"ccccc"}, {"ddddd", "ccccc"}, {"cdcdc", "ccccc"}};
+  std::vector<size_t> order = {0, 1, 2, 3, 4};
+  do {
+    const auto vocabulary = test::vocabulary(texts);
+    const auto grammar = Grammar::from_regex(
+        "0[cd]*!|1(?!d{5})[cd]*!|2(?!c{5})[cd]*!|3(?!d{5}|c{5})[cd]*!|4(?!cdcdc|c{5})[cd]*!");
+    Matcher matcher = Matcher::create(grammar.value()->over(vocabulary).value()).value();
+    for (const size_t place : order) {
+      matcher.reset();
+      ASSERT_TRUE(matcher.accept_bytes(std::to_string(place)).value());
+      const std::vector<uint64_t> mask = mask_of(matcher);
+      for (size_t token = 0; token < texts.size(); ++token) {
+        const std::string& text = texts[token];
+        bool allowed = text.find('!') >= text.size() - 1;
+        for (const std::string& word : without[place]) allowed = allowed && !text.starts_with(word);
+        ASSERT_EQ(test::has(mask, static_cast<int32_t>(token)), allowed) << place << " " << text;
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 // Near both ends of a count, for tokens of several rounds: by arithmetic.

@@ -14,7 +14,8 @@
 namespace gen::grammar {
 namespace {
 
-bool walk(const Result<std::shared_ptr<const Grammar>>& grammar, const std::string& text) {
+bool walk(const Result<std::shared_ptr<const Grammar>>& grammar, const std::string& text,
+          bool ends = true) {
   if (!grammar.ok()) return false;
   auto matcher =
       Matcher::create(grammar.value()->over(test::vocabulary(test::all_bytes(), 1)).value());
@@ -22,7 +23,7 @@ bool walk(const Result<std::shared_ptr<const Grammar>>& grammar, const std::stri
   std::vector<uint64_t> mask(matcher->grammar().vocabulary().words());
   const auto taken = matcher->accept_bytes(text);
   return taken.ok() && taken.value() && matcher->mask(mask).ok() &&
-         matcher->mask_within(1, mask).ok() && matcher->min_tokens(1000).tokens != kNoWay;
+         matcher->mask_within(1, mask).ok() && (matcher->min_tokens(1000).tokens != kNoWay) == ends;
 }
 
 std::string repeated(const std::string& text, size_t count) {
@@ -44,7 +45,9 @@ void* hostile(void* result) {
          "gbnf stars");
   expect(walk(Grammar::from_regex(open + "a" + close), ""), "regex groups");
   expect(walk(Grammar::from_regex(open + "a\\b" + close), ""), "regex groups around a border");
-  expect(walk(Grammar::any_json(), repeated("[", 1'000'000)), "brackets");
+  expect(walk(Grammar::any_json(), repeated("[", 50'000)), "brackets");
+  // Their end is further away than min_tokens() looks.
+  expect(walk(Grammar::any_json(), repeated("[", 1'000'000), false), "a million brackets");
   expect(walk(Grammar::from_gbnf("root ::= a\na ::= b \"x\" | \"\"\nb ::= c? a\nc ::= b | a \"y\""),
               "xxyx"),
          "mutual recursion");

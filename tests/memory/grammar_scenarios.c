@@ -18,7 +18,7 @@ static void forms(const void* with) {
   (void)with;
   gen_grammar_options* options = NULL;
   gen_grammar* grammar = NULL;
-  char text[2048];
+  char text[4096];
   size_t n = 0;
   MAKE(options, gen_grammar_options_new(&options, E));
   TRY(gen_grammar_options_set(options, "regex_match", "search", E));

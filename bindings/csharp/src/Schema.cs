@@ -6,7 +6,6 @@ using System.Collections.Generic;
 using System.Globalization;
 using System.Linq;
 using System.Reflection;
-using System.Runtime.Serialization;
 using System.Text;
 
 namespace LibGenerate
@@ -23,8 +22,9 @@ namespace LibGenerate
 
         /// <summary>
         /// Of the JSON objects that hold the public properties of T that can be read and set, all of them and no others. A
-        /// Nullable may be null, or not be there. Names are those of the properties, or of their DataMember; what is
-        /// IgnoreDataMember is left out. Numbers have the bounds of their type, enums are the names of their values, arrays
+        /// Nullable may be null, or not be there. Names are those of the properties, or those that attributes of
+        /// serializers give (DataMember, JsonPropertyName, JsonProperty); what IgnoreDataMember or JsonIgnore marks is left
+        /// out. Numbers have the bounds of their type, enums are the names of their values, arrays
         /// and collections are lists, dictionaries by strings are objects, and an object is any value. Classes may be
         /// recursive. It is a schema of draft 4, whose integers are written without fraction and exponent. An
         /// ArgumentException names the property that JSON has no form for.
@@ -107,9 +107,9 @@ namespace LibGenerate
             foreach (PropertyInfo property in type.GetProperties(BindingFlags.Public | BindingFlags.Instance))
             {
                 if (!property.CanRead || !property.CanWrite || property.GetIndexParameters().Length > 0) continue;
-                if (property.IsDefined(typeof(IgnoreDataMemberAttribute), true)) continue;
-                var given = (DataMemberAttribute)Attribute.GetCustomAttribute(property, typeof(DataMemberAttribute));
-                string name = Quoted(given != null && given.Name != null ? given.Name : property.Name);
+                string given = NameOf(property);
+                if (given == null) continue;
+                string name = Quoted(given);
                 try
                 {
                     properties.Add(name + ":" + Make(property.PropertyType));
@@ -123,6 +123,21 @@ namespace LibGenerate
             string all = required.Count == 0 ? "" : ",\"required\":[" + string.Join(",", required) + "]";
             return "{\"type\":\"object\",\"properties\":{" + string.Join(",", properties) + "}" + all +
                 ",\"additionalProperties\":false}";
+        }
+
+        // Null for one that is left out. Attributes go by their names: no serializer is needed for it.
+        static string NameOf(PropertyInfo property)
+        {
+            foreach (Attribute attribute in Attribute.GetCustomAttributes(property, true))
+            {
+                Type type = attribute.GetType();
+                if (type.Name == "IgnoreDataMemberAttribute" || type.Name == "JsonIgnoreAttribute") return null;
+                if (type.Name != "DataMemberAttribute" && type.Name != "JsonPropertyNameAttribute" && type.Name != "JsonPropertyAttribute") continue;
+                PropertyInfo name = type.GetProperty(type.Name == "JsonPropertyAttribute" ? "PropertyName" : "Name");
+                var text = name == null ? null : name.GetValue(attribute, null) as string;
+                if (text != null) return text;
+            }
+            return property.Name;
         }
 
         static string Quoted(string text)

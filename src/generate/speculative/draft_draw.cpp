@@ -66,8 +66,9 @@ std::optional<sampling::Proposal> DraftDraw::proposal(const DraftTree& tree,
     const auto at = static_cast<size_t>(next);
     if (tree.parents()[at] != row) continue;
     const bool drawn = tree.is_chain() && at < from_.size();
-    return sampling::Proposal{tree.tokens()[at], drawn ? std::span<const sampling::Candidate>(from_[at])
-                                                       : std::span<const sampling::Candidate>()};
+    return sampling::Proposal{tree.tokens()[at],
+                              drawn ? std::span<const sampling::Candidate>(from_[at])
+                                    : std::span<const sampling::Candidate>()};
   }
   return std::nullopt;
 }

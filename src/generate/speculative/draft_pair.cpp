@@ -129,7 +129,10 @@ Result<Guesses> DraftPair::generate_held(std::span<const int32_t> text, int32_t 
   const auto ends = draft_->generator().end_tokens();
   while (static_cast<int32_t>(guesses.tokens.size()) < length) {
     GEN_ASSIGN(const Event* const event, call->next());
-    if (event == nullptr || event->done) break;
+    if (event == nullptr || event->done) {
+      GEN_TRY(call->result().status);
+      break;
+    }
     guesses.tokens.push_back(event->token);
     guesses.logprobs.push_back(event->logprob);
     if (std::find(ends.begin(), ends.end(), event->token) != ends.end()) break;
@@ -137,8 +140,7 @@ Result<Guesses> DraftPair::generate_held(std::span<const int32_t> text, int32_t 
   return guesses;
 }
 
-Result<Verdict> DraftPair::verify(std::span<const int32_t> text,
-                                  std::span<const int32_t> guesses) {
+Result<Verdict> DraftPair::verify(std::span<const int32_t> text, std::span<const int32_t> guesses) {
   const InUseGuard in_use(&in_use_);
   GEN_TRY(in_use.entered("the draft"));
   return verify_held(text, guesses);
@@ -159,7 +161,10 @@ Result<Verdict> DraftPair::verify_held(std::span<const int32_t> text,
   Verdict verdict;
   for (;;) {
     GEN_ASSIGN(const Event* const event, call->next());
-    if (event == nullptr || event->done) return verdict;  // the context is full
+    if (event == nullptr || event->done) {
+      GEN_TRY(call->result().status);
+      return verdict;  // the context is full
+    }
     const auto at = static_cast<size_t>(verdict.accepted);
     if (at == guesses.size() || guesses[at] != event->token) {
       verdict.correction = event->token;

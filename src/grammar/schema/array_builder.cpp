@@ -136,7 +136,8 @@ class ArrayBuilder {
       }
       const std::vector<uint32_t> state = nodes[at];
       bool final = state[0] >= size_.min || !sized;
-      for (size_t c = 0; c < counters_.size(); ++c) final = final && state[c + 1] >= counters_[c].min;
+      for (size_t c = 0; c < counters_.size(); ++c)
+        final = final && state[c + 1] >= counters_[c].min;
       diagram.final.push_back(final);
       if (size_.max != kUnbounded && state[0] == size_.max) continue;
       const ExprId begin = state.back() != 0 ? parts_.comma : Expressions::kEmpty;
@@ -162,7 +163,7 @@ class ArrayBuilder {
           } else if (limited) {
             // What must not hold is one literal.
             for (const Literal literal : counter.rest) {
-              literals.push_back({literal.schema, !literal.negated});
+              literals.push_back(!literal);
             }
           }
         }
@@ -192,11 +193,12 @@ class ArrayBuilder {
       Literals exact = literals;
       exact.push_back(maker_.exactly(*value));
       GEN_ASSIGN(const ExprId body, item(exact));
-      list.members.push_back({body, MemberSet::bit(static_cast<uint32_t>(list.members.size())), true});
+      list.members.push_back(
+          {body, MemberSet::bit(static_cast<uint32_t>(list.members.size())), true});
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
-    return Made(whole(
-        parts_.any({members, size_.min == 0 ? Expressions::kEmpty : Expressions::kNever})));
+    return Made(
+        whole(parts_.any({members, size_.min == 0 ? Expressions::kEmpty : Expressions::kNever})));
   }
 
   const JsonParts& parts_;

@@ -21,7 +21,9 @@ namespace gen::grammar {
 struct Literal {
   const JsonValue* schema = nullptr;
   bool negated = false;
+  uint32_t scope = 0;  // what dynamic references lead to there (SchemaDocument::enter)
   auto operator<=>(const Literal&) const = default;
+  [[nodiscard]] Literal operator!() const { return {schema, !negated, scope}; }
 };
 /// All of them hold; in order, each once.
 using Literals = std::vector<Literal>;
@@ -36,11 +38,13 @@ struct Constraint {
     kContains,    // array: min to max items of which `rest` holds
     kSomeBehind,  // array: `rest` of an item from number `min` on
     kUnique,      // array
-    kMembers,     // object: the properties keywords of `schema`
+    kMembers,     // object: properties and patternProperties of `schema`
+    kOthers,      // object: `rest` of members of which none of `named` speaks
     kRequired,    // object: `name` is there
     kAbsent,      // object: it is not
     kMember,      // object: `rest` of member `name`, if it is there
-    kSomeMember,  // object: `rest` of a member that matches `pattern`, or no other keyword's names
+    kSomeMember,  // object: `rest` of a member that matches `pattern`, or of which none of `named`
+                  // speaks
     kNames,       // object: `rest` of all names
     kSomeName,    // object: `rest` of some name
   };
@@ -53,6 +57,9 @@ struct Constraint {
   Literals literals;
   Literals rest;
   const JsonValue* schema = nullptr;  // where it comes from
+  uint32_t scope = 0;                 // of `schema`
+  /// Schemas whose properties and patternProperties speak of members.
+  std::vector<const JsonValue*> named;
   std::string name;
   const std::string* pattern = nullptr;
 };

@@ -41,7 +41,7 @@ ClauseMaker::Quick ClauseMaker::quick(JsonType type, Literal literal) const {
     return schema.is(JsonType::kTrue) != literal.negated ? Quick::kAlways : Quick::kNever;
   }
   if (schema.members.empty()) return literal.negated ? Quick::kNever : Quick::kAlways;
-  const bool ref_alone = document_.draft() <= Draft::k7 && schema.find("$ref") != nullptr;
+  const bool ref_alone = document_.draft_of(&schema) <= Draft::k7 && schema.find("$ref") != nullptr;
   const JsonValue* types = ref_alone ? nullptr : schema.find("type");
   if (types == nullptr) return Quick::kOpen;
   static constexpr std::string_view kNames[] = {"null",   "boolean", "boolean", "number",
@@ -77,7 +77,7 @@ Literals ClauseMaker::normal(Literals literals, bool* never) const {
     if (plain) {
       *never |= schema.is(JsonType::kFalse) != literal.negated;
     } else {
-      *never |= has(literals, {literal.schema, !literal.negated});
+      *never |= has(literals, !literal);
       kept.push_back(literal);
     }
   }
@@ -120,7 +120,8 @@ Result<bool> ClauseMaker::is_empty(const Literals& given) {
 
 Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* out) {
   const JsonValue* first = clause.open.empty() ? nullptr : clause.open[0].schema;
-  GEN_TRY(spend(first));
+  // A clause is copied for each way on.
+  GEN_TRY(spend(first, 1 + clause.constraints.size() + clause.choices.size()));
   GEN_ASSIGN(const bool alive, take_apart(type, &clause));
   if (!alive) return {};
   GEN_ASSIGN(const bool fine, possible(type, clause));
@@ -150,13 +151,13 @@ Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
     const Literal literal = clause->open.back();
     clause->open.pop_back();
     if (has(clause->done, literal)) continue;
-    if (has(clause->done, {literal.schema, !literal.negated})) return false;
+    if (has(clause->done, !literal)) return false;
     clause->done.push_back(literal);
     const Quick known = quick(type, literal);
     if (known == Quick::kAlways) continue;
     if (known == Quick::kNever) return false;
-    GEN_ASSIGN(const bool alive, literal.negated ? fail(type, literal.schema, clause)
-                                                 : hold(type, literal.schema, clause));
+    GEN_ASSIGN(const bool alive,
+               literal.negated ? fail(type, literal, clause) : hold(type, literal, clause));
     if (!alive) return false;
   }
   // What has been decided since may leave less to choose.
@@ -178,7 +179,7 @@ bool ClauseMaker::put(JsonType type, Options options, Clause* clause) {
     for (const Literal literal : option.literals) {
       if (has(clause->done, literal)) continue;
       const Quick known = quick(type, literal);
-      never |= known == Quick::kNever || has(clause->done, {literal.schema, !literal.negated});
+      never |= known == Quick::kNever || has(clause->done, !literal);
       if (known == Quick::kOpen) literals.push_back(literal);
     }
     if (never) continue;
@@ -197,12 +198,15 @@ bool ClauseMaker::put(JsonType type, Options options, Clause* clause) {
   return true;
 }
 
-Result<bool> ClauseMaker::hold(JsonType type, const JsonValue* schema, Clause* clause) {
+Result<bool> ClauseMaker::hold(JsonType type, Literal literal, Clause* clause) {
+  const JsonValue* schema = literal.schema;
   if (!schema->is(JsonType::kObject)) return refuse(schema, "", "no schema");
-  const bool ref_alone = document_.draft() <= Draft::k7 && schema->find("$ref") != nullptr;
+  const Draft draft = document_.draft_of(schema);
+  const bool ref_alone = draft <= Draft::k7 && schema->find("$ref") != nullptr;
   for (const auto& [key, value] : schema->members) {
     if (ref_alone && key != "$ref") continue;
-    GEN_ASSIGN(std::vector<Options> all, positive({type, schema, key, value}));
+    GEN_ASSIGN(std::vector<Options> all,
+               positive({type, schema, key, value, literal.scope, draft}));
     for (Options& options : all) {
       if (!put(type, std::move(options), clause)) return false;
     }
@@ -210,13 +214,15 @@ Result<bool> ClauseMaker::hold(JsonType type, const JsonValue* schema, Clause* c
   return true;
 }
 
-Result<bool> ClauseMaker::fail(JsonType type, const JsonValue* schema, Clause* clause) {
+Result<bool> ClauseMaker::fail(JsonType type, Literal literal, Clause* clause) {
+  const JsonValue* schema = literal.schema;
   if (!schema->is(JsonType::kObject)) return refuse(schema, "", "no schema");
-  const bool ref_alone = document_.draft() <= Draft::k7 && schema->find("$ref") != nullptr;
+  const Draft draft = document_.draft_of(schema);
+  const bool ref_alone = draft <= Draft::k7 && schema->find("$ref") != nullptr;
   Options all;
   for (const auto& [key, value] : schema->members) {
     if (ref_alone && key != "$ref") continue;
-    GEN_ASSIGN(Options options, negative({type, schema, key, value}));
+    GEN_ASSIGN(Options options, negative({type, schema, key, value, literal.scope, draft}));
     all.insert(all.end(), std::make_move_iterator(options.begin()),
                std::make_move_iterator(options.end()));
   }
@@ -301,39 +307,49 @@ bool ClauseMaker::clash(const Clause& clause, std::string_view what) {
   return false;
 }
 
+// What properties and patternProperties ask of a member.
+Result<Literals> ClauseMaker::named_literals(const JsonValue* schema, uint32_t scope,
+                                             const std::string& name) {
+  Literals made;
+  if (const JsonValue* properties = schema->find("properties")) {
+    if (const JsonValue* member = properties->find(name)) made.push_back(literal(*member, scope));
+  }
+  if (const JsonValue* patterns = schema->find("patternProperties")) {
+    for (const auto& [text, member] : patterns->members) {
+      GEN_ASSIGN(const SharedDfa names, pattern(schema, text));
+      if (accepts(*names, name)) made.push_back(literal(member, scope));
+    }
+  }
+  return made;
+}
+
 Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::string& name) {
   Literals made;
   for (const Constraint& one : clause.constraints) {
     switch (one.kind) {
       case Constraint::Kind::kAbsent:
-        if (one.name == name) made.push_back({&never_, false});
+        if (one.name == name) made.push_back({&never_});
         break;
       case Constraint::Kind::kMember:
         if (one.name == name) made.insert(made.end(), one.rest.begin(), one.rest.end());
         break;
       case Constraint::Kind::kNames: {
         GEN_ASSIGN(const SharedDfa names, names_of(one.rest));
-        if (!accepts(*names, name)) made.push_back({&never_, false});
+        if (!accepts(*names, name)) made.push_back({&never_});
         break;
       }
       case Constraint::Kind::kMembers: {
+        GEN_ASSIGN(const Literals some, named_literals(one.schema, one.scope, name));
+        made.insert(made.end(), some.begin(), some.end());
+        break;
+      }
+      case Constraint::Kind::kOthers: {
         bool named = false;
-        if (const JsonValue* properties = one.schema->find("properties")) {
-          if (const JsonValue* schema = properties->find(name)) {
-            made.push_back({schema, false});
-            named = true;
-          }
+        for (const JsonValue* schema : one.named) {
+          GEN_ASSIGN(const Literals some, named_literals(schema, 0, name));
+          named |= !some.empty();
         }
-        if (const JsonValue* patterns = one.schema->find("patternProperties")) {
-          for (const auto& [text, schema] : patterns->members) {
-            GEN_ASSIGN(const SharedDfa names, pattern(one.schema, text));
-            if (!accepts(*names, name)) continue;
-            made.push_back({&schema, false});
-            named = true;
-          }
-        }
-        const JsonValue* other = one.schema->find("additionalProperties");
-        if (!named && other != nullptr) made.push_back({other, false});
+        if (!named) made.insert(made.end(), one.rest.begin(), one.rest.end());
         break;
       }
       default:
@@ -423,8 +439,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
     if (size.min > 0 || size.max != kUnbounded) {
       const uint32_t most = size.max != kUnbounded ? size.max : size.min;
       if (most > 4096) return refuse(literals[0].schema, "", "lengths of names above 4096");
-      GEN_ASSIGN(Dfa both, combine(*some, strings_of_length(size.min, size.max), Both::kAnd,
-                                   options_.automata));
+      GEN_ASSIGN(Dfa both, with_length(*some, size, options_.automata));
       some = std::make_shared<const Dfa>(std::move(both));
     }
     GEN_ASSIGN(names, combine(names, *some, Both::kOr, options_.automata));
@@ -445,6 +460,14 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema,
   GEN_ASSIGN(Dfa strings, combine(*dfa, *any_string(), Both::kAnd, options_.automata));
   known = std::make_shared<const Dfa>(std::move(strings));
   return known;
+}
+
+Literal ClauseMaker::any_of(Literals literals) {
+  JsonValue schema = JsonValue::object();
+  schema.add(kAnyOf, JsonValue::of_number(anys_.size()));
+  anys_.push_back(std::move(literals));
+  made_.push_back(std::move(schema));
+  return {&made_.back()};
 }
 
 Literal ClauseMaker::exactly(const JsonValue& value) {
@@ -470,12 +493,12 @@ Literal ClauseMaker::exactly(const JsonValue& value) {
     schema.add("minItems", JsonValue::of_number(value.items.size()));
     schema.add("maxItems", JsonValue::of_number(value.items.size()));
     // Understood in every draft.
-    schema.add("\1items", std::move(items));
+    schema.add(kExactItems, std::move(items));
   } else {
     schema.add("enum", JsonValue::array({value}));
   }
   made_.push_back(std::move(schema));
-  return exact_[&value] = {&made_.back(), false};
+  return exact_[&value] = {&made_.back()};
 }
 
 Result<bool> ClauseMaker::few_values(const Literals& literals, size_t most,
@@ -506,7 +529,7 @@ Result<bool> ClauseMaker::few_values(const Literals& literals, size_t most,
         if (literal.negated || found) continue;
         const JsonValue* values = literal.schema->find("enum");
         const JsonValue* single = literal.schema->find("const");
-        if (document_.draft() == Draft::k4) single = nullptr;
+        if (document_.draft_of(literal.schema) == Draft::k4) single = nullptr;
         found = values != nullptr || single != nullptr;
         if (single != nullptr && single->type == type && !add(single)) return false;
         if (single != nullptr || values == nullptr) continue;

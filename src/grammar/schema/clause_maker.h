@@ -19,7 +19,7 @@ namespace gen::grammar {
 
 class ClauseMaker {
  public:
-  ClauseMaker(const SchemaDocument& document, const SchemaOptions& options, SchemaReport* report)
+  ClauseMaker(SchemaDocument& document, const SchemaOptions& options, SchemaReport* report)
       : document_(document), options_(options), report_(*report) {}
 
   /// The clauses of values of the type; none if there is no such value. kGrammar for what is
@@ -42,6 +42,12 @@ class ClauseMaker {
   Result<SharedDfa> names_of(const Literals& literals);
   /// Literals of the member `name`.
   Result<Literals> member_literals(const Clause& clause, const std::string& name);
+  /// Of a schema that stands in another, or is referred to there, one with this scope.
+  Literal literal(const JsonValue& schema, uint32_t scope, bool negated = false) {
+    return {&schema, negated, document_.enter(scope, &schema)};
+  }
+  /// A schema of which at least one of these holds.
+  Literal any_of(Literals literals);
   /// A schema that only this value fits.
   Literal exactly(const JsonValue& value);
   /// All values for which the literals hold, and perhaps some more, each once; false if they may be
@@ -59,7 +65,7 @@ class ClauseMaker {
   /// What `is_empty` found first that cannot be; empty if nothing.
   [[nodiscard]] const std::string& conflict() const noexcept { return conflict_; }
   Status spend(const JsonValue* schema, uint64_t work = 1);
-  [[nodiscard]] const SchemaDocument& document() const noexcept { return document_; }
+  [[nodiscard]] SchemaDocument& document() const noexcept { return document_; }
   [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
 
  private:
@@ -68,11 +74,16 @@ class ClauseMaker {
     const JsonValue* schema;
     const std::string& key;
     const JsonValue& value;
+    uint32_t scope = 0;
+    Draft draft = Draft::k2020;
   };
+  // Made by any_of() and exactly(), and understood in every draft.
+  static constexpr const char* kAnyOf = "\1any";
+  static constexpr const char* kExactItems = "\1items";
   Status expand(JsonType type, Clause clause, std::vector<Clause>* out);
   Result<bool> take_apart(JsonType type, Clause* clause);
-  Result<bool> hold(JsonType type, const JsonValue* schema, Clause* clause);
-  Result<bool> fail(JsonType type, const JsonValue* schema, Clause* clause);
+  Result<bool> hold(JsonType type, Literal literal, Clause* clause);
+  Result<bool> fail(JsonType type, Literal literal, Clause* clause);
   Result<bool> possible(JsonType type, const Clause& clause);
   bool put(JsonType type, Options options, Clause* clause);
   Result<bool> put_literal(JsonType type, Literal literal, Clause* clause);
@@ -91,23 +102,33 @@ class ClauseMaker {
   Result<Literals> schema_list(const Keyword& k);
   Result<uint32_t> count_of(const Keyword& k);
   Result<Options> one_of(const Keyword& k);
-  Status items_of(const JsonValue* schema, Constraint* out);
+  Status items_of(const Keyword& k, Constraint* out);
+  Result<Literals> named_literals(const JsonValue* schema, uint32_t scope, const std::string& name);
+  // unevaluated.cpp
+  struct Seen;
+  struct SeenWalk;
+  Result<Options> unevaluated(const Keyword& k, bool negated);
+  Result<std::vector<Seen>> seen_in(const SeenWalk& walk, const JsonValue* schema, uint32_t scope);
+  Status see_itself(const SeenWalk& walk, const JsonValue* schema, uint32_t scope, Seen* seen);
+  Result<std::vector<Seen>> seen_both(const std::vector<Seen>& a, const std::vector<Seen>& b);
   static bool leads_items(const JsonValue* schema, const std::string& key);
   static bool leads_members(const JsonValue* schema, const std::string& key);
   Status check_schema(const Keyword& k, const JsonValue& value) const;
   using SharedTerm = std::shared_ptr<const NumberTerm>;
   Result<SharedTerm> number_term(const Keyword& k);
 
-  const SchemaDocument& document_;
+  SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
   bool clash(const Clause& clause, std::string_view what);
 
+  const JsonValue always_ = JsonValue::of_bool(true);
   const JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
   std::string conflict_;
   uint64_t work_ = 0;
   int depth_ = 0;
   std::deque<JsonValue> made_;
+  std::vector<Literals> anys_;  // of any_of()
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;

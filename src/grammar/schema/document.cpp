@@ -3,7 +3,6 @@
 #include "grammar/schema/document.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "grammar/text_error.h"
@@ -11,9 +10,34 @@
 namespace gen::grammar {
 namespace {
 
-// Members that hold values and not schemas.
-constexpr std::array<std::string_view, 5> kValues = {"enum", "const", "default", "examples",
-                                                     "example"};
+// What a member of a schema holds: only there identifiers mean something.
+enum class Holds : uint8_t { kValue, kSchema, kList, kMap };
+
+Holds holds(std::string_view key, const JsonValue& value) {
+  static constexpr std::string_view kMaps[] = {
+      "$defs",      "definitions",       "dependencies",
+      "properties", "patternProperties", "dependentSchemas"};
+  static constexpr std::string_view kLists[] = {"allOf", "anyOf", "oneOf", "prefixItems"};
+  static constexpr std::string_view kSchemas[] = {"additionalItems",
+                                                  "additionalProperties",
+                                                  "contains",
+                                                  "contentSchema",
+                                                  "else",
+                                                  "if",
+                                                  "items",
+                                                  "not",
+                                                  "propertyNames",
+                                                  "then",
+                                                  "unevaluatedItems",
+                                                  "unevaluatedProperties"};
+  const auto among = [&](auto& list) {
+    return std::find(std::begin(list), std::end(list), key) != std::end(list);
+  };
+  if (key == "items" && value.is(JsonType::kArray)) return Holds::kList;
+  if (among(kSchemas)) return Holds::kSchema;
+  if (among(kLists)) return Holds::kList;
+  return among(kMaps) ? Holds::kMap : Holds::kValue;
+}
 
 size_t scheme_length(std::string_view uri) {
   const size_t colon = uri.find(':');
@@ -80,7 +104,9 @@ std::pair<std::string_view, std::string_view> split(std::string_view uri) {
 
 std::string decoded(std::string_view text) {
   const auto hex = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'                     ? c - '0'
+           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                    : -1;
   };
   std::string made;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -124,109 +150,132 @@ const std::string* text_of(const JsonValue& node, std::string_view name) {
   return found != nullptr && found->is(JsonType::kString) ? &found->text : nullptr;
 }
 
-// `*found` stays as it is where the schema does not say.
-Status draft_of(const JsonValue& node, Draft* found) {
+}  // namespace
+
+Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft draft,
+                           const JsonValue** out) {
+  GEN_ASSIGN(JsonValue read, read_json(text));
+  const bool is_first = texts_.empty();
+  std::vector<std::string> told;
+  relax(&read, relaxing_, &told);
+  for (std::string& line : told) {
+    if (relaxed_ != nullptr) relaxed_->push_back(is_first ? std::move(line) : uri + "#" + line);
+  }
+  texts_.push_back(std::make_unique<const JsonValue>(std::move(read)));
+  const JsonValue& node = *texts_.back();
+  if (!node.is_boolean() && !node.is(JsonType::kObject)) {
+    return error(Code::kGrammar, "a schema is an object or a boolean");
+  }
+  GEN_TRY(find_draft(node, &draft));
+  Place place;
+  place.base = uri;
+  if (!is_first) place.name = uri + "#";
+  place.draft = draft;
+  place.resource = &node;
+  resources_.try_emplace(uri, &node);
+  scan(node, std::move(place), true);
+  *out = &node;
+  return {};
+}
+
+Result<SchemaDocument> SchemaDocument::read(std::string_view text, SchemaResolver resolver,
+                                            Relaxing relaxing, std::vector<std::string>* relaxed) {
+  SchemaDocument made;
+  made.resolver_ = std::move(resolver);
+  made.relaxing_ = std::move(relaxing);
+  made.relaxed_ = relaxed;
+  const JsonValue* root = nullptr;
+  GEN_TRY(made.add(text, "", Draft::k2020, &root));
+  return made;
+}
+
+// Of a resource; without $schema it stays what it is.
+Status SchemaDocument::find_draft(const JsonValue& node, Draft* draft) {
   const std::string* uri = text_of(node, "$schema");
   if (uri == nullptr) return {};
   const auto names = [&](const char* part) { return uri->find(part) != std::string::npos; };
   if (names("draft-04")) {
-    *found = Draft::k4;
+    *draft = Draft::k4;
   } else if (names("draft-06")) {
-    *found = Draft::k6;
+    *draft = Draft::k6;
   } else if (names("draft-07")) {
-    *found = Draft::k7;
+    *draft = Draft::k7;
   } else if (names("2019-09")) {
-    *found = Draft::k2019;
+    *draft = Draft::k2019;
   } else if (names("draft-03") || names("draft-02") || names("draft-01")) {
     return error(Code::kGrammar, "/$schema: the draft %.60s is older than draft 4",
                  quoted(*uri).c_str());
+  } else if (names("2020-12") || names("json-schema.org/schema")) {
+    *draft = Draft::k2020;
   }
   return {};
 }
 
-}  // namespace
-
-Result<SchemaDocument> SchemaDocument::read(std::string_view text, const SchemaOptions& options,
-                                            std::vector<std::string>* relaxed) {
-  SchemaDocument made;
-  GEN_ASSIGN(JsonValue root, read_json(text));
-  const Relaxing relaxing = {options.ignored, options.one_of_as_any_of};
-  relax(&root, relaxing, relaxed);
-  made.root_ = std::make_unique<const JsonValue>(std::move(root));
-  const JsonValue& node = *made.root_;
-  if (!node.is_boolean() && !node.is(JsonType::kObject)) {
-    return error(Code::kGrammar, "a schema is an object or a boolean");
+// Identifiers of a node that is a schema; its place becomes that of what it holds.
+void SchemaDocument::identify(const JsonValue& node, Place* place) {
+  const bool whole = place->parent == nullptr;
+  const auto id_of = [&] { return text_of(node, place->draft == Draft::k4 ? "id" : "$id"); };
+  // A resource inside another may be of another draft.
+  if (!whole && (text_of(node, "$id") != nullptr || id_of() != nullptr)) {
+    (void)find_draft(node, &place->draft);
   }
-  GEN_TRY(draft_of(node, &made.draft_));
-  made.scan(node, nullptr, "", "");
-  for (const SchemaText& document : options.documents) {
-    GEN_TRY(made.add(document, relaxing, relaxed));
+  const std::string* id = id_of();
+  if (place->draft <= Draft::k7 && node.find("$ref") != nullptr) id = nullptr;
+  if (id != nullptr) {
+    const auto [uri, fragment] = split(*id);
+    if (!uri.empty()) {
+      place->base = resolve_uri(place->base, uri);
+      place->resource = &node;
+      resources_.try_emplace(place->base, &node);
+    }
+    if (!fragment.empty() && place->draft <= Draft::k7) {
+      anchors_.try_emplace(place->base + "#" + std::string(fragment), &node);
+    }
   }
-  return made;
+  if (place->draft < Draft::k2019) return;
+  for (const char* key : {"$anchor", "$dynamicAnchor"}) {
+    if (const std::string* anchor = text_of(node, key)) {
+      anchors_.try_emplace(place->base + "#" + *anchor, &node);
+    }
+  }
+  if (place->draft == Draft::k2019) {
+    const JsonValue* recursive = node.find("$recursiveAnchor");
+    if (recursive != nullptr && recursive->is(JsonType::kTrue) && place->resource == &node) {
+      dynamic_[&node].emplace("", &node);
+    }
+  } else if (const std::string* anchor = text_of(node, "$dynamicAnchor")) {
+    dynamic_[place->resource].emplace(*anchor, &node);
+  }
 }
 
-Status SchemaDocument::add(const SchemaText& document, const Relaxing& relaxing,
-                           std::vector<std::string>* relaxed) {
-  const std::string uri(split(document.uri).first);
-  auto read = read_json(document.text);
-  if (!read.ok()) return error(Code::kGrammar, "%.200s: %s", uri.c_str(), read.status().message());
-  JsonValue node = std::move(read).value();
-  if (!node.is_boolean() && !node.is(JsonType::kObject)) {
-    return error(Code::kGrammar, "%.200s: a schema is an object or a boolean", uri.c_str());
-  }
-  Draft draft = draft_;
-  GEN_TRY(draft_of(node, &draft));
-  if (draft != draft_) {
-    return error(Code::kGrammar, "%.200s: of another draft than the schema", uri.c_str());
-  }
-  std::vector<std::string> told;
-  relax(&node, relaxing, &told);
-  for (const std::string& line : told) relaxed->push_back(uri + "#" + line);
-  others_.push_back(std::make_unique<const JsonValue>(std::move(node)));
-  scan(*others_.back(), nullptr, uri + "#", uri);
-  return {};
-}
-
-void SchemaDocument::scan(const JsonValue& node, const JsonValue* parent, std::string name,
-                          std::string base) {
-  if (node.is(JsonType::kObject)) {
-    const bool ref_alone = draft_ <= Draft::k7 && node.find("$ref") != nullptr;
-    const std::string* id = ref_alone ? nullptr : text_of(node, draft_ == Draft::k4 ? "id" : "$id");
-    if (id != nullptr) {
-      const auto [uri, fragment] = split(*id);
-      if (!uri.empty()) base = resolve_uri(base, uri);
-      if (!fragment.empty() && draft_ <= Draft::k7) {
-        anchors_.try_emplace(base + "#" + std::string(fragment), &node);
-      }
-      if (!uri.empty()) resources_.try_emplace(base, &node);
-    }
-    if (parent == nullptr) {
-      resources_.try_emplace(base, &node);
-      // A document is also known by the URI that it was given under.
-      if (!name.empty()) resources_.try_emplace(name.substr(0, name.size() - 1), &node);
-    }
-    if (draft_ >= Draft::k2019) {
-      for (const char* key : {"$anchor", "$dynamicAnchor"}) {
-        if (const std::string* anchor = text_of(node, key)) {
-          anchors_.try_emplace(base + "#" + *anchor, &node);
-        }
-      }
-      if (const std::string* anchor = text_of(node, "$dynamicAnchor")) ++dynamic_[*anchor];
-      const JsonValue* recursive = node.find("$recursiveAnchor");
-      if (recursive != nullptr && recursive->is(JsonType::kTrue)) ++dynamic_[""];
-    }
-    for (const auto& [key, value] : node.members) {
-      if (std::find(kValues.begin(), kValues.end(), key) != kValues.end() &&
-          !(value.is(JsonType::kObject) && name == "properties")) {
-        continue;
-      }
-      scan(value, &node, key, base);
-    }
-  }
+void SchemaDocument::scan(const JsonValue& node, Place place, bool is_schema) {
+  Place inside = place;
+  if (node.is(JsonType::kObject) && is_schema) identify(node, &inside);
+  places_[&node] = {inside.base, place.parent, place.name, inside.draft, inside.resource};
+  inside.parent = &node;
   for (size_t i = 0; i < node.items.size(); ++i) {
-    scan(node.items[i], &node, std::to_string(i), base);
+    inside.name = std::to_string(i);
+    scan(node.items[i], inside, false);
   }
-  places_[&node] = {std::move(base), parent, std::move(name)};
+  for (const auto& [key, value] : node.members) {
+    inside.name = key;
+    const Holds what = is_schema ? holds(key, value) : Holds::kValue;
+    if (what == Holds::kValue || what == Holds::kSchema) {
+      scan(value, inside, what == Holds::kSchema);
+      continue;
+    }
+    places_[&value] = {inside.base, &node, key, inside.draft, inside.resource};
+    Place below = inside;
+    below.parent = &value;
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      below.name = std::to_string(i);
+      scan(value.items[i], below, what == Holds::kList);
+    }
+    for (const auto& [name, one] : value.members) {
+      below.name = name;
+      scan(one, below, what == Holds::kMap);
+    }
+  }
 }
 
 std::string SchemaDocument::pointer_of(const JsonValue* node) const {
@@ -250,25 +299,59 @@ std::string SchemaDocument::pointer_of(const JsonValue* node) const {
   return pointer;
 }
 
-const JsonValue* SchemaDocument::resolve(const JsonValue* from, std::string_view reference) const {
+Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
+                                                 std::string_view reference) {
   const auto place = places_.find(from);
   const std::string base = place != places_.end() ? place->second.base : "";
   const auto [uri, raw] = split(reference);
   const std::string target = resolve_uri(base, uri);
   const std::string fragment = decoded(raw);
-  auto resource = resources_.find(target);
-  // The root is also known without the URI that it gives itself.
+  const auto resource = resources_.find(target);
   const JsonValue* node = resource != resources_.end() ? resource->second : nullptr;
-  if (node == nullptr && target.empty()) node = root_.get();
-  if (fragment.empty()) return node;
-  if (fragment[0] == '/') return node != nullptr ? at_pointer(node, fragment) : nullptr;
-  const auto anchor = anchors_.find(target + "#" + fragment);
+  if (node == nullptr && resolver_) {
+    if (const std::optional<std::string> text = resolver_(target)) {
+      const Status read = add(*text, target, draft_of(from), &node);
+      if (!read.ok()) {
+        return error(Code::kGrammar, "%.200s: %.300s", target.c_str(), read.message());
+      }
+    }
+  }
+  if (fragment.empty() || node == nullptr) return node;
+  if (fragment[0] == '/') return at_pointer(node, fragment);
+  const auto found = places_.find(node);
+  const auto anchor = anchors_.find(found->second.base + "#" + fragment);
   return anchor != anchors_.end() ? anchor->second : nullptr;
 }
 
-size_t SchemaDocument::dynamic_anchors(std::string_view name) const {
-  const auto found = dynamic_.find(std::string(name));
-  return found != dynamic_.end() ? found->second : 0;
+Draft SchemaDocument::draft_of(const JsonValue* node) const {
+  const auto place = places_.find(node);
+  return place != places_.end() ? place->second.draft : Draft::k2020;
+}
+
+uint32_t SchemaDocument::enter(uint32_t scope, const JsonValue* node) {
+  if (dynamic_.empty()) return 0;
+  const auto place = places_.find(node);
+  if (place == places_.end()) return scope;
+  const auto anchors = dynamic_.find(place->second.resource);
+  if (anchors == dynamic_.end()) return scope;
+  Scope made = scopes_[scope];
+  made.insert(anchors->second.begin(), anchors->second.end());  // those further out win
+  const auto known = std::find(scopes_.begin(), scopes_.end(), made);
+  if (known != scopes_.end()) return static_cast<uint32_t>(known - scopes_.begin());
+  scopes_.push_back(std::move(made));
+  return static_cast<uint32_t>(scopes_.size() - 1);
+}
+
+const JsonValue* SchemaDocument::dynamic_target(const JsonValue* target, const std::string& name,
+                                                uint32_t scope) const {
+  const auto place = places_.find(target);
+  if (place == places_.end()) return target;
+  const auto own = dynamic_.find(place->second.resource);
+  if (own == dynamic_.end()) return target;
+  const auto anchor = own->second.find(name);
+  if (anchor == own->second.end() || anchor->second != target) return target;
+  const auto outer = scopes_[scope].find(name);
+  return outer != scopes_[scope].end() ? outer->second : target;
 }
 
 }  // namespace gen::grammar

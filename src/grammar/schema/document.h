@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,48 +15,66 @@
 #include "base/status.h"
 #include "grammar/schema/json_value.h"
 #include "grammar/schema/relax.h"
-#include "grammar/schema/schema.h"
 
 namespace gen::grammar {
 
 enum class Draft : uint8_t { k4, k6, k7, k2019, k2020 };
 
+/// The text of the schema document with this URI (without fragment), or nothing if it is not
+/// known.
+using SchemaResolver = std::function<std::optional<std::string>(const std::string& uri)>;
+
 class SchemaDocument {
  public:
-  /// kGrammar if the text is no JSON, no schema, or of an unknown draft, and so for the documents of
-  /// `options`, which must be of the same draft. `relaxed` gets what options take from it.
-  static Result<SchemaDocument> read(std::string_view text, const SchemaOptions& options,
-                                     std::vector<std::string>* relaxed);
+  /// kGrammar if the text is no JSON, no schema, or of an unknown draft. What references lead to
+  /// outside is asked of `resolver`. `relaxed`, which lives as long, gets what `relaxing` takes from
+  /// it and from those.
+  static Result<SchemaDocument> read(std::string_view text, SchemaResolver resolver = {},
+                                     Relaxing relaxing = {},
+                                     std::vector<std::string>* relaxed = nullptr);
 
-  [[nodiscard]] Draft draft() const noexcept { return draft_; }
-  [[nodiscard]] const JsonValue& root() const noexcept { return *root_; }
-  /// Where it stands, as a JSON pointer, behind the URI of another document; empty for the root and
-  /// for what is of no document.
+  [[nodiscard]] const JsonValue& root() const noexcept { return *texts_[0]; }
+  /// 2020-12 for what is not of a document.
+  [[nodiscard]] Draft draft_of(const JsonValue* node) const;
+  /// Where it stands, as a JSON pointer, behind URI and # in another document; empty for the root
+  /// and for what is of none.
   [[nodiscard]] std::string pointer_of(const JsonValue* node) const;
-  /// What `reference`, which stands in `from`, leads to; null if to nothing in the document.
-  [[nodiscard]] const JsonValue* resolve(const JsonValue* from, std::string_view reference) const;
-  /// The only schema with this $dynamicAnchor ($recursiveAnchor, if it is empty); null for none or
-  /// several. What dynamic references lead to is then known without following the instance.
-  [[nodiscard]] size_t dynamic_anchors(std::string_view name) const;
+  /// What `reference`, which stands in `from`, leads to; null if to nothing that is known. kGrammar
+  /// if it leads to a document that is no schema.
+  Result<const JsonValue*> resolve(const JsonValue* from, std::string_view reference);
+
+  /// Dynamic references lead to the anchor of the outermost resource that the way to them went
+  /// through. That is what a scope keeps: a number, 0 before anything; the one behind a way on to
+  /// `node`.
+  uint32_t enter(uint32_t scope, const JsonValue* node);
+  /// What a dynamic reference that would lead to `target` as a plain one leads to.
+  [[nodiscard]] const JsonValue* dynamic_target(const JsonValue* target, const std::string& name,
+                                                uint32_t scope) const;
 
  private:
   struct Place {
     std::string base;  // URI
     const JsonValue* parent = nullptr;
     std::string name;  // in the parent
+    Draft draft = Draft::k2020;
+    const JsonValue* resource = nullptr;
   };
-  void scan(const JsonValue& node, const JsonValue* parent, std::string name, std::string base);
+  using Scope = std::map<std::string, const JsonValue*>;  // by dynamic anchor
 
-  Status add(const SchemaText& document, const Relaxing& relaxing,
-             std::vector<std::string>* relaxed);
+  Status add(std::string_view text, const std::string& uri, Draft draft, const JsonValue** out);
+  static Status find_draft(const JsonValue& node, Draft* draft);
+  void identify(const JsonValue& node, Place* place);
+  void scan(const JsonValue& node, Place place, bool is_schema);
 
-  std::unique_ptr<const JsonValue> root_;
-  std::vector<std::unique_ptr<const JsonValue>> others_;
-  Draft draft_ = Draft::k2020;
+  SchemaResolver resolver_;
+  Relaxing relaxing_;
+  std::vector<std::string>* relaxed_ = nullptr;
+  std::vector<std::unique_ptr<const JsonValue>> texts_;
   std::unordered_map<const JsonValue*, Place> places_;
   std::unordered_map<std::string, const JsonValue*> resources_;
   std::unordered_map<std::string, const JsonValue*> anchors_;  // URI#name
-  std::unordered_map<std::string, size_t> dynamic_;
+  std::unordered_map<const JsonValue*, Scope> dynamic_;        // by resource
+  std::vector<Scope> scopes_ = {Scope()};
 };
 
 }  // namespace gen::grammar

@@ -22,8 +22,7 @@ std::string date() {
 std::string time() {
   const std::string fraction = "(?:\\.[0-9]+)?";
   return "(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" + fraction +
-         "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60" + fraction +
-         "(?:[Zz]|[+-]00:00))";
+         "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60" + fraction + "(?:[Zz]|[+-]00:00))";
 }
 
 std::string duration() {
@@ -41,17 +40,16 @@ std::string ipv6() {
   const std::string h = "[0-9A-Fa-f]{1,4}";
   const std::string last = "(?:" + h + ":" + h + "|" + ipv4() + ")";
   return "(?:(?:" + h + ":){6}" + last + "|::(?:" + h + ":){5}" + last + "|(?:" + h +
-         ")?::(?:" + h + ":){4}" + last + "|(?:(?:" + h + ":){0,1}" + h + ")?::(?:" + h +
-         ":){3}" + last + "|(?:(?:" + h + ":){0,2}" + h + ")?::(?:" + h + ":){2}" + last +
-         "|(?:(?:" + h + ":){0,3}" + h + ")?::" + h + ":" + last + "|(?:(?:" + h + ":){0,4}" + h +
-         ")?::" + last + "|(?:(?:" + h + ":){0,5}" + h + ")?::" + h + "|(?:(?:" + h + ":){0,6}" +
-         h + ")?::)";
+         ")?::(?:" + h + ":){4}" + last + "|(?:(?:" + h + ":){0,1}" + h + ")?::(?:" + h + ":){3}" +
+         last + "|(?:(?:" + h + ":){0,2}" + h + ")?::(?:" + h + ":){2}" + last + "|(?:(?:" + h +
+         ":){0,3}" + h + ")?::" + h + ":" + last + "|(?:(?:" + h + ":){0,4}" + h + ")?::" + last +
+         "|(?:(?:" + h + ":){0,5}" + h + ")?::" + h + "|(?:(?:" + h + ":){0,6}" + h + ")?::)";
 }
 
-// Labels with "--" in the third place are reserved for other alphabets' names.
-std::string hostname() {
-  const std::string label =
-      "(?:(?![A-Za-z0-9-]{2}--)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)";
+// From draft 7 on labels with "--" in the third place are reserved for other alphabets' names.
+std::string hostname(Draft draft) {
+  const std::string reserved = draft >= Draft::k7 ? "(?![A-Za-z0-9-]{2}--)" : "";
+  const std::string label = "(?:" + reserved + "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)";
   return label + "(?:\\." + label + ")*";
 }
 
@@ -69,8 +67,7 @@ constexpr const char* kUcs =
     "\\u{30000}-\\u{3FFFD}\\u{40000}-\\u{4FFFD}\\u{50000}-\\u{5FFFD}\\u{60000}-\\u{6FFFD}"
     "\\u{70000}-\\u{7FFFD}\\u{80000}-\\u{8FFFD}\\u{90000}-\\u{9FFFD}\\u{A0000}-\\u{AFFFD}"
     "\\u{B0000}-\\u{BFFFD}\\u{C0000}-\\u{CFFFD}\\u{D0000}-\\u{DFFFD}\\u{E1000}-\\u{EFFFD}";
-constexpr const char* kPrivate =
-    "\\uE000-\\uF8FF\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}";
+constexpr const char* kPrivate = "\\uE000-\\uF8FF\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}";
 
 // `ucs`: characters beyond ASCII; `own`: for private use, in queries.
 std::string reference(const std::string& ucs, const std::string& own, bool relative) {
@@ -81,27 +78,27 @@ std::string reference(const std::string& ucs, const std::string& own, bool relat
     return "(?:[" + free + sub + more + "-]|" + percent + ")";
   };
   const std::string pchar = some(":@");
-  const std::string ip = "\\[(?:" + ipv6() + "|[Vv][0-9A-Fa-f]+\\.[" + "A-Za-z0-9._~" + sub +
-                         ":-]+)\\]";
+  const std::string ip =
+      "\\[(?:" + ipv6() + "|[Vv][0-9A-Fa-f]+\\.[" + "A-Za-z0-9._~" + sub + ":-]+)\\]";
   const std::string authority =
       "(?:" + some(":") + "*@)?(?:" + ip + "|" + some("") + "*)(?::[0-9]*)?";
   const std::string segments = "(?:/" + pchar + "*)*";
   const std::string absolute = "/(?:" + pchar + "+" + segments + ")?";
-  const std::string hier = "(?://" + authority + segments + "|" + absolute + "|" + pchar + "+" +
-                           segments + "|)";
+  const std::string hier =
+      "(?://" + authority + segments + "|" + absolute + "|" + pchar + "+" + segments + "|)";
   const std::string query = "(?:\\?(?:" + some(":@/?" + own) + ")*)?";
   const std::string fragment = "(?:#(?:" + some(":@/?") + ")*)?";
   const std::string full = "[A-Za-z][A-Za-z0-9+.-]*:" + hier + query + fragment;
   if (!relative) return full;
-  const std::string part = "(?://" + authority + segments + "|" + absolute + "|" + some("@") +
-                           "+" + segments + "|)";
+  const std::string part =
+      "(?://" + authority + segments + "|" + absolute + "|" + some("@") + "+" + segments + "|)";
   return "(?:" + full + "|" + part + query + fragment + ")";
 }
 
 std::string uri_template() {
   const std::string percent = "%[0-9A-Fa-f]{2}";
-  const std::string literal = "(?:[!#$&(-;=?-\\[\\]_a-z~" + std::string(kUcs) + kPrivate + "]|" +
-                              percent + ")";
+  const std::string literal =
+      "(?:[!#$&-;=?-\\[\\]_a-z~" + std::string(kUcs) + kPrivate + "]|" + percent + ")";
   const std::string character = "(?:[A-Za-z0-9_]|" + percent + ")";
   const std::string name = character + "(?:\\.?" + character + ")*";
   const std::string variable = name + "(?::[1-9][0-9]{0,3}|\\*)?";
@@ -110,7 +107,7 @@ std::string uri_template() {
 
 }  // namespace
 
-FormatKind format_pattern(std::string_view name, std::string* pattern) {
+FormatKind format_pattern(std::string_view name, Draft draft, std::string* pattern) {
   const std::string pointer = "(?:/(?:[^~/]|~[01])*)*";
   const auto known = [&](std::string made) {
     *pattern = std::move(made);
@@ -122,7 +119,7 @@ FormatKind format_pattern(std::string_view name, std::string* pattern) {
   if (name == "duration") return known(duration());
   if (name == "email") return known(email(""));
   if (name == "idn-email") return known(email("\\u0080-\\u{10FFFF}"));
-  if (name == "hostname") return known(hostname());
+  if (name == "hostname") return known(hostname(draft));
   if (name == "ipv4") return known(ipv4());
   if (name == "ipv6") return known(ipv6());
   if (name == "uri") return known(reference("", "", false));

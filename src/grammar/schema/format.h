@@ -5,11 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "grammar/schema/document.h"
+
 namespace gen::grammar {
 
 enum class FormatKind { kKnown, kUnknown, kRefused };
 
 /// Whether the name is of the vocabulary; `pattern` receives an expression over whole strings.
-FormatKind format_pattern(std::string_view name, std::string* pattern);
+FormatKind format_pattern(std::string_view name, Draft draft, std::string* pattern);
 
 }  // namespace gen::grammar

@@ -3,6 +3,7 @@
 #include "grammar/schema/json_value.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/utf8.h"
 #include "grammar/text_reader.h"
@@ -10,6 +11,7 @@
 namespace gen::grammar {
 namespace {
 
+constexpr size_t kMany = 32;
 constexpr size_t kMostDepth = 512;
 constexpr int64_t kMostExponent = 1'000'000'000;
 
@@ -60,6 +62,7 @@ class Reader : TextReader {
     ++at_;
     space();
     if (take("}")) return value;
+    std::unordered_set<std::string> names;
     do {
       space();
       const size_t begin = at_;
@@ -68,7 +71,13 @@ class Reader : TextReader {
       space();
       if (!take(":")) return fail("expected ':'");
       GEN_ASSIGN(JsonValue member, read(depth + 1));
-      if (value.find(name) != nullptr) {
+      // Where there are many, a table finds those that stand twice.
+      if (value.members.size() == kMany) {
+        for (const auto& [known, unused] : value.members) names.insert(known);
+      }
+      const bool twice =
+          value.members.size() < kMany ? value.find(name) != nullptr : !names.insert(name).second;
+      if (twice) {
         return error_at(text_, begin, "the name " + quoted(name) + " stands twice");
       }
       value.members.emplace_back(std::move(name), std::move(member));

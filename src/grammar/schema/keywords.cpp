@@ -15,8 +15,6 @@ namespace {
 
 using What = Constraint::Kind;
 
-constexpr const char* kExactItems = "\1items";  // of ClauseMaker::exactly
-
 Options always() { return {Option()}; }
 Options never() { return {}; }
 Options truth(bool holds) { return holds ? always() : never(); }
@@ -62,6 +60,10 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> lis
   return std::find(list.begin(), list.end(), key) != list.end();
 }
 
+bool is_unevaluated(std::string_view key) {
+  return key == "unevaluatedProperties" || key == "unevaluatedItems";
+}
+
 }  // namespace
 
 bool ClauseMaker::leads_members(const JsonValue* schema, const std::string& key) {
@@ -83,7 +85,7 @@ Result<Literals> ClauseMaker::schema_list(const Keyword& k) {
     return refuse(k.schema, k.key, "not a list of schemas");
   }
   Literals made;
-  for (const JsonValue& item : k.value.items) made.push_back({&item, false});
+  for (const JsonValue& item : k.value.items) made.push_back(literal(item, k.scope));
   return made;
 }
 
@@ -138,11 +140,11 @@ Result<Options> ClauseMaker::type_options(const Keyword& k, bool negated) {
     }
   }
   if (fits || !integer) return truth(fits != negated);
-  SharedTerm& whole = terms_["integer"];
+  const bool plain = k.draft == Draft::k4;
+  SharedTerm& whole = terms_[plain ? "plain" : "integer"];
   if (whole == nullptr) {
     NumberTerm term;
-    term.kind =
-        document_.draft() == Draft::k4 ? NumberTerm::Kind::kPlain : NumberTerm::Kind::kInteger;
+    term.kind = plain ? NumberTerm::Kind::kPlain : NumberTerm::Kind::kInteger;
     whole = std::make_shared<const NumberTerm>(std::move(term));
   }
   return one(of_number(whole, negated));
@@ -200,7 +202,7 @@ Result<ClauseMaker::SharedTerm> ClauseMaker::number_term(const Keyword& k) {
   if (!k.value.is(JsonType::kNumber)) return refuse(k.schema, k.key, "not a number");
   const auto excluded = [&](const char* name) {
     const JsonValue* flag = k.schema->find(name);
-    return document_.draft() == Draft::k4 && flag != nullptr && flag->is(JsonType::kTrue);
+    return k.draft == Draft::k4 && flag != nullptr && flag->is(JsonType::kTrue);
   };
   Bound bound = Bound::kAtLeast;
   if (k.key == "minimum" && excluded("exclusiveMinimum")) bound = Bound::kAbove;
@@ -231,7 +233,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     return one(std::move(made));
   };
   if (k.key == "type") return type_options(k, negated);
-  const bool draft4 = document_.draft() == Draft::k4;
+  const bool draft4 = k.draft == Draft::k4;
   if (k.key == "enum" || (k.key == "const" && !draft4)) return value_options(k, negated);
   if (draft4 && is_one_of(k.key, {"exclusiveMinimum", "exclusiveMaximum"})) {
     if (!k.value.is_boolean()) return refuse(k.schema, k.key, "not a boolean, as in draft 4");
@@ -253,10 +255,12 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     if (k.type != JsonType::kString || !k.value.is(JsonType::kString) || !options_.assert_formats) {
       return truth(!negated);
     }
-    SharedDfa& set = formats_[k.value.text];
+    // Hosts differ from draft to draft.
+    const char* drafts = k.draft >= Draft::k7 ? " 7" : " 4";
+    SharedDfa& set = formats_[k.value.text + drafts];
     if (set != nullptr) return in_set(set);
     std::string text;
-    const FormatKind kind = format_pattern(k.value.text, &text);
+    const FormatKind kind = format_pattern(k.value.text, k.draft, &text);
     if (kind == FormatKind::kRefused) {
       return refuse(k.schema, k.key, "the format " + k.value.text + " is not supported");
     }
@@ -299,17 +303,17 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
 
 Result<const JsonValue*> ClauseMaker::reference(const Keyword& k) {
   if (!k.value.is(JsonType::kString)) return refuse(k.schema, k.key, "not a string");
-  if (k.key != "$ref") {
-    const size_t hash = k.value.text.find('#');
-    const std::string name =
-        k.key == "$dynamicRef" && hash != std::string::npos ? k.value.text.substr(hash + 1) : "";
-    if (document_.dynamic_anchors(name) > 1) {
-      return refuse(k.schema, k.key, "what it leads to depends on the way to it");
-    }
-  }
-  const JsonValue* target = document_.resolve(k.schema, k.value.text);
+  GEN_ASSIGN(const JsonValue* target, document_.resolve(k.schema, k.value.text));
   if (target == nullptr) {
     return refuse(k.schema, k.key, "unresolved reference " + k.value.text.substr(0, 200));
+  }
+  if (k.key != "$ref") {
+    const size_t hash = k.value.text.find('#');
+    const bool dynamic = k.key == "$dynamicRef" && hash != std::string::npos;
+    const std::string name = dynamic ? k.value.text.substr(hash + 1) : "";
+    if (dynamic || k.key == "$recursiveRef") {
+      target = document_.dynamic_target(target, name, k.scope);
+    }
   }
   if (!target->is_boolean() && !target->is(JsonType::kObject)) {
     return refuse(k.schema, k.key, "leads to no schema");
@@ -335,7 +339,7 @@ Result<Options> ClauseMaker::one_of(const Keyword& k) {
         if (!both.ok()) return both.status();
         if (both->empty()) continue;
       }
-      option.literals.push_back({all[j].schema, true});
+      option.literals.push_back(!all[j]);
     }
     options.push_back(std::move(option));
   }
@@ -356,7 +360,7 @@ Result<std::vector<Options>> ClauseMaker::dependencies(const Keyword& k) {
         then.constraints.push_back(of_name(What::kRequired, item.text));
       }
     } else {
-      then.literals.push_back({&value, false});
+      then.literals.push_back(literal(value, k.scope));
     }
     options.push_back(std::move(then));
     all.push_back(std::move(options));
@@ -365,28 +369,27 @@ Result<std::vector<Options>> ClauseMaker::dependencies(const Keyword& k) {
 }
 
 // The schemas of items: of the first ones, and of all others.
-Status ClauseMaker::items_of(const JsonValue* schema, Constraint* out) {
+Status ClauseMaker::items_of(const Keyword& k, Constraint* out) {
+  const JsonValue* schema = k.schema;
   out->kind = What::kItems;
   out->schema = schema;
-  const Draft draft = document_.draft();
-  const JsonValue* prefix = draft == Draft::k2020 ? schema->find("prefixItems") : nullptr;
+  const JsonValue* prefix = k.draft == Draft::k2020 ? schema->find("prefixItems") : nullptr;
   const JsonValue* items = schema->find("items");
   if (items != nullptr && items->is(JsonType::kArray)) {
-    if (draft == Draft::k2020) return refuse(schema, "items", "a list, as before 2020-12");
+    if (k.draft == Draft::k2020) return refuse(schema, "items", "a list, as before 2020-12");
     prefix = items;
     items = schema->find("additionalItems");
   }
   if (prefix != nullptr) {
     if (!prefix->is(JsonType::kArray)) return refuse(schema, "prefixItems", "not a list");
-    for (const JsonValue& item : prefix->items) out->literals.push_back({&item, false});
+    for (const JsonValue& item : prefix->items) out->literals.push_back(literal(item, k.scope));
   }
-  if (items != nullptr) out->rest.push_back({items, false});
+  if (items != nullptr) out->rest.push_back(literal(*items, k.scope));
   return {};
 }
 
 Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool* known) {
   *known = true;
-  const Draft draft = document_.draft();
   using All = std::vector<Options>;
   const bool object = k.type == JsonType::kObject;
   const bool array = k.type == JsonType::kArray;
@@ -398,10 +401,18 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
         return refuse(k.schema, name, "not an object");
       }
     }
-    Constraint made;
-    made.kind = What::kMembers;
-    made.schema = k.schema;
-    return All{one(std::move(made))};
+    Options made = one(Constraint());
+    Constraint& members = made[0].constraints[0];
+    members.kind = What::kMembers;
+    members.schema = k.schema;
+    members.scope = k.scope;
+    if (const JsonValue* others = k.schema->find("additionalProperties")) {
+      Constraint rest = with_rest(What::kOthers, literal(*others, k.scope));
+      rest.schema = k.schema;
+      rest.named = {k.schema};
+      made[0].constraints.push_back(std::move(rest));
+    }
+    return All{std::move(made)};
   }
   if (k.key == "required") {
     if (!object) return All();
@@ -413,33 +424,33 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     }
     return All{{std::move(all)}};
   }
-  if (k.key == "propertyNames" && draft >= Draft::k6) {
+  if (k.key == "propertyNames" && k.draft >= Draft::k6) {
     if (!object) return All();
-    return All{one(with_rest(What::kNames, {&k.value, false}))};
+    return All{one(with_rest(What::kNames, literal(k.value, k.scope)))};
   }
   const bool dependent = is_one_of(k.key, {"dependentRequired", "dependentSchemas"});
-  if ((dependent && draft >= Draft::k2019) || (k.key == "dependencies" && draft <= Draft::k7)) {
+  if ((dependent && k.draft >= Draft::k2019) || (k.key == "dependencies" && k.draft <= Draft::k7)) {
     if (!object) return All();
     return dependencies(k);
   }
   if (is_one_of(k.key, {"prefixItems", "items", "additionalItems"})) {
     if (!array || !leads_items(k.schema, k.key)) return All();
     Constraint made;
-    GEN_TRY(items_of(k.schema, &made));
+    GEN_TRY(items_of(k, &made));
     return All{one(std::move(made))};
   }
   if (k.key == kExactItems) {
     if (!array) return All();
     Constraint made;
     made.kind = What::kItems;
-    for (const JsonValue& item : k.value.items) made.literals.push_back({&item, false});
+    for (const JsonValue& item : k.value.items) made.literals.push_back({&item});
     return All{one(std::move(made))};
   }
-  if (k.key == "contains" && draft >= Draft::k6) {
+  if (k.key == "contains" && k.draft >= Draft::k6) {
     if (!array) return All();
-    Constraint made = with_rest(What::kContains, {&k.value, false});
+    Constraint made = with_rest(What::kContains, literal(k.value, k.scope));
     made.min = 1;
-    if (draft >= Draft::k2019) {
+    if (k.draft >= Draft::k2019) {
       if (const JsonValue* min = k.schema->find("minContains")) {
         GEN_ASSIGN(made.min, count_of({k.type, k.schema, "minContains", *min}));
       }
@@ -457,12 +468,6 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     made.kind = What::kUnique;
     made.schema = k.schema;
     return All{one(std::move(made))};
-  }
-  if (is_one_of(k.key, {"unevaluatedProperties", "unevaluatedItems"}) && draft >= Draft::k2019) {
-    if (k.type != (k.key == "unevaluatedItems" ? JsonType::kArray : JsonType::kObject))
-      return All();
-    if (k.value.is(JsonType::kTrue)) return All();
-    return refuse(k.schema, k.key, "not supported");
   }
   *known = false;
   return All();
@@ -489,21 +494,31 @@ Result<std::vector<Options>> ClauseMaker::positive(const Keyword& k) {
     GEN_ASSIGN(Options exactly_one, one_of(k));
     return All{std::move(exactly_one)};
   }
-  if (k.key == "not") return All{one(Literal{&k.value, true})};
-  if (k.key == "if" && document_.draft() >= Draft::k7) {
+  if (k.key == "not") return All{one(literal(k.value, k.scope, true))};
+  if (k.key == kAnyOf) {
+    Options any;
+    for (const Literal one : anys_[std::stoul(k.value.text)]) any.push_back({{one}, {}});
+    return All{std::move(any)};
+  }
+  if (is_unevaluated(k.key) && k.draft >= Draft::k2019) {
+    GEN_ASSIGN(Options made, unevaluated(k, false));
+    return All{std::move(made)};
+  }
+  if (k.key == "if" && k.draft >= Draft::k7) {
     const JsonValue* then = k.schema->find("then");
     const JsonValue* other = k.schema->find("else");
     if (then == nullptr && other == nullptr) return All();
-    Options both = {{{{&k.value, false}}, {}}, {{{&k.value, true}}, {}}};
-    if (then != nullptr) both[0].literals.push_back({then, false});
-    if (other != nullptr) both[1].literals.push_back({other, false});
+    const Literal condition = literal(k.value, k.scope);
+    Options both = {{{condition}, {}}, {{!condition}, {}}};
+    if (then != nullptr) both[0].literals.push_back(literal(*then, k.scope));
+    if (other != nullptr) both[1].literals.push_back(literal(*other, k.scope));
     return All{std::move(both)};
   }
-  const bool dynamic = (k.key == "$dynamicRef" && document_.draft() == Draft::k2020) ||
-                       (k.key == "$recursiveRef" && document_.draft() == Draft::k2019);
+  const bool dynamic = (k.key == "$dynamicRef" && k.draft == Draft::k2020) ||
+                       (k.key == "$recursiveRef" && k.draft == Draft::k2019);
   if (k.key == "$ref" || dynamic) {
     GEN_ASSIGN(const JsonValue* target, reference(k));
-    return All{one(Literal{target, false})};
+    return All{one(literal(*target, k.scope))};
   }
   return All();  // an annotation
 }
@@ -523,7 +538,7 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
         out.push_back({{}, {name, of_name(What::kAbsent, then.constraints[i].name)}});
       }
       for (const Literal literal : then.literals) {
-        out.push_back({{{literal.schema, !literal.negated}}, {name}});
+        out.push_back({{!literal}, {name}});
       }
       continue;
     }
@@ -535,7 +550,7 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
         case What::kNames: {
           Constraint some = c;
           some.kind = What::kSomeName;
-          some.rest[0].negated = !some.rest[0].negated;
+          some.rest[0] = !some.rest[0];
           out.push_back({{}, {std::move(some)}});
           break;
         }
@@ -546,32 +561,37 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
                 continue;
               }
               Constraint member = of_name(What::kMember, name);
-              member.rest = {{&schema, true}};
+              member.rest = {literal(schema, c.scope, true)};
               out.push_back({{}, {of_name(What::kRequired, name), std::move(member)}});
             }
           }
-          const auto some = [&](const JsonValue& schema, const std::string* text) {
-            if (schema.is(JsonType::kTrue)) return;
-            Constraint member = with_rest(What::kSomeMember, {&schema, true});
+          const JsonValue* patterns = c.schema->find("patternProperties");
+          if (patterns == nullptr) break;
+          for (const auto& [text, schema] : patterns->members) {
+            if (schema.is(JsonType::kTrue)) continue;
+            Constraint member = with_rest(What::kSomeMember, literal(schema, c.scope, true));
             member.schema = c.schema;
-            member.pattern = text;
+            member.pattern = &text;
             out.push_back({{}, {std::move(member)}});
-          };
-          if (const JsonValue* patterns = c.schema->find("patternProperties")) {
-            for (const auto& [text, schema] : patterns->members) some(schema, &text);
           }
-          const JsonValue* other = c.schema->find("additionalProperties");
-          if (other != nullptr) some(*other, nullptr);
+          break;
+        }
+        case What::kOthers: {
+          if (c.rest[0].schema->is(JsonType::kTrue)) break;
+          Constraint member = c;
+          member.kind = What::kSomeMember;
+          member.rest = {!c.rest[0]};
+          out.push_back({{}, {std::move(member)}});
           break;
         }
         case What::kItems: {
           for (size_t i = 0; i < c.literals.size(); ++i) {
-            Constraint item = with_rest(What::kItem, {c.literals[i].schema, true});
+            Constraint item = with_rest(What::kItem, !c.literals[i]);
             item.min = static_cast<uint32_t>(i);
             out.push_back({{}, {std::move(item)}});
           }
           for (const Literal rest : c.rest) {
-            Constraint item = with_rest(What::kSomeBehind, {rest.schema, true});
+            Constraint item = with_rest(What::kSomeBehind, !rest);
             item.min = static_cast<uint32_t>(c.literals.size());
             out.push_back({{}, {std::move(item)}});
           }
@@ -609,7 +629,7 @@ Result<Options> ClauseMaker::negative(const Keyword& k) {
   if (k.key == "allOf") {
     GEN_ASSIGN(const Literals all, schema_list(k));
     Options any;
-    for (const Literal literal : all) any.push_back({{{literal.schema, true}}, {}});
+    for (const Literal literal : all) any.push_back({{!literal}, {}});
     return any;
   }
   if (k.key == "anyOf" || k.key == "oneOf") {
@@ -620,23 +640,29 @@ Result<Options> ClauseMaker::negative(const Keyword& k) {
         for (size_t j = i + 1; j < all.size(); ++j) made.push_back({{all[i], all[j]}, {}});
       }
     }
-    for (Literal& literal : all) literal.negated = true;
+    for (Literal& literal : all) literal = !literal;
     made.push_back({std::move(all), {}});
     return made;
   }
-  if (k.key == "not") return one(Literal{&k.value, false});
+  if (k.key == "not") return one(literal(k.value, k.scope));
+  if (k.key == kAnyOf) {
+    Option none;
+    for (const Literal one : anys_[std::stoul(k.value.text)]) none.literals.push_back(!one);
+    return Options{std::move(none)};
+  }
+  if (is_unevaluated(k.key) && k.draft >= Draft::k2019) return unevaluated(k, true);
   GEN_ASSIGN(const std::vector<Options> all, positive(k));
   if (all.empty()) return never();  // an annotation
   if (k.key == "if") {
     Options made;
     for (const Option& option : all[0]) {
       if (option.literals.size() < 2) continue;
-      made.push_back({{option.literals[0], {option.literals[1].schema, true}}, {}});
+      made.push_back({{option.literals[0], !option.literals[1]}, {}});
     }
     return made;
   }
   const Literal target = all[0][0].literals[0];  // of a reference
-  return one(Literal{target.schema, true});
+  return one(!target);
 }
 
 }  // namespace gen::grammar

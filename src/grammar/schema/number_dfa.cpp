@@ -237,6 +237,13 @@ class Explorer {
     return made;
   }
 
+  [[nodiscard]] bool hopeless(const State& state) const {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (!all_[i].negated && is_hopeless(*all_[i].term, state.count, state.words[i])) return true;
+    }
+    return false;
+  }
+
   void expand(size_t index) {
     const State state = states_[index];  // numbers move it
     Edges made;
@@ -280,8 +287,10 @@ class Explorer {
       for (size_t i = 0; i < all_.size(); ++i) {
         add_digit(*all_[i].term, digit, fraction, state.count, behind.count, &behind.words[i]);
       }
-      to->push_back({static_cast<uint8_t>('0' + digit), static_cast<uint8_t>('0' + next - 1),
-                     number(behind)});
+      if (!hopeless(behind)) {
+        to->push_back({static_cast<uint8_t>('0' + digit), static_cast<uint8_t>('0' + next - 1),
+                       number(behind)});
+      }
       digit = next;
     }
   }

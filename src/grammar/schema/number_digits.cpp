@@ -106,7 +106,9 @@ uint32_t times_ten(uint32_t value, int64_t times, uint32_t divisor) {
 // as the scale asks for. Words: rest; zeros; places, -1 for a number that cannot be a multiple.
 void add_multiple(const NumberTerm& term, int digit, bool fraction, const DigitCount& before,
                   const DigitCount& now, DigitWords* words) {
-  auto& [rest, zeros, places] = *words;
+  int32_t& rest = (*words)[0];  // no structured binding: clang 14 cannot capture one
+  int32_t& zeros = (*words)[1];
+  int32_t& places = (*words)[2];
   if (places < 0) return;
   const auto most_places = static_cast<int32_t>(std::max<int64_t>(term.scale, 0));
   const auto most_zeros = static_cast<int32_t>(std::max<int64_t>(-term.scale, 0));
@@ -359,6 +361,19 @@ uint32_t digit_borders(const NumberTerm& term, const DigitCount& count, const Di
       }
       return made;
     }
+  }
+}
+
+bool is_hopeless(const NumberTerm& term, const DigitCount& count, const DigitWords& words) {
+  switch (term.kind) {
+    case What::kPlain:
+      return words[0] != 0;
+    case What::kMultiple:
+      return words[2] < 0;
+    case What::kOneOf:
+      return count.nonzero && words[0] == words[1];
+    default:
+      return false;
   }
 }
 

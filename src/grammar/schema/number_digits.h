@@ -46,6 +46,8 @@ void add_digit(const NumberTerm& term, int digit, bool fraction, const DigitCoun
                const DigitCount& now, DigitWords* words);
 /// Digits that lead elsewhere than the one before them: a bit each.
 uint32_t digit_borders(const NumberTerm& term, const DigitCount& count, const DigitWords& words);
+/// Whether the term can no longer be true, whatever follows.
+bool is_hopeless(const NumberTerm& term, const DigitCount& count, const DigitWords& words);
 /// The exponents with which the term holds; a text without one (`exponent` is false) counts as one
 /// with 0.
 ExponentSet exponents_of(const NumberTerm& term, bool minus, bool exponent, const DigitCount& count,

@@ -20,10 +20,12 @@ using SharedDfa = ClauseMaker::SharedDfa;
 constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
 constexpr uint32_t kMostBits = MemberSet::kBits;
 constexpr size_t kMostWitnesses = 6;
+constexpr size_t kMostNames = 4096;  // with those that cannot come
 
 struct Region {
   SharedDfa names;
   Literals literals;
+  std::set<std::string> matched;  // patterns
 };
 
 class ObjectBuilder {
@@ -42,6 +44,17 @@ class ObjectBuilder {
     return clause_.done.empty() ? nullptr : clause_.done[0].schema;
   }
 
+  [[nodiscard]] Status too_many_names() const {
+    return maker_.refuse(some_schema(), "properties", "more than 256 names in one object");
+  }
+
+  // Schemas whose properties and patternProperties matter to it.
+  static std::vector<const JsonValue*> named_by(const Constraint& one) {
+    if (one.kind == What::kMembers) return {one.schema};
+    if (one.kind == What::kOthers) return one.named;
+    return {};
+  }
+
   // Names that keywords speak of.
   static std::set<std::string> names_in(const Clause& clause) {
     std::set<std::string> names;
@@ -49,9 +62,10 @@ class ObjectBuilder {
       if (one.kind == What::kRequired || one.kind == What::kAbsent || one.kind == What::kMember) {
         names.insert(one.name);
       }
-      if (one.kind != What::kMembers) continue;
-      if (const JsonValue* properties = one.schema->find("properties")) {
-        for (const auto& [name, schema] : properties->members) names.insert(name);
+      for (const JsonValue* schema : named_by(one)) {
+        if (const JsonValue* properties = schema->find("properties")) {
+          for (const auto& [name, member] : properties->members) names.insert(name);
+        }
       }
     }
     return names;
@@ -63,14 +77,18 @@ class ObjectBuilder {
     if (one.pattern != nullptr) return maker_.pattern(one.schema, *one.pattern);
     Dfa names = *maker_.any_string();
     std::vector<std::string> listed;
-    if (const JsonValue* properties = one.schema->find("properties")) {
-      for (const auto& [name, schema] : properties->members) listed.push_back(name);
+    for (const JsonValue* schema : one.named) {
+      if (const JsonValue* properties = schema->find("properties")) {
+        for (const auto& [name, member] : properties->members) listed.push_back(name);
+      }
     }
     const DfaFuel& fuel = maker_.options().automata;
     GEN_ASSIGN(names, combine(names, string_set(listed), Both::kNot, fuel));
-    if (const JsonValue* patterns = one.schema->find("patternProperties")) {
-      for (const auto& [text, schema] : patterns->members) {
-        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(one.schema, text));
+    for (const JsonValue* schema : one.named) {
+      const JsonValue* patterns = schema->find("patternProperties");
+      if (patterns == nullptr) continue;
+      for (const auto& [text, member] : patterns->members) {
+        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, text));
         GEN_ASSIGN(names, combine(names, *matching, Both::kNot, fuel));
       }
     }
@@ -119,7 +137,7 @@ class ObjectBuilder {
       next.constraints.push_back(std::move(required));
       GEN_TRY(settle(next, witnesses, names, at + 1, found));
     }
-    found.push_back({names[at], rest});
+    found.push_back({names[at], rest, {}});
     return settle(clause, witnesses, names, at + 1, std::move(found));
   }
 
@@ -134,6 +152,7 @@ class ObjectBuilder {
       if (one.kind == What::kRequired) required.insert(one.name);
     }
     std::set<std::string> names = names_in(clause);
+    if (names.size() > kMostNames) return too_many_names();
     GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
     uint32_t bits = 0;
     std::vector<std::string> listed;
@@ -149,7 +168,7 @@ class ObjectBuilder {
       }
       GEN_ASSIGN(const ExprId key, parts_.key(name));
       if (bits == kMostBits) {
-        return maker_.refuse(some_schema(), "properties", "more than 256 names in one object");
+        return too_many_names();
       }
       if (required.contains(name)) list.required |= MemberSet::bit(bits);
       list.members.push_back({body(key, value), MemberSet::bit(bits++), true});
@@ -233,51 +252,73 @@ class ObjectBuilder {
     }
   }
 
+  // By whether the names match.
+  Status split_by(const JsonValue* schema, const std::string& text, std::vector<Region>* regions) {
+    GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, text));
+    const DfaFuel& fuel = maker_.options().automata;
+    std::vector<Region> made;
+    for (Region& region : *regions) {
+      GEN_TRY(maker_.spend(schema, 1 + region.names->states.size()));
+      GEN_ASSIGN(Dfa in, combine(*region.names, *matching, Both::kAnd, fuel));
+      if (in.empty()) {
+        made.push_back(std::move(region));
+        continue;
+      }
+      GEN_ASSIGN(Dfa out, combine(*region.names, *matching, Both::kNot, fuel));
+      if (!out.empty()) {
+        made.push_back({std::make_shared<const Dfa>(std::move(out)), {}, region.matched});
+      }
+      region.matched.insert(text);
+      made.push_back({std::make_shared<const Dfa>(std::move(in)), {}, std::move(region.matched)});
+    }
+    *regions = std::move(made);
+    return {};
+  }
+
+  // What a constraint asks of members with the names of a region.
+  void add_literals(const Constraint& one, Region* region) {
+    bool named = false;
+    for (const JsonValue* schema : named_by(one)) {
+      const JsonValue* patterns = schema->find("patternProperties");
+      if (patterns == nullptr) continue;
+      for (const auto& [text, member] : patterns->members) {
+        if (!region->matched.contains(text)) continue;
+        named = true;
+        if (one.kind == What::kMembers) {
+          region->literals.push_back(maker_.literal(member, one.scope));
+        }
+      }
+    }
+    if (named || one.kind != What::kOthers) return;
+    region->literals.insert(region->literals.end(), one.rest.begin(), one.rest.end());
+  }
+
   // What names beside `names` must hold; a region of few names gives them to `names`.
   Result<std::vector<Region>> regions_of(const Clause& clause, std::set<std::string>* names) {
     const DfaFuel& fuel = maker_.options().automata;
     const std::vector<std::string> listed(names->begin(), names->end());
     Region all;
     GEN_ASSIGN(Dfa others, combine(*maker_.any_string(), string_set(listed), Both::kNot, fuel));
-    std::vector<Region> regions = {{std::make_shared<const Dfa>(std::move(others)), {}}};
+    std::vector<Region> regions = {{std::make_shared<const Dfa>(std::move(others)), {}, {}}};
     for (const Constraint& one : clause.constraints) {
-      if (one.kind == What::kNames) {
-        GEN_ASSIGN(const SharedDfa allowed, maker_.names_of(one.rest));
-        for (Region& region : regions) {
-          GEN_ASSIGN(Dfa both, combine(*region.names, *allowed, Both::kAnd, fuel));
-          region.names = std::make_shared<const Dfa>(std::move(both));
+      if (one.kind != What::kNames) continue;
+      GEN_ASSIGN(const SharedDfa allowed, maker_.names_of(one.rest));
+      GEN_ASSIGN(Dfa both, combine(*regions[0].names, *allowed, Both::kAnd, fuel));
+      regions[0].names = std::make_shared<const Dfa>(std::move(both));
+    }
+    std::set<std::string> patterns;
+    for (const Constraint& one : clause.constraints) {
+      for (const JsonValue* schema : named_by(one)) {
+        const JsonValue* list = schema->find("patternProperties");
+        if (list == nullptr) continue;
+        for (const auto& [text, member] : list->members) {
+          if (!patterns.insert(text).second) continue;
+          GEN_TRY(split_by(schema, text, &regions));
         }
       }
-      if (one.kind != What::kMembers) continue;
-      const JsonValue* patterns = one.schema->find("patternProperties");
-      const JsonValue* other = one.schema->find("additionalProperties");
-      std::vector<std::pair<Region, bool>> split;
-      for (Region& region : regions) split.emplace_back(std::move(region), false);
-      const JsonValue none = JsonValue::object();
-      for (const auto& [text, schema] : (patterns != nullptr ? patterns : &none)->members) {
-        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(one.schema, text));
-        std::vector<std::pair<Region, bool>> next;
-        for (const auto& [region, named] : split) {
-          GEN_TRY(maker_.spend(one.schema));
-          GEN_ASSIGN(Dfa in, combine(*region.names, *matching, Both::kAnd, fuel));
-          GEN_ASSIGN(Dfa out, combine(*region.names, *matching, Both::kNot, fuel));
-          if (!in.empty()) {
-            Region part = {std::make_shared<const Dfa>(std::move(in)), region.literals};
-            part.literals.push_back({&schema, false});
-            next.emplace_back(std::move(part), true);
-          }
-          if (!out.empty()) {
-            next.emplace_back(Region{std::make_shared<const Dfa>(std::move(out)), region.literals},
-                              named);
-          }
-        }
-        split = std::move(next);
-      }
-      regions.clear();
-      for (auto& [region, named] : split) {
-        if (!named && other != nullptr) region.literals.push_back({other, false});
-        regions.push_back(std::move(region));
-      }
+    }
+    for (Region& region : regions) {
+      for (const Constraint& one : clause.constraints) add_literals(one, &region);
     }
     std::vector<Region> kept;
     for (Region& region : regions) {

@@ -22,7 +22,7 @@ constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit,
 
 class Builder {
  public:
-  Builder(const SchemaDocument& document, const SchemaOptions& options, Expressions& to,
+  Builder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
           SchemaReport* report)
       : to_(to), options_(options), maker_(document, options, report) {
     parts_.to = &to;
@@ -37,7 +37,7 @@ class Builder {
   }
 
   Result<ExprId> run(const JsonValue& root) {
-    const Literals literals = {{&root, false}};
+    const Literals literals = {{&root, false, maker_.document().enter(0, &root)}};
     GEN_ASSIGN(const ExprId all, value(literals));
     // Members and items wait in a queue, so that nothing recurses.
     while (!open_.empty()) {
@@ -197,8 +197,7 @@ class Builder {
         return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
                              "lengths above 4096 together with other keywords");
       }
-      GEN_ASSIGN(Dfa both, combine(*strings, strings_of_length(size.min, size.max), Both::kAnd,
-                                   options_.automata));
+      GEN_ASSIGN(Dfa both, with_length(*strings, size, options_.automata));
       strings = std::make_shared<const Dfa>(std::move(both));
     }
     const auto known = strings_.find(strings.get());
@@ -227,8 +226,9 @@ Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& opt
                                  Expressions& to, SchemaReport* report) {
   SchemaReport unused;
   if (report == nullptr) report = &unused;
-  GEN_ASSIGN(const SchemaDocument document,
-             SchemaDocument::read(text, options, &report->relaxed));
+  GEN_ASSIGN(SchemaDocument document,
+             SchemaDocument::read(text, options.resolver,
+                                  {options.ignored, options.one_of_as_any_of}, &report->relaxed));
   Builder builder(document, options, to, report);
   return builder.run(document.root());
 }

@@ -12,14 +12,9 @@
 #include "base/status.h"
 #include "grammar/dfa.h"
 #include "grammar/expression.h"
+#include "grammar/schema/document.h"
 
 namespace gen::grammar {
-
-/// A document that references can lead to.
-struct SchemaText {
-  std::string uri;
-  std::string text;
-};
 
 struct SchemaOptions {
   bool assert_formats = true;
@@ -28,13 +23,14 @@ struct SchemaOptions {
   std::vector<std::string> ignored;
   /// Members in the order in which the schema lists them, others behind them; else in any order.
   bool definition_order = false;
-  std::vector<SchemaText> documents;
   /// Of white space in one place; kUnbounded: any.
   uint32_t most_space = kUnbounded;
   /// Digits in a row of a number; kUnbounded: any.
   uint32_t most_digits = kUnbounded;
   DfaFuel automata;
   uint64_t work = 200'000;  // alternatives looked at
+  /// Documents that references lead to; without one, references out of the schema are refused.
+  SchemaResolver resolver;
 };
 
 /// What a schema asks for that its texts do not show.

@@ -326,18 +326,12 @@ struct Utf8 {
 
 }  // namespace
 
-Dfa any_string() { return strings_of_length(0, kUnbounded); }
-
-Dfa strings_of_length(uint32_t min, uint32_t max) {
+Dfa any_string() {
   Dfa made;
-  const uint32_t count = max == kUnbounded ? min : max;
-  for (uint32_t i = 0; i <= count; ++i) {
-    made.states.emplace_back();
-    made.states.back().final = i >= min;
-  }
-  for (uint32_t i = 0; i < count; ++i) Utf8::add_character(&made, i, i + 1);
-  if (max == kUnbounded) Utf8::add_character(&made, count, count);
-  return minimise(made);
+  made.states.emplace_back();
+  made.states[0].final = true;
+  Utf8::add_character(&made, 0, 0);
+  return made;
 }
 
 Dfa string_set(std::span<const std::string> strings) {

@@ -16,8 +16,6 @@ namespace gen::grammar {
 /// Any characters. Surrogates are none.
 Dfa any_string();
 Dfa string_set(std::span<const std::string> strings);
-/// Of `min` to `max` characters.
-Dfa strings_of_length(uint32_t min, uint32_t max);
 bool accepts(const Dfa& dfa, std::string_view text);
 /// All of its strings, if they are at most `most`.
 bool finite_strings(const Dfa& dfa, size_t most, std::vector<std::string>* out);
@@ -27,6 +25,8 @@ struct Lengths {
   uint32_t max = kUnbounded;
 };
 Lengths lengths_of(const Dfa& dfa);
+/// Those of its strings that are that long. kGrammar if it takes more than the fuel.
+Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel);
 
 /// The JSON texts, with their quotes. kGrammar if it takes more than the fuel.
 Result<Dfa> json_texts(const Dfa& strings, const DfaFuel& fuel);

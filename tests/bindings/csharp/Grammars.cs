@@ -263,6 +263,7 @@ static class Grammars
                 string text = generator.Generate("Once", sampling.Set("fit_grammar", "1")).Text;
                 Json read = Json.Parse(text);
                 var point = new Point { X = read["X"].Integer, Y = checked((byte)read["Y"].Integer) };
+                Check.Equal(read["Y"].Integer, (int)point.Y, text);
                 Check.That(text.IndexOf("\"X\"") < text.IndexOf("\"Y\""), text);
             }
         }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"libgenerate.dev/generate"
 )
@@ -75,7 +74,6 @@ func TestGeneratedTextsDecode(t *testing.T) {
 	type small struct {
 		Kind  bool       `json:"kind"`
 		Count int16      `json:"count"`
-		When  *time.Time `json:"when"`
 		Parts [2]struct {
 			On bool `json:"on"`
 		} `json:"parts"`

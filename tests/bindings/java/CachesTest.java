@@ -163,6 +163,7 @@ final class CachesTest {
     }
     try (GpuAllocator gpu = GpuAllocator.host();
         Model model = Model.load(Check.MODEL, ModelOptions.defaults().gpuAllocator(gpu))) {
+      Check.that(model.vocabSize() > 0, "loaded");
       Check.equal(0L, gpu.counters().bytes(), "not on a device");
     }
     try (GpuAllocator cuda = GpuAllocator.cuda(0)) {

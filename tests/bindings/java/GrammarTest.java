@@ -100,7 +100,7 @@ final class GrammarTest {
       Check.that(expected.getMessage().contains("Runnable"), expected.getMessage());
     }
     GrammarOptions options = GrammarOptions.defaults().set("json_order", "definition").set("json_space", "1");
-    try (Grammar grammar = Grammar.jsonSchema(Schemas.of(Point.class), options); Generator generator = new Generator(model)) {
+    try (Grammar grammar = Grammar.jsonSchema(Schemas.of(Point.class), options); Generator generator = Generator.of(model)) {
       for (int seed = 0; seed < 4; ++seed) {
         String text = generator.generate("Once", Sampling.defaults().grammar(grammar).seed(seed).temperature(2f)
             .maxNewTokens(80).set("fit_grammar", "1")).text();

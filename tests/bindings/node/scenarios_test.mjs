@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 
-import { Cancel, GenerateError, Generator, Grammar, Model, Session } from "./libgenerate.mjs";
+import { Cancel, GenerateError, Generator, Grammar, Matcher, Model, Session } from "./libgenerate.mjs";
 
 const root = process.argv[2];
 const table = JSON.parse(fs.readFileSync(`${root}/tests/bindings/scenarios.json`, "utf8"));
@@ -48,6 +48,40 @@ assert.throws(() => Grammar.anyJson({ max_edges: 3 }), (failure) => failure.code
 Grammar.anyJson().close();
 Grammar.tags({ tags: [{ begin: "<é>", regex: "[0-9]+", end: "." }] }).close();
 assert.throws(() => Grammar.tags({ tags: 1 }), (failure) => failure.code === -12);
+
+{
+  const yes = Grammar.gbnf('root ::= "yes" | "no"');
+  const matcher = new Matcher(yes, model);
+  const valid = () => String.fromCharCode(...Array.from({ length: 256 }, (_, byte) => byte)
+    .filter((byte) => Matcher.has(matcher.validBytes(), byte)));
+  assert.equal(valid(), "ny");
+  matcher.accept("y");
+  const fork = matcher.fork();
+  fork.accept(Buffer.from("es"));
+  assert.deepEqual([fork.complete(), matcher.complete(), valid()], [true, false, "e"]);
+  fork.close();
+  const mask = matcher.mask();
+  assert.ok(mask.some((word) => word !== 0));
+  for (let token = 0; token < 4096; ++token) {
+    if (Matcher.has(mask, token)) {
+      matcher.acceptToken(token);
+      matcher.rollback(1);
+    } else {
+      assert.throws(() => matcher.acceptToken(token), (failure) => failure.code === -12);
+    }
+  }
+  assert.throws(() => matcher.accept("n"), (failure) => failure.code === -12);
+  assert.equal(matcher.minTokens(), 1);
+  matcher.reset();
+  assert.deepEqual([valid(), matcher.forced()], ["ny", []]);
+  matcher.accept("ye");
+  const [result] = await generator.batch(["Once"], { grammar: matcher, max_new_tokens: 20 });
+  assert.equal(result.text, "s");
+  matcher.close();
+  yes.close();
+  assert.throws(() => matcher.mask(), (failure) => failure.code === -1);
+  await assert.rejects(generator.batch(["Once"], { grammar: matcher }), (failure) => failure.code === -15);
+}
 
 const cancel = new Cancel();
 const long = new Session(generator);
