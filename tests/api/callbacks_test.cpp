@@ -119,6 +119,15 @@ std::function<std::optional<gen_status>(World&)> instead(const std::string& name
                                         w.slot<gen_profile>(), &w.error);
     };
   }
+  if (name == "gen_chat_session_open_stream") {
+    return [](World& w) -> std::optional<gen_status> {
+      gen_stream* stream = nullptr;
+      const gen_status status = gen_chat_session_open_stream(
+          w.slot<gen_chat_session>(), "A", 1, w.slot<gen_sampling>(), &stream, &w.error);
+      gen_stream_close(stream);  // the conversation is in use as long as it is open
+      return status;
+    };
+  }
   if (name == "gen_metrics_memory_value") {
     return [](World& world) -> std::optional<gen_status> {
       static_cast<void>(gen_metrics_memory_value(world.slot<gen_metrics_memory>(), "steps"));

@@ -137,6 +137,9 @@ static void use_model(void) {
   gen_chat_session* talk = NULL;
   REFUSED(gen_chat_session_new(it.generator, chat, &talk, &error));
   REFUSED(gen_chat_session_send(it.talk, "A", 1, it.sampling, NULL, &error));
+  gen_stream* answer = NULL;
+  REFUSED(gen_chat_session_open_stream(it.talk, "A", 1, it.sampling, &answer, &error));
+  EXPECT(answer == NULL);
   REFUSED(gen_chat_session_send_stream(it.talk, "A", 1, it.sampling, no_token, NULL, NULL, &error));
   EXPECT(gen_session_length(gen_chat_session_session(it.talk)) == 0);
   gen_chat_free(chat);
@@ -649,48 +652,27 @@ static void children_of_a_parent_that_generates(void** state) {
 
 /* Those that touch plain memory only, with no threads or locks in it, and the process' own. */
 static const char* const kPlain[] = {
-    "gen_abi_version",
-    "gen_backend_",
-    "gen_build_info",
-    "gen_cancel_",
-    "gen_chat_add",
-    "gen_chat_new",
-    "gen_chat_set_",
-    "gen_chat_free",
-    "gen_device_",
-    "gen_draft_accept_tokens",
-    "gen_forward_",
-    "gen_gpu_allocator_",
-    "gen_kv_kind_describe",
-    "gen_log_",
-    "gen_measure_peaks",
-    "gen_memory_estimate_",
-    "gen_estimate_memory",
-    "gen_metrics_describe",
-    "gen_model_config_",
-    "gen_model_options_",
-    "gen_model_new_custom",
-    "gen_model_quantize",
-    "gen_grammar_options_",
-    "gen_grammar_from_",
-    "gen_grammar_any_json",
-    "gen_options_",
-    "gen_pad_left",
-    "gen_request_",
-    "gen_result_",
-    "gen_sampling_",
-    "gen_ssm_state_",
-    "gen_status_name",
-    "gen_template_",
-    "gen_tokenizer_",
-    "gen_version",
-    "kv_cache_tier_config_",
-    "kv_cache_fp",
-    "kv_cache_q3_new",
-    "kv_cache_q4_new",
-    "kv_cache_swa_",
-    "kv_cache_chunked_new",
-    "kv_cache_tiered_open",
+    "gen_abi_version",      "gen_backend_",
+    "gen_build_info",       "gen_cancel_",
+    "gen_chat_add",         "gen_chat_new",
+    "gen_chat_set_",        "gen_chat_free",
+    "gen_device_",          "gen_draft_accept_tokens",
+    "gen_forward_",         "gen_gpu_allocator_",
+    "gen_kv_kind_describe", "gen_log_",
+    "gen_measure_peaks",    "gen_memory_estimate_",
+    "gen_estimate_memory",  "gen_metrics_describe",
+    "gen_model_config_",    "gen_model_options_",
+    "gen_model_new_custom", "gen_model_quantize",
+    "gen_grammar_options_", "gen_grammar_from_",
+    "gen_grammar_any_json", "gen_options_",
+    "gen_pad_left",         "gen_request_",
+    "gen_result_",          "gen_sampling_",
+    "gen_ssm_state_",       "gen_status_name",
+    "gen_template_",        "gen_tokenizer_",
+    "gen_version",          "kv_cache_tier_config_",
+    "kv_cache_fp",          "kv_cache_q3_new",
+    "kv_cache_q4_new",      "kv_cache_swa_",
+    "kv_cache_chunked_new", "kv_cache_tiered_open",
 };
 
 /* A function that is added must be thought of. */

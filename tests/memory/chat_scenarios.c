@@ -129,7 +129,6 @@ static void chat_session(const void* with) {
   SAME(&pieces, sizeof pieces);
   SAME(&(size_t){bytes_of(chat)}, sizeof(size_t));
   gen_stream* stream = NULL;
-  const gen_token* token = NULL;
   size_t before = bytes_of(chat);
   MAKE(stream, gen_chat_session_open_stream(talk, "And then?", N, greedy, &stream, E));
   FREE(gen_stream_close(stream)); /* before any token */

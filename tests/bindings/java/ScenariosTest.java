@@ -216,7 +216,7 @@ final class ScenariosTest {
     }
   }
 
-  private static void chatSession() {
+  private static void chatSession() throws Exception {
     Map<String, Object> scenario = Json.map(table.get("chat_session"));
     Sampling sampling = sampling(scenario.get("sampling"));
     try (Generator generator = Generator.of(model);
