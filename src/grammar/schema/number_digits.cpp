@@ -55,8 +55,11 @@ void add_bound(const Decimal& limit, int digit, bool fraction, const DigitCount&
   }
   if (!now.many) return;
   // No exponent can come, so that the size alone may tell.
-  if (size > exponent) *words = {0, kLarger, 0};
-  if (size < exponent && fraction) *words = {0, kSmaller, 0};
+  if (size > exponent) {
+    *words = {0, kLarger, 0};
+  } else if (size < exponent && fraction) {
+    *words = {0, kSmaller, 0};
+  }
 }
 
 bool fits(Bound bound, int to_limit) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers under bounds, multipleOf and lists of values, against arithmetic over their digits as
+// texts: short and long ones, with many zeros and nines, near the limits and far from them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "grammar/schema_validator.h"
+
+namespace gen::grammar {
+namespace {
+
+/// digits * 10^exponent.
+struct Exact {
+  bool negative = false;
+  std::string digits;
+  int exponent = 0;
+};
+
+Exact read(const std::string& text) {
+  Exact made;
+  size_t at = 0;
+  if (text[at] == '-') made.negative = ++at > 0;
+  bool fraction = false;
+  for (; at < text.size() && (text[at] | 0x20) != 'e'; ++at) {
+    if (text[at] == '.') {
+      fraction = true;
+    } else {
+      made.digits += text[at];
+      made.exponent -= fraction ? 1 : 0;
+    }
+  }
+  if (at < text.size()) made.exponent += std::stoi(text.substr(at + 1));
+  made.digits.erase(0, std::min(made.digits.find_first_not_of('0'), made.digits.size()));
+  while (!made.digits.empty() && made.digits.back() == '0') {
+    made.digits.pop_back();
+    ++made.exponent;
+  }
+  if (made.digits.empty()) made = {};
+  return made;
+}
+
+int compare(const Exact& a, const Exact& b) {
+  if (a.digits.empty() && b.digits.empty()) return 0;
+  const int sign_a = a.digits.empty() ? 0 : a.negative ? -1 : 1;
+  const int sign_b = b.digits.empty() ? 0 : b.negative ? -1 : 1;
+  if (sign_a != sign_b) return sign_a < sign_b ? -1 : 1;
+  const int least = std::min(a.exponent, b.exponent);
+  std::string x = a.digits + std::string(static_cast<size_t>(a.exponent - least), '0');
+  std::string y = b.digits + std::string(static_cast<size_t>(b.exponent - least), '0');
+  const size_t most = std::max(x.size(), y.size());
+  x.insert(0, most - x.size(), '0');
+  y.insert(0, most - y.size(), '0');
+  return sign_a * x.compare(y);
+}
+
+bool is_multiple(const Exact& a, uint32_t divisor, int places) {
+  if (a.digits.empty()) return true;
+  if (a.exponent + places < 0) return false;
+  uint32_t rest = 0;
+  for (const char c : a.digits) rest = (rest * 10 + static_cast<uint32_t>(c - '0')) % divisor;
+  for (int i = 0; i < a.exponent + places; ++i) rest = rest * 10 % divisor;
+  return rest == 0;
+}
+
+std::string random_digits(std::mt19937& random, size_t most, const std::string& start) {
+  static const char* const kKinds[] = {"0", "9", "0123456789", "05", "09"};
+  const std::string kinds = kKinds[random() % 5];
+  std::string made = random() % 3 == 0 ? start.substr(0, random() % (start.size() + 1)) : "";
+  const size_t size = random() % (most + 1);
+  while (made.size() < size) made += kinds[random() % kinds.size()];
+  return made;
+}
+
+// An exponent comes where it is followed: behind at most 4 digits, and 17 behind the point.
+std::string random_number(std::mt19937& random) {
+  std::string whole = random_digits(random, 8, "1500");
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
+  if (whole.empty()) whole = "0";
+  const std::string fraction = random_digits(random, random() % 2 == 0 ? 4 : 40, "0500");
+  std::string made = (random() % 4 == 0 ? "-" : "") + whole;
+  if (!fraction.empty()) made += "." + fraction;
+  if (whole.size() <= 4 && fraction.size() <= 17 && random() % 3 == 0) {
+    made += std::string("e") + (random() % 2 == 0 ? "-" : "") + std::to_string(random() % 24);
+  }
+  return made;
+}
+
+TEST(SchemaNumbers, AreJudgedByValue) {
+  struct Case {
+    const char* keywords;
+    std::function<bool(const Exact&)> holds;
+  };
+  const auto against = [](const char* limit, auto fits) {
+    return [limit = read(limit), fits](const Exact& x) { return fits(compare(x, limit)); };
+  };
+  const auto at_most = [](int order) { return order <= 0; };
+  const auto at_least = [](int order) { return order >= 0; };
+  const Case cases[] = {
+      {R"("maximum":150)", against("150", at_most)},
+      {R"("minimum":5)", against("5", at_least)},
+      {R"("minimum":0.05)", against("0.05", at_least)},
+      {R"("maximum":-1500)", against("-1500", at_most)},
+      {R"("maximum":1e-9)", against("1e-9", at_most)},
+      {R"("minimum":12345678901234567890.5)", against("12345678901234567890.5", at_least)},
+      {R"("exclusiveMinimum":0)", against("0", [](int order) { return order > 0; })},
+      {R"("exclusiveMaximum":1500)", against("1500", [](int order) { return order < 0; })},
+      {R"("const":1500)", against("1500", [](int order) { return order == 0; })},
+      {R"("multipleOf":0.05)", [](const Exact& x) { return is_multiple(x, 5, 2); }},
+      {R"("multipleOf":300)", [](const Exact& x) { return is_multiple(x, 300, 0); }},
+      {R"("multipleOf":1)", [](const Exact& x) { return is_multiple(x, 1, 0); }},
+      {R"("minimum":-150,"maximum":1500)",
+       [](const Exact& x) {
+         return compare(x, read("-150")) >= 0 && compare(x, read("1500")) <= 0;
+       }},
+  };
+  std::mt19937 random(25);
+  for (const Case& one : cases) {
+    const std::string body = "{" + std::string(one.keywords) + "}";
+    test::Validator is(R"({"type":"number",)" + body.substr(1));
+    test::Validator is_not(R"({"type":"number","not":)" + body + "}");
+    size_t members = 0;
+    for (int i = 0; i < 1500; ++i) {
+      const std::string text = random_number(random);
+      const bool holds = one.holds(read(text));
+      members += holds ? 1 : 0;
+      EXPECT_EQ(is(text), holds) << one.keywords << " " << text;
+      EXPECT_EQ(is_not(text), !holds) << "not " << one.keywords << " " << text;
+    }
+    EXPECT_LT(members, 1500U) << one.keywords;
+  }
+}
+
+}  // namespace
+}  // namespace gen::grammar
