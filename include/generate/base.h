@@ -98,9 +98,9 @@ typedef struct gen_template gen_template;
 typedef struct gen_options gen_options;
 /** A model with a scheduler and cache settings: what sessions come from. Shareable. */
 typedef struct gen_generator gen_generator;
-/** A model that another one drafts for. Shareable. */
+/** A model that a smaller one drafts for. Shareable. */
 typedef struct gen_speculative gen_speculative;
-/** A drafter to call by oneself. One thread at a time. */
+/** A drafter that the program calls itself. One thread at a time. */
 typedef struct gen_draft gen_draft;
 /** One conversation: tokens, cache, position. One thread at a time. */
 typedef struct gen_session gen_session;

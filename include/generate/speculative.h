@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speculative decoding with a draft model: a small model guesses a few tokens, and one pass of the large one looks at all of
- * them. gen_speculative is the whole loop, for who has two models and wants text: the same text as the large model gives
- * alone, sooner. It is a generator with a draft model; sessions, batches and other drafters are had from gen_create with
- * gen_options_set_speculative_draft and its neighbours in generator.h. gen_draft and gen_draft_accept_tokens are the parts of
- * such a loop, for programs that write their own. See docs/speculative.md.
+ * Speculative decoding with a draft model: a small model guesses a few tokens, and one pass of the large model checks all of
+ * them. gen_speculative runs the whole loop: the text is the one that the large model gives alone, sooner. It is a generator
+ * with a draft model; for sessions, batches and other drafters, use gen_create with gen_options_set_speculative_draft and its
+ * neighbours in generator.h. gen_draft and gen_draft_accept_tokens are the parts of the loop, for programs that write their
+ * own. See docs/speculative.md.
  */
 #ifndef GENERATE_SPECULATIVE_H
 #define GENERATE_SPECULATIVE_H
@@ -100,8 +100,8 @@ GEN_API gen_status gen_generator_draft_stats(const gen_generator *generator, con
                                              gen_error *error);
 
 /**
- * Makes a drafter to call by oneself: a model that guesses, and perhaps one that judges. Both may be models of one's own
- * (gen_model_new_custom). Each keeps its keys and values between calls, and runs only what a text has new.
+ * Makes a drafter that the program calls itself: a model that guesses, and optionally one that judges. Both may be custom
+ * models (gen_model_new_custom). Each keeps its keys and values between calls, and runs only what is new in a text.
  *
  * @param draft    guesses; kept alive.
  * @param target   judges, or NULL: then gen_draft_verify and gen_draft_acceptance_rate are refused; kept alive.

@@ -12,7 +12,6 @@
 #include "api/grammar_options.h"
 #include "api/handles.h"
 #include "base/json_text.h"
-#include "grammar/json.h"
 #include "grammar/vocabulary.h"
 
 namespace {
@@ -72,14 +71,13 @@ std::string json_list(const std::vector<std::string>& texts) {
 template <typename F>
 gen_status made_of_schemas(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
   std::string notes;
-  const gen_status status =
-      made(kind, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
-        SchemaReport report;
-        GEN_ASSIGN(auto grammar, make(&report));
-        notes = ",\"unknown_formats\":" + json_list(report.unknown_formats) +
-                ",\"relaxed\":" + json_list(report.relaxed);
-        return grammar;
-      });
+  const gen_status status = made(kind, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+    SchemaReport report;
+    GEN_ASSIGN(auto grammar, make(&report));
+    notes = ",\"unknown_formats\":" + json_list(report.unknown_formats) +
+            ",\"relaxed\":" + json_list(report.relaxed);
+    return grammar;
+  });
   if (status == GEN_OK) (*out)->notes = std::move(notes);
   return status;
 }
@@ -141,20 +139,17 @@ gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar*
     json.space = chosen.max_space == kAnyMost ? gen::grammar::kUnbounded
                                               : static_cast<uint32_t>(chosen.max_space);
     if (chosen.max_digits != kAnyMost) json.digits = static_cast<uint32_t>(chosen.max_digits);
-    gen::grammar::Expressions expressions;
-    const gen::grammar::ExprId root = gen::grammar::any_json_expression(expressions, json);
-    return Grammar::from_expressions(expressions, root, limits_of(options));
+    return Grammar::any_json(limits_of(options), json);
   });
 }
 
 gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar_options* options,
                                  gen_grammar** out, gen_error* error) {
-  return made_of_schemas("tags", out, error,
-                         [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
-                           GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-                           return Grammar::from_tags(view, limits_of(options),
-                                                     schema_options_of(options), report);
-                         });
+  return made_of_schemas(
+      "tags", out, error, [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
+        GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+        return Grammar::from_tags(view, limits_of(options), schema_options_of(options), report);
+      });
 }
 
 gen_status gen_grammar_from_json_schema(const char* schema, size_t len,
@@ -176,7 +171,8 @@ gen_status gen_grammar_describe(const gen_grammar* grammar, char* buf, size_t ca
     const gen::grammar::Machines& machines = grammar->impl->machines();
     return gen::api::text_out(std::string("{\"kind\":\"") + grammar->kind +
                                   "\",\"states\":" + std::to_string(machines.states.size() - 1) +
-                                  ",\"bytes\":" + std::to_string(machines.memory()) + grammar->notes + "}",
+                                  ",\"bytes\":" + std::to_string(machines.memory()) +
+                                  grammar->notes + "}",
                               buf, capacity, n);
   });
 }

@@ -41,9 +41,10 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view patt
   return from_expressions(expressions, root, limits);
 }
 
-Result<std::shared_ptr<const Grammar>> Grammar::any_json(const GrammarLimits& limits) {
+Result<std::shared_ptr<const Grammar>> Grammar::any_json(const GrammarLimits& limits,
+                                                         const JsonLimits& json) {
   Expressions expressions;
-  return from_expressions(expressions, any_json_expression(expressions), limits);
+  return from_expressions(expressions, any_json_expression(expressions, json), limits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_view schema,

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "grammar/dfa.h"
 #include "grammar/expression.h"
+#include "grammar/json.h"
 #include "grammar/machines.h"
 #include "grammar/regex.h"
 #include "grammar/schema/schema.h"
@@ -38,8 +39,9 @@ class Grammar {
   static Result<std::shared_ptr<const Grammar>> from_regex(std::string_view pattern,
                                                            RegexMatch match = RegexMatch::kWhole,
                                                            const GrammarLimits& limits = {});
-  /// Any JSON value, with at most 64 characters of white space in one gap.
-  static Result<std::shared_ptr<const Grammar>> any_json(const GrammarLimits& limits = {});
+  /// Any JSON value, see json.h.
+  static Result<std::shared_ptr<const Grammar>> any_json(const GrammarLimits& limits = {},
+                                                         const JsonLimits& json = {});
   /// See schema/schema.h.
   static Result<std::shared_ptr<const Grammar>> from_json_schema(std::string_view schema,
                                                                  const SchemaOptions& options,

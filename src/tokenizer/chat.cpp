@@ -86,8 +86,7 @@ bool is_user_mark(const Tokenizer& tokenizer, int32_t id) {
 }
 
 Status unusable(const Status& status) {
-  return error(Code::kUnsupported, "the model's chat template cannot be used: %s",
-               status.message());
+  return error(Code::kUnsupported, "the chat template cannot be used: %s", status.message());
 }
 
 /// Values of one conversation for a template.

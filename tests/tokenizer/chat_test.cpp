@@ -78,7 +78,7 @@ TEST(Chat, TemplatesThatCannotBeUsed) {
   EXPECT_EQ(refused("{% if %}").code(), Code::kUnsupported);
   EXPECT_STREQ(
       refused("{{ messages|nope }}").message(),
-      "the model's chat template cannot be used: template line 1: no filter is named 'nope'");
+      "the chat template cannot be used: template line 1: no filter is named 'nope'");
   EXPECT_EQ(refused("{{ raise_exception('Only system!') }}").code(), Code::kInvalidArgument);
   EXPECT_STREQ(refused("{{ raise_exception('Only system!') }}").message(),
                "template line 1: the template says: Only system!");

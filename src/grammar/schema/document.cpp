@@ -5,39 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/schema/subschemas.h"
 #include "grammar/text_error.h"
 
 namespace gen::grammar {
 namespace {
-
-// What a member of a schema holds: only there identifiers mean something.
-enum class Holds : uint8_t { kValue, kSchema, kList, kMap };
-
-Holds holds(std::string_view key, const JsonValue& value) {
-  static constexpr std::string_view kMaps[] = {
-      "$defs",      "definitions",       "dependencies",
-      "properties", "patternProperties", "dependentSchemas"};
-  static constexpr std::string_view kLists[] = {"allOf", "anyOf", "oneOf", "prefixItems"};
-  static constexpr std::string_view kSchemas[] = {"additionalItems",
-                                                  "additionalProperties",
-                                                  "contains",
-                                                  "contentSchema",
-                                                  "else",
-                                                  "if",
-                                                  "items",
-                                                  "not",
-                                                  "propertyNames",
-                                                  "then",
-                                                  "unevaluatedItems",
-                                                  "unevaluatedProperties"};
-  const auto among = [&](auto& list) {
-    return std::find(std::begin(list), std::end(list), key) != std::end(list);
-  };
-  if (key == "items" && value.is(JsonType::kArray)) return Holds::kList;
-  if (among(kSchemas)) return Holds::kSchema;
-  if (among(kLists)) return Holds::kList;
-  return among(kMaps) ? Holds::kMap : Holds::kValue;
-}
 
 size_t scheme_length(std::string_view uri) {
   const size_t colon = uri.find(':');

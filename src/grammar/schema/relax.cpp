@@ -8,61 +8,35 @@
 #include <array>
 #include <utility>
 
+#include "grammar/schema/subschemas.h"
+
 namespace gen::grammar {
 namespace {
 
-using Names = std::string_view;
+// Those that hold no schemas.
+constexpr std::array<std::string_view, 21> kScalars = {"type",
+                                                       "enum",
+                                                       "const",
+                                                       "multipleOf",
+                                                       "maximum",
+                                                       "minimum",
+                                                       "exclusiveMaximum",
+                                                       "exclusiveMinimum",
+                                                       "maxLength",
+                                                       "minLength",
+                                                       "pattern",
+                                                       "format",
+                                                       "maxItems",
+                                                       "minItems",
+                                                       "uniqueItems",
+                                                       "maxContains",
+                                                       "minContains",
+                                                       "maxProperties",
+                                                       "minProperties",
+                                                       "required",
+                                                       "dependentRequired"};
 
-constexpr std::array<Names, 26> kScalars = {"type",
-                                            "enum",
-                                            "const",
-                                            "multipleOf",
-                                            "maximum",
-                                            "minimum",
-                                            "exclusiveMaximum",
-                                            "exclusiveMinimum",
-                                            "maxLength",
-                                            "minLength",
-                                            "pattern",
-                                            "format",
-                                            "maxItems",
-                                            "minItems",
-                                            "uniqueItems",
-                                            "maxContains",
-                                            "minContains",
-                                            "maxProperties",
-                                            "minProperties",
-                                            "required",
-                                            "dependentRequired",
-                                            "items",
-                                            "dependencies",
-                                            "contains",
-                                            "prefixItems",
-                                            "additionalItems"};
-// Of a schema, a list of them, or a map of names to them.
-constexpr std::array<Names, 13> kOne = {"items",
-                                        "additionalItems",
-                                        "contains",
-                                        "additionalProperties",
-                                        "propertyNames",
-                                        "not",
-                                        "if",
-                                        "then",
-                                        "else",
-                                        "unevaluatedItems",
-                                        "unevaluatedProperties",
-                                        "contentSchema",
-                                        "extends"};
-constexpr std::array<Names, 5> kLists = {"allOf", "anyOf", "oneOf", "prefixItems", "items"};
-constexpr std::array<Names, 6> kMaps = {
-    "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"};
-
-template <size_t N>
-bool in(const std::array<Names, N>& list, Names name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
-std::string escaped(Names name) {
+std::string escaped(std::string_view name) {
   std::string made;
   for (const char c : name) {
     if (c == '~') {
@@ -83,11 +57,12 @@ struct Open {
 
 }  // namespace
 
-bool is_asking_keyword(Names name) {
+bool is_asking_keyword(std::string_view name) {
   if (name.empty() || name[0] == '$' || name == "definitions" || name == "contentSchema") {
     return false;
   }
-  return in(kScalars, name) || in(kOne, name) || in(kLists, name) || in(kMaps, name);
+  return std::find(kScalars.begin(), kScalars.end(), name) != kScalars.end() ||
+         holds(name, JsonValue()) != Holds::kValue;
 }
 
 void relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* told) {
@@ -98,13 +73,14 @@ void relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* tol
     if (!now.schema->is(JsonType::kObject)) continue;
     for (auto& [name, value] : now.schema->members) {
       const std::string at = now.pointer + "/" + escaped(name);
-      if (in(kOne, name) && value.is(JsonType::kObject)) open.push_back({&value, at});
-      if (in(kLists, name) && value.is(JsonType::kArray)) {
+      const Holds what = holds(name, value);
+      if (what == Holds::kSchema) open.push_back({&value, at});
+      if (what == Holds::kList) {
         for (size_t i = 0; i < value.items.size(); ++i) {
           open.push_back({&value.items[i], at + "/" + std::to_string(i)});
         }
       }
-      if (in(kMaps, name) && value.is(JsonType::kObject)) {
+      if (what == Holds::kMap) {
         for (auto& [key, member] : value.members)
           open.push_back({&member, at + "/" + escaped(key)});
       }
