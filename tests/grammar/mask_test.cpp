@@ -286,6 +286,7 @@ TEST(Mask, DifferencesFromDifferencesAddUp) {
     for (const char c : {'c', 'd', '!'}) texts.push_back(texts[i] + c);
   }
   texts.erase(texts.begin());
+  texts.insert(texts.end(), {"ddddd", "ccccc!", "cdcdcd"});  // twins of what words begin
   const std::vector<std::vector<std::string>> without = {
       {}, {"ddddd"}, {"ccccc"}, {"ddddd", "ccccc"}, {"cdcdc", "ccccc"}};
   std::vector<size_t> order = {0, 1, 2, 3, 4};

@@ -183,6 +183,20 @@ TEST(TokensAhead, TheWayOfFewestBytesNeedNotBeThatOfFewestTokens) {
   EXPECT_EQ(mask[0], 15U);
 }
 
+// A token that ends the body of a counted loop and begins it anew leaves all the rest of it to
+// come.
+TEST(TokensAhead, BudgetsHeedWhatBodiesOfLoopsBegin) {
+  const auto vocabulary = test::vocabulary({"y", "yx", "ya", "yxya", "yxyx", "!"});
+  const auto grammar = Grammar::from_gbnf("root ::= (\"xy\" | \"abcdefgh\"){0,50} \"!\"").value();
+  Matcher matcher = Matcher::create(grammar->over(vocabulary).value()).value();
+  ASSERT_TRUE(matcher.accept_bytes("x").value());
+  std::vector<uint64_t> mask(1);
+  EXPECT_TRUE(matcher.mask_within(3, mask).value());
+  EXPECT_EQ(mask[0], 0b010011U);  // y, yx and yxyx, behind which y! is enough
+  EXPECT_TRUE(matcher.mask_within(20, mask).value());
+  EXPECT_EQ(mask[0], 0b011111U);
+}
+
 TEST(TokensAhead, LongBudgets) {
   const auto vocabulary = test::vocabulary(test::all_bytes());
   const auto grammar = Grammar::any_json().value();
