@@ -76,12 +76,13 @@ struct TokenTerm {
   bool operator==(const TokenTerm&) const = default;
 };
 
-/// Parts in any order, each but the first behind a separator between them: what an object's members are. See members.h.
+/// Parts in any order, each but the first behind a separator between them: what an object's members
+/// are. See members.h.
 struct MemberList {
   struct Member {
-    ExprId body = 0;    // not empty
-    MemberSet bits;     // what it puts into the set
-    bool once = true;   // may come once at most, and has a bit of its own
+    ExprId body = 0;        // not empty
+    MemberSet bits;         // what it puts into the set
+    bool once = true;       // may come once at most, and has a bit of its own
     MemberSet before = {};  // bits that must have come before it
     MemberSet after = {};   // bits that must not
   };

@@ -7,8 +7,8 @@
 namespace gen::grammar {
 
 struct JsonLimits {
-  uint32_t space = 64;            // characters in one gap, so that a model cannot loop there
-  uint32_t digits = kUnbounded;   // in a row, at least 1
+  uint32_t space = 64;           // characters in one gap, so that a model cannot loop there
+  uint32_t digits = kUnbounded;  // in a row, at least 1
 };
 
 /// Any value, with white space around it.

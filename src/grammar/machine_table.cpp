@@ -25,9 +25,12 @@ constexpr size_t kMostCompared = 1U << 20U;
 class Shortest {
  public:
   Shortest(const std::vector<Automaton>& automata, const std::vector<uint32_t>& bases,
-           const std::vector<Loop>& loops, const std::vector<Members>& members,
-           uint32_t n_states)
-      : loops_(loops), members_(members), bases_(bases), of_(n_states, kInfinite), last_into_(n_states, kNone) {
+           const std::vector<Loop>& loops, const std::vector<Members>& members, uint32_t n_states)
+      : loops_(loops),
+        members_(members),
+        bases_(bases),
+        of_(n_states, kInfinite),
+        last_into_(n_states, kNone) {
     for (uint32_t m = 0; m < automata.size(); ++m) {
       for (uint32_t k = 0; k < automata[m].nodes.size(); ++k) {
         const Automaton::Node& node = automata[m].nodes[k];

@@ -64,9 +64,9 @@ struct Members {
     uint32_t machine = 0;
     MemberSet bits;
     bool once = true;
-    uint32_t shortest = kFar;  // with a separator
-    MemberSet before;          // what must have been called before it, if in_order
-    MemberSet after;           // what must not
+    uint32_t shortest = kFar;       // with a separator
+    MemberSet before;               // what must have been called before it, if in_order
+    MemberSet after;                // what must not
     uint32_t further = kUnbounded;  // how many can follow it, if in_order
   };
   std::vector<Member> list;  // those that can be finished, shortest first, or as they must come

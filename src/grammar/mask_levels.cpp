@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the body of a counted loop allows, by how often it has ended: all levels in one walk over the
-// vocabulary, in the order of its trie. See MaskMaker::levels().
+// What the body of a counted loop allows, by how often it has ended: all levels in one walk over
+// the vocabulary, in the order of its trie. See MaskMaker::levels().
 #include <algorithm>
 #include <utility>
 

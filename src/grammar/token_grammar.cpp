@@ -279,7 +279,8 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
       }
       made->worst = std::max(made->worst, maker_.worst);
       std::vector<uint64_t> within = made->within.back();
-      for (size_t word = 0; word < within.size(); ++word) within[word] |= maker_.allowed.bits()[word];
+      for (size_t word = 0; word < within.size(); ++word)
+        within[word] |= maker_.allowed.bits()[word];
       made->within.push_back(std::move(within));
       made->level.push_back(maker_.finish(std::move(exits)));
     }
@@ -411,7 +412,8 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
     const int32_t token = trie[place].token;
     if ((token < 0 && !whole) || least_behind(*machines_, lists, behind) > most) return;
     if (!whole) {
-      for (int32_t twin = token; twin >= 0; twin = vocabulary_->twin(twin)) maker_.allowed.add(twin);
+      for (int32_t twin = token; twin >= 0; twin = vocabulary_->twin(twin))
+        maker_.allowed.add(twin);
       return;
     }
     maker_.allowed.add(vocabulary_->tokens_from(place));

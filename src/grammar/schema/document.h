@@ -27,8 +27,8 @@ using SchemaResolver = std::function<std::optional<std::string>(const std::strin
 class SchemaDocument {
  public:
   /// kGrammar if the text is no JSON, no schema, or of an unknown draft. What references lead to
-  /// outside is asked of `resolver`. `relaxed`, which lives as long, gets what `relaxing` takes from
-  /// it and from those.
+  /// outside is asked of `resolver`. `relaxed`, which lives as long, gets what `relaxing` takes
+  /// from it and from those.
   static Result<SchemaDocument> read(std::string_view text, SchemaResolver resolver = {},
                                      Relaxing relaxing = {},
                                      std::vector<std::string>* relaxed = nullptr);

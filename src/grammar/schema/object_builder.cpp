@@ -181,7 +181,8 @@ class ObjectBuilder {
       list.members.push_back({body(key, value), put, false});
       return {};
     };
-    if (witnesses.size() > kMostWitnesses || bits + witnesses.size() + (maker_.options().definition_order ? 1 : 0) > kMostBits) {
+    if (witnesses.size() > kMostWitnesses ||
+        bits + witnesses.size() + (maker_.options().definition_order ? 1 : 0) > kMostBits) {
       return maker_.refuse(some_schema(), "properties", "too many names in one object");
     }
     // A member may show several things at once.
