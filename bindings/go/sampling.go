@@ -118,6 +118,11 @@ func WithIgnoreEOS(on bool) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetIgnoreEos(s, flag(on)) }
 }
 
+// WithFitGrammar(true) draws only tokens with which a text under a grammar can still end within the most new tokens.
+func WithFitGrammar(on bool) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetFitGrammar(s, flag(on)) }
+}
+
 // WithStopTokens ends a generation when one of these is drawn.
 func WithStopTokens(tokens ...int32) SamplingOption {
 	return func(s uintptr) error {

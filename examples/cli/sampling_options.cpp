@@ -115,7 +115,7 @@ Sampling make_sampling(const SamplingChoice& choice, uint64_t seed) {
   check_option("--seed", gen_sampling_set_seed(s, seed, &error), error);
   check(gen_sampling_set_ignore_eos(s, choice.ignore_eos ? 1 : 0, &error), error);
   check(gen_sampling_set_gumbel(s, choice.gumbel ? 1 : 0, &error), error);
-  check(gen_sampling_set(s, "fit_grammar", choice.fit_grammar ? "1" : "0", &error), error);
+  check(gen_sampling_set_fit_grammar(s, choice.fit_grammar ? 1 : 0, &error), error);
   for (const auto& [option, key, value] : choice.settings) {
     check_option(option.c_str(), gen_sampling_set(s, key.c_str(), value.c_str(), &error), error);
   }

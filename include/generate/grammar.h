@@ -327,7 +327,7 @@ GEN_API void gen_grammar_matcher_free(gen_grammar_matcher *matcher);
  * Has the texts of calls that use these settings be members of `grammar`; NULL for any text, which also takes a
  * matcher back. Where the model ends a text that is one, or no token can follow it, the call ends
  * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can leave
- * a text that is none yet, unless the setting "fit_grammar" is on. Where no token of the vocabulary can come the call
+ * a text that is none yet, unless gen_sampling_set_fit_grammar is on. Where no token of the vocabulary can come the call
  * fails, with the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
  *
  * @param grammar  shared, may be freed before the settings and the calls.
@@ -349,6 +349,16 @@ GEN_API gen_status gen_sampling_set_grammar(gen_sampling *sampling, const gen_gr
  */
 GEN_API gen_status gen_sampling_set_grammar_matcher(gen_sampling *sampling, const gen_grammar_matcher *matcher,
                                                     gen_error *error);
+
+/**
+ * With a non-zero `fit`, a call under a grammar draws only tokens with which the text can still end within
+ * max_new_tokens, if a short enough way to its end is known where the call begins. Without a grammar it does nothing.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_fit_grammar(gen_sampling *sampling, int32_t fit, gen_error *error);
 
 /**
  * Which strings of a list, a vocabulary of one's own, can come behind a text: bit i % 32 of bits[i / 32] is set

@@ -26,6 +26,7 @@ using gen::api::limits_of;
 using gen::api::not_null;
 using gen::api::schema_options_of;
 using gen::api::usable;
+using gen::generate::StopRules;
 using gen::grammar::Grammar;
 using gen::grammar::Matcher;
 using gen::grammar::RegexMatch;
@@ -332,6 +333,13 @@ gen_status gen_sampling_set_grammar_matcher(gen_sampling* sampling,
     sampling->params.matcher = std::move(fork);
     sampling->params.grammar = nullptr;
     return {};
+  });
+}
+
+gen_status gen_sampling_set_fit_grammar(gen_sampling* sampling, int32_t fit, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(sampling, "sampling"));
+    return sampling->params.set(&StopRules::fit_grammar, fit != 0);
   });
 }
 

@@ -389,6 +389,7 @@ static void null_objects(void** state) {
   assert_int_equal(gen_sampling_set_logprobs(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_logit_bias(NULL, 1, 1, NULL), bad);
   assert_int_equal(gen_sampling_set_ignore_eos(NULL, 1, NULL), bad);
+  assert_int_equal(gen_sampling_set_fit_grammar(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_add_stop_token(NULL, 1, NULL), bad);
   assert_int_equal(gen_sampling_add_stop_string(NULL, "x", 1, NULL), bad);
   assert_int_equal(gen_sampling_set_cancel(NULL, NULL, NULL), bad);

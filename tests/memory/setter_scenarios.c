@@ -40,6 +40,7 @@ static void sampling(const void* with) {
   TRY(gen_sampling_set_seed(s, 20, E));
   TRY(gen_sampling_set_logprobs(s, 2, E));
   TRY(gen_sampling_set_ignore_eos(s, 1, E));
+  TRY(gen_sampling_set_fit_grammar(s, 1, E));
   for (int32_t i = 0; i < 12; ++i) {
     TRY(gen_sampling_set_logit_bias(s, i, 1.0F, E));
     TRY(gen_sampling_add_stop_token(s, i, E));

@@ -46,6 +46,7 @@ namespace LibGenerate
             IgnoreEnd = other.IgnoreEnd;
             Grammar = other.Grammar;
             GrammarMatcher = other.GrammarMatcher;
+            FitGrammar = other.FitGrammar;
             StopTokens = new List<int>(other.StopTokens);
             StopStrings = new List<string>(other.StopStrings);
             LogitBias = new Dictionary<int, float>(other.LogitBias);
@@ -123,6 +124,8 @@ namespace LibGenerate
         /// be over the model's tokenizer.
         /// </summary>
         public GrammarMatcher GrammarMatcher { get; set; }
+        /// <summary>With one of them: only tokens with which the text can still end within MaxNewTokens.</summary>
+        public bool? FitGrammar { get; set; }
         /// <summary>Tokens that end a generation.</summary>
         public List<int> StopTokens { get; } = new List<int>();
         /// <summary>Texts that end a generation.</summary>
@@ -192,6 +195,7 @@ namespace LibGenerate
                 if (IgnoreEnd != null) Native.gen_sampling_set_ignore_eos(native, IgnoreEnd.Value ? 1 : 0);
                 if (Grammar != null) Native.gen_sampling_set_grammar(native, Grammar.Handle);
                 if (GrammarMatcher != null) Native.gen_sampling_set_grammar_matcher(native, GrammarMatcher.Handle);
+                if (FitGrammar != null) Native.gen_sampling_set_fit_grammar(native, FitGrammar.Value ? 1 : 0);
                 foreach (int token in StopTokens) Native.gen_sampling_add_stop_token(native, token);
                 foreach (string text in StopStrings)
                 {

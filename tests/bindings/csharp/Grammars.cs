@@ -259,8 +259,11 @@ static class Grammars
         {
             for (ulong seed = 0; seed < 4; ++seed)
             {
-                var sampling = new Sampling { Grammar = grammar, Seed = seed, Temperature = 2, MaxNewTokens = 80 };
-                string text = generator.Generate("Once", sampling.Set("fit_grammar", "1")).Text;
+                var sampling = new Sampling
+                {
+                    Grammar = grammar, Seed = seed, Temperature = 2, MaxNewTokens = 80, FitGrammar = true
+                };
+                string text = generator.Generate("Once", sampling).Text;
                 Json read = Json.Parse(text);
                 var point = new Point { X = read["X"].Integer, Y = checked((byte)read["Y"].Integer) };
                 Check.Equal(read["Y"].Integer, (int)point.Y, text);

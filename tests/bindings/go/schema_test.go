@@ -86,7 +86,7 @@ func TestGeneratedTextsDecode(t *testing.T) {
 	writer := generator(t)
 	for seed := uint64(0); seed < 5; seed++ {
 		r := must(writer.Generate(ctx, "Once", generate.WithSampling(generate.WithGrammar(g), generate.WithMaxTokens(160),
-			generate.WithSetting("fit_grammar", "1")), generate.WithSeed(seed), generate.WithTemperature(2)))
+			generate.WithFitGrammar(true)), generate.WithSeed(seed), generate.WithTemperature(2)))
 		text := r.Text
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.DisallowUnknownFields()

@@ -103,7 +103,7 @@ final class GrammarTest {
     try (Grammar grammar = Grammar.jsonSchema(Schemas.of(Point.class), options); Generator generator = Generator.of(model)) {
       for (int seed = 0; seed < 4; ++seed) {
         String text = generator.generate("Once", Sampling.defaults().grammar(grammar).seed(seed).temperature(2f)
-            .maxNewTokens(80).set("fit_grammar", "1")).text();
+            .maxNewTokens(80).fitGrammar(true)).text();
         Map<String, Object> read = Json.map(Json.parse(text));
         Point point = new Point(Json.number(read.get("x")), (byte) Json.number(read.get("y")));
         Check.that(read.size() == 2 && point.y() == Json.number(read.get("y")), text);

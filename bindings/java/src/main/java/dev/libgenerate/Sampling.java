@@ -126,6 +126,11 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_set_ignore_eos(s, ignore ? 1 : 0));
   }
 
+  /** Under a grammar, only tokens with which the text can still end within {@link #maxNewTokens}. */
+  public Sampling fitGrammar(boolean fit) {
+    return add(s -> Native.gen_sampling_set_fit_grammar(s, fit ? 1 : 0));
+  }
+
   /**
    * Makes tokens less likely with which a sequence of at least {@code allowedLength} tokens would come again: by
    * multiplier * base^(length - allowedLength), over the last {@code window} tokens (0: all); a multiplier of 0 is off.
