@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which drafters the sessions of a generator have: lookups in texts, a model, the first
-// layers of the same one, or nothing. Each is
-// asked where those before it have no guess: first the suffix lookup, which knows more than the one
-// by n-grams, and models last, since they alone cost anything.
+// layers of the same one, or nothing. Each is asked where those before it have no guess: first the
+// suffix lookup, which knows more than the one by n-grams, and models last, since they alone cost
+// anything.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,7 @@ struct DraftChoice {
 };
 
 /// For a generator over `target` with these caches and options. Null where nothing is chosen.
-/// Errors as
-/// common_vocabulary, ModelDrafter::create and Model::first_layers.
+/// Errors as common_vocabulary, ModelDrafter::create and Model::first_layers.
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options);

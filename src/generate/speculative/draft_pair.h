@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DraftPair: guessing and judging as steps of their own, for who writes the loop around them. A
+// DraftPair: guessing and judging as steps of their own, for programs that write the loop. A
 // draft model says how tokens may go on; a target model says how many of these it says, too. Both
 // keep their caches between calls, and run what a text has new.
 #pragma once
@@ -35,8 +35,7 @@ class DraftPair {
   static constexpr int32_t kDefaultLength = 4;
 
   /// `target.model` may be null: then nothing can be judged. Drafters in the options are not used.
-  /// Errors as common_vocabulary and
-  /// create_generator.
+  /// Errors as common_vocabulary and create_generator.
   static Result<std::shared_ptr<DraftPair>> create(const ModelInUse& draft,
                                                    const ModelInUse& target,
                                                    const CacheChoice& caches,
