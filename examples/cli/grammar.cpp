@@ -157,6 +157,11 @@ void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
     status = gen_grammar_matcher_accept_bytes(matcher.get(), &document[at], 1, nullptr);
     if (status != GEN_OK) break;
   }
+  // A last line end is an editor's or the shell's where the text is a member without it.
+  if (at + 1 == document.size() && document[at] == '\n' &&
+      gen_grammar_matcher_complete(matcher.get()) != 0) {
+    status = GEN_OK;
+  }
   const bool member = status == GEN_OK && gen_grammar_matcher_complete(matcher.get()) != 0;
   const auto line =
       1 + std::count(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(at), '\n');
@@ -171,7 +176,7 @@ void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
     return;
   }
   if (member) {
-    std::cout << "a member, of " << document.size() << " bytes\n";
+    std::cout << "a member, of " << at << " bytes\n";
   } else {
     std::cout << (status == GEN_OK ? "not finished" : "not allowed") << " at byte " << at
               << " (line " << line << ", column " << column

@@ -450,6 +450,11 @@ class Grammar(unittest.TestCase):
                                  (b"\n\n [}", ("left", 4, 3, 3))):
             found = answer("grammar", "test", "--any-json", "--json", stdin=document)
             self.assertEqual((found["verdict"], found["byte"], found["line"], found["column"]), wanted)
+        for document, verdict in ((b"ab\n", "member"), (b"ab\n\n", "left"), (b"a\n", "left")):
+            found = answer("grammar", "test", "--regex", "ab", "--json", stdin=document)
+            self.assertEqual((found["verdict"], found["byte"]), (verdict, document.index(b"\n")))
+        found = answer("grammar", "test", "--regex", "ab\n", "--json", stdin=b"ab\n")
+        self.assertEqual((found["verdict"], found["byte"]), ("member", 3))
         said = generate("grammar", "test", "--regex", "ab", stdin=b"ac").stdout
         self.assertEqual(said, b"not allowed at byte 1 (line 1, column 2); expected: 'b'\n")
 
