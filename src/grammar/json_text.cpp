@@ -50,7 +50,8 @@ void JsonText::shrink(const JsonState& to) noexcept {
     places_[last.hash.a & (places_.size() - 1)] = last.next;
     entries_.pop_back();
   }
-  if (containers_.size() > to.n_containers) containers_.erase(containers_.begin() + to.n_containers, containers_.end());
+  if (containers_.size() > to.n_containers)
+    containers_.erase(containers_.begin() + to.n_containers, containers_.end());
   if (bytes_.size() > to.n_bytes) bytes_.erase(to.n_bytes);
 }
 
@@ -97,9 +98,8 @@ bool JsonReader::has(const JsonHash& hash, bool name) const noexcept {
   for (uint32_t i = text_->first(hash); i != JsonState::kNone; i = text_->entry(i).next) {
     if (i < start_.n_entries && same(text_->entry(i), hash, name)) return true;
   }
-  return std::any_of(entries_.begin(), entries_.end(), [&](const JsonText::Entry& entry) {
-    return same(entry, hash, name);
-  });
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const JsonText::Entry& entry) { return same(entry, hash, name); });
 }
 
 bool JsonReader::item_is_taken() const noexcept {

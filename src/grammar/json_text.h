@@ -41,7 +41,7 @@ struct JsonState {
   uint32_t n_bytes = 0;  // of names and items
   uint32_t begin = 0;    // of the string or number that is being read, if it is kept
   In in = In::kNothing;
-  uint8_t left = 0;  // of an escape or word
+  uint8_t left = 0;   // of an escape or word
   bool name = false;  // the string is a name
   bool kept = false;  // the string or number is
   bool object = false;
@@ -54,12 +54,12 @@ struct JsonState {
   JsonHash member;    // of the newest name
   JsonHash all;       // of the container's values so far
   struct Number {
-    JsonHash digits;        // significant ones, without zeros at the end
-    uint64_t n_zeros = 0;   // at the end
-    int64_t scale = 0;      // digits behind the point, zeros at the end among them
-    int64_t exponent = 0;   // as far as it matters
+    JsonHash digits;       // significant ones, without zeros at the end
+    uint64_t n_zeros = 0;  // at the end
+    int64_t scale = 0;     // digits behind the point, zeros at the end among them
+    int64_t exponent = 0;  // as far as it matters
     bool negative = false;
-    bool any = false;       // a digit that is not zero
+    bool any = false;  // a digit that is not zero
     bool point = false;
     bool in_exponent = false;
     bool minus = false;  // of the exponent

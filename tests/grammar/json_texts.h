@@ -67,8 +67,9 @@ class JsonTexts {
   }
 
   std::string number() {
-    static const char* const kSame[] = {"1",  "1.0", "1e0",  "10e-1", "0.1E+1", "0",   "-0",  "0.0", "0e5",
-                                        "10", "1e1", "10.0", "100",   "12",     "120e-1", "-1", "-1.0", "2.5", "25e-1"};
+    static const char* const kSame[] = {"1",      "1.0", "1e0",  "10e-1", "0.1E+1", "0",   "-0",
+                                        "0.0",    "0e5", "10",   "1e1",   "10.0",   "100", "12",
+                                        "120e-1", "-1",  "-1.0", "2.5",   "25e-1"};
     return kSame[below(std::size(kSame))];
   }
 

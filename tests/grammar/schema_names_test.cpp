@@ -33,15 +33,16 @@ std::shared_ptr<const Grammar> plain(const std::string& schema) {
 TEST(SchemaNames, ComeOnce) {
   const test::SchemaCase cases[] = {
       {"{}",
-       {R"({"a":1,"b":2})", R"({"a":{"a":1}})", R"([{"a":1},{"a":1}])", R"({"a":1,"A":1,"":0,"aa":1})",
-        R"({"\u00e9":1,"e":1})"},
+       {R"({"a":1,"b":2})", R"({"a":{"a":1}})", R"([{"a":1},{"a":1}])",
+        R"({"a":1,"A":1,"":0,"aa":1})", R"({"\u00e9":1,"e":1})"},
        {R"({"a":1,"a":2})", R"({"a":1,"\u0061":2})", R"([{"x":{"b":1,"a":[{}],"b":2}}])",
         R"({"":1,"":1})", R"({"\n":1,"\u000A":1})", R"({"é":1,"\u00e9":1})",
         "{\"\\ud83e\\udd99\":1,\"\xF0\x9F\xA6\x99\":1}", R"({"a\"":1,"a\u0022":1})",
         R"({"\/":1,"/":1})", R"({"a":1,"b":{"a":1},"a":1})"}},
       {R"({"properties":{"a":{}},"patternProperties":{"^x":{"type":"integer"}}})",
        {R"({"a":1,"x":1,"xx":2,"y":null})"},
-       {R"({"a":1,"a":1})", R"({"x":1,"x":1})", R"({"y":1,"y":1})", R"({"x1":1,"y":1,"\u00781":1})"}},
+       {R"({"a":1,"a":1})", R"({"x":1,"x":1})", R"({"y":1,"y":1})",
+        R"({"x1":1,"y":1,"\u00781":1})"}},
   };
   for (const test::SchemaCase& one : cases) test::check(one);
 }
@@ -50,14 +51,16 @@ TEST(SchemaNames, MasksAreWhatIsAccepted) {
   test::JsonTexts texts(7);
   std::vector<std::string> tokens = test::all_bytes();
   for (std::string& piece : texts.pieces(300)) tokens.push_back(std::move(piece));
-  for (const char* text : {"\":1,\"a\":", "{\"a\":1,\"a\":", "\"a\"", "a\":", "ab\":1", "\\u0061\":",
-                           "u0061\":", "061\":1,\"b", "\"\"", "\",\"", "},\"a\":", "\"b\":1,\"b\":1"}) {
+  for (const char* text :
+       {"\":1,\"a\":", "{\"a\":1,\"a\":", "\"a\"", "a\":", "ab\":1",
+        "\\u0061\":", "u0061\":", "061\":1,\"b", "\"\"", "\",\"", "},\"a\":", "\"b\":1,\"b\":1"}) {
     tokens.emplace_back(text);
   }
   const auto vocabulary = test::vocabulary(tokens);
   size_t refused = 0;
   for (const char* schema :
-       {"{}", R"({"type":"object","properties":{"a":{"type":"object"}},"additionalProperties":{}})"}) {
+       {"{}",
+        R"({"type":"object","properties":{"a":{"type":"object"}},"additionalProperties":{}})"}) {
     const auto all = plain(schema)->over(vocabulary).value();
     const auto over = test::compile(schema, short_numbers()).value()->over(vocabulary).value();
     for (int round = 0; round < 40; ++round) {
