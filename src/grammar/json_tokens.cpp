@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "grammar/json_text.h"
 #include "grammar/vocabulary.h"
 
 namespace gen::grammar {
@@ -21,11 +20,6 @@ uint32_t hash_of(std::string_view text) noexcept {
 JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
   for (int32_t token = 0; token < vocabulary.size(); ++token) {
     const std::string_view bytes = vocabulary.bytes(token);
-    const auto is_strange = [](char c) {
-      return static_cast<uint8_t>(c) == JsonReader::kCommaAgain ||
-             static_cast<uint8_t>(c) == JsonReader::kEndAgain;
-    };
-    if (std::any_of(bytes.begin(), bytes.end(), is_strange)) strange_.push_back(token);
     const auto marks = std::count(bytes.begin(), bytes.end(), '"');
     if (marks == 0) continue;
     quoted_.push_back(token);

@@ -31,8 +31,6 @@ class JsonTokens {
   /// may even behind the end of a string.
   [[nodiscard]] std::span<const int32_t> two() const noexcept { return two_; }
   [[nodiscard]] std::span<const int32_t> three() const noexcept { return three_; }
-  /// Those with bytes that are in no text in UTF-8 (JsonReader::kCommaAgain).
-  [[nodiscard]] std::span<const int32_t> strange() const noexcept { return strange_; }
 
  private:
   struct Closing {
@@ -52,7 +50,6 @@ class JsonTokens {
   std::vector<int32_t> escaped_;
   std::vector<int32_t> two_;
   std::vector<int32_t> three_;
-  std::vector<int32_t> strange_;
 };
 
 }  // namespace gen::grammar

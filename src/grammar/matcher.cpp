@@ -21,7 +21,7 @@ constexpr size_t kManyPending = 32;
 
 Matcher::Matcher(std::shared_ptr<const TokenGrammar> grammar, std::shared_ptr<Past> past)
     : grammar_(std::move(grammar)), past_(std::move(past)), step_(grammar_->machines()) {
-  if (rules().names) json_ = &grammar_->vocabulary().json_tokens();
+  if (grammar_->machines().json.names) json_ = &grammar_->vocabulary().json_tokens();
 }
 
 Matcher::~Matcher() { disown(); }
@@ -46,7 +46,7 @@ Result<Matcher> Matcher::create(std::shared_ptr<const TokenGrammar> grammar) {
   made.step_.begin();
   made.step_.start(made.past_->lists, bottom);
   GEN_TRY(made.finish_step());
-  made.reader_.begin(made.past_->json, {}, made.rules());
+  made.reader_.begin(made.past_->json, {});
   made.push(made.step_.items(), made.step_.ended(), false);
   return made;
 }
@@ -113,11 +113,9 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   size_t many = from + kManyLists;
   const uint64_t most_work = step_.work() + grammar_->limits().work + kWorkPerByte * bytes.size();
   for (const char c : bytes) {
-    auto byte = static_cast<uint8_t>(c);
+    const auto byte = static_cast<uint8_t>(c);
     if (json_ != nullptr) {
-      const int read = reader_.read(byte);
-      if (read == JsonReader::kRefused) return false;
-      byte = static_cast<uint8_t>(read);
+      if (!reader_.read(byte)) return false;
       if (reader_.pending() > kManyPending) reader_.commit(&past_->json);
     }
     if (step_.work() > most_work) {

@@ -24,7 +24,7 @@ bool has(int32_t token, std::span<const uint64_t> bits) {
 
 void Matcher::forbid(std::span<uint64_t> bits) const {
   const JsonState& at = place();
-  if (at.in == In::kNothing || at.in == In::kNumber || at.in == In::kWord) {
+  if (at.in == In::kNothing) {
     forbid_refused(json_->two(), bits);
   } else if (!at.name) {
     forbid_refused(json_->three(), bits);
@@ -43,7 +43,7 @@ void Matcher::forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t
     if (!has(token, bits)) continue;
     read_on_from_here();
     for (const char c : grammar_->vocabulary().bytes(token)) {
-      if (reader_.read(static_cast<uint8_t>(c)) != JsonReader::kRefused) continue;
+      if (reader_.read(static_cast<uint8_t>(c))) continue;
       remove(token, bits);
       break;
     }
