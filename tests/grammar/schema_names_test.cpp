@@ -139,6 +139,13 @@ TEST(SchemaNames, Many) {
   EXPECT_TRUE(matcher.rollback(1).ok());
   EXPECT_TRUE(matcher.accept_bytes("\"m").value());
   EXPECT_TRUE(matcher.valid_bytes().has('"'));
+  // A call that refuses leaves none of its names.
+  std::string more = "x\":0,\"m\":0";
+  for (int i = 0; i < 100; ++i) more += ",\"m" + std::to_string(i) + "\":0";
+  EXPECT_FALSE(matcher.accept_bytes(more + "!").value());
+  EXPECT_TRUE(matcher.valid_bytes().has('"'));
+  EXPECT_TRUE(matcher.accept_bytes(more + "}").value());
+  EXPECT_TRUE(matcher.is_complete());
   EXPECT_LT(matcher.memory(), text.size() * 40);
 }
 
