@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "grammar/expression.h"
+#include "grammar/json_text.h"
 
 namespace gen::grammar {
 
@@ -105,6 +106,7 @@ struct Machines {
   uint32_t root = 0;
   bool root_matches = false;  // anything but the empty text
   bool root_empty = false;    // the empty text
+  JsonRules json;             // what its texts follow beside the grammar
 
   [[nodiscard]] std::span<const ByteEdge> bytes(StateId s) const noexcept {
     return {byte_edges.data() + states[s].bytes, byte_edges.data() + states[s + 1].bytes};
