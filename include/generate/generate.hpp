@@ -536,6 +536,7 @@ class Options : public detail::Handle<gen_options, gen_options_free> {
   Options &max_batch(int32_t sequences) { return apply(gen_options_set_max_batch, sequences); }
   Options &max_queue(int32_t calls) { return apply(gen_options_set_max_queue, calls); }
   Options &fairness(int32_t steps) { return apply(gen_options_set_fairness, steps); }
+  Options &deterministic(bool on = true) { return apply(gen_options_set_deterministic, on ? 1 : 0); }
   Options &prompt_lookup(int32_t ngram, int32_t length = 0) {
     return apply(gen_options_set_prompt_lookup, ngram, length);
   }

@@ -76,6 +76,7 @@ static void options(const void* with) {
   TRY(gen_options_set_max_batch(o, 8, E));
   TRY(gen_options_set_max_queue(o, 8, E));
   TRY(gen_options_set_fairness(o, 8, E));
+  TRY(gen_options_set_deterministic(o, 1, E));
   TRY(gen_options_set_prompt_lookup(o, 3, 8, E));
   TRY(gen_options_set_speculative_draft(o, NULL, 4, E));
   MAKE(tiers, kv_cache_tier_config_new(&tiers, E));

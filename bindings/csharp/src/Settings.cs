@@ -150,6 +150,8 @@ namespace LibGenerate
         public int? MaxQueue { get; set; }
         /// <summary>Steps that a call may be left out of for others of higher priority; with 0 they take turns.</summary>
         public int? Fairness { get; set; }
+        /// <summary>The bits of a text depend on nothing that runs beside it, on a device too; on the CPU they never do.</summary>
+        public bool? Deterministic { get; set; }
         /// <summary>Tokens to look for in the text, whose continuation is guessed; results do not change. 0: none.</summary>
         public int? PromptLookup { get; set; }
         /// <summary>Tokens of a guess; 0 stands for 8.</summary>
@@ -206,6 +208,7 @@ namespace LibGenerate
                 if (MaxBatch != null) Native.gen_options_set_max_batch(native, MaxBatch.Value);
                 if (MaxQueue != null) Native.gen_options_set_max_queue(native, MaxQueue.Value);
                 if (Fairness != null) Native.gen_options_set_fairness(native, Fairness.Value);
+                if (Deterministic != null) Native.gen_options_set_deterministic(native, Deterministic.Value ? 1 : 0);
                 if (PromptLookup != null) Native.gen_options_set_prompt_lookup(native, PromptLookup.Value, PromptLookupLength);
                 if (SpeculativeDraft != null)
                 {
