@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What drafts bring beside what they should bring: generation with a drafter that knows the answer
 // with probability p, in turns with plain generation, and the formula E / (V(k+1) / V(1) + k c) by
-// times that are measured in between. Texts are compared before anything is counted.
-//   draft_bench MODEL [--p 0.8] [--k 4] [--threads 2] [--sessions 1] [--tokens 48] [--pairs 7]
-//                     [--policy always] [--text FILE --tokenizer GGUF [--prompt 512]]
-// With a text the model says what stands in it behind the prompt, as recorded draws, and the
-// drafter is the suffix lookup. Times are of the wall and of the process' CPUs, which other load on
-// the machine disturbs less.
+// times that are measured in the same process. Texts are compared before anything is counted. Every
+// line is written as soon as it is known.
+//   draft_bench MODEL [--p 0.6,0.8,0.9] [--k 2,4,8] [--sessions 1,4,16] [--tokens 96] [--pairs 7]
+//                     [--policy always] [--rows 9] [--threads 2] [--prompt 64] [--cold 1]
+//                     [--text FILE|random --tokenizer GGUF]
+// There is a line for each p, k and number of sessions; --rows 0 leaves the passes' times out. With
+// a text the model says what stands in it behind the prompt, as recorded draws, each session from
+// another place, and the drafter is the suffix lookup; "random" is a text in which nothing repeats.
+// With --cold each pair has new generators, which have measured nothing yet. Times are of the wall
+// and of the process' CPUs, which other load on the machine disturbs less; c, of these drafters, is
+// microseconds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rng.h"
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/knowing_drafter.h"
@@ -33,13 +39,15 @@ using Tokens = std::vector<int32_t>;
 
 struct Settings {
   const char* model = nullptr;
-  double p = 0.8;
-  int32_t k = 4;
+  std::vector<double> p = {0.8};
+  std::vector<int32_t> k = {4};
+  std::vector<int32_t> sessions = {1};
   int32_t threads = 2;
-  int32_t sessions = 1;
-  int32_t tokens = 48;
+  int32_t tokens = 96;
   int32_t prompt = 64;
+  int32_t rows = 9;
   int pairs = 7;
+  bool cold = false;
   std::string policy = "always";
   std::string text;
   std::string tokenizer;
@@ -90,72 +98,93 @@ class Bench {
     vocab_ = model_.loaded->model->traits().vocab_size;
     if (!settings.text.empty()) read_text();
     plain_ = make(nullptr);
-    for (int32_t id = 0; id < settings.sessions; ++id) told_.push_back(tell(*plain_, {id}).front());
-    if (settings.text.empty()) {
-      KnowingDrafter::Options knows;
-      knows.p = settings.p;
-      knows.rows = settings.k;
-      knows.vocab = vocab_;
-      const auto drafter = std::make_shared<KnowingDrafter>(knows);
-      for (int32_t id = 0; id < settings.sessions; ++id) {
-        Tokens whole = prompt(id);
-        const Tokens& said = told_[static_cast<size_t>(id)];
-        whole.insert(whole.end(), said.begin(), said.end());
-        drafter->learn(std::move(whole));
-      }
-      drafted_ = make(drafter);
-    } else {
-      drafted_ = make(std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = settings.k}));
-    }
   }
 
   void run() {
-    const std::vector<double> costs = pass_costs();
+    std::printf("%s, %d threads, %s, policy %s%s, prompt %d, %d tokens, %d pairs\n",
+                settings_.model, settings_.threads,
+                settings_.text.empty() ? "a drafter that knows" : settings_.text.c_str(),
+                settings_.policy.c_str(), settings_.cold ? ", cold" : "", settings_.prompt,
+                settings_.tokens, settings_.pairs);
+    if (settings_.rows > 0) pass_costs();
+    std::printf("%5s %3s %8s %9s %9s %6s %-18s %-18s\n", "p", "k", "sessions", "tokens/s",
+                "tok/pass", "right", "speed-up, wall", "CPU");
+    for (const int32_t sessions : settings_.sessions) {
+      for (const double p : settings_.p) {
+        for (const int32_t k : settings_.k) measure(p, k, sessions);
+      }
+    }
+  }
+
+ private:
+  std::shared_ptr<Drafter> drafter(double p, int32_t k, int32_t sessions) {
+    if (!text_.empty()) return std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = k});
+    KnowingDrafter::Options knows;
+    knows.p = p;
+    knows.rows = k;
+    knows.vocab = vocab_;
+    auto made = std::make_shared<KnowingDrafter>(knows);
+    for (int32_t id = 0; id < sessions; ++id) {
+      Tokens whole = prompt(id);
+      const Tokens& said = told_[static_cast<size_t>(id)];
+      whole.insert(whole.end(), said.begin(), said.end());
+      made->learn(std::move(whole));
+    }
+    return made;
+  }
+
+  void measure(double p, int32_t k, int32_t sessions) {
+    while (told_.size() < static_cast<size_t>(sessions)) {
+      told_.push_back(tell(*plain_, {static_cast<int32_t>(told_.size())}).front());
+    }
+    const auto guesses = drafter(p, k, sessions);
+    auto drafted = make(guesses);
     std::vector<double> walls;
     std::vector<double> cpus;
     std::vector<double> speeds;
     std::vector<int32_t> ids;
-    for (int32_t id = 0; id < settings_.sessions; ++id) ids.push_back(id);
-    for (int pair = -1; pair < settings_.pairs; ++pair) {
+    for (int32_t id = 0; id < sessions; ++id) ids.push_back(id);
+    const std::vector<Tokens> want(told_.begin(), told_.begin() + sessions);
+    for (int pair = settings_.cold ? 0 : -1; pair < settings_.pairs; ++pair) {
+      if (settings_.cold) drafted = make(guesses);
       Seconds without;
       Seconds with;
-      const auto expected = tell(*plain_, ids, &without);
-      if (tell(*drafted_, ids, &with) != expected || expected != told_) {
+      const auto plain = tell(*plain_, ids, &without);
+      if (tell(*drafted, ids, &with) != plain || plain != want) {
         std::fprintf(stderr, "draft_bench: drafts have changed the text\n");
         std::exit(1);
       }
       if (pair < 0) continue;
       walls.push_back(without.wall / with.wall);
       cpus.push_back(without.cpu / with.cpu);
-      speeds.push_back(settings_.sessions * settings_.tokens / without.wall);
+      speeds.push_back(sessions * settings_.tokens / without.wall);
     }
-    const DraftUse& use = drafted_->draft_use();
+    const DraftUse& use = drafted->draft_use();
     const auto n = [](const std::atomic<int64_t>& value) {
       return static_cast<double>(value.load());
     };
-    std::printf("%s, %d threads, %d sessions, %s, k %d, policy %s\n", settings_.model,
-                settings_.threads, settings_.sessions,
-                settings_.text.empty() ? ("p " + std::to_string(settings_.p)).c_str()
-                                       : settings_.text.c_str(),
-                settings_.k, settings_.policy.c_str());
-    std::printf("plain %.2f tokens/s; tokens a pass %.2f; right %.3f of %.0f guesses\n",
-                median(speeds), n(use.tokens) / n(use.passes),
-                n(use.accepted) / std::max(1.0, n(use.drafted)), n(use.drafted));
-    std::printf("speed-up: wall %.2f (%.2f to %.2f), CPU %.2f (%.2f to %.2f)\n", median(walls),
-                *std::min_element(walls.begin(), walls.end()),
-                *std::max_element(walls.begin(), walls.end()), median(cpus),
-                *std::min_element(cpus.begin(), cpus.end()),
-                *std::max_element(cpus.begin(), cpus.end()));
-    std::printf("V(%d)/V(1): wall %.3f, CPU %.3f; V(1) %.2f ms\n", settings_.k + 1, costs[0],
-                costs[1], costs[2] * 1e3);
-    if (!settings_.text.empty() || settings_.sessions > 1) return;
-    double expected = 0;
-    for (int32_t i = 0; i <= settings_.k; ++i) expected += std::pow(settings_.p, i);
-    std::printf("E %.3f; by the formula: wall %.2f, CPU %.2f\n", expected, expected / costs[0],
-                expected / costs[1]);
+    const auto range = [](const std::vector<double>& values) {
+      std::printf(" %5.2f (%4.2f-%5.2f)", median(values),
+                  *std::min_element(values.begin(), values.end()),
+                  *std::max_element(values.begin(), values.end()));
+    };
+    const double a_pass = n(use.tokens) / n(use.passes);
+    std::printf("%5s %3d %8d %9.2f %9.3f %6.3f",
+                text_.empty() ? std::to_string(p).substr(0, 4).c_str() : "text", k, sessions,
+                median(speeds), a_pass, n(use.accepted) / std::max(1.0, n(use.drafted)));
+    range(walls);
+    range(cpus);
+    if (text_.empty() && sessions == 1 && static_cast<size_t>(k) < costs_.size()) {
+      double expected = 0;
+      for (int32_t i = 0; i <= k; ++i) expected += std::pow(p, i);
+      const double formula = expected / costs_[static_cast<size_t>(k)];
+      std::printf("  E %.3f, by the formula %.2f, of it %.3f", expected, formula,
+                  median(walls) / formula);
+    }
+    std::printf("\n");
+    (void)std::fflush(stdout);
   }
 
- private:
   std::shared_ptr<const Generator> make(std::shared_ptr<Drafter> drafter) {
     GeneratorOptions options;
     options.max_seq_len = settings_.prompt + settings_.tokens + 64;
@@ -169,6 +198,13 @@ class Bench {
   }
 
   void read_text() {
+    if (settings_.text == "random") {
+      for (int32_t i = 0; i < 1 << 16; ++i) {
+        text_.push_back(3 + static_cast<int32_t>(uniform_double(1, 1, static_cast<uint64_t>(i)) *
+                                                 (vocab_ - 3)));
+      }
+      return;
+    }
     std::ifstream in(settings_.text, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     model::OpenOptions options;
@@ -181,8 +217,17 @@ class Bench {
     }
   }
 
+  /// Where a session's part of the text begins.
+  [[nodiscard]] size_t place(int32_t id) const {
+    const auto part = static_cast<size_t>(settings_.prompt + settings_.tokens);
+    return static_cast<size_t>(id) * 997 % (text_.size() - part + 1);
+  }
+
   [[nodiscard]] Tokens prompt(int32_t id) const {
-    if (!text_.empty()) return {text_.begin(), text_.begin() + settings_.prompt};
+    if (!text_.empty()) {
+      const auto at = text_.begin() + static_cast<std::ptrdiff_t>(place(id));
+      return {at, at + settings_.prompt};
+    }
     Tokens tokens;
     for (int32_t i = 0; i < settings_.prompt; ++i) {
       tokens.push_back(3 + (id * 131 + i * 7919) % (vocab_ - 3));
@@ -190,14 +235,16 @@ class Bench {
     return tokens;
   }
 
-  [[nodiscard]] CallParams params() const {
+  [[nodiscard]] CallParams params(int32_t id) const {
     CallParams params;
     params.sampling.temperature = 0;
     params.stops.max_new_tokens = settings_.tokens;
     params.stops.ignore_eos = true;
     if (text_.empty()) return params;
-    params.edit_logits = [this](std::span<float> logits, std::span<const int32_t>, size_t said) {
-      logits[static_cast<size_t>(text_[static_cast<size_t>(settings_.prompt) + said])] = 1e30F;
+    const size_t begin = place(id) + static_cast<size_t>(settings_.prompt);
+    params.edit_logits = [this, begin](std::span<float> logits, std::span<const int32_t>,
+                                       size_t said) {
+      logits[static_cast<size_t>(text_[begin + said])] = 1e30F;
       return Status();
     };
     return params;
@@ -212,7 +259,7 @@ class Bench {
       const Tokens tokens = prompt(id);
       sessions.push_back(need(generator.new_session()));
       need(sessions.back()->append({.text = {}, .tokens = tokens}));
-      calls.push_back(need(sessions.back()->open({}, params())));
+      calls.push_back(need(sessions.back()->open({}, params(id))));
     }
     const Seconds begin = now();
     for (size_t left = calls.size(); left > 0;) {
@@ -231,20 +278,21 @@ class Bench {
     return said;
   }
 
-  /// V(k + 1) / V(1) by wall and CPU, and V(1).
-  std::vector<double> pass_costs() {
-    const auto session = need(plain_->new_session());
+  /// V(rows) / V(1) for 1 to --rows rows behind the prompt.
+  void pass_costs() {
     const Tokens tokens = prompt(0);
-    need(session->append({.text = {}, .tokens = tokens}));
-    const auto cache = need(plain_->make_cache(settings_.prompt + 64));
+    const auto cache = need(plain_->make_cache(settings_.prompt + settings_.rows));
     const model::Model& model = *model_.loaded->model;
-    const auto time = [&](int32_t rows) {
-      const std::vector<int32_t> row_tokens(tokens.begin(), tokens.begin() + rows);
+    std::vector<int32_t> best(static_cast<size_t>(settings_.rows + settings_.prompt));
+    std::vector<float> logits(best.size());
+    const auto pass = [&](int32_t rows) {
+      std::vector<int32_t> row_tokens;
       std::vector<int32_t> positions;
-      for (int32_t i = 0; i < rows; ++i) positions.push_back(i);
+      for (int32_t i = 0; i < rows; ++i) {
+        row_tokens.push_back(tokens[static_cast<size_t>(i % settings_.prompt)]);
+        positions.push_back(cache->length() + i);
+      }
       const std::vector<uint8_t> wants(static_cast<size_t>(rows), graph::kWantsBest);
-      std::vector<int32_t> best(static_cast<size_t>(rows));
-      std::vector<float> logits(static_cast<size_t>(rows));
       graph::BatchSequence sequence;
       sequence.cache = cache.get();
       sequence.plan = need(cache->plan(rows));
@@ -256,23 +304,35 @@ class Bench {
       batch.sequences = {&sequence, 1};
       batch.best.tokens = best.data();
       batch.best.logits = logits.data();
-      batch.best.rows = best.size();
+      batch.best.rows = static_cast<size_t>(rows);
       const Seconds begin = now();
       need(model.forward(batch));
-      return since(begin);
+      const Seconds took = since(begin);
+      if (cache->length() == 0) cache->commit(sequence.plan);
+      return took;
     };
-    std::vector<double> wall;
-    std::vector<double> cpu;
+    (void)pass(settings_.prompt);
+    const auto most = static_cast<size_t>(settings_.rows);
+    std::vector<std::vector<double>> wall(most);
+    std::vector<std::vector<double>> cpu(most);
     std::vector<double> one;
-    for (int run = 0; run < 6 * settings_.pairs; ++run) {
-      const Seconds few = time(1);
-      const Seconds many = time(std::min(settings_.k + 1, settings_.prompt));
-      if (run == 0) continue;
-      wall.push_back(many.wall / few.wall);
-      cpu.push_back(many.cpu / few.cpu);
-      one.push_back(few.wall);
+    for (int run = 0; run <= 3 * settings_.pairs; ++run) {
+      Seconds few;
+      for (size_t i = 0; i < most; ++i) {
+        const Seconds took = pass(static_cast<int32_t>(i) + 1);
+        if (i == 0) few = took;
+        if (run == 0) continue;
+        wall[i].push_back(took.wall / few.wall);
+        cpu[i].push_back(took.cpu / few.cpu);
+        if (i == 0) one.push_back(took.wall);
+      }
     }
-    return {median(wall), median(cpu), median(one)};
+    std::printf("V(1) %.2f ms; rows, V(rows) / V(1) by wall and CPU:\n", median(one) * 1e3);
+    for (size_t i = 0; i < most; ++i) {
+      costs_.push_back(median(wall[i]));
+      std::printf("%3zu %6.3f %6.3f\n", i + 1, costs_.back(), median(cpu[i]));
+    }
+    (void)std::fflush(stdout);
   }
 
   Settings settings_;
@@ -280,12 +340,27 @@ class Bench {
   int32_t vocab_ = 0;
   Tokens text_;
   std::vector<Tokens> told_;
+  std::vector<double> costs_;  // V(rows) / V(1)
   std::shared_ptr<const Generator> plain_;
-  std::shared_ptr<const Generator> drafted_;
 };
 
 }  // namespace
 }  // namespace gen::generate
+
+namespace {
+
+template <typename T>
+std::vector<T> numbers(const char* text) {
+  std::vector<T> out;
+  for (char* end = nullptr; *text != '\0'; text = *end == ',' ? end + 1 : end) {
+    const double value = std::strtod(text, &end);
+    if (end == text) return {};
+    out.push_back(static_cast<T>(value));
+  }
+  return out;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   gen::generate::Settings settings;
@@ -299,19 +374,23 @@ int main(int argc, char** argv) {
       return std::fprintf(stderr, "draft_bench: %s needs a value\n", name.c_str()), 2;
     const char* const value = argv[i];
     if (name == "--p")
-      settings.p = std::atof(value);
+      settings.p = numbers<double>(value);
     else if (name == "--k")
-      settings.k = std::atoi(value);
+      settings.k = numbers<int32_t>(value);
+    else if (name == "--sessions")
+      settings.sessions = numbers<int32_t>(value);
     else if (name == "--threads")
       settings.threads = std::atoi(value);
-    else if (name == "--sessions")
-      settings.sessions = std::atoi(value);
     else if (name == "--tokens")
       settings.tokens = std::atoi(value);
     else if (name == "--prompt")
       settings.prompt = std::atoi(value);
+    else if (name == "--rows")
+      settings.rows = std::atoi(value);
     else if (name == "--pairs")
       settings.pairs = std::atoi(value);
+    else if (name == "--cold")
+      settings.cold = std::atoi(value) != 0;
     else if (name == "--policy")
       settings.policy = value;
     else if (name == "--text")
