@@ -77,6 +77,9 @@ struct Members {
   uint32_t max = kUnbounded;
   uint32_t separator = 0;
   uint32_t separator_shortest = 0;
+  // Of the members of required bits, by four bits: all sums. None where a bit is not that of one
+  // member alone, or they are in order.
+  std::vector<uint64_t> shortest_of_bits;
   MemberSet shared;  // bits of members that may come again
   // How many members it takes at least to put in a set of shared bits, by set (packed_bits()).
   std::vector<uint8_t> cover;
