@@ -58,7 +58,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   if (made.ok()) return made;
   const Status why = made.status();
   if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
-  return error(Code::kGrammar, ": no value is valid");
+  return error(Code::kGrammar, "#: no value is valid");
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
