@@ -225,7 +225,7 @@ class Program {
     if (sharing == nullptr) return;
     const auto before = sharing->blocks();
     const auto shared = std::vector<Block*>(before.begin(), before.end());
-    const auto at_once = cache.fork().value();  // settles
+    const auto at_once = tried([&] { return cache.fork(); }).value();  // settles
     (void)at_once;
     const auto after = sharing->blocks();
     ASSERT_LE(shared.size(), after.size());
