@@ -158,6 +158,11 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     detail::call(gen_model_options_set_threads, get(), threads);
     return *this;
   }
+  /// How many layers, the last ones, run on the backend's device; GEN_GPU_LAYERS_AUTO: as many as it has memory for.
+  ModelOptions &gpu_layers(int32_t layers) {
+    detail::call(gen_model_options_set_gpu_layers, get(), layers);
+    return *this;
+  }
   ModelOptions &max_seq_len(int32_t tokens) {
     detail::call(gen_model_options_set_max_seq_len, get(), tokens);
     return *this;

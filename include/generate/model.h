@@ -61,6 +61,28 @@ GEN_API gen_status gen_model_options_set_backend(gen_model_options *options, con
 GEN_API gen_status gen_model_options_set_device(gen_model_options *options, int32_t device,
                                                 gen_error *error);
 
+/** For gen_model_options_set_gpu_layers: every layer; as many as the device has memory for. */
+#define GEN_GPU_LAYERS_ALL (-1)
+#define GEN_GPU_LAYERS_AUTO (-2)
+
+/**
+ * Says how many layers run on the backend's device: the last ones, and the end of the model with them, while
+ * the others run on the CPU. What passes between layers goes to the device once a step. Keys and values lie
+ * where their layer runs. More than the model has is all of them, GEN_GPU_LAYERS_ALL, which is the default:
+ * a load for which the device has too little memory is then GEN_ERROR_OUT_OF_MEMORY. GEN_GPU_LAYERS_AUTO
+ * takes as many as leave room on the device for one full context of float32 keys and values and a step; that
+ * may be none. 0 leaves the device alone. Results are those of the CPU as far as the device's own are, and
+ * saved sessions go from one to the other.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if layers is below GEN_GPU_LAYERS_AUTO. A number above 0 for a
+ *         backend without devices is GEN_ERROR_INVALID_ARGUMENT from the load; compressed keys and values on
+ *         a model that is split are GEN_ERROR_UNSUPPORTED from gen_create.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_gpu_layers(gen_model_options *options, int32_t layers,
+                                                    gen_error *error);
+
 /**
  * Gives the model a thread pool of its own with `threads` threads, the caller included.
  *
