@@ -66,17 +66,16 @@ GEN_API gen_status gen_model_options_set_device(gen_model_options *options, int3
 #define GEN_GPU_LAYERS_AUTO (-2)
 
 /**
- * Says how many layers run on the backend's device: the last ones, and the end of the model with them, while
- * the others run on the CPU. What passes between layers goes to the device once a step. Keys and values lie
- * where their layer runs. More than the model has is all of them, GEN_GPU_LAYERS_ALL, which is the default:
- * a load for which the device has too little memory is then GEN_ERROR_OUT_OF_MEMORY. GEN_GPU_LAYERS_AUTO
- * takes as many as leave room on the device for one full context of float32 keys and values and a step; that
- * may be none. 0 leaves the device alone. Results are those of the CPU as far as the device's own are, and
- * saved sessions go from one to the other.
+ * Says how many layers run on the backend's device: the last ones, and the end of the model with them. The others run on
+ * the CPU. Keys and values are kept where their layer runs, and rows go to the device once a step.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if layers is below GEN_GPU_LAYERS_AUTO. A number above 0 for a
- *         backend without devices is GEN_ERROR_INVALID_ARGUMENT from the load; compressed keys and values on
- *         a model that is split are GEN_ERROR_UNSUPPORTED from gen_create.
+ * With GEN_GPU_LAYERS_ALL, the default, or a number, a load fails if the device has too little memory. More layers than
+ * the model has means all of them; 0 leaves the device alone. GEN_GPU_LAYERS_AUTO takes as many as leave room on the device
+ * for one full context of float32 keys and values and a step, which may be none. A backend without devices refuses a number
+ * above 0 when it loads a model, and a split model has no compressed keys and values. Sessions saved under one number of
+ * layers are read under any other.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or layers is below GEN_GPU_LAYERS_AUTO.
  * Threads: one at a time per object.
  * Since:   0.1
  */
