@@ -103,6 +103,11 @@ func WithMaxQueue(calls int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetMaxQueue(o, i32(calls)) }
 }
 
+// WithDeterministic(true) has the bits of a text depend on nothing that runs beside it, on a device too.
+func WithDeterministic(on bool) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetDeterministic(o, flag(on)) }
+}
+
 // WithFairness lets a call be left out of so many steps for others of higher priority; 16 is the default.
 func WithFairness(steps int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetFairness(o, i32(steps)) }

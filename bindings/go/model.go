@@ -27,6 +27,17 @@ func WithDevice(device int) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetDevice(o, i32(device)) }
 }
 
+// How many layers WithGPULayers takes: every one, or as many as the device has memory for.
+const (
+	AllGPULayers  = -1
+	AutoGPULayers = -2
+)
+
+// WithGPULayers runs so many layers, the last ones, on the backend's device and the others on the CPU.
+func WithGPULayers(layers int) ModelOption {
+	return func(o uintptr) error { return native.GenModelOptionsSetGpuLayers(o, i32(layers)) }
+}
+
 // WithThreads gives the model a pool of threads of its own.
 func WithThreads(threads int) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetThreads(o, i32(threads)) }

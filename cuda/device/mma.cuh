@@ -75,6 +75,24 @@ GEN_DEVICE void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (
 #endif
 }
 
+/// k = 16, signed bytes: a[0..1] and b of one register, as the lower half of k = 32.
+GEN_DEVICE void mma_s8_k16(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b) {
+#if GEN_CUDA_ARCH >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+#else
+  GEN_UNROLL
+  for (int row = 0; row < 2; ++row) {
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+r"(d[2 * row]), "+r"(d[2 * row + 1])
+                 : "r"(a[row]), "r"(b));
+  }
+#endif
+}
+
 /// Matrices of 8 rows of 16 bytes: lane l names row l % 8 of matrix l / 8 by the element at which
 /// it begins (16-byte aligned), and gets of each matrix the 32 bits at row g, 16-bit columns 2t and
 /// 2t + 1; transposed: rows 2t and 2t + 1 of column g. Of two matrices lanes 0 … 15 name the rows.

@@ -14,6 +14,7 @@
 #define GEN_HOST_DEVICE [[maybe_unused]] inline
 #define GEN_TABLE [[maybe_unused]] static const
 #define GEN_UNROLL
+#define GEN_NO_UNROLL
 #define GEN_RESTRICT __restrict__
 #ifndef GEN_CUDA_ARCH
 #define GEN_CUDA_ARCH 900
@@ -25,6 +26,7 @@
 #define GEN_HOST_DEVICE __host__ __device__ __forceinline__
 #define GEN_TABLE static __device__ const
 #define GEN_UNROLL _Pragma("unroll")
+#define GEN_NO_UNROLL _Pragma("unroll 1")
 #define GEN_RESTRICT __restrict__
 #ifdef __CUDA_ARCH__
 #define GEN_CUDA_ARCH __CUDA_ARCH__

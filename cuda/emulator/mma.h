@@ -19,6 +19,7 @@ void work_out_mma_f16_k8(void* const* payloads, unsigned lanes);
 void work_out_mma_f16(void* const* payloads, unsigned lanes);
 void work_out_mma_bf16(void* const* payloads, unsigned lanes);
 void work_out_mma_s8(void* const* payloads, unsigned lanes);
+void work_out_mma_s8_k16(void* const* payloads, unsigned lanes);
 
 inline void mma(void* d, const uint32_t* a, const uint32_t* b, WarpResult result, Site site) {
   MmaLane lane{d, a, b};
@@ -68,6 +69,10 @@ inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
 inline void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   emulator::mma(d, a, b, emulator::work_out_mma_s8, {file, line});
+}
+inline void mma_s8_k16(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b,
+                       const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  emulator::mma(d, a, &b, emulator::work_out_mma_s8_k16, {file, line});
 }
 
 template <size_t kCount, typename T, typename Index>

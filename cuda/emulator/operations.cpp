@@ -102,6 +102,9 @@ void work_out_mma_bf16(void* const* payloads, unsigned lanes) {
 void work_out_mma_s8(void* const* payloads, unsigned lanes) {
   work_out_mma<int32_t, int64_t, 32, 4>(payloads, lanes, s8_value);
 }
+void work_out_mma_s8_k16(void* const* payloads, unsigned lanes) {
+  work_out_mma<int32_t, int64_t, 16, 4>(payloads, lanes, s8_value);
+}
 void work_out_matrices4(void* const* payloads, unsigned lanes) {
   work_out_matrices(payloads, lanes, 4);
 }

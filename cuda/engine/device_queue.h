@@ -71,7 +71,8 @@ class DeviceQueue : private ScratchMemory {
 
   // With a turn held.
   [[nodiscard]] OpContext context() noexcept {
-    return {stream_, shared_bytes_, properties_.sm_count, this};
+    return {stream_, shared_bytes_, properties_.sm_count,
+            properties_.major * 10 + properties_.minor, this};
   }
   /// kDevice once the device is lost.
   [[nodiscard]] Status usable() const;

@@ -2,13 +2,14 @@
 // attention: out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :] over the entries
 // that the row sees, read in the cache where they lie, in every format.
 //   A block is a row and a query head; few rows that look far back are split over more blocks, see
-//   attention_split.cu. It goes through the sequence in chunks of 256 positions:
-//   a thread is a slot for the dot products (elements ascending; levels of fp8 and q4 are summed
-//   per scale), 2^x of scores less the chunk's largest, sums over sixteen virtual lanes, then a
-//   thread is an element for the weighted values (entries ascending). Chunks are merged in order.
-//   The order of operations is that of engine/cpu/attention-inl.h, and so are the bits; nothing of
-//   it depends on the batch, on block tables or on cells.
-//   Shared memory: q, running sums, scores, and the places of a chunk's keys and values.
+//   attention_split.cu, many rows of a sequence share them, see attention_tile.cu. It goes through
+//   the sequence in chunks of 256 positions: a thread is a slot for the dot products (elements
+//   ascending; levels of fp8 and q4 are summed per scale), 2^x of scores less the chunk's largest,
+//   sums over sixteen virtual lanes, then a thread is an element for the weighted values (entries
+//   ascending). Chunks are merged in order. The order of operations is that of
+//   engine/cpu/attention-inl.h, and so are the bits; nothing of it depends on the batch, on block
+//   tables or on cells. Shared memory: q, running sums, scores, and the places of a chunk's keys
+//   and values.
 #include "cuda/ops/attention_view.cuh"
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/ops_run.h"
@@ -225,6 +226,10 @@ Status run(const OpContext& context, const engine::AttentionArgs& args) {
                             args.n_sequences};
   if (const int32_t slots = attention_slots(context, of, args.most_chunks); slots > 0) {
     GEN_TRY(attention_split(context, of, slots));
+    return args.packed.data ? pack_in_place(context, args.packed) : Status();
+  }
+  if (const int32_t slab = attention_tiles(context, of, args.most_chunks); slab > 0) {
+    GEN_TRY(attention_tile(context, of, slab));
     return args.packed.data ? pack_in_place(context, args.packed) : Status();
   }
   const size_t shared = static_cast<size_t>(args.k_dim + args.v_dim) * sizeof(float);

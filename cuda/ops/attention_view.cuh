@@ -73,4 +73,11 @@ Status attention_split(const OpContext& context, const AttentionView& of, int32_
 /// that have a block each, else 0.
 int32_t attention_slots(const OpContext& context, const AttentionView& of, int32_t chunks);
 
+/// Tile by tile of queries, for sequences of many rows that are looked through in order;
+/// attention_tile.cu. `value_slab` is what attention_tiles() gave.
+Status attention_tile(const OpContext& context, const AttentionView& of, int32_t value_slab);
+/// Entries whose values a tile reads at once, 0 where tiles are not for this: rows look at at most
+/// `chunks` chunks, 0 if it is not known.
+int32_t attention_tiles(const OpContext& context, const AttentionView& of, int32_t chunks);
+
 }  // namespace gen::cuda

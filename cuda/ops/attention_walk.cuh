@@ -49,6 +49,11 @@ class RowWalk {
     return positions_ == nullptr && visible_ == nullptr;
   }
 
+  /// Where positions are implied: the lowest entry that is looked at, and the row's own, which is
+  /// the last.
+  [[nodiscard]] GEN_DEVICE int32_t lowest() const { return lowest_; }
+  [[nodiscard]] GEN_DEVICE int32_t own_entry() const { return own_entry_; }
+
   /// Where positions are implied: the first chunk that is looked at, and how many there are.
   [[nodiscard]] GEN_DEVICE int32_t first_chunk() const {
     return (lowest_ + first_position_) / kChunk;

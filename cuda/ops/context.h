@@ -26,6 +26,7 @@ struct OpContext {
   device::Stream stream = nullptr;
   size_t shared_bytes = 0;  // the most that a block may have
   int32_t processors = 1;   // multiprocessors of the device
+  int32_t compute = 75;     // its compute capability, 75 … 120
   ScratchMemory* scratch = nullptr;
 };
 

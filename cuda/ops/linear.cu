@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: which kernels a product takes; they are in linear_floats.cu and linear_blocks_of_*.cu.
+// linear: which kernels a product takes; they are in linear_floats.cu, in linear_blocks_of_*.cu for
+// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either;
+// of float weights many rows go through tensor cores, and all do where a row must have one result.
 // Two products of a gate are one, segments of a stack are one after another.
 #include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/ops_run.h"
@@ -21,6 +23,7 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
                    0,
                    0,
                    gated};
+  const bool many = end.y.rows > kMatvecRows;
   for (size_t i = 0; i < segments.size(); i += gated ? 2 : 1) {
     const WeightSegment& segment = segments[i];
     const WeightSegment* const up = gated ? &segments[i + 1] : nullptr;
@@ -28,11 +31,15 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
     end.first_row = segment.first_row;
     const quant::Traits* const traits = quant::find_traits(segment.type);
     if (traits == nullptr) {
-      GEN_TRY(linear_floats(context, x, end, segment, up));
+      if ((many || args.deterministic) && linear_float_rows_can(context, segment.type)) {
+        GEN_TRY(linear_float_rows(context, x, end, segment, up));
+      } else {
+        GEN_TRY(linear_floats(context, x, end, segment, up));
+      }
     } else if (traits->block == 32) {
-      GEN_TRY(linear_blocks_of_32(context, x, end, segment, up));
+      GEN_TRY((many ? linear_rows_of_32 : linear_blocks_of_32)(context, x, end, segment, up));
     } else {
-      GEN_TRY(linear_blocks_of_256(context, x, end, segment, up));
+      GEN_TRY((many ? linear_rows_of_256 : linear_blocks_of_256)(context, x, end, segment, up));
     }
   }
   return {};

@@ -24,6 +24,7 @@
 
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/weight_fragments.cuh"
 #include "cuda/ops/weight_tiles.h"
 
 namespace gen::cuda {
@@ -55,24 +56,6 @@ struct QuantView {
   int32_t n_steps;
   int32_t n_blocks;
 };
-
-/// Four codes of 4 bits, a byte each, to what they stand for, zero included.
-template <Traits t>
-GEN_DEVICE uint32_t looked_up(uint32_t codes) {
-  if constexpr (t.table == quant::CodeTable::kNone) return codes;
-  constexpr bool kE2M1 = t.table == quant::CodeTable::kE2M1;
-  constexpr uint32_t kLow0 = kE2M1 ? 0x13121110U : 0x3F2D1801U;
-  constexpr uint32_t kLow1 = kE2M1 ? 0x1C181614U : 0x766A5D4FU;
-  constexpr uint32_t kHigh0 = kE2M1 ? 0x0D0E0F10U : 0xA6998D81U;
-  constexpr uint32_t kHigh1 = kE2M1 ? 0x04080A0CU : 0xF1D9C5B5U;
-  // The low three bits of the four codes as four hexadecimal digits.
-  const uint32_t pairs = (codes & 0x07070707U) | ((codes & 0x07070707U) >> 4);
-  const uint32_t which = (pairs & 0xFFU) | ((pairs >> 8) & 0xFF00U);
-  const uint32_t low = device::permute_bytes(kLow0, kLow1, which);
-  const uint32_t high = device::permute_bytes(kHigh0, kHigh1, which);
-  const uint32_t upper = ((codes >> 3) & 0x01010101U) * 0xFFU;
-  return (low & ~upper) | (high & upper);
-}
 
 /// What a lane has of a step, as it lies in memory.
 template <Traits t>
@@ -130,13 +113,7 @@ struct LaneStep {
     }
     return looked_up<t>(four);
   }
-  [[nodiscard]] GEN_DEVICE float scale() const {
-    // 2^(e - 128); the two smallest, below all normal floats, count as 0.
-    if constexpr (t.scale == quant::ScaleKind::kE8M0) {
-      return float_from_bits(d < 1 ? 0U : (d - 1) << 23);
-    }
-    return f16_to_f32(static_cast<uint16_t>(d));
-  }
+  [[nodiscard]] GEN_DEVICE float scale() const { return stored_scale<t>(d); }
   [[nodiscard]] GEN_DEVICE float minimum_scale() const {
     return f16_to_f32(static_cast<uint16_t>(dmin));
   }

@@ -158,6 +158,11 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     detail::call(gen_model_options_set_threads, get(), threads);
     return *this;
   }
+  /// How many layers, the last ones, run on the backend's device; GEN_GPU_LAYERS_AUTO: as many as it has memory for.
+  ModelOptions &gpu_layers(int32_t layers) {
+    detail::call(gen_model_options_set_gpu_layers, get(), layers);
+    return *this;
+  }
   ModelOptions &max_seq_len(int32_t tokens) {
     detail::call(gen_model_options_set_max_seq_len, get(), tokens);
     return *this;
@@ -536,6 +541,7 @@ class Options : public detail::Handle<gen_options, gen_options_free> {
   Options &max_batch(int32_t sequences) { return apply(gen_options_set_max_batch, sequences); }
   Options &max_queue(int32_t calls) { return apply(gen_options_set_max_queue, calls); }
   Options &fairness(int32_t steps) { return apply(gen_options_set_fairness, steps); }
+  Options &deterministic(bool on = true) { return apply(gen_options_set_deterministic, on ? 1 : 0); }
   Options &prompt_lookup(int32_t ngram, int32_t length = 0) {
     return apply(gen_options_set_prompt_lookup, ngram, length);
   }

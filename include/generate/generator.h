@@ -264,6 +264,18 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
 GEN_API gen_status gen_options_set_fairness(gen_options *options, int32_t steps, gen_error *error);
 
 /**
+ * With a non-zero `on`, the logits of a token depend on the text before it alone, bit for bit: not on how many texts
+ * run in a step, on how a prompt was cut, or on drafts. The CPU engine is always so, and so are products of quantised
+ * weights on devices. On devices products of F16 and BF16 weights for few rows are faster without, and then differ in
+ * the last bits from those for many.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_deterministic(gen_options *options, int32_t on, gen_error *error);
+
+/**
  * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
  * "tiered_kv" "/var/tmp,512", "context_policy" "shift,4", "prefill_chunk" "128".
  *

@@ -61,6 +61,27 @@ GEN_API gen_status gen_model_options_set_backend(gen_model_options *options, con
 GEN_API gen_status gen_model_options_set_device(gen_model_options *options, int32_t device,
                                                 gen_error *error);
 
+/** For gen_model_options_set_gpu_layers: every layer; as many as the device has memory for. */
+#define GEN_GPU_LAYERS_ALL (-1)
+#define GEN_GPU_LAYERS_AUTO (-2)
+
+/**
+ * Says how many layers run on the backend's device: the last ones, and the end of the model with them. The others run on
+ * the CPU. Keys and values are kept where their layer runs, and rows go to the device once a step.
+ *
+ * With GEN_GPU_LAYERS_ALL, the default, or a number, a load fails if the device has too little memory. More layers than
+ * the model has means all of them; 0 leaves the device alone. GEN_GPU_LAYERS_AUTO takes as many as leave room on the device
+ * for one full context of float32 keys and values and a step, which may be none. A backend without devices refuses a number
+ * above 0 when it loads a model, and a split model has no compressed keys and values. Sessions saved under one number of
+ * layers are read under any other.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or layers is below GEN_GPU_LAYERS_AUTO.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_gpu_layers(gen_model_options *options, int32_t layers,
+                                                    gen_error *error);
+
 /**
  * Gives the model a thread pool of its own with `threads` threads, the caller included.
  *

@@ -50,6 +50,7 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
          number("num_heads", traits.num_heads) + number("num_kv_heads", traits.num_kv_heads) +
          number("head_dim", traits.head_dim) + number("hidden", traits.hidden) +
          ",\"weight_types\":" + shares + "}" + ",\"backend\":" + json_quote(parts.engine->name()) +
+         number("gpu_layers", parts.device_layers) +
          number("threads", parts.pool->size()) +
          ",\"gguf_version\":" + std::to_string(file.version()) + "}";
 }

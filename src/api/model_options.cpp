@@ -2,6 +2,9 @@
 // model.h of the C API: the load options.
 #include <generate/model.h>
 
+#include <cstring>
+#include <string>
+
 #include "api/boundary.h"
 #include "api/c_allocator.h"
 #include "api/c_gpu_allocator.h"
@@ -42,6 +45,29 @@ Status set_backend(O& o, const char* name) {
 constexpr OptionRow<O> kDevice = {
     "device", WholeOption<O>{[](O& o) -> int32_t& { return o.device; }, 0, kAnyMost},
     "number of the backend's device"};
+std::string gpu_layers_range() { return "all, auto or a number"; }
+
+Status set_gpu_layers(O& o, int64_t layers) {
+  GEN_TRY(gen::api::check_range("gpu_layers", layers, GEN_GPU_LAYERS_AUTO, kAnyMost));
+  o.device_layers = static_cast<int32_t>(layers);
+  return {};
+}
+
+Status set_gpu_layers_text(O& o, const char* value) {
+  if (std::strcmp(value, "all") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_ALL);
+  if (std::strcmp(value, "auto") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_AUTO);
+  GEN_ASSIGN(const int64_t layers, gen::api::parse_int(value));
+  return set_gpu_layers(o, layers);
+}
+
+std::string gpu_layers_text(const O& o) {
+  if (o.device_layers == GEN_GPU_LAYERS_ALL) return "all";
+  if (o.device_layers == GEN_GPU_LAYERS_AUTO) return "auto";
+  return std::to_string(o.device_layers);
+}
+static_assert(GEN_GPU_LAYERS_ALL == gen::model::kAllLayers);
+static_assert(GEN_GPU_LAYERS_AUTO == gen::model::kFittingLayers);
+
 constexpr OptionRow<O> kThreads = {
     "threads",
     WholeOption<O>{[](O& o) -> int32_t& { return o.threads; }, 1, gen::ThreadPool::kMostThreads},
@@ -54,6 +80,9 @@ const OptionRow<O> kRows[] = {
     {"backend", TextOption<O>{backend_names, set_backend, [](const O& o) { return o.backend; }},
      "the engine that computes"},
     kDevice,
+    {"gpu_layers", TextOption<O>{gpu_layers_range, set_gpu_layers_text, gpu_layers_text},
+     "last layers that run on the backend's device, the others on the CPU; auto: as many as it has "
+     "memory for"},
     kThreads,
     {"mmap", SwitchOption<O>{[](O& o) -> bool& { return o.use_mmap; }},
      "maps the file instead of reading it"},
@@ -96,6 +125,11 @@ gen_status gen_model_options_set_backend(gen_model_options* options, const char*
 gen_status gen_model_options_set_device(gen_model_options* options, int32_t device,
                                         gen_error* error) {
   return with(options, error, [&](O& o) { return kDevice.set(o, device); });
+}
+
+gen_status gen_model_options_set_gpu_layers(gen_model_options* options, int32_t layers,
+                                            gen_error* error) {
+  return with(options, error, [&](O& o) { return set_gpu_layers(o, layers); });
 }
 
 gen_status gen_model_options_set_threads(gen_model_options* options, int32_t threads,

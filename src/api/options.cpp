@@ -20,6 +20,7 @@ using gen::api::guard;
 using gen::api::kAnyMost;
 using gen::api::not_null;
 using gen::api::OptionRow;
+using gen::api::SwitchOption;
 using gen::api::TextOption;
 using gen::api::WholeOption;
 using gen::cache::CacheFormat;
@@ -56,6 +57,10 @@ constexpr OptionRow<O> kFairness = {
     "fairness",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.most_passed_over; }, 0, kAnyMost},
     "passes that a waiting call may be left out of for more urgent ones"};
+constexpr OptionRow<O> kDeterministic = {
+    "deterministic", SwitchOption<O>{[](O& o) -> bool& { return o.generator.deterministic; }},
+    "the bits of a text depend on nothing that runs beside it, on a device too; the CPU's never "
+    "do"};
 
 Status set_kv_dtype(gen_options& options, const char* name) {
   GEN_ASSIGN(CacheFormat format, gen::cache::parse_cache_format(name));
@@ -316,6 +321,7 @@ const OptionRow<O> kRows[] = {
     kMaxBatch,
     kMaxQueue,
     kFairness,
+    kDeterministic,
 };
 
 }  // namespace
@@ -432,6 +438,14 @@ gen_status gen_options_set_fairness(gen_options* options, int32_t steps, gen_err
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     return kFairness.set(*options, steps);
+  });
+}
+
+gen_status gen_options_set_deterministic(gen_options* options, int32_t on, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    options->generator.deterministic = on != 0;
+    return {};
   });
 }
 

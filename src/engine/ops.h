@@ -137,6 +137,8 @@ struct LinearArgs {
   MatrixView y;              // [T, N]
   LowRank low_rank;
   ConstMatrixView u;  // what AdapterInArgs made, where low_rank has a table
+  /// A row's bits depend on the row alone, at whatever cost; else on T too, in engines that say so.
+  bool deterministic = false;
   friend bool operator==(const LinearArgs&, const LinearArgs&) = default;
 };
 

@@ -5,8 +5,10 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cache/sequence/compressed_cache.h"
+#include "cache/sequence/layer_memories.h"
 #include "cache/sequence/paged_cache.h"
 #include "engine/host_memory.h"
 #include "generate/metric_names.h"
@@ -14,8 +16,11 @@
 namespace gen::generate {
 namespace {
 
-engine::EngineMemory& memory_of(const GeneratorOptions& options) {
-  return options.memory != nullptr ? *options.memory : engine::system_memory();
+/// Of each layer.
+std::vector<engine::EngineMemory*> memories_of(const model::Model& model,
+                                               const GeneratorOptions& options) {
+  return model::memories_of_layers(
+      model, options.memory != nullptr ? *options.memory : engine::system_memory());
 }
 
 /// What does not go together.
@@ -42,11 +47,18 @@ Status check_together(const CacheChoice& choice, const model::Model& model) {
 }
 
 Status use_chunks(int32_t chunk, const model::Model& model, GeneratorOptions* options) {
-  engine::EngineMemory& memory = memory_of(*options);
-  GEN_TRY(cache::make_compressed_cache(model.layer_shapes(), 1, 1, memory).status());
-  options->cache_factory = [chunk, &memory](std::span<const cache::LayerShape> shapes,
-                                            int32_t capacity) {
-    return cache::make_compressed_cache(shapes, capacity, chunk, memory);
+  const auto make = [memories = memories_of(model, *options)](
+                        std::span<const cache::LayerShape> shapes, int32_t capacity, int32_t size) {
+    return cache::make_in_memories(
+        shapes, memories,
+        [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
+          return cache::make_compressed_cache(layers, capacity, size, memory);
+        });
+  };
+  GEN_TRY(make(model.layer_shapes(), 1, 1).status());
+  options->cache_factory = [chunk, make](std::span<const cache::LayerShape> shapes,
+                                         int32_t capacity) {
+    return make(shapes, capacity, chunk);
   };
   return {};
 }
@@ -69,6 +81,24 @@ void measure_tiers(const cache::TierCounts& counts, std::array<uint64_t, 6>& tol
   }
 }
 
+/// The part of a budget for all layers that some of them have.
+cache::TieredCacheOptions share_of(const cache::TieredCacheOptions& tiers,
+                                   std::span<const cache::LayerShape> some,
+                                   std::span<const cache::LayerShape> all) {
+  const auto size = [](std::span<const cache::LayerShape> layers) {
+    double sum = 0.0;
+    for (const cache::LayerShape& layer : layers) {
+      sum += static_cast<double>(layer.kv_heads) * (layer.k_dim + layer.v_dim);
+    }
+    return sum;
+  };
+  cache::TieredCacheOptions share = tiers;
+  if (some.size() == all.size()) return share;
+  share.hot_bytes =
+      static_cast<size_t>(static_cast<double>(tiers.hot_bytes) * (size(some) / size(all)));
+  return share;
+}
+
 /// Sessions whose caches are made as `options` say by now, but tiered.
 Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOptions* options) {
   const model::Model& model = *in_use.model;
@@ -87,15 +117,18 @@ Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOp
   if (tiers.prefetch_layers < 0) tiers.prefetch_layers = in_use.spare_cpu ? 1 : 0;
   tiers.counts = std::make_shared<cache::TierCounts>();
   options->max_seq_len = choice.max_seq_len;
-  engine::EngineMemory& memory = memory_of(*options);
+  options->cache_factory = [tiers, memories = memories_of(model, *options)](
+                               std::span<const cache::LayerShape> all, int32_t capacity) {
+    return cache::make_in_memories(
+        all, memories,
+        [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
+          return cache::make_tiered_cache(share_of(tiers, layers, all), layers, capacity, memory);
+        });
+  };
   // What cannot be had is said now and not by each session.
   const int32_t context =
       options->max_seq_len != 0 ? options->max_seq_len : model.traits().max_seq_len;
-  GEN_TRY(cache::make_tiered_cache(tiers, shapes, context, memory).status());
-  options->cache_factory = [tiers, &memory](std::span<const cache::LayerShape> layers,
-                                            int32_t capacity) {
-    return cache::make_tiered_cache(tiers, layers, capacity, memory);
-  };
+  GEN_TRY(options->cache_factory(shapes, context).status());
   options->measure_caches = [counts = tiers.counts,
                              told = std::array<uint64_t, 6>{}](Metrics& metrics) mutable {
     measure_tiers(*counts, told, metrics);
@@ -115,7 +148,7 @@ void measure_pool(cache::CachePool& pool, Metrics& metrics) {
 Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorOptions* options) {
   GEN_ASSIGN(auto pool, cache::CachePool::create(options->kv_dtype, model.layer_shapes(),
                                                  choice.paged_block_size, choice.paged_mb,
-                                                 memory_of(*options)));
+                                                 memories_of(model, *options)));
   options->cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
     return cache::make_paged_cache(pool, capacity);
   };

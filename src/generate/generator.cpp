@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "engine/host_memory.h"
 #include "generate/session.h"
@@ -33,7 +34,7 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
           *model_,
           StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
                      model_->traits().max_batch_rows, options_.prefill_chunk,
-                     options_.most_passed_over},
+                     options_.most_passed_over, options_.deterministic},
           options_.tracer.get(), metrics(), &options_.measure_caches, options_.drafter.get(),
           &options_.draft_policy)) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
@@ -87,7 +88,11 @@ Result<std::shared_ptr<const Generator>> Generator::create(
 Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) const {
   const auto shapes = model_->layer_shapes();
   if (options_.cache_factory) return options_.cache_factory(shapes, capacity);
-  return cache::make_cache(options_.kv_dtype, shapes, capacity, *options_.memory);
+  return cache::make_in_memories(
+      shapes, model::memories_of_layers(*model_, *options_.memory),
+      [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
+        return cache::make_cache(options_.kv_dtype, layers, capacity, memory);
+      });
 }
 
 Result<std::shared_ptr<Session>> Generator::new_session() const {

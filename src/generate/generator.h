@@ -49,6 +49,7 @@ struct GeneratorOptions {
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;  // calls beyond max_sequences that may wait, 0: any number
   int32_t most_passed_over = kMostPassedOver;  // StepLimits
+  bool deterministic = false;                  // graph::Batch
   /// For caches, where the model's engine can reach it; null: the process' heap; must outlive all
   /// sessions.
   engine::EngineMemory* memory = nullptr;

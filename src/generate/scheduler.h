@@ -44,7 +44,7 @@ class Scheduler {
         queue_(limits.most_passed_over),
         admission_(&queue_, limits),
         runner_(model, tracer, metrics, measure_caches, drafter,
-                policy != nullptr ? *policy : DraftPolicy()) {}
+                policy != nullptr ? *policy : DraftPolicy(), limits.deterministic) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 

@@ -97,6 +97,7 @@ struct StepLimits {
   int32_t prompt_rows =
       graph::kStepRows;  // of these, rows of prompts: requests that have more than one
   int32_t most_passed_over = kMostPassedOver;
+  bool deterministic = false;  // graph::Batch
 };
 
 /// The requests of one step, in the order of their rows in the batch.

@@ -183,6 +183,7 @@ Status StepRunner::forward() {
   batch.best.rows = wanted_best_;
   batch.cancel = only != nullptr ? only->cancel : nullptr;
   batch.tracer = tracer_;
+  batch.deterministic = deterministic_;
   return model_.forward(batch);
 }
 

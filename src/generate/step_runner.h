@@ -27,13 +27,14 @@ class StepRunner {
   /// As Scheduler.
   StepRunner(const model::Model& model, engine::Tracer* tracer, Metrics& metrics,
              const std::function<void(Metrics&)>* measure_caches, Drafter* drafter,
-             const DraftPolicy& policy)
+             const DraftPolicy& policy, bool deterministic)
       : model_(model),
         tracer_(tracer),
         metrics_(metrics),
         measure_caches_(measure_caches),
         drafter_(drafter),
-        planner_(policy) {}
+        planner_(policy),
+        deterministic_(deterministic) {}
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
@@ -75,6 +76,7 @@ class StepRunner {
 
   Drafter* const drafter_;
   DraftPlanner planner_;
+  const bool deterministic_;
 
   std::vector<DraftJob*> jobs_;
   std::vector<StepPlan::Part> parts_;

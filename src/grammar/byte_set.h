@@ -23,6 +23,7 @@ struct ByteSet {
   void add(const ByteSet& other) noexcept {
     for (size_t i = 0; i < 4; ++i) words[i] |= other.words[i];
   }
+  void remove(uint8_t byte) noexcept { words[byte >> 6] &= ~(uint64_t{1} << (byte & 63)); }
   [[nodiscard]] bool has(uint8_t byte) const noexcept {
     return ((words[byte >> 6] >> (byte & 63)) & 1) != 0;
   }

@@ -54,11 +54,11 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   GEN_TRY(check_size(schema, limits));
   Expressions expressions;
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
-  auto made = from_expressions(expressions, root, limits);
+  auto made = from_expressions(expressions, root, limits, {true});
   if (made.ok()) return made;
   const Status why = made.status();
   if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
-  return error(Code::kGrammar, ": no value is valid");
+  return error(Code::kGrammar, "#: no value is valid");
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
@@ -86,8 +86,10 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressions& expressions,
                                                                  ExprId root,
-                                                                 const GrammarLimits& limits) {
+                                                                 const GrammarLimits& limits,
+                                                                 const JsonRules& rules) {
   GEN_ASSIGN(Machines machines, build_machines(expressions, root, limits.edges));
+  machines.json = rules;
   return std::shared_ptr<const Grammar>(
       std::make_shared<const Grammar>(std::move(machines), limits));
 }

@@ -60,7 +60,8 @@ class Grammar {
                                                           SchemaReport* report = nullptr);
   static Result<std::shared_ptr<const Grammar>> from_expressions(const Expressions& expressions,
                                                                  ExprId root,
-                                                                 const GrammarLimits& limits = {});
+                                                                 const GrammarLimits& limits = {},
+                                                                 const JsonRules& rules = {});
 
   [[nodiscard]] const Machines& machines() const noexcept { return *machines_; }
 

@@ -37,20 +37,20 @@ class Shortest {
         const uint32_t from = bases[m] + k;
         if (node.final) reach(from, 0);
         for (const ByteEdge& edge : node.bytes) {
-          add(bases[m] + edge.target, {from, kNone, 0, 1, kNone});
+          add(bases[m] + edge.target, {from, kNone, 1, kNone});
         }
         for (const TokenEdge& edge : node.tokens) {
-          add(bases[m] + edge.target, {from, kNone, 0, 1, kNone});  // a token counts one
+          add(bases[m] + edge.target, {from, kNone, 1, kNone});  // a token counts one
         }
         for (const Automaton::CallTo& edge : node.calls) {
-          const Edge way = {from, bases[callee(edge.call)], bases[m] + edge.target,
-                            loop_of(edge.call), kNone};
+          const Edge way = {from, static_cast<uint32_t>(calls_.size()), 0, kNone};
           const Loop& loop = loops_[loop_of(edge.call)];
+          calls_.push_back({bases[callee(edge.call)], bases[m] + edge.target, loop_of(edge.call)});
           for (const Members::Member& member : members[loop.members].list) {
             add(bases[member.machine], way);
           }
-          add(way.start, way);
-          add(way.target, way);
+          add(calls_.back().start, way);
+          add(calls_.back().target, way);
         }
       }
     }
@@ -58,8 +58,10 @@ class Shortest {
       const auto [length, state] = open_.top();
       open_.pop();
       if (of_[state] != length) continue;
+      now_ = length;
       for (uint32_t i = last_into_[state]; i != kNone; i = edges_[i].next) relax(edges_[i], length);
     }
+    now_ = kMost;
   }
 
   /// Keeps the members that can be finished, shortest first.
@@ -87,16 +89,21 @@ class Shortest {
   }
 
   [[nodiscard]] uint32_t operator[](uint32_t state) const {
-    return of_[state] == kInfinite ? kFar : static_cast<uint32_t>(of_[state]);
+    return is_known(state) ? static_cast<uint32_t>(of_[state]) : kFar;
   }
 
  private:
   struct Edge {
     uint32_t from;
-    uint32_t start;   // of the machine called; kNone for bytes and tokens
-    uint32_t target;  // of a call
-    uint32_t count;   // how many bytes; the loop of a call
+    uint32_t call;   // kNone for bytes and tokens
+    uint32_t count;  // how many bytes
     uint32_t next;
+  };
+  struct CallWay {
+    uint32_t start;  // of the machine called
+    uint32_t target;
+    uint32_t loop;
+    bool known = false;  // and nothing that is found later makes it shorter
   };
 
   void add(uint32_t to, Edge edge) {
@@ -106,24 +113,39 @@ class Shortest {
   }
 
   void relax(const Edge& edge, uint64_t length) {
-    if (edge.start == kNone) {
+    if (edge.call == kNone) {
       reach(edge.from, length + edge.count);
       return;
     }
-    const uint64_t once = of_[edge.start];
-    const uint64_t behind = of_[edge.target];
-    if (once == kInfinite || behind == kInfinite) return;
-    const Loop& loop = loops_[edge.count];
-    if (loop.members != 0) {
-      const uint64_t least = length_of(members_[loop.members], once);
-      if (least != kInfinite) reach(edge.from, least + behind);
+    CallWay& call = calls_[edge.call];
+    if (call.known || !is_known(call.start) || !is_known(call.target)) return;
+    const uint64_t once = of_[call.start];
+    const uint64_t behind = of_[call.target];
+    const Loop& loop = loops_[call.loop];
+    if (loop.members == 0) {
+      reach(edge.from, std::min(once * loop.min, kMost) + behind);
       return;
     }
-    reach(edge.from, std::min(once * loop.min, kMost) + behind);
+    const Members& members = members_[loop.members];
+    if (!required_known(members)) return;
+    const uint64_t least = length_of(members, once, &call.known);
+    if (least != kInfinite) reach(edge.from, least + behind);
+  }
+
+  // Whether nothing that is found later makes it shorter.
+  bool is_known(uint32_t state) const { return of_[state] <= now_; }
+
+  // Whether there is a member for each required bit.
+  bool required_known(const Members& members) const {
+    MemberSet met;
+    for (const Members::Member& member : members.list) {
+      if (is_known(bases_[member.machine])) met |= member.bits;
+    }
+    return (members.required & ~met).none();
   }
 
   // Of members and the separators between them, of what is known so far.
-  uint64_t length_of(const Members& members, uint64_t separator) const {
+  uint64_t length_of(const Members& members, uint64_t separator, bool* final) const {
     Members known = members;
     complete(*this, bases_, &known, separator);
     if (!members_possible(known)) return kInfinite;
@@ -133,6 +155,9 @@ class Shortest {
       if (!add_member(known, member, &seen)) continue;
       least = std::min(least, member.shortest - separator + missing_length(known, seen));
     }
+    // Members come in by length: what can be done without those that are missing is no longer than
+    // with them, if none of them stands for several.
+    *final = least != kInfinite && known.shared.none() && !known.in_order;
     return least == kInfinite ? least : std::min(least, kMost);
   }
 
@@ -147,7 +172,9 @@ class Shortest {
   const std::vector<Loop>& loops_;
   const std::vector<Members>& members_;
   const std::vector<uint32_t>& bases_;
+  uint64_t now_ = 0;  // lengths up to here are known
   std::vector<uint64_t> of_;
+  std::vector<CallWay> calls_;
   std::vector<uint32_t> last_into_;
   std::vector<Edge> edges_;
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "grammar/expression.h"
+#include "grammar/json_text.h"
 
 namespace gen::grammar {
 
@@ -76,6 +77,9 @@ struct Members {
   uint32_t max = kUnbounded;
   uint32_t separator = 0;
   uint32_t separator_shortest = 0;
+  // Of the members of required bits, by four bits: all sums. None where a bit is not that of one
+  // member alone, or they are in order.
+  std::vector<uint64_t> shortest_of_bits;
   MemberSet shared;  // bits of members that may come again
   // How many members it takes at least to put in a set of shared bits, by set (packed_bits()).
   std::vector<uint8_t> cover;
@@ -105,6 +109,7 @@ struct Machines {
   uint32_t root = 0;
   bool root_matches = false;  // anything but the empty text
   bool root_empty = false;    // the empty text
+  JsonRules json;             // what its texts follow beside the grammar
 
   [[nodiscard]] std::span<const ByteEdge> bytes(StateId s) const noexcept {
     return {byte_edges.data() + states[s].bytes, byte_edges.data() + states[s + 1].bytes};

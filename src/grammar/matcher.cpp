@@ -14,11 +14,15 @@ namespace {
 constexpr size_t kManyLists = 4096;
 // What a byte of a long text may take beside the limit on all of it.
 constexpr uint64_t kWorkPerByte = 64;
+// Names of a long text that wait to be put where they are found fast.
+constexpr size_t kManyPending = 32;
 
 }  // namespace
 
 Matcher::Matcher(std::shared_ptr<const TokenGrammar> grammar, std::shared_ptr<Past> past)
-    : grammar_(std::move(grammar)), past_(std::move(past)), step_(grammar_->machines()) {}
+    : grammar_(std::move(grammar)), past_(std::move(past)), step_(grammar_->machines()) {
+  if (grammar_->machines().json.names) json_ = &grammar_->vocabulary().json_tokens();
+}
 
 Matcher::~Matcher() { disown(); }
 
@@ -29,7 +33,9 @@ Matcher& Matcher::operator=(Matcher&& other) noexcept {
   disown();
   grammar_ = std::move(other.grammar_);
   past_ = std::move(other.past_);
+  json_ = other.json_;
   step_ = std::move(other.step_);
+  reader_ = std::move(other.reader_);
   scratch_ = std::move(other.scratch_);
   return *this;
 }
@@ -40,6 +46,7 @@ Result<Matcher> Matcher::create(std::shared_ptr<const TokenGrammar> grammar) {
   made.step_.begin();
   made.step_.start(made.past_->lists, bottom);
   GEN_TRY(made.finish_step());
+  made.reader_.begin(made.past_->json, {});
   made.push(made.step_.items(), made.step_.ended(), false);
   return made;
 }
@@ -56,10 +63,17 @@ void Matcher::own() {
     copy->lists = past_->lists;
     copy->items = past_->items;
     copy->marks = past_->marks;
+    copy->json = past_->json;
+    copy->places = past_->places;
     disown();
     past_ = std::move(copy);
   }
   past_->lists.shrink(now().frames);
+  if (json_ != nullptr) {
+    past_->places.resize(past_->marks.size());
+    past_->json.shrink(place());
+    read_on_from_here();
+  }
 }
 
 Matcher Matcher::fork() const {
@@ -85,6 +99,10 @@ void Matcher::push(std::span<const Item> items, bool ended, bool closed) {
   mark.closed = closed;
   past.items.resize(mark.first);
   past.items.insert(past.items.end(), items.begin(), items.end());
+  if (json_ != nullptr) {
+    reader_.commit(&past.json);
+    past.places.push_back(reader_.state());
+  }
   past.marks.push_back(mark);
 }
 
@@ -95,12 +113,17 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   size_t many = from + kManyLists;
   const uint64_t most_work = step_.work() + grammar_->limits().work + kWorkPerByte * bytes.size();
   for (const char c : bytes) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (json_ != nullptr) {
+      if (!reader_.read(byte)) return false;
+      if (reader_.pending() > kManyPending) reader_.commit(&past_->json);
+    }
     if (step_.work() > most_work) {
       return error(Code::kGrammar, "%zu bytes take more work than the limit of %llu", bytes.size(),
                    static_cast<unsigned long long>(grammar_->limits().work));
     }
     step_.begin();
-    step_.read(scratch_, static_cast<uint8_t>(c));
+    step_.read(scratch_, byte);
     GEN_TRY(finish_step());
     if (step_.dead()) return false;
     scratch_.assign(step_.items().begin(), step_.items().end());
@@ -161,7 +184,10 @@ Result<bool> Matcher::accept_token(int32_t token) {
   if (!bytes.empty()) {
     bool ended_by_bytes = false;
     GEN_ASSIGN(const bool alive, read(bytes, &ended_by_bytes));
-    if (!alive) scratch_.clear();
+    if (!alive) {
+      scratch_.clear();
+      if (json_ != nullptr) read_on_from_here();
+    }
     ended |= ended_by_bytes;
   }
   if (!named_.empty()) {
@@ -186,6 +212,10 @@ Status Matcher::rollback(size_t count) {
   own();
   past_->marks.resize(past_->marks.size() - count);
   past_->lists.shrink(now().frames);
+  if (json_ != nullptr) {
+    past_->places.resize(past_->marks.size());
+    past_->json.shrink(place());
+  }
   return {};
 }
 
@@ -205,6 +235,7 @@ Status Matcher::mask(std::span<uint64_t> bits) const {
   GEN_TRY(check_words(bits.size()));
   std::fill(bits.begin(), bits.end(), 0);
   if (!now().closed) GEN_TRY(grammar_->mask(past_->lists, items(), bits));
+  if (json_ != nullptr) forbid(bits);
   if (now().ended) {
     for (const int32_t id : vocabulary.ends()) {
       bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
@@ -213,14 +244,20 @@ Status Matcher::mask(std::span<uint64_t> bits) const {
   return {};
 }
 
-ByteSet Matcher::valid_bytes() const noexcept {
+ByteSet Matcher::next_bytes(std::span<const Item> items) const noexcept {
   ByteSet valid;
-  for (const Item item : items()) {
+  for (const Item item : items) {
     for (const ByteEdge& edge : grammar_->machines().bytes(item.state)) {
       valid.add(ByteSet::range(edge.low, edge.high));
     }
   }
+  if (json_ != nullptr && reader_.name_is_taken()) valid.remove('"');
   return valid;
+}
+
+ByteSet Matcher::valid_bytes() const noexcept {
+  if (json_ != nullptr) read_on_from_here();
+  return next_bytes(items());
 }
 
 Result<std::string> Matcher::forced_bytes(size_t most) {
@@ -230,17 +267,14 @@ Result<std::string> Matcher::forced_bytes(size_t most) {
   scratch_.assign(items().begin(), items().end());
   bool ended = now().ended;
   while (!ended && forced.size() < most) {
-    ByteSet valid;
-    bool tokens = false;
-    for (const Item item : scratch_) {
-      tokens |= !machines.tokens(item.state).empty();
-      for (const ByteEdge& edge : machines.bytes(item.state)) {
-        valid.add(ByteSet::range(edge.low, edge.high));
-      }
-    }
+    const ByteSet valid = next_bytes(scratch_);
+    const bool tokens = std::any_of(scratch_.begin(), scratch_.end(), [&](Item item) {
+      return !machines.tokens(item.state).empty();
+    });
     if (tokens || valid.count() != 1) break;
     int byte = 0;
     while (!valid.has(static_cast<uint8_t>(byte))) ++byte;
+    if (json_ != nullptr) static_cast<void>(reader_.read(static_cast<uint8_t>(byte)));
     step_.begin();
     step_.read(scratch_, static_cast<uint8_t>(byte));
     GEN_TRY(finish_step());

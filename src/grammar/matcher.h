@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "grammar/byte_set.h"
+#include "grammar/json_text.h"
 #include "grammar/recogniser.h"
 #include "grammar/token_grammar.h"
 #include "grammar/token_search.h"
@@ -93,7 +94,8 @@ class Matcher {
   [[nodiscard]] uint64_t work() const noexcept { return step_.work(); }
   [[nodiscard]] size_t memory() const noexcept {
     return past_->lists.memory() + past_->items.capacity() * sizeof(Item) +
-           past_->marks.capacity() * sizeof(Mark);
+           past_->marks.capacity() * sizeof(Mark) + past_->json.memory() +
+           past_->places.capacity() * sizeof(JsonState);
   }
 
  private:
@@ -108,6 +110,10 @@ class Matcher {
     ReturnLists lists;
     std::vector<Item> items;
     std::vector<Mark> marks;  // [0] is the start
+    // Where the text is JSON that follows more than the grammar: its place at every mark, and
+    // what may be behind the newest is of a call that failed.
+    JsonText json;
+    std::vector<JsonState> places;
     std::atomic<uint32_t> n_owners = 1;
   };
 
@@ -122,10 +128,21 @@ class Matcher {
   Result<bool> read(std::string_view bytes, bool* ended);
   Status finish_step();
   void push(std::span<const Item> items, bool ended, bool closed);
+  /// matcher_json.cpp: of texts that follow more than the grammar (json_ is not null).
+  void read_on_from_here() const { reader_.begin(past_->json, place()); }
+  [[nodiscard]] const JsonState& place() const noexcept {
+    return past_->places[past_->marks.size() - 1];
+  }
+  [[nodiscard]] ByteSet next_bytes(std::span<const Item> items) const noexcept;
+  void forbid(std::span<uint64_t> bits) const;
+  void forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const;
+  void forbid_taken_names(std::span<uint64_t> bits) const;
 
   std::shared_ptr<const TokenGrammar> grammar_;
   std::shared_ptr<Past> past_;
+  const JsonTokens* json_ = nullptr;
   Step step_;
+  mutable JsonReader reader_;
   std::vector<Item> scratch_;  // behind the bytes read last
   std::vector<Item> named_;    // behind the token by name
   // Of a draft tree: first child and next sibling by row, row 0 being where the matcher stands.

@@ -38,6 +38,7 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
   std::fill(bits.begin(), bits.end(), 0);
   if (n_tokens > 0) {
     GEN_TRY(grammar_->mask_within(past_->lists, items(), n_tokens - 1, bits));
+    if (json_ != nullptr) forbid(bits);
   }
   if (now().ended) {
     for (const int32_t id : vocabulary.ends()) {
@@ -54,7 +55,10 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
     return false;
   }
   bits[static_cast<size_t>(known.first) / 64] |= uint64_t{1} << (known.first % 64);
-  return true;
+  if (json_ != nullptr) forbid(bits);
+  if (!none(bits)) return true;
+  GEN_TRY(mask(bits));
+  return false;
 }
 
 Status Matcher::masks_of_tree(std::span<const int32_t> parents, std::span<const int32_t> tokens,

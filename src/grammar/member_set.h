@@ -23,11 +23,23 @@ class MemberSet {
   [[nodiscard]] constexpr bool has(uint32_t number) const noexcept {
     return (words_[number / 64] >> number % 64 & 1) != 0;
   }
+  /// Bits 4 * number to 4 * number + 3.
+  [[nodiscard]] constexpr uint32_t four(uint32_t number) const noexcept {
+    return static_cast<uint32_t>(words_[number / 16] >> number % 16 * 4 & 15);
+  }
   [[nodiscard]] constexpr bool none() const noexcept { return *this == MemberSet(); }
   [[nodiscard]] constexpr uint32_t count() const noexcept {
     int n = 0;
     for (const uint64_t word : words_) n += std::popcount(word);
     return static_cast<uint32_t>(n);
+  }
+  template <typename Visit>
+  constexpr void each(Visit visit) const {
+    for (uint32_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t bits = words_[i]; bits != 0; bits &= bits - 1) {
+        visit(i * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+      }
+    }
   }
   [[nodiscard]] constexpr const std::array<uint64_t, kBits / 64>& words() const noexcept {
     return words_;

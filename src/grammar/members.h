@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "grammar/machines.h"
@@ -33,6 +34,11 @@ inline void put_members_seen(const MembersSeen& seen, Frame* frame) noexcept {
 
 inline uint32_t member_count(const Members& members, const MembersSeen& seen) noexcept {
   return members.counted ? seen.counted : seen.set.count();
+}
+
+/// Above it all counts are alike.
+inline uint32_t most_counted(const Members& members) noexcept {
+  return members.max != kUnbounded ? members.max : members.min;
 }
 
 inline MemberSet missing_bits(const Members& members, const MemberSet& set) noexcept {
@@ -61,8 +67,33 @@ inline uint32_t missing_members(const Members& members, const MemberSet& set) no
   return cover == UINT8_MAX ? kUnbounded : own + cover;
 }
 
-/// Finds out `shared` and `cover`; the list and what is required are there.
+/// Where each required bit is that of one member, which comes once, in any order.
+inline void find_shortest_of_bits(Members* members) {
+  members->shortest_of_bits.clear();
+  if (members->in_order || members->required.none()) return;
+  std::array<uint64_t, MemberSet::kBits> of_bit{};
+  MemberSet met;
+  for (const Members::Member& member : members->list) {
+    if ((member.bits & members->required).none()) continue;
+    if (!member.once || member.bits.count() != 1 || !(met & member.bits).none()) return;
+    met |= member.bits;
+    member.bits.each([&](uint32_t bit) { of_bit[bit] = member.shortest; });
+  }
+  if (met != members->required) return;
+  uint32_t end = 0;
+  met.each([&](uint32_t bit) { end = bit + 1; });
+  for (uint32_t first = 0; first < end; first += 4) {
+    for (uint32_t bits = 0; bits < 16; ++bits) {
+      uint64_t sum = 0;
+      for (uint32_t k = 0; k < 4; ++k) sum += (bits >> k & 1) * of_bit[first + k];
+      members->shortest_of_bits.push_back(sum);
+    }
+  }
+}
+
+/// Finds out `shortest_of_bits`, `shared` and `cover`; the list and what is required are there.
 inline void find_cover(Members* members) {
+  find_shortest_of_bits(members);
   members->shared = {};
   for (const Members::Member& member : members->list) {
     if (!member.once) members->shared |= member.bits;
@@ -104,9 +135,7 @@ inline bool add_member(const Members& members, const Members::Member& member,
   }
   seen->set = with;
   if (members.counted) {
-    // Above the limits all counts are alike.
-    const uint32_t most = members.max != kUnbounded ? members.max : members.min;
-    if (seen->counted < most) ++seen->counted;
+    if (seen->counted < most_counted(members)) ++seen->counted;
   }
   return true;
 }
@@ -123,19 +152,39 @@ inline bool member_can_follow(const Members& members, const MembersSeen& seen) n
 inline uint64_t missing_length(const Members& members, MembersSeen seen) noexcept {
   if (members_complete(members, seen)) return 0;
   uint64_t length = 0;
-  for (const Members::Member& member : members.list) {
-    if ((missing_bits(members, seen.set) & member.bits).none()) continue;
-    MembersSeen with = seen;
-    if (!add_member(members, member, &with)) continue;
+  const auto take = [&](const Members::Member& member) {
+    if (!add_member(members, member, &seen)) return false;
     length += member.shortest;
-    seen = with;
+    return true;
+  };
+  if (!members.shortest_of_bits.empty()) {
+    const MemberSet missing = missing_bits(members, seen.set);
+    for (uint32_t i = 0; i < members.shortest_of_bits.size() / 16; ++i) {
+      length += members.shortest_of_bits[16 * i + missing.four(i)];
+    }
+    seen.set |= missing;
+    if (members.counted)
+      seen.counted = std::min(seen.counted + missing.count(), most_counted(members));
+  } else {
+    for (const Members::Member& member : members.list) {
+      if (!(missing_bits(members, seen.set) & member.bits).none()) take(member);
+    }
   }
-  while (!members_complete(members, seen)) {
-    const auto next =
-        std::find_if(members.list.begin(), members.list.end(),
-                     [&](const auto& member) { return add_member(members, member, &seen); });
-    if (next == members.list.end()) break;
-    length += next->shortest;
+  if (members.in_order) {
+    while (!members_complete(members, seen)) {
+      if (std::none_of(members.list.begin(), members.list.end(), take)) break;
+    }
+    return length;
+  }
+  // The shortest first; what cannot come now cannot come later.
+  for (const Members::Member& member : members.list) {
+    if (members_complete(members, seen)) break;
+    if (!take(member) || member.once || !members.counted) continue;
+    if (members_complete(members, seen)) break;
+    // It can come again as often as members are lacking.
+    const uint64_t lacking = members.min - seen.counted;
+    length += lacking * member.shortest;
+    seen.counted = members.min;
   }
   return length;
 }

@@ -22,12 +22,17 @@ uint64_t hash_of(Item item) { return mix(item.state, item.list) >> 16; }
 // Of the member behind a separator, and of those missing then.
 uint64_t length_of_next(const Members& members, const MembersSeen& seen) {
   uint64_t least = kMostLength;
+  // One of those missing is as good as another.
+  const uint64_t enough = members.shortest_of_bits.empty() || members_complete(members, seen)
+                              ? 0
+                              : missing_length(members, seen) - members.separator_shortest;
   for (const Members::Member& member : members.list) {
     MembersSeen with = seen;
     if (!add_member(members, member, &with)) continue;
-    const uint64_t all = member.shortest - members.separator_shortest +
-                         missing_length(members, with);
+    const uint64_t all =
+        member.shortest - members.separator_shortest + missing_length(members, with);
     least = std::min(least, all);
+    if (least == enough) break;
   }
   return least;
 }

@@ -14,6 +14,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostPlaces = 4096;  // of one number of tokens
+constexpr uint64_t kWorkOfItem = 16;  // looked at by the recogniser, in places of the trie
 
 // A byte, or a token by name as -1 - its id.
 using Unit = int32_t;
@@ -211,12 +212,12 @@ class Search {
       if (token < 0 || found_ || !within) return;
       within &= add(place, frames, token, behind);
     };
-    const uint64_t most_work = walk_.step.work() + left_;
+    const uint64_t before = walk_.step.work();
     if (found_ || !within) return within;
-    if (!walk_.run(place.lists, 0, place.items, grammar_.limits().items, most_work, visit)) {
-      return found_;
-    }
-    return found_ || (within && left_ > 0);
+    const bool walked = walk_.run(place.lists, 0, place.items, grammar_.limits().items,
+                                  before + left_ / kWorkOfItem, visit);
+    left_ -= std::min(left_, kWorkOfItem * (walk_.step.work() - before));
+    return found_ || (walked && within && left_ > 0);
   }
 
   bool add(const Place& from, size_t frames, int32_t token, const Behind& behind) {

@@ -115,6 +115,12 @@ void Vocabulary::build_trie() {
   trie_.push_back({count, -1, static_cast<uint32_t>(in_order_.size()), 0, 0, 0});
 }
 
+const JsonTokens& Vocabulary::json_tokens() const {
+  const std::lock_guard lock(json_mutex_);
+  if (json_tokens_ == nullptr) json_tokens_ = std::make_unique<const JsonTokens>(*this);
+  return *json_tokens_;
+}
+
 bool Vocabulary::is_end(int32_t id) const noexcept {
   return std::binary_search(ends_.begin(), ends_.end(), id);
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "base/home_process.h"
 #include "base/status.h"
+#include "grammar/json_tokens.h"
 #include "grammar/mask_pool.h"
 #include "tokenizer/tokenizer.h"
 
@@ -85,6 +87,8 @@ class Vocabulary final : public tokenizer::Derived {
   [[nodiscard]] size_t longest() const noexcept { return longest_; }
   /// What grammars over this vocabulary have found out and others can use.
   [[nodiscard]] MaskPool& pool() const noexcept { return pool_; }
+  /// Made for the first that asks.
+  [[nodiscard]] const JsonTokens& json_tokens() const;
   /// The token of this name, or of these bytes; -1 if there is none.
   [[nodiscard]] int32_t find(std::string_view name) const;
 
@@ -105,6 +109,8 @@ class Vocabulary final : public tokenizer::Derived {
   std::unordered_map<std::string, int32_t> names_;
   size_t longest_ = 0;
   mutable MaskPool pool_;
+  mutable std::mutex json_mutex_;
+  mutable std::unique_ptr<const JsonTokens> json_tokens_;
   HomeProcess home_;
 };
 

@@ -93,6 +93,9 @@ struct Batch {
   [[nodiscard]] size_t wanting(Wants what) const noexcept {
     return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));
   }
+  /// Logits of a row depend on its sequence alone to the bit, not on the rows beside it, in engines
+  /// where that has a price; in the CPU engine they always do.
+  bool deterministic = false;
 };
 
 }  // namespace gen::graph

@@ -80,6 +80,7 @@ engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept
   args.residual = const_matrix(instruction.x2);
   args.y = matrix(instruction.y);
   args.low_rank = low_rank(instruction);
+  args.deterministic = batch_.deterministic;
   if (args.low_rank.table) args.u = const_matrix(instruction.x3);
   return args;
 }

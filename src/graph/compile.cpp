@@ -42,6 +42,7 @@ class Compiler {
         plan_(new ExecutionPlan()),
         weights_(engines.size()) {
     plan_->engines_ = std::move(engines);
+    plan_->engine_of_block_.assign(engine_of_block.begin(), engine_of_block.end());
   }
 
   Result<std::shared_ptr<const ExecutionPlan>> run() {

@@ -61,6 +61,8 @@ class ExecutionPlan {
     return engines_.front();
   }
   [[nodiscard]] const Engines& engines() const noexcept { return engines_; }
+  /// What compile() was given for several engines.
+  [[nodiscard]] EngineOfBlock engine_of_block() const noexcept { return engine_of_block_; }
   /// The engine, by number, whose memory each cache layer must be in.
   [[nodiscard]] std::span<const int32_t> layer_engines() const noexcept { return layer_engines_; }
   /// Bytes that weights and constants keep in engine memory.
@@ -114,6 +116,7 @@ class ExecutionPlan {
   };
 
   Engines engines_;  // first, so that they go last
+  std::vector<int32_t> engine_of_block_;
   std::vector<Instruction> instructions_;
   size_t first_selected_ = 0;     // instructions from here on run over selected rows
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none

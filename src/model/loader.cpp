@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
+#include "model/layer_split.h"
 #include "model/plan_model.h"
 #include "model/weights.h"
 #include "tokenizer/chat.h"
@@ -39,7 +40,7 @@ class Loader {
     GEN_ASSIGN(loaded->tokenizer, load_tokenizer());
     GEN_TRY(find_vocab_size(loaded->tokenizer.get()));
     if (options_.check_tensors) GEN_TRY(check_tensors());
-    GEN_ASSIGN(loaded->model, compile());
+    GEN_ASSIGN(loaded->model, compile(&loaded->device_layers));
     return std::shared_ptr<const LoadedModel>(std::move(loaded));
   }
 
@@ -111,7 +112,7 @@ class Loader {
     return {};
   }
 
-  Result<std::shared_ptr<const Model>> compile() {
+  Result<std::shared_ptr<const Model>> compile(int32_t* device_layers) {
     Weights weights(*file_, options_.lasting);
     graph::GraphBuilder builder;
     architecture_->build(hparams_, weights, builder);
@@ -137,7 +138,8 @@ class Loader {
       const auto found = tensors.find(data.data());
       if (found != tensors.end()) file_->drop_pages(*found->second);
     };
-    GEN_ASSIGN(auto plan, graph::compile(graph, options_.engine, compile_options));
+    const LayerSplit split(graph, hparams_.n_layers, options_.engine, options_.host);
+    GEN_ASSIGN(auto plan, split.compile(options_.device_layers, compile_options, device_layers));
 
     std::shared_ptr<const void> source;
     if (plan->borrows_sources()) source = file_;

@@ -19,8 +19,19 @@
 
 namespace gen::model {
 
+/// Of LoadOptions::device_layers.
+inline constexpr int32_t kAllLayers = -1;
+inline constexpr int32_t kFittingLayers = -2;
+
 struct LoadOptions {
-  std::shared_ptr<engine::Engine> engine;     // required; kept by the model
+  std::shared_ptr<engine::Engine> engine;  // required; kept by the model
+  /// Runs the first layers where the engine, a device's, runs `device_layers` of them only: the
+  /// last ones, and the end of the model. Kept by a model that needs it.
+  std::shared_ptr<engine::Engine> host;
+  /// kAllLayers; a number, of which what goes beyond the model's layers is all; or kFittingLayers:
+  /// as many as the device has memory for beside one sequence of float32 keys and values with its
+  /// context full, which may be none. Without a host all are on the engine.
+  int32_t device_layers = kAllLayers;
   int32_t max_seq_len = 0;                    // caps the file's context; 0 keeps it
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   /// Called on the loading thread with 0..1, ascending, ending with 1; false cancels.
@@ -38,6 +49,7 @@ struct LoadedModel {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // null if the file has none
   std::shared_ptr<const gguf::Metadata> metadata;
+  int32_t device_layers = 0;  // on LoadOptions::engine
 };
 
 /// Errors: kUnsupported naming the architecture, variant or element type; kFormat naming the key or

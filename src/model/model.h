@@ -3,11 +3,13 @@
 // a plan (plan_model.h) is one implementation, a caller's own function another (custom_model.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
@@ -47,6 +49,11 @@ class Model {
   /// What a cache for this model is built from: a layer for each block that keeps keys and values,
   /// which need not be all of them.
   [[nodiscard]] virtual std::span<const cache::LayerShape> layer_shapes() const noexcept = 0;
+  /// The memory that each of these layers must lie in; empty where any that the model's engine
+  /// reaches will do, which is so unless layers run on several engines.
+  [[nodiscard]] virtual std::span<engine::EngineMemory* const> layer_memories() const noexcept {
+    return {};
+  }
   /// Null for models whose whole state is the KV cache.
   virtual Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const = 0;
   /// Runs the rows and writes what they want, in row order. Caches hold the planned rows but are
@@ -65,5 +72,14 @@ class Model {
   /// weights.
   virtual Result<size_t> memory(std::string_view key) const = 0;
 };
+
+/// The memory of each layer, `otherwise` where the model does not say; one where there are none.
+inline std::vector<engine::EngineMemory*> memories_of_layers(const Model& model,
+                                                             engine::EngineMemory& otherwise) {
+  const auto own = model.layer_memories();
+  if (!own.empty()) return {own.begin(), own.end()};
+  return std::vector<engine::EngineMemory*>(std::max<size_t>(model.layer_shapes().size(), 1),
+                                            &otherwise);
+}
 
 }  // namespace gen::model

@@ -36,6 +36,18 @@ Status OpenModel::start(const OpenOptions& options) {
   wanted.repack = options.repack;
   wanted.dry_run = options.dry_run;
   GEN_ASSIGN(wanted.cpu_level, chosen_cpu_level());
+  const bool on_device = row->gpu_allocator != nullptr;
+  if (!on_device && options.device_layers > 0) {
+    return error(Code::kInvalidArgument, "%d layers on a device, and backend %s has none",
+                 options.device_layers, row->name);
+  }
+  if (on_device && options.device_layers != kAllLayers) {
+    GEN_ASSIGN(host, engine::create_engine(engine::engine_rows().front().name, wanted));
+  }
+  if (on_device && options.device_layers == 0) {
+    engine = std::move(host);
+    return {};
+  }
   GEN_ASSIGN(engine, engine::create_engine(options.backend, wanted));
   return {};
 }
@@ -45,12 +57,16 @@ Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions&
   GEN_TRY(out->start(options));
   LoadOptions load;
   load.engine = out->engine;
+  load.host = out->host;
+  load.device_layers = options.device_layers;
   load.max_seq_len = options.max_seq_len;
   load.check_tensors = options.check_tensors;
   load.progress = options.progress;
   load.lasting = options.lasting;
   GEN_ASSIGN(out->loaded, load_model(file, load));
   GEN_TRY(file->check_unchanged());
+  if (out->host != nullptr && out->loaded->device_layers == 0) out->engine = out->host;
+  if (!out->engine->memory().in_host()) out->device_layers = out->loaded->device_layers;
   if (const int32_t own = out->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
     return error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
                  options.max_seq_len, own);

@@ -19,6 +19,7 @@ namespace gen::model {
 struct OpenOptions {
   std::string backend = "cpu";
   int32_t device = 0;
+  int32_t device_layers = kAllLayers;                     // LoadOptions::device_layers
   int32_t threads = 0;                                    // 0: one per usable CPU
   std::shared_ptr<ThreadPool> pool;                       // in place of threads of its own
   std::shared_ptr<Allocator> allocator;                   // null: the system's
@@ -36,7 +37,9 @@ struct OpenModel {
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<ThreadPool> pool;
   std::shared_ptr<engine::Engine> engine;
+  std::shared_ptr<engine::Engine> host;  // for layers that are not on the engine; may be null
   std::shared_ptr<const LoadedModel> loaded;
+  int32_t device_layers = 0;  // 0 on a backend without devices
   size_t file_bytes = 0;
 
   [[nodiscard]] Allocator& memory() const noexcept {
@@ -47,8 +50,9 @@ struct OpenModel {
 };
 
 /// Loads the file's model and its tokenizer, which it must have. kInvalidArgument for threads
-/// beside a pool, kOutOfRange for a device or a context that there is not, kFormat without a
-/// tokenizer; kIo if the file changed meanwhile; what engines and load_model say.
+/// beside a pool and for a number of device layers on a backend without devices, kOutOfRange for a
+/// device or a context that there is not, kFormat without a tokenizer; kIo if the file changed
+/// meanwhile; what engines and load_model say.
 Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions& options,
                   OpenModel* out);
 

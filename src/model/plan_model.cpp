@@ -20,6 +20,10 @@ PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTrai
       workspaces_(plan_->engines()),
       graph_(std::move(graph)) {
   traits_.finds_best = plan_->limits().best;
+  if (plan_->engines().size() == 1) return;
+  for (const int32_t engine : plan_->layer_engines()) {
+    layer_memories_.push_back(&plan_->engines()[static_cast<size_t>(engine)]->memory());
+  }
 }
 
 Result<std::unique_ptr<cache::SequenceState>> PlanModel::new_sequence_state() const {
@@ -49,11 +53,9 @@ graph::CompileOptions PlanModel::on_these_weights() const {
 }
 
 Result<std::shared_ptr<const Model>> PlanModel::first_layers(int32_t n) const {
-  if (plan_->engines().size() > 1) {
-    return error(Code::kUnsupported, "a model on %zu engines has no exit", plan_->engines().size());
-  }
   GEN_ASSIGN(graph::Graph cut, graph::early_exit(*graph_, n));
-  GEN_ASSIGN(Plan plan, graph::compile(cut, plan_->engine(), on_these_weights()));
+  GEN_ASSIGN(Plan plan,
+             graph::compile(cut, plan_->engines(), plan_->engine_of_block(), on_these_weights()));
   ModelTraits traits = traits_;
   traits.num_layers = n;
   traits.can_shift = traits.can_branch = cut.states.empty();

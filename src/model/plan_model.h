@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "graph/execution_plan.h"
 #include "graph/workspace.h"
@@ -25,6 +26,9 @@ class PlanModel final : public Model {
   [[nodiscard]] const ModelTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
     return plan_->cache_layers();
+  }
+  [[nodiscard]] std::span<engine::EngineMemory* const> layer_memories() const noexcept override {
+    return layer_memories_;
   }
   Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
@@ -47,6 +51,7 @@ class PlanModel final : public Model {
   std::shared_ptr<const graph::ExecutionPlan> plan_;
   mutable graph::WorkspacePool workspaces_;  // synchronised by itself
   std::shared_ptr<const graph::Graph> graph_;
+  std::vector<engine::EngineMemory*> layer_memories_;  // of plans on several engines
   mutable std::mutex mutex_;
   mutable Plan adapter_plan_;
 };

@@ -78,6 +78,7 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_options_set_kv_key_form(NULL, "best", NULL), bad);
   assert_int_equal(gen_options_set_context_policy(NULL, "stop", 0, NULL), bad);
   assert_int_equal(gen_options_set_prefill_chunk(NULL, 1, NULL), bad);
+  assert_int_equal(gen_options_set_deterministic(NULL, 1, NULL), bad);
   assert_int_equal(gen_options_set(NULL, "kv_dtype", "fp32", NULL), bad);
   assert_int_equal(gen_options_describe(NULL, text, sizeof text, &n, NULL), bad);
 }

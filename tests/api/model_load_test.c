@@ -33,6 +33,8 @@ static void options_check_and_describe(void** state) {
   assert_fails(gen_model_options_set_backend(o, "abacus", &error), bad, "abacus", error);
   assert_fails(gen_model_options_set_backend(o, NULL, &error), bad, "name", error);
   assert_fails(gen_model_options_set_device(o, -1, &error), bad, "device", error);
+  assert_fails(gen_model_options_set_gpu_layers(o, -3, &error), bad, "gpu_layers", error);
+  assert_fails(gen_model_options_set(o, "gpu_layers", "most", &error), bad, "most", error);
   assert_fails(gen_model_options_set_threads(o, 0, &error), bad, "threads", error);
   assert_fails(gen_model_options_set_threads(o, 1025, &error), bad, "1024", error);
   assert_fails(gen_model_options_set_max_seq_len(o, -1, &error), bad, "max_seq_len", error);
@@ -50,6 +52,9 @@ static void options_check_and_describe(void** state) {
   assert_ok(gen_model_options_set(o, "threads", "3", &error), error);
   assert_ok(gen_model_options_set(o, "backend", "cpu", &error), error);
   assert_ok(gen_model_options_set(o, "device", "0", &error), error);
+  assert_ok(gen_model_options_set(o, "gpu_layers", "7", &error), error);
+  assert_ok(gen_model_options_set(o, "gpu_layers", "all", &error), error);
+  assert_ok(gen_model_options_set(o, "gpu_layers", "auto", &error), error);
   assert_ok(gen_model_options_set(o, "mmap", "false", &error), error);
   assert_ok(gen_model_options_set(o, "max_seq_len", "64", &error), error);
   assert_ok(gen_model_options_set(o, "check_tensors", "1", &error), error);
@@ -67,6 +72,7 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_model_options_new(NULL, NULL), bad);
   assert_int_equal(gen_model_options_set_backend(NULL, "cpu", NULL), bad);
   assert_int_equal(gen_model_options_set_device(NULL, 0, NULL), bad);
+  assert_int_equal(gen_model_options_set_gpu_layers(NULL, 1, NULL), bad);
   assert_int_equal(gen_model_options_set_threads(NULL, 1, NULL), bad);
   assert_int_equal(gen_model_options_set_thread_pool(NULL, NULL, NULL), bad);
   assert_int_equal(gen_model_options_set_allocator(NULL, NULL, NULL), bad);

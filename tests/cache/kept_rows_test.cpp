@@ -102,6 +102,14 @@ std::vector<Kind> all_kinds(engine::EngineMemory& memory = engine::system_memory
       kinds.push_back(
           {std::string("paged ") + format, make_paged_cache(pool, kCapacity).value(), true, pool});
     }
+    // Blocks in two memories, of which the one or the other may refuse.
+    static engine::HostMemory other;
+    for (const bool first : {true, false}) {
+      engine::EngineMemory* const lie[] = {first ? &memory : &other, first ? &other : &memory};
+      auto pool = CachePool::create(format, kShapes, 5, 4, lie).value();
+      kinds.push_back({std::string("paged in two ") + format,
+                       make_paged_cache(pool, kCapacity).value(), true, pool});
+    }
     TieredCacheOptions tiers;
     tiers.format = format;
     tiers.block_size = 12;
@@ -217,7 +225,7 @@ class Program {
     if (sharing == nullptr) return;
     const auto before = sharing->blocks();
     const auto shared = std::vector<Block*>(before.begin(), before.end());
-    const auto at_once = cache.fork().value();  // settles
+    const auto at_once = tried([&] { return cache.fork(); }).value();  // settles
     (void)at_once;
     const auto after = sharing->blocks();
     ASSERT_LE(shared.size(), after.size());

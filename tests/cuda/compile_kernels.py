@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles every kernel of cuda/ and tests/cuda/ for devices, two files at a time, and lists what ptxas says of each:
-registers, shared memory, spills. Fails where something does not compile or a kernel spills.
+"""Compiles every kernel of cuda/ and tests/cuda/ for devices, two files at a time, each for all architectures at once, and
+lists what ptxas says of each: registers, shared memory, spills. Fails where something does not compile or a kernel spills.
+What compiled is kept in a folder by a hash of all that went into it, and not compiled again.
 
-usage: compile_kernels.py <nvcc> <source root> <architecture…>, for example 75 90a
+usage: compile_kernels.py <nvcc> <source root> <folder> <architecture…>, for example 75 90a
 """
 import concurrent.futures
+import hashlib
 import pathlib
 import re
 import shutil
@@ -13,30 +15,53 @@ import subprocess
 import sys
 import tempfile
 
-nvcc, root, *architectures = sys.argv[1:]
-root = pathlib.Path(root)
-FLAGS = ["-std=c++20", "-fmad=false", "--expt-relaxed-constexpr", "-O3", "-Xptxas", "-v,-warn-spills"]
+nvcc, root, kept, *architectures = sys.argv[1:]
+root, kept = pathlib.Path(root), pathlib.Path(kept)
+FLAGS = ["-std=c++20", "-fmad=false", "--expt-relaxed-constexpr", "-O3", "-Xptxas", "-v,-warn-spills", "-c", "-Xcompiler=-O0",
+         *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures), f"-I{root}", f"-I{root}/src"]
+VERSION = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
 
 
-def compile_one(job):
-    source, architecture, folder = job
-    output = folder / f"{source.stem}.{architecture}.cubin"
-    # For one architecture the host's side too, whose launches nvcc writes in a form that may not compile.
-    kind = ["-c", "-Xcompiler=-O0"] if architecture == architectures[-1] else ["-cubin"]
-    command = [nvcc, f"-arch=sm_{architecture}", *kind, *FLAGS, f"-I{root}", f"-I{root}/src", "-o", str(output), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return source, architecture, done.returncode, done.stdout + done.stderr
+def files_of(source):
+    """The file and all it includes of ours."""
+    found, left = {}, [source]
+    while left:
+        path = left.pop()
+        if path in found:
+            continue
+        found[path] = path.read_bytes()
+        for name in re.findall(rb'^\s*#\s*include\s*"([^"]+)"', found[path], re.MULTILINE):
+            places = [folder / name.decode() for folder in (path.parent, root, root / "src", root / "include")]
+            left += [place.resolve() for place in places if place.is_file()]
+    return found
+
+
+def compile_one(source):
+    digest = hashlib.sha256(repr((VERSION, FLAGS, sorted(files_of(source.resolve()).items()))).encode()).hexdigest()
+    answer = kept / f"{source.stem}.{digest[:32]}"
+    if answer.is_file():
+        return source, 0, answer.read_text(), True
+    with tempfile.TemporaryDirectory() as folder:
+        # The host's side too, whose launches nvcc writes in a form that may not compile.
+        command = [nvcc, *FLAGS, "-o", f"{folder}/object.o", str(source)]
+        done = subprocess.run(command, capture_output=True, text=True)
+    text = done.stdout + done.stderr
+    if done.returncode == 0:
+        for old in kept.glob(f"{source.stem}.*"):
+            old.unlink()
+        answer.write_text(text)
+    return source, done.returncode, text, False
 
 
 def kernels(text):
     """(mangled name, what ptxas says) of each kernel."""
     for part in re.split(r"Compiling entry function '", text)[1:]:
-        name = part.split("'")[0]
+        name, architecture = re.match(r"([^']*)' for 'sm_(\w+)'", part).groups()
         stack, stores, loads = (int(n) for n in re.search(
             r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part).groups())
         registers = int(re.search(r"Used (\d+) registers", part).group(1))
         shared = re.search(r"(\d+) bytes smem", part)
-        yield name, registers, int(shared.group(1)) if shared else 0, stack, stores + loads
+        yield name, architecture, registers, int(shared.group(1)) if shared else 0, stack, stores + loads
 
 
 def readable(names):
@@ -49,19 +74,21 @@ def readable(names):
 
 
 sources = sorted(p for top in ("cuda", "tests/cuda") for p in (root / top).rglob("*.cu"))
-failures, rows = [], []
-with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-    jobs = [(s, a, pathlib.Path(folder)) for s in sources for a in architectures]
-    for source, architecture, code, text in pool.map(compile_one, jobs):
+failures, rows, known = [], [], 0
+kept.mkdir(parents=True, exist_ok=True)
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    for source, code, text, was_known in pool.map(compile_one, sources):
         here = source.relative_to(root)
+        known += was_known
         if code != 0:
-            failures.append(f"{here}: sm_{architecture}: does not compile\n{text}")
+            failures.append(f"{here}: does not compile\n{text}")
             continue
-        for name, registers, shared, stack, spills in kernels(text):
-            rows.append((name, architecture, registers, shared, stack, spills))
+        for row in kernels(text):
+            rows.append(row)
+            name, architecture, *_, spills = row
             if spills:
                 failures.append(f"{here}: sm_{architecture}: {name} spills {spills} bytes")
 for (name, architecture, registers, shared, stack, spills), short in zip(rows, readable([row[0] for row in rows])):
     print(f"sm_{architecture:4} {registers:4} registers {shared:7} bytes shared {stack:5} stack {spills:5} spilled  {short}")
-print("\n".join(failures) or f"{len(rows)} kernels of {len(sources)} files compile without spills")
+print("\n".join(failures) or f"{len(rows)} kernels of {len(sources)} files compile without spills, {known} of them as before")
 sys.exit(1 if failures or not rows else 0)

@@ -76,6 +76,7 @@ static void options(const void* with) {
   TRY(gen_options_set_max_batch(o, 8, E));
   TRY(gen_options_set_max_queue(o, 8, E));
   TRY(gen_options_set_fairness(o, 8, E));
+  TRY(gen_options_set_deterministic(o, 1, E));
   TRY(gen_options_set_prompt_lookup(o, 3, 8, E));
   TRY(gen_options_set_speculative_draft(o, NULL, 4, E));
   MAKE(tiers, kv_cache_tier_config_new(&tiers, E));
@@ -121,6 +122,7 @@ static void model_options(const void* with) {
   MAKE(o, gen_model_options_new(&o, E));
   TRY(gen_model_options_set_backend(o, "cpu", E));
   TRY(gen_model_options_set_device(o, 0, E));
+  TRY(gen_model_options_set_gpu_layers(o, GEN_GPU_LAYERS_AUTO, E));
   TRY(gen_model_options_set_threads(o, 2, E));
   MAKE(pool, gen_thread_pool_new(2, NULL, 0, &pool, E));
   TRY(gen_model_options_set_thread_pool(o, pool, E));

@@ -60,6 +60,12 @@ namespace LibGenerate
         public string Backend { get; set; }
         /// <summary>The backend's device.</summary>
         public int? Device { get; set; }
+        /// <summary>For GpuLayers: every layer.</summary>
+        public const int AllGpuLayers = -1;
+        /// <summary>For GpuLayers: as many as the device has memory for.</summary>
+        public const int AutoGpuLayers = -2;
+        /// <summary>How many layers, the last ones, run on the backend's device; the others run on the CPU.</summary>
+        public int? GpuLayers { get; set; }
         /// <summary>Threads of a pool of the model's own, the calling one included.</summary>
         public int? Threads { get; set; }
         /// <summary>A pool to share instead.</summary>
@@ -105,6 +111,7 @@ namespace LibGenerate
             {
                 if (Backend != null) Native.gen_model_options_set_backend(native, Utf8.Terminated(Backend, "Backend"));
                 if (Device != null) Native.gen_model_options_set_device(native, Device.Value);
+                if (GpuLayers != null) Native.gen_model_options_set_gpu_layers(native, GpuLayers.Value);
                 if (Threads != null) Native.gen_model_options_set_threads(native, Threads.Value);
                 if (Pool != null) Native.gen_model_options_set_thread_pool(native, Pool.Handle);
                 if (Allocator.Address != IntPtr.Zero) Native.gen_model_options_set_allocator(native, Allocator.Address);
@@ -150,6 +157,8 @@ namespace LibGenerate
         public int? MaxQueue { get; set; }
         /// <summary>Steps that a call may be left out of for others of higher priority; with 0 they take turns.</summary>
         public int? Fairness { get; set; }
+        /// <summary>The bits of a text depend on nothing that runs beside it, on a device too; on the CPU they never do.</summary>
+        public bool? Deterministic { get; set; }
         /// <summary>Tokens to look for in the text, whose continuation is guessed; results do not change. 0: none.</summary>
         public int? PromptLookup { get; set; }
         /// <summary>Tokens of a guess; 0 stands for 8.</summary>
@@ -206,6 +215,7 @@ namespace LibGenerate
                 if (MaxBatch != null) Native.gen_options_set_max_batch(native, MaxBatch.Value);
                 if (MaxQueue != null) Native.gen_options_set_max_queue(native, MaxQueue.Value);
                 if (Fairness != null) Native.gen_options_set_fairness(native, Fairness.Value);
+                if (Deterministic != null) Native.gen_options_set_deterministic(native, Deterministic.Value ? 1 : 0);
                 if (PromptLookup != null) Native.gen_options_set_prompt_lookup(native, PromptLookup.Value, PromptLookupLength);
                 if (SpeculativeDraft != null)
                 {

@@ -11,25 +11,43 @@ namespace {
 
 constexpr size_t kSegmentBytes = size_t{1} << 20;
 
+size_t sum_of(std::span<const BlockPart> parts) noexcept {
+  size_t sum = 0;
+  for (const BlockPart& part : parts) sum += part.bytes;
+  return sum;
+}
+
 }  // namespace
+
+BlockPool::BlockPool(std::span<const BlockPart> parts, int32_t block_size, size_t count) noexcept
+    : parts_(parts.size()), block_bytes_(sum_of(parts)), block_size_(block_size), count_(count) {
+  GEN_ASSERT(!parts.empty() && parts.size() <= kMostBlockParts);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    part_bytes_[i] = parts[i].bytes;
+    memories_[i] = parts[i].memory;
+  }
+}
 
 BlockPool::BlockPool(size_t block_bytes, int32_t block_size, size_t count,
                      engine::EngineMemory& memory) noexcept
-    : block_bytes_(block_bytes), block_size_(block_size), count_(count), memory_(&memory) {}
+    : BlockPool(std::array{BlockPart{block_bytes, &memory}}, block_size, count) {}
 
 Status BlockPool::add_segment() {
   Segment segment;
   segment.count = std::min(std::max(kSegmentBytes / block_bytes_, size_t{1}), count_ - made_);
   segment.blocks = std::make_unique<Block[]>(segment.count);
-  GEN_ASSIGN(segment.data, memory().allocate(segment.count * block_bytes_));
+  for (size_t part = 0; part < parts_; ++part) {
+    GEN_ASSIGN(segment.data[part], memory(part).allocate(segment.count * part_bytes_[part]));
+  }
   Block* first = segment.blocks.get();
   const size_t count = segment.count;
-  const engine::EnginePtr<std::byte> data = segment.data.data();
-  segments_.emplace(first, std::move(segment));
+  const auto& data = segments_.emplace(first, std::move(segment)).first->second.data;
   // The last is put back first, so that they are taken in order.
   for (size_t i = count; i-- > 0;) {
     first[i].pool_ = this;
-    first[i].data_ = data + static_cast<std::ptrdiff_t>(i * block_bytes_);
+    for (size_t part = 0; part < parts_; ++part) {
+      first[i].data_[part] = data[part].data() + static_cast<std::ptrdiff_t>(i * part_bytes_[part]);
+    }
     put_back(&first[i]);
   }
   made_ += count;
@@ -159,7 +177,10 @@ Status BlockPool::release(Block* block) {
   set_used(*own, 0);
   if constexpr (kPoisons) {
     try {
-      static_cast<void>(memory().fill(own->data_, std::byte{kPoison}, block_bytes_));
+      for (size_t part = 0; part < parts_; ++part) {
+        static_cast<void>(
+            memory(part).fill(own->data_[part], std::byte{kPoison}, part_bytes_[part]));
+      }
     } catch (...) {  // no memory to enqueue it: caches give blocks back where nothing may throw
     }
   }
@@ -200,7 +221,7 @@ Status BlockPool::set_memory(engine::EngineMemory& memory) {
   if (!segments_.empty()) {
     return {Code::kState, "the pool has given out blocks; its allocator is set before that"};
   }
-  memory_ = &memory;
+  memories_[0] = &memory;
   return {};
 }
 

@@ -4,6 +4,7 @@
 // block is its users' affair; of its contents the pool knows only how many positions are written.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +21,23 @@ namespace gen::cache {
 
 class BlockPool;
 
+/// Memories that a block may lie in: an engine's, and that of the engine for the layers beside it.
+inline constexpr size_t kMostBlockParts = 2;
+
+/// The bytes of a block in one memory, which outlives the pool.
+struct BlockPart {
+  size_t bytes = 0;
+  engine::EngineMemory* memory = nullptr;
+};
+
 /// One block; its address names it for as long as its pool lives. Who holds the only reference may
 /// write; a block with several is read only.
 class Block {
  public:
-  /// pool().block_bytes() bytes of pool().memory(). Undefined after an allocation.
-  [[nodiscard]] engine::EnginePtr<std::byte> data() const noexcept { return data_; }
+  /// pool().part_bytes(part) bytes of pool().memory(part). Undefined after an allocation.
+  [[nodiscard]] engine::EnginePtr<std::byte> data(size_t part = 0) const noexcept {
+    return data_[part];
+  }
   /// Positions written, as its users say.
   [[nodiscard]] int32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   /// 0 for a free block. A holder that sees 1 is alone, and whatever others did with the block has
@@ -38,7 +50,7 @@ class Block {
  private:
   friend class BlockPool;
   const BlockPool* pool_ = nullptr;
-  engine::EnginePtr<std::byte> data_;
+  std::array<engine::EnginePtr<std::byte>, kMostBlockParts> data_;
   Block* next_free_ = nullptr;
   std::atomic<int32_t> references_ = 0;
   std::atomic<int32_t> used_ = 0;
@@ -75,6 +87,8 @@ class BlockPool {
   /// must fit a size. `memory` must outlive the pool.
   BlockPool(size_t block_bytes, int32_t block_size, size_t count,
             engine::EngineMemory& memory) noexcept;
+  /// The same in one to kMostBlockParts parts of at least a byte.
+  BlockPool(std::span<const BlockPart> parts, int32_t block_size, size_t count) noexcept;
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
@@ -105,6 +119,8 @@ class BlockPool {
   [[nodiscard]] size_t obtainable();
   [[nodiscard]] int32_t block_size() const noexcept { return block_size_; }
   [[nodiscard]] size_t block_bytes() const noexcept { return block_bytes_; }
+  [[nodiscard]] size_t parts() const noexcept { return parts_; }
+  [[nodiscard]] size_t part_bytes(size_t part = 0) const noexcept { return part_bytes_[part]; }
   /// Positions of allocated blocks that are not written, as a share of all of theirs; 0 if none is
   /// allocated.
   [[nodiscard]] double fragmentation() const noexcept;
@@ -115,14 +131,16 @@ class BlockPool {
   void add_saver(BlockSaver& saver);
   void remove_saver(const BlockSaver& saver) noexcept;
 
-  /// kState once a block has been allocated.
+  /// Of a pool with one part. kState once a block has been allocated.
   Status set_memory(engine::EngineMemory& memory);
   /// Where blocks lie.
-  [[nodiscard]] engine::EngineMemory& memory() const noexcept { return *memory_; }
+  [[nodiscard]] engine::EngineMemory& memory(size_t part = 0) const noexcept {
+    return *memories_[part];
+  }
 
  private:
   struct Segment {
-    engine::EngineBuffer data;
+    std::array<engine::EngineBuffer, kMostBlockParts> data;
     std::unique_ptr<Block[]> blocks;
     size_t count = 0;
   };
@@ -135,13 +153,16 @@ class BlockPool {
   Status add_segment();                                 // mutex_ held
   void put_back(Block* block) noexcept;                 // mutex_ held
 
+  const size_t parts_;
+  std::array<size_t, kMostBlockParts> part_bytes_{};
   const size_t block_bytes_;
   const int32_t block_size_;
   const size_t count_;
   mutable std::mutex mutex_;
-  std::atomic<engine::EngineMemory*> memory_;  // changes before the first block only
-  std::map<const Block*, Segment> segments_;   // by the first block
-  Block* free_ = nullptr;                      // latest first
+  /// By part; changes before the first block only.
+  std::array<std::atomic<engine::EngineMemory*>, kMostBlockParts> memories_{};
+  std::map<const Block*, Segment> segments_;  // by the first block
+  Block* free_ = nullptr;                     // latest first
   // Changed under the mutex; read by anybody, in an allocator's callback, too.
   std::atomic<size_t> made_ = 0;  // blocks in segments
   std::atomic<size_t> allocated_ = 0;

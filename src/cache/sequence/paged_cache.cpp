@@ -5,6 +5,7 @@
 #include "cache/sequence/paged_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -15,17 +16,17 @@
 namespace gen::cache {
 namespace {
 
-/// Invariant: blocks_ hold at least the committed entries; table_ has their bytes.
+/// Invariant: blocks_ hold at least the committed entries; tables_ have their bytes, by part.
 class PagedCache final : public KvCache, public SharesBlocks {
  public:
   PagedCache(std::shared_ptr<CachePool> pool, int32_t capacity)
       : pool_(std::move(pool)), capacity_(capacity) {
-    traits_.kind = pool_->layout().format().name();
-    traits_.lossy = pool_->layout().format().lossy();
+    traits_.kind = pool_->format().name();
+    traits_.lossy = pool_->format().lossy();
     traits_.layout = "paged";
     traits_.pooled = true;
     traits_.keeps_paths = true;
-    traits_.bytes_per_entry = pool_->layout().bytes_per_entry();
+    traits_.bytes_per_entry = pool_->bytes_per_entry();
   }
   PagedCache(const PagedCache&) = delete;
   PagedCache& operator=(const PagedCache&) = delete;
@@ -33,7 +34,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept override {
-    return pool_->layout().layers();
+    return pool_->layers();
   }
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
@@ -64,58 +65,63 @@ class PagedCache final : public KvCache, public SharesBlocks {
     const size_t last = static_cast<size_t>(length()) / block_size();
     const bool copies = this->copies(n);
     std::vector<Block*> fresh(needed - blocks_.size() + (copies ? 1 : 0));
-    blocks_.reserve(needed);
-    table_.reserve(needed);
+    reserve(needed);
     GEN_TRY(pool_->blocks().allocate(fresh));
     if (copies) {
       GivenBack undo(this, fresh);
-      GEN_TRY(pool_->blocks().memory().copy(fresh.back()->data(), blocks_[last]->data(),
-                                            pool_->layout().block_bytes()));
+      BlockPool& pool = pool_->blocks();
+      for (size_t part = 0; part < pool.parts(); ++part) {
+        GEN_TRY(pool.memory(part).copy(fresh.back()->data(part), blocks_[last]->data(part),
+                                       pool.part_bytes(part)));
+      }
       undo.blocks = {};
       std::swap(blocks_[last], fresh.back());
-      table_[last] = blocks_[last]->data();
+      for (size_t part = 0; part < pool.parts(); ++part) {
+        tables_[part][last] = blocks_[last]->data(part);
+      }
       release(fresh.back());
       fresh.pop_back();
       pool_->blocks().set_used(*blocks_[last], length() % static_cast<int32_t>(block_size()));
     }
-    for (Block* block : fresh) {
-      blocks_.push_back(block);
-      table_.push_back(block->data());
-    }
+    for (Block* block : fresh) push(block);
     return CachePlan{length(), n};
   }
 
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
-    return pool_->layout().kv_layers();
+    return pool_->kv_layers();
   }
-  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t /*part*/) const noexcept override {
-    return pool_->blocks().memory();
+  [[nodiscard]] int32_t parts() const noexcept override {
+    return static_cast<int32_t>(pool_->blocks().parts());
   }
-  [[nodiscard]] Result<engine::KvTables> tables(int32_t /*part*/, const CachePlan& plan) override {
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t part) const noexcept override {
+    return pool_->blocks().memory(static_cast<size_t>(part));
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
     const size_t held = blocks_of(plan.start + plan.count);
     GEN_ASSERT(plan.start == length() && held <= blocks_.size());
-    return engine::KvTables{std::span(table_).first(held)};
+    return engine::KvTables{std::span(tables_[static_cast<size_t>(part)]).first(held)};
   }
 
   void commit(const CachePlan& plan, Kept kept) noexcept override {
     GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
-    moves_.note(plan, kept);
+    for (size_t part = 0; part < pool_->blocks().parts(); ++part) moves_[part].note(plan, kept);
     const int32_t end = plan.start + kept.n;
     const auto size = static_cast<int32_t>(block_size());
     for (size_t i = static_cast<size_t>(plan.start) / block_size(); i < blocks_of(end); ++i) {
       pool_->blocks().raise_used(*blocks_[i], std::min(end - static_cast<int32_t>(i) * size, size));
     }
     length_ = end;
-    if (kept.n < plan.count && moves_.empty()) keep_blocks(blocks_of(end));
+    if (kept.n < plan.count && settled()) keep_blocks(blocks_of(end));
   }
 
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     n = std::max(n, 0);
-    PathMoves left = moves_;
+    if (pool_->blocks().parts() > 1) GEN_TRY(settle());  // all of it, or a part could fail alone
+    PathMoves left = moves_[0];
     left.cut(n);
-    GEN_TRY(left.move(engine_memory(0), all()));  // from blocks that go
-    moves_.clear();
+    GEN_TRY(left.move(engine_memory(0), entries_of(0)));  // from blocks that go
+    moves_[0].clear();
     length_ = n;
     keep_blocks(blocks_of(length()));
     const int32_t rest = length() % static_cast<int32_t>(block_size());
@@ -127,10 +133,10 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
-    use.resident = blocks_.size() * pool_->layout().block_bytes();
+    use.resident = blocks_.size() * pool_->blocks().block_bytes();
     use.payload = static_cast<size_t>(length()) * traits_.bytes_per_entry;
-    use.metadata = sizeof(*this) + table_.capacity() * sizeof(table_[0]) +
-                   blocks_.capacity() * sizeof(blocks_[0]);
+    use.metadata = sizeof(*this) + blocks_.capacity() * sizeof(blocks_[0]);
+    for (const Table& table : tables_) use.metadata += table.capacity() * sizeof(table[0]);
     return use;
   }
 
@@ -138,12 +144,10 @@ class PagedCache final : public KvCache, public SharesBlocks {
     GEN_TRY(settle());
     auto copy = std::make_unique<PagedCache>(pool_, capacity_);
     const size_t held = blocks_of(length());
-    copy->blocks_.reserve(held);
-    copy->table_.reserve(held);
+    copy->reserve(held);
     for (size_t i = 0; i < held; ++i) {
       GEN_TRY(pool_->blocks().retain(blocks_[i]));
-      copy->blocks_.push_back(blocks_[i]);
-      copy->table_.push_back(table_[i]);
+      copy->push(blocks_[i]);
     }
     copy->length_ = length();
     return std::unique_ptr<KvCache>(std::move(copy));
@@ -151,7 +155,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   [[nodiscard]] SharesBlocks* sharing() noexcept override { return this; }
   [[nodiscard]] std::span<Block* const> blocks() const noexcept override {
-    const int32_t settled = moves_.settled(length());
+    int32_t settled = length();
+    for (const PathMoves& moves : moves_) settled = std::min(settled, moves.settled(length()));
     return std::span(blocks_).first(
         settled == length() ? blocks_of(settled) : static_cast<size_t>(settled) / block_size());
   }
@@ -162,19 +167,16 @@ class PagedCache final : public KvCache, public SharesBlocks {
                    "%zu blocks with %d entries for a cache of %d that holds %d", blocks.size(),
                    positions, capacity_, length());
     }
-    std::vector<Block*> taken(blocks.begin(), blocks.end());
-    std::vector<engine::EnginePtr<std::byte>> table;
-    table.reserve(taken.size());
-    for (const Block* block : taken) {
+    for (const Block* block : blocks) {
       if (&block->pool() != &pool_->blocks()) {
         return {Code::kState, "a block is not one of the cache's pool"};
       }
-      table.push_back(block->data());
     }
+    const std::vector<Block*> taken(blocks.begin(), blocks.end());  // they may be the cache's own
+    reserve(taken.size());
     keep_blocks(0);
-    moves_.clear();
-    blocks_ = std::move(taken);
-    table_ = std::move(table);
+    for (PathMoves& moves : moves_) moves.clear();
+    for (Block* block : taken) push(block);
     length_ = positions;
     return {};
   }
@@ -193,11 +195,33 @@ class PagedCache final : public KvCache, public SharesBlocks {
     std::span<Block* const> blocks;
   };
 
-  [[nodiscard]] engine::KvEntries all() const noexcept { return {kv_layers(), {table_}}; }
+  using Table = std::vector<engine::EnginePtr<std::byte>>;
+
+  /// Of the layers that lie in a part.
+  [[nodiscard]] engine::KvEntries entries_of(size_t part) const noexcept {
+    return {pool_->layout(part).kv_layers(), {tables_[part]}};
+  }
+  [[nodiscard]] bool settled() const noexcept {
+    return std::all_of(moves_.begin(), moves_.end(), [](const auto& each) { return each.empty(); });
+  }
+  /// A part that has been moved is not moved again when another fails.
   Status settle() {
-    GEN_TRY(moves_.move(engine_memory(0), all()));
-    moves_.clear();
+    for (size_t part = 0; part < pool_->blocks().parts(); ++part) {
+      GEN_TRY(moves_[part].move(pool_->blocks().memory(part), entries_of(part)));
+      moves_[part].clear();
+    }
     return {};
+  }
+  void reserve(size_t blocks) {
+    blocks_.reserve(blocks);
+    for (size_t part = 0; part < pool_->blocks().parts(); ++part) tables_[part].reserve(blocks);
+  }
+  /// There is room for it.
+  void push(Block* block) noexcept {
+    blocks_.push_back(block);
+    for (size_t part = 0; part < pool_->blocks().parts(); ++part) {
+      tables_[part].push_back(block->data(part));
+    }
   }
   /// Whether `n` more entries begin in a block that others hold, too.
   [[nodiscard]] bool copies(int32_t n) const noexcept {
@@ -218,15 +242,15 @@ class PagedCache final : public KvCache, public SharesBlocks {
     while (blocks_.size() > n) {
       release(blocks_.back());
       blocks_.pop_back();
-      table_.pop_back();
+      for (size_t part = 0; part < pool_->blocks().parts(); ++part) tables_[part].pop_back();
     }
   }
 
   std::shared_ptr<CachePool> pool_;
   int32_t capacity_;
-  PathMoves moves_;
+  std::array<PathMoves, kMostBlockParts> moves_;
   std::vector<Block*> blocks_;
-  std::vector<engine::EnginePtr<std::byte>> table_;
+  std::array<Table, kMostBlockParts> tables_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
 };
@@ -236,21 +260,59 @@ class PagedCache final : public KvCache, public SharesBlocks {
 Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
-                                                     engine::EngineMemory& memory) {
+                                                     LayerMemories memories) {
   GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
   if (block_size < 1 || max_memory_mb < 1) {
     return error(Code::kInvalidArgument, "a pool of %d MiB in blocks of %d: both must be 1 or more",
                  max_memory_mb, block_size);
   }
   GEN_TRY(check_layers(parsed, layers));
-  GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, layers, block_size));
-  const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
-  if (layout.block_bytes() == 0 || budget < layout.block_bytes()) {
-    return error(Code::kInvalidArgument, "a pool of %d MiB: one block takes %zu bytes",
-                 max_memory_mb, layout.block_bytes());
+  const MemoryGroups of = group_layers(layers, memories);
+  if (of.groups.size() > kMostBlockParts) {
+    return error(Code::kUnsupported, "a pool in %zu memories, of at most %zu", of.groups.size(),
+                 kMostBlockParts);
   }
-  const auto count = static_cast<size_t>(budget / layout.block_bytes());
-  return std::shared_ptr<CachePool>(new CachePool(std::move(layout), count, memory));
+  std::vector<TileLayout> layouts;
+  std::vector<BlockPart> parts;
+  size_t bytes = 0;
+  for (const MemoryGroups::Group& group : of.groups) {
+    GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, group.layers, block_size));
+    parts.push_back({layout.block_bytes(), group.memory});
+    if (!checked_add(bytes, layout.block_bytes(), &bytes)) {
+      return error(Code::kOutOfMemory, "a block of %d positions overflows a size", block_size);
+    }
+    layouts.push_back(std::move(layout));
+  }
+  const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
+  if (bytes == 0 || budget < bytes) {
+    return error(Code::kInvalidArgument, "a pool of %d MiB: one block takes %zu bytes",
+                 max_memory_mb, bytes);
+  }
+  const auto count = static_cast<size_t>(budget / bytes);
+  std::shared_ptr<CachePool> pool(new CachePool(std::move(layouts), parts, count));
+  std::vector<size_t> next(of.groups.size());
+  for (const int32_t group : of.group_of_layer) {
+    const auto part = static_cast<size_t>(group);
+    const TileLayout& layout = pool->layouts_[part];
+    pool->shapes_.push_back(layout.layers()[next[part]]);
+    pool->kv_layers_.push_back(layout.kv_layers()[next[part]++]);
+    pool->kv_layers_.back().part = group;
+  }
+  return pool;
+}
+
+Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
+                                                     std::span<const LayerShape> layers,
+                                                     int32_t block_size, int32_t max_memory_mb,
+                                                     engine::EngineMemory& memory) {
+  const std::vector<engine::EngineMemory*> memories(layers.size(), &memory);
+  return create(format, layers, block_size, max_memory_mb, memories);
+}
+
+size_t CachePool::bytes_per_entry() const noexcept {
+  size_t sum = 0;
+  for (const TileLayout& layout : layouts_) sum += layout.bytes_per_entry();
+  return sum;
 }
 
 Result<std::unique_ptr<KvCache>> make_paged_cache(std::shared_ptr<CachePool> pool,

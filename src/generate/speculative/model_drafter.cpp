@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/sequence/cache_format.h"
+#include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "generate/speculative/draft_draw.h"
 #include "sampling/token_mask.h"
@@ -70,9 +71,14 @@ Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
   const int32_t most_rows = model->traits().max_batch_rows;
   options.prompt_rows = std::clamp(options.prompt_rows, std::min(most_rows, 2), most_rows);
   if (!options.cache_factory) {
-    options.cache_factory = [kv_dtype = options.kv_dtype, memory = options.memory](
+    options.cache_factory = [kv_dtype = options.kv_dtype,
+                             memories = model::memories_of_layers(*model, *options.memory)](
                                 std::span<const cache::LayerShape> shapes, int32_t capacity) {
-      return cache::make_cache(kv_dtype, shapes, capacity, *memory);
+      return cache::make_in_memories(
+          shapes, memories,
+          [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
+            return cache::make_cache(kv_dtype, layers, capacity, memory);
+          });
     };
     GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
     GEN_TRY(cache::check_layers(format, model->layer_shapes()));

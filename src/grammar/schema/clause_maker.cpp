@@ -26,13 +26,15 @@ Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
                            std::string_view why) const {
   std::string pointer = document_.pointer_of(schema);
   if (!keyword.empty()) pointer += "/" + std::string(keyword);
+  if (pointer.empty()) pointer = kRoot;
   return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), std::string(why).c_str());
 }
 
 Status ClauseMaker::spend(const JsonValue* schema, uint64_t work) {
   work_ += work;
   if (work_ <= options_.work) return {};
-  return refuse(schema, "", "the schema has too many alternatives");
+  return refuse(schema, "",
+                "the schema has more than " + std::to_string(options_.work) + " alternatives");
 }
 
 ClauseMaker::Quick ClauseMaker::quick(JsonType type, Literal literal) const {
@@ -302,6 +304,7 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
 bool ClauseMaker::clash(const Clause& clause, std::string_view what) {
   if (conflict_.empty()) {
     conflict_ = clause.done.empty() ? "" : document_.pointer_of(clause.done[0].schema);
+    if (conflict_.empty()) conflict_ = kRoot;
     conflict_ += ": no value is valid: " + std::string(what);
   }
   return false;

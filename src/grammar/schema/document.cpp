@@ -6,10 +6,13 @@
 #include <utility>
 
 #include "grammar/schema/subschemas.h"
+#include "grammar/schema/vocabularies.h"
 #include "grammar/text_error.h"
 
 namespace gen::grammar {
 namespace {
+
+constexpr size_t kMostMetaschemas = 8;  // each of the one before
 
 size_t scheme_length(std::string_view uri) {
   const size_t colon = uri.find(':');
@@ -74,6 +77,8 @@ std::pair<std::string_view, std::string_view> split(std::string_view uri) {
   return {uri.substr(0, hash), uri.substr(hash + 1)};
 }
 
+std::string without_fragment(std::string_view uri) { return std::string(split(uri).first); }
+
 std::string decoded(std::string_view text) {
   const auto hex = [](char c) {
     return c >= '0' && c <= '9'                     ? c - '0'
@@ -122,6 +127,22 @@ const std::string* text_of(const JsonValue& node, std::string_view name) {
   return found != nullptr && found->is(JsonType::kString) ? &found->text : nullptr;
 }
 
+// Of the metaschemas that json-schema.org publishes; nothing for those of others.
+Result<std::optional<Draft>> draft_named(const std::string& uri) {
+  using Named = std::optional<Draft>;
+  const auto names = [&](const char* part) { return uri.find(part) != std::string::npos; };
+  if (names("draft-04")) return Named(Draft::k4);
+  if (names("draft-06")) return Named(Draft::k6);
+  if (names("draft-07")) return Named(Draft::k7);
+  if (names("2019-09/schema")) return Named(Draft::k2019);
+  if (names("draft-03") || names("draft-02") || names("draft-01")) {
+    return error(Code::kGrammar, "/$schema: the draft %.60s is older than draft 4",
+                 quoted(uri).c_str());
+  }
+  if (names("2020-12/schema") || names("json-schema.org/schema")) return Named(Draft::k2020);
+  return Named();
+}
+
 }  // namespace
 
 Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft draft,
@@ -129,7 +150,15 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   GEN_ASSIGN(JsonValue read, read_json(text));
   const bool is_first = texts_.empty();
   std::vector<std::string> told;
+  bool foreign = false;
+  Relaxing without;
+  GEN_TRY(find_dialect(read, &draft, &foreign, &without.ignored));
+  if (!without.ignored.empty()) {
+    std::vector<std::string> untold;  // it is the metaschema that takes them away
+    relax(&read, without, &untold);
+  }
   relax(&read, relaxing_, &told);
+  if (foreign) told.emplace_back("/$schema: not known, read as 2020-12");
   for (std::string& line : told) {
     if (relaxed_ != nullptr) relaxed_->push_back(is_first ? std::move(line) : uri + "#" + line);
   }
@@ -138,7 +167,6 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   if (!node.is_boolean() && !node.is(JsonType::kObject)) {
     return error(Code::kGrammar, "a schema is an object or a boolean");
   }
-  GEN_TRY(find_draft(node, &draft));
   Place place;
   place.base = uri;
   if (!is_first) place.name = uri + "#";
@@ -161,24 +189,40 @@ Result<SchemaDocument> SchemaDocument::read(std::string_view text, SchemaResolve
   return made;
 }
 
-// Of a resource; without $schema it stays what it is.
-Status SchemaDocument::find_draft(const JsonValue& node, Draft* draft) {
+// Of a document: what $schema names, a draft or a metaschema, and what the vocabularies of the
+// latter leave out. Without $schema it stays what it is.
+Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
+                                    std::vector<std::string>* left_out) {
   const std::string* uri = text_of(node, "$schema");
-  if (uri == nullptr) return {};
-  const auto names = [&](const char* part) { return uri->find(part) != std::string::npos; };
-  if (names("draft-04")) {
-    *draft = Draft::k4;
-  } else if (names("draft-06")) {
-    *draft = Draft::k6;
-  } else if (names("draft-07")) {
-    *draft = Draft::k7;
-  } else if (names("2019-09")) {
-    *draft = Draft::k2019;
-  } else if (names("draft-03") || names("draft-02") || names("draft-01")) {
-    return error(Code::kGrammar, "/$schema: the draft %.60s is older than draft 4",
-                 quoted(*uri).c_str());
-  } else if (names("2020-12") || names("json-schema.org/schema")) {
-    *draft = Draft::k2020;
+  *foreign = false;
+  for (size_t depth = 0; uri != nullptr; ++depth) {
+    GEN_ASSIGN(const std::optional<Draft> named, draft_named(*uri));
+    if (named) {
+      *draft = *named;
+      return {};
+    }
+    const std::string document = without_fragment(*uri);
+    const std::optional<std::string> text =
+        resolver_ && depth < kMostMetaschemas ? resolver_(document) : std::nullopt;
+    if (!text) {
+      *foreign = true;
+      return {};
+    }
+    auto read = read_json(*text);
+    if (!read.ok()) {
+      return error(Code::kGrammar, "/$schema: %.200s: %.300s", document.c_str(),
+                   read.status().message());
+    }
+    texts_of_metaschemas_.push_back(std::make_unique<const JsonValue>(std::move(*read)));
+    const JsonValue& meta = *texts_of_metaschemas_.back();
+    if (const JsonValue* list = meta.find("$vocabulary"); list != nullptr && depth == 0) {
+      const std::string_view unknown = leave_out(*list, left_out);
+      if (!unknown.empty()) {
+        return error(Code::kGrammar, "/$schema: the vocabulary %.200s is not known",
+                     quoted(std::string(unknown)).c_str());
+      }
+    }
+    uri = text_of(meta, "$schema");
   }
   return {};
 }
@@ -189,7 +233,10 @@ void SchemaDocument::identify(const JsonValue& node, Place* place) {
   const auto id_of = [&] { return text_of(node, place->draft == Draft::k4 ? "id" : "$id"); };
   // A resource inside another may be of another draft.
   if (!whole && (text_of(node, "$id") != nullptr || id_of() != nullptr)) {
-    (void)find_draft(node, &place->draft);
+    if (const std::string* schema = text_of(node, "$schema")) {
+      const auto named = draft_named(*schema);
+      if (named.ok() && named.value()) place->draft = *named.value();
+    }
   }
   const std::string* id = id_of();
   if (place->draft <= Draft::k7 && node.find("$ref") != nullptr) id = nullptr;

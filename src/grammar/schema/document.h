@@ -24,6 +24,9 @@ enum class Draft : uint8_t { k4, k6, k7, k2019, k2020 };
 /// known.
 using SchemaResolver = std::function<std::optional<std::string>(const std::string& uri)>;
 
+/// How messages call the root, whose pointer is empty.
+inline constexpr const char* kRoot = "#";
+
 class SchemaDocument {
  public:
   /// kGrammar if the text is no JSON, no schema, or of an unknown draft. What references lead to
@@ -62,7 +65,8 @@ class SchemaDocument {
   using Scope = std::map<std::string, const JsonValue*>;  // by dynamic anchor
 
   Status add(std::string_view text, const std::string& uri, Draft draft, const JsonValue** out);
-  static Status find_draft(const JsonValue& node, Draft* draft);
+  Status find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
+                      std::vector<std::string>* left_out);
   void identify(const JsonValue& node, Place* place);
   void scan(const JsonValue& node, Place place, bool is_schema);
 
@@ -70,6 +74,7 @@ class SchemaDocument {
   Relaxing relaxing_;
   std::vector<std::string>* relaxed_ = nullptr;
   std::vector<std::unique_ptr<const JsonValue>> texts_;
+  std::vector<std::unique_ptr<const JsonValue>> texts_of_metaschemas_;
   std::unordered_map<const JsonValue*, Place> places_;
   std::unordered_map<std::string, const JsonValue*> resources_;
   std::unordered_map<std::string, const JsonValue*> anchors_;  // URI#name

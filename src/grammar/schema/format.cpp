@@ -18,11 +18,32 @@ std::string date() {
          leap + "-02-29)";
 }
 
-// A leap second is the last of a day in UTC; with another offset it is not asked for here.
+std::string two_digits(int number) {
+  return {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10)};
+}
+
+// A leap second is the last of a day in UTC, whatever the clock shows there. Offsets are those of
+// whole quarters of an hour, as all have been since there are leap seconds.
+std::string leap_second(const std::string& fraction) {
+  std::string all = "23:59:60" + fraction + "[Zz]";
+  for (int hour = 0; hour < 24; ++hour) {
+    for (const int minute : {14, 29, 44, 59}) {
+      const int ahead = hour * 60 + minute + 1;  // minutes, of the next day in UTC
+      const int behind = 23 * 60 + 59 - (hour * 60 + minute);
+      const auto clock = [](int minutes) {
+        return two_digits(minutes / 60 % 24) + ":" + two_digits(minutes % 60);
+      };
+      all += "|" + two_digits(hour) + ":" + two_digits(minute) + ":60" + fraction + "(?:\\+" +
+             clock(ahead) + "|-" + clock(behind) + ")";
+    }
+  }
+  return all;
+}
+
 std::string time() {
   const std::string fraction = "(?:\\.[0-9]+)?";
   return "(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" + fraction +
-         "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60" + fraction + "(?:[Zz]|[+-]00:00))";
+         "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|" + leap_second(fraction) + ")";
 }
 
 std::string duration() {

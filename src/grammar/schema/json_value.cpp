@@ -57,7 +57,7 @@ class Reader : TextReader {
   }
 
   Result<JsonValue> object(size_t depth) {
-    if (depth >= kMostDepth) return fail("nested too deep");
+    if (depth >= kMostDepth) return fail("nested deeper than " + std::to_string(kMostDepth));
     JsonValue value = JsonValue::object();
     ++at_;
     space();
@@ -88,7 +88,7 @@ class Reader : TextReader {
   }
 
   Result<JsonValue> array(size_t depth) {
-    if (depth >= kMostDepth) return fail("nested too deep");
+    if (depth >= kMostDepth) return fail("nested deeper than " + std::to_string(kMostDepth));
     JsonValue value = JsonValue::array();
     ++at_;
     space();

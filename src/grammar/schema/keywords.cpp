@@ -255,6 +255,13 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     if (k.type != JsonType::kString || !k.value.is(JsonType::kString) || !options_.assert_formats) {
       return truth(!negated);
     }
+    if (k.value.text == "hostname" && k.draft >= Draft::k7) {
+      // What they stand for decides whether labels in Punycode are valid.
+      const std::string note =
+          document_.pointer_of(k.schema) + "/format: labels with xn-- left out";
+      auto& told = report_.relaxed;
+      if (std::find(told.begin(), told.end(), note) == told.end()) told.push_back(note);
+    }
     // Hosts differ from draft to draft.
     const char* drafts = k.draft >= Draft::k7 ? " 7" : " 4";
     SharedDfa& set = formats_[k.value.text + drafts];
@@ -429,7 +436,8 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     return All{one(with_rest(What::kNames, literal(k.value, k.scope)))};
   }
   const bool dependent = is_one_of(k.key, {"dependentRequired", "dependentSchemas"});
-  if ((dependent && k.draft >= Draft::k2019) || (k.key == "dependencies" && k.draft <= Draft::k7)) {
+  // Later drafts say the same in two keywords, and let the old one stay.
+  if ((dependent && k.draft >= Draft::k2019) || k.key == "dependencies") {
     if (!object) return All();
     return dependencies(k);
   }

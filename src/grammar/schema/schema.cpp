@@ -50,7 +50,7 @@ class Builder {
     GEN_ASSIGN(const bool empty, maker_.is_empty(literals));
     if (empty) {
       const std::string& why = maker_.conflict();
-      return error(Code::kGrammar, "%.400s", why.empty() ? ": no value is valid" : why.c_str());
+      return error(Code::kGrammar, "%.400s", why.empty() ? "#: no value is valid" : why.c_str());
     }
     return parts_.all({parts_.space, all, parts_.space});
   }

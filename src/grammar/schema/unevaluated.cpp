@@ -189,8 +189,9 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk
         any.insert(any.end(), more.begin(), more.end());
       }
       GEN_TRY(join(any));
-    } else if (key == "dependentSchemas" && type == JsonType::kObject) {
+    } else if ((key == "dependentSchemas" || key == "dependencies") && type == JsonType::kObject) {
       for (const auto& [name, dependent] : value.members) {
+        if (!dependent.is(JsonType::kObject)) continue;
         GEN_ASSIGN(std::vector<Seen> more, of(literal(dependent, scope)));
         Seen absent;
         Constraint there;

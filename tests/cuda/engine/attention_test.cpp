@@ -4,6 +4,9 @@
 // listed positions, log-weights, trees, soft cap, turned keys, several sequences in a step, chunks
 // of positions that begin anywhere; with a block for a row or one for each chunk; and that a row's
 // bits do not depend on the rows beside it.
+#include <limits>
+
+#include "cuda/emulator/emulator.h"
 #include "cuda/engine/kv_bench.h"
 
 namespace gen::test {
@@ -24,7 +27,8 @@ struct AttentionCase {
   bool positions = false;  // with gaps, and two that go back
   bool log_weights = false;
   bool tree = false;
-  bool split = false;  // chunks may have blocks of their own
+  bool split = false;         // chunks may have blocks of their own, rows may share one
+  bool last_is_none = false;  // key and value of the last entry are no numbers
 };
 
 std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first = 0,
@@ -44,6 +48,10 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   options.n_heads = shape.kv_heads * c.group;
   options.scale = 1.5F;
   append_rows(bench, shape, kv.layers[0], {all}, c.entries, options);
+  if (c.last_is_none) {
+    options.scale = std::numeric_limits<float>::quiet_NaN();
+    append_rows(bench, shape, kv.layers[0], {kv.rows(0, 1, c.entries - 1)}, 1, options);
+  }
 
   if (n < 0) n = c.rows - first;
   engine::KvRows rows = all;
@@ -99,17 +107,32 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   return bench.get(args.out.data, (n + 1) * int64_t{cols + 5});
 }
 
+std::vector<float> attend_on_device(const AttentionCase& c, int processors) {
+  cuda::emulator::configure({.sm_count = processors});
+  std::vector<float> got;
+  {
+    OpBench cuda(cuda_engine());
+    got = attend(cuda, c);
+  }
+  cuda::emulator::configure({});
+  return got;
+}
+
+/// With a block for each row and head, for each chunk, or for 32 queries: the last two where the
+/// device is large or small beside the rows.
 void expect_same_attention(AttentionCase c) {
   OpBench cpu(cpu_engine());
   const auto want = attend(cpu, c);
   ASSERT_FALSE(want.empty());
-  for (const bool split : {false, true}) {
-    if (split && (c.positions || c.tree)) continue;
-    SCOPED_TRACE(split ? "split" : "whole");
+  const auto expect = [&](const char* how, bool split, int processors) {
+    SCOPED_TRACE(how);
     c.split = split;
-    OpBench cuda(cuda_engine());
-    EXPECT_TRUE(same_bits(attend(cuda, c), want));
-  }
+    EXPECT_TRUE(same_bits(attend_on_device(c, processors), want));
+  };
+  expect("whole", false, 4);
+  if (c.positions || c.tree) return;
+  expect("split", true, 1000);
+  if (c.rows > 1) expect("tiled", true, 0);
 }
 
 TEST(CudaAttention, EveryPairOfFormats) {
@@ -212,6 +235,43 @@ TEST(CudaAttention, LargeTreesTurnedKeysAndOddScales) {
   expect_same_attention(c);
   c.scale = 40.0F;  // one entry has all of the weight
   expect_same_attention(c);
+}
+
+/// Tiles of 32 queries: rows that fill several, rows whose heads two tiles share, and heads of more
+/// than 128 values.
+TEST(CudaAttention, TilesOfQueries) {
+  for (const auto& [rows, heads, group, dim] :
+       {std::tuple(40, 1, 1, 40), std::tuple(23, 2, 3, 20), std::tuple(5, 1, 33, 8),
+        std::tuple(9, 1, 4, 160)}) {
+    for (const KvFormat format : {KvFormat::kF16, KvFormat::kQ4}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << group << " heads of " << dim);
+      AttentionCase c;
+      c.shape.k_format = c.shape.v_format = format;
+      c.shape.k_dim = c.shape.v_dim = dim;
+      c.shape.kv_heads = heads;
+      c.group = group;
+      c.rows = rows;
+      c.entries = rows + 230;  // some rows see one chunk, others two
+      c.first_position = 3;
+      c.shape.window = format == KvFormat::kQ4 ? 17 : 0;
+      expect_same_attention(c);
+    }
+  }
+}
+
+/// What later rows store, be it no number, does not reach the rows before them in a tile.
+TEST(CudaAttention, LaterEntriesDoNotShowInATile) {
+  AttentionCase c;
+  c.entries = 40;
+  c.rows = 12;
+  c.split = true;
+  c.shape.kv_heads = 1;
+  c.last_is_none = true;
+  OpBench cpu(cpu_engine());
+  const auto got = attend_on_device(c, 0);
+  EXPECT_TRUE(same_bits(got, attend(cpu, c)));
+  const size_t stride = got.size() / 13;
+  for (size_t i = stride; i < stride * 12; ++i) ASSERT_EQ(got[i], got[i]) << i;
 }
 
 TEST(CudaAttention, RowsBesideDoNotShow) {

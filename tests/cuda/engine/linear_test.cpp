@@ -5,6 +5,7 @@
 // refused, by name.
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "cuda/engine/op_bench.h"
 #include "quant/format.h"
@@ -43,6 +44,7 @@ struct LinearCase {
   int64_t rows = 3;
   bool bias = false;
   bool residual = false;
+  bool deterministic = false;
   engine::Activation activation;
 };
 
@@ -70,6 +72,7 @@ std::vector<float> run(OpBench& bench, const LinearCase& c, const std::vector<fl
     args.bias = bench.put(random_row(static_cast<size_t>(all), 21));
   }
   args.activation = c.activation;
+  args.deterministic = c.deterministic;
   const auto before = random_row(static_cast<size_t>(c.rows * (outputs + 2)), 22);
   args.y = {bench.put(before), c.rows, outputs, outputs + 2};
   if (c.residual) {
@@ -87,42 +90,113 @@ std::vector<float> run(OpBench& bench, const LinearCase& c, const std::vector<fl
 }
 
 /// The sum of a product in double and how far it may be off: a rounding for each multiply-add of a
-/// lane, those of adding lanes, and the end's.
+/// lane, those of adding lanes, and the end's. On tensor cores inputs are rounded to the weights'
+/// type, to float16 as a share of the row's largest, and there are two roundings for every 16
+/// columns.
 struct Sum {
   double value = 0.0;
   double bound = 0.0;
 };
-Sum exact(const Matrix& w, int64_t output, const float* x) {
+Sum exact(const Matrix& w, int64_t output, const float* x, bool tensor_cores) {
   Sum sum;
   double size = 0.0;
+  double weights = 0.0;
+  double largest = 0.0;
   for (int64_t c = 0; c < w.cols; ++c) {
-    const double product = static_cast<double>(w.values[static_cast<size_t>(output * w.cols + c)]) *
-                           static_cast<double>(x[c]);
+    const auto weight = static_cast<double>(w.values[static_cast<size_t>(output * w.cols + c)]);
+    const double product = weight * static_cast<double>(x[c]);
     sum.value += product;
     size += std::fabs(product);
+    weights += std::fabs(weight);
+    largest = std::fmax(largest, std::fabs(static_cast<double>(x[c])));
   }
   sum.bound = size * (static_cast<double>(w.cols) / 32.0 + 15.0) * 0x1p-24;
+  if (!tensor_cores) return sum;
+  sum.bound = size * (static_cast<double>(w.cols) / 16.0 + 3.0) * 0x1p-23;
+  sum.bound +=
+      w.type == DType::kBF16 ? size * 0x1p-9 : size * 0x1p-12 + largest * weights * 0x1p-24;
   return sum;
+}
+
+void expect_near_exact(const Matrix& w, int64_t rows, const std::vector<float>& x,
+                       const std::vector<float>& y, bool tensor_cores) {
+  for (int64_t t = 0; t < rows; ++t) {
+    for (int64_t n = 0; n < w.rows; ++n) {
+      const Sum want = exact(w, n, x.data() + t * w.cols, tensor_cores);
+      ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(t * (w.rows + 2) + n)]), want.value,
+                  want.bound)
+          << "row " << t << " output " << n;
+    }
+  }
 }
 
 TEST(CudaLinear, FloatFormats) {
   OpBench bench(cuda_engine());
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
-    for (const int64_t cols : {75, 320}) {
-      SCOPED_TRACE(testing::Message() << dtype_name(type) << ", " << cols);
-      const Matrix w(type, 6, cols, 1);
-      for (const int64_t rows : {1, 9}) {
-        LinearCase c;
-        c.weights = {&w};
-        c.rows = rows;
-        const auto x = random_row(static_cast<size_t>(rows * w.cols), 2, 2.0F);
-        const auto y = run(bench, c, x);
-        for (int64_t t = 0; t < rows; ++t) {
-          for (int64_t n = 0; n < w.rows; ++n) {
-            const Sum want = exact(w, n, x.data() + t * w.cols);
-            ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(t * (w.rows + 2) + n)]),
-                        want.value, want.bound)
-                << "row " << t << " output " << n;
+    for (const auto& [outputs, cols, rows] :
+         {std::tuple(6, 75, 1), std::tuple(6, 320, 9), std::tuple(75, 75, 140)}) {
+      SCOPED_TRACE(testing::Message() << dtype_name(type) << ", " << cols << ", " << rows);
+      const Matrix w(type, outputs, cols, 1);
+      LinearCase c;
+      c.weights = {&w};
+      c.rows = rows;
+      auto x = random_row(static_cast<size_t>(rows * w.cols), 2, 2.0F);
+      // Rows beyond what a float16 holds, and below.
+      for (int64_t i = 0; i < cols; ++i) {
+        if (rows > 8) x[static_cast<size_t>(i)] *= 1e20F;
+        if (rows > 8) x[static_cast<size_t>(cols + i)] *= 1e-20F;
+      }
+      expect_near_exact(w, rows, x, run(bench, c, x), rows > 8 && type != DType::kF32);
+    }
+  }
+}
+
+/// Gates, and what comes after a sum, for many rows of float weights: as for few, within what
+/// rounded inputs allow.
+TEST(CudaLinear, GatesOfFloatsForManyRows) {
+  OpBench cpu(cpu_engine());
+  OpBench bench(cuda_engine());
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    const Matrix gate(type, 43, 96, 1);
+    const Matrix up(type, 43, 96, 2);
+    LinearCase c;
+    c.weights = {&gate, &up};
+    c.role = WeightRole::kGated;
+    c.rows = 35;
+    c.bias = c.residual = true;
+    c.activation = {Act::kSilu};
+    const auto x = random_row(35 * 96, 4);
+    const auto want = run(cpu, c, x);
+    const auto got = run(bench, c, x);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], 0.02F * (1.0F + std::fabs(want[i]))) << i;
+    }
+  }
+}
+
+/// With `deterministic` a row has one result in batches of 1, 8, 64 and more, for every format.
+TEST(CudaLinear, DeterministicRows) {
+  OpBench bench(cuda_engine());
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_K}) {
+    SCOPED_TRACE(dtype_name(type));
+    const int64_t cols = type == DType::kQ4_K ? 256 : 96;
+    const Matrix w(type, 11, cols, 1);
+    LinearCase c;
+    c.weights = {&w};
+    c.deterministic = true;
+    c.rows = 150;
+    const auto x = random_row(static_cast<size_t>(150 * cols), 2);
+    const auto together = run(bench, c, x);
+    for (const int64_t n : {1, 8, 64}) {
+      c.rows = n;
+      for (const int64_t first : {int64_t{0}, int64_t{71}, 150 - n}) {
+        const auto alone =
+            run(bench, c, {x.begin() + first * cols, x.begin() + (first + n) * cols});
+        for (int64_t t = 0; t < n; ++t) {
+          for (int64_t o = 0; o < 11; ++o) {
+            ASSERT_EQ(alone[static_cast<size_t>(t * 13 + o)],
+                      together[static_cast<size_t>((first + t) * 13 + o)])
+                << n << " rows from " << first << ", row " << t;
           }
         }
       }
@@ -131,8 +205,8 @@ TEST(CudaLinear, FloatFormats) {
 }
 
 /// Products of quantised weights are the CPU engine's to the bit: outputs that no tile divides,
-/// more steps than warps and fewer, blocks that fill no step, one row, a few, more than share a
-/// pass.
+/// more steps than warps and fewer, blocks that fill no step, one row, a few, more than the kernel
+/// of few rows takes, more than a block of threads takes.
 TEST(CudaLinear, QuantisedFormatsAsOnTheCpu) {
   OpBench cpu(cpu_engine());
   OpBench bench(cuda_engine());
@@ -145,8 +219,8 @@ TEST(CudaLinear, QuantisedFormatsAsOnTheCpu) {
       int64_t rows;
     };
     const int64_t long_row = block == 32 ? 1024 + 96 : 9 * 256;
-    for (const Shape& shape :
-         {Shape{9, block == 32 ? 160 : 512, 11}, Shape{3, long_row, 1}, Shape{8, long_row, 3}}) {
+    for (const Shape& shape : {Shape{9, block == 32 ? 160 : 512, 11}, Shape{3, long_row, 1},
+                               Shape{8, long_row, 3}, Shape{75, block == 32 ? 288 : 256, 70}}) {
       SCOPED_TRACE(testing::Message() << dtype_name(format.type) << ", " << shape.outputs << " x "
                                       << shape.cols << ", " << shape.rows << " rows");
       const Matrix w(format.type, shape.outputs, shape.cols, 1);
@@ -215,7 +289,7 @@ TEST(CudaLinear, Gates) {
       LinearCase c;
       c.weights = {&gate, &up};
       c.role = WeightRole::kGated;
-      c.rows = ends ? 1 : 3;
+      c.rows = ends ? 1 : act % 2 == 0 ? 3 : 18;
       c.bias = c.residual = ends;
       c.activation = {static_cast<Act>(act), 1.7F, 1.1F};
       const auto x = random_row(static_cast<size_t>(c.rows * 96), 4);

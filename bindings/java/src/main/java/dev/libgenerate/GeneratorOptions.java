@@ -75,6 +75,11 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
     return add(o -> Native.gen_options_set_max_queue(o, calls));
   }
 
+  /** Has the bits of a text depend on nothing that runs beside it, on a device too; on the CPU they never do. */
+  public GeneratorOptions deterministic(boolean on) {
+    return add(o -> Native.gen_options_set_deterministic(o, on ? 1 : 0));
+  }
+
   /** Leaves a call out of at most that many steps for others of higher priority; with 0 they take turns. */
   public GeneratorOptions fairness(int steps) {
     return add(o -> Native.gen_options_set_fairness(o, steps));

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of F16 and BF16 weights for many rows, on tensor cores.
+//   x is rounded to the weights' type first, by a kernel of its own: to BF16 as it is; to F16 after
+//   a power of two that brings the row's largest element to [1, 2), so that nothing overflows and
+//   nothing is off by more than 2^-24 of that. The sum is multiplied with what was taken out.
+//   sum_c x[t, c] W[n, c] is added in products of 16 columns, ascending, to one float32; within a
+//   product the tensor core adds as it likes. That depends on nothing but the type and C: a row has
+//   one result, however many rows are beside it, from this kernel; linear_floats.cu, which takes
+//   few rows as they are, gives another. Error: |x w| times 2^-9 (BF16) or 2^-12 and 2^-24 max|x|
+//   |w| (F16), plus a rounding for each product of 16.
+//
+//   Work    A block of threads is 128 rows by 64 outputs, of a gated product 32 and their gates. A
+//           warp is 32 rows by 32 of these. Both factors come through shared memory, 64 columns
+//           ahead of the products.
+//   Bytes   W once for every 128 rows, x once for every 64 outputs.
+//   Shared  54 KiB.
+//   Tried   nothing on a device yet.
+#include "cuda/device/async_copy.cuh"
+#include "cuda/device/mma.cuh"
+#include "cuda/ops/linear_end.cuh"
+
+namespace gen::cuda {
+namespace {
+
+constexpr int32_t kThreads = 256;
+constexpr int32_t kRows = 128;
+constexpr int32_t kOutputs = 64;
+constexpr int32_t kColumns = 64;                         // at once
+constexpr int32_t kStride = kColumns + 8;                // eight rows lie in different banks
+constexpr int32_t kRowGroups = 2;                        // of 16 rows, of a warp
+constexpr int32_t kOutputGroups = 4;                     // of 8 outputs
+constexpr size_t kStage = (kRows + kOutputs) * kStride;  // elements
+constexpr int32_t kRoundThreads = 256;
+
+struct TypeF16 {
+  static constexpr bool kFactors = true;
+  GEN_DEVICE static uint16_t round(float x) { return f32_to_f16(x); }
+  GEN_DEVICE static void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    device::mma_f16(d, a, b);
+  }
+};
+struct TypeBF16 {
+  static constexpr bool kFactors = false;
+  GEN_DEVICE static uint16_t round(float x) { return device::f32_to_bf16(x); }
+  GEN_DEVICE static void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    device::mma_bf16(d, a, b);
+  }
+};
+
+/// Rows in 16 bits: [rows][stride], zeros behind the columns, and what each was divided by.
+struct RoundedRows {
+  uint16_t* data;
+  float* factors;
+  int32_t stride;
+};
+
+/// A block is a row.
+template <typename Type>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, RoundedRows to) {
+  GEN_SHARED(float, largest, kRoundThreads / 32);
+  const int64_t t = block_x();
+  const auto* const row =
+      reinterpret_cast<const float*>(x.data + static_cast<size_t>(t) * x.at.bytes);
+  const auto cols = static_cast<int32_t>(x.cols);
+  float inverse = 1.0F;
+  if constexpr (Type::kFactors) {
+    float most = 0.0F;
+    for (int32_t c = thread_x(); c < cols; c += kRoundThreads) {
+      most = device::greatest(device::magnitude(row[c]), most);
+    }
+    for (uint32_t apart = 16; apart > 0; apart /= 2) {
+      most = device::greatest(most, shuffle_xor(most, apart));
+    }
+    if (lane_of_warp() == 0) largest[warp_of_block()] = most;
+    sync_threads();
+    for (int32_t i = 0; i < kRoundThreads / 32; ++i) {
+      const float other = largest[i];
+      most = device::greatest(most, other);
+    }
+    // Of the largest; such that its power of two and the inverse are normal numbers.
+    uint32_t exponent = float_bits(most) >> 23;
+    if (most == 0.0F || exponent == 255) exponent = 127;
+    exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
+    inverse = float_from_bits((254 - exponent) << 23);
+    if (thread_x() == 0) to.factors[t] = float_from_bits(exponent << 23);
+  }
+  uint16_t* const out = to.data + t * to.stride;
+  for (int32_t c = thread_x(); c < to.stride; c += kRoundThreads) {
+    out[c] = Type::round(c < cols ? row[c] * inverse : 0.0F);
+  }
+}
+
+struct FloatRowsView {
+  RoundedRows x;
+  LinearEnd end;
+  const uint8_t* weight;
+  const uint8_t* up_weight;
+  size_t row_bytes;
+};
+
+/// The row of a stage's weights where a warp's eight outputs begin; gates come first.
+GEN_DEVICE int32_t weight_row(bool gated, int32_t group) {
+  const int32_t warp = warp_of_block() % 2;
+  return gated ? group / 2 * (kOutputs / 2) + warp * 16 + group % 2 * 8 : warp * 32 + group * 8;
+}
+
+/// Starts to copy columns [column, column + kColumns) of both factors.
+GEN_DEVICE void copy_columns(const FloatRowsView& of, int64_t first, int64_t first_output,
+                             int32_t column, const Shared<uint16_t>& to) {
+  constexpr int32_t kPieces = kColumns / 8;
+  for (int32_t i = thread_x(); i < (kRows + kOutputs) * kPieces; i += kThreads) {
+    const int32_t row = i / kPieces;
+    const int32_t c = column + i % kPieces * 8;
+    const void* from = of.x.data;
+    bool valid = c < of.x.stride;
+    if (row < kRows) {
+      valid = valid && first + row < of.end.y.rows;
+      if (valid) from = of.x.data + (first + row) * of.x.stride + c;
+    } else {
+      const int32_t within = row - kRows;
+      const bool up = of.end.gated && within >= kOutputs / 2;
+      const int64_t output = first_output + (up ? within - kOutputs / 2 : within);
+      valid = valid && output < of.end.rows;
+      if (valid) {
+        from = (up ? of.up_weight : of.weight) + static_cast<size_t>(output) * of.row_bytes +
+               static_cast<size_t>(c) * sizeof(uint16_t);
+      }
+    }
+    device::copy_async16(to, row * kStride + i % kPieces * 8, from, valid);
+  }
+}
+
+template <typename Type>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of) {
+  const bool gated = of.end.gated;
+  const int64_t first = int64_t{block_x()} * kRows;
+  const int64_t first_output = int64_t{block_y()} * (gated ? kOutputs / 2 : kOutputs);
+  const int32_t lane = lane_of_warp();
+  const int32_t own_rows = warp_of_block() / 2 * 32;
+  const int64_t left = of.end.y.rows - first - own_rows;
+  const int32_t groups = left <= 0 ? 0 : left > 16 ? 2 : 1;
+  float sums[kRowGroups][kOutputGroups][4] = {};
+  const auto stage = [](int32_t i) {
+    return dynamic_shared<uint16_t>(static_cast<size_t>(i % 2) * kStage * sizeof(uint16_t), kStage);
+  };
+  const int32_t n = (of.x.stride + kColumns - 1) / kColumns;
+  copy_columns(of, first, first_output, 0, stage(0));
+  device::commit_copies();
+  for (int32_t i = 0; i < n; ++i) {
+    if (i + 1 < n) copy_columns(of, first, first_output, (i + 1) * kColumns, stage(i + 1));
+    device::commit_copies();
+    device::wait_copies<1>();
+    sync_threads();
+    const Shared<uint16_t> both = stage(i);
+    GEN_UNROLL
+    for (int32_t k = 0; k < kColumns; k += 16) {
+      if (groups == 0 || i * kColumns + k >= of.x.stride) break;
+      uint32_t b[kOutputGroups / 2][4];
+      GEN_UNROLL
+      for (int32_t pair = 0; pair < kOutputGroups / 2; ++pair) {
+        // Matrices: of a group its columns k and k + 8, then of the next one.
+        const int32_t row = weight_row(gated, 2 * pair + lane / 16) + lane % 8;
+        device::load_matrices(b[pair], both, (kRows + row) * kStride + k + lane / 8 % 2 * 8);
+      }
+      GEN_UNROLL
+      for (int32_t m = 0; m < kRowGroups; ++m) {
+        if (m >= groups) continue;
+        uint32_t a[4];
+        const int32_t row = own_rows + m * 16 + lane / 8 % 2 * 8 + lane % 8;
+        device::load_matrices(a, both, row * kStride + k + lane / 16 * 8);
+        GEN_UNROLL
+        for (int32_t j = 0; j < kOutputGroups; ++j) {
+          Type::multiply(sums[m][j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+        }
+      }
+    }
+    sync_threads();  // the columns after the next ones go where these lie
+  }
+
+  GEN_UNROLL
+  for (int32_t m = 0; m < kRowGroups; ++m) {
+    GEN_UNROLL
+    for (int32_t j = 0; j < kOutputGroups; ++j) {
+      if (gated && j >= kOutputGroups / 2) continue;
+      GEN_UNROLL
+      for (int32_t i = 0; i < 4; ++i) {
+        const int64_t t = first + own_rows + m * 16 + i / 2 * 8 + lane / 4;
+        const int64_t output = first_output + weight_row(gated, j) + lane % 4 * 2 + i % 2;
+        if (t >= of.end.y.rows || output >= of.end.rows) continue;
+        float factor = 1.0F;
+        if constexpr (Type::kFactors) factor = of.x.factors[t];
+        const float up = gated ? sums[m][j % 2 + 2][i] * factor : 0.0F;
+        finish_output(of.end, t, output, sums[m][j][i] * factor, up);
+      }
+    }
+  }
+}
+
+template <typename Type>
+Status launch_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                         const WeightSegment& weight, const WeightSegment* up) {
+  const auto stride = static_cast<int32_t>((x.cols + 7) / 8 * 8);
+  const size_t bytes = static_cast<size_t>(x.rows * stride) * sizeof(uint16_t);
+  const size_t factors = (bytes + 15) / 16 * 16;
+  uint8_t* scratch = nullptr;
+  GEN_TRY(context.scratch->take_scratch(factors + static_cast<size_t>(x.rows) * sizeof(float),
+                                        &scratch));
+  const RoundedRows rounded = {reinterpret_cast<uint16_t*>(scratch),
+                               reinterpret_cast<float*>(scratch + factors), stride};
+  GEN_TRY(run_kernel(context, "round_rows", round_rows_kernel<Type>,
+                     {static_cast<unsigned>(x.rows), 1, 1}, kRoundThreads, 0, x, rounded));
+  const FloatRowsView of = {rounded, end, weight.data, up != nullptr ? up->data : nullptr,
+                            weight.row_bytes};
+  device::Dim3 grid = grid_of(end.y.rows, kRows);
+  const int32_t outputs = end.gated ? kOutputs / 2 : kOutputs;
+  grid.y = static_cast<unsigned>((weight.rows + outputs - 1) / outputs);
+  return run_kernel(context, "linear_rows", linear_float_rows_kernel<Type>, grid, kThreads,
+                    2 * kStage * sizeof(uint16_t), of);
+}
+
+}  // namespace
+
+bool linear_float_rows_can(const OpContext& context, DType type) {
+  return type == DType::kF16 || (type == DType::kBF16 && context.compute >= 80);
+}
+
+Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                         const WeightSegment& weight, const WeightSegment* up) {
+  if (weight.type == DType::kF16) return launch_float_rows<TypeF16>(context, x, end, weight, up);
+  return launch_float_rows<TypeBF16>(context, x, end, weight, up);
+}
+
+}  // namespace gen::cuda

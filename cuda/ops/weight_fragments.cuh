@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights in tiles (weight_tiles.h) as tensor cores take them: a tile's eight outputs are the
+// columns of b, see cuda/device/mma.cuh. Lane 4 g + t of a warp has columns 4 t … 4 t + 3 and
+// 4 t + 16 … 4 t + 19 of 32 of output g, quads t and t + 4, as signed bytes without the zero; and
+// the scales of outputs 2 t and 2 t + 1, whose sums it gets. The order of quads in a tile is such
+// that a lane finds its two in one word of most types.
+#pragma once
+
+#include "cuda/device/memory.cuh"
+#include "cuda/ops/device.cuh"
+#include "cuda/ops/weight_tiles.h"
+
+namespace gen::cuda {
+
+/// Four codes of 4 bits, a byte each, to what they stand for, zero included.
+template <quant::Traits t>
+GEN_DEVICE uint32_t looked_up(uint32_t codes) {
+  if constexpr (t.table == quant::CodeTable::kNone) return codes;
+  constexpr bool kE2M1 = t.table == quant::CodeTable::kE2M1;
+  constexpr uint32_t kLow0 = kE2M1 ? 0x13121110U : 0x3F2D1801U;
+  constexpr uint32_t kLow1 = kE2M1 ? 0x1C181614U : 0x766A5D4FU;
+  constexpr uint32_t kHigh0 = kE2M1 ? 0x0D0E0F10U : 0xA6998D81U;
+  constexpr uint32_t kHigh1 = kE2M1 ? 0x04080A0CU : 0xF1D9C5B5U;
+  // The low three bits of the four codes as four hexadecimal digits.
+  const uint32_t pairs = (codes & 0x07070707U) | ((codes & 0x07070707U) >> 4);
+  const uint32_t which = (pairs & 0xFFU) | ((pairs >> 8) & 0xFF00U);
+  const uint32_t low = device::permute_bytes(kLow0, kLow1, which);
+  const uint32_t high = device::permute_bytes(kHigh0, kHigh1, which);
+  const uint32_t upper = ((codes >> 3) & 0x01010101U) * 0xFFU;
+  return (low & ~upper) | (high & upper);
+}
+
+/// Four values, zero included, as signed bytes without it.
+template <quant::Traits t>
+GEN_DEVICE uint32_t signed_levels(uint32_t values) {
+  if constexpr (t.zero == 0) return values;
+  // No byte overflows: values of types whose zero is below 128 are below 64.
+  return (values + static_cast<uint32_t>(128 - t.zero) * 0x01010101U) ^ 0x80808080U;
+}
+
+/// Scale of a block as it is stored.
+template <quant::Traits t>
+GEN_DEVICE float stored_scale(uint32_t d) {
+  // 2^(e - 128); the two smallest, below all normal floats, count as 0.
+  if constexpr (t.scale == quant::ScaleKind::kE8M0) {
+    return float_from_bits(d < 1 ? 0U : (d - 1) << 23);
+  }
+  return f16_to_f32(static_cast<uint16_t>(d));
+}
+
+/// A quarter of a step of a tile: a block of 32, or 64 columns of a block of 256, in units of 32
+/// columns.
+template <quant::Traits t>
+struct QuarterFragments {
+  static constexpr int32_t kUnits = lane_parts(t);
+  static constexpr int32_t kWords = first_bits(t) == 8 ? 2 : 1;
+  static constexpr int32_t kAbove = bits_above(t);
+
+  GEN_DEVICE void load(const uint8_t* step, int32_t quarter) {
+    const int32_t q = lane_of_warp() % 4;
+    const int32_t lane = lane_of_warp() - q + quarter;  // of the tile, with the codes of output g
+    GEN_UNROLL
+    for (int32_t unit = 0; unit < kUnits; ++unit) {
+      GEN_UNROLL
+      for (int32_t i = 0; i < kWords; ++i) {
+        const int32_t word = unit * first_bits(t) + (first_bits(t) == 2 ? q % 2 : q + 4 * i);
+        codes[unit * kWords + i] =
+            device::load_constant4(step + (word / 4 * kTileLanes + lane) * 16 + word % 4 * 4);
+      }
+      if constexpr (kAbove > 0) {
+        const int32_t word = unit * kAbove + (kAbove == 2 ? q % 2 : 0);
+        upper[unit] =
+            device::load_constant4(step + upper_offset(t) + (lane * upper_words(t) + word) * 4);
+      }
+    }
+    GEN_UNROLL
+    for (int32_t output = 0; output < 2; ++output) {
+      const int32_t at = kTileQuarters * (2 * q + output) + quarter;
+      if constexpr (t.scale == quant::ScaleKind::kE8M0) {
+        scales[output] = step[d_offset(t) + at];
+      } else if constexpr (t.block == 32) {
+        scales[output] = half_at(step + d_offset(t) + 2 * at);
+        if constexpr (t.minima) minima[output] = half_at(step + dmin_offset(t) + 2 * at);
+      } else if constexpr (run_bytes(t) == 4) {
+        scales[output] = device::load_constant4(step + runs_offset(t) + 4 * at);
+      } else {
+        scales[output] = half_at(step + runs_offset(t) + 2 * at);
+      }
+    }
+  }
+
+  /// b of the product of a unit's columns.
+  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const {
+    const int32_t q = lane_of_warp() % 4;
+    GEN_UNROLL
+    for (int32_t half = 0; half < 2; ++half) {
+      uint32_t four = 0;
+      if constexpr (first_bits(t) == 8) four = codes[unit * kWords + half];
+      if constexpr (first_bits(t) == 4) four = (codes[unit] >> (4 * half)) & 0x0F0F0F0FU;
+      if constexpr (first_bits(t) == 2) {
+        four = (codes[unit] >> (q / 2 * 2 + 4 * half)) & 0x03030303U;
+      }
+      if constexpr (kAbove == 1) {
+        four |= ((upper[unit] >> (q + 4 * half)) & 0x01010101U) << first_bits(t);
+      }
+      if constexpr (kAbove == 2) {
+        four |= ((upper[unit] >> (q / 2 * 2 + 4 * half)) & 0x03030303U) << first_bits(t);
+      }
+      b[half] = signed_levels<t>(looked_up<t>(four));
+    }
+  }
+
+  /// Of output 2 t + `output` of the tile: of a block of 32.
+  [[nodiscard]] GEN_DEVICE float scale(int32_t output) const {
+    return stored_scale<t>(scales[output]);
+  }
+  [[nodiscard]] GEN_DEVICE float minimum_scale(int32_t output) const {
+    return f16_to_f32(static_cast<uint16_t>(minima[output]));
+  }
+  /// Of a run of the quarter.
+  [[nodiscard]] GEN_DEVICE int32_t run_scale(int32_t output, int32_t run) const {
+    const uint32_t bits = scales[output] >> (8 * run);
+    if constexpr (shared_runs(t)) return static_cast<int32_t>(bits & 15U);
+    return static_cast<int32_t>(static_cast<int8_t>(bits & 0xFFU));
+  }
+  [[nodiscard]] GEN_DEVICE int32_t run_minimum(int32_t output, int32_t run) const {
+    if constexpr (shared_runs(t)) {
+      return static_cast<int32_t>((scales[output] >> (8 * run + 4)) & 15U);
+    }
+    return static_cast<int32_t>((scales[output] >> (8 * (run + lane_runs(t)))) & 0xFFU);
+  }
+
+  GEN_DEVICE static uint32_t half_at(const uint8_t* at) {
+    return *reinterpret_cast<const uint16_t*>(at);
+  }
+
+  uint32_t codes[static_cast<size_t>(kUnits * kWords)];
+  uint32_t upper[static_cast<size_t>(kAbove > 0 ? kUnits : 1)];
+  uint32_t scales[2];  // as stored: of blocks of 32, or those of runs
+  uint32_t minima[2];
+};
+
+/// Scales of outputs 2 t and 2 t + 1 of a block of 256.
+template <quant::Traits t>
+struct BlockScales {
+  GEN_DEVICE void load(const uint8_t* step) {
+    const int32_t q = lane_of_warp() % 4;
+    const uint32_t two = device::load_constant4(step + d_offset(t) + q * 4);
+    d[0] = f16_to_f32(static_cast<uint16_t>(two & 0xFFFFU));
+    d[1] = f16_to_f32(static_cast<uint16_t>(two >> 16));
+    if constexpr (t.minima) {
+      const uint32_t minima = device::load_constant4(step + dmin_offset(t) + q * 4);
+      dmin[0] = f16_to_f32(static_cast<uint16_t>(minima & 0xFFFFU));
+      dmin[1] = f16_to_f32(static_cast<uint16_t>(minima >> 16));
+    }
+  }
+
+  float d[2];
+  float dmin[2];
+};
+
+}  // namespace gen::cuda

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a matcher of JSON texts refuses beside its grammar: a name that the object has already. Few
+// tokens can end such a name, so they are taken out of the grammar's mask one by one.
+#include <algorithm>
+#include <string_view>
+
+#include "grammar/json_tokens.h"
+#include "grammar/matcher.h"
+
+namespace gen::grammar {
+namespace {
+
+using In = JsonState::In;
+
+void remove(int32_t token, std::span<uint64_t> bits) {
+  bits[static_cast<size_t>(token) / 64] &= ~(uint64_t{1} << (token % 64));
+}
+
+bool has(int32_t token, std::span<const uint64_t> bits) {
+  return (bits[static_cast<size_t>(token) / 64] >> (token % 64) & 1) != 0;
+}
+
+}  // namespace
+
+void Matcher::forbid(std::span<uint64_t> bits) const {
+  const JsonState& at = place();
+  if (at.in == In::kNothing) {
+    forbid_refused(json_->two(), bits);
+  } else if (!at.name) {
+    forbid_refused(json_->three(), bits);
+  } else if (at.in != In::kString || at.high != 0) {
+    forbid_refused(json_->quoted(), bits);
+  } else {
+    forbid_taken_names(bits);
+    forbid_refused(json_->escaped(), bits);
+    forbid_refused(json_->three(), bits);
+  }
+}
+
+// Those of the tokens that the reader refuses.
+void Matcher::forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const {
+  for (const int32_t token : tokens) {
+    if (!has(token, bits)) continue;
+    read_on_from_here();
+    for (const char c : grammar_->vocabulary().bytes(token)) {
+      if (reader_.read(static_cast<uint8_t>(c))) continue;
+      remove(token, bits);
+      break;
+    }
+  }
+}
+
+// Those that spell the rest of a name that the object has, and end it.
+void Matcher::forbid_taken_names(std::span<uint64_t> bits) const {
+  const JsonText& text = past_->json;
+  const JsonState& at = place();
+  const std::string_view begun = text.bytes().substr(at.begin, at.n_bytes - at.begin);
+  for (uint32_t i = at.newest; i != JsonState::kNone; i = text.entry(i).before) {
+    const std::string_view name = text.bytes().substr(text.entry(i).begin, text.entry(i).length);
+    if (!name.starts_with(begun)) continue;
+    json_->for_closing(name.substr(begun.size()), [&](int32_t token) { remove(token, bits); });
+  }
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// See layer_split.h.
+#include "model/layer_split.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/weight_need.h"
+#include "model/loader.h"
+
+namespace gen::model {
+namespace {
+
+/// Rows of a prompt's step that there must be room for.
+constexpr size_t kRoomRows = 256;
+
+}  // namespace
+
+std::vector<int32_t> LayerSplit::engine_of_block(int32_t layers) const {
+  std::vector<int32_t> made(static_cast<size_t>(blocks_) + 1, 0);
+  std::fill_n(made.begin(), blocks_ - layers, 1);
+  return made;
+}
+
+Result<LayerSplit::Plan> LayerSplit::compile_with(int32_t layers,
+                                                  const graph::CompileOptions& options) const {
+  if (layers >= blocks_) return graph::compile(graph_, device_, options);
+  if (layers == 0) return graph::compile(graph_, host_, options);
+  return graph::compile(graph_, {device_, host_}, engine_of_block(layers), options);
+}
+
+Result<LayerSplit::Plan> LayerSplit::compile(int32_t layers, const graph::CompileOptions& options,
+                                             int32_t* done) const {
+  if (host_ != nullptr && layers == kFittingLayers) return compile_fitting(options, done);
+  *done = host_ == nullptr || layers < 0 ? blocks_ : std::min(layers, blocks_);
+  return compile_with(*done, options);
+}
+
+bool LayerSplit::has_room(std::initializer_list<size_t> pieces) const {
+  std::vector<engine::EngineBuffer> taken;
+  for (const size_t bytes : pieces) {
+    auto made = device_->memory().allocate(bytes);
+    if (!made.ok()) return false;
+    taken.push_back(std::move(made).value());
+  }
+  return true;
+}
+
+size_t LayerSplit::cache_bytes(int32_t layers, int32_t context) const {
+  size_t bytes = 0;
+  for (const graph::Node& node : graph_.nodes) {
+    const graph::AttentionSpec& spec = node.attention;
+    if (node.op != engine::Op::kRopeAppend || spec.use != graph::CacheUse::kOwn) continue;
+    if (node.block < blocks_ - layers) continue;
+    bytes += static_cast<size_t>(context) * static_cast<size_t>(spec.n_kv_heads) *
+             static_cast<size_t>(spec.k_dim + spec.v_dim) * sizeof(float);
+  }
+  return bytes;
+}
+
+bool LayerSplit::fits(int32_t layers, const graph::CompileOptions& options) const {
+  const std::vector<int32_t> blocks = engine_of_block(layers);
+  const graph::WeightNeed need = graph::weight_need(graph_, blocks, 0, *device_);
+  return has_room({need.bytes, cache_bytes(layers, options.max_seq_len),
+                   kRoomRows * need.widest * sizeof(float)});
+}
+
+// What fits is found by asking for the memory, before anything is read; what is made then is asked
+// once more, and with a layer less if something else took the memory meanwhile.
+Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions& options,
+                                                     int32_t* done) const {
+  int32_t fitting = 0;
+  int32_t least_too_many = blocks_ + 1;
+  if (fits(blocks_, options)) {
+    fitting = blocks_;
+  } else {
+    least_too_many = blocks_;
+  }
+  while (least_too_many - fitting > 1) {
+    const int32_t middle = fitting + (least_too_many - fitting) / 2;
+    (fits(middle, options) ? fitting : least_too_many) = middle;
+  }
+  graph::CompileOptions once = options;  // fractions ascend, however often it is begun
+  if (options.progress) {
+    once.progress = [&, told = 0.0](double fraction) mutable {
+      if (fraction <= told) return true;
+      told = fraction;
+      return options.progress(fraction);
+    };
+  }
+  for (;; --fitting) {
+    auto plan = compile_with(fitting, once);
+    const bool lacking = !plan.ok() && plan.status().code() == Code::kOutOfMemory;
+    if (fitting > 0 &&
+        (lacking || (plan.ok() && !has_room({cache_bytes(fitting, options.max_seq_len),
+                                             kRoomRows * plan.value()->row_bytes(0)})))) {
+      continue;
+    }
+    *done = fitting;
+    return plan;
+  }
+}
+
+}  // namespace gen::model
