@@ -153,6 +153,7 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   const JsonState start = reader.state();
   if (start.n_held == 0 || is_endless(lists, reader)) return true;
   raw_ = start.n_raw;
+  places_.back().escaping = false;
   // The outermost array that has items.
   goal_ = start.container;
   bool watched = start.watched;

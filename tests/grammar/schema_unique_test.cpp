@@ -112,7 +112,7 @@ TEST(SchemaUnique, Refused) {
   EXPECT_EQ(test::refusal(R"({"items":{"type":"integer","minimum":1,"maximum":50},"minItems":60,
                               "uniqueItems":true})"),
             "/uniqueItems: of items, which may have less than 60 values");
-  EXPECT_EQ(test::refusal(R"({"items":{"type":"boolean"},"minItems":3,"uniqueItems":true})"),
+  EXPECT_EQ(test::refusal(R"({"type":"array","items":{"type":"boolean"},"minItems":3,"uniqueItems":true})"),
             "#: no value is valid");
 }
 
@@ -199,7 +199,7 @@ std::string finish(Matcher& matcher) {
   for (int i = 0; i < 200 && !matcher.is_complete(); ++i) {
     const ByteSet valid = matcher.valid_bytes();
     int next = -1;
-    for (const char c : std::string_view("]}\"")) {
+    for (const char c : std::string_view("\"]}")) {
       if (next < 0 && valid.has(static_cast<uint8_t>(c))) next = static_cast<uint8_t>(c);
     }
     for (int byte = i % 3 == 0 ? 0x30 : 0x21; byte < 0x7F && next < 0; ++byte) {
