@@ -178,6 +178,10 @@ bool reads_letters(const Machines& machines, uint32_t machine) {
 Endless find_endless(const Machines& machines) {
   const auto n_states = static_cast<uint32_t>(machines.states.size()) - 1;
   Endless made;
+  const bool watched = std::any_of(
+      machines.byte_edges.begin(), machines.byte_edges.end(),
+      [](const ByteEdge& edge) { return covers(edge, kDiffers, kDiffers); });
+  if (!watched) return made;  // nobody will ask
   made.states.assign(n_states, 0);
   for (const Loop& loop : machines.loops) {
     made.of_characters.push_back(loop.members == 0 && !made.of_characters.empty() &&

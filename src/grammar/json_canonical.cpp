@@ -110,7 +110,7 @@ void JsonCanonical::read_string() {
     }
   }
   if (at_ < text_.size()) ++at_;
-  const size_t length = out_->size() - begin - 5;
+  const size_t length = out_->size() - begin - kBeforeString;
   for (unsigned i = 0; i < 4; ++i) {
     (*out_)[begin + 1 + i] = static_cast<char>(length >> (8 * i));
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ class JsonCanonical {
   /// Puts the form of a JSON text, which may have white space around it, into `*out`. Of what is no
   /// JSON it makes something or other.
   void write(std::string_view text, std::string* out);
+  /// Bytes before the characters of a string, which may lack its end.
+  static constexpr uint32_t kBeforeString = 5;
 
  private:
   struct Open {

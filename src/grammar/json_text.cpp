@@ -130,14 +130,48 @@ int JsonReader::read_between(uint8_t byte) {
   return read;
 }
 
-// A comma behind an item, or the end of its array.
-int JsonReader::end_item(uint8_t byte) {
-  if (state_.item == JsonState::kNone) return byte;
+// Of the item as far as it has been read.
+void JsonReader::write_form() {
   const std::string_view before = text_->raw().substr(0, start_.n_raw);
   item_.clear();
   if (state_.item < before.size()) item_ = before.substr(state_.item);
   item_ += std::string_view(raw_).substr(std::max(state_.item, start_.n_raw) - start_.n_raw);
   canonical_.write(item_, &form_);
+}
+
+bool JsonReader::begins_no_item() {
+  const bool item = state_.in == In::kString && state_.watched && state_.n_watched == 1 &&
+                    state_.high == 0 && state_.item != JsonState::kNone;
+  if (!item) return false;
+  write_form();
+  const std::string_view begun = std::string_view(form_).substr(JsonCanonical::kBeforeString);
+  for (uint32_t i = state_.newest; i != JsonState::kNone; i = entry(i).before) {
+    const JsonText::Entry& one = entry(i);
+    if (byte_at(one.begin) != form_[0]) continue;
+    if (one.length - JsonCanonical::kBeforeString < begun.size()) continue;
+    bool same = true;
+    for (uint32_t k = 0; k < begun.size() && same; ++k) {
+      same = byte_at(one.begin + JsonCanonical::kBeforeString + k) == begun[k];
+    }
+    if (same) return false;
+  }
+  return true;
+}
+
+int JsonReader::compare(uint32_t one, uint32_t other) const noexcept {
+  const JsonText::Entry& a = entry(one);
+  const JsonText::Entry& b = entry(other);
+  for (uint32_t i = 0; i < std::min(a.length, b.length); ++i) {
+    const int apart = byte_at(a.begin + i) - byte_at(b.begin + i);
+    if (apart != 0) return apart;
+  }
+  return a.length < b.length ? -1 : a.length > b.length ? 1 : 0;
+}
+
+// A comma behind an item, or the end of its array.
+int JsonReader::end_item(uint8_t byte) {
+  if (state_.item == JsonState::kNone) return byte;
+  write_form();
   state_.item = JsonState::kNone;
   uint64_t hash = kSeed;
   for (const char c : form_) hash = step(hash, static_cast<uint8_t>(c));
@@ -168,13 +202,16 @@ JsonReader::NumberRead JsonReader::number() const noexcept {
   read.begin = state_.n_raw;
   bool exponent = false;
   bool any = false;  // a digit of the mantissa that is not zero
+  uint32_t n_digits = 0;
   for (; read.begin > 0; --read.begin) {
     const char c = raw_at(read.begin - 1);
     if (c == 'e' || c == 'E') {
       exponent = true;
+      read.n_exponent = n_digits;
       any = false;
     } else if (is_digit(c)) {
       any |= c != '0';
+      ++n_digits;
     } else if (c == '.') {
       read.whole = false;
     } else if (c != '+' && c != '-') {

@@ -33,6 +33,7 @@ inline constexpr uint8_t kEndAgain = 0xFF;
 struct JsonRules {
   bool names = false;  // the names of an object differ, by value
   bool items = false;  // and the items of arrays that ask for it
+  bool in_order = false;       // members come as the schema lists them
   bool short_numbers = false;  // not every number has a text without an exponent
 };
 
@@ -158,12 +159,23 @@ class JsonReader {
     Number kind = Number::kNone;
     uint32_t begin = 0;
     bool whole = true;  // no point and no exponent yet
+    uint32_t n_exponent = 0;  // digits of the exponent
   };
   /// What has been read of a number in a watched array.
   [[nodiscard]] NumberRead number() const noexcept;
   [[nodiscard]] const JsonText::Container& container(uint32_t i) const noexcept {
     return i < start_.n_containers ? text_->container(i) : containers_[i - start_.n_containers];
   }
+  [[nodiscard]] const JsonText::Entry& entry(uint32_t i) const noexcept {
+    return i < start_.n_entries ? text_->entry(i) : entries_[i - start_.n_entries];
+  }
+  /// Below 0, 0, above 0: of the bytes of two entries.
+  [[nodiscard]] int compare(uint32_t one, uint32_t other) const noexcept;
+  /// The byte read last in a watched array.
+  [[nodiscard]] char last() const noexcept { return raw_at(state_.n_raw - 1); }
+  /// Whether a string is being read that is an item of the only watched array, and none of its
+  /// items begins like that: whatever the string becomes, it is new.
+  [[nodiscard]] bool begins_no_item();
   [[nodiscard]] const JsonRules& rules() const noexcept { return rules_; }
 
  private:
@@ -182,6 +194,7 @@ class JsonReader {
   void put_character(uint32_t character);
   int read_between(uint8_t byte);
   int end_item(uint8_t byte);
+  void write_form();
   bool read_string(uint8_t byte);
   void read_escape(uint8_t byte);
   void open(bool object);
