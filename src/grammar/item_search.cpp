@@ -98,8 +98,7 @@ bool ItemSearch::is_endless(const ReturnLists& lists, const JsonReader& reader) 
   const JsonState& state = reader.state();
   const Number number = state.in == In::kNothing ? reader.number().kind : Number::kNone;
   const auto items = items_of_last();
-  return machines_.endless.from(machines_, lists, items.data(), items.size(), number,
-                                state.n_held);
+  return machines_.endless.from(machines_, lists, items.data(), items.size(), number, state.n_held);
 }
 
 // One text for each value: no space, characters escaped only where they must be, numbers without
@@ -152,8 +151,8 @@ void ItemSearch::limit_number(const JsonReader& reader, ByteSet* ways) const {
   }
   if (ways->has('e')) ways->remove('E');
   if (number.whole) return;
-  const bool exponent = number.kind == Number::kZeroWithExponent ||
-                        number.kind == Number::kOtherWithExponent;
+  const bool exponent =
+      number.kind == Number::kZeroWithExponent || number.kind == Number::kOtherWithExponent;
   const bool own = reader.state().n_raw > raw_;  // the last byte was put there by the search
   if (!exponent) {
     // Zeros behind the point would say nothing.
@@ -270,8 +269,7 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
 bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, const Place& place,
                                 uint32_t node) const noexcept {
   const Vocabulary::Node& at = vocabulary.trie()[node];
-  const uint64_t kinds =
-      vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
+  const uint64_t kinds = vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
   const JsonState& state = place.state;
   if (state.in != In::kNothing && (kinds & kind_of('"')) == 0) {
     // It stays in the string.
@@ -293,8 +291,7 @@ void ItemSearch::set_room(const ReturnLists& lists, JsonReader& reader) {
 }
 
 void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
-                        std::span<const Item> items, JsonReader& reader,
-                        std::span<uint64_t> bits) {
+                        std::span<const Item> items, JsonReader& reader, std::span<uint64_t> bits) {
   const auto trie = vocabulary.trie();
   lists_.build_on(lists);
   begin(lists_, items, reader);

@@ -79,8 +79,8 @@ class ItemSearch {
   ReturnLists lists_;
   std::vector<Place> places_;
   std::vector<Item> items_;
-  uint32_t goal_ = 0;   // the container whose item is to end
-  uint32_t raw_ = 0;    // read in watched arrays before the search
+  uint32_t goal_ = 0;  // the container whose item is to end
+  uint32_t raw_ = 0;   // read in watched arrays before the search
 };
 
 }  // namespace gen::grammar

@@ -177,7 +177,8 @@ int JsonReader::end_item(uint8_t byte) {
   for (const char c : form_) hash = step(hash, static_cast<uint8_t>(c));
   hash = finished(hash);
   const auto length = static_cast<uint32_t>(form_.size());
-  if (has(hash, [this](uint32_t i) { return form_[i]; }, length)) {
+  if (has(
+          hash, [this](uint32_t i) { return form_[i]; }, length)) {
     return byte == ',' ? kCommaAgain : kEndAgain;
   }
   if (byte == ']') return byte;
@@ -308,8 +309,8 @@ void JsonReader::put_character(uint32_t character) {
 }
 
 void JsonReader::open(bool object) {
-  containers_.push_back({state_.container, state_.newest, state_.item, state_.n_here,
-                         state_.object, state_.watched});
+  containers_.push_back(
+      {state_.container, state_.newest, state_.item, state_.n_here, state_.object, state_.watched});
   state_.container = ++state_.n_containers;
   state_.newest = JsonState::kNone;
   state_.item = JsonState::kNone;

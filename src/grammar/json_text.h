@@ -31,8 +31,8 @@ inline constexpr uint8_t kEndAgain = 0xFF;
 
 /// Which rules a grammar's texts follow beside the grammar.
 struct JsonRules {
-  bool names = false;  // the names of an object differ, by value
-  bool items = false;  // and the items of arrays that ask for it
+  bool names = false;          // the names of an object differ, by value
+  bool items = false;          // and the items of arrays that ask for it
   bool in_order = false;       // members come as the schema lists them
   bool short_numbers = false;  // not every number has a text without an exponent
 };
@@ -46,12 +46,12 @@ struct JsonState {
   uint32_t newest = kNone;    // its newest entry
   uint32_t n_containers = 0;  // opened so far
   uint32_t n_entries = 0;
-  uint32_t n_bytes = 0;  // of names and items
-  uint32_t begin = 0;    // of the name that is being read
-  uint32_t n_raw = 0;    // bytes read in watched arrays
-  uint32_t item = kNone;  // where the item of this watched array begins in them, once it does
-  uint32_t n_here = 0;    // items of this watched array that have ended
-  uint32_t n_held = 0;    // of all open ones
+  uint32_t n_bytes = 0;    // of names and items
+  uint32_t begin = 0;      // of the name that is being read
+  uint32_t n_raw = 0;      // bytes read in watched arrays
+  uint32_t item = kNone;   // where the item of this watched array begins in them, once it does
+  uint32_t n_here = 0;     // items of this watched array that have ended
+  uint32_t n_held = 0;     // of all open ones
   uint32_t n_watched = 0;  // open ones
   bool watched = false;    // the innermost container is
   In in = In::kNothing;
@@ -151,14 +151,15 @@ class JsonReader {
   /// Whether the name that is being read, at its end here, is in the object already.
   [[nodiscard]] bool name_is_taken() const noexcept {
     return state_.name && state_.in == JsonState::In::kString && state_.high == 0 &&
-           has(finished(state_.hash), [this](uint32_t i) { return byte_at(state_.begin + i); },
+           has(
+               finished(state_.hash), [this](uint32_t i) { return byte_at(state_.begin + i); },
                state_.n_bytes - state_.begin);
   }
   enum class Number : uint8_t { kNone, kZero, kOther, kZeroWithExponent, kOtherWithExponent };
   struct NumberRead {
     Number kind = Number::kNone;
     uint32_t begin = 0;
-    bool whole = true;  // no point and no exponent yet
+    bool whole = true;        // no point and no exponent yet
     uint32_t n_exponent = 0;  // digits of the exponent
   };
   /// What has been read of a number in a watched array.
