@@ -183,7 +183,7 @@ bool ItemSearch::viable(ReturnLists& lists, std::span<const Item> items, JsonRea
 // From the last place, which has number `from`; it stays.
 bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   const JsonState start = reader.state();
-  if (start.n_held == 0 || is_endless(lists, reader)) return true;
+  if (start.n_held == 0 || is_endless(lists, reader) || reader.is_new_already()) return true;
   raw_ = start.n_raw;
   places_.back().escaping = false;
   // The outermost array that has items.
@@ -223,7 +223,7 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
       if (length > bound) {
         next = std::min(next, length);
         leave(lists, reader);
-      } else if (ends || is_endless(lists, reader)) {
+      } else if (ends || is_endless(lists, reader) || reader.is_new_already()) {
         found = true;
       } else if (!comes_in_order(reader, start)) {
         leave(lists, reader);
@@ -273,19 +273,21 @@ bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, const Place& place
   const JsonState& state = place.state;
   if (state.in != In::kNothing && (kinds & kind_of('"')) == 0) {
     // It stays in the string.
-    return state.n_held == 0 || place.begins_none ||
+    return state.n_held == 0 || place.is_new ||
            (at.height < Vocabulary::kMostHeight && uint32_t{at.height} + 1 <= place.room);
   }
   // Only where an item ends can the next one be one that was there.
   if (state.n_held == 0 && (kinds & kind_of(',')) == 0) return true;
+  if (place.is_new && (kinds & (kind_of(',') | kind_of(']'))) == 0) return true;
   return state.n_watched == 0 && (kinds & kind_of('[')) == 0;
 }
 
 void ItemSearch::set_room(const ReturnLists& lists, JsonReader& reader) {
   const JsonState& state = reader.state();
-  if (state.in == In::kNothing || state.n_held == 0) return;
+  if (state.n_held == 0) return;
+  places_.back().is_new = reader.is_new_already();
+  if (state.in == In::kNothing) return;
   const auto items = items_of_last();
-  places_.back().begins_none = reader.begins_no_item();
   places_.back().room =
       machines_.endless.room(machines_, lists, items.data(), items.size(), state.n_held);
 }

@@ -52,7 +52,7 @@ class ItemSearch {
     ByteSet open;   // bytes to be tried; of a search
     uint32_t node;  // of the trie; of a walk: the next one
     uint32_t end;
-    bool begins_none;  // no item of the array begins with this string
+    bool is_new;  // so is its item, whatever it becomes
     uint32_t room;
   };
   /// One byte on from the last place, to a new one; false if there is none.

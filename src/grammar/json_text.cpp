@@ -130,30 +130,54 @@ int JsonReader::read_between(uint8_t byte) {
   return read;
 }
 
-// Of the item as far as it has been read.
-void JsonReader::write_form() {
+// Of the item that begins there, as far as it has been read.
+void JsonReader::write_form(uint32_t item) {
   const std::string_view before = text_->raw().substr(0, start_.n_raw);
   item_.clear();
-  if (state_.item < before.size()) item_ = before.substr(state_.item);
-  item_ += std::string_view(raw_).substr(std::max(state_.item, start_.n_raw) - start_.n_raw);
+  if (item < before.size()) item_ = before.substr(item);
+  item_ += std::string_view(raw_).substr(std::max(item, start_.n_raw) - start_.n_raw);
   canonical_.write(item_, &form_);
 }
 
-bool JsonReader::begins_no_item() {
-  const bool item = state_.in == In::kString && state_.watched && state_.n_watched == 1 &&
-                    state_.high == 0 && state_.item != JsonState::kNone;
-  if (!item) return false;
-  write_form();
-  const std::string_view begun = std::string_view(form_).substr(JsonCanonical::kBeforeString);
-  for (uint32_t i = state_.newest; i != JsonState::kNone; i = entry(i).before) {
-    const JsonText::Entry& one = entry(i);
-    if (byte_at(one.begin) != form_[0]) continue;
-    if (one.length - JsonCanonical::kBeforeString < begun.size()) continue;
-    bool same = true;
-    for (uint32_t k = 0; k < begun.size() && same; ++k) {
-      same = byte_at(one.begin + JsonCanonical::kBeforeString + k) == begun[k];
+std::string_view JsonReader::bytes_of(const JsonText::Entry& entry) const noexcept {
+  return entry.begin < start_.n_bytes
+             ? text_->bytes().substr(entry.begin, entry.length)
+             : std::string_view(bytes_).substr(entry.begin - start_.n_bytes, entry.length);
+}
+
+bool JsonReader::is_new_already() {
+  if (state_.n_watched != 1) return false;
+  bool watched = state_.watched;
+  uint32_t item = state_.item;
+  uint32_t newest = state_.newest;
+  for (uint32_t at = state_.container; !watched && at != 0;) {
+    const JsonText::Container& one = container(at - 1);
+    watched = one.watched;
+    item = one.item;
+    newest = one.newest;
+    at = one.parent;
+  }
+  const bool string = state_.watched && state_.in == In::kString && state_.high == 0;
+  if (item == JsonState::kNone || (state_.watched && !string)) return false;
+  write_form(item);
+  const std::string_view form = form_;
+  if (form.empty() || (!string && canonical_.n_parts() == 0 && canonical_.items().empty())) {
+    return false;
+  }
+  const auto may_become = [&](std::string_view other) {
+    if (other[0] != form[0]) return false;
+    if (string) {
+      return other.substr(JsonCanonical::kBeforeString)
+          .starts_with(form.substr(JsonCanonical::kBeforeString));
     }
-    if (same) return false;
+    if (form[0] == '[') return other.starts_with(canonical_.items());
+    for (size_t i = 0; i < canonical_.n_parts(); ++i) {
+      if (other.find(canonical_.part(i)) == std::string_view::npos) return false;
+    }
+    return true;
+  };
+  for (uint32_t i = newest; i != JsonState::kNone; i = entry(i).before) {
+    if (may_become(bytes_of(entry(i)))) return false;
   }
   return true;
 }
@@ -171,7 +195,7 @@ int JsonReader::compare(uint32_t one, uint32_t other) const noexcept {
 // A comma behind an item, or the end of its array.
 int JsonReader::end_item(uint8_t byte) {
   if (state_.item == JsonState::kNone) return byte;
-  write_form();
+  write_form(state_.item);
   state_.item = JsonState::kNone;
   uint64_t hash = kSeed;
   for (const char c : form_) hash = step(hash, static_cast<uint8_t>(c));

@@ -174,9 +174,9 @@ class JsonReader {
   [[nodiscard]] int compare(uint32_t one, uint32_t other) const noexcept;
   /// The byte read last in a watched array.
   [[nodiscard]] char last() const noexcept { return raw_at(state_.n_raw - 1); }
-  /// Whether a string is being read that is an item of the only watched array, and none of its
-  /// items begins like that: whatever the string becomes, it is new.
-  [[nodiscard]] bool begins_no_item();
+  /// Whether the item of the only watched array is sure to be new, whatever it becomes: no item
+  /// begins with the string that it is so far, or has the members or items that it has already.
+  [[nodiscard]] bool is_new_already();
   [[nodiscard]] const JsonRules& rules() const noexcept { return rules_; }
 
  private:
@@ -195,7 +195,8 @@ class JsonReader {
   void put_character(uint32_t character);
   int read_between(uint8_t byte);
   int end_item(uint8_t byte);
-  void write_form();
+  void write_form(uint32_t item);
+  [[nodiscard]] std::string_view bytes_of(const JsonText::Entry& entry) const noexcept;
   bool read_string(uint8_t byte);
   void read_escape(uint8_t byte);
   void open(bool object);
