@@ -268,7 +268,9 @@ class Random {
     options.ignored = {"uniqueItems"};
     Expressions expressions;
     const ExprId root = schema_expression(program.schema, options, expressions).value();
-    all_ = Grammar::from_expressions(expressions, root).value()->over(vocabulary_).value();
+    const JsonRules names = {true};
+    all_ =
+        Grammar::from_expressions(expressions, root, {}, names).value()->over(vocabulary_).value();
   }
 
   void run(int steps) {
