@@ -57,7 +57,7 @@ void ItemSearch::begin(const ReturnLists& lists, std::span<const Item> items,
                        const JsonReader& reader) {
   places_.clear();
   items_.assign(items.begin(), items.end());
-  places_.push_back({reader.state(), lists.size(), 0, false, false, {}, 0, 0, false, 0});
+  places_.push_back({reader.state(), lists.size(), 0, false, false, {}, 0, 0, false, 0, false});
 }
 
 bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
@@ -82,8 +82,9 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
     reader.watch();
   }
   items_.insert(items_.end(), step_.items().begin(), step_.items().end());
+  const bool apart = from.apart || read != byte;
   places_.push_back(
-      {reader.state(), lists.size(), first, step_.ended(), escaping, {}, 0, 0, false, 0});
+      {reader.state(), lists.size(), first, step_.ended(), escaping, {}, 0, 0, false, 0, apart});
   return true;
 }
 
@@ -155,8 +156,8 @@ void ItemSearch::limit_number(const JsonReader& reader, ByteSet* ways) const {
       number.kind == Number::kZeroWithExponent || number.kind == Number::kOtherWithExponent;
   const bool own = reader.state().n_raw > raw_;  // the last byte was put there by the search
   if (!exponent) {
-    // Zeros behind the point would say nothing.
-    if (own && reader.last() == '0') remove_all("eE", ways);
+    // Zeros behind the point would say nothing, but that one digit must be there.
+    if (own && reader.last() == '0' && reader.last(1) != '.') remove_all("eE", ways);
     return;
   }
   const char last = reader.last();
@@ -248,6 +249,8 @@ bool ItemSearch::comes_in_order(const JsonReader& reader, const JsonState& start
   if (reader.rules().in_order || state.n_entries == before.n_entries || !state.object) return true;
   const uint32_t earlier = reader.entry(state.newest).before;
   if (earlier == JsonState::kNone || earlier < start.n_entries) return true;
+  // One that was begun before the search may come in any place.
+  if (start.name && reader.entry(earlier).begin == start.begin) return true;
   return reader.compare(earlier, state.newest) < 0;
 }
 
@@ -268,6 +271,8 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
 // Whether what is true of the place is true of all tokens below a node of the trie.
 bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, const Place& place,
                                 uint32_t node) const noexcept {
+  // The mask of the grammar may come from a schema that has been left.
+  if (place.apart) return false;
   const Vocabulary::Node& at = vocabulary.trie()[node];
   const uint64_t kinds = vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
   const JsonState& state = place.state;

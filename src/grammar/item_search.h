@@ -54,6 +54,7 @@ class ItemSearch {
     uint32_t end;
     bool is_new;  // so is its item, whatever it becomes
     uint32_t room;
+    bool apart = false;  // reads what the grammar's mask did not
   };
   /// One byte on from the last place, to a new one; false if there is none.
   bool advance(ReturnLists& lists, JsonReader& reader, uint8_t byte);

@@ -172,8 +172,10 @@ class JsonReader {
   }
   /// Below 0, 0, above 0: of the bytes of two entries.
   [[nodiscard]] int compare(uint32_t one, uint32_t other) const noexcept;
-  /// The byte read last in a watched array.
-  [[nodiscard]] char last() const noexcept { return raw_at(state_.n_raw - 1); }
+  /// The byte read last in a watched array, or `back` before it.
+  [[nodiscard]] char last(uint32_t back = 0) const noexcept {
+    return raw_at(state_.n_raw - 1 - back);
+  }
   /// Whether the item of the only watched array is sure to be new, whatever it becomes: no item
   /// begins with the string that it is so far, or has the members or items that it has already.
   [[nodiscard]] bool is_new_already();

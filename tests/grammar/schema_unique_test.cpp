@@ -92,6 +92,9 @@ TEST(SchemaUnique, Items) {
       {R"({"items":{"minimum":1,"maximum":50,"type":"integer"},"uniqueItems":true})",
        {"[1,2,50]", "[]", "[1,10]"},
        {"[1,2,1]", "[51]", "[10,1e1]"}},
+      {R"({"items":{"minimum":-40,"maximum":0,"type":"integer"},"uniqueItems":true})",
+       {"[0,-1,-40]", "[-1,-1e1,0]"},
+       {"[0,0e5]", "[-0,0]", "[0,0.0e1]"}},
       {R"({"items":{"minimum":1,"maximum":3,"type":"integer"},"uniqueItems":true,"minItems":3})",
        {"[1,2,3]", "[3,1,2.0]"},
        {"[1,2]", "[1,2,3,1]", "[1,2,1]"}},
@@ -173,6 +176,15 @@ const Program kPrograms[] = {
        "maximum":38}},"minItems":2,"uniqueItems":true})",
      differs,
      {"0,1,2", ",39,40", "0,", ",4", "1e", "e1", "0.", "4e", "40e-", ",0", ",1,", "0.4"}},
+    {R"({"type":"array","items":{"type":"integer","minimum":-40,"maximum":0},"uniqueItems":true})",
+     differs,
+     {"0,", ",0", "-0", "0e", "0.0", "[0,0", "-1,", ",-4", "[0,-1", "e1", "-40,", ",0e"}},
+    {R"({"type":"array","uniqueItems":true,"items":{"type":"object","required":["a","b","c"],
+        "properties":{"a":{"type":"boolean"},"b":{"type":"boolean"},"c":{"type":"boolean"}},
+        "additionalProperties":false}})",
+     differs,
+     {"[{\"a\":true,\"b\":true,\"c\":true}", ",{\"b\":true,\"a\":true,", "\"c\":true}",
+      "\"c\":false}", "\"c\":", ",{\"c\":true,\"b\":true,", "\"a\":true}", "\"a\":"}},
     {R"({"type":"array","items":{"pattern":"^[ab]{1,9}$","type":"string"},"uniqueItems":true})",
      differs,
      {"[\"a\",", "\",\"", "ab", "aaaa", "bbbb", "\"a", "a\"", "\\u0062", "[\"a\",\"a"}},
@@ -373,6 +385,29 @@ TEST(SchemaUnique, MasksAreWhatIsAcceptedAndNothingIsADeadEnd) {
       if (round == 0) {
         EXPECT_GT(random.n_refused, 0U) << kPrograms[i].schema;
       }
+    }
+  }
+}
+
+// What can only become an item that is there is not begun.
+TEST(SchemaUnique, NoDeadEnds) {
+  const std::pair<const char*, std::vector<const char*>> cases[] = {
+      {R"({"items":{"minimum":-40,"maximum":0,"type":"integer"},"uniqueItems":true})",
+       {"[0,0", "[-1,0,-4,-40,0", "[0,0e"}},
+      {R"({"items":{"type":"object","required":["a","b","c"],"additionalProperties":false,
+          "properties":{"a":{"type":"boolean"},"b":{"type":"boolean"},"c":{"type":"boolean"}}},
+          "uniqueItems":true})",
+       {R"([{"a":true,"b":true,"c":true},{"b":true,"a":true,"c":t)"}},
+      {R"({"items":{"type":"boolean"},"prefixItems":[true],"uniqueItems":true})",
+       {"[true,t", "[1,true,t", "[1,true,false,"}},
+      {R"({"uniqueItems":true})", {"[null,n", "[1,0,0e", "[true,[true],true"}},
+  };
+  for (const auto& [schema, texts] : cases) {
+    const auto grammar = test::compile(schema).value();
+    const auto over = grammar->over(test::vocabulary(test::all_bytes())).value();
+    for (const char* text : texts) {
+      Matcher matcher = Matcher::create(over).value();
+      EXPECT_FALSE(matcher.accept_bytes(text).value()) << schema << " " << text;
     }
   }
 }
