@@ -137,12 +137,13 @@ class Builder {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
       if (numbers_.contains(some.get()) && clauses.size() == 1) return numbers_[some.get()];
-      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
       if (clauses.size() == 1) {
+        all = *some;
         kept_.push_back(some);
         GEN_TRY(keep_digits_short(&all));
         return numbers_[some.get()] = named(expression_of(to_, all));
       }
+      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
     }
     GEN_TRY(keep_digits_short(&all));
     return expression_of(to_, all);
@@ -181,7 +182,7 @@ class Builder {
   Result<ExprId> strings_of(const Clause& clause) {
     GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
     Lengths size = ClauseMaker::size_of(clause);
-    if (strings != nullptr) {
+    if (strings != nullptr && !strings->empty() && strings->states[0].final) {
       GEN_ASSIGN(const Dfa others,
                  combine(*maker_.any_string(), *strings, Both::kNot, options_.automata));
       if (others.empty()) strings = nullptr;

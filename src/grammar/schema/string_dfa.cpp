@@ -57,6 +57,16 @@ Dfa any_string() {
 }
 
 Dfa string_set(std::span<const std::string> strings) {
+  Dfa made;
+  if (strings.size() == 1) {
+    for (const char c : strings[0]) {
+      const auto byte = static_cast<uint8_t>(c);
+      const auto next = static_cast<uint32_t>(made.states.size() + 1);
+      made.states.push_back({{{byte, byte, next}}, false});
+    }
+    made.states.push_back({{}, true});
+    return made;
+  }
   std::vector<std::map<uint8_t, uint32_t>> nodes(1);
   std::vector<bool> final = {false};
   for (const std::string& string : strings) {
@@ -73,7 +83,6 @@ Dfa string_set(std::span<const std::string> strings) {
     }
     final[at] = true;
   }
-  Dfa made;
   made.states.resize(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     made.states[i].final = final[i];

@@ -16,6 +16,10 @@ constexpr uint32_t kNone = UINT32_MAX;
 // would be read side by side.
 constexpr size_t kMostRules = 4;
 
+// One letter behind a backslash, and what it means.
+constexpr std::string_view kLetters = "\"\\/bfnrt";
+constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
+
 // Characters of a range that lead to one state.
 struct Way {
   uint32_t low;
@@ -87,56 +91,54 @@ class Characters {
 class TextGraph {
  public:
   uint32_t node() {
-    nodes_.emplace_back();
-    return static_cast<uint32_t>(nodes_.size() - 1);
+    final_.push_back(false);
+    return static_cast<uint32_t>(final_.size() - 1);
   }
   void edge(uint32_t from, uint32_t low, uint32_t high, uint32_t target) {
-    nodes_[from].edges.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(high), target});
+    edges_.push_back({from, target, static_cast<uint8_t>(low), static_cast<uint8_t>(high)});
   }
-  void call(uint32_t from, ExprId rule, uint32_t target) {
-    nodes_[from].calls.push_back({from, target, rule});
-  }
-  void end(uint32_t node) { nodes_[node].final = true; }
-  [[nodiscard]] size_t size() const { return nodes_.size(); }
+  void call(uint32_t from, ExprId rule, uint32_t target) { calls_.push_back({from, target, rule}); }
+  void end(uint32_t node) { final_[node] = true; }
+  [[nodiscard]] size_t size() const { return final_.size(); }
 
   // What may follow a backslash at `from`; ways in order, apart.
   void escapes(uint32_t from, const std::vector<Way>& ways) {
-    static constexpr std::string_view kFrom = "\"\\/bfnrt";
-    static constexpr std::string_view kTo = "\"\\/\b\f\n\r\t";
-    for (size_t i = 0; i < kFrom.size(); ++i) {
-      const auto code = static_cast<uint32_t>(kTo[i]);
+    for (size_t i = 0; i < kLetters.size(); ++i) {
+      const auto code = static_cast<uint32_t>(kMeant[i]);
       for (const Way& way : ways) {
-        const auto byte = static_cast<uint8_t>(kFrom[i]);
+        const auto byte = static_cast<uint8_t>(kLetters[i]);
         if (way.low <= code && code <= way.high) edge(from, byte, byte, way.target);
       }
     }
     edge(from, 'u', 'u', units(ways));
   }
 
-  ExprId expression(Expressions& to) const {
+  ExprId expression(Expressions& to) && {
     Diagram diagram;
-    std::vector<std::pair<uint32_t, ByteSet>> sets;  // by target
-    for (uint32_t n = 0; n < nodes_.size(); ++n) {
-      const Node& node = nodes_[n];
-      diagram.final.push_back(node.final);
-      sets.clear();
-      for (const ByteEdge& edge : node.edges) {
-        auto place = std::find_if(sets.begin(), sets.end(),
-                                  [&](const auto& set) { return set.first == edge.target; });
-        if (place == sets.end()) place = sets.insert(sets.end(), {edge.target, ByteSet()});
-        place->second.add(ByteSet::range(edge.low, edge.high));
+    diagram.final = std::move(final_);
+    diagram.ways = std::move(calls_);
+    std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
+    for (size_t i = 0; i < edges_.size();) {
+      ByteSet set;
+      const size_t first = i;
+      for (; i < edges_.size() && edges_[i].from == edges_[first].from &&
+             edges_[i].to == edges_[first].to;
+           ++i) {
+        set.add(ByteSet::range(edges_[i].low, edges_[i].high));
       }
-      for (const auto& [target, set] : sets) diagram.ways.push_back({n, target, to.bytes(set)});
-      diagram.ways.insert(diagram.ways.end(), node.calls.begin(), node.calls.end());
+      diagram.ways.push_back({edges_[first].from, edges_[first].to, to.bytes(set)});
     }
     return to.diagram(std::move(diagram));
   }
 
  private:
-  struct Node {
-    std::vector<ByteEdge> edges;
-    std::vector<Diagram::Way> calls;
-    bool final = false;
+  struct Edge {
+    uint32_t from;
+    uint32_t to;
+    uint8_t low;
+    uint8_t high;
   };
 
   // Four digits of the first unit.
@@ -220,7 +222,9 @@ class TextGraph {
     return made;
   }
 
-  std::vector<Node> nodes_;
+  std::vector<bool> final_;  // by node
+  std::vector<Edge> edges_;
+  std::vector<Diagram::Way> calls_;
   std::map<std::vector<Way>, uint32_t> seconds_;
   std::map<std::vector<Way>, uint32_t> digits_;
 };
@@ -249,7 +253,7 @@ class Texts {
     return true;
   }
 
-  [[nodiscard]] const TextGraph& graph() const { return graph_; }
+  ExprId expression(Expressions& to) && { return std::move(graph_).expression(to); }
 
  private:
   // Between characters.
@@ -333,11 +337,34 @@ class Texts {
   std::map<std::vector<Way>, uint32_t> escapes_;
 };
 
+// What may follow the backslash of one character of one unit.
+ExprId escapes_of_one(Expressions& to, uint32_t code) {
+  std::vector<ExprId> parts = {to.bytes(ByteSet::one('u'))};
+  for (int shift = 12; shift >= 0; shift -= 4) {
+    const char digit = "0123456789abcdef"[code >> static_cast<uint32_t>(shift) & 0xFU];
+    ByteSet both = ByteSet::one(static_cast<uint8_t>(digit));
+    if (digit >= 'a') both.add(static_cast<uint8_t>(digit - 'a' + 'A'));
+    parts.push_back(to.bytes(both));
+  }
+  std::vector<ExprId> ways = {to.sequence(parts)};
+  const size_t letter = code < 0x80 ? kMeant.find(static_cast<char>(code)) : std::string_view::npos;
+  if (letter != std::string_view::npos) {
+    ways.push_back(to.bytes(ByteSet::one(static_cast<uint8_t>(kLetters[letter]))));
+  }
+  return to.choice(ways);
+}
+
 }  // namespace
 
 ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
   const auto [place, added] = escapes_.try_emplace(ranges, 0);
   if (!added) return place->second;
+  const RuleId rule = to_.add_rule(true);
+  place->second = to_.rule(rule);
+  if (ranges.size() == 1 && ranges[0].first == ranges[0].second && ranges[0].first <= 0xFFFF) {
+    to_.define(rule, escapes_of_one(to_, ranges[0].first));
+    return place->second;
+  }
   TextGraph graph;
   const uint32_t start = graph.node();
   const uint32_t end = graph.node();
@@ -345,9 +372,8 @@ ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>&
   std::vector<Way> ways;
   for (const auto& [low, high] : ranges) ways.push_back({low, high, end});
   graph.escapes(start, ways);
-  const RuleId rule = to_.add_rule(true);
-  to_.define(rule, graph.expression(to_));
-  return place->second = to_.rule(rule);
+  to_.define(rule, std::move(graph).expression(to_));
+  return place->second;
 }
 
 Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {
@@ -357,7 +383,7 @@ Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {
     return error(Code::kGrammar, "strings take an automaton of more than %zu states",
                  8 * fuel.states);
   }
-  return texts.graph().expression(to_);
+  return std::move(texts).expression(to_);
 }
 
 ExprId json_character(Expressions& to) {
