@@ -160,7 +160,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       // A loop over most bytes that something ends, such as a string, stays a machine: what is
       // known of the tokens inside is then known for all places where it is used.
       const bool shared = body.wide_loop && !body.open_end;
-      own.inlined = !own.recursive && !shared && body.places <= kMostInlined &&
+      own.inlined = !own.recursive && !shared && !all.is_apart(expr.first) && body.places <= kMostInlined &&
                     body.height < kMostInlinedHeight;
       if (!own.inlined) break;
       const bool nullable = own.nullable;

@@ -114,6 +114,14 @@ class Subsets {
 
  private:
   uint32_t node_of(std::span<const uint32_t> seeds) {
+    if (seeds.size() != 1) return closed_node(seeds);
+    if (of_one_.empty()) of_one_.resize(nfa_.n_nodes, UINT32_MAX);
+    uint32_t& known = of_one_[seeds[0]];
+    if (known == UINT32_MAX) known = closed_node(seeds);
+    return known;
+  }
+
+  uint32_t closed_node(std::span<const uint32_t> seeds) {
     reach_.close(seeds, &closed_);
     const auto [place, added] = known_.try_emplace(closed_, out_.nodes.size());
     if (added) {
@@ -212,6 +220,7 @@ class Subsets {
   std::unordered_map<std::vector<uint32_t>, size_t, HashSubset> known_;
   std::vector<const std::vector<uint32_t>*> subsets_;
   std::vector<uint32_t> closed_;
+  std::vector<uint32_t> of_one_;  // by the only node that leads there
   std::vector<std::pair<const ByteSet*, uint32_t>> sets_;
   std::map<uint64_t, std::vector<uint32_t>> calls_;
   std::map<uint64_t, std::vector<uint32_t>> tokens_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automata with one way for each byte, for what only they can do exactly: conjunction, difference,
 // negation. Every state can be reached and leads to an end, so whatever such an automaton has read
-// can still become a member; and no two states are alike. dfa_builder.h makes them of expressions.
+// can still become a member. dfa_builder.h makes them of expressions.
 #pragma once
 
 #include <cstddef>

@@ -178,8 +178,9 @@ ExprId Expressions::members(MemberList list) {
   return intern(expr, parts);
 }
 
-RuleId Expressions::add_rule() {
+RuleId Expressions::add_rule(bool apart) {
   rules_.push_back(kNever);
+  apart_.push_back(apart);
   return static_cast<RuleId>(rules_.size() - 1);
 }
 

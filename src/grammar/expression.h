@@ -126,8 +126,10 @@ class Expressions {
   /// One or more members. Only the recogniser understands it: it is in no automaton.
   ExprId members(MemberList list);
 
-  /// A new rule, which matches nothing until it is defined.
-  RuleId add_rule();
+  /// A new rule, which matches nothing until it is defined. Apart: it is called wherever it stands,
+  /// however small it is.
+  RuleId add_rule(bool apart = false);
+  [[nodiscard]] bool is_apart(RuleId rule) const noexcept { return apart_[rule]; }
   void define(RuleId rule, ExprId body) { rules_[rule] = body; }
   ExprId rule(RuleId rule);
 
@@ -158,6 +160,7 @@ class Expressions {
   std::vector<ByteSet> sets_;
   std::vector<TokenTerm> terms_;
   std::vector<ExprId> rules_;
+  std::vector<bool> apart_;  // by rule
   std::vector<Diagram> diagrams_;
   std::vector<Assertion> assertions_;
   std::vector<MemberList> member_lists_;

@@ -22,7 +22,9 @@ struct JsonParts {
   ExprId colon = 0;                    // with space on both sides
   /// Of a value for which the literals hold, without space.
   std::function<Result<ExprId>(const Literals&)> value;
-  /// Any spelling of a name, with its quotes.
+  /// Any spelling of the strings, with their quotes.
+  std::function<Result<ExprId>(const Dfa&)> strings;
+  /// ... of a name.
   std::function<Result<ExprId>(const std::string&)> key;
 
   [[nodiscard]] ExprId byte(char c) const {

@@ -292,6 +292,9 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
   std::sort(required.begin(), required.end());
   required.erase(std::unique(required.begin(), required.end()), required.end());
   if (required.size() > size.max) return clash(clause, "more required members than there may be");
+  if (required.size() > MemberSet::kBits) {
+    return refuse(clause.done[0].schema, "required", "more than 256 names in one object");
+  }
   for (const std::string& name : required) {
     GEN_ASSIGN(const Literals literals, member_literals(clause, name));
     GEN_ASSIGN(const bool empty, is_empty(literals));

@@ -177,7 +177,7 @@ class ObjectBuilder {
     const auto add_region = [&](const Region& region, const MemberSet& put) -> Status {
       GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
       if (value == Expressions::kNever || region.names->empty()) return {};
-      GEN_ASSIGN(const ExprId key, key_of(*region.names));
+      GEN_ASSIGN(const ExprId key, parts_.strings(*region.names));
       list.members.push_back({body(key, value), put, false});
       return {};
     };
@@ -342,11 +342,6 @@ class ObjectBuilder {
       same->names = std::make_shared<const Dfa>(std::move(both));
     }
     return kept;
-  }
-
-  Result<ExprId> key_of(const Dfa& names) {
-    GEN_ASSIGN(const Dfa texts, json_texts(names, maker_.options().automata));
-    return expression_of(to_, texts);
   }
 
   const JsonParts& parts_;

@@ -14,6 +14,7 @@
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/number_dfa.h"
 #include "grammar/schema/string_dfa.h"
+#include "grammar/schema/string_texts.h"
 
 namespace gen::grammar {
 namespace {
@@ -24,7 +25,7 @@ class Builder {
  public:
   Builder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
           SchemaReport* report)
-      : to_(to), options_(options), maker_(document, options, report) {
+      : to_(to), options_(options), maker_(document, options, report), texts_(to) {
     parts_.to = &to;
     ByteSet spaces;
     for (const char c : {' ', '\t', '\n', '\r'}) spaces.add(static_cast<uint8_t>(c));
@@ -33,6 +34,9 @@ class Builder {
     parts_.comma = parts_.all({parts_.byte(','), parts_.space});
     parts_.colon = parts_.all({parts_.space, parts_.byte(':'), parts_.space});
     parts_.value = [this](const Literals& literals) { return value(literals); };
+    parts_.strings = [this](const Dfa& strings) {
+      return texts_.texts_of(strings, options_.automata);
+    };
     parts_.key = [this](const std::string& name) { return key(name); };
   }
 
@@ -84,8 +88,8 @@ class Builder {
   Result<ExprId> key(const std::string& name) {
     const auto known = keys_.find(name);
     if (known != keys_.end()) return known->second;
-    GEN_ASSIGN(const Dfa texts, json_texts(string_set(std::span(&name, 1)), options_.automata));
-    return keys_[name] = expression_of(to_, texts);
+    GEN_ASSIGN(const ExprId texts, parts_.strings(string_set(std::span(&name, 1))));
+    return keys_[name] = texts;
   }
 
   Result<ExprId> body_of(const Literals& literals) {
@@ -133,12 +137,13 @@ class Builder {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
       if (numbers_.contains(some.get()) && clauses.size() == 1) return numbers_[some.get()];
-      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
       if (clauses.size() == 1) {
+        all = *some;
         kept_.push_back(some);
         GEN_TRY(keep_digits_short(&all));
         return numbers_[some.get()] = named(expression_of(to_, all));
       }
+      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
     }
     GEN_TRY(keep_digits_short(&all));
     return expression_of(to_, all);
@@ -177,7 +182,7 @@ class Builder {
   Result<ExprId> strings_of(const Clause& clause) {
     GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
     Lengths size = ClauseMaker::size_of(clause);
-    if (strings != nullptr) {
+    if (strings != nullptr && !strings->empty() && strings->states[0].final) {
       GEN_ASSIGN(const Dfa others,
                  combine(*maker_.any_string(), *strings, Both::kNot, options_.automata));
       if (others.empty()) strings = nullptr;
@@ -202,14 +207,15 @@ class Builder {
     }
     const auto known = strings_.find(strings.get());
     if (known != strings_.end()) return known->second;
-    GEN_ASSIGN(const Dfa texts, json_texts(*strings, options_.automata));
+    GEN_ASSIGN(const ExprId texts, parts_.strings(*strings));
     kept_.push_back(strings);
-    return strings_[strings.get()] = named(expression_of(to_, texts));
+    return strings_[strings.get()] = named(texts);
   }
 
   Expressions& to_;
   const SchemaOptions& options_;
   ClauseMaker maker_;
+  StringTexts texts_;
   JsonParts parts_;
   std::map<Literals, ExprId> known_;
   std::map<std::string, ExprId> keys_;
