@@ -53,8 +53,11 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
                                                                  SchemaReport* report) {
   GEN_TRY(check_size(schema, limits));
   Expressions expressions;
+  SchemaReport unused;
+  if (report == nullptr) report = &unused;
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
-  auto made = from_expressions(expressions, root, limits, {true});
+  const JsonRules rules = {true, report->items, options.most_digits != kUnbounded};
+  auto made = from_expressions(expressions, root, limits, rules);
   if (made.ok()) return made;
   const Status why = made.status();
   if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
@@ -79,6 +82,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
   TagOptions options;
   SchemaOptions contents = schemas;
   contents.automata = limits.automata;
+  contents.watched = false;
   GEN_ASSIGN(const auto tags, parse_tags(text, expressions, &options, contents, report));
   GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
   return from_expressions(expressions, root, limits);
@@ -90,6 +94,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressio
                                                                  const JsonRules& rules) {
   GEN_ASSIGN(Machines machines, build_machines(expressions, root, limits.edges));
   machines.json = rules;
+  if (rules.items) machines.endless = find_endless(machines);
   return std::shared_ptr<const Grammar>(
       std::make_shared<const Grammar>(std::move(machines), limits));
 }

@@ -20,6 +20,7 @@ struct JsonParts {
   ExprId character = 0;                // of a string
   ExprId comma = 0;                    // with space behind it
   ExprId colon = 0;                    // with space on both sides
+  bool watched = false;                // arrays may be, see json_text.h
   /// Of a value for which the literals hold, without space.
   std::function<Result<ExprId>(const Literals&)> value;
   /// Any spelling of the strings, with their quotes.

@@ -54,6 +54,8 @@ class ClauseMaker {
   /// more than `most`.
   Result<bool> few_values(const Literals& literals, size_t most,
                           std::vector<const JsonValue*>* out);
+  /// Whether at least `count` values fit; false where that is not sure.
+  Result<bool> has_values(const Literals& literals, uint32_t count);
   [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
                               std::string_view why) const;
   /// Begins to look for what is empty anew.
@@ -121,6 +123,10 @@ class ClauseMaker {
   const SchemaOptions& options_;
   SchemaReport& report_;
   bool clash(const Clause& clause, std::string_view what);
+  // values.cpp
+  Result<SharedDfa> each_number_once(const Dfa& numbers);
+  Result<bool> has_values(JsonType type, const Clause& clause, uint32_t count);
+  Result<bool> has_members(const Clause& clause, uint32_t count);
 
   const JsonValue always_ = JsonValue::of_bool(true);
   const JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
@@ -136,6 +142,7 @@ class ClauseMaker {
   std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;
+  SharedDfa plain_numbers_;
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;

@@ -21,12 +21,24 @@ namespace {
 
 constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit, too
 
+// Whether it asks for items that differ.
+bool asks_for_unique(const JsonValue& value) {
+  const JsonValue* unique = value.find("uniqueItems");
+  if (unique != nullptr && unique->is(JsonType::kTrue)) return true;
+  return std::any_of(value.items.begin(), value.items.end(), asks_for_unique) ||
+         std::any_of(value.members.begin(), value.members.end(),
+                     [](const auto& member) { return asks_for_unique(member.second); });
+}
+
 class Builder {
  public:
   Builder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
           SchemaReport* report)
       : to_(to), options_(options), maker_(document, options, report), texts_(to) {
     parts_.to = &to;
+    parts_.watched =
+        options.watched && (options.resolver != nullptr || asks_for_unique(document.root()));
+    report->items |= parts_.watched;
     ByteSet spaces;
     for (const char c : {' ', '\t', '\n', '\r'}) spaces.add(static_cast<uint8_t>(c));
     parts_.space = to.repeat(to.bytes(spaces), 0, options.most_space);
