@@ -3,8 +3,10 @@
 // definition; references into other documents.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -158,9 +160,10 @@ TEST(SchemaOptions, OtherDocuments) {
     const auto found = documents.find(uri);
     return found != documents.end() ? std::optional(found->second) : std::nullopt;
   };
-  Validator all(R"({"$id":"http://x.y/root.json","anyOf":[{"$ref":"names.json"},{"$ref":"tree.json"},
+  Validator all(
+      R"({"$id":"http://x.y/root.json","anyOf":[{"$ref":"names.json"},{"$ref":"tree.json"},
       {"$ref":"tree.json#/properties/n"}]})",
-                options);
+      options);
   ASSERT_EQ(all.refusal, "");
   for (const char* text : {"[]", R"(["a"])", R"({"l":{"n":"x"}})", R"("x")"}) {
     EXPECT_TRUE(all(text)) << text;
@@ -182,6 +185,37 @@ TEST(SchemaOptions, OtherDocuments) {
   options.ignored = {"oneOf"};
   EXPECT_EQ(Validator(R"({"$ref":"urn:a"})", options).report.relaxed,
             std::vector<std::string>{"urn:a#/oneOf: ignored"});
+}
+
+// States have the same numbers wherever in memory the schema and its automata lie.
+TEST(SchemaOptions, AddressesDoNotMatter) {
+  const std::string schema =
+      R"({"$defs":{"a":{"pattern":"^a[bc]*$"},"b":{"pattern":"c$"},"c":{"not":{"pattern":"bb"}},
+          "d":{"minimum":3},"e":{"multipleOf":0.5},"f":{"not":{"maximum":10.5}}},
+          "properties":{
+            "s":{"type":"string","allOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/a"}]},
+            "n":{"type":"number","allOf":[{"$ref":"#/$defs/f"},{"$ref":"#/$defs/e"},{"$ref":"#/$defs/d"}]},
+            "o":{"anyOf":[{"const":{"x":[1,{"y":2}]}},{"enum":[{"z":1},[2]]},{"$ref":"#/$defs/a"}],
+                 "not":{"const":{"z":1}}}},
+          "additionalProperties":{"$ref":"#/$defs/d"}})";
+  const auto made = [&] { return Grammar::from_json_schema(schema, {}).value()->machines(); };
+  const Machines first = made();
+  std::mt19937 random(1);
+  std::vector<std::string> others;  // holes between them are where the next schema lies
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 400; ++i) others.emplace_back(20 + random() % 600, 'x');
+    std::shuffle(others.begin(), others.end(), random);
+    others.resize(others.size() / 2);
+    const Machines again = made();
+    ASSERT_EQ(again.states.size(), first.states.size());
+    ASSERT_EQ(again.byte_edges.size(), first.byte_edges.size());
+    for (size_t i = 0; i < first.byte_edges.size(); ++i) {
+      const ByteEdge& edge = again.byte_edges[i];
+      ASSERT_EQ(edge.low, first.byte_edges[i].low) << i;
+      ASSERT_EQ(edge.high, first.byte_edges[i].high) << i;
+      ASSERT_EQ(edge.target, first.byte_edges[i].target) << i;
+    }
+  }
 }
 
 }  // namespace
