@@ -3,15 +3,15 @@
 // definition; references into other documents.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/schema/clause.h"
+#include "grammar/schema/document.h"
 #include "grammar/schema/relax.h"
 #include "grammar/vocabularies.h"
 
@@ -187,34 +187,21 @@ TEST(SchemaOptions, OtherDocuments) {
             std::vector<std::string>{"urn:a#/oneOf: ignored"});
 }
 
-// States have the same numbers wherever in memory the schema and its automata lie.
+// Literals come in the order in which their schemas were read, wherever in memory those lie: what
+// is made of a schema, and the numbers of its states, are always the same.
 TEST(SchemaOptions, AddressesDoNotMatter) {
-  const std::string schema =
-      R"({"$defs":{"a":{"pattern":"^a[bc]*$"},"b":{"pattern":"c$"},"c":{"not":{"pattern":"bb"}},
-          "d":{"minimum":3},"e":{"multipleOf":0.5},"f":{"not":{"maximum":10.5}}},
-          "properties":{
-            "s":{"type":"string","allOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/a"}]},
-            "n":{"type":"number","allOf":[{"$ref":"#/$defs/f"},{"$ref":"#/$defs/e"},{"$ref":"#/$defs/d"}]},
-            "o":{"anyOf":[{"const":{"x":[1,{"y":2}]}},{"enum":[{"z":1},[2]]},{"$ref":"#/$defs/a"}],
-                 "not":{"const":{"z":1}}}},
-          "additionalProperties":{"$ref":"#/$defs/d"}})";
-  const auto made = [&] { return Grammar::from_json_schema(schema, {}).value()->machines(); };
-  const Machines first = made();
-  std::mt19937 random(1);
-  std::vector<std::string> others;  // holes between them are where the next schema lies
-  for (int round = 0; round < 12; ++round) {
-    for (int i = 0; i < 400; ++i) others.emplace_back(20 + random() % 600, 'x');
-    std::shuffle(others.begin(), others.end(), random);
-    others.resize(others.size() / 2);
-    const Machines again = made();
-    ASSERT_EQ(again.states.size(), first.states.size());
-    ASSERT_EQ(again.byte_edges.size(), first.byte_edges.size());
-    for (size_t i = 0; i < first.byte_edges.size(); ++i) {
-      const ByteEdge& edge = again.byte_edges[i];
-      ASSERT_EQ(edge.low, first.byte_edges[i].low) << i;
-      ASSERT_EQ(edge.high, first.byte_edges[i].high) << i;
-      ASSERT_EQ(edge.target, first.byte_edges[i].target) << i;
-    }
+  SchemaDocument document = SchemaDocument::read(R"({"a":{"b":{}},"c":{}})").value();
+  const JsonValue& root = document.root();
+  const JsonValue& a = *root.find("a");
+  std::vector<const JsonValue*> nodes = {&root, &a, a.find("b"), root.find("c")};
+  std::vector<JsonValue> made(4);  // side by side, numbered from the last
+  for (size_t i = made.size(); i-- > 0;) {
+    document.number(&made[i]);
+    nodes.push_back(&made[i]);
+  }
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    EXPECT_LT(Literal{nodes[i]}, Literal{nodes[i + 1]}) << i;
+    EXPECT_LT(Literal{nodes[i]}, !Literal{nodes[i]});
   }
 }
 
