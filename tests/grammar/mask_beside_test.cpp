@@ -154,12 +154,13 @@ TEST(Mask, WhereARuleMayEndIsLookedAt) {
 // may have allowed.
 TEST(Mask, WhatIsLeftOutOfASharedMaskStaysWhereAnotherWayAllowsIt) {
   const std::string rules =
-      "\nx ::= \"[\" x \"]\" | \"0\" [ab]+ | \"1\" (\"a\" [ab]* | \"bba\" [ab]*)"
-      "\ny ::= \"[\" y \")\" | \"0\" [ab]+ | \"1\" (\"a\" [ab]* | \"bbb\" [ab]*)";
+      "\nx ::= \"[\" x \"]\" | \"0\" n n n n n* | \"1\" (\"a\" n n n n* | \"bba\" n n*)"
+      "\ny ::= \"[\" y \")\" | \"0\" n n n n n* | \"1\" (\"a\" n n n n* | \"bbb\" n n*)"
+      "\nn ::= [ab]";
   for (const char* root : {"root ::= x \"!\" | y \"?\"", "root ::= y \"?\" | x \"!\""}) {
     compare_in_any_order(root + rules, {"0", "1", "[0", "[1", "1a"},
-                         {"a", "b", "ab", "bb", "bba", "bbb", "bbab", "bbbb", "bbabbb", "bba!",
-                          "bbb?", "bba?", "bbb!", "a]", "a)", "b]"});
+                         {"a", "b", "ab", "bb", "bba", "bbb", "bbaa", "bbba", "bbabbb", "bbab!",
+                          "bbbb?", "bbab?", "bbbb!", "aaa!", "aaaa]", "aaaa)", "bbab]"});
   }
 }
 
