@@ -306,7 +306,7 @@ GEN_API gen_status gen_grammar_matcher_forced(gen_grammar_matcher *matcher, int3
 
 /**
  * Fewest tokens until the text may end, one that ends it not counted: exact, or where that would take long to find
- * out, of the shortest text that ends it, if that has at most 128 KiB.
+ * out, of the shortest text that ends it, if that has at most 128 KiB and takes no more work than a mask may.
  *
  * @param n  receives the number; -1 if no tokens of the vocabulary are known to end the text.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.

@@ -14,6 +14,9 @@ constexpr int kWideSet = 48;
 // Of a wide part: each copy would be a state with a mask of its own that is dear to make.
 constexpr uint32_t kMostWide = 4;
 constexpr uint8_t kMostInlinedHeight = 80;
+// A diagram that is part of so many, as the name of a member is that has other values in other
+// alternatives, is called: a text is then read by one machine, not by a copy of it in each.
+constexpr uint32_t kManyUsers = 4;
 
 // What an expression is made of; a rule, of its body.
 template <typename Visit>
@@ -131,7 +134,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
         own.wide |= part.wide;
       }
       own.places = static_cast<uint32_t>(std::min<uint64_t>(places, UINT32_MAX));
-      own.called = own.wide && !ends_open(all, expr);
+      own.called = (own.wide || own.users >= kManyUsers) && !ends_open(all, expr);
       if (own.called) {
         own.places = own.height = 1;
         own.wide = false;
@@ -185,6 +188,9 @@ Analysis analyse(const Expressions& expressions) {
   facts.of.resize(count);
   find_nullable(expressions, &facts);
   const Graph graph = graph_of(expressions, count);
+  for (ExprId id = 0; id < count; ++id) {
+    for (const uint32_t part : graph.targets(id)) ++facts.of[part].users;
+  }
   std::vector<uint32_t> members;
   components(graph, [&](std::span<const uint32_t> component) {
     members.assign(component.begin(), component.end());

@@ -27,6 +27,7 @@ struct Analysis {
     bool open_end = false;     // ... at its very end
     uint8_t height = 1;
     uint32_t places = 1;
+    uint32_t users = 0;  // expressions that it is a part of
   };
   std::vector<Facts> of;  // by expression
 };

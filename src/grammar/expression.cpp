@@ -140,16 +140,26 @@ ExprId Expressions::token(TokenTerm term) {
 
 ExprId Expressions::diagram(Diagram diagram) {
   std::vector<ExprId> reads;
+  uint64_t hash = diagram.final.size();
   for (Diagram::Way& way : diagram.ways) {
     way.reads = low(way.reads);
     reads.push_back(way.reads);
+    hash = mix(mix(hash, static_cast<uint64_t>(way.from) << 32 | way.to), way.reads);
   }
   if (diagram.ways.empty()) return diagram.final[0] ? kEmpty : kNever;
   Expr expr;
   expr.kind = Kind::kDiagram;
   expr.height = height_above(reads);
-  expr.min = static_cast<uint32_t>(diagrams_.size());
-  diagrams_.push_back(std::move(diagram));
+  const auto [begin, end] = known_diagrams_.equal_range(hash);
+  const auto old =
+      std::find_if(begin, end, [&](const auto& e) { return diagrams_[e.second] == diagram; });
+  if (old != end) {
+    expr.min = old->second;
+  } else {
+    expr.min = static_cast<uint32_t>(diagrams_.size());
+    diagrams_.push_back(std::move(diagram));
+    known_diagrams_.emplace(hash, expr.min);
+  }
   return intern(expr, reads);
 }
 

@@ -62,9 +62,11 @@ struct Diagram {
     uint32_t from;
     uint32_t to;
     ExprId reads;
+    bool operator==(const Way&) const = default;
   };
   std::vector<bool> final;  // by node
   std::vector<Way> ways;
+  bool operator==(const Diagram&) const = default;
 };
 
 /// One token of the vocabulary, by id or by its text as the vocabulary spells it; negated: any
@@ -118,7 +120,8 @@ class Expressions {
   ExprId choice(std::span<const ExprId> parts);
   ExprId repeat(ExprId what, uint32_t min, uint32_t max);
   ExprId token(TokenTerm term);
-  /// Only the start itself may be an end that is reached for nothing.
+  /// Only the start itself may be an end that is reached for nothing. Equal ones are one
+  /// expression.
   ExprId diagram(Diagram diagram);
   /// Only dfa_builder.h understands it. What it asks about in its body is made before it.
   ExprId assertion(const Assertion& assertion);
@@ -166,6 +169,7 @@ class Expressions {
   std::vector<MemberList> member_lists_;
   std::unordered_multimap<uint64_t, ExprId> known_;
   std::unordered_multimap<uint64_t, uint32_t> known_sets_;
+  std::unordered_multimap<uint64_t, uint32_t> known_diagrams_;
   std::unordered_map<std::string, uint32_t> known_terms_;
 };
 

@@ -376,12 +376,14 @@ const ClauseMaker::SharedDfa& ClauseMaker::any_string() {
 Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
   std::vector<std::pair<const Dfa*, bool>> all;
   for (const Constraint& one : clause.constraints) {
-    if (one.kind == Constraint::Kind::kDfa) all.emplace_back(one.dfa.get(), one.negated);
+    if (one.kind != Constraint::Kind::kDfa) continue;
+    all.emplace_back(one.dfa.get(), one.negated);
+    met_before(one.dfa.get());
   }
   if (all.empty()) return SharedDfa();
   // Those that are not negated first.
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return std::pair(a.second, met_before(a.first)) < std::pair(b.second, met_before(b.first));
   });
   all.erase(std::unique(all.begin(), all.end()), all.end());
   SharedDfa& known = met_[all];
@@ -398,10 +400,14 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
 Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   std::vector<std::pair<const NumberTerm*, bool>> all;
   for (const Constraint& one : clause.constraints) {
-    if (one.kind == Constraint::Kind::kNumber) all.emplace_back(one.number.get(), one.negated);
+    if (one.kind != Constraint::Kind::kNumber) continue;
+    all.emplace_back(one.number.get(), one.negated);
+    met_before(one.number.get());
   }
   if (all.empty()) return SharedDfa();
-  std::sort(all.begin(), all.end());
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return std::pair(met_before(a.first), a.second) < std::pair(met_before(b.first), b.second);
+  });
   all.erase(std::unique(all.begin(), all.end()), all.end());
   SharedDfa& known = numbers_[all];
   if (known != nullptr) return known;
@@ -468,12 +474,21 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema,
   return known;
 }
 
+const JsonValue& ClauseMaker::keep(JsonValue value) {
+  made_.push_back(std::move(value));
+  document_.number(&made_.back());
+  return made_.back();
+}
+
+uint32_t ClauseMaker::met_before(const void* automaton) {
+  return order_.try_emplace(automaton, static_cast<uint32_t>(order_.size())).first->second;
+}
+
 Literal ClauseMaker::any_of(Literals literals) {
   JsonValue schema = JsonValue::object();
   schema.add(kAnyOf, JsonValue::of_number(anys_.size()));
   anys_.push_back(std::move(literals));
-  made_.push_back(std::move(schema));
-  return {&made_.back()};
+  return {&keep(std::move(schema))};
 }
 
 Literal ClauseMaker::exactly(const JsonValue& value) {
@@ -503,8 +518,7 @@ Literal ClauseMaker::exactly(const JsonValue& value) {
   } else {
     schema.add("enum", JsonValue::array({value}));
   }
-  made_.push_back(std::move(schema));
-  return exact_[&value] = {&made_.back()};
+  return exact_[&value] = {&keep(std::move(schema))};
 }
 
 }  // namespace gen::grammar
