@@ -140,8 +140,10 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
 /// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
 inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int32_t chunk = 8,
                                                      int32_t max_sequences = 8,
-                                                     std::shared_ptr<Drafter> drafter = nullptr) {
+                                                     std::shared_ptr<Drafter> drafter = nullptr,
+                                                     DraftPolicy policy = {}) {
   GeneratorOptions options;
+  options.draft_policy = std::move(policy);
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
   options.drafter = std::move(drafter);
@@ -171,6 +173,9 @@ class FreshSessions {
                          kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
     return generate::say(*generator_->new_session().value(), prompt, n);
+  }
+  [[nodiscard]] std::shared_ptr<Session> session() const {
+    return generator_->new_session().value();
   }
 
  private:
