@@ -18,6 +18,18 @@ for (const one of table.texts) {
   generator.close();
 }
 
+const draft = new Model(`${root}/examples/demo_model/draft.gguf`);
+for (const one of table.drafts) {
+  const guesses = one.draft_length > 0 ? { draft, draftLength: one.draft_length } : {};
+  const drafted = new Generator(model, { ...one.options, ...guesses });
+  const [result] = await drafted.batch([one.prompt], one.sampling);
+  assert.deepEqual([result.tokens, result.usage.drafted, result.usage.accepted, result.usage.completion],
+    [one.tokens, one.drafted, one.accepted, one.tokens.length], one.name);
+  drafted.close();
+}
+draft.close();
+assert.throws(() => new Generator(model, { draft }), (failure) => failure.code === -15);
+
 const generator = new Generator(model);
 const session = new Session(generator);
 const story = table.streams.find((one) => one.model === "");
