@@ -58,8 +58,8 @@ class CudaEngine final : public engine::Engine {
   StepGraphs graphs_;
 };
 
-/// Empty where there is a device, else a sentence that names the versions of driver and build where
-/// they do not go together. Asked once by the table's why_not.
+/// Empty where there is a device, else a sentence that names the version of driver that this build
+/// needs and the one found. Asked once by the table's why_not.
 std::string why_unavailable();
 
 /// The table of this engine: see engine/backend.h.

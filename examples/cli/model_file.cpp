@@ -37,6 +37,7 @@ fs::path program_folder() {
 std::string by_options(const std::string& message) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"max_seq_len", "--ctx"},
+      {"gpu_layers", "--gpu-layers"},
       {"kv_dtype", "--kv"},
       {"paged_kv", "--paged"},
       {"prefix_cache", "--prefix-cache"},
@@ -68,6 +69,9 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) 
             gen_model_options_set(options.get(), "threads", text.c_str(), &error);
         return status == GEN_OK ? std::string() : std::string(error.message);
       });
+  command.add_option("--backend", choice.backend, model_help("backend"));
+  command.add_option("--device", choice.device, model_help("device"));
+  command.add_option("--gpu-layers", choice.gpu_layers, model_help("gpu_layers"));
 }
 
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
@@ -75,8 +79,7 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
                      "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
-  command.add_option("--ctx", choice.max_seq_len, model_help("max_seq_len"))
-      ->check(kCount);
+  command.add_option("--ctx", choice.max_seq_len, model_help("max_seq_len"))->check(kCount);
 }
 
 std::string kv_problem(const std::string& text) {
@@ -87,16 +90,13 @@ std::string kv_problem(const std::string& text) {
 }
 
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
-  command
-      .add_option("--kv", choice.kv, generator_help("kv_dtype"))
+  command.add_option("--kv", choice.kv, generator_help("kv_dtype"))
       ->check(kv_problem)
       ->capture_default_str();
   command.add_option("--paged", choice.paged, generator_help("paged_kv"));
-  command
-      .add_option("--prefix-cache", choice.prefix_cache, generator_help("prefix_cache"))
+  command.add_option("--prefix-cache", choice.prefix_cache, generator_help("prefix_cache"))
       ->check(kCount);
-  command
-      .add_option("--compressed", choice.compressed, generator_help("compressed_kv"))
+  command.add_option("--compressed", choice.compressed, generator_help("compressed_kv"))
       ->check(kCount);
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
 }
@@ -114,8 +114,7 @@ std::string find_file(const std::string& given, const char* bundled_name) {
 }
 
 void add_context_option(CLI::App& command, ModelChoice& choice) {
-  command
-      .add_option("--context-policy", choice.context, generator_help("context_policy"))
+  command.add_option("--context-policy", choice.context, generator_help("context_policy"))
       ->capture_default_str();
 }
 
@@ -140,9 +139,16 @@ ModelOptions make_model_options(const ModelChoice& choice) {
   auto options = make<ModelOptions>(gen_model_options_new);
   gen_error error;
   if (choice.threads > 0) {
-    check_option("--threads",
-                 gen_model_options_set_threads(options.get(), choice.threads, &error), error);
+    check_option("--threads", gen_model_options_set_threads(options.get(), choice.threads, &error),
+                 error);
   }
+  const auto set = [&](const char* option, const char* key, const std::string& value) {
+    if (value.empty()) return;
+    check_option(option, gen_model_options_set(options.get(), key, value.c_str(), &error), error);
+  };
+  set("--backend", "backend", choice.backend);
+  set("--device", "device", choice.device);
+  set("--gpu-layers", "gpu_layers", choice.gpu_layers);
   if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
     check_option("--ctx",
@@ -199,9 +205,9 @@ void use_drafts(const ModelChoice& choice, gen_options* options) {
   check_option("--draft-policy",
                gen_options_set(options, "draft_policy", choice.draft_policy.c_str(), &error),
                error);
-  check_option("--draft-acceptance",
-               gen_options_set(options, "draft_acceptance", choice.draft_acceptance.c_str(), &error),
-               error);
+  check_option(
+      "--draft-acceptance",
+      gen_options_set(options, "draft_acceptance", choice.draft_acceptance.c_str(), &error), error);
   if (file.empty()) return;
   constexpr std::string_view kLayers = "layers:";
   if (file.starts_with(kLayers)) {

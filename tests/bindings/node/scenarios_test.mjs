@@ -18,6 +18,11 @@ for (const one of table.texts) {
   generator.close();
 }
 
+const again = new Model(`${root}/examples/demo_model/story.gguf`, { backend: "cpu", gpu_layers: "auto", threads: 1 });
+again.close();
+assert.throws(() => new Model(`${root}/examples/demo_model/story.gguf`, { gpu_layers: "most" }),
+  (failure) => failure.code === -1 && /most/.test(failure.message));
+
 const generator = new Generator(model);
 const session = new Session(generator);
 const story = table.streams.find((one) => one.model === "");

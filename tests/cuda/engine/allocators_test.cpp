@@ -168,15 +168,18 @@ TEST(CudaBackend, SaysWhyNot) {
   cuda::emulator::Options options;
   options.driver_version = 0;
   cuda::emulator::configure(options);
-  EXPECT_EQ(cuda::why_unavailable(), "there is no driver (this build needs one for CUDA 13.0)");
+  EXPECT_EQ(cuda::why_unavailable(),
+            "no driver was found, and this build needs one for CUDA 13.0 or newer");
   options.driver_version = 12040;
   cuda::emulator::configure(options);
   EXPECT_EQ(cuda::why_unavailable(),
-            "the driver is for CUDA 12.4 and this build needs one for CUDA 13.0");
+            "the driver is for CUDA 12.4, and this build needs one for CUDA 13.0 or newer");
   options = {};
   options.devices = 0;
   cuda::emulator::configure(options);
-  EXPECT_NE(cuda::why_unavailable(), "");
+  EXPECT_EQ(cuda::why_unavailable(),
+            "no CUDA-capable device is detected (the driver is for CUDA 13.0, and this build needs "
+            "one for CUDA 13.0 or newer)");
   cuda::emulator::configure({});
 }
 
