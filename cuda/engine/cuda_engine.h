@@ -29,6 +29,7 @@ class CudaEngine final : public engine::Engine {
       engine::WeightRole role,
       std::span<const engine::WeightSource> sources) const noexcept override;
   Result<std::shared_ptr<engine::WeightMemory>> new_weight_memory(size_t bytes) override;
+  [[nodiscard]] bool has_room(std::span<const size_t> pieces) override;
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>& memory) override;
