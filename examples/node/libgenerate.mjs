@@ -47,6 +47,9 @@ function fallible(name, args) {
 const c = {
   modelLoad: fallible("gen_model_load", "const char *path, void *options, _Out_ void **out"),
   modelFree: lib.func("void gen_model_free(void *model)"),
+  modelOptionsNew: fallible("gen_model_options_new", "_Out_ void **out"),
+  modelOptionsSet: fallible("gen_model_options_set", "void *options, const char *key, const char *value"),
+  modelOptionsFree: lib.func("void gen_model_options_free(void *options)"),
   optionsNew: fallible("gen_options_new", "_Out_ void **out"),
   optionsSet: fallible("gen_options_set", "void *options, const char *key, const char *value"),
   optionsSetDraft: fallible("gen_options_set_speculative_draft", "void *options, void *model, int32_t length"),
@@ -268,7 +271,16 @@ export class Cancel extends Handle {
 }
 
 export class Model extends Handle {
-  constructor(path) { super(make(c.modelLoad, path, null), c.modelFree); }
+  /** Settings are those of gen_model_options_describe: new Model("…", { backend: "cuda", gpu_layers: "auto" }). */
+  constructor(path, settings = {}) {
+    const options = new Handle(make(c.modelOptionsNew), c.modelOptionsFree);
+    try {
+      for (const [key, value] of Object.entries(settings)) c.modelOptionsSet(options.handle, key, String(value));
+      super(make(c.modelLoad, path, options.handle), c.modelFree);
+    } finally {
+      options.close();
+    }
+  }
 }
 
 /**

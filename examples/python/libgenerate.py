@@ -76,6 +76,9 @@ def _fallible(name, *arguments):
 
 _out, _text = POINTER(c_void_p), (c_char_p, c_size_t)
 _model_load = _fallible("gen_model_load", c_char_p, c_void_p, _out)
+_model_options_new = _fallible("gen_model_options_new", _out)
+_model_options_set = _fallible("gen_model_options_set", c_void_p, c_char_p, c_char_p)
+_model_options_free = _function("gen_model_options_free", c_void_p, result=None)
 _model_custom = _fallible("gen_model_new_custom", c_void_p, c_void_p, c_void_p, _out)
 _config_new = _fallible("gen_model_config_new", _out)
 _config_set = _fallible("gen_model_config_set", c_void_p, c_char_p, c_char_p)
@@ -190,8 +193,16 @@ class Handle:
 class Model(Handle):
     _free = _function("gen_model_free", c_void_p, result=None)
 
-    def __init__(self, path):
-        super().__init__(_model_load, os.fsencode(path), None)
+    def __init__(self, path, **options):
+        """Options are those of gen_model_options_describe: Model("…", backend="cuda", gpu_layers="auto")."""
+        settings = c_void_p()
+        _model_options_new(byref(settings))
+        try:
+            for key, value in options.items():
+                _model_options_set(settings, key.encode(), str(value).encode())
+            super().__init__(_model_load, os.fsencode(path), settings)
+        finally:
+            _model_options_free(settings)
 
     @classmethod
     def custom(cls, forward, tokenizer_of, **config):

@@ -29,6 +29,10 @@ for (const one of table.drafts) {
 }
 draft.close();
 assert.throws(() => new Generator(model, { draft }), (failure) => failure.code === -15);
+const again = new Model(`${root}/examples/demo_model/story.gguf`, { backend: "cpu", gpu_layers: "auto", threads: 1 });
+again.close();
+assert.throws(() => new Model(`${root}/examples/demo_model/story.gguf`, { gpu_layers: "most" }),
+  (failure) => failure.code === -1 && /most/.test(failure.message));
 
 const generator = new Generator(model);
 const session = new Session(generator);
