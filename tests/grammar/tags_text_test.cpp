@@ -161,7 +161,7 @@ TEST(TagsText, FailuresTellThePlace) {
   EXPECT_EQ(failure("{\"triggers\" [1]}"), "line 1, column 13: expected a colon");
   EXPECT_EQ(failure("{\"triggers\":[\"a\" \"b\"]}"), "line 1, column 18: expected a comma or ]");
   EXPECT_EQ(failure("{\"tags\":[{\"begin\":\"a\"}]}"),
-            "line 1, column 10: a tag without a content: gbnf, regex, json_schema or any_json");
+            "line 1, column 10: a tag without a content: gbnf, lark, regex, json_schema or any_json");
   EXPECT_EQ(failure("{\"tags\":[{\"regex\":\"a\",\"any_json\":true}]}"),
             "line 1, column 10: a tag with more than one content");
   EXPECT_EQ(failure("{\"tags\":[{\"any_json\":false}]}"),
@@ -174,7 +174,7 @@ TEST(TagsText, FailuresTellThePlace) {
   EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":{\"a]}]}"),
             "line 1, column 32: a string without an end");
   EXPECT_EQ(failure("{\"tags\":[{\"schema\":\"\"}]}"),
-            "line 1, column 11: unknown key \"schema\"; there are begin, begin_token, gbnf, regex, "
+            "line 1, column 11: unknown key \"schema\"; there are begin, begin_token, gbnf, lark, regex, "
             "json_schema, any_json, end, end_token");
   EXPECT_EQ(failure("{\"tags\":[{\"begin_token\":-1}]}"),
             "line 1, column 25: expected the id or the text of a token");
