@@ -23,7 +23,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostSchemas = 1024;
+constexpr size_t kMostSchemas = 256;
 
 using Node = LarkNode;
 using NodeKind = LarkNode::Kind;

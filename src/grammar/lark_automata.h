@@ -14,8 +14,8 @@
 
 namespace gen::grammar {
 
-/// The automata of one file: each may have the fuel's states, all of them together have its work.
-/// Expressions that are asked about are regular.
+/// Makes the automata of one file. Each may have as many states as the fuel allows; the work is
+/// counted together. All expressions must be regular.
 class LarkAutomata {
  public:
   LarkAutomata(Expressions& to, const DfaFuel& fuel) : to_(to), fuel_(fuel) {
@@ -24,13 +24,13 @@ class LarkAutomata {
   LarkAutomata(const LarkAutomata&) = delete;
   LarkAutomata& operator=(const LarkAutomata&) = delete;
 
-  /// Texts that all parts match.
+  /// Texts that every part matches.
   Result<ExprId> both(std::span<const ExprId> parts);
-  /// Texts, of whole characters, that it does not match.
+  /// UTF-8 texts that `expr` does not match.
   Result<ExprId> negation(ExprId expr);
-  /// Texts that it matches, but for those that begin with a shorter one.
+  /// Texts that `expr` matches and that no shorter text of `expr` begins.
   Result<ExprId> shortest(ExprId expr);
-  /// Texts of `body` that `stop` may follow, where nothing shorter of `body` and `stop` ends.
+  /// Texts of `body` up to the first place where a text of `stop` ends behind one of `body`.
   Result<ExprId> until(ExprId body, ExprId stop);
 
  private:
@@ -42,8 +42,7 @@ class LarkAutomata {
   Dfa any_text_;  // once it was needed
 };
 
-/// Any stretch of the pieces, the empty one included: a suffix automaton of them. Cost: linear, but
-/// for a logarithm.
+/// Any run of consecutive pieces, the empty one included, as a suffix automaton. Cost: n log n.
 ExprId stretches(Expressions& to, std::span<const std::string> pieces);
 
 /// Letters, digits and _ in a row are a piece; so are white space, and other characters.

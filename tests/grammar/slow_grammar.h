@@ -58,6 +58,12 @@ class SlowGrammar {
     return text + more;
   }
 
+  /// The body of a Lark terminal that is the root, which is regular.
+  [[nodiscard]] std::string lark_terminal() const {
+    std::string none;
+    return lark_of(rules[0], [](int) { return false; }, true, &none);
+  }
+
   /// The same with what `ignored` matches behind each text, class, token and terminal.
   template <typename IsTerminal>
   [[nodiscard]] SlowGrammar ignoring(int ignored, IsTerminal terminal) const {
@@ -135,6 +141,7 @@ class SlowGrammar {
       *more += own + ": " + lark_of(id, terminal, true, more) + "\n";
       return own;
     }
+    if (inside && id % 2 == 0) return "/" + pattern_of(id) + "/";
     switch (node.kind) {
       case Kind::kText:
         return "\"" + node.texts[0] + "\"";
@@ -155,6 +162,22 @@ class SlowGrammar {
     for (const int part : node.parts) {
       if (!text.empty()) text += node.kind == Kind::kChoice ? " | " : " ";
       text += lark_of(part, terminal, inside, more);
+    }
+    return "(" + text + ")";
+  }
+
+  [[nodiscard]] std::string pattern_of(int id) const {
+    const Node& node = nodes[static_cast<size_t>(id)];
+    std::string text;
+    if (node.kind == Kind::kRepeat) {
+      text = "(?:" + pattern_of(node.parts[0]) + "){" + std::to_string(node.min) + ",";
+      return text + (node.max == kNoLimit ? "" : std::to_string(node.max)) + "}";
+    }
+    for (const std::string& one : node.texts) text += one;
+    if (node.kind == Kind::kClass) return "[" + text + "]";
+    for (const int part : node.parts) {
+      if (node.kind == Kind::kChoice && part != node.parts[0]) text += "|";
+      text += pattern_of(part);
     }
     return "(" + text + ")";
   }
