@@ -70,6 +70,7 @@ const c = {
     "void *options, const char *uri, const char *text, size_t len"),
   grammarOptionsFree: lib.func("void gen_grammar_options_free(void *options)"),
   grammarFromGbnf: fallible("gen_grammar_from_gbnf", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
+  grammarFromLark: fallible("gen_grammar_from_lark", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
   grammarFromRegex: fallible("gen_grammar_from_regex",
     "const uint8_t *pattern, size_t len, void *options, _Out_ void **out"),
   grammarFromTags: fallible("gen_grammar_from_tags", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
@@ -181,6 +182,11 @@ export class Grammar extends Handle {
   static gbnf(text, settings) {
     const bytes = Buffer.from(text);
     return new Grammar(c.grammarFromGbnf, settings, bytes, bytes.length);
+  }
+  // A Lark file in llguidance's dialect.
+  static lark(text, settings) {
+    const bytes = Buffer.from(text);
+    return new Grammar(c.grammarFromLark, settings, bytes, bytes.length);
   }
   static regex(pattern, settings) {
     const bytes = Buffer.from(pattern);

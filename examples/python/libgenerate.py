@@ -103,6 +103,7 @@ _grammar_options_add_schema = _fallible(
     "gen_grammar_options_add_schema", c_void_p, c_char_p, c_char_p, c_size_t)
 _grammar_options_free = _function("gen_grammar_options_free", c_void_p, result=None)
 _grammar_from_gbnf = _fallible("gen_grammar_from_gbnf", *_text, c_void_p, _out)
+_grammar_from_lark = _fallible("gen_grammar_from_lark", *_text, c_void_p, _out)
 _grammar_from_regex = _fallible("gen_grammar_from_regex", *_text, c_void_p, _out)
 _grammar_from_tags = _fallible("gen_grammar_from_tags", *_text, c_void_p, _out)
 _grammar_from_json_schema = _fallible("gen_grammar_from_json_schema", *_text, c_void_p, _out)
@@ -254,6 +255,12 @@ class Grammar(Handle):
     def gbnf(cls, text, **options):
         data = text.encode()
         return cls(_grammar_from_gbnf, data, len(data), **options)
+
+    @classmethod
+    def lark(cls, text, **options):
+        """A Lark file in llguidance's dialect."""
+        data = text.encode()
+        return cls(_grammar_from_lark, data, len(data), **options)
 
     @classmethod
     def regex(cls, pattern, **options):

@@ -324,7 +324,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
     return static_cast<uint32_t>(pairs.size() - 1);
   };
   number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
-  uint64_t work = 0;
+  uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
   const std::vector<ByteEdge> kNoEdges;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
@@ -358,10 +358,15 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
       ++work;
     }
     made.states.push_back(std::move(state));
-    if (pairs.size() > fuel.states || work > fuel.work) {
+    if (pairs.size() > fuel.states) {
       return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
     }
+    if (work > fuel.work) {
+      return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
+                   static_cast<unsigned long long>(fuel.work));
+    }
   }
+  if (fuel.spent != nullptr) *fuel.spent = work;
   // What has not grown is seldom much smaller with like states made one.
   return made.states.size() > a.states.size() + b.states.size() ? minimise(made) : trim(made);
 }

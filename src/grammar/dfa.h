@@ -18,6 +18,7 @@ namespace gen::grammar {
 struct DfaFuel {
   size_t states = 50'000;
   uint64_t work = uint64_t{1} << 25U;  // nodes looked at
+  uint64_t* spent = nullptr;           // what others have looked at, if they share the work
 };
 
 struct Dfa {

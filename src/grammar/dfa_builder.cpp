@@ -198,6 +198,7 @@ class Builder {
  public:
   Builder(const Expressions& all, const NodeGraph& graph, const DfaFuel& fuel)
       : all_(all), graph_(graph), fuel_(fuel), seen_(graph.from.size(), 0) {
+    if (fuel.spent != nullptr) work_ = *fuel.spent;
     for (uint32_t a = 0; a < all.assertions().size(); ++a) {
       if (graph.used[a] && all.assertions()[a].ask == Ask::kBehind) behinds_.push_back(a);
     }
@@ -237,6 +238,7 @@ class Builder {
       }
       made.states.push_back(std::move(state));
     }
+    if (fuel_.spent != nullptr) *fuel_.spent = work_;
     return minimise(made);
   }
 

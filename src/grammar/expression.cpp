@@ -130,8 +130,15 @@ ExprId Expressions::repeat(ExprId what, uint32_t min, uint32_t max) {
 ExprId Expressions::token(TokenTerm term) {
   Expr expr;
   expr.kind = Kind::kToken;
-  const std::string key =
-      (term.negated ? "!" : "=") + (term.name.empty() ? std::to_string(term.id) : ":" + term.name);
+  std::string key = term.negated ? "!" : "=";
+  if (!term.name.empty()) {
+    key += ":" + term.name;
+  } else if (term.ranges.empty()) {
+    key += std::to_string(term.id);
+  }
+  for (const TokenRange& range : term.ranges) {
+    key += std::to_string(range.low) + "-" + std::to_string(range.high) + ",";
+  }
   const auto [known, added] = known_terms_.try_emplace(key, static_cast<uint32_t>(terms_.size()));
   expr.first = known->second;
   if (added) terms_.push_back(std::move(term));

@@ -69,12 +69,19 @@ struct Diagram {
   bool operator==(const Diagram&) const = default;
 };
 
-/// One token of the vocabulary, by id or by its text as the vocabulary spells it; negated: any
-/// other token.
+struct TokenRange {
+  int32_t low;
+  int32_t high;  // inclusive
+  bool operator==(const TokenRange&) const = default;
+};
+
+/// One token of the vocabulary, by its text as the vocabulary spells it, by ids, or by id; negated:
+/// any other token but those that end a text.
 struct TokenTerm {
   bool negated = false;
-  int32_t id = -1;
-  std::string name;  // used if it is not empty
+  int32_t id = -1;                 // used if there are no ranges; -1: none
+  std::string name;                // used if it is not empty
+  std::vector<TokenRange> ranges = {};  // by low, apart from each other; used if there is no name
   bool operator==(const TokenTerm&) const = default;
 };
 

@@ -33,6 +33,10 @@ static void forms(const void* with) {
                                       "{\"begin_token\":\"<s>\",\"any_json\":true}],\"triggers\":[\"<\"]}",
                                       GEN_NUL_TERMINATED, options, &grammar, E));
   FREE(gen_grammar_free(grammar));
+  MAKE(grammar, gen_grammar_from_lark("start: w \"=\" N (\";\" %json {\"type\": \"boolean\"})? <[3-5]>\n"
+                                      "w[stop=\"=\"]: /\\w+/i\nN: ~/0/ & /[0-9]{1,3}/\n%ignore / +/",
+                                      GEN_NUL_TERMINATED, options, &grammar, E));
+  FREE(gen_grammar_free(grammar));
   TRY(gen_grammar_options_set(options, "json_ignore", "not,minItems", E));
   TRY(gen_grammar_options_add_schema(options, "urn:some", "{\"not\":{}}", GEN_NUL_TERMINATED, E));
   MAKE(grammar, gen_grammar_from_json_schema(kSchema, GEN_NUL_TERMINATED, options, &grammar, E));

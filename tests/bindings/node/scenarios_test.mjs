@@ -62,6 +62,16 @@ assert.throws(() => Grammar.gbnf("root ::= a\na ::= (\"b\""),
   (failure) => failure.code === -12 && /line 2, column [0-9]+/.test(failure.message));
 assert.throws(() => Grammar.anyJson({ max_edges: 3 }), (failure) => failure.code === -12);
 Grammar.anyJson().close();
+assert.throws(() => Grammar.lark("start: a\na: (\"b\""),
+  (failure) => failure.code === -12 && /line 2, column 4/.test(failure.message));
+{
+  const sum = Grammar.lark('start: N ("+" N)*\nN: /[0-9]+/\n%ignore " "');
+  const matcher = new Matcher(sum, model);
+  matcher.accept("12 + 3");
+  assert.throws(() => matcher.accept("x"));
+  matcher.close();
+  sum.close();
+}
 Grammar.tags({ tags: [{ begin: "<é>", regex: "[0-9]+", end: "." }] }).close();
 assert.throws(() => Grammar.tags({ tags: 1 }), (failure) => failure.code === -12);
 

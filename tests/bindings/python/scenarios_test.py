@@ -211,6 +211,11 @@ class Scenarios(unittest.TestCase):
         with Grammar.any_json() as anything, Matcher(anything, self.model) as matcher:
             matcher.accept('{"a": [1, 2]}')
             self.assertTrue(matcher.complete())
+        with Grammar.lark('start: N ("+" N)*\nN: /[0-9]+/\n%ignore " "') as sums, Matcher(sums, self.model) as matcher:
+            matcher.accept("12 + 3")
+            self.assertTrue(matcher.complete())
+            self.assertRaises(Error, matcher.accept, "x")
+        self.assertRaisesRegex(Error, "line 1, column 8", Grammar.lark, "start: (")
         number = {"begin": "<é>", "regex": "[0-9]+", "end": "."}
         with Grammar.tags({"tags": [number]}) as tags, Matcher(tags, self.model) as matcher:
             matcher.accept("free <é>12")
