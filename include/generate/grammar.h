@@ -171,7 +171,7 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
  *
  * What cannot be kept exactly is refused with the keyword's JSON pointer: references to documents that
  * gen_grammar_options_add_schema has not been given,
- * uniqueItems of values that are not few, the formats idn-hostname and regex, and what takes more than the limits.
+ * uniqueItems together with contains, the formats idn-hostname and regex, and what takes more than the limits.
  * Formats that no vocabulary knows say nothing; gen_grammar_describe lists them.
  *
  * @param schema   [len] UTF-8; len may be GEN_NUL_TERMINATED.

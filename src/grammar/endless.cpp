@@ -30,7 +30,7 @@ constexpr uint8_t kNext[kNumbers][kClasses] = {
     {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kNone},
 };
 
-constexpr uint32_t kRoomLeft = 4;  // of a loop that ends: letters that stay free
+constexpr uint32_t kRoomLeft = 4;           // of a loop that ends: letters that stay free
 constexpr uint32_t kManyTaken = 1'000'000;  // fewer than texts of that many letters
 
 bool covers(const ByteEdge& edge, int low, int high) {
@@ -178,14 +178,18 @@ bool reads_letters(const Machines& machines, uint32_t machine) {
 Endless find_endless(const Machines& machines) {
   const auto n_states = static_cast<uint32_t>(machines.states.size()) - 1;
   Endless made;
+  const bool watched =
+      std::any_of(machines.byte_edges.begin(), machines.byte_edges.end(),
+                  [](const ByteEdge& edge) { return covers(edge, kDiffers, kDiffers); });
+  if (!watched) return made;  // nobody will ask
   made.states.assign(n_states, 0);
   for (const Loop& loop : machines.loops) {
     made.of_characters.push_back(loop.members == 0 && !made.of_characters.empty() &&
                                  reads_letters(machines, loop.machine));
   }
   const auto letters = on_rings(machines, n_states, covers_letters);
-  const auto digits = on_rings(machines, n_states,
-                               [](const ByteEdge& edge) { return covers(edge, '1', '9'); });
+  const auto digits =
+      on_rings(machines, n_states, [](const ByteEdge& edge) { return covers(edge, '1', '9'); });
   Spread spread(size_t{n_states} * kNumbers);
   for (StateId s = kFirstState; s < n_states; ++s) {
     const uint32_t from = s * kNumbers;
@@ -203,9 +207,8 @@ Endless find_endless(const Machines& machines) {
     }
     for (const CallEdge& edge : machines.calls(s)) {
       const bool members = machines.loops[edge.loop].members != 0;
-      const bool characters =
-          edge.loop != 0 && made.of_characters[edge.loop] &&
-          machines.loops[edge.loop].max == kUnbounded;
+      const bool characters = edge.loop != 0 && made.of_characters[edge.loop] &&
+                              machines.loops[edge.loop].max == kUnbounded;
       for (uint32_t n = 0; n < kNumbers; ++n) {
         if (characters) spread.set(from + n);
         if (!members) spread.edge(from + n, machines.starts[edge.machine] * kNumbers + n);

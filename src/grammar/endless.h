@@ -30,8 +30,8 @@ struct Endless {
                           size_t n_items, JsonReader::Number number,
                           uint32_t n_taken) const noexcept;
   /// In a string: behind so many bytes without a quotation mark it will still be so.
-  [[nodiscard]] uint32_t room(const Machines& machines, const ReturnLists& lists,
-                              const Item* items, size_t n_items, uint32_t n_taken) const noexcept;
+  [[nodiscard]] uint32_t room(const Machines& machines, const ReturnLists& lists, const Item* items,
+                              size_t n_items, uint32_t n_taken) const noexcept;
 };
 
 Endless find_endless(const Machines& machines);

@@ -57,7 +57,8 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   SchemaReport unused;
   if (report == nullptr) report = &unused;
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
-  const JsonRules rules = {true, report->items, options.most_digits != kUnbounded};
+  const JsonRules rules = {true, report->items, options.definition_order,
+                           options.most_digits != kUnbounded};
   auto made = from_expressions(expressions, root, limits, rules);
   if (made.ok()) return made;
   const Status why = made.status();

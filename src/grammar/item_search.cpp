@@ -25,6 +25,21 @@ bool has_any(std::span<const uint64_t> bits, std::span<const int32_t> tokens) {
   });
 }
 
+void add_range(const ByteEdge& edge, ByteSet* to) {
+  const unsigned first = edge.low / 64U;
+  const unsigned last = edge.high / 64U;
+  for (unsigned i = first; i <= last; ++i) {
+    uint64_t word = ~uint64_t{0};
+    if (i == first) word &= ~uint64_t{0} << (edge.low % 64U);
+    if (i == last) word &= ~uint64_t{0} >> (63U - edge.high % 64U);
+    to->words[i] |= word;
+  }
+}
+
+void remove_all(std::string_view bytes, ByteSet* from) {
+  for (const char c : bytes) from->remove(static_cast<uint8_t>(c));
+}
+
 uint64_t kind_of(char c) { return uint64_t{1} << kByteKinds[static_cast<uint8_t>(c)]; }
 
 }  // namespace
@@ -83,8 +98,7 @@ bool ItemSearch::is_endless(const ReturnLists& lists, const JsonReader& reader) 
   const JsonState& state = reader.state();
   const Number number = state.in == In::kNothing ? reader.number().kind : Number::kNone;
   const auto items = items_of_last();
-  return machines_.endless.from(machines_, lists, items.data(), items.size(), number,
-                                state.n_held);
+  return machines_.endless.from(machines_, lists, items.data(), items.size(), number, state.n_held);
 }
 
 // One text for each value: no space, characters escaped only where they must be, numbers without
@@ -92,9 +106,7 @@ bool ItemSearch::is_endless(const ReturnLists& lists, const JsonReader& reader) 
 ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
   ByteSet ways;
   for (const Item& item : items_of_last()) {
-    for (const ByteEdge& edge : machines_.bytes(item.state)) {
-      ways.add(ByteSet::range(edge.low, edge.high));
-    }
+    for (const ByteEdge& edge : machines_.bytes(item.state)) add_range(edge, &ways);
   }
   const JsonState& state = reader.state();
   ByteSet kept;
@@ -120,19 +132,39 @@ ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
     case In::kNothing:
       break;
   }
-  for (const char c : std::string_view(" \t\n\r")) ways.remove(static_cast<uint8_t>(c));
+  remove_all(" \t\n\r", &ways);
   // The array reads in their place what the reader says.
   if (ways.has(kCommaAgain)) ways.add(static_cast<uint8_t>(','));
   if (ways.has(kEndAgain)) ways.add(static_cast<uint8_t>(']'));
   for (int byte = kDiffers; byte < 256; ++byte) ways.remove(static_cast<uint8_t>(byte));
-  if (!reader.rules().short_numbers && (ways.has('e') || ways.has('E'))) {
-    const JsonReader::NumberRead number = reader.number();
-    if (number.kind != Number::kNone && number.begin >= raw_) {
-      ways.remove('e');
-      ways.remove('E');
-    }
-  }
+  limit_number(reader, &ways);
   return ways;
+}
+
+// Of the ways on in a number those that say what no shorter one says.
+void ItemSearch::limit_number(const JsonReader& reader, ByteSet* ways) const {
+  const JsonReader::NumberRead number = reader.number();
+  if (number.kind == Number::kNone) return;
+  if (number.begin >= raw_ && !reader.rules().short_numbers) {
+    remove_all("eE", ways);
+    return;
+  }
+  if (ways->has('e')) ways->remove('E');
+  if (number.whole) return;
+  const bool exponent =
+      number.kind == Number::kZeroWithExponent || number.kind == Number::kOtherWithExponent;
+  const bool own = reader.state().n_raw > raw_;  // the last byte was put there by the search
+  if (!exponent) {
+    // Zeros behind the point would say nothing.
+    if (own && reader.last() == '0') remove_all("eE", ways);
+    return;
+  }
+  const char last = reader.last();
+  if (last == 'e' || last == 'E') {
+    if (ways->has('1')) ways->remove('+');
+  } else if (own && last == '0' && number.n_exponent == 1) {
+    remove_all("0123456789", ways);
+  }
 }
 
 bool ItemSearch::is_same(size_t one, size_t other) const noexcept {
@@ -151,7 +183,7 @@ bool ItemSearch::viable(ReturnLists& lists, std::span<const Item> items, JsonRea
 // From the last place, which has number `from`; it stays.
 bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   const JsonState start = reader.state();
-  if (start.n_held == 0 || is_endless(lists, reader)) return true;
+  if (start.n_held == 0 || is_endless(lists, reader) || reader.is_new_already()) return true;
   raw_ = start.n_raw;
   places_.back().escaping = false;
   // The outermost array that has items.
@@ -191,8 +223,10 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
       if (length > bound) {
         next = std::min(next, length);
         leave(lists, reader);
-      } else if (ends || is_endless(lists, reader)) {
+      } else if (ends || is_endless(lists, reader) || reader.is_new_already()) {
         found = true;
+      } else if (!comes_in_order(reader, start)) {
+        leave(lists, reader);
       } else if (byte == '0' && is_same(depth - 1, depth) && !reader.number().whole) {
         leave(lists, reader);  // a zero that says nothing
       } else {
@@ -204,6 +238,17 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
     bound = next;
   }
   return found;
+}
+
+// Names that the search puts into one object come in the order of their bytes; of the orders in
+// which they may come, one is enough.
+bool ItemSearch::comes_in_order(const JsonReader& reader, const JsonState& start) const noexcept {
+  const JsonState& state = reader.state();
+  const JsonState& before = places_[places_.size() - 2].state;
+  if (reader.rules().in_order || state.n_entries == before.n_entries || !state.object) return true;
+  const uint32_t earlier = reader.entry(state.newest).before;
+  if (earlier == JsonState::kNone || earlier < start.n_entries) return true;
+  return reader.compare(earlier, state.newest) < 0;
 }
 
 ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> items,
@@ -224,30 +269,31 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
 bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, const Place& place,
                                 uint32_t node) const noexcept {
   const Vocabulary::Node& at = vocabulary.trie()[node];
-  const uint64_t kinds =
-      vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
+  const uint64_t kinds = vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
   const JsonState& state = place.state;
   if (state.in != In::kNothing && (kinds & kind_of('"')) == 0) {
     // It stays in the string.
-    return state.n_held == 0 ||
+    return state.n_held == 0 || place.is_new ||
            (at.height < Vocabulary::kMostHeight && uint32_t{at.height} + 1 <= place.room);
   }
   // Only where an item ends can the next one be one that was there.
   if (state.n_held == 0 && (kinds & kind_of(',')) == 0) return true;
+  if (place.is_new && (kinds & (kind_of(',') | kind_of(']'))) == 0) return true;
   return state.n_watched == 0 && (kinds & kind_of('[')) == 0;
 }
 
-void ItemSearch::set_room(const ReturnLists& lists, const JsonReader& reader) {
+void ItemSearch::set_room(const ReturnLists& lists, JsonReader& reader) {
   const JsonState& state = reader.state();
-  if (state.in == In::kNothing || state.n_held == 0) return;
+  if (state.n_held == 0) return;
+  places_.back().is_new = reader.is_new_already();
+  if (state.in == In::kNothing) return;
   const auto items = items_of_last();
   places_.back().room =
       machines_.endless.room(machines_, lists, items.data(), items.size(), state.n_held);
 }
 
 void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
-                        std::span<const Item> items, JsonReader& reader,
-                        std::span<uint64_t> bits) {
+                        std::span<const Item> items, JsonReader& reader, std::span<uint64_t> bits) {
   const auto trie = vocabulary.trie();
   lists_.build_on(lists);
   begin(lists_, items, reader);

@@ -52,7 +52,7 @@ class ItemSearch {
     ByteSet open;   // bytes to be tried; of a search
     uint32_t node;  // of the trie; of a walk: the next one
     uint32_t end;
-    bool quoted;
+    bool is_new;  // so is its item, whatever it becomes
     uint32_t room;
   };
   /// One byte on from the last place, to a new one; false if there is none.
@@ -64,11 +64,14 @@ class ItemSearch {
   }
   [[nodiscard]] bool is_endless(const ReturnLists& lists, const JsonReader& reader) const noexcept;
   [[nodiscard]] ByteSet ways_on(const JsonReader& reader) const;
+  void limit_number(const JsonReader& reader, ByteSet* ways) const;
+  [[nodiscard]] bool comes_in_order(const JsonReader& reader,
+                                    const JsonState& start) const noexcept;
   [[nodiscard]] bool is_same(size_t one, size_t other) const noexcept;
   bool search(ReturnLists& lists, JsonReader& reader, size_t from);
   [[nodiscard]] bool can_be_skipped(const Vocabulary& vocabulary, const Place& place,
                                     uint32_t node) const noexcept;
-  void set_room(const ReturnLists& lists, const JsonReader& reader);
+  void set_room(const ReturnLists& lists, JsonReader& reader);
 
   const Machines& machines_;
   size_t most_items_;
@@ -76,8 +79,8 @@ class ItemSearch {
   ReturnLists lists_;
   std::vector<Place> places_;
   std::vector<Item> items_;
-  uint32_t goal_ = 0;   // the container whose item is to end
-  uint32_t raw_ = 0;    // read in watched arrays before the search
+  uint32_t goal_ = 0;  // the container whose item is to end
+  uint32_t raw_ = 0;   // read in watched arrays before the search
 };
 
 }  // namespace gen::grammar

@@ -50,6 +50,8 @@ void JsonCanonical::write(std::string_view text, std::string* out) {
   out->clear();
   open_.clear();
   members_.clear();
+  n_parts_ = 0;
+  end_of_parts_ = 0;
   bool expects_name = false;
   while (at_ < text_.size()) {
     const char c = text_[at_];
@@ -79,6 +81,10 @@ void JsonCanonical::write(std::string_view text, std::string* out) {
         break;
       case ',':
         expects_name = !open_.empty() && open_.back().object;
+        if (open_.size() == 1) {
+          n_parts_ = members_.size();
+          end_of_parts_ = out_->size();
+        }
         ++at_;
         break;
       case 't':
@@ -110,7 +116,7 @@ void JsonCanonical::read_string() {
     }
   }
   if (at_ < text_.size()) ++at_;
-  const size_t length = out_->size() - begin - 5;
+  const size_t length = out_->size() - begin - kBeforeString;
   for (unsigned i = 0; i < 4; ++i) {
     (*out_)[begin + 1 + i] = static_cast<char>(length >> (8 * i));
   }

@@ -130,20 +130,79 @@ int JsonReader::read_between(uint8_t byte) {
   return read;
 }
 
+// Of the item that begins there, as far as it has been read.
+void JsonReader::write_form(uint32_t item) {
+  const std::string_view before = text_->raw().substr(0, start_.n_raw);
+  item_.clear();
+  if (item < before.size()) item_ = before.substr(item);
+  item_ += std::string_view(raw_).substr(std::max(item, start_.n_raw) - start_.n_raw);
+  canonical_.write(item_, &form_);
+}
+
+std::string_view JsonReader::bytes_of(const JsonText::Entry& entry) const noexcept {
+  return entry.begin < start_.n_bytes
+             ? text_->bytes().substr(entry.begin, entry.length)
+             : std::string_view(bytes_).substr(entry.begin - start_.n_bytes, entry.length);
+}
+
+bool JsonReader::is_new_already() {
+  if (state_.n_watched != 1) return false;
+  bool watched = state_.watched;
+  uint32_t item = state_.item;
+  uint32_t newest = state_.newest;
+  for (uint32_t at = state_.container; !watched && at != 0;) {
+    const JsonText::Container& one = container(at - 1);
+    watched = one.watched;
+    item = one.item;
+    newest = one.newest;
+    at = one.parent;
+  }
+  const bool string = state_.watched && state_.in == In::kString && state_.high == 0;
+  if (item == JsonState::kNone || (state_.watched && !string)) return false;
+  write_form(item);
+  const std::string_view form = form_;
+  if (form.empty() || (!string && canonical_.n_parts() == 0 && canonical_.items().empty())) {
+    return false;
+  }
+  const auto may_become = [&](std::string_view other) {
+    if (other[0] != form[0]) return false;
+    if (string) {
+      return other.substr(JsonCanonical::kBeforeString)
+          .starts_with(form.substr(JsonCanonical::kBeforeString));
+    }
+    if (form[0] == '[') return other.starts_with(canonical_.items());
+    for (size_t i = 0; i < canonical_.n_parts(); ++i) {
+      if (other.find(canonical_.part(i)) == std::string_view::npos) return false;
+    }
+    return true;
+  };
+  for (uint32_t i = newest; i != JsonState::kNone; i = entry(i).before) {
+    if (may_become(bytes_of(entry(i)))) return false;
+  }
+  return true;
+}
+
+int JsonReader::compare(uint32_t one, uint32_t other) const noexcept {
+  const JsonText::Entry& a = entry(one);
+  const JsonText::Entry& b = entry(other);
+  for (uint32_t i = 0; i < std::min(a.length, b.length); ++i) {
+    const int apart = byte_at(a.begin + i) - byte_at(b.begin + i);
+    if (apart != 0) return apart;
+  }
+  return a.length < b.length ? -1 : a.length > b.length ? 1 : 0;
+}
+
 // A comma behind an item, or the end of its array.
 int JsonReader::end_item(uint8_t byte) {
   if (state_.item == JsonState::kNone) return byte;
-  const std::string_view before = text_->raw().substr(0, start_.n_raw);
-  item_.clear();
-  if (state_.item < before.size()) item_ = before.substr(state_.item);
-  item_ += std::string_view(raw_).substr(std::max(state_.item, start_.n_raw) - start_.n_raw);
-  canonical_.write(item_, &form_);
+  write_form(state_.item);
   state_.item = JsonState::kNone;
   uint64_t hash = kSeed;
   for (const char c : form_) hash = step(hash, static_cast<uint8_t>(c));
   hash = finished(hash);
   const auto length = static_cast<uint32_t>(form_.size());
-  if (has(hash, [this](uint32_t i) { return form_[i]; }, length)) {
+  if (has(
+          hash, [this](uint32_t i) { return form_[i]; }, length)) {
     return byte == ',' ? kCommaAgain : kEndAgain;
   }
   if (byte == ']') return byte;
@@ -168,13 +227,16 @@ JsonReader::NumberRead JsonReader::number() const noexcept {
   read.begin = state_.n_raw;
   bool exponent = false;
   bool any = false;  // a digit of the mantissa that is not zero
+  uint32_t n_digits = 0;
   for (; read.begin > 0; --read.begin) {
     const char c = raw_at(read.begin - 1);
     if (c == 'e' || c == 'E') {
       exponent = true;
+      read.n_exponent = n_digits;
       any = false;
     } else if (is_digit(c)) {
       any |= c != '0';
+      ++n_digits;
     } else if (c == '.') {
       read.whole = false;
     } else if (c != '+' && c != '-') {
@@ -271,8 +333,8 @@ void JsonReader::put_character(uint32_t character) {
 }
 
 void JsonReader::open(bool object) {
-  containers_.push_back({state_.container, state_.newest, state_.item, state_.n_here,
-                         state_.object, state_.watched});
+  containers_.push_back(
+      {state_.container, state_.newest, state_.item, state_.n_here, state_.object, state_.watched});
   state_.container = ++state_.n_containers;
   state_.newest = JsonState::kNone;
   state_.item = JsonState::kNone;

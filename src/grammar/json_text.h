@@ -31,8 +31,9 @@ inline constexpr uint8_t kEndAgain = 0xFF;
 
 /// Which rules a grammar's texts follow beside the grammar.
 struct JsonRules {
-  bool names = false;  // the names of an object differ, by value
-  bool items = false;  // and the items of arrays that ask for it
+  bool names = false;          // the names of an object differ, by value
+  bool items = false;          // and the items of arrays that ask for it
+  bool in_order = false;       // members come as the schema lists them
   bool short_numbers = false;  // not every number has a text without an exponent
 };
 
@@ -45,12 +46,12 @@ struct JsonState {
   uint32_t newest = kNone;    // its newest entry
   uint32_t n_containers = 0;  // opened so far
   uint32_t n_entries = 0;
-  uint32_t n_bytes = 0;  // of names and items
-  uint32_t begin = 0;    // of the name that is being read
-  uint32_t n_raw = 0;    // bytes read in watched arrays
-  uint32_t item = kNone;  // where the item of this watched array begins in them, once it does
-  uint32_t n_here = 0;    // items of this watched array that have ended
-  uint32_t n_held = 0;    // of all open ones
+  uint32_t n_bytes = 0;    // of names and items
+  uint32_t begin = 0;      // of the name that is being read
+  uint32_t n_raw = 0;      // bytes read in watched arrays
+  uint32_t item = kNone;   // where the item of this watched array begins in them, once it does
+  uint32_t n_here = 0;     // items of this watched array that have ended
+  uint32_t n_held = 0;     // of all open ones
   uint32_t n_watched = 0;  // open ones
   bool watched = false;    // the innermost container is
   In in = In::kNothing;
@@ -150,20 +151,32 @@ class JsonReader {
   /// Whether the name that is being read, at its end here, is in the object already.
   [[nodiscard]] bool name_is_taken() const noexcept {
     return state_.name && state_.in == JsonState::In::kString && state_.high == 0 &&
-           has(finished(state_.hash), [this](uint32_t i) { return byte_at(state_.begin + i); },
+           has(
+               finished(state_.hash), [this](uint32_t i) { return byte_at(state_.begin + i); },
                state_.n_bytes - state_.begin);
   }
   enum class Number : uint8_t { kNone, kZero, kOther, kZeroWithExponent, kOtherWithExponent };
   struct NumberRead {
     Number kind = Number::kNone;
     uint32_t begin = 0;
-    bool whole = true;  // no point and no exponent yet
+    bool whole = true;        // no point and no exponent yet
+    uint32_t n_exponent = 0;  // digits of the exponent
   };
   /// What has been read of a number in a watched array.
   [[nodiscard]] NumberRead number() const noexcept;
   [[nodiscard]] const JsonText::Container& container(uint32_t i) const noexcept {
     return i < start_.n_containers ? text_->container(i) : containers_[i - start_.n_containers];
   }
+  [[nodiscard]] const JsonText::Entry& entry(uint32_t i) const noexcept {
+    return i < start_.n_entries ? text_->entry(i) : entries_[i - start_.n_entries];
+  }
+  /// Below 0, 0, above 0: of the bytes of two entries.
+  [[nodiscard]] int compare(uint32_t one, uint32_t other) const noexcept;
+  /// The byte read last in a watched array.
+  [[nodiscard]] char last() const noexcept { return raw_at(state_.n_raw - 1); }
+  /// Whether the item of the only watched array is sure to be new, whatever it becomes: no item
+  /// begins with the string that it is so far, or has the members or items that it has already.
+  [[nodiscard]] bool is_new_already();
   [[nodiscard]] const JsonRules& rules() const noexcept { return rules_; }
 
  private:
@@ -182,6 +195,8 @@ class JsonReader {
   void put_character(uint32_t character);
   int read_between(uint8_t byte);
   int end_item(uint8_t byte);
+  void write_form(uint32_t item);
+  [[nodiscard]] std::string_view bytes_of(const JsonText::Entry& entry) const noexcept;
   bool read_string(uint8_t byte);
   void read_escape(uint8_t byte);
   void open(bool object);

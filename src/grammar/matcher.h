@@ -130,9 +130,7 @@ class Matcher {
   Status finish_step();
   void push(std::span<const Item> items, bool ended, bool closed);
   /// matcher_json.cpp: of texts that follow more than the grammar (json_ is not null).
-  void read_on_from_here() const {
-    reader_.begin(past_->json, place(), grammar_->machines().json);
-  }
+  void read_on_from_here() const { reader_.begin(past_->json, place(), grammar_->machines().json); }
   [[nodiscard]] const JsonState& place() const noexcept {
     return past_->places[past_->marks.size() - 1];
   }

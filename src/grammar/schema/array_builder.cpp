@@ -98,9 +98,8 @@ class ArrayBuilder {
   }
 
   ExprId whole(ExprId inside) {
-    const ExprId mark = unique_ == nullptr
-                            ? Expressions::kEmpty
-                            : to_.repeat(to_.bytes(ByteSet::one(kDiffers)), 0, 1);
+    const ExprId mark = unique_ == nullptr ? Expressions::kEmpty
+                                           : to_.repeat(to_.bytes(ByteSet::one(kDiffers)), 0, 1);
     return parts_.all({parts_.byte('['), mark, parts_.space, inside, end_});
   }
 
@@ -119,9 +118,9 @@ class ArrayBuilder {
       GEN_ASSIGN(const bool enough, maker_.has_values(literals_of(i), needed));
       if (enough) continue;
       const std::string which = n_first_ > 0 ? "of item " + std::to_string(i) : "of items";
-      return maker_.refuse(unique_, "uniqueItems",
-                           which + ", which may have less than " + std::to_string(needed) +
-                               " values");
+      return maker_.refuse(
+          unique_, "uniqueItems",
+          which + ", which may have less than " + std::to_string(needed) + " values");
     }
     return {};
   }

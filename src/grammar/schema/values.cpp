@@ -24,8 +24,8 @@ constexpr const char* kPlainNumbers = "0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\\.[0-9]
 Result<ClauseMaker::SharedDfa> ClauseMaker::each_number_once(const Dfa& numbers) {
   if (plain_numbers_ == nullptr) {
     Expressions expressions;
-    GEN_ASSIGN(const ExprId parsed, parse_regex(kPlainNumbers, RegexMatch::kWhole, expressions,
-                                                options_.automata));
+    GEN_ASSIGN(const ExprId parsed,
+               parse_regex(kPlainNumbers, RegexMatch::kWhole, expressions, options_.automata));
     GEN_ASSIGN(Dfa plain, build_dfa(expressions, parsed, options_.automata));
     plain_numbers_ = std::make_shared<const Dfa>(std::move(plain));
   }
