@@ -147,6 +147,7 @@ CallParams drawing(int32_t n, const std::shared_ptr<const grammar::Grammar>& und
 struct Life {
   std::vector<Tokens> said;
   double failed = 0;  // as the metric has it
+  int64_t drafted = 0;
   int64_t accepted = 0;
 };
 
@@ -174,6 +175,7 @@ Life live(std::shared_ptr<Drafter> drafter) {
   say_more(*session, {5}, 6);
   if (fork.ok()) say_more(**fork, {6, 7}, 6);
   life.failed = metrics->snapshot().value(metric::kDraftsFailed);
+  life.drafted = generator->draft_use().drafted;
   life.accepted = generator->draft_use().accepted;
   return life;
 }
@@ -193,13 +195,16 @@ TEST(DraftMemory, EachAllocationOfADrafterMayFail) {
       if (life.failed > 0) ++counted;
       if (!reached) {
         EXPECT_EQ(life.failed, 0);
-        EXPECT_GT(life.accepted, 0);
+        EXPECT_GT(life.drafted, 0);
+        if (kind == 2) {  // it is the model
+          EXPECT_GT(life.accepted, 0);
+        }
       }
       if (HasFailure() || nth > 2000) return;
     }
     EXPECT_GT(nth, 3U) << kind;
-    // What is only remembered for others is not missed.
-    EXPECT_GE(2 * counted, static_cast<int32_t>(nth)) << kind;
+    // What is made anew when it is needed, or is only remembered for others, is not missed.
+    EXPECT_GT(counted, kind == 1 ? 0 : static_cast<int32_t>(nth) / 2) << kind;
   }
 }
 
@@ -207,6 +212,7 @@ TEST(DraftMemory, EachPieceOfADraftersCachesMayFail) {
   const Life plain = live(nullptr);
   for (const int32_t kind : {2, 3, 4, 5}) {
     size_t nth = 0;
+    int32_t counted = 0;
     for (bool reached = true; reached; ++nth) {
       SCOPED_TRACE(testing::Message() << "drafter " << kind << ", piece " << nth);
       test::RefusingMemory memory;
@@ -214,14 +220,19 @@ TEST(DraftMemory, EachPieceOfADraftersCachesMayFail) {
       const Life life = live(drafter_of(kind, memory));
       reached = memory.takes > nth;
       EXPECT_EQ(life.said, plain.said);
-      EXPECT_EQ(life.failed > 0, reached);
+      if (life.failed > 0) ++counted;
+      if (!reached) {
+        EXPECT_EQ(life.failed, 0);
+      }
       if (HasFailure()) return;
     }
     EXPECT_GT(nth, 2U);
+    EXPECT_GT(counted, 0);  // a fork's cache is made anew when it is needed
   }
 }
 
-// Opening a call takes memory for itself and for guesses: as many failures end it as without those.
+// Opening a call takes memory for itself and for guesses: no more failures end it than without
+// those.
 TEST(DraftMemory, EachAllocationOfACallsBeginningMayFail) {
   const auto under = grammar::Grammar::from_regex("([a-k]{1,3}[l-z])*").value();
   const Tokens prompt = text_of(4, 9);
@@ -267,7 +278,7 @@ TEST(DraftMemory, EachAllocationOfACallsBeginningMayFail) {
   ASSERT_TRUE(want.has_value());
   const int32_t own = failures(-1, *want);
   EXPECT_GT(own, 3);
-  for (int32_t kind = 0; kind < kKinds; ++kind) EXPECT_EQ(failures(kind, *want), own) << kind;
+  for (int32_t kind = 0; kind < kKinds; ++kind) EXPECT_LE(failures(kind, *want), own) << kind;
 }
 
 }  // namespace
