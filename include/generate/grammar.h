@@ -110,13 +110,13 @@ GEN_API gen_status gen_grammar_from_regex(const char *pattern, size_t len, const
  * x~m..n, %ignore, %import common.NAME, %json {schema}, %regex, %lark, tokens as <name>, <[1,5-7]>, <[^1]> and <[*]>; in
  * terminals & and ~, and rules with [lazy], [suffix=…] or [stop=…].
  *
- * There is no lexer: a terminal may end wherever it matches, and every way to divide the text counts. Priorities and the
- * names of alternatives say nothing. What %ignore names may stand behind each terminal, but not within one. Refused by
- * name: templates, parameters, %declare, %override, %extend, imports but those of common, max_tokens and temperature, and
+ * There is no lexer: a terminal may end wherever it matches, and every way to divide the text counts. Priorities and
+ * aliases have no effect. Text that %ignore names may follow each terminal, but not stand within one. Refused by name are
+ * templates, parameters, %declare, %override, %extend, imports other than those of common, max_tokens and temperature, and
  * in patterns lookaround, ^ $ \b, lazy quantifiers, backreferences and classes in classes.
  *
  * @param text     [len] UTF-8; len may be GEN_NUL_TERMINATED.
- * @param options  read during the call; NULL means defaults. Those of JSON Schemas are heeded for %json.
+ * @param options  read during the call; NULL means defaults. Those of JSON Schemas apply to %json.
  * @param out      receives the grammar; free it with gen_grammar_free.
  * @return as gen_grammar_from_gbnf.
  * Threads: any.
