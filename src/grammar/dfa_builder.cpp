@@ -459,6 +459,7 @@ class PlainBuilder {
  public:
   PlainBuilder(const Expressions& all, const NodeGraph& graph, const DfaFuel& fuel)
       : all_(all), graph_(graph), fuel_(fuel), seen_(graph.from.size(), 0) {
+    if (fuel.spent != nullptr) work_ = *fuel.spent;
     find_classes();
   }
 
@@ -505,6 +506,7 @@ class PlainBuilder {
         if (next > 0) state.edges.push_back({low, static_cast<uint8_t>(byte), next - 1});
       }
     }
+    if (fuel_.spent != nullptr) *fuel_.spent = work_;
     return minimise(made);
   }
 

@@ -164,24 +164,5 @@ TEST(Mask, WhatIsLeftOutOfASharedMaskStaysWhereAnotherWayAllowsIt) {
   }
 }
 
-// Names that many alternatives share are read by one machine, which all of them call: one more
-// alternative takes few states, and a text within a name is in one place, not in one of each.
-TEST(Mask, AlternativesShareTheMachinesOfNames) {
-  const auto states = [](int alternatives) {
-    std::string schema = R"({"oneOf":[)";
-    for (int i = 0; i < alternatives; ++i) {
-      schema += std::string(i == 0 ? "" : ",") + R"({"properties":{"kind":{"const":)" +
-                std::to_string(i) + R"(},"description":{"minLength":)" + std::to_string(i) +
-                R"(}},"required":["kind"],"additionalProperties":{"const":)" + std::to_string(i) +
-                "}}";
-    }
-    return Grammar::from_json_schema(schema + R"(],"type":"object"})", {})
-        .value()
-        ->machines()
-        .states.size();
-  };
-  EXPECT_LT(states(24) - states(12), 12U * 100U);
-}
-
 }  // namespace
 }  // namespace gen::grammar

@@ -138,7 +138,7 @@ static void items(const void* with) {
                     "{\"type\":\"integer\"}]}}",
                     GEN_NUL_TERMINATED, NULL, &grammar, E));
   MAKE(matcher, gen_grammar_matcher_new(grammar, tokenizer, &matcher, E));
-  static const char* const steps[] = {"[1", "0,1,{},", "{\"\u0061\":true", "},{\"a\":"};
+  static const char* const steps[] = {"[1", "0,1,{},", "{\"\\u0061\":true", "},{\"a\":"};
   for (size_t i = 0; i < sizeof steps / sizeof steps[0]; ++i) {
     TRY(gen_grammar_matcher_accept_bytes(matcher, steps[i], GEN_NUL_TERMINATED, E));
     same_mask(matcher);
