@@ -42,7 +42,7 @@ class DraftPlanner {
   static constexpr int32_t kPlainAfter = 64;
   /// So many times the tokens a second of a plain step must drafts promise: measured times are not
   /// better than that.
-  static constexpr double kMargin = 1.03;
+  static constexpr double kMargin = 1.02;
   /// And before one has all rows that there may be, as chances are known only of those that come.
   static constexpr int32_t kDeepAfter = 32;
 

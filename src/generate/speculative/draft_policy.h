@@ -41,7 +41,7 @@ struct DraftPolicy {
 class AcceptanceByPosition {
  public:
   /// What is believed before anything is known, and how many guesses that is worth.
-  static constexpr double kPrior = 0.6;
+  static constexpr double kPrior = 0.7;
   static constexpr double kWeight = 6.0;
 
   void note(int32_t proposed, int32_t accepted) noexcept {
