@@ -18,6 +18,7 @@
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
+#include "support/counting_allocator.h"
 #include "support/counting_new.h"
 #include "support/refusing_memory.h"
 
@@ -187,7 +188,7 @@ TEST(DraftMemory, EachAllocationOfADrafterMayFail) {
     size_t nth = 0;
     for (bool reached = true; reached; ++nth) {
       SCOPED_TRACE(testing::Message() << "drafter " << kind << ", allocation " << nth);
-      test::RefusingMemory memory;
+      test::CountingAllocator memory;
       Region::Plan plan{.nth = nth};
       const Life life = live(std::make_shared<Watched>(drafter_of(kind, memory), &plan));
       reached = plan.reached();
@@ -215,10 +216,10 @@ TEST(DraftMemory, EachPieceOfADraftersCachesMayFail) {
     int32_t counted = 0;
     for (bool reached = true; reached; ++nth) {
       SCOPED_TRACE(testing::Message() << "drafter " << kind << ", piece " << nth);
-      test::RefusingMemory memory;
-      memory.no_room_at = nth;
+      test::CountingAllocator memory;
+      memory.fail_at = nth;
       const Life life = live(drafter_of(kind, memory));
-      reached = memory.takes > nth;
+      reached = memory.calls > nth;
       EXPECT_EQ(life.said, plain.said);
       if (life.failed > 0) ++counted;
       if (!reached) {
@@ -229,6 +230,16 @@ TEST(DraftMemory, EachPieceOfADraftersCachesMayFail) {
     EXPECT_GT(nth, 2U);
     EXPECT_GT(counted, 0);  // a fork's cache is made anew when it is needed
   }
+}
+
+// A draft model whose passes fail from the prompt on, for caches that its engine cannot reach, is no
+// secret either.
+TEST(DraftMemory, ADrafterThatNeverWorksIsCounted) {
+  test::RefusingMemory elsewhere;
+  const Life life = live(small_drafter(4, true, 8, elsewhere));
+  EXPECT_EQ(life.said, live(nullptr).said);
+  EXPECT_EQ(life.drafted, 0);
+  EXPECT_GT(life.failed, 3);
 }
 
 // Opening a call takes memory for itself and for guesses: no more failures end it than without

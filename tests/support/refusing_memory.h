@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RefusingMemory: engine memory of the host that has no room for an operation, or nothing
-// to give, on demand.
+// RefusingMemory: engine memory of the host that has no room for an operation, on demand.
 #pragma once
 
 #include <cstdlib>
@@ -28,12 +27,9 @@ class RefusingMemory final : public engine::EngineMemory {
   static constexpr size_t kNone = ~size_t{0};
   size_t operations = 0;
   size_t refused = kNone;  // index of the one that is
-  size_t takes = 0;
-  size_t no_room_at = kNone;  // index of the one that gets nothing
 
  protected:
   Status take(size_t bytes, engine::EnginePtr<std::byte>* out) override {
-    if (takes++ == no_room_at) return {Code::kOutOfMemory, "none"};
     auto* const made = static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
     *out = engine::engine_ptr(made);
     return made != nullptr ? Status() : Status(Code::kOutOfMemory, "none");
