@@ -551,7 +551,9 @@ TEST(SessionProperty, WhateverHappenedASessionSaysWhatAFreshOneSays) {
     if (HasFailure()) return;
   }
   // A few programs may have guessed nothing right.
-  if (trials() >= 10) EXPECT_GT(counts.accepted, trials());
+  if (trials() >= 10) {
+    EXPECT_GT(counts.accepted, trials());
+  }
   std::printf("%d programs, %lld calls compared, %lld tokens guessed, %lld of them right\n",
               trials(), static_cast<long long>(counts.calls),
               static_cast<long long>(counts.drafted), static_cast<long long>(counts.accepted));
