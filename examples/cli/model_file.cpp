@@ -32,11 +32,48 @@ fs::path program_folder() {
   return failure ? fs::path(".") : program.parent_path();
 }
 
+/// What --draft names.
+struct DraftParts {
+  bool lookup = false;
+  bool suffix = false;
+  std::string layers;  // their number; empty: they do not draft
+  std::string file;    // of a model; empty: none
+};
+
+/// What is wrong with it; empty if nothing is. The file is all that is left, as its name may have
+/// commas.
+std::string read_draft_parts(std::string_view text, DraftParts* parts) {
+  constexpr std::string_view kLayers = "layers";
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    if (part == "lookup") {
+      parts->lookup = true;
+    } else if (part == "suffix") {
+      parts->suffix = true;
+    } else if (part == kLayers || part.starts_with("layers:")) {
+      parts->layers = part.substr(std::min(part.size(), kLayers.size() + 1));
+      const bool number = parts->layers.find_first_not_of("0123456789") == std::string::npos;
+      if (!number || parts->layers.find_first_not_of('0') == std::string::npos) {
+        return "'" + std::string(part) + "' must be layers:N with a number of layers";
+      }
+    } else {
+      parts->file = text;
+      std::error_code failure;
+      if (fs::exists(parts->file, failure)) return "";
+      return "'" + parts->file + "' is not lookup, suffix or layers:N, and there is no such file";
+    }
+    if (part.size() + 1 == text.size()) return "nothing stands behind the last comma";
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string by_options(const std::string& message) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"max_seq_len", "--ctx"},
+      {"gpu_layers", "--gpu-layers"},
       {"kv_dtype", "--kv"},
       {"paged_kv", "--paged"},
       {"prefix_cache", "--prefix-cache"},
@@ -68,6 +105,9 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) 
             gen_model_options_set(options.get(), "threads", text.c_str(), &error);
         return status == GEN_OK ? std::string() : std::string(error.message);
       });
+  command.add_option("--backend", choice.backend, model_help("backend"));
+  command.add_option("--device", choice.device, model_help("device"));
+  command.add_option("--gpu-layers", choice.gpu_layers, model_help("gpu_layers"));
 }
 
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
@@ -75,7 +115,9 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
                      "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
-  command.add_option("--ctx", choice.max_seq_len, model_help("max_seq_len"))
+  command
+      .add_option("--ctx", choice.max_seq_len,
+                  "longest context; without it the model's own, which is the most")
       ->check(kCount);
 }
 
@@ -87,16 +129,19 @@ std::string kv_problem(const std::string& text) {
 }
 
 void add_kv_option(CLI::App& command, ModelChoice& choice) {
-  command
-      .add_option("--kv", choice.kv, generator_help("kv_dtype"))
+  command.add_option("--kv", choice.kv, generator_help("kv_dtype"))
       ->check(kv_problem)
       ->capture_default_str();
   command.add_option("--paged", choice.paged, generator_help("paged_kv"));
   command
-      .add_option("--prefix-cache", choice.prefix_cache, generator_help("prefix_cache"))
+      .add_option("--prefix-cache", choice.prefix_cache,
+                  "blocks of the pool kept for prompts that begin as an earlier one did; without "
+                  "it none")
       ->check(kCount);
   command
-      .add_option("--compressed", choice.compressed, generator_help("compressed_kv"))
+      .add_option("--compressed", choice.compressed,
+                  "makes every full chunk of so many positions one entry, their mean; without it "
+                  "none")
       ->check(kCount);
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
 }
@@ -114,17 +159,21 @@ std::string find_file(const std::string& given, const char* bundled_name) {
 }
 
 void add_context_option(CLI::App& command, ModelChoice& choice) {
-  command
-      .add_option("--context-policy", choice.context, generator_help("context_policy"))
+  command.add_option("--context-policy", choice.context, generator_help("context_policy"))
       ->capture_default_str();
 }
 
 void add_draft_options(CLI::App& command, ModelChoice& choice) {
-  command.add_option("--draft", choice.draft,
-                     "guesses ahead; what is said stays the same: lookup (from the text itself), "
-                     "suffix (the same by longer agreements), layers:N (by the model's first N "
-                     "layers), or the GGUF file of a smaller model; lookup,FILE and the like for "
-                     "what guesses where the text has no guess");
+  command
+      .add_option("--draft", choice.draft,
+                  "guesses ahead; what is said stays the same: lookup (from the text itself), "
+                  "suffix (the same by longer agreements), layers:N (by the model's first N "
+                  "layers), or the GGUF file of a smaller model; several with commas, as "
+                  "suffix,FILE, where the later guess what the earlier cannot")
+      ->check([](const std::string& text) {
+        DraftParts parts;
+        return read_draft_parts(text, &parts);
+      });
   command
       .add_option("--draft-len", choice.draft_len,
                   "most tokens of a guess; 0: 8 from texts, 4 from a model")
@@ -140,9 +189,16 @@ ModelOptions make_model_options(const ModelChoice& choice) {
   auto options = make<ModelOptions>(gen_model_options_new);
   gen_error error;
   if (choice.threads > 0) {
-    check_option("--threads",
-                 gen_model_options_set_threads(options.get(), choice.threads, &error), error);
+    check_option("--threads", gen_model_options_set_threads(options.get(), choice.threads, &error),
+                 error);
   }
+  const auto set = [&](const char* option, const char* key, const std::string& value) {
+    if (value.empty()) return;
+    check_option(option, gen_model_options_set(options.get(), key, value.c_str(), &error), error);
+  };
+  set("--backend", "backend", choice.backend);
+  set("--device", "device", choice.device);
+  set("--gpu-layers", "gpu_layers", choice.gpu_layers);
   if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
     check_option("--ctx",
@@ -185,32 +241,32 @@ Options make_options(const ModelChoice& choice) {
 void use_drafts(const ModelChoice& choice, gen_options* options) {
   constexpr int32_t kNgram = 3;
   gen_error error;
-  std::string file = choice.draft;
-  const std::string first = file.substr(0, file.find(','));
-  if (first == "lookup" || first == "suffix") {
-    file = first.size() < file.size() ? file.substr(first.size() + 1) : "";
-    const std::string length = std::to_string(choice.draft_len > 0 ? choice.draft_len : 8);
+  DraftParts parts;
+  if (const std::string problem = read_draft_parts(choice.draft, &parts); !problem.empty()) {
+    throw Failure("--draft: " + problem);
+  }
+  if (parts.lookup) {
     check_option("--draft-len",
-                 first == "lookup"
-                     ? gen_options_set_prompt_lookup(options, kNgram, choice.draft_len, &error)
-                     : gen_options_set(options, "suffix_lookup", length.c_str(), &error),
+                 gen_options_set_prompt_lookup(options, kNgram, choice.draft_len, &error), error);
+  }
+  if (parts.suffix) {
+    const std::string length = std::to_string(choice.draft_len > 0 ? choice.draft_len : 8);
+    check_option("--draft-len", gen_options_set(options, "suffix_lookup", length.c_str(), &error),
                  error);
   }
   check_option("--draft-policy",
                gen_options_set(options, "draft_policy", choice.draft_policy.c_str(), &error),
                error);
-  check_option("--draft-acceptance",
-               gen_options_set(options, "draft_acceptance", choice.draft_acceptance.c_str(), &error),
-               error);
-  if (file.empty()) return;
-  constexpr std::string_view kLayers = "layers:";
-  if (file.starts_with(kLayers)) {
-    const std::string value = file.substr(kLayers.size()) + "," + std::to_string(choice.draft_len);
-    return check_option("--draft", gen_options_set(options, "self_draft", value.c_str(), &error),
-                        error);
+  check_option(
+      "--draft-acceptance",
+      gen_options_set(options, "draft_acceptance", choice.draft_acceptance.c_str(), &error), error);
+  if (!parts.layers.empty()) {
+    const std::string value = parts.layers + "," + std::to_string(choice.draft_len);
+    check_option("--draft", gen_options_set(options, "self_draft", value.c_str(), &error), error);
   }
+  if (parts.file.empty()) return;
   ModelChoice draft = choice;
-  draft.path = file;
+  draft.path = parts.file;
   draft.max_seq_len = 0;
   const Model model = load_model(draft);
   check_option("--draft",

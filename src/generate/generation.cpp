@@ -73,12 +73,12 @@ Status Generation::start(const Prompt& prompt) {
     return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
-  begin_drafts();
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
   GEN_TRY(transcript_.begin(generator, sequence.tokens()));
   sequence.reserve(transcript_.most());
+  begin_drafts();
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
@@ -112,6 +112,8 @@ void Generation::begin_drafts() {
       if (params_.sampling.temperature > 0.0) {
         draft_draw_.emplace(params_.sampling, generator.options().draft_policy.rejects,
                             static_cast<int32_t>(rows));
+        draft_draw_->reserve(session_->sequence_.tokens().size() +
+                             static_cast<size_t>(transcript_.most()));
         job_.draw = &*draft_draw_;
       }
       if (drafts_ != nullptr) return;

@@ -6,6 +6,7 @@
 
 #include "grammar/gbnf.h"
 #include "grammar/json.h"
+#include "grammar/lark.h"
 #include "grammar/machine_builder.h"
 #include "grammar/tags_text.h"
 
@@ -63,6 +64,18 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   const Status why = made.status();
   if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
   return error(Code::kGrammar, "#: no value is valid");
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text,
+                                                          const GrammarLimits& limits,
+                                                          const SchemaOptions& schemas,
+                                                          SchemaReport* report) {
+  GEN_TRY(check_size(text, limits));
+  Expressions expressions;
+  SchemaOptions contents = schemas;
+  contents.automata = limits.automata;
+  GEN_ASSIGN(const ExprId root, parse_lark(text, expressions, contents, report));
+  return from_expressions(expressions, root, limits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,

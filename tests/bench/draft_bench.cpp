@@ -5,13 +5,13 @@
 // line is written as soon as it is known.
 //   draft_bench MODEL [--p 0.6,0.8,0.9] [--k 2,4,8] [--sessions 1,4,16] [--tokens 96] [--pairs 7]
 //                     [--policy always] [--rows 9] [--threads 2] [--prompt 64] [--cold 1]
-//                     [--text FILE|random --tokenizer GGUF]
+//                     [--text FILE|random --tokenizer GGUF --drafter suffix|lookup]
 // There is a line for each p, k and number of sessions; --rows 0 leaves the passes' times out. With
 // a text the model says what stands in it behind the prompt, as recorded draws, each session from
-// another place, and the drafter is the suffix lookup; "random" is a text in which nothing repeats.
-// With --cold each pair has new generators, which have measured nothing yet. Times are of the wall
-// and of the process' CPUs, which other load on the machine disturbs less; c, of these drafters, is
-// microseconds.
+// another place, and the drafter is one of the lookups; "random" is a text in which nothing
+// repeats. With --cold each pair has new generators, which have measured nothing yet. Times are of
+// the wall and of the process' CPUs, which other load on the machine disturbs less; c, of these
+// drafters, is microseconds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,6 +29,7 @@
 #include "generate/generator.h"
 #include "generate/knowing_drafter.h"
 #include "generate/session.h"
+#include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "model/open_model.h"
 
@@ -51,6 +52,7 @@ struct Settings {
   std::string policy = "always";
   std::string text;
   std::string tokenizer;
+  std::string drafter = "suffix";
 };
 
 void need(const Status& status) {
@@ -118,6 +120,9 @@ class Bench {
 
  private:
   std::shared_ptr<Drafter> drafter(double p, int32_t k, int32_t sessions) {
+    if (!text_.empty() && settings_.drafter == "lookup") {
+      return std::make_shared<NgramLookup>(3, k);
+    }
     if (!text_.empty()) return std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = k});
     KnowingDrafter::Options knows;
     knows.p = p;
@@ -180,6 +185,10 @@ class Bench {
       const double formula = expected / costs_[static_cast<size_t>(k)];
       std::printf("  E %.3f, by the formula %.2f, of it %.3f", expected, formula,
                   median(walls) / formula);
+    }
+    std::printf("\n%20s", "by position");
+    for (size_t i = 0; i < use.tried.size() && use.tried[i] > 0; ++i) {
+      std::printf(" %.2f", n(use.right[i]) / n(use.tried[i]));
     }
     std::printf("\n");
     (void)std::fflush(stdout);
@@ -395,6 +404,8 @@ int main(int argc, char** argv) {
       settings.policy = value;
     else if (name == "--text")
       settings.text = value;
+    else if (name == "--drafter")
+      settings.drafter = value;
     else if (name == "--tokenizer")
       settings.tokenizer = value;
     else

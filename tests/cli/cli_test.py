@@ -436,6 +436,17 @@ class Grammar(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, b""), option)
             self.assertIn(option, done.stderr.decode())
 
+    def test_lark_comes_from_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".lark") as file:
+            file.write('start: "The " ANIMAL "."\nANIMAL: "cat" | "dog"\n')
+            file.flush()
+            found = answer("grammar", "check", "--lark", file.name, "--json", stdin=b"The cat.\nThe cow.\n")
+            self.assertEqual(found["results"], [True, False])
+            said = answer("run", "-m", DRAFT, "-p", "On", "-n", "40", "--json", "--lark", file.name)
+            self.assertIn(said["text"], ("The cat.", "The dog."))
+        for refused in ("--tags", "--regex", "--grammar", "--json-schema"):
+            self.assertEqual(generate("grammar", "check", "--lark", file.name, refused, "x").returncode, 2)
+
     def test_tags_come_from_a_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write('{"tags":[{"begin":"<n>","regex":"[0-9]+","end":"."}]}')
@@ -682,6 +693,12 @@ class Errors(unittest.TestCase):
             self.refused("draft.gguf", "quantize", DRAFT, DRAFT, "Q8_0")
             self.assertEqual(os.listdir(folder), [])
 
+    def test_help_promises_what_is_taken(self):
+        for line in generate("run", "--help").stdout.decode().split("\n  -"):
+            if "INT in [1 -" in line:
+                self.assertNotIn("0 and up", line)
+                self.assertNotRegex(line, r"[:;] 0\b|0 or less")
+
     def test_bad_command_lines(self):
         self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
         self.refused("--prefix-cache keeps blocks of a pool: it needs --paged", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100", code=2)
@@ -698,6 +715,13 @@ class Errors(unittest.TestCase):
                 self.assertLess(len(done.stderr), 200, done.stderr)
         for option in ("--paged", "--tiered", "--context-policy"):
             self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, "1,,x", code=2)
+        for draft, named in (("lookup,suffix,x", "'x'"), ("x", "'x'"), ("suffix,a,b", "'a,b'"), ("layers", "layers:N"),
+                             ("lookup,layers:", "layers:N"), ("layers:0", "layers:N"), ("layers:x", "layers:N"),
+                             ("lookup,", "comma")):
+            done = generate("run", "-m", DRAFT, "-p", "x", "--draft", draft)
+            self.assertEqual(done.returncode, 2, draft)
+            self.assertIn(named, done.stderr.decode())
+            self.assertLess(len(done.stderr), 200, done.stderr)
         self.refused("--top-p: ", "run", "-m", DRAFT, "-p", "x", "--top-p", "nan", code=2)
         self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide", code=2)
         for top in ("-1", "-5", "x", "99999999999"):

@@ -33,6 +33,10 @@ static void forms(const void* with) {
                                       "{\"begin_token\":\"<s>\",\"any_json\":true}],\"triggers\":[\"<\"]}",
                                       GEN_NUL_TERMINATED, options, &grammar, E));
   FREE(gen_grammar_free(grammar));
+  MAKE(grammar, gen_grammar_from_lark("start: w \"=\" N (\";\" %json {\"type\": \"boolean\"})? <[3-5]>\n"
+                                      "w[stop=\"=\"]: /\\w+/i\nN: ~/0/ & /[0-9]{1,3}/\n%ignore / +/",
+                                      GEN_NUL_TERMINATED, options, &grammar, E));
+  FREE(gen_grammar_free(grammar));
   TRY(gen_grammar_options_set(options, "json_ignore", "not,minItems", E));
   TRY(gen_grammar_options_add_schema(options, "urn:some", "{\"not\":{}}", GEN_NUL_TERMINATED, E));
   MAKE(grammar, gen_grammar_from_json_schema(kSchema, GEN_NUL_TERMINATED, options, &grammar, E));
@@ -134,7 +138,7 @@ static void items(const void* with) {
                     "{\"type\":\"integer\"}]}}",
                     GEN_NUL_TERMINATED, NULL, &grammar, E));
   MAKE(matcher, gen_grammar_matcher_new(grammar, tokenizer, &matcher, E));
-  static const char* const steps[] = {"[1", "0,1,{},", "{\"\u0061\":true", "},{\"a\":"};
+  static const char* const steps[] = {"[1", "0,1,{},", "{\"\\u0061\":true", "},{\"a\":"};
   for (size_t i = 0; i < sizeof steps / sizeof steps[0]; ++i) {
     TRY(gen_grammar_matcher_accept_bytes(matcher, steps[i], GEN_NUL_TERMINATED, E));
     same_mask(matcher);

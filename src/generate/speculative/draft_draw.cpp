@@ -3,6 +3,7 @@
 #include "generate/speculative/draft_draw.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gen::generate {
 namespace {
@@ -24,14 +25,16 @@ DraftDraw::DraftDraw(const sampling::SamplingParams& params, bool rejects, int32
       chain_(params_),
       from_(rejects ? static_cast<size_t>(rows) : 0) {}
 
+void DraftDraw::reserve(size_t tokens) {
+  if (looks_back_) counted_.reserve(tokens + kMostDraftRows);
+}
+
 void DraftDraw::begin(std::span<const int32_t> held, size_t said) {
   step_ = said;
   for (auto& row : from_) row.clear();
   if (!looks_back_) return;
   const size_t n = params_.penalize_prompt ? held.size() : std::min(said, held.size());
   const auto tail = held.last(n);
-  // Grows by a half at least, or each step of a growing text would allocate.
-  if (counted_.capacity() < n + kMostDraftRows) counted_.reserve(n + n / 2 + kMostDraftRows);
   counted_.assign(tail.begin(), tail.end());
   before_ = n;
 }
@@ -52,6 +55,7 @@ int32_t DraftDraw::draw(const DraftTree& tree, std::span<float> logits,
   if (rejects_ && depth + 1 < from_.size()) {
     auto& from = from_[depth + 1];
     const auto candidates = chain_.candidates();
+    from.reserve(std::bit_ceil(candidates.size()));
     from.assign(candidates.begin(), candidates.end());
     std::sort(from.begin(), from.end(),
               [](const auto& a, const auto& b) { return a.token < b.token; });

@@ -25,6 +25,8 @@ class DraftDraw {
   DraftDraw(const DraftDraw&) = delete;
   DraftDraw& operator=(const DraftDraw&) = delete;
 
+  /// Makes room for a text of so many tokens. A longer one makes more. May throw std::bad_alloc.
+  void reserve(size_t tokens);
   /// For a new proposal: the session's tokens, the last `said` of which the call has drawn.
   void begin(std::span<const int32_t> held, size_t said);
   /// Draws the token after the last row of a chain; `logits`, [V of the draft], are overwritten.

@@ -35,6 +35,11 @@ void DraftPlanner::advance(Candidate* candidate) const noexcept {
 void DraftPlanner::limit(std::span<StepPlan::Part> parts) {
   candidates_.clear();
   order_.clear();
+  // All that may be asked for, so that nothing is allocated while the same sequences run.
+  candidates_.reserve(parts.size());
+  size_t offered = 0;
+  for (const StepPlan::Part& part : parts) offered += static_cast<size_t>(part.drafts);
+  order_.reserve(offered);
   int32_t rows = 0;
   double tokens = 0;
   for (StepPlan::Part& part : parts) {
@@ -49,7 +54,9 @@ void DraftPlanner::limit(std::span<StepPlan::Part> parts) {
   const auto none = [this] {
     for (const Candidate& candidate : candidates_) candidate.part->drafts = 0;
   };
-  if (!passes_.knows(rows) || busy_ >= kPlainAfter) {
+  const bool known = passes_.knows(rows);
+  if (!known || busy_ >= plain_after_) {
+    plain_after_ = known ? std::min(2 * plain_after_, kPlainAfter) : kFirstPlain;
     busy_ = 0;
     return none();
   }
@@ -57,7 +64,7 @@ void DraftPlanner::limit(std::span<StepPlan::Part> parts) {
   const auto most = static_cast<size_t>(2 * passes_.most_known() - rows);
 
   const double alone = passes_.seconds(rows);
-  double best_rate = alone > 0 ? tokens / alone : 0;
+  double best_rate = alone > 0 ? kMargin * tokens / alone : 0;
   size_t best = 0;
   double brings = tokens;
   int32_t depth = 0;

@@ -4,8 +4,8 @@
 // the drafter take longer by it. The rows most likely to be right come first, and there are as many
 // of them as give the most tokens a second; none, where that is best. Then one sequence tries a few
 // now and then, more and more seldom, so that a change is noticed. So that there is something to
-// compare with, a step is plain where none of as many sequences has been measured, and now and then,
-// and now and then has all the rows that there may be.
+// compare with, a step is plain where none of as many sequences has been measured, and now and
+// then, and now and then has all the rows that there may be.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,12 @@ class DraftPlanner {
   static constexpr int32_t kFirstProbe = 16;
   static constexpr int32_t kLastProbe = 1024;
   static constexpr int32_t kProbeRows = 4;
-  /// Steps with drafts before one is plain.
+  /// Steps with drafts before one is plain: at first, and the most that it becomes.
+  static constexpr int32_t kFirstPlain = 4;
   static constexpr int32_t kPlainAfter = 64;
+  /// So many times the tokens a second of a plain step must drafts promise: measured times are not
+  /// better than that.
+  static constexpr double kMargin = 1.02;
   /// And before one has all rows that there may be, as chances are known only of those that come.
   static constexpr int32_t kDeepAfter = 32;
 
@@ -53,10 +57,11 @@ class DraftPlanner {
 
   const DraftPolicy policy_;
   StepCosts passes_;
-  double drafting_ = 0;  // seconds for each token of depth
+  double drafting_ = 0;              // seconds for each token of depth
   AcceptanceByPosition acceptance_;  // of all
   int32_t quiet_ = 0;                // steps since something was guessed
   int32_t busy_ = 0;                 // steps since nothing was
+  int32_t plain_after_ = kFirstPlain;
   int32_t probe_after_ = kFirstProbe;
   std::vector<Candidate> candidates_;
   std::vector<StepPlan::Part*> order_;  // in which rows were taken

@@ -25,9 +25,9 @@ struct DraftPolicy {
   /// Guesses are judged by rejection sampling: what is said has the model's distribution, and is
   /// not the text of the seed (sampling/acceptance.h).
   bool rejects = false;
-  double fall_back = 0.4;      // of kAdaptive: below that share nothing is guessed; 0: never
-  int32_t fall_back_at = 8;    // outcomes that must be known for it
-  int32_t probe_tokens = 64;   // tokens after which it is tried again
+  double fall_back = 0.4;     // of kAdaptive: below that share nothing is guessed; 0: never
+  int32_t fall_back_at = 8;   // outcomes that must be known for it
+  int32_t probe_tokens = 64;  // tokens after which it is tried again
   /// Seconds; null: the steady clock. For tests that shall not depend on time.
   std::function<double()> clock = nullptr;
 
@@ -42,7 +42,7 @@ class AcceptanceByPosition {
  public:
   /// What is believed before anything is known, and how many guesses that is worth.
   static constexpr double kPrior = 0.7;
-  static constexpr double kWeight = 8.0;
+  static constexpr double kWeight = 6.0;
 
   void note(int32_t proposed, int32_t accepted) noexcept {
     for (int32_t i = 0; i < proposed && i <= accepted && i < kPositions; ++i) {
@@ -56,8 +56,8 @@ class AcceptanceByPosition {
   }
   /// Of the guess at a position, where `believed` is what others say.
   [[nodiscard]] double chance(int32_t position, double believed) const noexcept {
-    const Position& at = positions_[static_cast<size_t>(position < kPositions ? position
-                                                                              : kPositions - 1)];
+    const Position& at =
+        positions_[static_cast<size_t>(position < kPositions ? position : kPositions - 1)];
     return (at.right + kWeight * believed) / (at.tries + kWeight);
   }
 

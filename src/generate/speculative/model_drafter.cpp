@@ -101,9 +101,9 @@ void ModelDrafter::propose(std::span<DraftJob* const> jobs) {
 // The first pass runs what the caches lack, the others what the last one said.
 void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
   const GiveBack give_back(&running_);
-  running_.reserve(jobs.size());
   begin_pass();
   int32_t room = std::max(options_.prompt_rows, static_cast<int32_t>(jobs.size()));
+  reserve(jobs.size(), static_cast<size_t>(room));
   auto waiting = static_cast<int32_t>(jobs.size());  // each of whom has a row in any case
   for (DraftJob* const job : jobs) {
     auto* const state = static_cast<State*>(job->state);
@@ -123,8 +123,8 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
       continue;
     }
     const auto missing = job->tokens.subspan(state->tokens.size());
-    const auto rows = std::min({static_cast<int32_t>(missing.size()), room - waiting,
-                                state->cache->plan_limit()});
+    const auto rows = std::min(
+        {static_cast<int32_t>(missing.size()), room - waiting, state->cache->plan_limit()});
     const bool whole = static_cast<size_t>(rows) == missing.size();
     if (!add_rows(&running, missing.first(static_cast<size_t>(rows)), whole)) {
       rest(&running);
@@ -135,8 +135,10 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
   }
   while (!sequences_.empty()) {
     if (!run_pass()) {
-      for (Running& running : running_) {
-        if (!running.ends) ++running.job->failures;
+      // Those, too, whose text it was to catch up with.
+      for (const Running& running : running_) {
+        const auto ran = std::find(in_pass_.begin(), in_pass_.end(), running.state);
+        if (ran != in_pass_.end()) ++running.job->failures;
       }
       return;
     }
@@ -170,8 +172,8 @@ bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   }
   const auto held = std::span<const int32_t>(state->tokens);
   const size_t most = std::min(held.size(), text.size() - 1);
-  const auto at = std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(most),
-                                text.begin());
+  const auto at =
+      std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(most), text.begin());
   const auto same = static_cast<size_t>(at.first - held.begin());
   if (!state->cache->truncate(static_cast<int32_t>(same)).ok()) {
     state->cache = nullptr;
@@ -181,6 +183,16 @@ bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   // A cache may have to let go of more.
   state->tokens.resize(static_cast<size_t>(state->cache->length()));
   return true;
+}
+
+// For the largest pass that there may be, whatever this one has.
+void ModelDrafter::reserve(size_t sequences, size_t rows) {
+  tokens_.reserve(rows);
+  positions_.reserve(rows);
+  wants_.reserve(rows);
+  running_.reserve(sequences);
+  sequences_.reserve(sequences);
+  in_pass_.reserve(sequences);
 }
 
 void ModelDrafter::begin_pass() noexcept {
@@ -218,8 +230,7 @@ bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, b
 
 // One sequence that fails fails the pass; drafts are not worth more than that.
 bool ModelDrafter::run_pass() {
-  logits_.resize(static_cast<size_t>(n_logits_) *
-                 static_cast<size_t>(model_->traits().vocab_size));
+  logits_.resize(static_cast<size_t>(n_logits_) * static_cast<size_t>(model_->traits().vocab_size));
   best_tokens_.resize(static_cast<size_t>(n_best_));
   best_logits_.resize(static_cast<size_t>(n_best_));
   graph::Batch batch;

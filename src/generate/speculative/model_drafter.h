@@ -24,10 +24,10 @@ namespace gen::generate {
 class ModelDrafter final : public Drafter {
  public:
   struct Options {
-    int32_t most = 4;          // tokens of a guess
-    int32_t vocab = 0;         // tokens that both models have: the first so many
-    int32_t context = 0;       // of the model that it drafts for
-    int32_t prompt_rows = 0;   // most rows of texts that are caught up with in a step
+    int32_t most = 4;         // tokens of a guess
+    int32_t vocab = 0;        // tokens that both models have: the first so many
+    int32_t context = 0;      // of the model that it drafts for
+    int32_t prompt_rows = 0;  // most rows of texts that are caught up with in a step
     std::string kv_dtype = "fp32";
     engine::EngineMemory* memory = nullptr;  // for caches; outlives all sessions
     CacheFactory cache_factory = nullptr;    // instead of kv_dtype and memory
@@ -58,6 +58,7 @@ class ModelDrafter final : public Drafter {
   ModelDrafter(std::shared_ptr<const model::Model> model, Options options);
   void propose_group(std::span<DraftJob* const> jobs);
   bool catch_up(State* state, std::span<const int32_t> text);
+  void reserve(size_t sequences, size_t rows);
   void begin_pass() noexcept;
   bool add_rows(Running* running, std::span<const int32_t> tokens, bool wants);
   bool run_pass();

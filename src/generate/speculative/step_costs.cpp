@@ -28,20 +28,18 @@ void StepCosts::note(int32_t rows, double seconds) noexcept {
 
 double StepCosts::seconds(int32_t rows) const noexcept {
   const auto wanted = static_cast<double>(rows);
-  Bucket below;
   Bucket above;
-  for (const Bucket& at : buckets_) {
-    if (at.seconds == 0) continue;
-    if (at.rows <= wanted) {
-      below = {at.rows, std::max(at.seconds, below.seconds)};
-    } else if (above.seconds == 0) {
-      above = {at.rows, std::max(at.seconds, below.seconds)};
+  for (auto at = buckets_.rbegin(); at != buckets_.rend(); ++at) {
+    if (at->seconds == 0) continue;
+    const double seconds = above.seconds == 0 ? at->seconds : std::min(at->seconds, above.seconds);
+    if (at->rows <= wanted) {
+      if (above.seconds == 0) return seconds;
+      const double share = (wanted - at->rows) / (above.rows - at->rows);
+      return seconds + share * (above.seconds - seconds);
     }
+    above = {at->rows, seconds};
   }
-  if (above.seconds == 0) return below.seconds;
-  if (below.seconds == 0) return above.seconds;
-  const double share = (wanted - below.rows) / (above.rows - below.rows);
-  return below.seconds + share * (above.seconds - below.seconds);
+  return above.seconds;
 }
 
 }  // namespace gen::generate

@@ -30,9 +30,10 @@ class StepCosts {
     return buckets_[bucket(rows)].seconds > 0;
   }
   [[nodiscard]] int32_t most_known() const noexcept { return most_; }
-  /// What one would take; never less for more rows. Numbers that have not been measured lie between
-  /// those that have, and are taken for no more than the next lower one where nothing is above it:
-  /// so they are tried, and then known. 0 where nothing is known.
+  /// What one would take; never more than one of more rows, as disturbances only make passes
+  /// longer. Numbers that have not been measured lie between those that have, and are taken for no
+  /// more than the next lower one where nothing is above it: so they are tried, and then known. 0
+  /// where nothing is known.
   [[nodiscard]] double seconds(int32_t rows) const noexcept;
 
  private:

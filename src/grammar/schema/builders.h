@@ -23,7 +23,9 @@ struct JsonParts {
   bool watched = false;                // arrays may be, see json_text.h
   /// Of a value for which the literals hold, without space.
   std::function<Result<ExprId>(const Literals&)> value;
-  /// Any spelling of a name, with its quotes.
+  /// Any spelling of the strings, with their quotes.
+  std::function<Result<ExprId>(const Dfa&)> strings;
+  /// ... of a name.
   std::function<Result<ExprId>(const std::string&)> key;
 
   [[nodiscard]] ExprId byte(char c) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,10 @@ namespace gen::grammar {
 class ClauseMaker {
  public:
   ClauseMaker(SchemaDocument& document, const SchemaOptions& options, SchemaReport* report)
-      : document_(document), options_(options), report_(*report) {}
+      : document_(document), options_(options), report_(*report) {
+    document_.number(&always_);
+    document_.number(&never_);
+  }
 
   /// The clauses of values of the type; none if there is no such value. kGrammar for what is
   /// refused.
@@ -128,13 +132,18 @@ class ClauseMaker {
   Result<bool> has_values(JsonType type, const Clause& clause, uint32_t count);
   Result<bool> has_members(const Clause& clause, uint32_t count);
 
-  const JsonValue always_ = JsonValue::of_bool(true);
-  const JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
+  JsonValue always_ = JsonValue::of_bool(true);
+  JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
   std::string conflict_;
   uint64_t work_ = 0;
   int depth_ = 0;
+  const JsonValue& keep(JsonValue value);
+  /// How many of the string automata and number terms given so far were new before this one was.
+  uint32_t met_before(const void* automaton);
+
   std::deque<JsonValue> made_;
-  std::vector<Literals> anys_;  // of any_of()
+  std::unordered_map<const void*, uint32_t> order_;  // of met_before()
+  std::vector<Literals> anys_;                       // of any_of()
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
