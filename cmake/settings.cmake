@@ -41,9 +41,12 @@ endif()
 if(GEN_WARNINGS_AS_ERRORS)
   target_compile_options(gen_settings INTERFACE -Werror)
 endif()
+# Those of GEN_SANITIZE that a directory's targets do without.
+define_property(TARGET PROPERTY GEN_LIBRARY_ONLY_SANITIZERS INITIALIZE_FROM_VARIABLE GEN_LIBRARY_ONLY_SANITIZERS)
 if(GEN_SANITIZE)
+  set(without $<TARGET_PROPERTY:GEN_LIBRARY_ONLY_SANITIZERS>)
   target_compile_options(gen_settings INTERFACE -fsanitize=${GEN_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all)
+    -fno-sanitize-recover=all $<$<BOOL:${without}>:-fno-sanitize=${without}>)
   target_link_options(gen_settings INTERFACE -fsanitize=${GEN_SANITIZE})
 endif()
 if(GEN_BUILD_FUZZERS)

@@ -53,6 +53,12 @@ func NewGrammar(gbnf string, options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromGbnf(gbnf, o, out) })
 }
 
+// NewLarkGrammar makes a grammar from a Lark file in llguidance's dialect, of which the rule start is the whole text;
+// gen_grammar_from_lark of grammar.h tells what there is. What is wrong is an ErrGrammar that names line and column.
+func NewLarkGrammar(text string, options ...GrammarOption) (*Grammar, error) {
+	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromLark(text, o, out) })
+}
+
 // NewRegexGrammar makes a grammar from a regular expression as JavaScript has it, without slashes and flags. It is not one of
 // package regexp: it knows lookaround, and a class like \w is that of JavaScript.
 func NewRegexGrammar(pattern string, options ...GrammarOption) (*Grammar, error) {

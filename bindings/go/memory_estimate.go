@@ -10,8 +10,11 @@ type MemoryEstimate struct {
 	Workspace int64 // scratch of forward passes
 	Cache     int64 // keys and values of one session with a full context
 	Peak      int64 // the most at any time, loading included
-	Mapped    int64 // pages of the file that the model goes on reading
-	File      int64
+	// The same of a device's memory; what is above is the host's.
+	DeviceWeights, DeviceWorkspace, DeviceCache, DevicePeak int64
+
+	Mapped int64 // pages of the file that the model goes on reading
+	File   int64
 }
 
 // EstimateMemory tells what loading a file with these options and filling one session would take, without doing so.
@@ -32,7 +35,8 @@ func EstimateMemory(path string, model []ModelOption, generator []GeneratorOptio
 		value *int64
 	}{
 		{"weights", &e.Weights}, {"workspace", &e.Workspace}, {"cache", &e.Cache}, {"peak", &e.Peak},
-		{"mapped", &e.Mapped}, {"file", &e.File},
+		{"device_weights", &e.DeviceWeights}, {"device_workspace", &e.DeviceWorkspace},
+		{"device_cache", &e.DeviceCache}, {"device_peak", &e.DevicePeak}, {"mapped", &e.Mapped}, {"file", &e.File},
 	} {
 		var bytes [1]int
 		if err := native.GenMemoryEstimateGet(out[0], field.key, bytes[:]); err != nil {

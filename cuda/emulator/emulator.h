@@ -21,7 +21,7 @@ struct Options {
   int major = 9;
   int minor = 0;
   int sm_count = 4;
-  int driver_version = 13000;
+  int driver_version = 13000;  // at first GEN_EMULATOR_DRIVER, for programs that cannot configure()
   int runtime_version = 13000;
 };
 

@@ -19,6 +19,8 @@ World& world() {
 World::World() {
   const char* const seed = std::getenv("GEN_EMULATOR_SEED");
   options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
+  const char* const driver = std::getenv("GEN_EMULATOR_DRIVER");
+  if (driver != nullptr) options.driver_version = std::atoi(driver);
 }
 
 uint64_t World::random(uint64_t below) {

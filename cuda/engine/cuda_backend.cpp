@@ -10,27 +10,27 @@
 
 namespace gen::cuda {
 
+namespace {
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace
+
 std::string why_unavailable() {
   int driver = 0;
   int runtime = 0;
   int count = 0;
   static_cast<void>(device::runtime_version(&runtime));
   static_cast<void>(device::driver_version(&driver));
-  char text[200];
-  if (driver == 0) {
-    std::snprintf(text, sizeof(text), "there is no driver (this build needs one for CUDA %d.%d)",
-                  runtime / 1000, runtime % 1000 / 10);
-    return text;
-  }
   const device::Error failed = device::device_count(&count);
-  if (failed == device::kDriverTooOld) {
-    std::snprintf(text, sizeof(text),
-                  "the driver is for CUDA %d.%d and this build needs one for CUDA %d.%d",
-                  driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    return text;
-  }
-  if (!failed.ok()) return failed.message();
-  return count == 0 ? "there is no device" : "";
+  if (driver != 0 && failed.ok() && count > 0) return "";
+  const std::string needed = "this build needs one for CUDA " + version_text(runtime) + " or newer";
+  if (driver == 0) return "no driver was found, and " + needed;
+  const std::string found = "the driver is for CUDA " + version_text(driver) + ", and " + needed;
+  if (failed == device::kDriverTooOld) return found;
+  return (failed.ok() ? "there is no device" : failed.message()) + (" (" + found + ")");
 }
 
 namespace {

@@ -38,7 +38,9 @@ CudaStream& own(engine::Stream& stream) { return static_cast<CudaStream&>(stream
 }  // namespace
 
 Result<std::shared_ptr<engine::Engine>> CudaEngine::create(const engine::EngineOptions& options) {
-  if (options.dry_run) return error(Code::kUnsupported, "the cuda engine has no dry run yet");
+  if (options.dry_run && options.gpu_allocator == nullptr) {
+    return error(Code::kInvalidArgument, "a dry run of the cuda engine without an allocator");
+  }
   std::shared_ptr<const engine::GpuTable> table = options.gpu_allocator;
   if (table == nullptr) {
     GEN_ASSIGN(const std::shared_ptr<PoolAllocator> own, PoolAllocator::create(options.device));
@@ -47,7 +49,7 @@ Result<std::shared_ptr<engine::Engine>> CudaEngine::create(const engine::EngineO
     return error(Code::kInvalidArgument, "the GPU allocator is of device %d, the engine of %d", of,
                  options.device);
   }
-  GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, *table));
+  GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, *table, options.dry_run));
   return std::shared_ptr<engine::Engine>(new CudaEngine(std::move(table), std::move(queue)));
 }
 
@@ -61,6 +63,17 @@ Result<std::shared_ptr<engine::WeightMemory>> CudaEngine::new_weight_memory(size
   GEN_ASSIGN(engine::EngineBuffer buffer, memory_.allocate(bytes));
   return std::shared_ptr<engine::WeightMemory>(
       std::make_shared<DeviceWeightMemory>(std::move(buffer)));
+}
+
+bool CudaEngine::has_room(std::span<const size_t> pieces) {
+  if (!queue_->dry_run()) return Engine::has_room(pieces);
+  auto left = queue_->free_bytes();
+  if (!left.ok()) return false;
+  for (const size_t bytes : pieces) {
+    if (bytes > left.value()) return false;
+    left.value() -= bytes;
+  }
+  return true;
 }
 
 Result<std::unique_ptr<engine::Weight>> CudaEngine::prepare(
@@ -87,10 +100,13 @@ Status CudaEngine::run(engine::Stream&, const engine::OpArgs& args) {
 Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list) {
   const DeviceQueue::Turn turn(*queue_);
   GEN_TRY(queue_->usable());
-  return graphs_.run(list, [this](const engine::OpArgs& args) {
+  const auto run_one = [this](const engine::OpArgs& args) {
     return queue_->note(
         std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
-  });
+  };
+  if (!queue_->dry_run()) return graphs_.run(list, run_one);
+  for (const engine::OpArgs& args : list) GEN_TRY(run_one(args));
+  return {};
 }
 
 StepGraphs::Counts CudaEngine::graphs() {

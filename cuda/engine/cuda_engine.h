@@ -29,6 +29,7 @@ class CudaEngine final : public engine::Engine {
       engine::WeightRole role,
       std::span<const engine::WeightSource> sources) const noexcept override;
   Result<std::shared_ptr<engine::WeightMemory>> new_weight_memory(size_t bytes) override;
+  [[nodiscard]] bool has_room(std::span<const size_t> pieces) override;
   Result<std::unique_ptr<engine::Weight>> prepare(
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>& memory) override;
@@ -58,8 +59,8 @@ class CudaEngine final : public engine::Engine {
   StepGraphs graphs_;
 };
 
-/// Empty where there is a device, else a sentence that names the versions of driver and build where
-/// they do not go together. Asked once by the table's why_not.
+/// Empty where there is a device, else a sentence that names the version of driver that this build
+/// needs and the one found. Asked once by the table's why_not.
 std::string why_unavailable();
 
 /// The table of this engine: see engine/backend.h.

@@ -20,11 +20,12 @@ constexpr size_t kStaticShared = 16 << 10;
 }  // namespace
 
 Result<std::shared_ptr<DeviceQueue>> DeviceQueue::create(int32_t device,
-                                                         const engine::GpuTable& table) {
+                                                         const engine::GpuTable& table,
+                                                         bool dry_run) {
   if (!engine::gpu_allocator_complete(table)) {
     return error(Code::kInvalidArgument, "the device allocator lacks a function");
   }
-  std::shared_ptr<DeviceQueue> queue(new DeviceQueue(device, table));
+  std::shared_ptr<DeviceQueue> queue(new DeviceQueue(device, table, dry_run));
   GEN_TRY(queue->open());
   return queue;
 }
@@ -40,6 +41,7 @@ Status DeviceQueue::open() {
   const size_t most =
       std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
   shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
+  if (dry_run_) return {};
   GEN_TRY(note(device::stream_create(&stream_), "making a stream"));
   for (device::Event& event : half_free_) {
     GEN_TRY(note(device::event_create(&event), "making an event"));
@@ -77,6 +79,15 @@ Status DeviceQueue::note(Status status) {
   const device::Error failed = device::last_error();
   if (failed.sticky()) lost_ = failed;
   return status;
+}
+
+Result<size_t> DeviceQueue::free_bytes() {
+  const Turn turn(*this);
+  GEN_TRY(usable());
+  size_t free = 0;
+  size_t total = 0;
+  GEN_TRY(note(device::memory_info(&free, &total), "asking for a device's memory"));
+  return free;
 }
 
 void DeviceQueue::release_passed(bool wait) noexcept {
@@ -133,7 +144,7 @@ Status DeviceQueue::take_locked(size_t bytes, void** out) {
 void DeviceQueue::give_back(void* at) noexcept {
   const Turn turn(*this);
   GivenBack back = {at, nullptr};
-  if (lost_.ok()) {
+  if (lost_.ok() && !dry_run_) {
     if (!spare_events_.empty()) {
       back.passed = spare_events_.back();
       spare_events_.pop_back();
@@ -148,7 +159,7 @@ void DeviceQueue::give_back(void* at) noexcept {
     given_back_.push_back(back);
     spare_events_.reserve(given_back_.size());
   } catch (const std::bad_alloc&) {
-    static_cast<void>(device::stream_synchronize(stream_));
+    wait();
     static_cast<void>(table_.release(table_.user, at));
     if (back.passed != nullptr) static_cast<void>(device::event_destroy(back.passed));
   }
@@ -156,7 +167,7 @@ void DeviceQueue::give_back(void* at) noexcept {
 }
 
 Status DeviceQueue::copy_up(void* to, const void* pinned, size_t bytes) {
-  if (bytes == 0) return {};
+  if (bytes == 0 || dry_run_) return {};
   GEN_TRY(usable());
   return note(device::copy_async(to, pinned, bytes, device::CopyKind::kHostToDevice, stream_),
               "a copy to the device");
@@ -164,20 +175,24 @@ Status DeviceQueue::copy_up(void* to, const void* pinned, size_t bytes) {
 
 Status DeviceQueue::copy_down(void* pinned, const void* from, size_t bytes) {
   if (bytes == 0) return {};
+  if (dry_run_) {
+    std::memset(pinned, 0, bytes);
+    return {};
+  }
   GEN_TRY(usable());
   return note(device::copy_async(pinned, from, bytes, device::CopyKind::kDeviceToHost, stream_),
               "a copy from the device");
 }
 
 Status DeviceQueue::copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return {};
+  if (bytes == 0 || dry_run_) return {};
   GEN_TRY(usable());
   return note(device::copy_async(to, from, bytes, device::CopyKind::kDeviceToDevice, stream_),
               "a copy on the device");
 }
 
 Status DeviceQueue::fill(void* at, int32_t value, size_t bytes) {
-  if (bytes == 0) return {};
+  if (bytes == 0 || dry_run_) return {};
   GEN_TRY(usable());
   return note(device::memset_async(at, value, bytes, stream_), "filling device memory");
 }
@@ -194,7 +209,9 @@ Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
 
 Status DeviceQueue::take_half(size_t half, size_t bytes, std::byte** out) {
   // The event of a half that was never used has happened.
-  GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
+  if (!dry_run_) {
+    GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
+  }
   halves_[half].reset();
   return halves_[half].take(bytes, out);
 }
@@ -222,6 +239,10 @@ Status DeviceQueue::write_pieces(void* to, size_t piece, size_t n,
     next_half_ = 1 - half;
     std::byte* pinned = nullptr;
     GEN_TRY(take_half(half, here * piece, &pinned));
+    if (dry_run_) {
+      i += here;
+      continue;
+    }
     for (size_t j = 0; j < here; ++j, ++i) make(i, pinned + j * piece);
     GEN_TRY(copy_up(target, pinned, here * piece));
     GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
@@ -256,7 +277,7 @@ Status DeviceQueue::grow(size_t bytes, uint8_t** at, size_t* size) {
   GEN_TRY(take_locked(more, &made));
   if (*at != nullptr) {
     // Rarely, and what reads the old one may be under way.
-    static_cast<void>(device::stream_synchronize(stream_));
+    wait();
     static_cast<void>(table_.release(table_.user, *at));
   }
   *at = static_cast<uint8_t*>(made);
@@ -270,7 +291,7 @@ Status DeviceQueue::commit_lists(const std::byte* pinned, uint8_t* device, size_
 
 Status DeviceQueue::finish() {
   GEN_TRY(usable());
-  GEN_TRY(note(device::stream_synchronize(stream_), "waiting for the device"));
+  if (!dry_run_) GEN_TRY(note(device::stream_synchronize(stream_), "waiting for the device"));
   staging_.reset();
   release_passed(false);
   return {};

@@ -45,8 +45,10 @@ class DeviceGuard {
 /// Threads: any; whoever enqueues holds a Turn.
 class DeviceQueue : private ScratchMemory {
  public:
-  /// `table` and what is behind it outlive the queue.
-  static Result<std::shared_ptr<DeviceQueue>> create(int32_t device, const engine::GpuTable& table);
+  /// `table` and what is behind it outlive the queue. A dry run takes all memory, starts nothing
+  /// and touches device memory nowhere.
+  static Result<std::shared_ptr<DeviceQueue>> create(int32_t device, const engine::GpuTable& table,
+                                                     bool dry_run = false);
   ~DeviceQueue() override;
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
@@ -71,9 +73,13 @@ class DeviceQueue : private ScratchMemory {
 
   // With a turn held.
   [[nodiscard]] OpContext context() noexcept {
-    return {stream_, shared_bytes_, properties_.sm_count,
-            properties_.major * 10 + properties_.minor, this};
+    return {
+        stream_, shared_bytes_, properties_.sm_count, properties_.major * 10 + properties_.minor,
+        this,    dry_run_};
   }
+  [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
+  /// Bytes that the device has left, whoever asks for them.
+  Result<size_t> free_bytes();
   /// kDevice once the device is lost.
   [[nodiscard]] Status usable() const;
   /// Notes an error the device does not recover from; gives `failed` as a status.
@@ -98,7 +104,9 @@ class DeviceQueue : private ScratchMemory {
   /// Waits for everything enqueued.
   Status finish();
   /// The same where nothing is to be said of it.
-  void wait() noexcept { static_cast<void>(device::stream_synchronize(stream_)); }
+  void wait() noexcept {
+    if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
+  }
   /// While it lives what is enqueued is captured, and memory that operations share does not move.
   class Capture {
    public:
@@ -116,8 +124,12 @@ class DeviceQueue : private ScratchMemory {
   uint64_t next_weight() noexcept { return ++weights_; }
 
  private:
-  DeviceQueue(int32_t device, const engine::GpuTable& table) noexcept
-      : device_(device), table_(table), staging_(table), halves_{Staging(table), Staging(table)} {}
+  DeviceQueue(int32_t device, const engine::GpuTable& table, bool dry_run) noexcept
+      : device_(device),
+        table_(table),
+        dry_run_(dry_run),
+        staging_(table),
+        halves_{Staging(table), Staging(table)} {}
   Status open();
   /// The buffer of write_large() whose turn it is, with room for `bytes`.
   Status take_half(size_t half, size_t bytes, std::byte** out);
@@ -135,9 +147,10 @@ class DeviceQueue : private ScratchMemory {
 
   const int32_t device_;
   const engine::GpuTable& table_;
+  const bool dry_run_;
   device::DeviceProperties properties_;
   std::mutex mutex_;
-  device::Stream stream_ = nullptr;
+  device::Stream stream_ = nullptr;  // none in a dry run
   size_t shared_bytes_ = 0;
   Staging staging_;    // of write() and lists
   Staging halves_[2];  // of write_large()

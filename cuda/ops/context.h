@@ -28,6 +28,7 @@ struct OpContext {
   int32_t processors = 1;   // multiprocessors of the device
   int32_t compute = 75;     // its compute capability, 75 … 120
   ScratchMemory* scratch = nullptr;
+  bool dry_run = false;  // nothing is started
 };
 
 /// Rows of floats as kernels take them.
@@ -82,6 +83,7 @@ Status run_kernel(const OpContext& context, const char* name, void (*kernel)(Par
     return error(Code::kUnsupported, "%s needs %zu bytes of shared memory, the device has %zu",
                  name, shared_bytes, context.shared_bytes);
   }
+  if (context.dry_run) return {};
   device::LaunchConfig config;
   config.name = name;
   config.grid = grid;

@@ -18,6 +18,7 @@
 #include "cuda/device/async_copy.cuh"
 #include "cuda/device/mma.cuh"
 #include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/warp_sums.cuh"
 
 namespace gen::cuda {
 namespace {
@@ -177,22 +178,26 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of
     sync_threads();  // the columns after the next ones go where these lie
   }
 
+  // Where both factors lay; all have passed the barrier of the last columns.
+  const WarpSums<kOutputGroups * 8> ordered(warp_of_block(), kRowGroups * 16);
   GEN_UNROLL
   for (int32_t m = 0; m < kRowGroups; ++m) {
     GEN_UNROLL
-    for (int32_t j = 0; j < kOutputGroups; ++j) {
-      if (gated && j >= kOutputGroups / 2) continue;
-      GEN_UNROLL
-      for (int32_t i = 0; i < 4; ++i) {
-        const int64_t t = first + own_rows + m * 16 + i / 2 * 8 + lane / 4;
-        const int64_t output = first_output + weight_row(gated, j) + lane % 4 * 2 + i % 2;
-        if (t >= of.end.y.rows || output >= of.end.rows) continue;
-        float factor = 1.0F;
-        if constexpr (Type::kFactors) factor = of.x.factors[t];
-        const float up = gated ? sums[m][j % 2 + 2][i] * factor : 0.0F;
-        finish_output(of.end, t, output, sums[m][j][i] * factor, up);
-      }
-    }
+    for (int32_t j = 0; j < kOutputGroups; ++j) ordered.put(m * 16, j * 8, sums[m][j]);
+  }
+  sync_warp();
+  const int32_t outputs = kOutputGroups * 8 / (gated ? 2 : 1);
+  const int64_t own_output = first_output + warp_of_block() % 2 * outputs;
+  GEN_NO_UNROLL
+  for (int32_t i = lane; i < kRowGroups * 16 * outputs; i += 32) {
+    const int32_t row = i / outputs;
+    const int32_t within = i % outputs;
+    const int64_t t = first + own_rows + row;
+    if (row >= left || own_output + within >= of.end.rows) continue;
+    float factor = 1.0F;
+    if constexpr (Type::kFactors) factor = of.x.factors[t];
+    const float up = gated ? ordered.get(row, outputs + within) * factor : 0.0F;
+    finish_output(of.end, t, own_output + within, ordered.get(row, within) * factor, up);
   }
 }
 

@@ -22,6 +22,7 @@
 #include "cuda/device/async_copy.cuh"
 #include "cuda/device/mma.cuh"
 #include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/warp_sums.cuh"
 #include "cuda/ops/weight_fragments.cuh"
 
 namespace gen::cuda {
@@ -47,6 +48,12 @@ constexpr int32_t scales_offset(const Traits& t) noexcept {
 }
 constexpr int32_t stage_bytes(const Traits& t) noexcept {
   return scales_offset(t) + (t.block == 32 ? 0 : rows_of_block(t) * 4);
+}
+/// Two steps; in the end the sums of all warps.
+constexpr size_t shared_bytes(const Traits& t) noexcept {
+  const size_t sums = kRowsWarps * WarpSums<kRowsTiles * kTileOutputs>::bytes(rows_of_block(t));
+  const size_t steps = 2 * static_cast<size_t>(stage_bytes(t));
+  return steps > sums ? steps : sums;
 }
 
 struct QuantRowsView {
@@ -313,19 +320,23 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads) linear_quant_rows_kernel(QuantRowsVie
     sync_threads();  // the step after the next one goes where this one lies
   }
 
+  // Where x lay; all have passed the barrier of the last step.
+  const WarpSums<kRowsTiles * kTileOutputs> ordered(warp_of_block(), kRows);
   GEN_UNROLL
   for (int32_t n = 0; n < kRowsTiles; ++n) {
-    if (n >= has.tiles || (gated && n > 0)) continue;
     GEN_UNROLL
-    for (int32_t m = 0; m < row_groups(t); ++m) {
-      GEN_UNROLL
-      for (int32_t i = 0; i < 4; ++i) {
-        const int32_t row = m * 16 + i / 2 * 8 + lane_of_warp() / 4;
-        const int64_t output = int64_t{tile + n} * kTileOutputs + lane_of_warp() % 4 * 2 + i % 2;
-        if (row >= n_rows || output >= of.end.rows) continue;
-        finish_output(of.end, first + row, output, sums[n][m][i], gated ? sums[1][m][i] : 0.0F);
-      }
-    }
+    for (int32_t m = 0; m < row_groups(t); ++m) ordered.put(m * 16, n * kTileOutputs, sums[n][m]);
+  }
+  sync_warp();
+  const int32_t outputs = gated ? kTileOutputs : kRowsTiles * kTileOutputs;
+  GEN_NO_UNROLL
+  for (int32_t i = lane_of_warp(); i < n_rows * outputs; i += 32) {
+    const int32_t row = i / outputs;
+    const int32_t within = i % outputs;
+    const int64_t output = int64_t{tile} * kTileOutputs + within;
+    if (output >= of.end.rows) continue;
+    const float up = gated ? ordered.get(row, kTileOutputs + within) : 0.0F;
+    finish_output(of.end, first + row, output, ordered.get(row, within), up);
   }
 }
 
@@ -345,7 +356,7 @@ Status launch_quant_rows(const OpContext& context, const PackedRows& x, const Li
   device::Dim3 grid = grid_of(end.y.rows, rows_of_block(t));
   grid.y = static_cast<unsigned>((of.n_tiles + tiles - 1) / tiles);
   return run_kernel(context, "linear_rows", linear_quant_rows_kernel<kIndex>, grid, kRowsThreads,
-                    2 * static_cast<size_t>(stage_bytes(t)), of);
+                    shared_bytes(t), of);
 }
 
 /// The kernel of one of the types with blocks of kBlock.

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "model_file.h"
 
@@ -21,13 +22,14 @@ void estimate(const Estimate& choice) {
       gen_estimate_memory, path.c_str(), make_model_options(choice.model).get(),
       make_options(choice.model).get());
   nlohmann::ordered_json figures;
-  for (const char* key : {"peak", "weights", "cache", "workspace", "mapped", "file"}) {
+  for (const char* key : {"peak", "weights", "cache", "workspace", "device_peak", "device_weights",
+                          "device_cache", "device_workspace", "mapped", "file"}) {
     size_t bytes = 0;
     gen_error error;
     check(gen_memory_estimate_get(found.get(), key, &bytes, &error), error);
     figures[key] = bytes;
-    if (!choice.json)
-      std::printf("%-10s %10.1f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
+    if (choice.json || (bytes == 0 && std::string_view(key).starts_with("device_"))) continue;
+    std::printf("%-16s %10.1f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
   }
   if (choice.json) std::cout << figures.dump() << "\n";
 }

@@ -268,7 +268,7 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
 
 void run_grammar(const GrammarTask& options) {
   if (!options.grammar.given())
-    throw Failure("give one of --grammar, --regex, --tags, --json-schema and --any-json", 2);
+    throw Failure("give one of --grammar, --lark, --regex, --tags, --json-schema and --any-json", 2);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   if (options.action == "check") return print_results(options, tokenizer.get());
   if (options.action == "test") return print_place(options, tokenizer.get());

@@ -2,6 +2,7 @@
 // See grammar_options.h.
 #include "grammar_options.h"
 
+#include <initializer_list>
 #include <utility>
 
 #include "text_file.h"
@@ -13,6 +14,11 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
                                 .add_option("--grammar,--gbnf", choice.gbnf,
                                             "file with a GBNF grammar that texts must follow")
                                 ->type_name("FILE");
+  CLI::Option* const lark =
+      command
+          .add_option("--lark", choice.lark,
+                      "file with a Lark grammar, in llguidance's dialect, that texts must follow")
+          ->type_name("FILE");
   CLI::Option* const regex =
       command
           .add_option("--regex", choice.regex,
@@ -25,9 +31,6 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
           .add_option("--tags", choice.tags,
                       "file with structural tags in JSON: what constrains parts of free texts")
           ->type_name("FILE");
-  gbnf->excludes(regex)->excludes(json)->excludes(tags);
-  regex->excludes(json)->excludes(tags);
-  tags->excludes(json);
   CLI::Option* const schema =
       command
           .add_option("--json-schema,--schema", choice.schema,
@@ -43,10 +46,12 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
           "KEY=VALUE: an option of grammars, as docs/options.md lists them (json_one_of=any_of, "
           "json_ignore=format,pattern, json_order=definition); again for others")
       ->type_name("KEY=VALUE");
-  gbnf->excludes(regex)->excludes(json)->excludes(schema);
-  regex->excludes(json)->excludes(schema);
-  json->excludes(schema);
-  tags->excludes(schema);
+  const std::initializer_list<CLI::Option*> all = {gbnf, lark, regex, json, tags, schema};
+  for (CLI::Option* one : all) {
+    for (CLI::Option* other : all) {
+      if (one != other) one->excludes(other);
+    }
+  }
 }
 
 namespace {
@@ -89,22 +94,22 @@ Grammar make_grammar(const GrammarChoice& choice) {
   gen_error error;
   gen_grammar* made = nullptr;
   const GrammarOptions options = options_of(choice);
-  if (choice.gbnf || choice.tags) {
-    const std::string& file = choice.gbnf ? *choice.gbnf : *choice.tags;
-    const auto from = choice.gbnf ? gen_grammar_from_gbnf : gen_grammar_from_tags;
-    const std::string text = text_of_file(file);
+  const std::pair<const std::optional<std::string>&, decltype(&gen_grammar_from_gbnf)> files[] = {
+      {choice.gbnf, gen_grammar_from_gbnf},
+      {choice.lark, gen_grammar_from_lark},
+      {choice.tags, gen_grammar_from_tags},
+      {choice.schema, gen_grammar_from_json_schema}};
+  for (const auto& [file, from] : files) {
+    if (!file) continue;
+    const std::string text = text_of_file(*file);
     const gen_status status = from(text.data(), text.size(), options.get(), &made, &error);
-    if (status != GEN_OK) throw Failure(file + ": " + error.message, 1, status);
-  } else if (choice.regex) {
+    if (status != GEN_OK) throw Failure(*file + ": " + error.message, 1, status);
+  }
+  if (choice.regex) {
     check_option("--regex",
                  gen_grammar_from_regex(choice.regex->data(), choice.regex->size(), options.get(),
                                         &made, &error),
                  error);
-  } else if (choice.schema) {
-    const std::string text = text_of_file(*choice.schema);
-    const gen_status status =
-        gen_grammar_from_json_schema(text.data(), text.size(), options.get(), &made, &error);
-    if (status != GEN_OK) throw Failure(*choice.schema + ": " + error.message, 1, status);
   } else if (choice.any_json) {
     check(gen_grammar_any_json(options.get(), &made, &error), error);
   }

@@ -17,6 +17,7 @@ using GrammarMatcher = Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 
 struct GrammarChoice {
   std::optional<std::string> gbnf;   // a file
+  std::optional<std::string> lark;   // a file
   std::optional<std::string> regex;  // the pattern itself
   std::optional<std::string> tags;    // a file
   std::optional<std::string> schema;  // a file
@@ -25,7 +26,7 @@ struct GrammarChoice {
   std::vector<std::string> settings;   // KEY=VALUE, of gen_grammar_options_set
   bool any_space = false;  // of JSON texts, in one place
 
-  [[nodiscard]] bool given() const { return gbnf || regex || tags || schema || any_json; }
+  [[nodiscard]] bool given() const { return gbnf || lark || regex || tags || schema || any_json; }
 };
 
 /// At most one of them may be given.

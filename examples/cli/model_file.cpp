@@ -73,6 +73,7 @@ std::string read_draft_parts(std::string_view text, DraftParts* parts) {
 std::string by_options(const std::string& message) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"max_seq_len", "--ctx"},
+      {"gpu_layers", "--gpu-layers"},
       {"kv_dtype", "--kv"},
       {"paged_kv", "--paged"},
       {"prefix_cache", "--prefix-cache"},
@@ -104,6 +105,9 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) 
             gen_model_options_set(options.get(), "threads", text.c_str(), &error);
         return status == GEN_OK ? std::string() : std::string(error.message);
       });
+  command.add_option("--backend", choice.backend, model_help("backend"));
+  command.add_option("--device", choice.device, model_help("device"));
+  command.add_option("--gpu-layers", choice.gpu_layers, model_help("gpu_layers"));
 }
 
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
@@ -188,6 +192,13 @@ ModelOptions make_model_options(const ModelChoice& choice) {
     check_option("--threads", gen_model_options_set_threads(options.get(), choice.threads, &error),
                  error);
   }
+  const auto set = [&](const char* option, const char* key, const std::string& value) {
+    if (value.empty()) return;
+    check_option(option, gen_model_options_set(options.get(), key, value.c_str(), &error), error);
+  };
+  set("--backend", "backend", choice.backend);
+  set("--device", "device", choice.device);
+  set("--gpu-layers", "gpu_layers", choice.gpu_layers);
   if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
     check_option("--ctx",

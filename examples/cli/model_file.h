@@ -14,6 +14,9 @@ namespace cli {
 struct ModelChoice {
   std::string path;              // -m; empty means the bundled model
   int32_t threads = 0;           // -t; 0 means one per usable CPU
+  std::string backend;           // --backend; empty means the default
+  std::string device;            // --device, as the option; empty means the first
+  std::string gpu_layers;        // --gpu-layers, as the option; empty means all
   bool in_place = false;         // --in-place
   int32_t max_seq_len = 0;       // --ctx; 0 means the model's own
   std::string kv = "fp32";       // --kv
@@ -30,7 +33,7 @@ struct ModelChoice {
 
 /// `positional`: the file may be given without -m.
 void add_model_options(CLI::App& command, ModelChoice& choice, bool positional = false);
-/// The same without -t.
+/// The same without what says where to compute.
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 void add_kv_option(CLI::App& command, ModelChoice& choice);
 /// What is wrong with a kind of cache, for a parser's check; empty if nothing is.

@@ -16,6 +16,8 @@ const GenToken = koffi.struct("gen_token", {
 const FINISH = ["none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
   "cancelled", "callback", "error"];
 
+const USAGE = ["prompt", "prompt_cached", "completion", "dropped", "drafted", "accepted"];
+
 /** A call failed: `code` is its status, `result` what a generation had made until then. */
 export class GenerateError extends Error {
   constructor({ code, message }, result) {
@@ -45,8 +47,12 @@ function fallible(name, args) {
 const c = {
   modelLoad: fallible("gen_model_load", "const char *path, void *options, _Out_ void **out"),
   modelFree: lib.func("void gen_model_free(void *model)"),
+  modelOptionsNew: fallible("gen_model_options_new", "_Out_ void **out"),
+  modelOptionsSet: fallible("gen_model_options_set", "void *options, const char *key, const char *value"),
+  modelOptionsFree: lib.func("void gen_model_options_free(void *options)"),
   optionsNew: fallible("gen_options_new", "_Out_ void **out"),
   optionsSet: fallible("gen_options_set", "void *options, const char *key, const char *value"),
+  optionsSetDraft: fallible("gen_options_set_speculative_draft", "void *options, void *model, int32_t length"),
   optionsFree: lib.func("void gen_options_free(void *options)"),
   create: fallible("gen_create", "void *model, void *options, _Out_ void **out"),
   free: lib.func("void gen_free(void *generator)"),
@@ -64,6 +70,7 @@ const c = {
     "void *options, const char *uri, const char *text, size_t len"),
   grammarOptionsFree: lib.func("void gen_grammar_options_free(void *options)"),
   grammarFromGbnf: fallible("gen_grammar_from_gbnf", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
+  grammarFromLark: fallible("gen_grammar_from_lark", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
   grammarFromRegex: fallible("gen_grammar_from_regex",
     "const uint8_t *pattern, size_t len, void *options, _Out_ void **out"),
   grammarFromTags: fallible("gen_grammar_from_tags", "const uint8_t *text, size_t len, void *options, _Out_ void **out"),
@@ -108,6 +115,7 @@ const c = {
   resultText: lib.func("void *gen_result_text(void *result, _Out_ size_t *n)"),
   resultTokens: lib.func("void *gen_result_tokens(void *result, _Out_ size_t *n)"),
   resultReason: lib.func("int32_t gen_result_finish_reason(void *result)"),
+  resultUsage: fallible("gen_result_usage", "void *result, const char *key, _Out_ int64_t *value"),
   resultError: lib.func("gen_error *gen_result_error(void *result)"),
   resultFree: lib.func("void gen_result_free(void *result)"),
 };
@@ -127,9 +135,15 @@ function taken(handle) {
   const ids = c.resultTokens(handle, n);
   const tokens = n[0] > 0 ? [...koffi.decode(ids, koffi.array("int32_t", Number(n[0])))] : [];
   const failure = c.resultError(handle);
+  const usage = {};
+  for (const key of USAGE) {
+    const value = [0];
+    c.resultUsage(handle, key, value);
+    usage[key] = Number(value[0]);
+  }
   const result = {
     text, tokens, finishReason: FINISH[c.resultReason(handle)],
-    error: failure ? new GenerateError(koffi.decode(failure, GenError)) : null,
+    error: failure ? new GenerateError(koffi.decode(failure, GenError)) : null, usage,
   };
   c.resultFree(handle);
   return result;
@@ -168,6 +182,11 @@ export class Grammar extends Handle {
   static gbnf(text, settings) {
     const bytes = Buffer.from(text);
     return new Grammar(c.grammarFromGbnf, settings, bytes, bytes.length);
+  }
+  // A Lark file in llguidance's dialect.
+  static lark(text, settings) {
+    const bytes = Buffer.from(text);
+    return new Grammar(c.grammarFromLark, settings, bytes, bytes.length);
   }
   static regex(pattern, settings) {
     const bytes = Buffer.from(pattern);
@@ -258,13 +277,29 @@ export class Cancel extends Handle {
 }
 
 export class Model extends Handle {
-  constructor(path) { super(make(c.modelLoad, path, null), c.modelFree); }
+  /** Settings are those of gen_model_options_describe: new Model("…", { backend: "cuda", gpu_layers: "auto" }). */
+  constructor(path, settings = {}) {
+    const options = new Handle(make(c.modelOptionsNew), c.modelOptionsFree);
+    try {
+      for (const [key, value] of Object.entries(settings)) c.modelOptionsSet(options.handle, key, String(value));
+      super(make(c.modelLoad, path, options.handle), c.modelFree);
+    } finally {
+      options.close();
+    }
+  }
 }
 
+/**
+ * Settings are those of gen_options_describe. `draft`, a smaller Model, guesses up to `draftLength` tokens ahead. That, and
+ * `prompt_lookup: "3,8"` or `suffix_lookup: 8`, change no text; a result's `usage` tells what was `drafted` and `accepted`.
+ */
 export class Generator extends Handle {
-  constructor(model, settings = {}) {
+  constructor(model, { draft, draftLength = 4, ...settings } = {}) {
     const options = new Handle(make(c.optionsNew), c.optionsFree);
     try {
+      // For the library a closed one would be none at all.
+      if (draft && !draft.handle) throw new GenerateError({ code: -15, message: "the draft model is closed" });
+      if (draft) c.optionsSetDraft(options.handle, draft.handle, draftLength);
       for (const [key, value] of Object.entries(settings)) c.optionsSet(options.handle, key, String(value));
       super(make(c.create, model.handle, options.handle), c.free);
     } finally {

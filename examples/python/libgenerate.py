@@ -29,6 +29,9 @@ FINISH = ("none", "stop_token", "stop_string", "length", "context_full", "gramma
           "cancelled", "callback", "error")
 
 
+USAGE = ("prompt", "prompt_cached", "completion", "dropped", "drafted", "accepted")
+
+
 class Error(Exception):
     """A call failed: `code` is its status, `result` what a generation had made until then, or None."""
 
@@ -50,6 +53,7 @@ class Result(NamedTuple):
     tokens: list
     finish_reason: str
     error: Error | None
+    usage: dict  # tokens by USAGE
 
 
 def _function(name, *arguments, result=c_int32):
@@ -72,6 +76,9 @@ def _fallible(name, *arguments):
 
 _out, _text = POINTER(c_void_p), (c_char_p, c_size_t)
 _model_load = _fallible("gen_model_load", c_char_p, c_void_p, _out)
+_model_options_new = _fallible("gen_model_options_new", _out)
+_model_options_set = _fallible("gen_model_options_set", c_void_p, c_char_p, c_char_p)
+_model_options_free = _function("gen_model_options_free", c_void_p, result=None)
 _model_custom = _fallible("gen_model_new_custom", c_void_p, c_void_p, c_void_p, _out)
 _config_new = _fallible("gen_model_config_new", _out)
 _config_set = _fallible("gen_model_config_set", c_void_p, c_char_p, c_char_p)
@@ -79,6 +86,7 @@ _config_free = _function("gen_model_config_free", c_void_p, result=None)
 _model_tokenizer = _function("gen_model_tokenizer", c_void_p, result=c_void_p)
 _options_new = _fallible("gen_options_new", _out)
 _options_set = _fallible("gen_options_set", c_void_p, c_char_p, c_char_p)
+_options_set_draft = _fallible("gen_options_set_speculative_draft", c_void_p, c_void_p, c_int32)
 _options_free = _function("gen_options_free", c_void_p, result=None)
 _create = _fallible("gen_create", c_void_p, c_void_p, _out)
 _session_new = _fallible("gen_session_new", c_void_p, _out)
@@ -95,6 +103,7 @@ _grammar_options_add_schema = _fallible(
     "gen_grammar_options_add_schema", c_void_p, c_char_p, c_char_p, c_size_t)
 _grammar_options_free = _function("gen_grammar_options_free", c_void_p, result=None)
 _grammar_from_gbnf = _fallible("gen_grammar_from_gbnf", *_text, c_void_p, _out)
+_grammar_from_lark = _fallible("gen_grammar_from_lark", *_text, c_void_p, _out)
 _grammar_from_regex = _fallible("gen_grammar_from_regex", *_text, c_void_p, _out)
 _grammar_from_tags = _fallible("gen_grammar_from_tags", *_text, c_void_p, _out)
 _grammar_from_json_schema = _fallible("gen_grammar_from_json_schema", *_text, c_void_p, _out)
@@ -140,6 +149,7 @@ _request_free = _function("gen_request_free", c_void_p, result=None)
 _batch_generate = _fallible("gen_batch_generate", c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_void_p))
 _result_text = _function("gen_result_text", c_void_p, POINTER(c_size_t), result=c_void_p)
 _result_tokens = _function("gen_result_tokens", c_void_p, POINTER(c_size_t), result=POINTER(c_int32))
+_result_usage = _fallible("gen_result_usage", c_void_p, c_char_p, POINTER(c_int64))
 _result_reason = _function("gen_result_finish_reason", c_void_p)
 _result_error = _function("gen_result_error", c_void_p, result=POINTER(_Error))
 _result_free = _function("gen_result_free", c_void_p, result=None)
@@ -184,8 +194,16 @@ class Handle:
 class Model(Handle):
     _free = _function("gen_model_free", c_void_p, result=None)
 
-    def __init__(self, path):
-        super().__init__(_model_load, os.fsencode(path), None)
+    def __init__(self, path, **options):
+        """Options are those of gen_model_options_describe: Model("…", backend="cuda", gpu_layers="auto")."""
+        settings = c_void_p()
+        _model_options_new(byref(settings))
+        try:
+            for key, value in options.items():
+                _model_options_set(settings, key.encode(), str(value).encode())
+            super().__init__(_model_load, os.fsencode(path), settings)
+        finally:
+            _model_options_free(settings)
 
     @classmethod
     def custom(cls, forward, tokenizer_of, **config):
@@ -237,6 +255,12 @@ class Grammar(Handle):
     def gbnf(cls, text, **options):
         data = text.encode()
         return cls(_grammar_from_gbnf, data, len(data), **options)
+
+    @classmethod
+    def lark(cls, text, **options):
+        """A Lark file in llguidance's dialect."""
+        data = text.encode()
+        return cls(_grammar_from_lark, data, len(data), **options)
 
     @classmethod
     def regex(cls, pattern, **options):
@@ -419,22 +443,32 @@ def _taken(handle):
     tokens = _result_tokens(handle, byref(n))[:n.value]
     failure = _result_error(handle)
     error = Error(failure.contents.code, failure.contents.message.decode()) if failure else None
-    result = Result(text, tokens, FINISH[_result_reason(handle)], error)
+    usage, value = {}, c_int64()
+    for key in USAGE:
+        _result_usage(handle, key.encode(), byref(value))
+        usage[key] = value.value
+    result = Result(text, tokens, FINISH[_result_reason(handle)], error, usage)
     _result_free(handle)
     return result
 
 
 class Generator(Handle):
-    """Sessions of a model come from here. Options are those of gen_options_describe: kv_dtype="fp16", …"""
+    """Sessions of a model come from here. Options are those of gen_options_describe: kv_dtype="fp16", …; `draft`, a smaller
+    Model, guesses up to `draft_length` tokens ahead. That, and prompt_lookup="3,8" or suffix_lookup="8", change no text;
+    `drafted` and `accepted` of a Result's usage tell what was guessed and what of it was right."""
 
     _free = _function("gen_free", c_void_p, result=None)
 
-    def __init__(self, model, **options):
+    def __init__(self, model, draft=None, draft_length=4, **options):
         settings = c_void_p()
         _options_new(byref(settings))
         try:
             for key, value in options.items():
                 _options_set(settings, key.encode(), str(value).encode())
+            if draft is not None:
+                if draft.handle is None:  # for the library none at all
+                    raise Error(-15, "the draft model is closed")
+                _options_set_draft(settings, draft.handle, draft_length)
             super().__init__(_create, model.handle, settings)
         finally:
             _options_free(settings)

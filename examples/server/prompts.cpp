@@ -188,6 +188,7 @@ Matcher Encoder::matcher(const Request& request) const {
     check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
   }
   const auto from = field == "regex"             ? gen_grammar_from_regex
+                    : field == "lark"            ? gen_grammar_from_lark
                     : field == "tags"            ? gen_grammar_from_tags
                     : field == "response_format" ? gen_grammar_from_json_schema
                                                  : gen_grammar_from_gbnf;

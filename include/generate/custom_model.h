@@ -6,7 +6,8 @@
  * A function that needs no more than a row's token and position has no state: leave state_new NULL. Sessions are cut,
  * forked and saved as they like. One that remembers what came before keeps it in a state for each sequence, made by
  * state_new. With state_truncate sessions can be cut, with state_clone forked; a model without state_truncate runs one
- * sequence at a time, and after a step that failed it makes a new state and runs the sequence's tokens again.
+ * sequence at a time, and after a step that failed it makes a new state and runs the sequence's tokens again. With either
+ * tokens can be guessed (gen_options_set_prompt_lookup and its neighbours); with neither gen_create refuses that.
  *
  * A function that attends to what came before may leave keys and values to the library: gen_model_config_set_kv_layers
  * and gen_forward_attention. They lie in the sessions' caches of any kind, in 32 bits or 3, in pools and files, and are
@@ -74,7 +75,10 @@ typedef struct gen_forward {
                         gen_error *error);
   /** Makes the state of an empty sequence; any value will do, NULL too. NULL: the model has no state. */
   gen_status (*state_new)(void *user, void **state, gen_error *error);
-  /** Makes a copy that goes on by itself. NULL: sessions cannot be forked. */
+  /**
+   * Makes a copy that goes on by itself: for forks and, without state_truncate, before each pass over guessed tokens, to
+   * come back to if not all of them were right. NULL: sessions cannot be forked.
+   */
   gen_status (*state_clone)(void *user, const void *state, void **out, gen_error *error);
   /**
    * Takes a state back to its first `n` tokens. Called to cut a sequence, and after a forward call that failed for each

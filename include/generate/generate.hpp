@@ -341,6 +341,11 @@ class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
   static Grammar gbnf(std::string_view text, const GrammarOptions &options) {
     return from(gen_grammar_from_gbnf, text, options.get());
   }
+  /// A Lark file in llguidance's dialect: see gen_grammar_from_lark.
+  static Grammar lark(std::string_view text) { return from(gen_grammar_from_lark, text, nullptr); }
+  static Grammar lark(std::string_view text, const GrammarOptions &options) {
+    return from(gen_grammar_from_lark, text, options.get());
+  }
   /// An expression as JavaScript has it, without slashes and flags.
   static Grammar regex(std::string_view pattern) { return from(gen_grammar_from_regex, pattern, nullptr); }
   static Grammar regex(std::string_view pattern, const GrammarOptions &options) {

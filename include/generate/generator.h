@@ -318,8 +318,9 @@ GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, g
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL model or out, for options that do not go together, and for those that do
  *         not fit the model: gen_options_set_compressed_kv and its neighbours say which;
- *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks, and for a draft
- *         model with a state that cannot go back;
+ *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks, for a draft model
+ *         with a state that cannot go back, and for drafts of any kind and a custom model with a state that can neither
+ *         go back nor be copied;
  *         GEN_ERROR_IO if there can be no file for a tiered cache;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.

@@ -105,6 +105,27 @@ GEN_API gen_status gen_grammar_from_regex(const char *pattern, size_t len, const
                                           gen_grammar **out, gen_error *error);
 
 /**
+ * Makes a grammar from a Lark file in llguidance's dialect: rules in lower case, of which "start" is the whole text,
+ * and terminals in upper case; "texts", /regular expressions/ as Rust has them, "a".."z", groups, [x] x? x* x+ x{m,n}
+ * x~m..n, %ignore, %import common.NAME, %json {schema}, %regex, %lark, tokens as <name>, <[1,5-7]>, <[^1]> and <[*]>; in
+ * terminals & and ~, and rules with [lazy], [suffix=…] or [stop=…].
+ *
+ * There is no lexer: a terminal may end wherever it matches, and every way to divide the text counts. Priorities and
+ * aliases have no effect. Text that %ignore names may follow each terminal, but not stand within one. Refused by name are
+ * templates, parameters, %declare, %override, %extend, imports other than those of common, max_tokens and temperature, and
+ * in patterns lookaround, ^ $ \b, lazy quantifiers, backreferences and classes in classes.
+ *
+ * @param text     [len] UTF-8; len may be GEN_NUL_TERMINATED.
+ * @param options  read during the call; NULL means defaults. Those of JSON Schemas apply to %json.
+ * @param out      receives the grammar; free it with gen_grammar_free.
+ * @return as gen_grammar_from_gbnf.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_from_lark(const char *text, size_t len, const gen_grammar_options *options,
+                                         gen_grammar **out, gen_error *error);
+
+/**
  * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place but
  * for the option "json_space", which JSON Schemas heed, too.
  *
@@ -121,8 +142,8 @@ GEN_API gen_status gen_grammar_any_json(const gen_grammar_options *options, gen_
  * Makes the grammar of free text with constrained parts, as tool calls are, from a JSON object:
  * {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}, …]}.
  *
- * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "regex" (from end to end), "json_schema" (the
- * schema itself, not a string that holds it) or "any_json": true; and an end, "end" and behind it "end_token", of which
+ * A tag has a begin, "begin" (a text) or "begin_token"; a content, "gbnf", "lark", "regex" (from end to end),
+ * "json_schema" (the schema itself, not a string that holds it) or "any_json": true; and an end, "end" and behind it "end_token", of which
  * none, one or both may be given. Tokens are ids as numbers or texts as strings, as in GBNF; a "begin_token" should be a
  * control token, as other tokens are free text, too. Free text is any text in which no begin of a tag occurs; what begins
  * as a tag must go on as one. Besides "tags" there may be
@@ -150,7 +171,7 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
  *
  * What cannot be kept exactly is refused with the keyword's JSON pointer: references to documents that
  * gen_grammar_options_add_schema has not been given,
- * uniqueItems of values that are not few, the formats idn-hostname and regex, and what takes more than the limits.
+ * uniqueItems together with contains, the formats idn-hostname and regex, and what takes more than the limits.
  * Formats that no vocabulary knows say nothing; gen_grammar_describe lists them.
  *
  * @param schema   [len] UTF-8; len may be GEN_NUL_TERMINATED.
@@ -166,7 +187,7 @@ GEN_API gen_status gen_grammar_from_json_schema(const char *schema, size_t len, 
                                                 gen_grammar **out, gen_error *error);
 
 /**
- * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "regex", "any_json", "tags"
+ * What a grammar is, as JSON: {"kind":"gbnf","states":…,"bytes":…}; kind is "gbnf", "lark", "regex", "any_json", "tags"
  * or "json_schema", states are those of its automata, and bytes is the memory of these. Of a schema: unknown_formats, an
  * array of names, and relaxed, what options have taken from it, an array like ["/properties/a/oneOf: as anyOf",
  * "/properties/b/pattern: ignored"].
@@ -306,7 +327,7 @@ GEN_API gen_status gen_grammar_matcher_forced(gen_grammar_matcher *matcher, int3
 
 /**
  * Fewest tokens until the text may end, one that ends it not counted: exact, or where that would take long to find
- * out, of the shortest text that ends it, if that has at most 128 KiB.
+ * out, of the shortest text that ends it, if that has at most 128 KiB and takes no more work than a mask may.
  *
  * @param n  receives the number; -1 if no tokens of the vocabulary are known to end the text.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.

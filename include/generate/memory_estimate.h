@@ -15,10 +15,12 @@ typedef struct gen_memory_estimate gen_memory_estimate;
 /**
  * Tells what loading a file with these options and filling one session to the end of its context would allocate, by
  * going through all of it without reading weights, computing or touching the memory: figures are those that a
- * gen_allocator would count. Tokens, texts and other small things of the process' own heap are not among them.
+ * gen_allocator and, for a model on a device, a gen_gpu_allocator would count. Tokens, texts and other small things of
+ * the process' own heap are not among them. The device must be there; nothing is taken from it, but gpu_layers "auto"
+ * asks it how much it has left.
  *
  * @param path           GGUF file; only its header and tokenizer are read.
- * @param model_options  as for gen_model_load, NULL for the defaults; its allocator and progress are not called.
+ * @param model_options  as for gen_model_load, NULL for the defaults; its allocators and progress are not called.
  * @param options        as for gen_create, NULL for the defaults.
  * @param out            receives the estimate; free it with gen_memory_estimate_free.
  * @return as gen_model_load and gen_create, without GEN_ERROR_CANCELLED.
@@ -32,7 +34,9 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
 /**
  * A figure in bytes: "weights", of the loaded model; "workspace", scratch of its forward passes, as many as run at
  * once; "cache", keys and values of one session with a full context; "peak", the most that is held at any time, loading
- * included, with one session; "mapped", pages of the file that the model goes on reading; "file".
+ * included, with one session; "mapped", pages of the file that the model goes on reading; "file". The first four are of
+ * the host's memory, pinned memory with it; "device_weights", "device_workspace", "device_cache" and "device_peak" are of
+ * the device's, 0 for a model on the CPU.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.

@@ -28,7 +28,7 @@ extern "C" {
  * @param out      receives the object; free it with gen_speculative_free.
  * @return as gen_create; GEN_ERROR_INVALID_ARGUMENT also for a NULL draft, a length above that, and vocabularies that
  *         differ, naming the first token in which they do; GEN_ERROR_UNSUPPORTED also for a draft model with a state that
- *         cannot go back.
+ *         cannot go back, and a target with one that can neither go back nor be copied.
  * Threads: any.
  * Since:   0.1
  */

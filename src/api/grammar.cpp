@@ -153,6 +153,15 @@ gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar
       });
 }
 
+gen_status gen_grammar_from_lark(const char* text, size_t len, const gen_grammar_options* options,
+                                 gen_grammar** out, gen_error* error) {
+  return made_of_schemas(
+      "lark", out, error, [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
+        GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+        return Grammar::from_lark(view, limits_of(options), schema_options_of(options), report);
+      });
+}
+
 gen_status gen_grammar_from_json_schema(const char* schema, size_t len,
                                         const gen_grammar_options* options, gen_grammar** out,
                                         gen_error* error) {

@@ -9,6 +9,7 @@
 
 #include "api/boundary.h"
 #include "api/c_allocator.h"
+#include "api/c_gpu_allocator.h"
 #include "api/kv_cache_handle.h"
 #include "api/pool_handle.h"
 #include "cache/element_type.h"
@@ -38,7 +39,9 @@ kv_cache_block* from_block(Block* block) { return reinterpret_cast<kv_cache_bloc
 void* half_of(const kv_cache_block* block, size_t half) {
   if (block == nullptr) return nullptr;
   const auto& own = *reinterpret_cast<const Block*>(block);
-  return own.pool().memory().host(own.data()) + half * (own.pool().block_bytes() / 2);
+  const size_t offset = half * (own.pool().block_bytes() / 2);
+  if (std::byte* const at = own.pool().memory().host(own.data()); at != nullptr) return at + offset;
+  return reinterpret_cast<void*>(own.data().address() + offset);  // on a device
 }
 
 Status not_paged(const char* call, const kv_cache& cache) {

@@ -22,31 +22,42 @@ using gen::Code;
 using gen::Status;
 using gen::api::not_null;
 
-using Figures = gen::generate::MemoryEstimate;
+using Estimate = gen::generate::MemoryEstimate;
+using Figures = gen::generate::MemoryFigures;
 constexpr struct {
   const char* name;
+  Figures Estimate::*side;
   size_t Figures::*figure;
 } kFigures[] = {
-    {"weights", &Figures::weights}, {"workspace", &Figures::workspace}, {"cache", &Figures::cache},
-    {"peak", &Figures::peak},       {"mapped", &Figures::mapped},
+    {"weights", &Estimate::host, &Figures::weights},
+    {"workspace", &Estimate::host, &Figures::workspace},
+    {"cache", &Estimate::host, &Figures::cache},
+    {"peak", &Estimate::host, &Figures::peak},
+    {"device_weights", &Estimate::device, &Figures::weights},
+    {"device_workspace", &Estimate::device, &Figures::workspace},
+    {"device_cache", &Estimate::device, &Figures::cache},
+    {"device_peak", &Estimate::device, &Figures::peak},
 };
 
 Status estimate_memory(const char* path, const gen_model_options& given, const gen_options& options,
                        gen_memory_estimate* estimate) {
-  const auto load =
-      [&](const std::shared_ptr<gen::Allocator>& memory) -> gen::Result<gen::generate::ModelInUse> {
+  const auto load = [&](const std::shared_ptr<gen::Allocator>& memory,
+                        const std::shared_ptr<const gen::engine::GpuTable>& device)
+      -> gen::Result<gen::generate::DryModel> {
     gen_model_options dry = given;
     dry.allocator = memory;
+    dry.gpu_allocator = device;
     dry.dry_run = true;
     dry.check_tensors = false;
     dry.callback = nullptr;
     GEN_ASSIGN(const auto model, gen::api::load_model(path, dry));
     const auto parts = model->shared.keep();
     estimate->file = parts->file_bytes;
-    return gen::api::in_use(parts);
+    return gen::generate::DryModel{gen::api::in_use(parts), &parts->engine->memory()};
   };
-  GEN_ASSIGN(estimate->figures, gen::generate::estimate_memory(
-                                    load, gen::api::cache_choice(options), options.generator));
+  GEN_ASSIGN(estimate->figures,
+             gen::generate::estimate_memory(load, given.device, gen::api::cache_choice(options),
+                                            options.generator));
   return {};
 }
 
@@ -78,16 +89,22 @@ gen_status gen_memory_estimate_get(const gen_memory_estimate* estimate, const ch
     GEN_TRY(not_null(bytes, "bytes"));
     for (const auto& row : kFigures) {
       if (std::strcmp(key, row.name) != 0) continue;
-      *bytes = estimate->figures.*row.figure;
+      *bytes = estimate->figures.*row.side.*row.figure;
+      return {};
+    }
+    if (std::strcmp(key, "mapped") == 0) {
+      *bytes = estimate->figures.mapped;
       return {};
     }
     if (std::strcmp(key, "file") == 0) {
       *bytes = estimate->file;
       return {};
     }
-    return gen::error(Code::kInvalidArgument,
-                      "no memory figure \"%.40s\" (weights, workspace, cache, peak, mapped, file)",
-                      key);
+    return gen::error(
+        Code::kInvalidArgument,
+        "no memory figure \"%.40s\" (weights, workspace, cache, peak, the same behind "
+        "device_, mapped, file)",
+        key);
   });
 }
 

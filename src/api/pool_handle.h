@@ -14,7 +14,7 @@ namespace gen::api {
 
 /// A pool with what its memory comes from, which must go last.
 struct PoolState {
-  std::shared_ptr<Allocator> allocator;  // null: the system's
+  std::shared_ptr<Allocator> allocator;  // null: the system's, or a device's, which the pool keeps
   std::shared_ptr<cache::TensorPool> pool;
 
   [[nodiscard]] cache::BlockPool& blocks() const { return pool->blocks(); }

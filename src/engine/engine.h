@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "engine/memory.h"
@@ -53,6 +55,18 @@ class Engine {
   virtual Result<std::shared_ptr<WeightMemory>> new_weight_memory(size_t bytes) {
     static_cast<void>(bytes);
     return std::shared_ptr<WeightMemory>();
+  }
+
+  /// Whether there is memory for pieces of these sizes together now. In a dry run, which takes what
+  /// no machine has, this asks the machine.
+  [[nodiscard]] virtual bool has_room(std::span<const size_t> pieces) {
+    std::vector<EngineBuffer> taken;
+    for (const size_t bytes : pieces) {
+      auto made = memory().allocate(bytes);
+      if (!made.ok()) return false;
+      taken.push_back(std::move(made).value());
+    }
+    return true;
   }
 
   /// Brings weights into the engine's layout. kUnsupported names a type there is no kernel for;

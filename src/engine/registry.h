@@ -24,7 +24,8 @@ struct EngineOptions {
   std::ptrdiff_t distance = 0;
   CpuLevel cpu_level = CpuLevel::kScalar;  // kernels to use; see chosen_cpu_level()
   /// Takes all memory that work would take, and does none of it: weights are not filled, results
-  /// are anything, what is downloaded is 0. For estimates.
+  /// are anything, what is downloaded is 0. For estimates. Engines that work on a device need a
+  /// gpu_allocator then, whose device memory is never touched.
   bool dry_run = false;
   bool repack = true;  // false: lasting weights stay where they are, which is slower
   /// Of engines that work on a device: which one, and where its memory comes from; null for the

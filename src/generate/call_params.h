@@ -17,9 +17,12 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
-#include "grammar/grammar.h"
-#include "grammar/matcher.h"
 #include "sampling/params.h"
+
+namespace gen::grammar {
+class Grammar;
+class Matcher;
+}  // namespace gen::grammar
 
 namespace gen::generate {
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "grammar/matcher.h"
+
 namespace gen::generate {
 
 void DraftTree::reserve(int32_t rows) {

@@ -13,7 +13,10 @@
 
 #include "cache/sequence/kv_cache.h"
 #include "generate/speculative/draft_policy.h"
-#include "grammar/matcher.h"
+
+namespace gen::grammar {
+class Matcher;
+}  // namespace gen::grammar
 
 namespace gen::generate {
 

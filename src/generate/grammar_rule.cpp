@@ -7,6 +7,7 @@
 
 #include "generate/call_params.h"
 #include "generate/generator.h"
+#include "grammar/grammar.h"
 
 namespace gen::generate {
 

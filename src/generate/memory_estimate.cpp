@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <new>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "engine/host_memory.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -69,9 +71,77 @@ class CountingReserve final : public Allocator {
   std::atomic<size_t> peak_{0};
 };
 
+/// A device's memory, of which there are addresses only, and pinned memory of the host.
+class DeviceReserve {
+ public:
+  DeviceReserve(int32_t device, CountingReserve& host) : host_(host) {
+    table_.struct_size = sizeof table_;
+    table_.user = this;
+    table_.allocate = [](void* self, size_t bytes, void** out) {
+      auto& of = *static_cast<DeviceReserve*>(self);
+      return of.take(of.memory_, bytes, out);
+    };
+    table_.release = [](void* self, void* at) {
+      auto& of = *static_cast<DeviceReserve*>(self);
+      return of.give_back(of.memory_, at);
+    };
+    table_.copy = [](void*, void*, const void*, size_t, int32_t) { return 0; };
+    table_.device = device;
+    table_.allocate_pinned = [](void* self, size_t bytes, void** out) {
+      auto& of = *static_cast<DeviceReserve*>(self);
+      return of.take(of.host_, bytes, out);
+    };
+    table_.release_pinned = [](void* self, void* at) {
+      auto& of = *static_cast<DeviceReserve*>(self);
+      return of.give_back(of.host_, at);
+    };
+  }
+
+  [[nodiscard]] const engine::GpuTable& table() const noexcept { return table_; }
+  [[nodiscard]] const CountingReserve& memory() const noexcept { return memory_; }
+
+ private:
+  static constexpr size_t kAlign = 256;
+
+  int32_t take(CountingReserve& from, size_t bytes, void** out) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      if (const Status status = from.allocate(bytes, kAlign, out); !status.ok()) {
+        return static_cast<int32_t>(status.code());
+      }
+      sizes_.emplace(*out, bytes);
+      return 0;
+    } catch (const std::bad_alloc&) {
+      from.release(*out, bytes);
+      return static_cast<int32_t>(Code::kOutOfMemory);
+    }
+  }
+  int32_t give_back(CountingReserve& to, void* at) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(at);
+    if (found == sizes_.end()) return static_cast<int32_t>(Code::kInvalidArgument);
+    to.release(at, found->second);
+    sizes_.erase(found);
+    return 0;
+  }
+
+  CountingReserve memory_;
+  CountingReserve& host_;
+  std::mutex mutex_;
+  std::unordered_map<void*, size_t> sizes_;
+  engine::GpuTable table_ = {};
+};
+
+struct Reserves {
+  CountingReserve host;
+  DeviceReserve device;
+
+  explicit Reserves(int32_t number) : device(number, host) {}
+};
+
 /// One session, filled with `context` tokens, 0 for all that it takes; the last one comes alone,
 /// since a single row splits its attention in another way than a prompt.
-Status fill(const Generator& generator, const CountingReserve& memory, int32_t context,
+Status fill(const Generator& generator, const Reserves& reserves, int32_t context,
             MemoryEstimate* estimate) {
   GEN_ASSIGN(const auto session, generator.new_session());
   if (context == 0) context = generator.max_seq_len();
@@ -83,45 +153,59 @@ Status fill(const Generator& generator, const CountingReserve& memory, int32_t c
   params.stops.ignore_eos = true;  // without logits any token is chosen
   std::optional<GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
-  estimate->cache = session->cache().memory().resident;
-  estimate->workspace = memory.live() - estimate->weights - estimate->cache;
+  MemoryFigures& host = estimate->host;
+  MemoryFigures& device = estimate->device;
+  device.cache = session->cache().most_on_device();
+  host.cache = session->cache().memory().resident - device.cache;
+  host.workspace = reserves.host.live() - host.weights - host.cache;
+  device.workspace = reserves.device.memory().live() - device.weights - device.cache;
   return {};
 }
 
 }  // namespace
 
-Result<MemoryEstimate> estimate_memory(const DryLoad& load, const CacheChoice& choice,
-                                       const GeneratorOptions& options) {
+Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
+                                       const CacheChoice& choice, const GeneratorOptions& options) {
   MemoryEstimate estimate;
-  const auto memory = std::make_shared<CountingReserve>();
-  engine::HostMemory caches(*memory);  // outlives what is made of it
-  GEN_ASSIGN(const ModelInUse in_use, load(memory));
-  estimate.weights = memory->live();
-  const size_t load_peak = memory->peak();
+  const auto reserves = std::make_shared<Reserves>(device);
+  const CountingReserve& on_device = reserves->device.memory();
+  GEN_ASSIGN(const DryModel model,
+             load({reserves, &reserves->host}, {reserves, &reserves->device.table()}));
+  estimate.host.weights = reserves->host.live();
+  estimate.device.weights = on_device.live();
+  const size_t load_peak = reserves->host.peak();
+  const size_t device_load_peak = on_device.peak();
   CacheChoice chosen = choice;
   GeneratorOptions dry = options;
-  dry.memory = &caches;
+  dry.memory = model.memory;
   dry.metrics = nullptr;
   dry.tracer = nullptr;
   size_t tiers = 0;
+  size_t device_tiers = 0;
   int32_t context = 0;
   if (choice.tiered.has_value()) {
     // A dry run would write blocks to a file to no purpose: the context is filled in memory, and
     // the tiers tell what they would hold of it.
-    GEN_ASSIGN(const auto generator, create_generator(in_use, choice, dry));
+    GEN_ASSIGN(const auto generator, create_generator(model.in_use, choice, dry));
     GEN_ASSIGN(const auto cache, generator->make_cache(generator->max_seq_len()));
-    tiers = cache->most_resident();
+    device_tiers = cache->most_on_device();
+    tiers = cache->most_resident() - device_tiers;
     context = cache->capacity();
     chosen.tiered.reset();
   }
-  GEN_ASSIGN(const auto generator, create_generator(in_use, chosen, dry));
-  GEN_TRY(fill(*generator, *memory, context, &estimate));
-  estimate.peak = memory->peak();
+  GEN_ASSIGN(const auto generator, create_generator(model.in_use, chosen, dry));
+  GEN_TRY(fill(*generator, *reserves, context, &estimate));
+  estimate.host.peak = reserves->host.peak();
+  estimate.device.peak = on_device.peak();
   if (choice.tiered.has_value()) {
-    estimate.cache = tiers;
-    estimate.peak = std::max(load_peak, estimate.weights + estimate.workspace + tiers);
+    const auto with_tiers = [](MemoryFigures& figures, size_t cache, size_t peak) {
+      figures.cache = cache;
+      figures.peak = std::max(peak, figures.weights + figures.workspace + cache);
+    };
+    with_tiers(estimate.host, tiers, load_peak);
+    with_tiers(estimate.device, device_tiers, device_load_peak);
   }
-  GEN_ASSIGN(estimate.mapped, in_use.model->memory("mapped"));
+  GEN_ASSIGN(estimate.mapped, model.in_use.model->memory("mapped"));
   return estimate;
 }
 

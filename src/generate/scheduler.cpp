@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <new>
 
+#include "generate/metric_names.h"
+
 namespace gen::generate {
 
 Status Scheduler::run(StepRequest* request) {
@@ -74,8 +76,11 @@ bool Scheduler::try_all(std::span<StepPlan::Part> parts) {
   if (!std::any_of(tried.begin(), tried.end(), failed)) return progress;
   for (StepPlan::Part& part : parts) {
     if (!failed(part)) continue;
+    const bool drafted = part.rows > 1 && part.drafts > 0;
     StepRunner::drop_drafts(&part);
     progress = attempt({&part, 1}) || progress;
+    // As where there was no memory to copy a state before them.
+    if (drafted && part.request->status.ok()) metrics_.add(metric::kDraftsFailed, 1);
   }
   return progress;
 }

@@ -168,10 +168,13 @@ void Sequence::keep(std::span<const int32_t> path) noexcept {
 }
 
 void Sequence::commit(cache::Kept kept) noexcept {
+  if (state_ != nullptr) {
+    state_->commit(request_.state_plan, kept);
+    if (state_->lost()) stale_ = true;
+    // Back where the rows began, it has them run again: they are pending.
+    if (state_->length() == request_.state_plan.start) kept = {};
+  }
   cache_->commit(request_.plan, kept);
-  if (state_ == nullptr) return;
-  state_->commit(request_.state_plan, kept);
-  if (state_->lost()) stale_ = true;
 }
 
 void Sequence::remember_state() noexcept {

@@ -336,6 +336,7 @@ Result<std::shared_ptr<Session>> Session::fork() const {
     try {
       session->drafts_ = drafts_->fork();
     } catch (...) {  // no memory: it is made anew when it is needed
+      generator_->metrics().add(metric::kDraftsFailed, 1);
     }
   }
   return session;

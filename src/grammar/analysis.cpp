@@ -14,6 +14,9 @@ constexpr int kWideSet = 48;
 // Of a wide part: each copy would be a state with a mask of its own that is dear to make.
 constexpr uint32_t kMostWide = 4;
 constexpr uint8_t kMostInlinedHeight = 80;
+// A diagram that is part of so many, as the name of a member is that has other values in other
+// alternatives, is called: a text is then read by one machine, not by a copy of it in each.
+constexpr uint32_t kManyUsers = 4;
 
 // What an expression is made of; a rule, of its body.
 template <typename Visit>
@@ -131,7 +134,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
         own.wide |= part.wide;
       }
       own.places = static_cast<uint32_t>(std::min<uint64_t>(places, UINT32_MAX));
-      own.called = own.wide && !ends_open(all, expr);
+      own.called = (own.wide || own.users >= kManyUsers) && !ends_open(all, expr);
       if (own.called) {
         own.places = own.height = 1;
         own.wide = false;
@@ -160,8 +163,8 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       // A loop over most bytes that something ends, such as a string, stays a machine: what is
       // known of the tokens inside is then known for all places where it is used.
       const bool shared = body.wide_loop && !body.open_end;
-      own.inlined = !own.recursive && !shared && body.places <= kMostInlined &&
-                    body.height < kMostInlinedHeight;
+      own.inlined = !own.recursive && !shared && !all.is_apart(expr.first) &&
+                    body.places <= kMostInlined && body.height < kMostInlinedHeight;
       if (!own.inlined) break;
       const bool nullable = own.nullable;
       own = body;
@@ -177,7 +180,57 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
   }
 }
 
+// Whether it matches something as far as is known of its parts.
+bool seems_to_match(const Expressions& all, const Expr& expr, const std::vector<bool>& known) {
+  const auto parts = all.parts(expr);
+  const auto matches = [&](ExprId part) { return known[part]; };
+  switch (expr.kind) {
+    case Kind::kNever:
+      return false;
+    case Kind::kSequence:
+      return std::all_of(parts.begin(), parts.end(), matches);
+    case Kind::kChoice:
+      return std::any_of(parts.begin(), parts.end(), matches);
+    case Kind::kDiagram:
+      return all.diagram_of(expr).final[0] || std::any_of(parts.begin(), parts.end(), matches);
+    case Kind::kRepeat:
+      return expr.min == 0 || known[expr.first];
+    case Kind::kRule:
+      return known[all.rules()[expr.first]];
+    case Kind::kMembers: {
+      const MemberList& list = all.members_of(expr);
+      MemberSet met;
+      bool some = false;
+      for (const MemberList::Member& member : list.members) {
+        if (!known[member.body]) continue;
+        some = true;
+        met |= member.bits;
+      }
+      return some && (list.required & ~met).none();
+    }
+    default:
+      return true;
+  }
+}
+
 }  // namespace
+
+bool may_match(const Expressions& expressions, ExprId id) {
+  std::vector<bool> known(expressions.count(), false);
+  bool changed = false;
+  const auto look = [&](ExprId one) {
+    if (known[one] || !seems_to_match(expressions, expressions.at(one), known)) return;
+    known[one] = true;
+    changed = true;
+  };
+  // Parts are older than the whole, bodies of rules mostly newer.
+  do {
+    changed = false;
+    for (ExprId one = 0; one < known.size(); ++one) look(one);
+    for (ExprId one = static_cast<ExprId>(known.size()); one-- > 0 && !known[id];) look(one);
+  } while (changed && !known[id]);
+  return known[id];
+}
 
 Analysis analyse(const Expressions& expressions) {
   const auto count = static_cast<uint32_t>(expressions.count());
@@ -185,6 +238,9 @@ Analysis analyse(const Expressions& expressions) {
   facts.of.resize(count);
   find_nullable(expressions, &facts);
   const Graph graph = graph_of(expressions, count);
+  for (ExprId id = 0; id < count; ++id) {
+    for (const uint32_t part : graph.targets(id)) ++facts.of[part].users;
+  }
   std::vector<uint32_t> members;
   components(graph, [&](std::span<const uint32_t> component) {
     members.assign(component.begin(), component.end());

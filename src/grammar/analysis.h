@@ -27,11 +27,16 @@ struct Analysis {
     bool open_end = false;     // ... at its very end
     uint8_t height = 1;
     uint32_t places = 1;
+    uint32_t users = 0;  // expressions that it is a part of
   };
   std::vector<Facts> of;  // by expression
 };
 
 /// Cost: linear; nothing recurses.
 Analysis analyse(const Expressions& expressions);
+
+/// False only if the expression matches no text. Of members it is not asked how many there must be,
+/// nor of diagrams which ways lead to an end.
+bool may_match(const Expressions& expressions, ExprId id);
 
 }  // namespace gen::grammar

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 constexpr uint32_t kFirstSurrogate = 0xD800;
 constexpr uint32_t kLastSurrogate = 0xDFFF;
+constexpr size_t kFew = 8;  // ranges that are added one by one
 
 // A stretch of characters whose encodings are all combinations of one set of bytes a place: same
 // length, and behind the first place where low and high differ every byte is possible.
@@ -81,7 +85,25 @@ void CharSet::add(uint32_t low, uint32_t high) {
 }
 
 void CharSet::add(const CharSet& other) {
-  for (const CharRange& range : other.ranges_) add(range.low, range.high);
+  if (other.ranges_.size() < kFew) {
+    for (const CharRange& range : other.ranges_) add(range.low, range.high);
+    return;
+  }
+  std::vector<CharRange> all;
+  all.reserve(ranges_.size() + other.ranges_.size());
+  std::merge(ranges_.begin(), ranges_.end(), other.ranges_.begin(), other.ranges_.end(),
+             std::back_inserter(all),
+             [](const CharRange& a, const CharRange& b) { return a.low < b.low; });
+  size_t n = 0;
+  for (const CharRange& range : all) {
+    if (n > 0 && range.low <= all[n - 1].high + 1) {
+      all[n - 1].high = std::max(all[n - 1].high, range.high);
+    } else {
+      all[n++] = range;
+    }
+  }
+  all.resize(n);
+  ranges_ = std::move(all);
 }
 
 CharSet CharSet::inverted() const {

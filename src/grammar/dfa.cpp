@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 
 #include "grammar/hash.h"
+#include "grammar/hash_index.h"
 
 namespace gen::grammar {
 namespace {
@@ -222,11 +222,17 @@ class Blocks {
 // States that a start leads to and that lead to an end, the start first.
 Dfa trim(const Dfa& dfa) {
   const size_t count = dfa.states.size();
-  std::vector<std::vector<uint32_t>> back(count);
+  std::vector<uint32_t> begin(count + 1, 0);  // of those that lead to a state
+  for (const Dfa::State& state : dfa.states) {
+    for (const ByteEdge& edge : state.edges) ++begin[edge.target + size_t{1}];
+  }
+  for (size_t s = 0; s < count; ++s) begin[s + 1] += begin[s];
+  std::vector<uint32_t> back(begin[count]);
+  std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
   std::vector<uint32_t> open;
   std::vector<bool> leads(count, false);
   for (uint32_t s = 0; s < count; ++s) {
-    for (const ByteEdge& edge : dfa.states[s].edges) back[edge.target].push_back(s);
+    for (const ByteEdge& edge : dfa.states[s].edges) back[next[edge.target]++] = s;
     if (dfa.states[s].final) {
       leads[s] = true;
       open.push_back(s);
@@ -235,9 +241,9 @@ Dfa trim(const Dfa& dfa) {
   while (!open.empty()) {
     const uint32_t state = open.back();
     open.pop_back();
-    for (const uint32_t from : back[state]) {
-      if (!leads[from]) open.push_back(from);
-      leads[from] = true;
+    for (uint32_t i = begin[state]; i < begin[state + 1]; ++i) {
+      if (!leads[back[i]]) open.push_back(back[i]);
+      leads[back[i]] = true;
     }
   }
   Dfa made;
@@ -306,16 +312,19 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   const bool needs_a = how == Both::kAnd || how == Both::kNot;
   const bool needs_b = how == Both::kAnd;
   Dfa made;
-  std::unordered_map<uint64_t, uint32_t> known;
+  HashIndex known;
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   const auto number = [&](uint32_t s, uint32_t t) {
-    const auto [place, added] =
-        known.try_emplace(static_cast<uint64_t>(s) << 32 | t, static_cast<uint32_t>(pairs.size()));
-    if (added) pairs.emplace_back(s, t);
-    return place->second;
+    const uint64_t hash = mix(mix(0, s), t);
+    const auto made_of_both = [&](uint32_t i) { return pairs[i] == std::pair(s, t); };
+    const uint32_t old = known.find(hash, made_of_both);
+    if (old != HashIndex::kNone) return old;
+    known.add(hash, static_cast<uint32_t>(pairs.size()));
+    pairs.emplace_back(s, t);
+    return static_cast<uint32_t>(pairs.size() - 1);
   };
   number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
-  uint64_t work = 0;
+  uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
   const std::vector<ByteEdge> kNoEdges;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
@@ -349,11 +358,17 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
       ++work;
     }
     made.states.push_back(std::move(state));
-    if (pairs.size() > fuel.states || work > fuel.work) {
+    if (pairs.size() > fuel.states) {
       return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
     }
+    if (work > fuel.work) {
+      return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
+                   static_cast<unsigned long long>(fuel.work));
+    }
   }
-  return minimise(made);
+  if (fuel.spent != nullptr) *fuel.spent = work;
+  // What has not grown is seldom much smaller with like states made one.
+  return made.states.size() > a.states.size() + b.states.size() ? minimise(made) : trim(made);
 }
 
 ExprId expression_of(Expressions& to, const Dfa& dfa) {

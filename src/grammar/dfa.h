@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automata with one way for each byte, for what only they can do exactly: conjunction, difference,
 // negation. Every state can be reached and leads to an end, so whatever such an automaton has read
-// can still become a member; and no two states are alike. dfa_builder.h makes them of expressions.
+// can still become a member. dfa_builder.h makes them of expressions.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@ namespace gen::grammar {
 struct DfaFuel {
   size_t states = 50'000;
   uint64_t work = uint64_t{1} << 25U;  // nodes looked at
+  uint64_t* spent = nullptr;           // what others have looked at, if they share the work
 };
 
 struct Dfa {

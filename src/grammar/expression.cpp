@@ -130,8 +130,15 @@ ExprId Expressions::repeat(ExprId what, uint32_t min, uint32_t max) {
 ExprId Expressions::token(TokenTerm term) {
   Expr expr;
   expr.kind = Kind::kToken;
-  const std::string key =
-      (term.negated ? "!" : "=") + (term.name.empty() ? std::to_string(term.id) : ":" + term.name);
+  std::string key = term.negated ? "!" : "=";
+  if (!term.name.empty()) {
+    key += ":" + term.name;
+  } else if (term.ranges.empty()) {
+    key += std::to_string(term.id);
+  }
+  for (const TokenRange& range : term.ranges) {
+    key += std::to_string(range.low) + "-" + std::to_string(range.high) + ",";
+  }
   const auto [known, added] = known_terms_.try_emplace(key, static_cast<uint32_t>(terms_.size()));
   expr.first = known->second;
   if (added) terms_.push_back(std::move(term));
@@ -140,16 +147,26 @@ ExprId Expressions::token(TokenTerm term) {
 
 ExprId Expressions::diagram(Diagram diagram) {
   std::vector<ExprId> reads;
+  uint64_t hash = diagram.final.size();
   for (Diagram::Way& way : diagram.ways) {
     way.reads = low(way.reads);
     reads.push_back(way.reads);
+    hash = mix(mix(hash, static_cast<uint64_t>(way.from) << 32 | way.to), way.reads);
   }
   if (diagram.ways.empty()) return diagram.final[0] ? kEmpty : kNever;
   Expr expr;
   expr.kind = Kind::kDiagram;
   expr.height = height_above(reads);
-  expr.min = static_cast<uint32_t>(diagrams_.size());
-  diagrams_.push_back(std::move(diagram));
+  const auto [begin, end] = known_diagrams_.equal_range(hash);
+  const auto old =
+      std::find_if(begin, end, [&](const auto& e) { return diagrams_[e.second] == diagram; });
+  if (old != end) {
+    expr.min = old->second;
+  } else {
+    expr.min = static_cast<uint32_t>(diagrams_.size());
+    diagrams_.push_back(std::move(diagram));
+    known_diagrams_.emplace(hash, expr.min);
+  }
   return intern(expr, reads);
 }
 
@@ -178,8 +195,9 @@ ExprId Expressions::members(MemberList list) {
   return intern(expr, parts);
 }
 
-RuleId Expressions::add_rule() {
+RuleId Expressions::add_rule(bool apart) {
   rules_.push_back(kNever);
+  apart_.push_back(apart);
   return static_cast<RuleId>(rules_.size() - 1);
 }
 

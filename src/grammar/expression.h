@@ -62,17 +62,26 @@ struct Diagram {
     uint32_t from;
     uint32_t to;
     ExprId reads;
+    bool operator==(const Way&) const = default;
   };
   std::vector<bool> final;  // by node
   std::vector<Way> ways;
+  bool operator==(const Diagram&) const = default;
 };
 
-/// One token of the vocabulary, by id or by its text as the vocabulary spells it; negated: any
-/// other token.
+struct TokenRange {
+  int32_t low;
+  int32_t high;  // inclusive
+  bool operator==(const TokenRange&) const = default;
+};
+
+/// One token of the vocabulary, by its text as the vocabulary spells it, by ids, or by id; negated:
+/// any other token but those that end a text.
 struct TokenTerm {
   bool negated = false;
-  int32_t id = -1;
-  std::string name;  // used if it is not empty
+  int32_t id = -1;                 // used if there are no ranges; -1: none
+  std::string name;                // used if it is not empty
+  std::vector<TokenRange> ranges = {};  // by low, apart from each other; used if there is no name
   bool operator==(const TokenTerm&) const = default;
 };
 
@@ -118,7 +127,8 @@ class Expressions {
   ExprId choice(std::span<const ExprId> parts);
   ExprId repeat(ExprId what, uint32_t min, uint32_t max);
   ExprId token(TokenTerm term);
-  /// Only the start itself may be an end that is reached for nothing.
+  /// Only the start itself may be an end that is reached for nothing. Equal ones are one
+  /// expression.
   ExprId diagram(Diagram diagram);
   /// Only dfa_builder.h understands it. What it asks about in its body is made before it.
   ExprId assertion(const Assertion& assertion);
@@ -126,8 +136,10 @@ class Expressions {
   /// One or more members. Only the recogniser understands it: it is in no automaton.
   ExprId members(MemberList list);
 
-  /// A new rule, which matches nothing until it is defined.
-  RuleId add_rule();
+  /// A new rule, which matches nothing until it is defined. Apart: it is called wherever it stands,
+  /// however small it is.
+  RuleId add_rule(bool apart = false);
+  [[nodiscard]] bool is_apart(RuleId rule) const noexcept { return apart_[rule]; }
   void define(RuleId rule, ExprId body) { rules_[rule] = body; }
   ExprId rule(RuleId rule);
 
@@ -158,11 +170,13 @@ class Expressions {
   std::vector<ByteSet> sets_;
   std::vector<TokenTerm> terms_;
   std::vector<ExprId> rules_;
+  std::vector<bool> apart_;  // by rule
   std::vector<Diagram> diagrams_;
   std::vector<Assertion> assertions_;
   std::vector<MemberList> member_lists_;
   std::unordered_multimap<uint64_t, ExprId> known_;
   std::unordered_multimap<uint64_t, uint32_t> known_sets_;
+  std::unordered_multimap<uint64_t, uint32_t> known_diagrams_;
   std::unordered_map<std::string, uint32_t> known_terms_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "grammar/gbnf.h"
 #include "grammar/json.h"
+#include "grammar/lark.h"
 #include "grammar/machine_builder.h"
 #include "grammar/tags_text.h"
 
@@ -53,12 +54,28 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
                                                                  SchemaReport* report) {
   GEN_TRY(check_size(schema, limits));
   Expressions expressions;
+  SchemaReport unused;
+  if (report == nullptr) report = &unused;
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
-  auto made = from_expressions(expressions, root, limits, {true});
+  const JsonRules rules = {true, report->items, options.definition_order,
+                           options.most_digits != kUnbounded};
+  auto made = from_expressions(expressions, root, limits, rules);
   if (made.ok()) return made;
   const Status why = made.status();
   if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
   return error(Code::kGrammar, "#: no value is valid");
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text,
+                                                          const GrammarLimits& limits,
+                                                          const SchemaOptions& schemas,
+                                                          SchemaReport* report) {
+  GEN_TRY(check_size(text, limits));
+  Expressions expressions;
+  SchemaOptions contents = schemas;
+  contents.automata = limits.automata;
+  GEN_ASSIGN(const ExprId root, parse_lark(text, expressions, contents, report));
+  return from_expressions(expressions, root, limits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const MakeTags& make,
@@ -79,6 +96,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
   TagOptions options;
   SchemaOptions contents = schemas;
   contents.automata = limits.automata;
+  contents.watched = false;
   GEN_ASSIGN(const auto tags, parse_tags(text, expressions, &options, contents, report));
   GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
   return from_expressions(expressions, root, limits);
@@ -90,6 +108,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressio
                                                                  const JsonRules& rules) {
   GEN_ASSIGN(Machines machines, build_machines(expressions, root, limits.edges));
   machines.json = rules;
+  if (rules.items) machines.endless = find_endless(machines);
   return std::shared_ptr<const Grammar>(
       std::make_shared<const Grammar>(std::move(machines), limits));
 }

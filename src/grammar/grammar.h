@@ -47,8 +47,13 @@ class Grammar {
                                                                  const SchemaOptions& options,
                                                                  const GrammarLimits& limits = {},
                                                                  SchemaReport* report = nullptr);
+  /// See lark.h.
+  static Result<std::shared_ptr<const Grammar>> from_lark(std::string_view text,
+                                                          const GrammarLimits& limits = {},
+                                                          const SchemaOptions& schemas = {},
+                                                          SchemaReport* report = nullptr);
   /// See tags.h; `make` adds bodies to the expressions it is given and says which tags there are.
-  /// What may stand in a body: parse_gbnf, parse_regex, any_json_expression.
+  /// What may stand in a body: parse_gbnf, parse_lark, parse_regex, any_json_expression.
   using MakeTags = std::function<Result<std::vector<Tag>>(Expressions& to)>;
   static Result<std::shared_ptr<const Grammar>> from_tags(const MakeTags& make,
                                                           const TagOptions& options,

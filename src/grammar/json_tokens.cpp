@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "grammar/json_text.h"
 #include "grammar/vocabulary.h"
 
 namespace gen::grammar {
@@ -20,6 +21,9 @@ uint32_t hash_of(std::string_view text) noexcept {
 JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
   for (int32_t token = 0; token < vocabulary.size(); ++token) {
     const std::string_view bytes = vocabulary.bytes(token);
+    const bool special = std::any_of(bytes.begin(), bytes.end(),
+                                     [](char c) { return static_cast<uint8_t>(c) >= kDiffers; });
+    if (special) special_.push_back(token);
     const auto marks = std::count(bytes.begin(), bytes.end(), '"');
     if (marks == 0) continue;
     quoted_.push_back(token);

@@ -31,6 +31,8 @@ class JsonTokens {
   /// may even behind the end of a string.
   [[nodiscard]] std::span<const int32_t> two() const noexcept { return two_; }
   [[nodiscard]] std::span<const int32_t> three() const noexcept { return three_; }
+  /// Those with bytes that no text has (kDiffers and above).
+  [[nodiscard]] std::span<const int32_t> special() const noexcept { return special_; }
 
  private:
   struct Closing {
@@ -50,6 +52,7 @@ class JsonTokens {
   std::vector<int32_t> escaped_;
   std::vector<int32_t> two_;
   std::vector<int32_t> three_;
+  std::vector<int32_t> special_;
 };
 
 }  // namespace gen::grammar

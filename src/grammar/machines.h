@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "grammar/endless.h"
 #include "grammar/expression.h"
 #include "grammar/json_text.h"
 
@@ -110,6 +111,7 @@ struct Machines {
   bool root_matches = false;  // anything but the empty text
   bool root_empty = false;    // the empty text
   JsonRules json;             // what its texts follow beside the grammar
+  Endless endless;            // if items are among that
 
   [[nodiscard]] std::span<const ByteEdge> bytes(StateId s) const noexcept {
     return {byte_edges.data() + states[s].bytes, byte_edges.data() + states[s + 1].bytes};

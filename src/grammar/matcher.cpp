@@ -21,7 +21,11 @@ constexpr size_t kManyPending = 32;
 
 Matcher::Matcher(std::shared_ptr<const TokenGrammar> grammar, std::shared_ptr<Past> past)
     : grammar_(std::move(grammar)), past_(std::move(past)), step_(grammar_->machines()) {
-  if (grammar_->machines().json.names) json_ = &grammar_->vocabulary().json_tokens();
+  const Machines& machines = grammar_->machines();
+  if (machines.json.names) json_ = &grammar_->vocabulary().json_tokens();
+  if (machines.json.items) {
+    differ_ = std::make_unique<ItemSearch>(machines, grammar_->limits().items);
+  }
 }
 
 Matcher::~Matcher() { disown(); }
@@ -34,6 +38,7 @@ Matcher& Matcher::operator=(Matcher&& other) noexcept {
   grammar_ = std::move(other.grammar_);
   past_ = std::move(other.past_);
   json_ = other.json_;
+  differ_ = std::move(other.differ_);
   step_ = std::move(other.step_);
   reader_ = std::move(other.reader_);
   scratch_ = std::move(other.scratch_);
@@ -46,7 +51,7 @@ Result<Matcher> Matcher::create(std::shared_ptr<const TokenGrammar> grammar) {
   made.step_.begin();
   made.step_.start(made.past_->lists, bottom);
   GEN_TRY(made.finish_step());
-  made.reader_.begin(made.past_->json, {});
+  made.reader_.begin(made.past_->json, {}, made.grammar_->machines().json);
   made.push(made.step_.items(), made.step_.ended(), false);
   return made;
 }
@@ -113,9 +118,11 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   size_t many = from + kManyLists;
   const uint64_t most_work = step_.work() + grammar_->limits().work + kWorkPerByte * bytes.size();
   for (const char c : bytes) {
-    const auto byte = static_cast<uint8_t>(c);
+    auto byte = static_cast<uint8_t>(c);
     if (json_ != nullptr) {
-      if (!reader_.read(byte)) return false;
+      const int wanted = reader_.read(byte);
+      if (wanted == JsonReader::kRefused) return false;
+      byte = static_cast<uint8_t>(wanted);
       if (reader_.pending() > kManyPending) reader_.commit(&past_->json);
     }
     if (step_.work() > most_work) {
@@ -127,6 +134,7 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
     GEN_TRY(finish_step());
     if (step_.dead()) return false;
     scratch_.assign(step_.items().begin(), step_.items().end());
+    if (differ_ != nullptr && byte == '[') watch(scratch_);
     if (past_->lists.size() > many) {
       past_->lists.compact(from, scratch_);
       many = from + 2 * (past_->lists.size() - from) + kManyLists;
@@ -134,7 +142,7 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   }
   if (past_->lists.size() > from + bytes.size()) past_->lists.compact(from, scratch_);
   *ended = step_.ended();
-  return true;
+  return differ_ == nullptr || differ_->viable(past_->lists, scratch_, reader_);
 }
 
 Result<bool> Matcher::accept_bytes(std::string_view bytes) {
@@ -244,7 +252,7 @@ Status Matcher::mask(std::span<uint64_t> bits) const {
   return {};
 }
 
-ByteSet Matcher::next_bytes(std::span<const Item> items) const noexcept {
+ByteSet Matcher::next_bytes(std::span<const Item> items) const {
   ByteSet valid;
   for (const Item item : items) {
     for (const ByteEdge& edge : grammar_->machines().bytes(item.state)) {
@@ -252,10 +260,17 @@ ByteSet Matcher::next_bytes(std::span<const Item> items) const noexcept {
     }
   }
   if (json_ != nullptr && reader_.name_is_taken()) valid.remove('"');
+  if (differ_ == nullptr) return valid;
+  if (reader_.state().n_held > 0) {
+    // They may stand for others.
+    for (const char c : std::string_view(",]")) valid.add(static_cast<uint8_t>(c));
+    return differ_->possible(past_->lists, items, reader_, valid);
+  }
+  for (int byte = kDiffers; byte < 256; ++byte) valid.remove(static_cast<uint8_t>(byte));
   return valid;
 }
 
-ByteSet Matcher::valid_bytes() const noexcept {
+ByteSet Matcher::valid_bytes() const {
   if (json_ != nullptr) read_on_from_here();
   return next_bytes(items());
 }
@@ -274,11 +289,12 @@ Result<std::string> Matcher::forced_bytes(size_t most) {
     if (tokens || valid.count() != 1) break;
     int byte = 0;
     while (!valid.has(static_cast<uint8_t>(byte))) ++byte;
-    if (json_ != nullptr) static_cast<void>(reader_.read(static_cast<uint8_t>(byte)));
+    const int wanted = json_ != nullptr ? reader_.read(static_cast<uint8_t>(byte)) : byte;
     step_.begin();
-    step_.read(scratch_, static_cast<uint8_t>(byte));
+    step_.read(scratch_, static_cast<uint8_t>(wanted));
     GEN_TRY(finish_step());
     scratch_.assign(step_.items().begin(), step_.items().end());
+    if (differ_ != nullptr && byte == '[') watch(scratch_);
     ended = step_.ended();
     forced.push_back(static_cast<char>(byte));
   }

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "grammar/byte_set.h"
+#include "grammar/item_search.h"
 #include "grammar/json_text.h"
 #include "grammar/recogniser.h"
 #include "grammar/token_grammar.h"
@@ -70,7 +71,7 @@ class Matcher {
   Status masks_of_tree(std::span<const int32_t> parents, std::span<const int32_t> tokens,
                        std::span<uint64_t> bits);
   /// Bytes that accept_bytes would take.
-  [[nodiscard]] ByteSet valid_bytes() const noexcept;
+  [[nodiscard]] ByteSet valid_bytes() const;
   /// Bytes that are the only way on, at most `most` of them; none where the text may end, or where
   /// a token without bytes may come.
   Result<std::string> forced_bytes(size_t most);
@@ -129,11 +130,12 @@ class Matcher {
   Status finish_step();
   void push(std::span<const Item> items, bool ended, bool closed);
   /// matcher_json.cpp: of texts that follow more than the grammar (json_ is not null).
-  void read_on_from_here() const { reader_.begin(past_->json, place()); }
+  void read_on_from_here() const { reader_.begin(past_->json, place(), grammar_->machines().json); }
   [[nodiscard]] const JsonState& place() const noexcept {
     return past_->places[past_->marks.size() - 1];
   }
-  [[nodiscard]] ByteSet next_bytes(std::span<const Item> items) const noexcept;
+  [[nodiscard]] ByteSet next_bytes(std::span<const Item> items) const;
+  void watch(std::span<const Item> items) const noexcept;
   void forbid(std::span<uint64_t> bits) const;
   void forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const;
   void forbid_taken_names(std::span<uint64_t> bits) const;
@@ -141,6 +143,7 @@ class Matcher {
   std::shared_ptr<const TokenGrammar> grammar_;
   std::shared_ptr<Past> past_;
   const JsonTokens* json_ = nullptr;
+  std::unique_ptr<ItemSearch> differ_;  // if items of arrays must differ
   Step step_;
   mutable JsonReader reader_;
   std::vector<Item> scratch_;  // behind the bytes read last

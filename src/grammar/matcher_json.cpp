@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a matcher of JSON texts refuses beside its grammar: a name that the object has already. Few
-// tokens can end such a name, so they are taken out of the grammar's mask one by one.
+// tokens can end such a name, so they are taken out of the grammar's mask one by one. Items that an
+// array has already are seen to by ItemSearch.
 #include <algorithm>
 #include <string_view>
 
@@ -22,8 +23,19 @@ bool has(int32_t token, std::span<const uint64_t> bits) {
 
 }  // namespace
 
+// Behind a bracket: whether it opened an array whose items must differ.
+void Matcher::watch(std::span<const Item> items) const noexcept {
+  if (reader_.state().in != In::kNothing) return;
+  if (ItemSearch::differs(grammar_->machines(), items)) reader_.watch();
+}
+
 void Matcher::forbid(std::span<uint64_t> bits) const {
   const JsonState& at = place();
+  if (differ_ != nullptr) {
+    for (const int32_t token : json_->special()) remove(token, bits);
+    read_on_from_here();
+    differ_->forbid(grammar_->vocabulary(), past_->lists, items(), reader_, bits);
+  }
   if (at.in == In::kNothing) {
     forbid_refused(json_->two(), bits);
   } else if (!at.name) {
@@ -43,7 +55,7 @@ void Matcher::forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t
     if (!has(token, bits)) continue;
     read_on_from_here();
     for (const char c : grammar_->vocabulary().bytes(token)) {
-      if (reader_.read(static_cast<uint8_t>(c))) continue;
+      if (reader_.read(static_cast<uint8_t>(c)) != JsonReader::kRefused) continue;
       remove(token, bits);
       break;
     }

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "grammar/gbnf.h"
 #include "grammar/json.h"
+#include "grammar/lark.h"
 #include "grammar/regex.h"
 #include "grammar/text_reader.h"
 
@@ -61,7 +62,7 @@ class Reader : public TextReader {
     }));
     if (contents != 1) {
       return error_at(text_, begin,
-                      contents == 0 ? "a tag without a content: gbnf, regex, json_schema or any_json"
+                      contents == 0 ? "a tag without a content: gbnf, lark, regex, json_schema or any_json"
                                     : "a tag with more than one content");
     }
     tags_.push_back(std::move(made));
@@ -86,13 +87,14 @@ class Reader : public TextReader {
       GEN_ASSIGN(*body, std::move(made));
       return {};
     }
-    if (key != "gbnf" && key != "regex") {
+    if (key != "gbnf" && key != "lark" && key != "regex") {
       return unknown(key, at,
-                     "begin, begin_token, gbnf, regex, json_schema, any_json, end, end_token");
+                     "begin, begin_token, gbnf, lark, regex, json_schema, any_json, end, end_token");
     }
     GEN_ASSIGN(const std::string source, string());
-    auto parsed = key == "gbnf" ? parse_gbnf(source, to_)
-                                : parse_regex(source, RegexMatch::kWhole, to_, schemas_.automata);
+    auto parsed = key == "gbnf"   ? parse_gbnf(source, to_)
+                  : key == "lark" ? parse_lark(source, to_, schemas_, report_)
+                                  : parse_regex(source, RegexMatch::kWhole, to_, schemas_.automata);
     if (!parsed.ok() && parsed.status().code() == Code::kGrammar) {
       return error_at(text_, begin, "in this " + key + ", " + parsed.status().message());
     }

@@ -24,15 +24,22 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::create(
     const MaskLimits& limits) {
   auto made = std::make_shared<TokenGrammar>(std::move(machines), std::move(vocabulary), limits);
   for (const TokenTerm& term : made->machines_->terms) {
+    std::vector<TokenRange> ranges = term.ranges;
+    if (!term.name.empty()) {
+      const int32_t id = made->vocabulary_->find(term.name);
+      if (id < 0) {
+        return error(Code::kGrammar, "no token %s in the vocabulary", term.name.c_str());
+      }
+      ranges = {{id, id}};
+    } else if (ranges.empty() && term.id >= 0) {
+      ranges = {{term.id, term.id}};
+    }
     const int32_t size = made->vocabulary_->size();
-    const int32_t id = term.name.empty() ? term.id : made->vocabulary_->find(term.name);
-    if (id < 0) {
-      return error(Code::kGrammar, "no token %s in the vocabulary", term.name.c_str());
+    if (!ranges.empty() && ranges.back().high >= size) {
+      return error(Code::kGrammar, "token %d of the grammar outside vocabulary of %d",
+                   ranges.back().high, size);
     }
-    if (id >= size) {
-      return error(Code::kGrammar, "token %d of the grammar outside vocabulary of %d", id, size);
-    }
-    made->terms_.push_back(id);
+    made->terms_.push_back(std::move(ranges));
   }
   return std::shared_ptr<const TokenGrammar>(std::move(made));
 }
@@ -54,8 +61,11 @@ TokenGrammar::TokenGrammar(std::shared_ptr<const Machines> machines,
 }
 
 bool TokenGrammar::matches(uint32_t term, int32_t token) const noexcept {
-  if (!machines_->terms[term].negated) return terms_[term] == token;
-  return terms_[term] != token && !vocabulary_->is_end(token);
+  const auto& ranges = terms_[term];
+  const auto behind = std::partition_point(ranges.begin(), ranges.end(),
+                                           [&](const TokenRange& r) { return r.low <= token; });
+  const bool named = behind != ranges.begin() && (behind - 1)->high >= token;
+  return machines_->terms[term].negated ? !named && !vocabulary_->is_end(token) : named;
 }
 
 TokenGrammar::Statistics TokenGrammar::statistics() const {
@@ -157,7 +167,9 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
 
 void TokenGrammar::allow_term(uint32_t term) const {
   if (!machines_->terms[term].negated) {
-    maker_.allowed.add(terms_[term]);
+    for (const TokenRange& range : terms_[term]) {
+      for (int32_t token = range.low; token <= range.high; ++token) maker_.allowed.add(token);
+    }
     return;
   }
   for (int32_t token = 0; token < vocabulary_->size(); ++token) {
@@ -426,7 +438,7 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
 }
 
 int32_t TokenGrammar::some_token(uint32_t term) const noexcept {
-  if (!machines_->terms[term].negated) return terms_[term];
+  if (!machines_->terms[term].negated) return terms_[term].front().low;
   for (int32_t token = 0; token < vocabulary_->size(); ++token) {
     if (matches(term, token)) return token;
   }

@@ -120,7 +120,7 @@ class TokenGrammar {
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const MaskLimits limits_;
   const HomeProcess home_;
-  std::vector<int32_t> terms_;  // their tokens
+  std::vector<std::vector<TokenRange>> terms_;  // their tokens
   // States of the root, if nothing calls it: behind it is the end of all.
   StateId root_begin_ = 0;
   StateId root_end_ = 0;

@@ -45,7 +45,9 @@ class Way {
           possible |= here == left_;
           above = std::min<uint32_t>(above, edge.high + 1U);
         }
+        ++looked_at_;
       }
+      if (looked_at_ + step_.work() > grammar_.limits().work) return false;
       if (possible) {
         step_.begin();
         step_.read(items_, static_cast<uint8_t>(low));
@@ -94,6 +96,7 @@ class Way {
   Step step_;
   std::vector<Item> items_;
   uint64_t left_;
+  uint64_t looked_at_ = 0;  // items, beside those that the step looks at
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ struct FewestTokens {
 };
 
 /// A shortest text to the end, always the same from the same place, cut into as few tokens as it
-/// can be: behind its first token the rest is no worse. kNoWay if it is above `most_bytes`, or no
-/// tokens spell it. `lists` is as before afterwards.
+/// can be: behind its first token the rest is no worse. kNoWay if it is above `most_bytes`, takes more
+/// work than a mask may, or no tokens spell it. `lists` is as before afterwards.
 FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
                            std::span<const Item> items, uint64_t most_bytes);
 

@@ -16,7 +16,8 @@ namespace gen::model {
 namespace {
 
 /// Invariant: while it holds one, the caller's state covers the first length_ positions, or more
-/// where a pass has begun that nobody has accounted for.
+/// where a pass has begun that nobody has accounted for. Where such a state cannot go back but be
+/// copied, and not all rows of the pass may be kept, a copy of what it was is there meanwhile.
 class CustomState final : public cache::SequenceState, private cache::StateCopies {
  public:
   CustomState(std::shared_ptr<const CustomForward> forward, const CustomStates& can,
@@ -32,13 +33,19 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     held_ = true;
   }
   /// A pass takes it on.
-  void* begin() noexcept {
+  Result<void*> begin(const cache::StatePlan& plan) {
+    if (plan.keep == cache::Keep::kSome && !can_.truncate) {
+      GEN_ASSIGN(copy_, forward_->clone_state(state_));
+      copied_ = true;
+    }
     ahead_ = true;
     return state_;
   }
 
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
-  [[nodiscard]] bool keeps_some() const noexcept override { return can_.truncate; }
+  [[nodiscard]] bool keeps_some() const noexcept override {
+    return can_.truncate || can_.clone;
+  }
   [[nodiscard]] bool lost() const noexcept override { return !held_; }
   [[nodiscard]] cache::StateCopies* copies() noexcept override {
     return can_.clone && held_ ? this : nullptr;
@@ -48,7 +55,7 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     if (!held_) {
       return error(Code::kState, "the sequence's state was lost when it could not go back");
     }
-    if (keep == cache::Keep::kSome && !can_.truncate) return cannot_go_back(length_);
+    if (keep == cache::Keep::kSome && !keeps_some()) return cannot_go_back(length_);
     return cache::StatePlan{length_, n, keep};
   }
 
@@ -58,6 +65,7 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     } else {
       length_ = plan.start + plan.count;
       ahead_ = false;
+      free_copy();
     }
   }
   void drop(const cache::StatePlan& plan) noexcept override { undo(plan.start); }
@@ -81,8 +89,15 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     return error(Code::kUnsupported, "the model has a state that cannot go back to %d tokens", n);
   }
 
-  /// To `n` positions, also where a failed pass has taken it nobody knows how far.
+  /// To `n` positions, or to what it was before the pass where there is a copy of that; also where
+  /// a failed pass has taken it nobody knows how far.
   Status take_back(int32_t n) {
+    if (copied_) {
+      std::swap(state_, copy_);
+      free_copy();
+      ahead_ = false;
+      return {};
+    }
     Status status;
     try {
       status = can_.truncate ? forward_->truncate_state(state_, n) : cannot_go_back(n);
@@ -107,15 +122,22 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
   }
 
   void lose() noexcept {
+    free_copy();
     if (!held_) return;
     held_ = false;
     forward_->free_state(state_);
+  }
+  void free_copy() noexcept {
+    if (!std::exchange(copied_, false)) return;
+    forward_->free_state(copy_);
   }
 
   std::shared_ptr<const CustomForward> forward_;
   CustomStates can_;
   void* state_ = nullptr;
+  void* copy_ = nullptr;
   bool held_ = false;
+  bool copied_ = false;
   bool ahead_ = false;
   int32_t length_;
 };
@@ -164,6 +186,7 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
   traits.can_shift = layers.count == 0;
   traits.can_branch = false;
   traits.can_truncate = !states.used || states.truncate;
+  traits.can_keep_some = traits.can_truncate || states.clone;
   if (!traits.can_truncate) traits.max_batch_sequences = 1;
   return std::shared_ptr<const CustomModel>(
       new CustomModel(std::move(forward), std::move(traits), states, std::move(layers)));
@@ -216,8 +239,10 @@ Status CustomModel::run(const graph::Batch& batch) const {
   const auto vocab = static_cast<size_t>(traits_.vocab_size);
   std::vector<void*> states(batch.sequences.size(), nullptr);
   if (states_.used) {
-    std::transform(batch.sequences.begin(), batch.sequences.end(), states.begin(),
-                   [](const auto& sequence) { return state_of(sequence)->begin(); });
+    for (size_t i = 0; i < states.size(); ++i) {
+      const graph::BatchSequence& sequence = batch.sequences[i];
+      GEN_ASSIGN(states[i], state_of(sequence)->begin(sequence.state_plan));
+    }
   }
   // A row that is forgotten must not pass for one.
   std::fill_n(batch.logits, batch.wanting(graph::kWantsLogits) * vocab,

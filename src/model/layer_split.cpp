@@ -36,16 +36,6 @@ Result<LayerSplit::Plan> LayerSplit::compile(int32_t layers, const graph::Compil
   return compile_with(*done, options);
 }
 
-bool LayerSplit::has_room(std::initializer_list<size_t> pieces) const {
-  std::vector<engine::EngineBuffer> taken;
-  for (const size_t bytes : pieces) {
-    auto made = device_->memory().allocate(bytes);
-    if (!made.ok()) return false;
-    taken.push_back(std::move(made).value());
-  }
-  return true;
-}
-
 size_t LayerSplit::cache_bytes(int32_t layers, int32_t context) const {
   size_t bytes = 0;
   for (const graph::Node& node : graph_.nodes) {
@@ -61,8 +51,9 @@ size_t LayerSplit::cache_bytes(int32_t layers, int32_t context) const {
 bool LayerSplit::fits(int32_t layers, const graph::CompileOptions& options) const {
   const std::vector<int32_t> blocks = engine_of_block(layers);
   const graph::WeightNeed need = graph::weight_need(graph_, blocks, 0, *device_);
-  return has_room({need.bytes, cache_bytes(layers, options.max_seq_len),
-                   kRoomRows * need.widest * sizeof(float)});
+  const size_t pieces[] = {need.bytes, cache_bytes(layers, options.max_seq_len),
+                           kRoomRows * need.widest * sizeof(float)};
+  return device_->has_room(pieces);
 }
 
 // What fits is found by asking for the memory, before anything is read; what is made then is asked
@@ -90,12 +81,13 @@ Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions
   }
   for (;; --fitting) {
     auto plan = compile_with(fitting, once);
-    const bool lacking = !plan.ok() && plan.status().code() == Code::kOutOfMemory;
-    if (fitting > 0 &&
-        (lacking || (plan.ok() && !has_room({cache_bytes(fitting, options.max_seq_len),
-                                             kRoomRows * plan.value()->row_bytes(0)})))) {
-      continue;
+    bool lacking = !plan.ok() && plan.status().code() == Code::kOutOfMemory;
+    if (plan.ok()) {
+      const size_t pieces[] = {cache_bytes(fitting, options.max_seq_len),
+                               kRoomRows * plan.value()->row_bytes(0)};
+      lacking = !device_->has_room(pieces);
     }
+    if (fitting > 0 && lacking) continue;
     *done = fitting;
     return plan;
   }

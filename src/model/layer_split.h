@@ -33,8 +33,6 @@ class LayerSplit {
   Result<Plan> compile_fitting(const graph::CompileOptions& options, int32_t* done) const;
   /// The engine of each block and of what comes after them, of {device, host}.
   [[nodiscard]] std::vector<int32_t> engine_of_block(int32_t layers) const;
-  /// Whether the device has this memory in pieces of these sizes now.
-  [[nodiscard]] bool has_room(std::initializer_list<size_t> pieces) const;
   [[nodiscard]] bool fits(int32_t layers, const graph::CompileOptions& options) const;
   /// Of keys and values of a full context in float32, in the last `layers`.
   [[nodiscard]] size_t cache_bytes(int32_t layers, int32_t context) const;

@@ -33,6 +33,7 @@ struct ModelTraits {
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
+  bool can_keep_some = true;  // states can do without rows that were guessed wrong
   bool can_shift = true;    // caches know how keys tell positions
   bool can_branch = true;   // rows may have parents (graph::Batch)
   bool finds_best = false;  // rows may want best

@@ -432,6 +432,47 @@ static void tags_constrain_parts_of_texts(void** state) {
   assert_fails(gen_grammar_from_tags(kTags, 1, NULL, NULL, &error), bad, "out", error);
 }
 
+/* A Lark file with an inserted schema, whose options count. */
+static void lark_files_are_read(void** state) {
+  (void)state;
+  static const char kLark[] =
+      "start: \"pay \" SUM note?\nSUM: /[1-9][0-9]*/ \"EUR\"i\n"
+      "note: \": \" %json {\"type\": \"string\", \"format\": \"shout\"} <[7]>\n%ignore \" \"\n";
+  gen_grammar* grammar = NULL;
+  assert_ok(gen_grammar_from_lark(kLark, GEN_NUL_TERMINATED, NULL, &grammar, &error), error);
+  gen_grammar_matcher* matcher = matcher_of(grammar);
+  accept(matcher, "pay 12");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 0);
+  accept(matcher, "eUr  ");
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 1);
+  accept(matcher, ": \"late\"");
+  assert_fails(gen_grammar_matcher_accept_bytes(matcher, "x", 1, &error), GEN_ERROR_GRAMMAR,
+               "cannot come here", error);
+  assert_ok(gen_grammar_matcher_accept_token(matcher, 7, &error), error);
+  assert_int_equal(gen_grammar_matcher_complete(matcher), 1);
+  gen_grammar_matcher_free(matcher);
+  char text[256];
+  size_t n = 0;
+  assert_ok(gen_grammar_describe(grammar, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "{\"kind\":\"lark\",\"states\":"));
+  assert_non_null(strstr(text, "\"unknown_formats\":[\"shout\"]"));
+  gen_grammar_free(grammar);
+  gen_grammar_options* options = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_ok(gen_grammar_options_set(options, "max_edges", "10", &error), error);
+  assert_fails(gen_grammar_from_lark(kLark, GEN_NUL_TERMINATED, options, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "10", error);
+  gen_grammar_options_free(options);
+  assert_fails(gen_grammar_from_lark("start: a\na: b{2", GEN_NUL_TERMINATED, NULL, &grammar, &error),
+               GEN_ERROR_GRAMMAR, "line 2, column 7", error);
+  assert_null(grammar);
+  assert_fails(gen_grammar_from_lark("start[max_tokens=5]: /a+/", GEN_NUL_TERMINATED, NULL, &grammar,
+                                     &error),
+               GEN_ERROR_GRAMMAR, "max_tokens", error);
+  assert_fails(gen_grammar_from_lark(NULL, 1, NULL, &grammar, &error), bad, "text", error);
+  assert_fails(gen_grammar_from_lark(kLark, 1, NULL, NULL, &error), bad, "out", error);
+}
+
 /* A stream that has begun tells of it, asked either way; one that cannot begin is not opened. */
 static void stream_ends_at_limit(const gen_grammar* above_limits) {
   gen_generator* generator = NULL;
@@ -661,6 +702,7 @@ int main(void) {
       cmocka_unit_test(masks_over_strings_of_ones_own),
       cmocka_unit_test(what_is_wrong_is_named),
       cmocka_unit_test(tags_constrain_parts_of_texts),
+      cmocka_unit_test(lark_files_are_read),
       cmocka_unit_test(schemas_are_followed),
       cmocka_unit_test(schemas_are_relaxed),
       cmocka_unit_test(limits_hold),

@@ -117,15 +117,16 @@ static gen_model* toy_of(struct toy* toy, gen_forward* forward, int32_t vocab, i
   return model;
 }
 
-/* Models of one's own with a state: one that goes back has drafts, from either lookup; one that
- * cannot has none, and says the same. */
-static void states_go_back_or_have_no_drafts(void** state) {
+/* Models of one's own with a state: one that goes back has drafts, from either lookup, and so has
+ * one that can be copied. One that cannot do either is refused. */
+static void states_go_back_or_are_copied(void** state) {
   (void)state;
-  for (int goes_back = 0; goes_back < 2; ++goes_back) {
+  for (int how = 0; how < 3; ++how) {
     struct toy toy;
     memset(&toy, 0, sizeof toy);
     gen_forward table = toy_table(&toy);
-    if (!goes_back) table.state_truncate = NULL;
+    if (how == 0) table.state_clone = NULL;
+    if (how == 1) table.state_truncate = NULL;
     gen_model* model = toy_model(&table);
     for (int which = 0; which < 2; ++which) {
       gen_options* options = options_new();
@@ -150,8 +151,8 @@ static void states_go_back_or_have_no_drafts(void** state) {
         drafted += usage(result, "drafted");
         gen_result_free(result);
       }
-      if (goes_back) assert_true(drafted > (which == 0 ? 10 : 0));
-      if (!goes_back) assert_int_equal(drafted, 0);
+      assert_true(drafted > (which == 0 ? 10 : 0));
+      assert_int_equal(toy.clones > 0, how == 1);
       gen_sampling_free(sampling);
       gen_session_free(session);
       gen_free(generator);
@@ -180,6 +181,11 @@ static void drafts_that_cannot_be(void** state) {
   assert_ok(gen_options_set_speculative_draft(options, NULL, 4, &error), error);
   assert_ok(gen_create(model, options, &generator, &error), error);
   gen_free(generator);
+  assert_ok(gen_options_set_prompt_lookup(options, 3, 4, &error), error);
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  gen_free(generator);
+  assert_fails(gen_create(stuck, options, &generator, &error), GEN_ERROR_UNSUPPORTED,
+               "neither go back nor be copied", error);
 
   assert_fails(gen_options_set_speculative_draft(NULL, model, 4, &error), bad, "options", error);
   assert_fails(gen_options_set_speculative_draft(options, model, 64, &error), bad, "64", error);
@@ -329,8 +335,9 @@ static void speculative_generators_that_cannot_be(void** state) {
   assert_fails(gen_speculative_new(stuck, model, 4, NULL, &speculative, &error),
                GEN_ERROR_UNSUPPORTED, "state", error);
   assert_null(speculative);
-  assert_ok(gen_speculative_new(model, stuck, 0, NULL, &speculative, &error), error);
-  gen_speculative_free(speculative);
+  assert_fails(gen_speculative_new(model, stuck, 0, NULL, &speculative, &error),
+               GEN_ERROR_UNSUPPORTED, "neither go back nor be copied", error);
+  assert_null(speculative);
   assert_fails(gen_draft_new(NULL, model, NULL, &draft, &error), bad, "draft", error);
   assert_fails(gen_draft_new(model, NULL, NULL, NULL, &error), bad, "out", error);
   assert_fails(gen_draft_new(other, model, NULL, &draft, &error), bad, "60", error);
@@ -710,7 +717,7 @@ static void what_speculative_calls_may_meet(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(drafts_change_nothing),
-      cmocka_unit_test(states_go_back_or_have_no_drafts),
+      cmocka_unit_test(states_go_back_or_are_copied),
       cmocka_unit_test(drafts_that_cannot_be),
       cmocka_unit_test(a_speculative_generator_says_what_its_target_says),
       cmocka_unit_test(speculative_generators_that_cannot_be),

@@ -181,6 +181,10 @@ TEST_F(CppHeader, GrammarsFailAndLookAtStrings) {
   }
   EXPECT_FALSE(grammar.token_mask("a", {}).has(0));
   EXPECT_THROW(gen::Grammar::any_json(options.set("max_edges", "3")), gen::Error);
+  const gen::Grammar sums = gen::Grammar::lark("start: N (\"+\" N)*\nN: /[0-9]+/\n%ignore \" \"");
+  EXPECT_TRUE(sums.token_mask("12 +", {" 3", "x"}).has(0));
+  EXPECT_FALSE(sums.token_mask("12 +", {" 3", "x"}).has(1));
+  EXPECT_THROW(gen::Grammar::lark("start: (", options), gen::Error);
   const char* const tags = R"x({"tags":[{"begin":"(","regex":"[0-9]","end":")"}]})x";
   EXPECT_TRUE(gen::Grammar::tags(tags).token_mask("free (", {"1", "x"}).has(0));
   EXPECT_FALSE(gen::Grammar::tags(tags).token_mask("free (", {"1", "x"}).has(1));

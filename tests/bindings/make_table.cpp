@@ -2,7 +2,7 @@
 // Writes the table of expected results that the tests of all bindings read, by running each case
 // through the C API (by way of generate.hpp). tests/bindings/scenarios.json is its output; a test
 // compares the two.
-//   make_table <story.gguf>
+//   make_table <story.gguf>      (draft.gguf lies beside it)
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -310,6 +310,57 @@ Json rendered() {
           {"rendered", Json::parse(gen::Template(kTemplate).render(request))}};
 }
 
+// Texts with guesses: those without, and what was guessed, which depends on no clock here.
+Json draft_cases(const gen::Model& model, const gen::Model& draft) {
+  struct Case {
+    const char* name;
+    const char* prompt;
+    int32_t draft_length;  // 0: no draft model
+    Settings options;
+    Settings sampling;
+  };
+  const std::vector<Case> cases = {
+      {"n-gram lookup",
+       "The dog ran to the tree. The dog ran to the",
+       0,
+       {{"prompt_lookup", "3,4"}, {"draft_policy", "always"}},
+       {{"temperature", "0"}, {"max_new_tokens", "40"}}},
+      {"suffix lookup",
+       "The dog ran to the tree. The dog ran to the",
+       0,
+       {{"suffix_lookup", "6,1000"}, {"draft_policy", "always"}},
+       {{"temperature", "0.5"}, {"seed", "4"}, {"max_new_tokens", "40"}}},
+      {"a draft model",
+       "Once upon a time",
+       3,
+       {{"draft_policy", "always"}},
+       {{"temperature", "0.8"}, {"seed", "7"}, {"gumbel", "1"}, {"max_new_tokens", "50"}}},
+      {"a lookup, else the first layers",
+       "Lily and Tom",
+       0,
+       {{"prompt_lookup", "2,4"}, {"self_draft", "1,2"}, {"draft_policy", "adaptive,0"}},
+       {{"temperature", "0"}, {"max_new_tokens", "30"}}}};
+  Json out = Json::array();
+  for (const Case& one : cases) {
+    auto options = made<gen::Options>(one.options);
+    if (one.draft_length > 0) options.speculative_draft(draft, one.draft_length);
+    const gen::Generator generator(model, options);
+    const gen::Result result = generator.generate(one.prompt, made<gen::Sampling>(one.sampling));
+    const gen::Generator plain(model);
+    const gen::Result same = plain.generate(one.prompt, made<gen::Sampling>(one.sampling));
+    if (result.tokens() != same.tokens()) throw std::runtime_error(one.name);
+    out.push_back({{"name", one.name},
+                   {"prompt", one.prompt},
+                   {"draft_length", one.draft_length},
+                   {"options", object(one.options)},
+                   {"sampling", object(one.sampling)},
+                   {"tokens", result.tokens()},
+                   {"drafted", result.usage("drafted")},
+                   {"accepted", result.usage("accepted")}});
+  }
+  return out;
+}
+
 Json several(const gen::Model& model) {
   const gen::Generator generator(model);
   const Settings settings = {{"temperature", "1"}, {"seed", "7"}, {"max_new_tokens", "10"}};
@@ -331,6 +382,8 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
     const gen::Model model(argv[1]);
+    const std::string beside = argv[1];
+    const gen::Model draft(beside.substr(0, beside.rfind('/') + 1) + "draft.gguf");
     const Json table = {{"how",
                          "made by tests/bindings/make_table.cpp through the C API; custom models "
                          "are in tests/bindings/test_models.c, of "
@@ -343,6 +396,7 @@ int main(int argc, char** argv) {
                         {"chat", chat(model)},
                         {"chat_session", chat_steps(model)},
                         {"template", rendered()},
+                        {"drafts", draft_cases(model, draft)},
                         {"several", several(model)}};
     std::puts(table.dump(1).c_str());
     return 0;

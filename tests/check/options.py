@@ -22,7 +22,6 @@ GROUPS = {
     "gen_sampling": ("Calls", "gen_generate and all that generate"),
     "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf and its neighbours"),
     "kv_cache_tier_config": ("Tiers", "gen_options_set_tiered_kv and kv_cache_tiered_new"),
-    "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf, _from_regex, _from_json_schema and _any_json"),
     "gen_model_config": ("Models of one's own", "gen_model_new_custom"),
 }
 # They read as what is not set: 0 for one thread per CPU, and what a custom model must be told.

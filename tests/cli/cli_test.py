@@ -436,6 +436,17 @@ class Grammar(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, b""), option)
             self.assertIn(option, done.stderr.decode())
 
+    def test_lark_comes_from_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".lark") as file:
+            file.write('start: "The " ANIMAL "."\nANIMAL: "cat" | "dog"\n')
+            file.flush()
+            found = answer("grammar", "check", "--lark", file.name, "--json", stdin=b"The cat.\nThe cow.\n")
+            self.assertEqual(found["results"], [True, False])
+            said = answer("run", "-m", DRAFT, "-p", "On", "-n", "40", "--json", "--lark", file.name)
+            self.assertIn(said["text"], ("The cat.", "The dog."))
+        for refused in ("--tags", "--regex", "--grammar", "--json-schema"):
+            self.assertEqual(generate("grammar", "check", "--lark", file.name, refused, "x").returncode, 2)
+
     def test_tags_come_from_a_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write('{"tags":[{"begin":"<n>","regex":"[0-9]+","end":"."}]}')

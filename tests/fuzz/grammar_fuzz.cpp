@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as grammars in GBNF, as regular expressions, as structural tags. Nothing may crash or trip
+// Texts as grammars in GBNF, as Lark files, as regular expressions, as structural tags. Nothing may crash or trip
 // a sanitizer; failures are of one line; and what compiles keeps the promises of a matcher: a token
 // is accepted exactly if its bit is set, the end exactly if the text is complete, and steps taken
 // back lead to the masks that were there; budgets, draft trees and forced tokens agree with single
@@ -61,7 +61,8 @@ gen::Result<std::shared_ptr<const Grammar>> tags(std::string_view text, unsigned
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto grammar = data[0] % 4 == 0   ? Grammar::from_gbnf(text, small())
+  const auto grammar = data[0] == 4       ? Grammar::from_lark(text, small())
+                       : data[0] % 4 == 0 ? Grammar::from_gbnf(text, small())
                        : data[0] % 4 == 1 ? Grammar::from_regex(text, RegexMatch::kWhole, small())
                        : data[0] % 4 == 2 ? Grammar::from_regex(text, RegexMatch::kSearch, small())
                        : data[0] >= 128   ? Grammar::from_tags(text, small())

@@ -97,20 +97,13 @@ inline FormsPlace forms_place(bool far) {
 #endif
 }
 
-/// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
-inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int32_t chunk = 8,
-                                                     int32_t max_sequences = 8,
-                                                     std::shared_ptr<Drafter> drafter = nullptr) {
+/// Sessions then have caches of that form, for layers of these shapes.
+inline void set_caches(GeneratorOptions* of, const CacheForm& form,
+                       std::span<const cache::LayerShape> shapes, engine::EngineMemory& memory) {
   using Layout = CacheForm::Layout;
-  GeneratorOptions options;
+  GeneratorOptions& options = *of;
   options.kv_dtype = form.kind;
-  options.prefill_chunk = chunk;
-  options.max_sequences = max_sequences;
-  options.drafter = std::move(drafter);
-  const FormsPlace place = forms_place(form.far);
-  engine::EngineMemory& memory = place.memory;
   options.memory = &memory;
-  const auto shapes = place.model.layer_shapes();
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =
         cache::CachePool::create(form.kind, shapes, form.block_size, 2, memory).value();
@@ -142,6 +135,20 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
       return cache::make_tiered_cache(tiers, layers, capacity, memory);
     };
   }
+}
+
+/// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
+inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int32_t chunk = 8,
+                                                     int32_t max_sequences = 8,
+                                                     std::shared_ptr<Drafter> drafter = nullptr,
+                                                     DraftPolicy policy = {}) {
+  GeneratorOptions options;
+  options.draft_policy = std::move(policy);
+  options.prefill_chunk = chunk;
+  options.max_sequences = max_sequences;
+  options.drafter = std::move(drafter);
+  const FormsPlace place = forms_place(form.far);
+  set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;
   for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
     pieces.push_back(std::string(1, static_cast<char>('a' + i % 26)));
@@ -166,6 +173,9 @@ class FreshSessions {
                          kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
     return generate::say(*generator_->new_session().value(), prompt, n);
+  }
+  [[nodiscard]] std::shared_ptr<Session> session() const {
+    return generator_->new_session().value();
   }
 
  private:

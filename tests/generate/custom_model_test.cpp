@@ -198,7 +198,7 @@ TEST(CustomModel, DraftsShowInNoResult) {
         session->generate({.text = {}, .tokens = prompt}, greedy(40), nullptr, nullptr, &result)
             .ok());
     EXPECT_EQ(result->tokens, want);
-    EXPECT_EQ(drafter->accepted > 0, goes_back);  // others cannot have drafts
+    EXPECT_GT(drafter->accepted, 0);
     EXPECT_EQ(drafter->branched, 0);
   }
 }

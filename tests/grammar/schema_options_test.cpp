@@ -10,6 +10,8 @@
 
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/schema/clause.h"
+#include "grammar/schema/document.h"
 #include "grammar/schema/relax.h"
 #include "grammar/vocabularies.h"
 
@@ -158,9 +160,10 @@ TEST(SchemaOptions, OtherDocuments) {
     const auto found = documents.find(uri);
     return found != documents.end() ? std::optional(found->second) : std::nullopt;
   };
-  Validator all(R"({"$id":"http://x.y/root.json","anyOf":[{"$ref":"names.json"},{"$ref":"tree.json"},
+  Validator all(
+      R"({"$id":"http://x.y/root.json","anyOf":[{"$ref":"names.json"},{"$ref":"tree.json"},
       {"$ref":"tree.json#/properties/n"}]})",
-                options);
+      options);
   ASSERT_EQ(all.refusal, "");
   for (const char* text : {"[]", R"(["a"])", R"({"l":{"n":"x"}})", R"("x")"}) {
     EXPECT_TRUE(all(text)) << text;
@@ -182,6 +185,24 @@ TEST(SchemaOptions, OtherDocuments) {
   options.ignored = {"oneOf"};
   EXPECT_EQ(Validator(R"({"$ref":"urn:a"})", options).report.relaxed,
             std::vector<std::string>{"urn:a#/oneOf: ignored"});
+}
+
+// Literals come in the order in which their schemas were read, wherever in memory those lie: what
+// is made of a schema, and the numbers of its states, are always the same.
+TEST(SchemaOptions, AddressesDoNotMatter) {
+  SchemaDocument document = SchemaDocument::read(R"({"a":{"b":{}},"c":{}})").value();
+  const JsonValue& root = document.root();
+  const JsonValue& a = *root.find("a");
+  std::vector<const JsonValue*> nodes = {&root, &a, a.find("b"), root.find("c")};
+  std::vector<JsonValue> made(4);  // side by side, numbered from the last
+  for (size_t i = made.size(); i-- > 0;) {
+    document.number(&made[i]);
+    nodes.push_back(&made[i]);
+  }
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    EXPECT_LT(Literal{nodes[i]}, Literal{nodes[i + 1]}) << i;
+    EXPECT_LT(Literal{nodes[i]}, !Literal{nodes[i]});
+  }
 }
 
 }  // namespace

@@ -189,6 +189,22 @@ TEST(SchemaScope, HostsDifferByDraft) {
   check({R"({"format":"uri-template"})", {"\"a'b/{x}\""}, {"\"{a\""}});
 }
 
+// RFC 8259, section 7.
+TEST(SchemaScope, EscapesCountByValue) {
+  check(
+      {R"({"properties":{"a/\"\\\u0001é𝄞b":{"const":1}},"additionalProperties":false})",
+       {R"({"a/\"\\\u0001é𝄞b":1})", R"({"\u0061\/\u0022\u005C\u0001\u00e9\uD834\udd1E\u0062":1})"},
+       {R"({"a/\"\\\u0001é𝄞b":2})", R"({"a/\"\\\u0001é\ud834b":1})", R"({"a/\"\\\u0001é𝄞":1})",
+        R"({"\u0062/\"\\\u0001é𝄞b":1})"}});
+  check({R"({"pattern":"^[a-cé\t]{2}[^x]$"})",
+         {R"("\u0061\u00E9\u0079")", R"("\t\u0063\ud83d\ude00")", R"("ab\u0009")", R"("ab\b")"},
+         {R"("\u0064aa")", R"("aa\u0078")", R"("\n\u0063y")", R"("ab\ud83d")"}});
+  // More characters lead elsewhere than rules stand side by side.
+  check({R"({"enum":["a1","b2","c3","d4","e5","f6","g7","\t8"]})",
+         {R"("\u00611")", R"("\u00677")", R"("\t8")", R"("\u00098")"},
+         {R"("\u00612")", R"("\u00687")", R"("t8")", R"("\n8")"}});
+}
+
 // RFC 3339, section 5.7: the 60th second is the one behind 23:59:59 in UTC.
 TEST(SchemaScope, LeapSecondsAreThoseOfUtc) {
   check({R"({"format":"time"})",
@@ -261,6 +277,13 @@ TEST(SchemaScope, HostileSchemasAreRefused) {
     names += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":true";
   }
   EXPECT_NE(refusal(names + "}}").find("/properties: more than 256"), std::string::npos);
+  std::string list = R"(["p0")";
+  for (int i = 1; i < 80'000; ++i) list += ",\"p" + std::to_string(i) + "\"";
+  list += "]";
+  EXPECT_EQ(refusal(R"({"type":"object","required":)" + list + "}"),
+            "/required: more than 256 names in one object");
+  EXPECT_NE(refusal(R"({"type":"object","required":["a"],"dependentRequired":{"a":)" + list + "}}"),
+            "");
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ TEST(Schema, WhatIsRefusedIsNamed) {
       {R"({"type":"text"})", "/type: no such type"},
       {R"({"items":[true]})", "/items"},
       {R"({"format":"idn-hostname"})", "/format"},
-      {R"({"uniqueItems":true})", "/uniqueItems"},
+      {R"({"contains":{"type":"null"},"uniqueItems":true})", "/uniqueItems"},
       {R"({"unevaluatedProperties":{"$ref":"#/x"}})", "/unevaluatedProperties/$ref"},
       {R"({"type":"string","minLength":3,"maxLength":2})", "no value is valid"},
       {R"({"type":"object","required":["a"],"additionalProperties":false})", "required member a"},

@@ -45,6 +45,44 @@ class SlowGrammar {
     return text;
   }
 
+  /// As a Lark file; nodes of which `terminal` says so, without rules and tokens in them, are
+  /// terminals of their own.
+  template <typename IsTerminal>
+  [[nodiscard]] std::string lark(IsTerminal terminal) const {
+    std::string text;
+    std::string more;
+    for (size_t r = 0; r < rules.size(); ++r) {
+      text +=
+          lark_name(static_cast<int>(r)) + ": " + lark_of(rules[r], terminal, false, &more) + "\n";
+    }
+    return text + more;
+  }
+
+  /// The body of a Lark terminal that is the root, which is regular.
+  [[nodiscard]] std::string lark_terminal() const {
+    std::string none;
+    return lark_of(rules[0], [](int) { return false; }, true, &none);
+  }
+
+  /// The same with what `ignored` matches behind each text, class, token and terminal.
+  template <typename IsTerminal>
+  [[nodiscard]] SlowGrammar ignoring(int ignored, IsTerminal terminal) const {
+    SlowGrammar made = *this;
+    const int gap = made.add({Kind::kRepeat, {ignored}, {}, 0, kNoLimit, 0});
+    for (int& rule : made.rules) rule = made.with_gaps(rule, gap, terminal);
+    return made;
+  }
+
+  /// Whether rules or tokens are in it.
+  [[nodiscard]] bool regular(int id) const {
+    const Node& node = nodes[static_cast<size_t>(id)];
+    if (node.kind == Kind::kRule || node.kind == Kind::kToken) return false;
+    for (const int part : node.parts) {
+      if (!regular(part)) return false;
+    }
+    return true;
+  }
+
   /// Whether the symbols are a member, and whether they are the beginning of one.
   struct Answer {
     bool member;
@@ -88,6 +126,73 @@ class SlowGrammar {
       text += gbnf_of(part);
     }
     return "(" + text + ")";
+  }
+
+  [[nodiscard]] static std::string lark_name(int rule) {
+    return rule == 0 ? "start" : "r" + std::to_string(rule);
+  }
+
+  template <typename IsTerminal>
+  std::string lark_of(int id, IsTerminal terminal, bool inside, std::string* more) const {
+    const Node& node = nodes[static_cast<size_t>(id)];
+    std::string text;
+    if (!inside && terminal(id)) {
+      const std::string own = "T" + std::to_string(id);
+      *more += own + ": " + lark_of(id, terminal, true, more) + "\n";
+      return own;
+    }
+    if (inside && id % 2 == 0) return "/" + pattern_of(id) + "/";
+    switch (node.kind) {
+      case Kind::kText:
+        return "\"" + node.texts[0] + "\"";
+      case Kind::kClass:
+        for (const std::string& c : node.texts) text += c;
+        return "/[" + text + "]/";
+      case Kind::kRule:
+        return lark_name(node.value);
+      case Kind::kToken:
+        return "<[" + std::to_string(node.value) + "]>";
+      case Kind::kRepeat:
+        text = "(" + lark_of(node.parts[0], terminal, inside, more) + "){" +
+               std::to_string(node.min) + ",";
+        return text + (node.max == kNoLimit ? "" : std::to_string(node.max)) + "}";
+      default:
+        break;
+    }
+    for (const int part : node.parts) {
+      if (!text.empty()) text += node.kind == Kind::kChoice ? " | " : " ";
+      text += lark_of(part, terminal, inside, more);
+    }
+    return "(" + text + ")";
+  }
+
+  [[nodiscard]] std::string pattern_of(int id) const {
+    const Node& node = nodes[static_cast<size_t>(id)];
+    std::string text;
+    if (node.kind == Kind::kRepeat) {
+      text = "(?:" + pattern_of(node.parts[0]) + "){" + std::to_string(node.min) + ",";
+      return text + (node.max == kNoLimit ? "" : std::to_string(node.max)) + "}";
+    }
+    for (const std::string& one : node.texts) text += one;
+    if (node.kind == Kind::kClass) return "[" + text + "]";
+    for (const int part : node.parts) {
+      if (node.kind == Kind::kChoice && part != node.parts[0]) text += "|";
+      text += pattern_of(part);
+    }
+    return "(" + text + ")";
+  }
+
+  template <typename IsTerminal>
+  int with_gaps(int id, int gap, IsTerminal terminal) {
+    const Node node = nodes[static_cast<size_t>(id)];
+    const bool leaf =
+        node.kind == Kind::kText || node.kind == Kind::kClass || node.kind == Kind::kToken;
+    if (node.kind == Kind::kText && node.texts[0].empty() && !terminal(id)) return id;
+    if (leaf || terminal(id)) return add({Kind::kSequence, {id, gap}, {}, 0, 0, 0});
+    if (node.parts.empty()) return id;
+    Node made = node;
+    for (int& part : made.parts) part = with_gaps(part, gap, terminal);
+    return add(std::move(made));
   }
 
   struct Chart {

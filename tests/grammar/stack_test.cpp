@@ -54,6 +54,25 @@ void* hostile(void* result) {
   expect(walk(Grammar::from_gbnf("root ::= (\"a\" | \"b\" | x)*\nx ::= y? x?\ny ::= \"\" | x"),
               "abab"),
          "nullable items");
+  expect(walk(Grammar::from_lark("start: " + open + "\"a\"" + close), ""), "lark groups");
+  expect(walk(Grammar::from_lark("start: A\nA: " + open + "\"a\"" + repeated(")*", kDeep)), "aa"),
+         "lark terminals");
+  expect(walk(Grammar::from_lark("start: /" + open + "a" + close + "/"), ""), "lark patterns");
+  GrammarLimits long_texts;
+  long_texts.text_bytes = size_t{4} << 20;
+  for (const char* bracket : {"(", "[", "{", "~", "~(", "<", "%lark{start:", "%json{\"a\":", "%json["}) {
+    const std::string million = repeated(bracket, 1'000'000 / std::string(bracket).size());
+    (void)walk(Grammar::from_lark("start: " + million, long_texts), "");
+    (void)walk(Grammar::from_lark("start: A\nA: " + million + "\"a\"", long_texts), "");
+  }
+  std::string chain;
+  for (int i = 0; i < 20'000; ++i) {
+    chain += "A" + std::to_string(i) + ": A" + std::to_string(i + 1) + "\n";
+  }
+  expect(walk(Grammar::from_lark(chain + "A20000: \"a\"\nstart: A0"), "a"), "a chain of terminals");
+  std::string within = "start: \"a\"";
+  for (int i = 0; i < 7; ++i) within = "start: %lark {" + within + "}";
+  expect(walk(Grammar::from_lark(within), "a"), "lark in lark");
   // Assertions in each other: refused or not, but not by a crash.
   std::string nested = "a";
   for (int i = 0; i < 40; ++i) nested = (i % 2 == 0 ? "(?=" : "(?<!") + nested + "b?)a?";

@@ -77,6 +77,9 @@ std::vector<Case> cases() {
   const char* const by_schema =
       R"({"tags":[{"begin":"<n>","json_schema": {"maximum": 2, "type": "integer"} ,"end":"</n>"},)"
       R"({"begin":"<w>","json_schema":true}]})";
+  const char* const by_lark =
+      R"({"tags":[{"begin":"<n>","lark":"start: N+\nN: /[12]/","end":"</n>"},)"
+      R"({"begin":"<w\u00e9>","lark":"start: \"a\" start | \"n\""}]})";
   TagOptions least;
   least.at_least_one = true;
   least.triggers = {"<w", "<n"};
@@ -87,7 +90,8 @@ std::vector<Case> cases() {
           {some.c_str(), number_and_word, least},
           {first.c_str(), number_and_word, once},
           {by_token, between_tokens, {}},
-          {by_schema, schemas, {}}};
+          {by_schema, schemas, {}},
+          {by_lark, number_and_word, {}}};
 }
 
 // Walks both at random by tokens and compares all masks.
@@ -160,8 +164,9 @@ TEST(TagsText, FailuresTellThePlace) {
   EXPECT_EQ(failure("{\"free_text\":1}"), "line 1, column 14: expected true or false");
   EXPECT_EQ(failure("{\"triggers\" [1]}"), "line 1, column 13: expected a colon");
   EXPECT_EQ(failure("{\"triggers\":[\"a\" \"b\"]}"), "line 1, column 18: expected a comma or ]");
-  EXPECT_EQ(failure("{\"tags\":[{\"begin\":\"a\"}]}"),
-            "line 1, column 10: a tag without a content: gbnf, regex, json_schema or any_json");
+  EXPECT_EQ(
+      failure("{\"tags\":[{\"begin\":\"a\"}]}"),
+      "line 1, column 10: a tag without a content: gbnf, lark, regex, json_schema or any_json");
   EXPECT_EQ(failure("{\"tags\":[{\"regex\":\"a\",\"any_json\":true}]}"),
             "line 1, column 10: a tag with more than one content");
   EXPECT_EQ(failure("{\"tags\":[{\"any_json\":false}]}"),
@@ -173,9 +178,10 @@ TEST(TagsText, FailuresTellThePlace) {
   EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":}]}"), "line 1, column 25: expected a value");
   EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":{\"a]}]}"),
             "line 1, column 32: a string without an end");
-  EXPECT_EQ(failure("{\"tags\":[{\"schema\":\"\"}]}"),
-            "line 1, column 11: unknown key \"schema\"; there are begin, begin_token, gbnf, regex, "
-            "json_schema, any_json, end, end_token");
+  EXPECT_EQ(
+      failure("{\"tags\":[{\"schema\":\"\"}]}"),
+      "line 1, column 11: unknown key \"schema\"; there are begin, begin_token, gbnf, lark, regex, "
+      "json_schema, any_json, end, end_token");
   EXPECT_EQ(failure("{\"tags\":[{\"begin_token\":-1}]}"),
             "line 1, column 25: expected the id or the text of a token");
   EXPECT_EQ(failure("{\"tags\":[{\"begin_token\":01}]}"),

@@ -197,6 +197,24 @@ TEST(TokensAhead, BudgetsHeedWhatBodiesOfLoopsBegin) {
   EXPECT_EQ(mask[0], 0b011111U);
 }
 
+TEST(TokensAhead, ShortestTextsKeepToTheLimitOfWork) {
+  const auto vocabulary = test::vocabulary(test::all_bytes());
+  for (const uint64_t work : {uint64_t{2000}, uint64_t{1} << 24U}) {
+    GrammarLimits limits;
+    limits.masks.work = work;
+    const auto grammar = Grammar::from_gbnf("root ::= \"a\" root \"b\" | \"c\"", limits).value();
+    Matcher matcher = Matcher::create(grammar->over(vocabulary).value()).value();
+    ASSERT_TRUE(matcher.accept_bytes(std::string(5000, 'a')).value());
+    const uint64_t tokens = matcher.min_tokens(0).tokens;
+    if (work < 5000) {
+      EXPECT_EQ(tokens, kNoWay);
+    } else {
+      EXPECT_EQ(tokens, 5001U);
+    }
+    EXPECT_TRUE(matcher.accept_bytes("cb").value());  // as it was before
+  }
+}
+
 TEST(TokensAhead, LongBudgets) {
   const auto vocabulary = test::vocabulary(test::all_bytes());
   const auto grammar = Grammar::any_json().value();

@@ -33,6 +33,10 @@ static void forms(const void* with) {
                                       "{\"begin_token\":\"<s>\",\"any_json\":true}],\"triggers\":[\"<\"]}",
                                       GEN_NUL_TERMINATED, options, &grammar, E));
   FREE(gen_grammar_free(grammar));
+  MAKE(grammar, gen_grammar_from_lark("start: w \"=\" N (\";\" %json {\"type\": \"boolean\"})? <[3-5]>\n"
+                                      "w[stop=\"=\"]: /\\w+/i\nN: ~/0/ & /[0-9]{1,3}/\n%ignore / +/",
+                                      GEN_NUL_TERMINATED, options, &grammar, E));
+  FREE(gen_grammar_free(grammar));
   TRY(gen_grammar_options_set(options, "json_ignore", "not,minItems", E));
   TRY(gen_grammar_options_add_schema(options, "urn:some", "{\"not\":{}}", GEN_NUL_TERMINATED, E));
   MAKE(grammar, gen_grammar_from_json_schema(kSchema, GEN_NUL_TERMINATED, options, &grammar, E));
@@ -121,6 +125,37 @@ static void names(const void* with) {
   FREE(gen_tokenizer_free(tokenizer));
 }
 
+/* Items that must differ, which a matcher keeps, too. */
+static void items(const void* with) {
+  (void)with;
+  gen_tokenizer* tokenizer = NULL;
+  gen_grammar* grammar = NULL;
+  gen_grammar_matcher *matcher = NULL, *fork = NULL;
+  MAKE(tokenizer, gen_tokenizer_load(sweep_model, &tokenizer, E));
+  MAKE(grammar, gen_grammar_from_json_schema(
+                    "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"anyOf\":[{\"type\":\"object\","
+                    "\"properties\":{\"a\":{\"type\":\"boolean\"}},\"additionalProperties\":false},"
+                    "{\"type\":\"integer\"}]}}",
+                    GEN_NUL_TERMINATED, NULL, &grammar, E));
+  MAKE(matcher, gen_grammar_matcher_new(grammar, tokenizer, &matcher, E));
+  static const char* const steps[] = {"[1", "0,1,{},", "{\"\\u0061\":true", "},{\"a\":"};
+  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; ++i) {
+    TRY(gen_grammar_matcher_accept_bytes(matcher, steps[i], GEN_NUL_TERMINATED, E));
+    same_mask(matcher);
+  }
+  uint32_t bytes[8];
+  TRY(gen_grammar_matcher_valid_bytes(matcher, bytes, E));
+  CHECK((bytes['t' / 32] >> ('t' % 32) & 1) == 0); /* true would be there again */
+  MAKE(fork, gen_grammar_matcher_fork(matcher, &fork, E));
+  TRY(gen_grammar_matcher_accept_bytes(fork, "false},1.5e1,", GEN_NUL_TERMINATED, E));
+  TRY(gen_grammar_matcher_rollback(fork, 2, E));
+  same_mask(fork);
+  FREE(gen_grammar_matcher_free(matcher));
+  FREE(gen_grammar_matcher_free(fork));
+  FREE(gen_grammar_free(grammar));
+  FREE(gen_tokenizer_free(tokenizer));
+}
+
 static gen_status edit(void* user, float* logits, size_t n, const int32_t* tokens, size_t count,
                        size_t said, gen_error* error) {
   (void)user;
@@ -172,6 +207,7 @@ static void generate(const void* with) {
 const scenario grammar_scenarios[] = {{"grammars", NULL, forms, NULL, NULL},
                                       {"matcher", NULL, match, NULL, NULL},
                                       {"names", NULL, names, NULL, NULL},
+                                      {"items", NULL, items, NULL, NULL},
                                       {"generate under a grammar", NULL, generate, NULL, NULL},
                                       {"generate from a matcher", NULL, generate, NULL, kList},
                                       {0}};

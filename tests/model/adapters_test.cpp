@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/rng.h"
 #include "model/arch/registry.h"
-#include "model/plan_model.h"
+#include "support/adapter_values.h"
 #include "support/drift_model.h"
 
 namespace gen::model {
@@ -19,17 +18,13 @@ namespace {
 using Floats = std::vector<float>;
 using Tokens = std::vector<int32_t>;
 
-const graph::ExecutionPlan& plan_of(const test::LoadedTiny& loaded) {
-  return dynamic_cast<const PlanModel&>(loaded.model()).plan();
-}
-
 TEST(ModelAdapters, EveryProductIsASite) {
   for (const arch::Architecture& row : arch::architectures()) {
     SCOPED_TRACE(row.name);
     test::TinyModelSpec spec;
     spec.architecture = row.name;
     const test::LoadedTiny loaded{test::TinyModel(spec)};
-    const graph::ExecutionPlan& plan = plan_of(loaded);
+    const graph::ExecutionPlan& plan = test::plan_of(loaded);
     std::vector<int32_t> sites;
     for (const graph::Instruction& instruction : plan.instructions()) {
       if (instruction.op != engine::Op::kLinear) continue;
@@ -49,34 +44,6 @@ TEST(ModelAdapters, EveryProductIsASite) {
     std::sort(shapes.begin(), shapes.end());
     EXPECT_EQ(shapes, want);
   }
-}
-
-/// Values for an adapter at a site.
-struct Matrices {
-  Floats a;
-  Floats b;
-};
-
-std::shared_ptr<const graph::AdapterTable> table_for(const graph::ExecutionPlan& plan,
-                                                     int32_t rank) {
-  std::vector<Matrices> matrices;
-  for (const graph::SiteShape& shape : plan.site_shapes()) {
-    Matrices& made = matrices.emplace_back();
-    const auto seed = static_cast<uint64_t>(shape.site);
-    for (int64_t i = 0; i < shape.in * rank; ++i) {
-      made.a.push_back(static_cast<float>(uniform_double(seed, 1, static_cast<uint64_t>(i)) - 0.5));
-    }
-    for (int64_t i = 0; i < shape.out * rank; ++i) {
-      made.b.push_back(static_cast<float>(uniform_double(seed, 2, static_cast<uint64_t>(i)) - 0.5));
-    }
-  }
-  std::vector<graph::AdapterSite> parts;
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    parts.push_back({plan.site_shapes()[i].site, rank, matrices[i].a, matrices[i].b});
-  }
-  const auto adapter = graph::Adapter::create(*plan.engine(), plan.site_shapes(), parts).value();
-  const std::vector<graph::AdapterUse> mixes[] = {{{adapter, 0.5F}}};
-  return graph::AdapterTable::create(*plan.engine(), plan.site_shapes(), mixes).value();
 }
 
 /// Two sequences of the same tokens in one step; the mixes they have.
@@ -116,7 +83,7 @@ TEST(ModelAdapters, RowsWithAndWithout) {
     test::TinyEngineOptions options;
     if (spec.architecture == "drift") options = test::with_drift();
     const test::LoadedTiny loaded(test::TinyModel(spec), options);
-    const auto table = table_for(plan_of(loaded), 4);
+    const auto table = test::adapter_table(test::plan_of(loaded), 4);
     const size_t before = loaded.model().memory("weights").value();
     const Floats plain = step(loaded, nullptr, -1, -1).first;
     EXPECT_EQ(step(loaded, table.get(), -1, -1).first, plain);
@@ -129,7 +96,7 @@ TEST(ModelAdapters, RowsWithAndWithout) {
     EXPECT_EQ(both.first, with);
     EXPECT_EQ(both.second, with);
     // One of a higher rank comes later.
-    const auto wide = table_for(plan_of(loaded), 9);
+    const auto wide = test::adapter_table(test::plan_of(loaded), 9);
     EXPECT_EQ(step(loaded, wide.get(), -1, 0).first, plain);
     EXPECT_EQ(step(loaded, table.get(), -1, 0).second, with);
   }

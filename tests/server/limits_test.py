@@ -176,7 +176,10 @@ class Limits(unittest.TestCase):
             for at in range(len(text)):
                 if text[at] == "e":
                     self.assertTrue(re.match(r"e( ([0-9]([0-9](!|$)|$)|$)|$)", text[at:]), text)
-        for field, wrong, param in (("response_format", {"type": "json_schema", "json_schema": {"schema": {"type": 5}}}, "response_format"),
+        body = {"prompt": "Once", "seed": 1, "n": 3, "max_tokens": 30, "lark": 'start: "The " /[a-c]+/ "."'}
+        for text, end in of_answer(self.server.post(TEXT, body)[1]):
+            self.assertRegex(text, r"^The [a-c]+\.$" if end == "stop" else r"^The [a-c]*\.?$")
+        for field, wrong, param in (("lark", "start: nobody", "lark"), ("response_format", {"type": "json_schema", "json_schema": {"schema": {"type": 5}}}, "response_format"),
                                     ("tags", {"tags": 5}, "tags"), ("suffix", "b", "suffix")):
             self.refused(TEXT, {"prompt": "a", field: wrong}, 400, param, None)
 

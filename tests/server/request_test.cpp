@@ -131,7 +131,7 @@ TEST(Request, LanguagesAreTextsOfALimitedSize) {
     expect_refused(chat, chat_with(std::string(R"(,"response_format":)") + format), 400, param);
   }
   expect_refused(chat, chat_with(R"(,"tags":{},"grammar":"root ::= \"a\"")"), 400, "tags");
-  for (const char* name : {"grammar", "regex"}) {
+  for (const char* name : {"grammar", "lark", "regex"}) {
     const std::string field = std::string(",\"") + name + "\":";
     for (const char* wrong : {"5", "[]", "{}", "true", "[\"a\"]"}) {
       expect_refused(completion, prompt_with(field + wrong), 400, name);

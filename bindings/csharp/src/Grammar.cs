@@ -94,6 +94,18 @@ namespace LibGenerate
         }
 
         /// <summary>
+        /// From a Lark file in llguidance's dialect, of which the rule start is the whole text; gen_grammar_from_lark of
+        /// grammar.h tells what there is.
+        /// </summary>
+        public static Grammar Lark(string text, GrammarOptions options = null)
+        {
+            if (text == null) throw new ArgumentNullException("text");
+            byte[] bytes = Utf8.Bytes(text);
+            return new Grammar(options, (Handle native, out IntPtr grammar) =>
+                Native.gen_grammar_from_lark(bytes, Utf8.Length(bytes), native, out grammar));
+        }
+
+        /// <summary>
         /// From a regular expression as JavaScript has it, without slashes and flags. It is not a Regex of .NET: a class
         /// like \w is that of JavaScript.
         /// </summary>

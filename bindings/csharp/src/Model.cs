@@ -265,6 +265,14 @@ namespace LibGenerate
         public long Cache { get; }
         /// <summary>The most at any time, loading included.</summary>
         public long Peak { get; }
+        /// <summary>Weights in a device's memory; those above are in the host's.</summary>
+        public long DeviceWeights { get; }
+        /// <summary>Scratch in a device's memory.</summary>
+        public long DeviceWorkspace { get; }
+        /// <summary>Keys and values in a device's memory.</summary>
+        public long DeviceCache { get; }
+        /// <summary>The most of a device's memory at any time.</summary>
+        public long DevicePeak { get; }
         /// <summary>Pages of the file that the model goes on reading.</summary>
         public long Mapped { get; }
         /// <summary>Size of the file.</summary>
@@ -286,6 +294,10 @@ namespace LibGenerate
                 Workspace = Get(estimate, "workspace");
                 Cache = Get(estimate, "cache");
                 Peak = Get(estimate, "peak");
+                DeviceWeights = Get(estimate, "device_weights");
+                DeviceWorkspace = Get(estimate, "device_workspace");
+                DeviceCache = Get(estimate, "device_cache");
+                DevicePeak = Get(estimate, "device_peak");
                 Mapped = Get(estimate, "mapped");
                 File = Get(estimate, "file");
             }

@@ -131,9 +131,9 @@ void read_response_format(Fields& fields, const Dialect& dialect, Request& reque
   format.refuse_rest();
 }
 
-/// "grammar", "regex", "tags" or "response_format"; what is right in one only the library can tell.
+/// "grammar", "lark", "regex", "tags" or "response_format"; what is right in one only the library can tell.
 void read_language(Fields& fields, const Dialect& dialect, Request& request) {
-  for (const char* name : {"grammar", "regex"}) {
+  for (const char* name : {"grammar", "lark", "regex"}) {
     auto text = fields.text(name);
     // No rule at all is how some clients say that any text will do.
     if (!text || (*text == "" && std::string_view(name) == "grammar")) continue;

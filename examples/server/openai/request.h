@@ -63,8 +63,8 @@ struct Setting {
 
 /// Which texts an answer may be.
 struct Language {
-  /// "grammar" is GBNF, "regex" a pattern, "tags" structural tags and "response_format" a JSON Schema,
-  /// both as JSON.
+  /// "grammar" is GBNF, "lark" a Lark file, "regex" a pattern, "tags" structural tags and
+  /// "response_format" a JSON Schema, both as JSON.
   std::string field;
   std::string text;
 };

@@ -145,6 +145,10 @@ class KvCache {
   /// The most that memory().resident becomes on the way to a full cache, where that is not what a
   /// full one has.
   [[nodiscard]] virtual size_t most_resident() const noexcept { return memory().resident; }
+  /// The part of most_resident() that is not in the host's memory.
+  [[nodiscard]] virtual size_t most_on_device() const noexcept {
+    return engine_memory(0).in_host() ? 0 : most_resident();
+  }
   /// A sequence of its own with the same content, in the same memory; paged and tiered caches and
   /// lanes share what is committed until one of the two writes. kOutOfMemory, and what plan() says.
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> fork() = 0;

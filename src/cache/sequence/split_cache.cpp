@@ -112,6 +112,11 @@ class SplitCache final : public KvCache {
     for (const auto& cache : caches_) most += cache->most_resident();
     return most;
   }
+  [[nodiscard]] size_t most_on_device() const noexcept override {
+    size_t most = 0;
+    for (const auto& cache : caches_) most += cache->most_on_device();
+    return most;
+  }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     std::vector<std::unique_ptr<KvCache>> forks;

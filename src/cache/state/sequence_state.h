@@ -81,7 +81,9 @@ class SequenceState {
   /// Where they lie; the rows' numbers are the caller's. Valid until the state next changes.
   virtual void rows(const StatePlan& /*plan*/, engine::StateRows* /*rows*/) const noexcept {}
   /// Makes the first rows of a plan that has run real, the others are as if they had never come:
-  /// all of them or none with Keep::kAll. Never rows that are not the first ones.
+  /// all of them or none with Keep::kAll. Never rows that are not the first ones. A state that can
+  /// only be replaced by what it was before the pass is that again unless all are kept: length()
+  /// says so, and the caller runs the rows again.
   virtual void commit(const StatePlan& plan, Kept kept) noexcept = 0;
   /// As before the plan, whether it has run, has failed or has not begun.
   virtual void drop(const StatePlan& plan) noexcept = 0;

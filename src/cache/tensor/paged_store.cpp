@@ -71,6 +71,14 @@ Status TensorPool::set_allocator(Allocator& allocator) {
   auto memory = std::make_unique<engine::HostMemory>(allocator);
   GEN_TRY(blocks_.set_memory(*memory));
   memory_ = std::move(memory);
+  device_.reset();
+  return {};
+}
+
+Status TensorPool::set_gpu_allocator(std::shared_ptr<engine::GpuAllocator> allocator) {
+  auto memory = std::make_unique<engine::TableMemory>(std::move(allocator));
+  GEN_TRY(blocks_.set_memory(*memory));
+  device_ = std::move(memory);
   return {};
 }
 
@@ -115,8 +123,8 @@ Status PagedStore::update(int32_t layer, const float* k, const float* v, const T
   if (added.seq == 0) return {};
   const int32_t start = layer_seq_len(layer);
   GEN_TRY(make_writable(start, start + added.seq));
-  write(layer, 0, added, start, k);
-  write(layer, 1, added, start, v);
+  GEN_TRY(write(layer, 0, added, start, k));
+  GEN_TRY(write(layer, 1, added, start, v));
   advance(layer, added);
   // A block's count is that of its longest layer.
   const size_t blocks = blocks_for(longest(), pool_->shape().block_size);
@@ -166,51 +174,81 @@ void PagedStore::drop_blocks(size_t keep) noexcept {
   }
 }
 
-std::byte* PagedStore::row(int32_t layer, size_t half, int32_t position) const noexcept {
+engine::EnginePtr<std::byte> PagedStore::row(int32_t layer, size_t half,
+                                             int32_t position) const noexcept {
   const BlockShape& shape = pool_->shape();
   const Block& block = *table_[to_size(position / shape.block_size)];
-  return pool_->blocks().memory().host(block.data()) + half * (pool_->blocks().block_bytes() / 2) +
-         shape.row_offset(layer, position % shape.block_size);
+  const size_t offset = half * (pool_->blocks().block_bytes() / 2) +
+                        shape.row_offset(layer, position % shape.block_size);
+  return block.data() + static_cast<std::ptrdiff_t>(offset);
 }
 
-void PagedStore::write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
-                       const float* from) const noexcept {
+int32_t PagedStore::run_at(int32_t position, int32_t left) const noexcept {
+  const int32_t size = pool_->shape().block_size;
+  return std::min(left, size - position % size);
+}
+
+Status PagedStore::write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
+                         const float* from) const {
   const BlockShape& shape = pool_->shape();
+  engine::EngineMemory& memory = pool_->blocks().memory();
   const size_t dim = to_size(added.dim);
-  // With one channel rows follow each other on both sides, to the end of the block.
-  for (int32_t done = 0, run = 1; done < added.seq; done += run) {
-    const int32_t position = start + done;
-    if (added.batch == 1) {
-      run = std::min(added.seq - done, shape.block_size - position % shape.block_size);
+  std::vector<std::byte> rows;  // of a run, on their way to a device
+  for (int32_t done = 0, run = 0; done < added.seq; done += run) {
+    run = run_at(start + done, added.seq - done);
+    const engine::EnginePtr<std::byte> at = row(layer, half, start + done);
+    std::byte* to = memory.host(at);
+    const bool staged = to == nullptr;
+    if (staged) {
+      rows.resize(to_size(run) * shape.row_bytes());
+      to = rows.data();
     }
-    std::byte* to = row(layer, half, position);
-    for (size_t channel = 0; channel < to_size(added.batch); ++channel) {
-      encode(shape.type, from + (channel * to_size(added.seq) + to_size(done)) * dim,
-             dim * to_size(run), to + channel * dim * shape.element_bytes());
+    // With one channel rows follow each other on both sides.
+    const int32_t together = added.batch == 1 ? run : 1;
+    for (int32_t i = 0; i < run; i += together) {
+      for (size_t channel = 0; channel < to_size(added.batch); ++channel) {
+        encode(shape.type, from + (channel * to_size(added.seq) + to_size(done + i)) * dim,
+               dim * to_size(together),
+               to + to_size(i) * shape.row_bytes() + channel * dim * shape.element_bytes());
+      }
     }
+    if (staged) GEN_TRY(memory.write(at, rows.data(), rows.size()));
   }
+  return {};
 }
 
-void PagedStore::read(int32_t layer, size_t half, const TensorShape& all,
-                      float* to) const noexcept {
+Status PagedStore::read(int32_t layer, size_t half, const TensorShape& all, float* to) const {
   const BlockShape& shape = pool_->shape();
+  engine::EngineMemory& memory = pool_->blocks().memory();
   const size_t dim = to_size(all.dim);
-  for (int32_t done = 0, run = 1; done < all.seq; done += run) {
-    if (all.batch == 1) run = std::min(all.seq - done, shape.block_size);
-    const std::byte* from = row(layer, half, done);
-    for (size_t channel = 0; channel < to_size(all.batch); ++channel) {
-      decode(shape.type, from + channel * dim * shape.element_bytes(), dim * to_size(run),
-             to + (channel * to_size(all.seq) + to_size(done)) * dim);
+  std::vector<std::byte> rows;
+  for (int32_t done = 0, run = 0; done < all.seq; done += run) {
+    run = run_at(done, all.seq - done);
+    const engine::EnginePtr<std::byte> at = row(layer, half, done);
+    const std::byte* from = memory.host(at);
+    if (from == nullptr) {
+      rows.resize(to_size(run) * shape.row_bytes());
+      GEN_TRY(memory.read(rows.data(), at, rows.size()));
+      from = rows.data();
+    }
+    const int32_t together = all.batch == 1 ? run : 1;
+    for (int32_t i = 0; i < run; i += together) {
+      for (size_t channel = 0; channel < to_size(all.batch); ++channel) {
+        decode(shape.type,
+               from + to_size(i) * shape.row_bytes() + channel * dim * shape.element_bytes(),
+               dim * to_size(together),
+               to + (channel * to_size(all.seq) + to_size(done + i)) * dim);
+      }
     }
   }
+  return {};
 }
 
 Status PagedStore::get(int32_t layer, float* k, float* v) const {
   const TensorShape all = shape(layer);
   if (all.seq == 0) return {};
-  if (k != nullptr) read(layer, 0, all, k);
-  if (v != nullptr) read(layer, 1, all, v);
-  return {};
+  if (k != nullptr) GEN_TRY(read(layer, 0, all, k));
+  return v != nullptr ? read(layer, 1, all, v) : Status();
 }
 
 Status PagedStore::truncate(int32_t n) {
@@ -239,11 +277,22 @@ bool PagedStore::saved_bytes(const TensorShape& shape, size_t* bytes) const noex
 
 Status PagedStore::save_layer(int32_t layer, StateWriter& to) const {
   const TensorShape all = held(layer);
+  engine::EngineMemory& memory = pool_->blocks().memory();
+  const size_t row_bytes = pool_->shape().row_bytes();
   const size_t bytes = to_size(all.dim) * pool_->shape().element_bytes();
   for (size_t half : {size_t{0}, size_t{1}}) {
+    std::vector<std::byte> rows;  // of a device
+    if (!memory.in_host()) rows.resize(to_size(all.seq) * row_bytes);
+    for (int32_t done = 0, run = 0; !rows.empty() && done < all.seq; done += run) {
+      run = run_at(done, all.seq - done);
+      GEN_TRY(memory.read(rows.data() + to_size(done) * row_bytes, row(layer, half, done),
+                          to_size(run) * row_bytes));
+    }
     for (size_t channel = 0; channel < to_size(all.batch); ++channel) {
       for (int32_t position = 0; position < all.seq; ++position) {
-        GEN_TRY(to.write({row(layer, half, position) + channel * bytes, bytes}));
+        const std::byte* const from = rows.empty() ? memory.host(row(layer, half, position))
+                                                   : rows.data() + to_size(position) * row_bytes;
+        GEN_TRY(to.write({from + channel * bytes, bytes}));
       }
     }
   }
@@ -254,12 +303,23 @@ Status PagedStore::restore_layer(int32_t layer, const TensorShape& shape,
                                  std::span<const std::byte> bytes) {
   GEN_TRY(check_row(shape.batch, shape.dim));
   GEN_TRY(make_writable(0, shape.seq));
+  engine::EngineMemory& memory = pool_->blocks().memory();
+  const size_t row_bytes = pool_->shape().row_bytes();
   const size_t part = to_size(shape.dim) * pool_->shape().element_bytes();
   for (size_t half : {size_t{0}, size_t{1}}) {
+    std::vector<std::byte> rows;  // for a device
+    if (!memory.in_host()) rows.resize(to_size(shape.seq) * row_bytes);
     for (size_t channel = 0; channel < to_size(shape.batch); ++channel) {
       for (int32_t position = 0; position < shape.seq; ++position, bytes = bytes.subspan(part)) {
-        std::memcpy(row(layer, half, position) + channel * part, bytes.data(), part);
+        std::byte* const to = rows.empty() ? memory.host(row(layer, half, position))
+                                           : rows.data() + to_size(position) * row_bytes;
+        std::memcpy(to + channel * part, bytes.data(), part);
       }
+    }
+    for (int32_t done = 0, run = 0; !rows.empty() && done < shape.seq; done += run) {
+      run = run_at(done, shape.seq - done);
+      GEN_TRY(memory.write(row(layer, half, done), rows.data() + to_size(done) * row_bytes,
+                           to_size(run) * row_bytes));
     }
   }
   for (size_t i = 0; i < blocks_for(shape.seq, pool_->shape().block_size); ++i) {

@@ -14,6 +14,7 @@
 #include "cache/prefix/block_pool.h"
 #include "cache/tensor/layered_store.h"
 #include "engine/host_memory.h"
+#include "engine/table_memory.h"
 
 namespace gen::cache {
 
@@ -54,6 +55,8 @@ class TensorPool {
   [[nodiscard]] BlockPool& blocks() noexcept { return blocks_; }
   /// kState once a block has been allocated.
   Status set_allocator(Allocator& allocator);
+  /// The same with memory of a device: blocks then lie there, and are written and read by copies.
+  Status set_gpu_allocator(std::shared_ptr<engine::GpuAllocator> allocator);
 
  private:
   TensorPool(const BlockShape& shape, size_t block_bytes, size_t count, Allocator& allocator)
@@ -63,6 +66,7 @@ class TensorPool {
 
   BlockShape shape_;
   std::unique_ptr<engine::HostMemory> memory_;
+  std::unique_ptr<engine::TableMemory> device_;  // in its place
   BlockPool blocks_;
 };
 
@@ -71,7 +75,8 @@ inline constexpr TensorTraits kPagedFp16Traits = {.kind = "paged", .dtype = "fp1
 
 /// Invariant: the table holds one reference to each of its blocks, and covers the longest layer.
 /// What is written goes to blocks that no other holds: a shared one is copied first. An update
-/// takes all blocks that it needs before it writes anything.
+/// takes all blocks that it needs before it writes anything. On a device rows are laid out in host
+/// memory, and a block's go there together.
 class PagedStore final : public LayeredStore, public TensorCopies {
  public:
   /// kInvalidArgument unless num_layers is in [1, the pool's layers].
@@ -124,11 +129,14 @@ class PagedStore final : public LayeredStore, public TensorCopies {
   [[nodiscard]] int32_t covered(size_t block, int32_t length) const noexcept;
   /// Gives back all blocks from the `keep`th on.
   void drop_blocks(size_t keep) noexcept;
-  void write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
-             const float* from) const noexcept;
-  void read(int32_t layer, size_t half, const TensorShape& all, float* to) const noexcept;
+  Status write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
+               const float* from) const;
+  Status read(int32_t layer, size_t half, const TensorShape& all, float* to) const;
+  /// Positions from `position` on, of `left`, whose rows follow each other.
+  [[nodiscard]] int32_t run_at(int32_t position, int32_t left) const noexcept;
   /// Where a position's row lies in a half.
-  [[nodiscard]] std::byte* row(int32_t layer, size_t half, int32_t position) const noexcept;
+  [[nodiscard]] engine::EnginePtr<std::byte> row(int32_t layer, size_t half,
+                                                 int32_t position) const noexcept;
 
   std::shared_ptr<TensorPool> pool_;
   std::vector<Block*> table_;

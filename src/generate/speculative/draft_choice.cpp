@@ -55,6 +55,12 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
     GEN_ASSIGN(auto drafter, ModelDrafter::create(std::move(exit), own));
     behind(std::move(drafter));
   }
+  const model::ModelTraits& traits = target.model->traits();
+  if (made != nullptr && !traits.can_keep_some) {
+    return error(Code::kUnsupported,
+                 "no drafts for the model %.40s: its state can neither go back nor be copied",
+                 traits.architecture.c_str());
+  }
   return made;
 }
 

@@ -33,7 +33,8 @@ struct DraftChoice {
 };
 
 /// For a generator over `target` with these caches and options. Null where nothing is chosen.
-/// Errors as common_vocabulary, ModelDrafter::create and Model::first_layers.
+/// Errors as common_vocabulary, ModelDrafter::create and Model::first_layers; kUnsupported for a
+/// target with a state that can neither go back nor be copied.
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options);

@@ -135,8 +135,10 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
   }
   while (!sequences_.empty()) {
     if (!run_pass()) {
-      for (Running& running : running_) {
-        if (!running.ends) ++running.job->failures;
+      // Those, too, whose text it was to catch up with.
+      for (const Running& running : running_) {
+        const auto ran = std::find(in_pass_.begin(), in_pass_.end(), running.state);
+        if (ran != in_pass_.end()) ++running.job->failures;
       }
       return;
     }

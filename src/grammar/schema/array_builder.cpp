@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays as expressions: first items one by one, all others counted. Where items must be counted by
-// what they hold (contains), the counts are nodes of a diagram.
+// what they hold (contains), the counts are nodes of a diagram. Items that must differ are members
+// that come once if they can have few values, else the array is watched beside the grammar
+// (json_text.h).
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -55,12 +57,20 @@ class ArrayBuilder {
       }
     }
     n_first_ = std::min(n_first_, size_.max);
-    if (unique_ != nullptr && size_.max > 1) {
+    std::erase_if(counters_, [](const Counter& c) { return c.min == 0 && c.max == kUnbounded; });
+    if (size_.max <= 1) unique_ = nullptr;
+    ByteSet comma = ByteSet::one(',');
+    ByteSet end = ByteSet::one(']');
+    if (unique_ != nullptr) {
       GEN_ASSIGN(const std::optional<ExprId> made, distinct());
       if (made) return *made;
-      return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 256 values");
+      GEN_TRY(check_watched());
+    } else if (parts_.watched) {
+      comma.add(kCommaAgain);
+      end.add(kEndAgain);
     }
-    std::erase_if(counters_, [](const Counter& c) { return c.min == 0 && c.max == kUnbounded; });
+    comma_ = parts_.all({to_.bytes(comma), parts_.space});
+    end_ = to_.bytes(end);
     return counters_.empty() ? plain() : counted();
   }
 
@@ -88,13 +98,37 @@ class ArrayBuilder {
   }
 
   ExprId whole(ExprId inside) {
-    return parts_.all({parts_.byte('['), parts_.space, inside, parts_.byte(']')});
+    const ExprId mark = unique_ == nullptr ? Expressions::kEmpty
+                                           : to_.repeat(to_.bytes(ByteSet::one(kDiffers)), 0, 1);
+    return parts_.all({parts_.byte('['), mark, parts_.space, inside, end_});
+  }
+
+  // Whether items can be told apart beside the grammar: whatever items there are, one that must
+  // come can be another one.
+  Status check_watched() {
+    if (!parts_.watched) {
+      return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 256 values");
+    }
+    if (!counters_.empty()) {
+      return maker_.refuse(unique_, "uniqueItems", "together with contains");
+    }
+    for (uint32_t i = 0; i <= n_first_; ++i) {
+      const uint32_t needed = i < n_first_ ? i + 1 : size_.min;
+      if (needed < 2 || i >= size_.min) continue;
+      GEN_ASSIGN(const bool enough, maker_.has_values(literals_of(i), needed));
+      if (enough) continue;
+      const std::string which = n_first_ > 0 ? "of item " + std::to_string(i) : "of items";
+      return maker_.refuse(
+          unique_, "uniqueItems",
+          which + ", which may have less than " + std::to_string(needed) + " values");
+    }
+    return {};
   }
 
   // From the back: the rest, then one item more before it.
   Result<ExprId> plain() {
     GEN_ASSIGN(const ExprId other, item(literals_of(n_first_)));
-    const ExprId next = parts_.all({parts_.comma, other});
+    const ExprId next = parts_.all({comma_, other});
     ExprId behind = Expressions::kEmpty;  // of the items before
     const uint32_t min = size_.min > n_first_ ? size_.min - n_first_ : 0;
     const uint32_t max = size_.max == kUnbounded ? kUnbounded : size_.max - n_first_;
@@ -109,7 +143,7 @@ class ArrayBuilder {
     }
     for (uint32_t i = n_first_; i-- > 0;) {
       GEN_ASSIGN(const ExprId here, item(literals_of(i)));
-      const ExprId begin = i > 0 ? parts_.comma : Expressions::kEmpty;
+      const ExprId begin = i > 0 ? comma_ : Expressions::kEmpty;
       const ExprId some = parts_.all({begin, here, behind});
       behind = parts_.any({some, i >= size_.min ? Expressions::kEmpty : Expressions::kNever});
     }
@@ -140,7 +174,7 @@ class ArrayBuilder {
         final = final && state[c + 1] >= counters_[c].min;
       diagram.final.push_back(final);
       if (size_.max != kUnbounded && state[0] == size_.max) continue;
-      const ExprId begin = state.back() != 0 ? parts_.comma : Expressions::kEmpty;
+      const ExprId begin = state.back() != 0 ? comma_ : Expressions::kEmpty;
       // Which counters count this item, and which must not.
       const size_t n_ways = size_t{1} << counters_.size();
       for (size_t way = 0; way < n_ways; ++way) {
@@ -197,6 +231,8 @@ class ArrayBuilder {
           {body, MemberSet::bit(static_cast<uint32_t>(list.members.size())), true});
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
+    end_ = parts_.byte(']');
+    unique_ = nullptr;  // needs no watching
     return Made(
         whole(parts_.any({members, size_.min == 0 ? Expressions::kEmpty : Expressions::kNever})));
   }
@@ -209,6 +245,8 @@ class ArrayBuilder {
   uint32_t n_first_ = 0;
   std::vector<Counter> counters_;
   const JsonValue* unique_ = nullptr;
+  ExprId comma_ = 0;  // with space behind it
+  ExprId end_ = 0;
 };
 
 }  // namespace

@@ -20,9 +20,12 @@ struct JsonParts {
   ExprId character = 0;                // of a string
   ExprId comma = 0;                    // with space behind it
   ExprId colon = 0;                    // with space on both sides
+  bool watched = false;                // arrays may be, see json_text.h
   /// Of a value for which the literals hold, without space.
   std::function<Result<ExprId>(const Literals&)> value;
-  /// Any spelling of a name, with its quotes.
+  /// Any spelling of the strings, with their quotes.
+  std::function<Result<ExprId>(const Dfa&)> strings;
+  /// ... of a name.
   std::function<Result<ExprId>(const std::string&)> key;
 
   [[nodiscard]] ExprId byte(char c) const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "grammar/dfa.h"
@@ -22,7 +23,12 @@ struct Literal {
   const JsonValue* schema = nullptr;
   bool negated = false;
   uint32_t scope = 0;  // what dynamic references lead to there (SchemaDocument::enter)
-  auto operator<=>(const Literal&) const = default;
+  bool operator==(const Literal&) const = default;
+  std::strong_ordering operator<=>(const Literal& other) const {
+    const auto place = [](const JsonValue* value) { return value == nullptr ? 0 : value->order; };
+    return std::tuple(place(schema), negated, scope) <=>
+           std::tuple(place(other.schema), other.negated, other.scope);
+  }
   [[nodiscard]] Literal operator!() const { return {schema, !negated, scope}; }
 };
 /// All of them hold; in order, each once.

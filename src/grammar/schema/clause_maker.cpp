@@ -8,6 +8,7 @@
 #include "grammar/dfa_builder.h"
 #include "grammar/regex.h"
 #include "grammar/schema/number_dfa.h"
+#include "grammar/schema/number_values.h"
 #include "grammar/schema/string_dfa.h"
 
 namespace gen::grammar {
@@ -18,6 +19,14 @@ constexpr uint32_t kItemsLookedAt = 4;
 
 bool has(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
+}
+
+std::vector<NumberLiteral> number_literals(const Clause& clause) {
+  std::vector<NumberLiteral> all;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind == Constraint::Kind::kNumber) all.push_back({one.number.get(), one.negated});
+  }
+  return all;
 }
 
 }  // namespace
@@ -259,6 +268,7 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
     return clash(clause, "no string of this length fits the other keywords");
   }
   if (type == JsonType::kNumber) {
+    if (some_number_holds(number_literals(clause))) return true;
     GEN_ASSIGN(const SharedDfa numbers, numbers_of(clause));
     if (numbers == nullptr || !numbers->empty()) return true;
     return clash(clause, "no number fits all keywords");
@@ -292,6 +302,9 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
   std::sort(required.begin(), required.end());
   required.erase(std::unique(required.begin(), required.end()), required.end());
   if (required.size() > size.max) return clash(clause, "more required members than there may be");
+  if (required.size() > MemberSet::kBits) {
+    return refuse(clause.done[0].schema, "required", "more than 256 names in one object");
+  }
   for (const std::string& name : required) {
     GEN_ASSIGN(const Literals literals, member_literals(clause, name));
     GEN_ASSIGN(const bool empty, is_empty(literals));
@@ -373,12 +386,14 @@ const ClauseMaker::SharedDfa& ClauseMaker::any_string() {
 Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
   std::vector<std::pair<const Dfa*, bool>> all;
   for (const Constraint& one : clause.constraints) {
-    if (one.kind == Constraint::Kind::kDfa) all.emplace_back(one.dfa.get(), one.negated);
+    if (one.kind != Constraint::Kind::kDfa) continue;
+    all.emplace_back(one.dfa.get(), one.negated);
+    met_before(one.dfa.get());
   }
   if (all.empty()) return SharedDfa();
   // Those that are not negated first.
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return std::pair(a.second, met_before(a.first)) < std::pair(b.second, met_before(b.first));
   });
   all.erase(std::unique(all.begin(), all.end()), all.end());
   SharedDfa& known = met_[all];
@@ -394,14 +409,26 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   std::vector<std::pair<const NumberTerm*, bool>> all;
-  for (const Constraint& one : clause.constraints) {
-    if (one.kind == Constraint::Kind::kNumber) all.emplace_back(one.number.get(), one.negated);
+  std::vector<NumberLiteral> terms = number_literals(clause);
+  for (const NumberLiteral& one : terms) {
+    all.emplace_back(one.term, one.negated);
+    met_before(one.term);
   }
   if (all.empty()) return SharedDfa();
-  std::sort(all.begin(), all.end());
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return std::pair(met_before(a.first), a.second) < std::pair(met_before(b.first), b.second);
+  });
   all.erase(std::unique(all.begin(), all.end()), all.end());
   SharedDfa& known = numbers_[all];
   if (known != nullptr) return known;
+  NumberTerm values;
+  if (only_values(&terms, &values)) {
+    Dfa made;
+    if (!values.values.empty()) {
+      GEN_ASSIGN(made, number_texts(terms, options_.automata));
+    }
+    return known = std::make_shared<const Dfa>(std::move(made));
+  }
   // Remainders multiply what others tell apart: they have an automaton of their own.
   const auto is_multiple = [](const auto& one) {
     return one.first->kind == NumberTerm::Kind::kMultiple;
@@ -465,12 +492,21 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema,
   return known;
 }
 
+const JsonValue& ClauseMaker::keep(JsonValue value) {
+  made_.push_back(std::move(value));
+  document_.number(&made_.back());
+  return made_.back();
+}
+
+uint32_t ClauseMaker::met_before(const void* automaton) {
+  return order_.try_emplace(automaton, static_cast<uint32_t>(order_.size())).first->second;
+}
+
 Literal ClauseMaker::any_of(Literals literals) {
   JsonValue schema = JsonValue::object();
   schema.add(kAnyOf, JsonValue::of_number(anys_.size()));
   anys_.push_back(std::move(literals));
-  made_.push_back(std::move(schema));
-  return {&made_.back()};
+  return {&keep(std::move(schema))};
 }
 
 Literal ClauseMaker::exactly(const JsonValue& value) {
@@ -500,57 +536,7 @@ Literal ClauseMaker::exactly(const JsonValue& value) {
   } else {
     schema.add("enum", JsonValue::array({value}));
   }
-  made_.push_back(std::move(schema));
-  return exact_[&value] = {&made_.back()};
-}
-
-Result<bool> ClauseMaker::few_values(const Literals& literals, size_t most,
-                                     std::vector<const JsonValue*>* out) {
-  const auto add = [&](const JsonValue* value) {
-    const bool known = std::any_of(out->begin(), out->end(), [&](const JsonValue* other) {
-      return json_equal(*other, *value);
-    });
-    if (!known) out->push_back(value);
-    return out->size() <= most;
-  };
-  const auto own = [&](JsonValue value) {
-    made_.push_back(std::move(value));
-    return add(&made_.back());
-  };
-  for (int t = 0; t < 7; ++t) {
-    const auto type = static_cast<JsonType>(t);
-    GEN_ASSIGN(const std::vector<Clause> all, clauses(type, literals));
-    for (const Clause& clause : all) {
-      if (type == JsonType::kNull || type == JsonType::kFalse || type == JsonType::kTrue) {
-        JsonValue value;
-        value.type = type;
-        if (!own(std::move(value))) return false;
-        continue;
-      }
-      bool found = false;
-      for (const Literal literal : clause.done) {
-        if (literal.negated || found) continue;
-        const JsonValue* values = literal.schema->find("enum");
-        const JsonValue* single = literal.schema->find("const");
-        if (document_.draft_of(literal.schema) == Draft::k4) single = nullptr;
-        found = values != nullptr || single != nullptr;
-        if (single != nullptr && single->type == type && !add(single)) return false;
-        if (single != nullptr || values == nullptr) continue;
-        for (const JsonValue& value : values->items) {
-          if (value.type == type && !add(&value)) return false;
-        }
-      }
-      if (found) continue;
-      if (type != JsonType::kString) return false;
-      GEN_ASSIGN(const SharedDfa strings, strings_of(clause));
-      std::vector<std::string> texts;
-      if (strings == nullptr || !finite_strings(*strings, most, &texts)) return false;
-      for (std::string& text : texts) {
-        if (!own(JsonValue::of_string(std::move(text)))) return false;
-      }
-    }
-  }
-  return true;
+  return exact_[&value] = {&keep(std::move(schema))};
 }
 
 }  // namespace gen::grammar

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,10 @@ namespace gen::grammar {
 class ClauseMaker {
  public:
   ClauseMaker(SchemaDocument& document, const SchemaOptions& options, SchemaReport* report)
-      : document_(document), options_(options), report_(*report) {}
+      : document_(document), options_(options), report_(*report) {
+    document_.number(&always_);
+    document_.number(&never_);
+  }
 
   /// The clauses of values of the type; none if there is no such value. kGrammar for what is
   /// refused.
@@ -54,6 +58,8 @@ class ClauseMaker {
   /// more than `most`.
   Result<bool> few_values(const Literals& literals, size_t most,
                           std::vector<const JsonValue*>* out);
+  /// Whether at least `count` values fit; false where that is not sure.
+  Result<bool> has_values(const Literals& literals, uint32_t count);
   [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
                               std::string_view why) const;
   /// Begins to look for what is empty anew.
@@ -121,14 +127,23 @@ class ClauseMaker {
   const SchemaOptions& options_;
   SchemaReport& report_;
   bool clash(const Clause& clause, std::string_view what);
+  // values.cpp
+  Result<SharedDfa> each_number_once(const Dfa& numbers);
+  Result<bool> has_values(JsonType type, const Clause& clause, uint32_t count);
+  Result<bool> has_members(const Clause& clause, uint32_t count);
 
-  const JsonValue always_ = JsonValue::of_bool(true);
-  const JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
+  JsonValue always_ = JsonValue::of_bool(true);
+  JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
   std::string conflict_;
   uint64_t work_ = 0;
   int depth_ = 0;
+  const JsonValue& keep(JsonValue value);
+  /// How many of the string automata and number terms given so far were new before this one was.
+  uint32_t met_before(const void* automaton);
+
   std::deque<JsonValue> made_;
-  std::vector<Literals> anys_;  // of any_of()
+  std::unordered_map<const void*, uint32_t> order_;  // of met_before()
+  std::vector<Literals> anys_;                       // of any_of()
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
@@ -136,6 +151,7 @@ class ClauseMaker {
   std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;
+  SharedDfa plain_numbers_;
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;

@@ -162,6 +162,7 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   for (std::string& line : told) {
     if (relaxed_ != nullptr) relaxed_->push_back(is_first ? std::move(line) : uri + "#" + line);
   }
+  number(&read);
   texts_.push_back(std::make_unique<const JsonValue>(std::move(read)));
   const JsonValue& node = *texts_.back();
   if (!node.is_boolean() && !node.is(JsonType::kObject)) {
@@ -176,6 +177,12 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   scan(node, std::move(place), true);
   *out = &node;
   return {};
+}
+
+void SchemaDocument::number(JsonValue* value) {
+  value->order = ++numbered_;
+  for (JsonValue& item : value->items) number(&item);
+  for (auto& [name, member] : value->members) number(&member);
 }
 
 Result<SchemaDocument> SchemaDocument::read(std::string_view text, SchemaResolver resolver,

@@ -46,6 +46,10 @@ class SchemaDocument {
   /// if it leads to a document that is no schema.
   Result<const JsonValue*> resolve(const JsonValue* from, std::string_view reference);
 
+  /// Gives a value that is kept, and all in it, their places in the order of schemas: what is made
+  /// of a document does not depend on addresses.
+  void number(JsonValue* value);
+
   /// Dynamic references lead to the anchor of the outermost resource that the way to them went
   /// through. That is what a scope keeps: a number, 0 before anything; the one behind a way on to
   /// `node`.
@@ -80,6 +84,7 @@ class SchemaDocument {
   std::unordered_map<std::string, const JsonValue*> anchors_;  // URI#name
   std::unordered_map<const JsonValue*, Scope> dynamic_;        // by resource
   std::vector<Scope> scopes_ = {Scope()};
+  uint32_t numbered_ = 0;
 };
 
 }  // namespace gen::grammar

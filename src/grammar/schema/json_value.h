@@ -21,6 +21,7 @@ struct JsonValue {
   std::string text;  // of a string, decoded; of a number, as written
   std::vector<JsonValue> items;
   std::vector<std::pair<std::string, JsonValue>> members;
+  uint32_t order = 0;  // among all schemas of a document, from 1 on (SchemaDocument::number)
 
   [[nodiscard]] bool is(JsonType wanted) const noexcept { return type == wanted; }
   [[nodiscard]] bool is_boolean() const noexcept {

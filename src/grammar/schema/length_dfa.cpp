@@ -92,7 +92,7 @@ Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
       if (long_enough && short_enough) count = kFree;
       if (size.max == kUnbounded && count != kFree) count = std::min(count, size.min);
     }
-    const uint64_t hash = mix(state, count);
+    const uint64_t hash = mix(mix(0, state), count);
     const uint32_t old = known.find(hash, [&](uint32_t pair) {
       return pairs[pair].state == state && pairs[pair].count == count;
     });

@@ -10,22 +10,36 @@
 #include <string>
 #include <utility>
 
+#include "grammar/analysis.h"
 #include "grammar/schema/builders.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/number_dfa.h"
 #include "grammar/schema/string_dfa.h"
+#include "grammar/schema/string_texts.h"
 
 namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit, too
 
+// Whether it asks for items that differ.
+bool asks_for_unique(const JsonValue& value) {
+  const JsonValue* unique = value.find("uniqueItems");
+  if (unique != nullptr && unique->is(JsonType::kTrue)) return true;
+  return std::any_of(value.items.begin(), value.items.end(), asks_for_unique) ||
+         std::any_of(value.members.begin(), value.members.end(),
+                     [](const auto& member) { return asks_for_unique(member.second); });
+}
+
 class Builder {
  public:
   Builder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
           SchemaReport* report)
-      : to_(to), options_(options), maker_(document, options, report) {
+      : to_(to), options_(options), maker_(document, options, report), texts_(to) {
     parts_.to = &to;
+    parts_.watched =
+        options.watched && (options.resolver != nullptr || asks_for_unique(document.root()));
+    report->items |= parts_.watched;
     ByteSet spaces;
     for (const char c : {' ', '\t', '\n', '\r'}) spaces.add(static_cast<uint8_t>(c));
     parts_.space = to.repeat(to.bytes(spaces), 0, options.most_space);
@@ -33,6 +47,9 @@ class Builder {
     parts_.comma = parts_.all({parts_.byte(','), parts_.space});
     parts_.colon = parts_.all({parts_.space, parts_.byte(':'), parts_.space});
     parts_.value = [this](const Literals& literals) { return value(literals); };
+    parts_.strings = [this](const Dfa& strings) {
+      return texts_.texts_of(strings, options_.automata);
+    };
     parts_.key = [this](const std::string& name) { return key(name); };
   }
 
@@ -46,9 +63,9 @@ class Builder {
       GEN_ASSIGN(const ExprId body, body_of(next.literals));
       to_.define(next.rule, body);
     }
-    maker_.forget();
-    GEN_ASSIGN(const bool empty, maker_.is_empty(literals));
-    if (empty) {
+    if (!may_match(to_, all)) {
+      maker_.forget();
+      GEN_TRY(maker_.is_empty(literals));
       const std::string& why = maker_.conflict();
       return error(Code::kGrammar, "%.400s", why.empty() ? "#: no value is valid" : why.c_str());
     }
@@ -84,8 +101,7 @@ class Builder {
   Result<ExprId> key(const std::string& name) {
     const auto known = keys_.find(name);
     if (known != keys_.end()) return known->second;
-    GEN_ASSIGN(const Dfa texts, json_texts(string_set(std::span(&name, 1)), options_.automata));
-    return keys_[name] = expression_of(to_, texts);
+    return keys_[name] = texts_.texts_of(name);
   }
 
   Result<ExprId> body_of(const Literals& literals) {
@@ -133,12 +149,13 @@ class Builder {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
       if (numbers_.contains(some.get()) && clauses.size() == 1) return numbers_[some.get()];
-      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
       if (clauses.size() == 1) {
+        all = *some;
         kept_.push_back(some);
         GEN_TRY(keep_digits_short(&all));
         return numbers_[some.get()] = named(expression_of(to_, all));
       }
+      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
     }
     GEN_TRY(keep_digits_short(&all));
     return expression_of(to_, all);
@@ -177,7 +194,7 @@ class Builder {
   Result<ExprId> strings_of(const Clause& clause) {
     GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
     Lengths size = ClauseMaker::size_of(clause);
-    if (strings != nullptr) {
+    if (strings != nullptr && !strings->empty() && strings->states[0].final) {
       GEN_ASSIGN(const Dfa others,
                  combine(*maker_.any_string(), *strings, Both::kNot, options_.automata));
       if (others.empty()) strings = nullptr;
@@ -202,14 +219,15 @@ class Builder {
     }
     const auto known = strings_.find(strings.get());
     if (known != strings_.end()) return known->second;
-    GEN_ASSIGN(const Dfa texts, json_texts(*strings, options_.automata));
+    GEN_ASSIGN(const ExprId texts, parts_.strings(*strings));
     kept_.push_back(strings);
-    return strings_[strings.get()] = named(expression_of(to_, texts));
+    return strings_[strings.get()] = named(texts);
   }
 
   Expressions& to_;
   const SchemaOptions& options_;
   ClauseMaker maker_;
+  StringTexts texts_;
   JsonParts parts_;
   std::map<Literals, ExprId> known_;
   std::map<std::string, ExprId> keys_;

@@ -29,6 +29,8 @@ struct SchemaOptions {
   uint32_t most_digits = kUnbounded;
   DfaFuel automata;
   uint64_t work = 200'000;  // alternatives looked at
+  /// Whether the texts can be read beside the grammar (JsonRules): arrays may rely on it.
+  bool watched = true;
   /// Documents that references lead to; without one, references out of the schema are refused.
   SchemaResolver resolver;
 };
@@ -37,6 +39,7 @@ struct SchemaOptions {
 struct SchemaReport {
   std::vector<std::string> unknown_formats;
   std::vector<std::string> relaxed;  // a JSON pointer and what was done there
+  bool items = false;                // JsonRules::items must be kept
 };
 
 /// kGrammar, with the pointer of what is wrong, refused, or can have no value.

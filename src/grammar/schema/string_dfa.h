@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of strings as automata: over their characters in UTF-8, where they are combined, and over
-// their JSON texts, where a character may be escaped. Every text of a string counts: "\u0061" is a.
+// Sets of strings as automata over their characters in UTF-8, where they are combined;
+// string_texts.h makes JSON texts of them.
 #pragma once
 
 #include <span>
@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "grammar/dfa.h"
-#include "grammar/expression.h"
 
 namespace gen::grammar {
 
@@ -27,10 +26,5 @@ struct Lengths {
 Lengths lengths_of(const Dfa& dfa);
 /// Those of its strings that are that long. kGrammar if it takes more than the fuel.
 Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel);
-
-/// The JSON texts, with their quotes. kGrammar if it takes more than the fuel.
-Result<Dfa> json_texts(const Dfa& strings, const DfaFuel& fuel);
-/// One character of a string as JSON text.
-ExprId json_character(Expressions& to);
 
 }  // namespace gen::grammar

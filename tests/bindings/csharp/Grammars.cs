@@ -286,6 +286,13 @@ static class Grammars
         e = Check.Throws<GenerateException>(() => Grammar.Regex("ab("), "a parenthesis");
         Check.That(e.Status == Status.Grammar && e.Message.Contains("column 3"), e.Message);
         Check.Throws<ArgumentNullException>(() => Grammar.Gbnf(null), "null");
+        Check.Throws<ArgumentNullException>(() => Grammar.Lark(null), "null");
+        using (Grammar sums = Grammar.Lark("start: N (\"+\" N)*\nN: /[0-9]+/\n%ignore \" \""))
+        using (var matcher = new GrammarMatcher(sums, Given.Story.Tokenizer))
+        {
+            matcher.AcceptText("12 + 3");
+            Check.Throws<GenerateException>(() => matcher.AcceptText("x"), "a letter");
+        }
         Check.Throws<ArgumentNullException>(() => new GrammarMatcher(null, null), "null");
         Check.Fails(Status.InvalidArgument, () => Grammar.AnyJson(new GrammarOptions().Set("colour", "red")), "no option");
         Check.Fails(Status.Grammar, () => Grammar.AnyJson(new GrammarOptions().Set("max_edges", "3")), "a limit");

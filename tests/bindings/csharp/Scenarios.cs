@@ -355,6 +355,32 @@ static class Scenarios
     }
 
     [Test]
+    static void DraftsChangeNoText()
+    {
+        using (var draft = Model.Load(Path.Combine(Given.Source, "examples/demo_model/draft.gguf")))
+        {
+            foreach (Json text in table["drafts"].Items)
+            {
+                string name = text["name"].Text;
+                var options = new GeneratorOptions();
+                foreach (KeyValuePair<string, Json> member in text["options"].Members) options.Set(member.Key, member.Value.Text);
+                if (text["draft_length"].Integer > 0)
+                {
+                    options.SpeculativeDraft = draft;
+                    options.SpeculativeDraftLength = text["draft_length"].Integer;
+                }
+                using (var generator = new Generator(Given.Story, options))
+                {
+                    Result result = generator.Generate(text["prompt"].Text, SamplingOf(text["sampling"]));
+                    Check.Same(text["tokens"].Integers, result.Tokens, name);
+                    Check.Equal((long)text["drafted"].Integer, result.DraftedTokens, name);
+                    Check.Equal((long)text["accepted"].Integer, result.AcceptedTokens, name);
+                }
+            }
+        }
+    }
+
+    [Test]
     static void SeveralTexts()
     {
         Json scenario = table["several"];

@@ -219,6 +219,7 @@ func TestGrammarErrorsNameThePlace(t *testing.T) {
 	for what, err := range map[string]error{
 		"line 2":   errorOf(generate.NewGrammar("root ::= a\na ::= (\"b\"")),
 		"column 3": errorOf(generate.NewRegexGrammar("ab(")),
+		"column 8": errorOf(generate.NewLarkGrammar("start: (")),
 		"column 9": errorOf(generate.NewTagsGrammar(`{"tags":1}`)),
 		"below":    errorOf(generate.NewGrammar("root ::= below")),
 	} {
@@ -246,6 +247,12 @@ func TestGrammarErrorsNameThePlace(t *testing.T) {
 		t.Error(err)
 	}
 	ok(t, tags.AcceptText(". free"))
+
+	sums := matcher(t, grammar(t, must(generate.NewLarkGrammar("start: N (\"+\" N)*\nN: /[0-9]+/\n%ignore \" \"")), nil))
+	ok(t, sums.AcceptText("12 + 3"))
+	if err := sums.AcceptText("x"); !errors.Is(err, generate.ErrGrammar) {
+		t.Error(err)
+	}
 
 	json := grammar(t, must(generate.NewAnyJSONGrammar()), nil)
 	m := matcher(t, json)

@@ -171,6 +171,13 @@ var table = func() (t struct {
 		Template, Request string
 		Rendered          struct{ Text string }
 	}
+	Drafts []struct {
+		Name, Prompt      string
+		DraftLength       int `json:"draft_length"`
+		Sampling, Options map[string]string
+		Tokens            []int32
+		Drafted, Accepted int
+	}
 	Several struct {
 		Prompt   string
 		Sampling map[string]string

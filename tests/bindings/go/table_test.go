@@ -370,6 +370,28 @@ func TestTableTemplate(t *testing.T) {
 	}
 }
 
+func TestTableDrafts(t *testing.T) {
+	draft, err := generate.LoadModel(source("examples/demo_model/draft.gguf"))
+	ok(t, err)
+	defer draft.Close()
+	for _, want := range table.Drafts {
+		t.Run(want.Name, func(t *testing.T) {
+			var options []generate.GeneratorOption
+			for key, value := range want.Options {
+				options = append(options, generate.WithGeneratorSetting(key, value))
+			}
+			if want.DraftLength > 0 {
+				options = append(options, generate.WithSpeculativeDraft(draft, want.DraftLength))
+			}
+			r, err := generator(t, options...).Generate(ctx, want.Prompt, settings(want.Sampling)...)
+			ok(t, err)
+			equals(t, "tokens", r.Tokens, want.Tokens)
+			equal(t, "drafted", r.Usage.Drafted, want.Drafted)
+			equal(t, "accepted", r.Usage.Accepted, want.Accepted)
+		})
+	}
+}
+
 func TestTableSeveral(t *testing.T) {
 	want, g := table.Several, generator(t)
 	results, err := g.GenerateN(ctx, want.Prompt, want.N, want.BestOf, settings(want.Sampling)...)
@@ -388,7 +410,8 @@ func TestTableSeveral(t *testing.T) {
 
 func TestTableHasEverything(t *testing.T) {
 	if len(table.Texts) < 9 || len(table.Streams) < 2 || len(table.Statuses) < 19 || len(table.Session.Steps) < 8 ||
-		len(table.Tokenizer) < 8 || len(table.Chat.Messages) < 2 || len(table.ChatSession.Steps) < 11 || len(table.Several.Texts) < 2 {
+		len(table.Tokenizer) < 8 || len(table.Chat.Messages) < 2 || len(table.ChatSession.Steps) < 11 || len(table.Several.Texts) < 2 ||
+		len(table.Drafts) < 4 {
 		t.Error("the table lacks something")
 	}
 	if _, err := os.Stat(storyPath()); err != nil {

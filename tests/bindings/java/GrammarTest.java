@@ -245,6 +245,13 @@ final class GrammarTest {
   private static void errors() throws Exception {
     GenerateException e = Check.fails(Status.GRAMMAR, () -> Grammar.gbnf("root ::= a\na ::= (\"b\""));
     Check.that(e.getMessage().contains("line 2, column"), e.getMessage());
+    e = Check.fails(Status.GRAMMAR, () -> Grammar.lark("start: ("));
+    Check.that(e.getMessage().contains("line 1, column 8"), e.getMessage());
+    try (Grammar sums = Grammar.lark("start: N (\"+\" N)*\nN: /[0-9]+/\n%ignore \" \"");
+        GrammarMatcher matcher = sums.matcher(model.tokenizer())) {
+      matcher.acceptText("12 + 3");
+      Check.fails(Status.GRAMMAR, () -> matcher.acceptText("x"));
+    }
     e = Check.fails(Status.GRAMMAR, () -> Grammar.regex("ab("));
     Check.that(e.getMessage().contains("column 3"), e.getMessage());
     Check.fails(Status.INVALID_ARGUMENT, () -> Grammar.gbnf("half \ud83c"));

@@ -46,6 +46,7 @@ final class ScenariosTest {
     Check.test("a conversation in the model's form", ScenariosTest::chat);
     Check.test("a conversation and its answers", ScenariosTest::chatSession);
     Check.test("a template", ScenariosTest::template);
+    Check.test("guesses change no text", ScenariosTest::drafts);
     Check.test("several texts from a prompt", ScenariosTest::several);
     Check.test("64 sessions at once give what each gives alone", ScenariosTest::sixtyFour);
     Check.finish();
@@ -278,6 +279,26 @@ final class ScenariosTest {
     try (Template own = model.tokenizer().template()) {
       String rendered = own.render((String) scenario.get("request"));
       Check.that(rendered.contains("<|im_start|>user"), rendered);
+    }
+  }
+
+  private static void drafts() throws Exception {
+    try (Model draft = Model.load(Check.MODEL.resolveSibling("draft.gguf"))) {
+      for (Object each : Json.list(table.get("drafts"))) {
+        Map<String, Object> entry = Json.map(each);
+        GeneratorOptions options = GeneratorOptions.defaults();
+        for (Map.Entry<String, Object> e : Json.map(entry.get("options")).entrySet()) {
+          options = options.set(e.getKey(), (String) e.getValue());
+        }
+        int length = Json.number(entry.get("draft_length"));
+        if (length > 0) options = options.speculativeDraft(draft, length);
+        try (Generator generator = Generator.of(model, options)) {
+          Result result = generator.generate((String) entry.get("prompt"), sampling(entry.get("sampling")));
+          Check.equal(Json.ints(entry.get("tokens")), result.tokens(), "tokens");
+          Check.equal((long) Json.number(entry.get("drafted")), result.draftedTokens(), "drafted");
+          Check.equal((long) Json.number(entry.get("accepted")), result.acceptedTokens(), "accepted");
+        }
+      }
     }
   }
 

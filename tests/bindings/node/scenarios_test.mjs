@@ -18,6 +18,22 @@ for (const one of table.texts) {
   generator.close();
 }
 
+const draft = new Model(`${root}/examples/demo_model/draft.gguf`);
+for (const one of table.drafts) {
+  const guesses = one.draft_length > 0 ? { draft, draftLength: one.draft_length } : {};
+  const drafted = new Generator(model, { ...one.options, ...guesses });
+  const [result] = await drafted.batch([one.prompt], one.sampling);
+  assert.deepEqual([result.tokens, result.usage.drafted, result.usage.accepted, result.usage.completion],
+    [one.tokens, one.drafted, one.accepted, one.tokens.length], one.name);
+  drafted.close();
+}
+draft.close();
+assert.throws(() => new Generator(model, { draft }), (failure) => failure.code === -15);
+const again = new Model(`${root}/examples/demo_model/story.gguf`, { backend: "cpu", gpu_layers: "auto", threads: 1 });
+again.close();
+assert.throws(() => new Model(`${root}/examples/demo_model/story.gguf`, { gpu_layers: "most" }),
+  (failure) => failure.code === -1 && /most/.test(failure.message));
+
 const generator = new Generator(model);
 const session = new Session(generator);
 const story = table.streams.find((one) => one.model === "");
@@ -46,6 +62,16 @@ assert.throws(() => Grammar.gbnf("root ::= a\na ::= (\"b\""),
   (failure) => failure.code === -12 && /line 2, column [0-9]+/.test(failure.message));
 assert.throws(() => Grammar.anyJson({ max_edges: 3 }), (failure) => failure.code === -12);
 Grammar.anyJson().close();
+assert.throws(() => Grammar.lark("start: a\na: (\"b\""),
+  (failure) => failure.code === -12 && /line 2, column 4/.test(failure.message));
+{
+  const sum = Grammar.lark('start: N ("+" N)*\nN: /[0-9]+/\n%ignore " "');
+  const matcher = new Matcher(sum, model);
+  matcher.accept("12 + 3");
+  assert.throws(() => matcher.accept("x"));
+  matcher.close();
+  sum.close();
+}
 Grammar.tags({ tags: [{ begin: "<é>", regex: "[0-9]+", end: "." }] }).close();
 assert.throws(() => Grammar.tags({ tags: 1 }), (failure) => failure.code === -12);
 

@@ -55,6 +55,22 @@ class Scenarios(unittest.TestCase):
                 again, = generator.batch([case["prompt"]], **case["sampling"])
                 self.assertEqual(again, result)
 
+    def test_drafts(self):
+        with Model(STORY.with_name("draft.gguf")) as draft:
+            for case in TABLE["drafts"]:
+                options = dict(case["options"])
+                if case["draft_length"]:
+                    options.update(draft=draft, draft_length=case["draft_length"])
+                with self.subTest(case["name"]), Generator(self.model, **options) as generator:
+                    with Session(generator) as session:
+                        result = session.generate(case["prompt"], **case["sampling"])
+                    self.assertEqual((result.tokens, result.usage["drafted"], result.usage["accepted"]),
+                                     (case["tokens"], case["drafted"], case["accepted"]))
+                    self.assertEqual(result.usage["completion"], len(result.tokens))
+        with self.assertRaises(Error) as failed:
+            Generator(self.model, draft=draft)
+        self.assertEqual(failed.exception.code, -15)
+
     def test_pieces(self):
         for case in TABLE["streams"]:
             with Generator(custom(case["model"], self.model)) as generator, Session(generator) as session:
@@ -195,6 +211,11 @@ class Scenarios(unittest.TestCase):
         with Grammar.any_json() as anything, Matcher(anything, self.model) as matcher:
             matcher.accept('{"a": [1, 2]}')
             self.assertTrue(matcher.complete())
+        with Grammar.lark('start: N ("+" N)*\nN: /[0-9]+/\n%ignore " "') as sums, Matcher(sums, self.model) as matcher:
+            matcher.accept("12 + 3")
+            self.assertTrue(matcher.complete())
+            self.assertRaises(Error, matcher.accept, "x")
+        self.assertRaisesRegex(Error, "line 1, column 8", Grammar.lark, "start: (")
         number = {"begin": "<é>", "regex": "[0-9]+", "end": "."}
         with Grammar.tags({"tags": [number]}) as tags, Matcher(tags, self.model) as matcher:
             matcher.accept("free <é>12")

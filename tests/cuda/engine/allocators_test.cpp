@@ -3,6 +3,7 @@
 // nothing written beside a piece, all of it given back, lack of memory at any call an error that
 // leaves everything usable, tables that are incomplete or wrong refused; and what a lost device, an
 // old driver and a table of another build come to.
+#include <cstring>
 #include <string>
 
 #include "cache/sequence/registry.h"
@@ -163,20 +164,60 @@ TEST(CudaBackend, TablesOfOtherBuilds) {
   EXPECT_EQ(std::string(status.message()), "backend cuda: it rains");
 }
 
+TEST(CudaAllocators, ADryRunTakesNothingOfTheDevice) {
+  cuda::emulator::Options machine;
+  machine.device_bytes = size_t{1} << 20;
+  cuda::emulator::configure(machine);
+  engine::GpuTable table = cuda::host_gpu_allocator();
+  table.device = 0;
+  engine::EngineOptions options;
+  options.dry_run = true;
+  EXPECT_EQ(cuda::CudaEngine::create(options).status().code(), Code::kInvalidArgument);
+  options.gpu_allocator = borrowed(table);
+  auto engine = std::move(cuda::CudaEngine::create(options)).value();
+  const size_t fitting[] = {size_t{600} << 10, size_t{400} << 10};
+  const size_t too_much[] = {size_t{600} << 10, size_t{500} << 10};
+  EXPECT_TRUE(engine->has_room(fitting));  // of the device, whatever the table gives
+  EXPECT_FALSE(engine->has_room(too_much));
+  const uint64_t kernels = cuda::emulator::kernels_run();
+  auto buffer = std::move(engine->memory().allocate(size_t{8} << 20)).value();
+  std::memset(reinterpret_cast<void*>(buffer.data().address()), 7, 64);
+  auto stream = std::move(engine->new_stream()).value();
+  const auto x = buffer.data().as<float>();
+  EXPECT_TRUE(engine->memory().fill(buffer.data(), std::byte{1}, 64).ok());
+  EXPECT_TRUE(engine->run(*stream, engine::AddArgs{{x, 1, 4, 4}, {x, 1, 4, 4}, {x, 1, 4, 4}}).ok());
+  uint32_t got[2] = {1, 1};
+  EXPECT_TRUE(engine->download(*stream, &got[0], buffer.data(), 4).ok());
+  EXPECT_TRUE(engine->finish(*stream).ok());
+  EXPECT_TRUE(engine->memory().read(&got[1], buffer.data(), 4).ok());
+  EXPECT_EQ(got[0], 0U);
+  EXPECT_EQ(got[1], 0U);
+  EXPECT_EQ(*reinterpret_cast<const unsigned char*>(buffer.data().address()), 7);  // untouched
+  EXPECT_EQ(cuda::emulator::kernels_run(), kernels);
+  EXPECT_EQ(cuda::emulator::live_device_bytes(), 0U);
+  stream.reset();
+  buffer.reset();
+  engine.reset();
+  cuda::emulator::configure({});
+}
+
 TEST(CudaBackend, SaysWhyNot) {
   EXPECT_EQ(cuda::why_unavailable(), "");
   cuda::emulator::Options options;
   options.driver_version = 0;
   cuda::emulator::configure(options);
-  EXPECT_EQ(cuda::why_unavailable(), "there is no driver (this build needs one for CUDA 13.0)");
+  EXPECT_EQ(cuda::why_unavailable(),
+            "no driver was found, and this build needs one for CUDA 13.0 or newer");
   options.driver_version = 12040;
   cuda::emulator::configure(options);
   EXPECT_EQ(cuda::why_unavailable(),
-            "the driver is for CUDA 12.4 and this build needs one for CUDA 13.0");
+            "the driver is for CUDA 12.4, and this build needs one for CUDA 13.0 or newer");
   options = {};
   options.devices = 0;
   cuda::emulator::configure(options);
-  EXPECT_NE(cuda::why_unavailable(), "");
+  EXPECT_EQ(cuda::why_unavailable(),
+            "no CUDA-capable device is detected (the driver is for CUDA 13.0, and this build needs "
+            "one for CUDA 13.0 or newer)");
   cuda::emulator::configure({});
 }
 

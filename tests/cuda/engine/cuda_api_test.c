@@ -5,6 +5,11 @@
  * leaves everything usable. */
 #include "api_test.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
@@ -78,6 +83,34 @@ static gen_status say(gen_model* model, int32_t* said) {
   gen_sampling_free(sampling);
   gen_free(generator);
   return status;
+}
+
+/* Asked in a process of its own, since a library that is loaded stays. */
+static void expect_reason(const char* driver, const char* reason) {
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    gen_model* model = NULL;
+    const bool as_told = setenv("GEN_EMULATOR_DRIVER", driver, 1) == 0 &&
+                         gen_backend_available("cuda", &error) == GEN_ERROR_UNSUPPORTED &&
+                         strcmp(error.message, reason) == 0 && gen_device_count("cuda") == 0 &&
+                         gen_model_load(DRAFT_MODEL, NULL, &model, &error) == GEN_OK;
+    gen_model_free(model);
+    if (!as_told) fprintf(stderr, "driver %s: %s\n", driver, error.message);
+    _exit(as_told ? 0 : 1);
+  }
+  int how = 1;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_int_equal(how, 0);
+}
+
+static void a_machine_without_a_fitting_driver(void** state) {
+  (void)state;
+  expect_reason(
+      "0", "backend cuda: no driver was found, and this build needs one for CUDA 13.0 or newer");
+  expect_reason("12040",
+                "backend cuda: the driver is for CUDA 12.4, and this build needs one for CUDA 13.0 "
+                "or newer");
 }
 
 static void the_backend_is_found(void** state) {
@@ -245,6 +278,7 @@ static void options_are_checked(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_machine_without_a_fitting_driver),
       cmocka_unit_test(the_backend_is_found),
       cmocka_unit_test(allocators_of_a_device),
       cmocka_unit_test(models_say_what_they_say_on_the_cpu),

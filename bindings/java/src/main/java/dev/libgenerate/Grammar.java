@@ -30,6 +30,20 @@ public final class Grammar extends Handle {
   }
 
   /**
+   * From a Lark file in llguidance's dialect, of which the rule start is the whole text; gen_grammar_from_lark of grammar.h
+   * tells what there is.
+   */
+  public static Grammar lark(String text) {
+    return lark(text, null);
+  }
+
+  /** From a Lark file; {@code options} may be null for the defaults. */
+  public static Grammar lark(String text, GrammarOptions options) {
+    byte[] bytes = Text.bytes(text);
+    return new Grammar(options, (o, out) -> Native.gen_grammar_from_lark(bytes, bytes.length, o, out));
+  }
+
+  /**
    * From a regular expression as JavaScript has it, without slashes and flags. It is not one of java.util.regex: a class
    * like \w is that of JavaScript.
    */

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strings as JSON texts, see string_texts.h.
+#include "grammar/schema/string_texts.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+#include "grammar/characters.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+// A place that goes on to more places than this has digits of its own for what it escapes: rules
+// would be read side by side.
+constexpr size_t kMostRules = 4;
+
+// One letter behind a backslash, and what it means.
+constexpr std::string_view kLetters = "\"\\/bfnrt";
+constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
+
+// Characters of a range that lead to one state.
+struct Way {
+  uint32_t low;
+  uint32_t high;
+  uint32_t target;
+  auto operator<=>(const Way&) const = default;
+};
+
+// What whole characters do from a state.
+class Characters {
+ public:
+  explicit Characters(const Dfa& dfa) : dfa_(dfa) {}
+
+  std::vector<Way> from(uint32_t state) {
+    ways_.clear();
+    for (const ByteEdge& edge : dfa_.states[state].edges) {
+      const uint32_t low = edge.low;
+      const uint32_t high = edge.high;
+      part(low, high, 0x00, 0x7F, 0x7F, 0, edge.target);
+      part(low, high, 0xC0, 0xDF, 0x1F, 1, edge.target);
+      part(low, high, 0xE0, 0xEF, 0x0F, 2, edge.target);
+      part(low, high, 0xF0, 0xF7, 0x07, 3, edge.target);
+    }
+    std::sort(ways_.begin(), ways_.end());
+    std::vector<Way> joined;
+    for (const Way& way : ways_) {
+      if (!joined.empty() && joined.back().target == way.target &&
+          joined.back().high + 1 == way.low) {
+        joined.back().high = way.high;
+      } else {
+        joined.push_back(way);
+      }
+    }
+    return joined;
+  }
+
+ private:
+  void part(uint32_t low, uint32_t high, uint32_t first, uint32_t last, uint32_t bits, int tail,
+            uint32_t target) {
+    low = std::max(low, first);
+    high = std::min(high, last);
+    if (low <= high) walk(target, low & bits, high & bits, tail);
+  }
+
+  // Behind the beginnings `low` to `high` of characters, of which `tail` bytes are to come.
+  void walk(uint32_t state, uint32_t low, uint32_t high, int tail) {
+    if (tail == 0) {
+      ways_.push_back({low, high, state});
+      return;
+    }
+    for (const ByteEdge& edge : dfa_.states[state].edges) {
+      const uint32_t from = edge.low & 0x3FU;
+      const uint32_t to = edge.high & 0x3FU;
+      if (from == 0 && to == 0x3F) {
+        walk(edge.target, low << 6U, high << 6U | 0x3FU, tail - 1);
+        continue;
+      }
+      for (uint32_t begin = low; begin <= high; ++begin) {
+        walk(edge.target, begin << 6U | from, begin << 6U | to, tail - 1);
+      }
+    }
+  }
+
+  const Dfa& dfa_;
+  std::vector<Way> ways_;
+};
+
+// Texts while they are written.
+class TextGraph {
+ public:
+  uint32_t node() {
+    final_.push_back(false);
+    return static_cast<uint32_t>(final_.size() - 1);
+  }
+  void edge(uint32_t from, uint32_t low, uint32_t high, uint32_t target) {
+    edges_.push_back({from, target, static_cast<uint8_t>(low), static_cast<uint8_t>(high)});
+  }
+  void call(uint32_t from, ExprId rule, uint32_t target) { calls_.push_back({from, target, rule}); }
+  void end(uint32_t node) { final_[node] = true; }
+  [[nodiscard]] size_t size() const { return final_.size(); }
+
+  // What may follow a backslash at `from`; ways in order, apart.
+  void escapes(uint32_t from, const std::vector<Way>& ways) {
+    for (size_t i = 0; i < kLetters.size(); ++i) {
+      const auto code = static_cast<uint32_t>(kMeant[i]);
+      for (const Way& way : ways) {
+        const auto byte = static_cast<uint8_t>(kLetters[i]);
+        if (way.low <= code && code <= way.high) edge(from, byte, byte, way.target);
+      }
+    }
+    edge(from, 'u', 'u', units(ways));
+  }
+
+  ExprId expression(Expressions& to) && {
+    Diagram diagram;
+    diagram.final = std::move(final_);
+    diagram.ways = std::move(calls_);
+    std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
+    for (size_t i = 0; i < edges_.size();) {
+      ByteSet set;
+      const size_t first = i;
+      for (; i < edges_.size() && edges_[i].from == edges_[first].from &&
+             edges_[i].to == edges_[first].to;
+           ++i) {
+        set.add(ByteSet::range(edges_[i].low, edges_[i].high));
+      }
+      diagram.ways.push_back({edges_[first].from, edges_[first].to, to.bytes(set)});
+    }
+    return to.diagram(std::move(diagram));
+  }
+
+ private:
+  struct Edge {
+    uint32_t from;
+    uint32_t to;
+    uint8_t low;
+    uint8_t high;
+  };
+
+  // Four digits of the first unit.
+  uint32_t units(const std::vector<Way>& ways) {
+    std::vector<Way> small;
+    std::map<uint32_t, std::vector<Way>> pairs;  // by first unit - 0xD800: of second units
+    for (const Way& way : ways) {
+      if (way.low <= 0xFFFF) {
+        small.push_back({way.low, std::min<uint32_t>(way.high, 0xFFFF), way.target});
+      }
+      if (way.high < 0x10000) continue;
+      const uint32_t low = std::max<uint32_t>(way.low, 0x10000) - 0x10000;
+      const uint32_t high = way.high - 0x10000;
+      const uint32_t target = way.target;
+      // First units of which all second ones lead there are a range.
+      uint32_t first = low >> 10U;
+      uint32_t last = high >> 10U;
+      const auto partly = [&](uint32_t unit, uint32_t begin, uint32_t end) {
+        pairs[unit].push_back({0xDC00 + begin, 0xDC00 + end, target});
+      };
+      if (first == last && ((low & 0x3FFU) != 0 || (high & 0x3FFU) != 0x3FF)) {
+        partly(first, low & 0x3FFU, high & 0x3FFU);
+        continue;
+      }
+      if ((low & 0x3FFU) != 0) partly(first++, low & 0x3FFU, 0x3FF);
+      if ((high & 0x3FFU) != 0x3FF) partly(last--, 0, high & 0x3FFU);
+      if (first > last) continue;
+      const uint32_t any_second = second_unit({{0xDC00, 0xDFFF, target}});
+      small.push_back({0xD800 + first, 0xD800 + last, any_second});
+    }
+    for (const auto& [unit, second] : pairs) {
+      const uint32_t code = 0xD800 + unit;
+      small.push_back({code, code, second_unit(second)});
+    }
+    std::sort(small.begin(), small.end());
+    return digits(small, 4);
+  }
+
+  uint32_t second_unit(const std::vector<Way>& ways) {
+    const auto [place, added] = seconds_.try_emplace(ways, 0);
+    if (!added) return place->second;
+    const uint32_t begin = place->second = node();
+    const uint32_t escape = node();
+    edge(begin, '\\', '\\', escape);
+    edge(escape, 'u', 'u', digits(ways, 4));
+    return begin;
+  }
+
+  // `count` hexadecimal digits; ways in order, apart, targets in nodes_.
+  uint32_t digits(const std::vector<Way>& ways, int count) {
+    if (count == 0) return ways[0].target;
+    std::vector<Way> key = ways;
+    key.push_back({static_cast<uint32_t>(count), 0, kNone});
+    const auto [place, added] = digits_.try_emplace(key, 0);
+    if (!added) return place->second;
+    const uint32_t made = place->second = node();
+    const uint32_t size = uint32_t{1} << (4U * static_cast<uint32_t>(count - 1));
+    for (uint32_t digit = 0; digit < 16; ++digit) {
+      const uint32_t low = digit * size;
+      const uint32_t high = low + size - 1;
+      std::vector<Way> below;
+      for (const Way& way : ways) {
+        if (way.high < low || way.low > high) continue;
+        Way part = {std::max(way.low, low) - low, std::min(way.high, high) - low, way.target};
+        if (!below.empty() && below.back().target == part.target &&
+            below.back().high + 1 == part.low) {
+          below.back().high = part.high;
+        } else {
+          below.push_back(part);
+        }
+      }
+      if (below.empty()) continue;
+      const uint32_t target = digits(below, count - 1);
+      if (digit < 10) {
+        edge(made, '0' + digit, '0' + digit, target);
+      } else {
+        edge(made, 'A' + digit - 10, 'A' + digit - 10, target);
+        edge(made, 'a' + digit - 10, 'a' + digit - 10, target);
+      }
+    }
+    return made;
+  }
+
+  std::vector<bool> final_;  // by node
+  std::vector<Edge> edges_;
+  std::vector<Diagram::Way> calls_;
+  std::map<std::vector<Way>, uint32_t> seconds_;
+  std::map<std::vector<Way>, uint32_t> digits_;
+};
+
+// Writes the texts of an automaton's strings.
+class Texts {
+ public:
+  Texts(const Dfa& strings, StringTexts* rules)
+      : strings_(strings),
+        characters_(strings),
+        rules_(*rules),
+        borders_(strings.states.size(), kNone) {}
+
+  // False if that takes more than so many nodes.
+  bool run(size_t most) {
+    const uint32_t start = graph_.node();
+    end_ = graph_.node();
+    graph_.end(end_);
+    graph_.edge(start, '"', '"', border(0));
+    while (!open_.empty()) {
+      const uint32_t at = open_.back();
+      open_.pop_back();
+      write(at);
+      if (graph_.size() > most) return false;
+    }
+    return true;
+  }
+
+  ExprId expression(Expressions& to) && { return std::move(graph_).expression(to); }
+
+ private:
+  // Between characters.
+  uint32_t border(uint32_t of) {
+    if (borders_[of] == kNone) {
+      borders_[of] = graph_.node();
+      open_.push_back(of);
+    }
+    return borders_[of];
+  }
+
+  // Inside the UTF-8 of a character: as in `strings_`.
+  uint32_t inside(uint32_t of, int tail) {
+    if (tail == 0) return border(of);
+    const auto [place, added] = inside_.try_emplace({of, tail}, 0);
+    if (!added) return place->second;
+    const uint32_t made = place->second = graph_.node();
+    for (const ByteEdge& way : strings_.states[of].edges) {
+      graph_.edge(made, way.low, way.high, inside(way.target, tail - 1));
+    }
+    return made;
+  }
+
+  void raw(uint32_t from, const ByteEdge& way, uint32_t first, uint32_t last, int tail) {
+    const uint32_t low = std::max<uint32_t>(way.low, first);
+    const uint32_t high = std::min<uint32_t>(way.high, last);
+    if (low <= high) graph_.edge(from, low, high, inside(way.target, tail));
+  }
+
+  void write(uint32_t of) {
+    const uint32_t from = border(of);
+    if (strings_.states[of].final) graph_.edge(from, '"', '"', end_);
+    for (const ByteEdge& way : strings_.states[of].edges) {
+      raw(from, way, 0x20, 0x21, 0);
+      raw(from, way, 0x23, 0x5B, 0);
+      raw(from, way, 0x5D, 0x7F, 0);
+      raw(from, way, 0xC0, 0xDF, 1);
+      raw(from, way, 0xE0, 0xEF, 2);
+      raw(from, way, 0xF0, 0xF7, 3);
+    }
+    std::vector<Way> ways = characters_.from(of);
+    if (ways.empty()) return;
+    const auto [place, added] = escapes_.try_emplace(std::move(ways), 0);
+    if (added) place->second = escape(place->first);
+    graph_.edge(from, '\\', '\\', place->second);
+  }
+
+  // A node behind a backslash.
+  uint32_t escape(const std::vector<Way>& ways) {
+    const uint32_t made = graph_.node();
+    std::vector<uint32_t> targets;
+    for (const Way& way : ways) {
+      if (std::find(targets.begin(), targets.end(), way.target) != targets.end()) continue;
+      targets.push_back(way.target);
+      if (targets.size() > kMostRules) break;
+    }
+    if (targets.size() > kMostRules) {
+      std::vector<Way> there = ways;
+      for (Way& way : there) way.target = border(way.target);
+      graph_.escapes(made, there);
+      return made;
+    }
+    for (const uint32_t target : targets) {
+      std::vector<std::pair<uint32_t, uint32_t>> ranges;
+      for (const Way& way : ways) {
+        if (way.target == target) ranges.emplace_back(way.low, way.high);
+      }
+      graph_.call(made, rules_.escapes_of(ranges), border(target));
+    }
+    return made;
+  }
+
+  const Dfa& strings_;
+  Characters characters_;
+  StringTexts& rules_;
+  TextGraph graph_;
+  uint32_t end_ = kNone;
+  std::vector<uint32_t> open_;
+  std::vector<uint32_t> borders_;
+  std::map<std::pair<uint32_t, int>, uint32_t> inside_;
+  std::map<std::vector<Way>, uint32_t> escapes_;
+};
+
+// What may follow the backslash of one character of one unit.
+ExprId escapes_of_one(Expressions& to, uint32_t code) {
+  std::vector<ExprId> parts = {to.bytes(ByteSet::one('u'))};
+  for (int shift = 12; shift >= 0; shift -= 4) {
+    const char digit = "0123456789abcdef"[code >> static_cast<uint32_t>(shift) & 0xFU];
+    ByteSet both = ByteSet::one(static_cast<uint8_t>(digit));
+    if (digit >= 'a') both.add(static_cast<uint8_t>(digit - 'a' + 'A'));
+    parts.push_back(to.bytes(both));
+  }
+  std::vector<ExprId> ways = {to.sequence(parts)};
+  const size_t letter = code < 0x80 ? kMeant.find(static_cast<char>(code)) : std::string_view::npos;
+  if (letter != std::string_view::npos) {
+    ways.push_back(to.bytes(ByteSet::one(static_cast<uint8_t>(kLetters[letter]))));
+  }
+  return to.choice(ways);
+}
+
+}  // namespace
+
+ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
+  const auto [place, added] = escapes_.try_emplace(ranges, 0);
+  if (!added) return place->second;
+  const RuleId rule = to_.add_rule(true);
+  place->second = to_.rule(rule);
+  if (ranges.size() == 1 && ranges[0].first == ranges[0].second && ranges[0].first <= 0xFFFF) {
+    to_.define(rule, escapes_of_one(to_, ranges[0].first));
+    return place->second;
+  }
+  TextGraph graph;
+  const uint32_t start = graph.node();
+  const uint32_t end = graph.node();
+  graph.end(end);
+  std::vector<Way> ways;
+  for (const auto& [low, high] : ranges) ways.push_back({low, high, end});
+  graph.escapes(start, ways);
+  to_.define(rule, std::move(graph).expression(to_));
+  return place->second;
+}
+
+ExprId StringTexts::character(uint32_t code, std::string_view bytes) {
+  ExprId& known = characters_[code];
+  if (known != 0) return known;
+  const std::array<ExprId, 2> escaped = {to_.bytes(ByteSet::one('\\')), escapes_of({{code, code}})};
+  std::vector<ExprId> ways = {to_.sequence(escaped)};
+  if (code >= 0x20 && code != '"' && code != '\\') ways.push_back(to_.literal(bytes));
+  return known = to_.choice(ways);
+}
+
+ExprId StringTexts::texts_of(std::string_view string) {
+  const ExprId quote = to_.bytes(ByteSet::one('"'));
+  std::vector<ExprId> parts = {quote};
+  for (size_t i = 0; i < string.size();) {
+    const size_t begin = i;
+    const uint32_t code = utf8_next(string, &i);
+    parts.push_back(character(code, string.substr(begin, i - begin)));
+  }
+  parts.push_back(quote);
+  return to_.sequence(parts);
+}
+
+Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {
+  if (strings.empty()) return Expressions::kNever;
+  Texts texts(strings, this);
+  if (!texts.run(8 * fuel.states)) {
+    return error(Code::kGrammar, "strings take an automaton of more than %zu states",
+                 8 * fuel.states);
+  }
+  return std::move(texts).expression(to_);
+}
+
+ExprId json_character(Expressions& to) {
+  CharSet raw;
+  raw.add(0x20, 0x21);
+  raw.add(0x23, 0x5B);
+  raw.add(0x5D, kLastCharacter);
+  const auto bytes = [&](std::string_view list) {
+    ByteSet set;
+    for (const char c : list) set.add(static_cast<uint8_t>(c));
+    return to.bytes(set);
+  };
+  const auto all = [&](std::initializer_list<ExprId> parts) {
+    return to.sequence(std::span(parts.begin(), parts.size()));
+  };
+  const auto any = [&](std::initializer_list<ExprId> parts) {
+    return to.choice(std::span(parts.begin(), parts.size()));
+  };
+  const ExprId hex = bytes("0123456789abcdefABCDEF");
+  const ExprId d = bytes("dD");
+  // A first unit of a pair is only right before a second one.
+  const ExprId other =
+      any({all({bytes("0123456789abcefABCEF"), hex}), all({d, bytes("01234567")})});
+  const ExprId single = all({bytes("u"), other, hex, hex});
+  const ExprId pair = all({bytes("u"), d, bytes("89abAB"), hex, hex, bytes("\\"), bytes("u"), d,
+                           bytes("cdefCDEF"), hex, hex});
+  return any({characters(to, raw), all({bytes("\\"), any({bytes("\"\\/bfnrt"), single, pair})})});
+}
+
+}  // namespace gen::grammar

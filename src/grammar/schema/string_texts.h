@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of strings as expressions of their JSON texts, where any character may be escaped: "\u0061"
+// is a. What may follow a backslash is a rule of its own for each set of characters, which all
+// strings of a grammar share, so that an escape takes one state beside that of the character.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "grammar/dfa.h"
+#include "grammar/expression.h"
+
+namespace gen::grammar {
+
+class StringTexts {
+ public:
+  explicit StringTexts(Expressions& to) : to_(to) {}
+
+  /// Texts of the strings, with their quotes. kGrammar if that takes more than the fuel.
+  Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel);
+  /// Texts of one string, in UTF-8.
+  ExprId texts_of(std::string_view string);
+  /// What follows the backslash of a character in these ranges, which are in order and apart.
+  ExprId escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>& ranges);
+
+ private:
+  Expressions& to_;
+  ExprId character(uint32_t code, std::string_view bytes);
+  std::map<std::vector<std::pair<uint32_t, uint32_t>>, ExprId> escapes_;
+  std::unordered_map<uint32_t, ExprId> characters_;
+};
+
+/// One character of a string as JSON text.
+ExprId json_character(Expressions& to);
+
+}  // namespace gen::grammar

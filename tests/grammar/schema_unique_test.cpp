@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// uniqueItems: which texts are valid, that no text comes to a dead end, and that masks, bytes and
+// accepted tokens say the same; against a grammar that does not know of the rule together with
+// another JSON parser, which compares items.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/json_texts.h"
+#include "grammar/matcher.h"
+#include "grammar/schema_validator.h"
+#include "grammar/vocabularies.h"
+
+namespace gen::grammar {
+namespace {
+
+using Json = nlohmann::json;
+
+bool all_differ(const Json& array) {
+  for (size_t i = 0; i < array.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (array[i] == array[k]) return false;
+    }
+  }
+  return true;
+}
+
+bool differs(const Json& value) { return !value.is_array() || all_differ(value); }
+
+// Arrays in arrays, too.
+bool differs_all_the_way(const Json& value) {
+  return differs(value) &&
+         (!value.is_array() || std::all_of(value.begin(), value.end(), differs_all_the_way));
+}
+
+TEST(SchemaUnique, Items) {
+  const test::SchemaCase cases[] = {
+      {R"({"uniqueItems":true})",
+       {"1",
+        "[]",
+        "[1]",
+        "[1,2]",
+        "[0,false]",
+        "[1,true]",
+        R"([1,"1"])",
+        "[[1],[2]]",
+        R"([{"a":1},{"a":2}])",
+        "[[1],1]",
+        "[[1,1]]",
+        R"(["a","A"])",
+        "[1,10]",
+        "[1,0.1]",
+        R"([{},[],"",0,null,false])",
+        "[1e5,1e-5]",
+        "[[],[[]]]",
+        "[0,0.1]",
+        "[10,1,100]",
+        "[1e99999999999999999999999999,1e99999999999999999999999998]",
+        R"({"a":[1,1]})"},
+       {"[1,1]",
+        "[1,1.0]",
+        "[1, 1e0]",
+        "[10,1e1]",
+        "[0.1E+1 , 1]",
+        "[100,10e1]",
+        "[0,-0]",
+        "[0,0.0e5]",
+        "[null,null]",
+        "[true, false,true]",
+        R"(["a","\u0061"])",
+        R"(["/","\/"])",
+        R"([{"a":1,"b":2},{"b":2,"a":1}])",
+        R"([{"a":[1]},{ "a" : [ 1.0 ] }])",
+        "[[1],[1]]",
+        "[[],[]]",
+        "[{},{}]",
+        "[1,2,3,1]",
+        R"(["\ud83e\udd99","🦙"])",
+        R"([{"a":{"b":1,"c":2}},{"\u0061":{"c":20e-1,"b":1}}])",
+        "[-1.50,-15e-1]",
+        "[1e99999999999999999999999999,10e99999999999999999999999998]",
+        "[1e-99999999999999999999999999,0.1e-99999999999999999999999998]",
+        "[1e100000000000000000,10e99999999999999999]"}},
+      {R"({"type":"array","items":{"type":"integer"},"uniqueItems":true})",
+       {"[0,1,2]", "[1,10,100]", "[1,-1]", "[12,1.2e2]"},
+       {"[0,0]", "[0,-0.0]", "[1,1.0]", "[12,1.2e1]", "[1,2.5]"}},
+      {R"({"items":{"minimum":1,"maximum":50,"type":"integer"},"uniqueItems":true})",
+       {"[1,2,50]", "[]", "[1,10]"},
+       {"[1,2,1]", "[51]", "[10,1e1]"}},
+      {R"({"items":{"minimum":1,"maximum":3,"type":"integer"},"uniqueItems":true,"minItems":3})",
+       {"[1,2,3]", "[3,1,2.0]"},
+       {"[1,2]", "[1,2,3,1]", "[1,2,1]"}},
+      {R"({"items":{"type":"string","maxLength":2},"uniqueItems":true})",
+       {R"(["a","ab","b",""])"},
+       {R"(["a","a"])", R"(["abc"])", R"(["","a",""])"}},
+      {R"({"prefixItems":[{"type":"boolean"},{"type":"boolean"}],"uniqueItems":true})",
+       {"[true]", "[true,false]", "[false,true,1]", "[]", R"([true,false,"a",[true]])"},
+       {"[true,true]", "[true,false,true]", "[false,true,1,1]", "[1]", "[false,true,1,1.0]"}},
+      {R"({"prefixItems":[{"type":"boolean"},{"type":"boolean"}],"uniqueItems":true,"items":false,
+          "minItems":2})",
+       {"[true,false]", "[false,true]"},
+       {"[true,true]", "[true]", "[true,false,1]"}},
+      {R"({"anyOf":[{"items":{"type":"string"},"uniqueItems":true},
+                    {"items":{"maxLength":1}}]})",
+       {R"(["aa","bb"])", R"(["a","a"])", R"(["a","b"])", R"(["a","a",1,1])", R"(["aa",""])"},
+       {R"(["aa","aa"])", R"(["a","bb","a"])", R"(["a","a","bb"])", R"(["aa","bb",1])"}},
+      {R"({"items":{"items":{"type":"string"},"uniqueItems":true},"uniqueItems":true})",
+       {R"([["a","b"],["b","a"],[]])"},
+       {R"([["a","b"],["a","b"]])", R"([["a","a"]])", R"([[],[]])"}},
+      {R"({"items":{"items":{"type":"string"},"uniqueItems":true}})",
+       {R"([["a","b"],["a","b"]])", "[[],[],[]]"},
+       {R"([["a","a"]])", R"([["a","b"],["b","b"]])"}},
+      {R"({"properties":{"a":{"uniqueItems":true},"b":{"type":"array"}}})",
+       {R"({"a":[1,2],"b":[1,1]})", R"({"b":[[1],[1]],"a":[[1,1]]})", R"({"c":[1,1]})"},
+       {R"({"a":[1,1]})", R"({"b":[1,1],"a":[{},{}]})"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"object","required":["a"],
+          "properties":{"a":{"type":"boolean"},"b":{"enum":["x","y"]}},
+          "additionalProperties":false}})",
+       {R"([{"a":true},{"a":false},{"a":true,"b":"x"},{"b":"y","a":true}])"},
+       {R"([{"a":true},{"a":true}])", R"([{"a":true,"b":"x"},{"b":"\u0078","a":true}])"}},
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","items":{"type":"integer"},
+          "uniqueItems":true})",
+       {"[0,1,10]", "[-1,1]"},
+       {"[0,0]", "[-0,0]", "[1,1]"}},
+      {R"({"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":2,
+          "uniqueItems":true}]})",
+       {R"("a")", R"(["a","b"])"},
+       {R"(["a"])", R"(["a","a"])"}},
+      {R"({"uniqueItems":true,"maxItems":1,"contains":{"const":1}})", {"[1]"}, {"[]", "[1,1]"}},
+      {R"({"uniqueItems":false})", {"[1,1]"}, {}},
+  };
+  for (const test::SchemaCase& one : cases) test::check(one);
+}
+
+TEST(SchemaUnique, Refused) {
+  EXPECT_EQ(
+      test::refusal(R"({"properties":{"a":{"contains":{"type":"null"},"uniqueItems":true}}})"),
+      "/properties/a/uniqueItems: together with contains");
+  EXPECT_EQ(test::refusal(R"({"prefixItems":[{"const":1},{"const":1}],"minItems":2,
+                              "uniqueItems":true})"),
+            "/uniqueItems: of item 1, which may have less than 2 values");
+  EXPECT_EQ(test::refusal(R"({"items":{"type":"integer","minimum":1,"maximum":50},"minItems":60,
+                              "uniqueItems":true})"),
+            "/uniqueItems: of items, which may have less than 60 values");
+  EXPECT_EQ(test::refusal(
+                R"({"type":"array","items":{"type":"boolean"},"minItems":3,"uniqueItems":true})"),
+            "#: no value is valid");
+}
+
+struct Program {
+  const char* schema;
+  bool (*fits)(const Json& value);  // what uniqueItems asks for
+  std::vector<const char*> tokens;
+};
+
+const Program kPrograms[] = {
+    {R"({"uniqueItems":true})", differs, {"[0,0", "[[],[]", "1,1", "true,true", "null,", "{},{"}},
+    {R"({"items":{"$ref":"#"},"uniqueItems":true})",
+     differs_all_the_way,
+     {"[[1],[1]", "[[],[", "],[", "]]", "[1,[1"}},
+    {R"({"type":"array","items":{"type":"string"},"uniqueItems":true})",
+     differs,
+     {"[\"", "\",\"", "\",", "a\",\"a", "\"a\"", "\"]", "\\u0061", "u0061\"", "\"b\",\"b\""}},
+    {R"({"type":"array","items":{"type":"integer"},"uniqueItems":true})",
+     differs,
+     {"0,", ",0", "1.0", ".0", "0.", "e0", "0e", "1e1", "10,1", ",1,", "1]", "12"}},
+    {R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":40,"not":{"minimum":3,
+       "maximum":38}},"minItems":2,"uniqueItems":true})",
+     differs,
+     {"0,1,2", ",39,40", "0,", ",4", "1e", "e1", "0.", "4e", "40e-", ",0", ",1,", "0.4"}},
+    {R"({"type":"array","items":{"pattern":"^[ab]{1,9}$","type":"string"},"uniqueItems":true})",
+     differs,
+     {"[\"a\",", "\",\"", "ab", "aaaa", "bbbb", "\"a", "a\"", "\\u0062", "[\"a\",\"a"}},
+    {R"({"type":"array","items":{"maxLength":1,"type":"string"},"uniqueItems":true})",
+     differs,
+     {"[\"a\",", "\",\"", "\"\",", "\"\"", ",\"a\"", "a\"", "\\u0062"}},
+    {R"({"prefixItems":[{"type":"boolean"},{"type":"boolean"}],"items":{"type":"boolean"},
+        "type":"array","uniqueItems":true})",
+     differs,
+     {"[true", "true,", ",true", "false,", "e,f", "e,t", "true,false", "],", "[false,true"}},
+    {R"({"type":"array","uniqueItems":true,"items":{"type":"object","required":["a"],
+        "properties":{"a":{"type":"boolean"},"b":{"enum":["x","y"]}},"additionalProperties":false}})",
+     differs,
+     {"{\"a\":true}", ",{\"a\":", "{\"a\":true,", "\"b\":\"x\"", "true}", "false}", "},{\"",
+      "\"x\"}", "{\"b\":\"y\",\"a\":", "[{\"a\":true},{\"a\":true"}},
+    {R"({"type":"array","uniqueItems":true,"items":{"type":"object","properties":{"a":{}}}})",
+     differs,
+     {"{\"a\":true}", "{},", ",{\"a\":1", "{\"a\":", "},{}", "}]", "},{\"a\":", "\"b\":1}",
+      ",\"b\":"}},
+    {R"({"type":"array","uniqueItems":true,"items":{"type":"array","uniqueItems":true,"maxItems":2,
+        "items":{"enum":[1,2,"x"]}}})",
+     [](const Json& value) { return all_differ(value) && differs_all_the_way(value); },
+     {"[1,2]", ",[1,", "[],", ",[", "2],[1", "[\"x\",1", "[[1],[1", "[[1,2],[1,2"}},
+    {R"({"type":"array","anyOf":[{"items":{"type":"string"},"uniqueItems":true},
+        {"items":{"type":"string","maxLength":1}}]})",
+     [](const Json& value) {
+       return all_differ(value) || std::all_of(value.begin(), value.end(), [](const Json& one) {
+                const auto text = one.get<std::string>();
+                return std::count_if(text.begin(), text.end(),
+                                     [](char c) { return (c & 0xC0) != 0x80; }) <= 1;
+              });
+     },
+     {"[\"a\",", "\"a\",\"a\"", "\"aa\",", "\",\"", "\"aa", "\"]", "a\"", "aa\""}},
+    {R"({"type":"object","properties":{"a":{"type":"array","uniqueItems":true},
+        "b":{"type":"array"}},"additionalProperties":false})",
+     [](const Json& value) { return !value.contains("a") || all_differ(value["a"]); },
+     {"{\"a\":[", "\"b\":[1,1]", "[1,1]", "[1,1", "],\"b\":[", "1,", ",1", "[[1],[1]]"}},
+};
+
+// Whether the text can become one that fits, by trying: bytes of `alphabet`, at most `depth` more.
+bool can_become(Matcher& plain, std::string& text, const Program& program, int depth, int& left) {
+  if (plain.is_complete()) {
+    const Json value = Json::parse(text, nullptr, false);
+    if (!value.is_discarded() && program.fits(value)) return true;
+  }
+  if (depth == 0 || --left < 0) return false;
+  const ByteSet valid = plain.valid_bytes();
+  for (const char c : std::string_view("]}\"0157.ea,b:-xtruflsn{[")) {
+    if (!valid.has(static_cast<uint8_t>(c))) continue;
+    EXPECT_TRUE(plain.accept_bytes(std::string_view(&c, 1)).value());
+    text.push_back(c);
+    const bool found = can_become(plain, text, program, depth - 1, left);
+    text.pop_back();
+    EXPECT_TRUE(plain.rollback(1).ok());
+    if (found) return true;
+  }
+  return false;
+}
+
+// A way on to the end that the matcher offers, byte by byte.
+std::string finish(Matcher& matcher) {
+  std::string text;
+  for (int i = 0; i < 200 && !matcher.is_complete(); ++i) {
+    const ByteSet valid = matcher.valid_bytes();
+    int next = -1;
+    for (const char c : std::string_view("\"]}")) {
+      if (next < 0 && valid.has(static_cast<uint8_t>(c))) next = static_cast<uint8_t>(c);
+    }
+    for (int byte = i % 3 == 0 ? 0x30 : 0x21; byte < 0x7F && next < 0; ++byte) {
+      if (valid.has(static_cast<uint8_t>(byte))) next = byte;
+    }
+    for (int byte = 0; byte < 256 && next < 0; ++byte) {
+      if (valid.has(static_cast<uint8_t>(byte))) next = byte;
+    }
+    if (next < 0) return text + "(dead)";
+    text.push_back(static_cast<char>(next));
+    EXPECT_TRUE(matcher.accept_bytes(text.substr(text.size() - 1)).value());
+  }
+  return text;
+}
+
+class Random {
+ public:
+  Random(const Program& program, uint32_t seed) : program_(program), texts_(seed) {
+    SchemaOptions options;
+    options.most_digits = 2;
+    options.most_space = 1;
+    std::vector<std::string> tokens = test::all_bytes();
+    for (const char* token : program.tokens) tokens.emplace_back(token);
+    for (std::string& piece : texts_.pieces(30)) tokens.push_back(std::move(piece));
+    vocabulary_ = test::vocabulary(tokens);
+    grammar_ = test::compile(program.schema, options).value()->over(vocabulary_).value();
+    options.ignored = {"uniqueItems"};
+    Expressions expressions;
+    const ExprId root = schema_expression(program.schema, options, expressions).value();
+    all_ = Grammar::from_expressions(expressions, root).value()->over(vocabulary_).value();
+  }
+
+  void run(int steps) {
+    Matcher matcher = Matcher::create(grammar_).value();
+    Matcher plain = Matcher::create(all_).value();
+    std::vector<std::string> read = {""};
+    for (int step = 0; step < steps; ++step) {
+      std::vector<uint64_t> mask(vocabulary_->words());
+      std::vector<uint64_t> possible(vocabulary_->words());
+      ASSERT_TRUE(matcher.mask(mask).ok());
+      ASSERT_TRUE(plain.mask(possible).ok());
+      std::vector<int32_t> allowed;
+      for (int32_t token = 0; token < vocabulary_->size(); ++token) {
+        const bool may = test::has(mask, token);
+        ASSERT_LE(may, test::has(possible, token)) << where(read, token);
+        if (may) allowed.push_back(token);
+        if (!test::has(possible, token)) continue;
+        Matcher fork = matcher.fork();
+        ASSERT_EQ(fork.accept_token(token).value(), may) << where(read, token);
+        if (vocabulary_->is_end(token)) {
+          ASSERT_EQ(may, program_.fits(Json::parse(read.back()))) << where(read, token);
+          continue;
+        }
+        if (!may) {
+          ++n_refused;
+          if (texts_.below(25) == 0) {
+            Matcher behind = plain.fork();
+            ASSERT_TRUE(behind.accept_token(token).value());
+            std::string text = read.back() + std::string(vocabulary_->bytes(token));
+            int left = 300;
+            ASSERT_FALSE(can_become(behind, text, program_, 6, left)) << where(read, token);
+          }
+        } else if (texts_.below(20) == 0) {
+          const std::string begun = read.back() + std::string(vocabulary_->bytes(token));
+          const std::string text = begun + finish(fork);
+          const Json value = Json::parse(text, nullptr, false);
+          ASSERT_TRUE(fork.is_complete() && program_.fits(value)) << begun << " then " << text;
+          plain.reset();
+          ASSERT_TRUE(plain.accept_bytes(text).value() && plain.is_complete()) << text;
+          plain.reset();
+          ASSERT_TRUE(plain.accept_bytes(read.back()).value());
+        }
+      }
+      const ByteSet bytes = matcher.valid_bytes();
+      for (int byte = 0; byte < 256; ++byte) {
+        ASSERT_EQ(bytes.has(static_cast<uint8_t>(byte)), test::has(mask, byte))
+            << where(read, byte);
+      }
+      ASSERT_FALSE(allowed.empty()) << read.back();
+      if (texts_.below(10) == 0) {  // back, some of it from a fork
+        const auto back = texts_.below(static_cast<uint32_t>(read.size()));
+        if (texts_.below(2) == 0) matcher = matcher.fork();
+        ASSERT_TRUE(matcher.rollback(back).ok());
+        read.resize(read.size() - back);
+        plain.reset();
+        ASSERT_TRUE(plain.accept_bytes(read.back()).value());
+        continue;
+      }
+      // Mostly tokens of several bytes, and not those that end.
+      int32_t next = -1;
+      for (int i = 0; i < 8; ++i) {
+        next = allowed[texts_.below(static_cast<uint32_t>(allowed.size()))];
+        const std::string_view piece = vocabulary_->bytes(next);
+        if (piece.size() > 1 || (piece.size() == 1 && piece[0] != ']' && texts_.below(3) == 0)) {
+          break;
+        }
+      }
+      ASSERT_TRUE(matcher.accept_token(next).value());
+      if (vocabulary_->is_end(next)) return;
+      read.push_back(read.back() + std::string(vocabulary_->bytes(next)));
+      ASSERT_TRUE(plain.accept_bytes(vocabulary_->bytes(next)).value());
+    }
+  }
+
+  size_t n_refused = 0;
+
+ private:
+  std::string where(const std::vector<std::string>& read, int32_t token) const {
+    return std::string(program_.schema) + " " + read.back() + " and " +
+           std::string(vocabulary_->bytes(token));
+  }
+
+  const Program& program_;
+  test::JsonTexts texts_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::shared_ptr<const TokenGrammar> grammar_;
+  std::shared_ptr<const TokenGrammar> all_;
+};
+
+TEST(SchemaUnique, MasksAreWhatIsAcceptedAndNothingIsADeadEnd) {
+  const char* rounds = std::getenv("GEN_UNIQUE_ROUNDS");
+  const auto count = static_cast<uint32_t>(rounds != nullptr ? std::atoi(rounds) : 2);
+  for (uint32_t round = 0; round < count; ++round) {
+    for (size_t i = 0; i < std::size(kPrograms); ++i) {
+      Random random(kPrograms[i], 100 * round + static_cast<uint32_t>(i));
+      for (int text = 0; text < 3; ++text) {
+        random.run(25);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      if (round == 0) {
+        EXPECT_GT(random.n_refused, 0U) << kPrograms[i].schema;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gen::grammar
