@@ -69,8 +69,11 @@ bool Scheduler::try_all(std::span<StepPlan::Part> parts) {
   bool progress = attempt(parts);
   if (parts.size() == 1 && parts[0].drafts == 0) return progress;
   // One bad sequence fails a whole forward pass; apart, and without drafts, the others succeed.
+  // A state that was lost in the pass is its owner's to make anew.
   const auto failed = [](const StepPlan::Part& part) {
-    return !part.request->status.ok() && !part.request->starved;
+    const cache::SequenceState* const state = part.request->state;
+    return !part.request->status.ok() && !part.request->starved &&
+           (state == nullptr || !state->lost());
   };
   const std::span<const StepPlan::Part> tried = runner_.parts();
   if (!std::any_of(tried.begin(), tried.end(), failed)) return progress;

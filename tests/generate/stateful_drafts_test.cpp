@@ -38,6 +38,7 @@ class Digest final : public model::CustomForward {
 
   Status forward(const graph::Batch& batch, std::span<void* const> states, float* /*features*/,
                  model::CustomAttention* attention) const override {
+    if (++passes == fails_at) return error(Code::kIo, "no such luck");
     const auto rows = static_cast<size_t>(batch.rows());
     constexpr size_t kRow = size_t{kHeads} * kHeadDim;
     std::vector<uint64_t> digests(rows);
@@ -91,6 +92,8 @@ class Digest final : public model::CustomForward {
   }
 
   bool refuses_clone = false;
+  int32_t fails_at = -1;  // the pass that does
+  mutable int32_t passes = 0;
   std::function<void(const graph::Batch& batch)> after_forward;
   mutable std::atomic<int32_t> live{0};
   mutable std::atomic<int32_t> clones{0};
@@ -303,6 +306,41 @@ TEST(StatefulDrafts, WithoutMemoryForACopySayTheSame) {
   const auto again = place.generator->new_session().value();
   EXPECT_EQ(say_at(*again, prompt, 20, 0.7, &usage), want);
   EXPECT_GT(usage.accepted, 0);
+}
+
+// A pass that fails says why, whether there were guesses, copies or neither, and the session goes
+// on from where it was.
+TEST(StatefulDrafts, AFailedPassSaysWhy) {
+  const Tokens prompt = text_of(7, 9);
+  const Place plain({}, kBack);
+  const Said want = say_at(*plain.generator->new_session().value(), prompt, 20, 0.0);
+  for (const CustomStates& states : {kCopied, kBoth}) {
+    for (const int32_t most : {0, 3}) {  // nothing is guessed, or something
+      int32_t failures = 0;
+      for (int32_t pass = 1; pass < 16; ++pass) {
+        SCOPED_TRACE(testing::Message() << pass << (states.truncate ? ", goes back" : ""));
+        const Tokens known = most == 0 ? Tokens() : join(prompt, want.tokens);
+        const Place place({}, states, std::make_shared<RightUpTo>(known, 3, 2));
+        place.digest->fails_at = pass;
+        const auto session = place.generator->new_session().value();
+        std::optional<GenResult> result;
+        CallParams params = params_of(20);
+        params.sampling.temperature = 0.0;
+        params.sampling.repetition_penalty = 1.1;
+        const Status status =
+            session->generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result);
+        if (!status.ok()) {
+          ++failures;
+          EXPECT_EQ(status.code(), Code::kIo) << status.message();
+          EXPECT_EQ(session->length(), 0);
+          EXPECT_EQ(say_at(*session, prompt, 20, 0.0), want);
+        } else {
+          EXPECT_EQ(result->tokens, want.tokens);
+        }
+      }
+      EXPECT_GT(failures, 1);  // passes over guesses are made again without
+    }
+  }
 }
 
 TEST(StatefulDrafts, NeedAStateThatGoesBackOrIsCopied) {
