@@ -112,6 +112,10 @@ static void custom(const void* with) {
   FREE(gen_model_config_free(config));
   MAKE(options, gen_options_new(&options, E));
   TRY(gen_options_set_prefill_chunk(options, 4, E));
+  if (stateful) { /* copied before each pass over guesses */
+    TRY(gen_options_set_prompt_lookup(options, 1, 3, E));
+    TRY(gen_options_set(options, "draft_policy", "always", E));
+  }
   if (strstr(with, "paged") != NULL) TRY(gen_options_set_paged_kv(options, 1, 4, E));
   if (strstr(with, "q4") != NULL) TRY(gen_options_set_kv_dtype(options, "q4", E));
   MAKE(generator, gen_create(model, options, &generator, E));
