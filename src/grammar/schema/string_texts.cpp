@@ -388,15 +388,23 @@ ExprId StringTexts::character(uint32_t code, std::string_view bytes) {
 }
 
 ExprId StringTexts::texts_of(std::string_view string) {
+  // A diagram, since one that many share is called.
+  Diagram diagram;
+  const auto go_on = [&](ExprId reads) {
+    const auto from = static_cast<uint32_t>(diagram.ways.size());
+    diagram.ways.push_back({from, from + 1, reads});
+  };
   const ExprId quote = to_.bytes(ByteSet::one('"'));
-  std::vector<ExprId> parts = {quote};
+  go_on(quote);
   for (size_t i = 0; i < string.size();) {
     const size_t begin = i;
     const uint32_t code = utf8_next(string, &i);
-    parts.push_back(character(code, string.substr(begin, i - begin)));
+    go_on(character(code, string.substr(begin, i - begin)));
   }
-  parts.push_back(quote);
-  return to_.sequence(parts);
+  go_on(quote);
+  diagram.final.resize(diagram.ways.size() + 1);
+  diagram.final.back() = true;
+  return to_.diagram(std::move(diagram));
 }
 
 Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {
