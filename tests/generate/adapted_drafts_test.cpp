@@ -4,6 +4,7 @@
 // bit.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "generate/cache_forms.h"
 #include "generate/knowing_drafter.h"
+#include "generate/passing_model.h"
 #include "generate/small_drafter.h"
 #include "support/adapter_values.h"
 
@@ -19,19 +21,11 @@ namespace gen::generate {
 namespace {
 
 /// Runs the sequences of some caches with an adapter.
-class AdaptedModel final : public model::Model {
+class AdaptedModel final : public PassingModel {
  public:
   explicit AdaptedModel(const test::LoadedTiny& tiny)
-      : model_(tiny.model()), table_(test::adapter_table(test::plan_of(tiny), 4)) {}
+      : PassingModel(tiny.model()), table_(test::adapter_table(test::plan_of(tiny), 4)) {}
 
-  const model::ModelTraits& traits() const noexcept override { return model_.traits(); }
-  std::span<const cache::LayerShape> layer_shapes() const noexcept override {
-    return model_.layer_shapes();
-  }
-  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
-    return model_.new_sequence_state();
-  }
-  Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
   Status forward(const graph::Batch& batch) const override {
     std::vector<graph::BatchSequence> sequences(batch.sequences.begin(), batch.sequences.end());
     for (graph::BatchSequence& sequence : sequences) {
@@ -43,14 +37,13 @@ class AdaptedModel final : public model::Model {
     graph::Batch changed = batch;
     changed.sequences = sequences;
     changed.adapters = table_.get();
-    return model_.forward(changed);
+    return PassingModel::forward(changed);
   }
 
   std::map<const cache::KvCache*, int32_t> adapted;
   mutable std::atomic<int32_t> drafted{0};  // passes over guesses with the adapter
 
  private:
-  const model::Model& model_;
   std::shared_ptr<const graph::AdapterTable> table_;
 };
 

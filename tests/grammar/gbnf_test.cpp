@@ -10,6 +10,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/member_cases.h"
 #include "grammar/vocabularies.h"
 
 namespace gen::grammar {
@@ -23,26 +24,12 @@ Matcher matcher(const std::string& source) {
       .value();
 }
 
-bool is_member(const std::string& source, std::string_view text) {
-  Matcher one = matcher(source);
-  return one.accept_bytes(text).value() && one.is_complete();
-}
-
 std::string failure(std::string_view source) {
-  const auto grammar = Grammar::from_gbnf(source);
-  EXPECT_FALSE(grammar.ok()) << source;
-  EXPECT_EQ(grammar.status().code(), Code::kGrammar);
-  return grammar.status().message();
+  return test::failure_of(Grammar::from_gbnf(source), source);
 }
-
-struct Case {
-  const char* source;
-  std::vector<std::string> members;
-  std::vector<std::string> others;
-};
 
 TEST(Gbnf, Members) {
-  const Case cases[] = {
+  const test::MemberCase cases[] = {
       {"root ::= \"a\" | \"b\" \"c\"", {"a", "bc"}, {"", "b", "ac", "abc"}},
       {"root ::= \"ab\"* \"c\"?", {"", "ab", "ababc", "c"}, {"a", "abb", "cc"}},
       {"root ::= \"a\"+ (\"b\" | (\"c\"))", {"ab", "aac"}, {"a", "b"}},
@@ -85,17 +72,12 @@ TEST(Gbnf, Members) {
       {"root ::= root root | \"a\" | \"\"", {"", "a", "aaaa"}, {"b"}},
       {"root ::= root", {}, {}},
   };
-  for (const Case& one : cases) {
+  for (const test::MemberCase& one : cases) {
     if (one.members.empty()) {
       EXPECT_EQ(failure(one.source), "the grammar matches no text");
       continue;
     }
-    for (const std::string& text : one.members) {
-      EXPECT_TRUE(is_member(one.source, text)) << one.source << " : " << text;
-    }
-    for (const std::string& text : one.others) {
-      EXPECT_FALSE(is_member(one.source, text)) << one.source << " : " << text;
-    }
+    test::expect_members(one, matcher(one.source));
   }
 }
 

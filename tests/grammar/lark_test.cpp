@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/member_cases.h"
 #include "grammar/slow_grammar.h"
 #include "grammar/vocabularies.h"
 
@@ -30,32 +31,11 @@ Matcher matcher(const std::string& source) {
 }
 
 std::string failure(std::string_view source) {
-  const auto grammar = Grammar::from_lark(source);
-  EXPECT_FALSE(grammar.ok()) << source;
-  EXPECT_EQ(grammar.status().code(), Code::kGrammar);
-  return grammar.status().message();
+  return test::failure_of(Grammar::from_lark(source), source);
 }
 
-struct Case {
-  const char* source;
-  std::vector<std::string> members;
-  std::vector<std::string> others;
-};
-
-void check(const std::vector<Case>& cases) {
-  for (const Case& one : cases) {
-    Matcher now = matcher(one.source);
-    const auto is_member = [&](std::string_view text) {
-      now.reset();
-      return now.accept_bytes(text).value() && now.is_complete();
-    };
-    for (const std::string& text : one.members) {
-      EXPECT_TRUE(is_member(text)) << one.source << " : " << text;
-    }
-    for (const std::string& text : one.others) {
-      EXPECT_FALSE(is_member(text)) << one.source << " : " << text;
-    }
-  }
+void check(const std::vector<test::MemberCase>& cases) {
+  for (const test::MemberCase& one : cases) test::expect_members(one, matcher(one.source));
 }
 
 TEST(Lark, RulesAndTerminals) {
@@ -468,10 +448,6 @@ TEST(Lark, RandomTerminals) {
     Matcher lazy = matcher(a + "start: \"?\" | \"=\" c\nc[lazy]: A");
     Matcher suffix = matcher(a + "start: \"?\" | \"=\" c\nc[suffix=B]: A");
     Matcher stop = matcher(a + "start: \"?\" | \"=\" c \"=\"\nc[stop=B]: A");
-    const auto is_member = [&](Matcher& now, const std::string& text) {
-      now.reset();
-      return now.accept_bytes("=" + text).value() && now.is_complete();
-    };
     const auto in = [&](const SlowGrammar& slow, std::string_view text) {
       return slow.ask(symbols(text)).member;
     };
@@ -490,17 +466,17 @@ TEST(Lark, RandomTerminals) {
         shorter |= in(one, text.substr(0, k));
         shorter_both |= in_both(text.substr(0, k));
       }
-      EXPECT_EQ(is_member(both, text), in(one, text) && in(two, text));
-      EXPECT_EQ(is_member(other, text), !in(one, text));
-      EXPECT_EQ(is_member(lazy, text), in(one, text) && !shorter);
-      EXPECT_EQ(is_member(suffix, text), in_both(text) && !shorter_both);
+      EXPECT_EQ(test::is_member(both, "=" + text), in(one, text) && in(two, text));
+      EXPECT_EQ(test::is_member(other, "=" + text), !in(one, text));
+      EXPECT_EQ(test::is_member(lazy, "=" + text), in(one, text) && !shorter);
+      EXPECT_EQ(test::is_member(suffix, "=" + text), in_both(text) && !shorter_both);
       members += in(one, text) ? 1U : 0U;
       // Of a stop it is known if some text of at most five characters follows.
       if (in(one, text) && in_both(text) && !shorter_both && in(two, "")) {
-        EXPECT_TRUE(is_member(stop, text + "="));
+        EXPECT_TRUE(test::is_member(stop, "=" + text + "="));
       }
       if (shorter_both || !in(one, text)) {
-        EXPECT_FALSE(is_member(stop, text + "="));
+        EXPECT_FALSE(test::is_member(stop, "=" + text + "="));
       }
     }
   }

@@ -13,6 +13,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/member_cases.h"
 #include "grammar/vocabularies.h"
 #include "support/sanitized.h"
 
@@ -23,34 +24,18 @@ Matcher matcher(const Grammar& grammar) {
   return Matcher::create(grammar.over(test::vocabulary(test::all_bytes())).value()).value();
 }
 
-bool is_member(Matcher& matcher, std::string_view text) {
-  matcher.reset();
-  return matcher.accept_bytes(text).value() && matcher.is_complete();
-}
-
-struct Case {
-  const char* pattern;
-  std::vector<std::string> members;
-  std::vector<std::string> others;
-};
-
-void expect(const Case& one, RegexMatch match) {
-  SCOPED_TRACE(one.pattern);
-  const auto grammar = Grammar::from_regex(one.pattern, match);
-  ASSERT_TRUE(grammar.ok()) << grammar.status().message();
-  Matcher matcher_of = matcher(*grammar.value());
-  for (const std::string& text : one.members) EXPECT_TRUE(is_member(matcher_of, text)) << text;
-  for (const std::string& text : one.others) EXPECT_FALSE(is_member(matcher_of, text)) << text;
+void expect(const test::MemberCase& one, RegexMatch match) {
+  const auto grammar = Grammar::from_regex(one.source, match);
+  ASSERT_TRUE(grammar.ok()) << one.source << " : " << grammar.status().message();
+  test::expect_members(one, matcher(*grammar.value()));
 }
 
 std::string failure(std::string_view pattern) {
-  const auto grammar = Grammar::from_regex(pattern);
-  EXPECT_FALSE(grammar.ok()) << pattern;
-  return grammar.status().message();
+  return test::failure_of(Grammar::from_regex(pattern), pattern);
 }
 
 TEST(Regex, Members) {
-  const Case cases[] = {
+  const test::MemberCase cases[] = {
       {"", {""}, {"a"}},
       {"a|b|", {"a", "b", ""}, {"ab"}},
       {"^ab+?c*?$", {"ab", "abbc"}, {"a", "xab"}},
@@ -95,12 +80,12 @@ TEST(Regex, Members) {
         "A\xCE\xB1"
         "a"}},
   };
-  for (const Case& one : cases) expect(one, RegexMatch::kWhole);
+  for (const test::MemberCase& one : cases) expect(one, RegexMatch::kWhole);
   EXPECT_EQ(failure("[]a]"), "the grammar matches no text");  // [] matches no character
 }
 
 TEST(Regex, Searches) {
-  const Case cases[] = {
+  const test::MemberCase cases[] = {
       {"b",
        {"b", "abc",
         "\n\xC3\xA9"
@@ -111,7 +96,7 @@ TEST(Regex, Searches) {
       {"^b$|^c", {"b", "cd"}, {"bb", "ac"}},
       {"", {"", "x"}, {"\xFF"}},
   };
-  for (const Case& one : cases) expect(one, RegexMatch::kSearch);
+  for (const test::MemberCase& one : cases) expect(one, RegexMatch::kSearch);
 }
 
 TEST(Regex, FailuresNameThePlace) {
@@ -174,7 +159,7 @@ TEST(Regex, AsTheStandardLibrary) {
     for (const std::string& text : texts) {
       const bool expected =
           search ? std::regex_search(text, theirs) : std::regex_match(text, theirs);
-      ASSERT_EQ(is_member(ours, text), expected) << text;
+      ASSERT_EQ(test::is_member(ours, text), expected) << text;
       members += expected ? 1 : 0;
     }
   }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// PassingModel: a model that passes on to another what it is asked, for tests that change or watch
+// one thing of it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "model/model.h"
+
+namespace gen::generate {
+
+class PassingModel : public model::Model {
+ public:
+  explicit PassingModel(const model::Model& model) : model_(model) {}
+
+  const model::ModelTraits& traits() const noexcept override { return model_.traits(); }
+  std::span<const cache::LayerShape> layer_shapes() const noexcept override {
+    return model_.layer_shapes();
+  }
+  Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
+    return model_.new_sequence_state();
+  }
+  Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
+  Status forward(const graph::Batch& batch) const override { return model_.forward(batch); }
+
+ private:
+  const model::Model& model_;
+};
+
+}  // namespace gen::generate
