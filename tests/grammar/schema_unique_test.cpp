@@ -412,5 +412,50 @@ TEST(SchemaUnique, NoDeadEnds) {
   }
 }
 
+// Texts that only one way can end: after every byte it is still open.
+TEST(SchemaUnique, TheOnlyWayIsFound) {
+  const std::pair<const char*, const char*> cases[] = {
+      // "1." can only become 10, by 1.0e1: the one zero behind the point must be there.
+      {R"({"items":{"minimum":-100,"maximum":10,"type":"integer"},"uniqueItems":true})",
+       "[1,1.0e1]"},
+      // The name c was begun before what is still missing, which comes behind it.
+      {R"({"items":{"type":"object","required":["a","b","c"],"additionalProperties":false,
+          "properties":{"a":{"type":"boolean"},"b":{"type":"boolean"},"c":{"type":"boolean"}}},
+          "uniqueItems":true})",
+       R"([{"a":true,"b":true,"c":true},{"a":true,"b":true,"c":false},{"c":true,"b":true,"a":false}])"},
+  };
+  for (const auto& [schema, text] : cases) {
+    const auto grammar = test::compile(schema).value();
+    Matcher matcher =
+        Matcher::create(grammar->over(test::vocabulary(test::all_bytes())).value()).value();
+    for (const char* at = text; *at != '\0'; ++at) {
+      ASSERT_TRUE(matcher.accept_bytes(std::string_view(at, 1)).value())
+          << schema << " " << text << " at " << (at - text);
+    }
+    EXPECT_TRUE(matcher.is_complete()) << text;
+  }
+}
+
+// Behind an item that comes again only the schema that allows it is left, within one token, too.
+TEST(SchemaUnique, MasksForgetASchemaThatWasLeft) {
+  std::vector<std::string> tokens = test::all_bytes();
+  for (const char* token : {",\"z", ",\"b", "]", ",\"bz"}) tokens.emplace_back(token);
+  const auto grammar = test::compile(R"({"anyOf":[
+      {"type":"array","items":{"type":"string"},"uniqueItems":true},
+      {"type":"array","items":{"type":"string","pattern":"^[ab]*$"}}]})")
+                           .value();
+  Matcher matcher = Matcher::create(grammar->over(test::vocabulary(tokens)).value()).value();
+  std::vector<uint64_t> mask(tokens.size() / 64 + 1);
+  const auto allowed = [&](const char* text) {
+    matcher.reset();
+    EXPECT_TRUE(matcher.accept_bytes(text).value()) << text;
+    EXPECT_TRUE(matcher.mask(mask).ok());
+    return std::vector<bool>{test::has(mask, 256), test::has(mask, 257), test::has(mask, 258),
+                             test::has(mask, 259)};
+  };
+  EXPECT_EQ(allowed("[\"a\",\"b\""), (std::vector<bool>{true, true, true, true}));
+  EXPECT_EQ(allowed("[\"a\",\"a\""), (std::vector<bool>{false, true, true, false}));
+}
+
 }  // namespace
 }  // namespace gen::grammar
