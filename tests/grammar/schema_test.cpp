@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar.h"
@@ -252,6 +255,54 @@ TEST(Schema, MasksAreWhatIsAccepted) {
       if (allowed.empty()) break;
       seed = seed * 1664525U + 1013904223U;
       ASSERT_TRUE(matcher.accept_token(allowed[(seed >> 8U) % allowed.size()]).value());
+    }
+  }
+}
+
+// A range of characters holds what lies in it, in every way to escape it.
+TEST(Schema, RangesHoldTheirEscapes) {
+  const auto unit = [](uint32_t code, const char* form) {
+    char text[8];
+    std::snprintf(text, sizeof text, form, static_cast<unsigned>(code));
+    return std::string("\\u") + text;
+  };
+  const auto escaped = [&](uint32_t code, const char* form) {
+    if (code < 0x10000) return unit(code, form);
+    const uint32_t above = code - 0x10000;
+    return unit(0xD800 + (above >> 10U), form) + unit(0xDC00 + (above & 0x3FFU), form);
+  };
+  constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
+  constexpr std::string_view kLetters = "\"\\/bfnrt";
+  const std::pair<uint32_t, uint32_t> ranges[] = {{8, 8},
+                                                  {3, 13},
+                                                  {10, 34},
+                                                  {35, 47},
+                                                  {48, 92},
+                                                  {0x7F, 0x80},
+                                                  {0x2FF, 0x1230},
+                                                  {0xABCD, 0xABEF},
+                                                  {0xE000, 0xFFFF},
+                                                  {0xFFFE, 0x10001},
+                                                  {0x10000, 0x103FF},
+                                                  {0x10400, 0x10800},
+                                                  {0x1F5FF, 0x1F64F},
+                                                  {0x10FFFE, 0x10FFFF}};
+  for (const auto& [low, high] : ranges) {
+    char pattern[64];
+    std::snprintf(pattern, sizeof pattern, "^[\\\\u{%x}-\\\\u{%x}]$", low, high);
+    test::Validator valid(std::string(R"({"pattern":")") + pattern + R"(","type":"string"})");
+    for (const uint32_t edge :
+         {low, low + 1, (low + high) / 2, high - 1, high, high + 1, low - 1}) {
+      if (edge > 0x10FFFF || (edge >= 0xD800 && edge <= 0xDFFF)) continue;
+      const bool in = low <= edge && edge <= high;
+      for (const char* form : {"%04x", "%04X"}) {
+        EXPECT_EQ(valid("\"" + escaped(edge, form) + "\""), in) << pattern << " " << edge;
+      }
+    }
+    for (size_t i = 0; i < kMeant.size(); ++i) {
+      const auto code = static_cast<uint32_t>(kMeant[i]);
+      const std::string text = std::string("\"\\") + kLetters[i] + "\"";
+      EXPECT_EQ(valid(text), low <= code && code <= high) << pattern << " " << text;
     }
   }
 }
