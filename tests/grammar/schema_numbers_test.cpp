@@ -134,5 +134,37 @@ TEST(SchemaNumbers, AreJudgedByValue) {
   }
 }
 
+// Of many bounds the tightest count, however many there are and in which order; a strict one before
+// the other at the same value.
+TEST(SchemaNumbers, TheTightestBoundsCount) {
+  std::string all;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string low = std::to_string(i * 7 % 2000);  // 0 to 1999
+    all +=
+        std::string(i > 0 ? "," : "") + R"({"minimum":)" + low + R"(,"maximum":1)" + low + "999}";
+  }
+  test::Validator many(R"({"type":"number","allOf":[)" + all + "]}");
+  EXPECT_TRUE(many("1999"));
+  EXPECT_FALSE(many("1998.9"));
+  EXPECT_TRUE(many("10999"));  // the least maximum is that of 0
+  EXPECT_FALSE(many("10999.1"));
+  for (const char* schema : {R"({"type":"number","allOf":[{"minimum":5},{"exclusiveMinimum":5},
+                                 {"minimum":4.9}]})",
+                             R"({"type":"number","allOf":[{"exclusiveMinimum":5},{"minimum":5},
+                                 {"not":{"maximum":4}}]})",
+                             R"({"type":"number","not":{"maximum":5},"minimum":5})"}) {
+    test::Validator above(schema);
+    EXPECT_FALSE(above("5")) << schema;
+    EXPECT_TRUE(above("5.01")) << schema;
+  }
+  test::Validator below(R"({"type":"number","allOf":[{"maximum":2},{"not":{"minimum":2}}]})");
+  EXPECT_FALSE(below("2"));
+  EXPECT_TRUE(below("1.99"));
+  test::Validator between(R"({"type":"number","maximum":9,"not":{"maximum":5}})");
+  EXPECT_TRUE(between("9"));
+  EXPECT_FALSE(between("10"));
+  EXPECT_FALSE(between("5"));
+}
+
 }  // namespace
 }  // namespace gen::grammar

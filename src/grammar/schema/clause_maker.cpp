@@ -437,6 +437,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   const std::vector<std::pair<const NumberTerm*, bool>> apart(all.begin(), multiples);
   std::vector<NumberLiteral> literals;
   for (auto one = multiples; one != all.end(); ++one) literals.push_back({one->first, one->second});
+  keep_tightest(&literals);
   const DfaFuel& fuel = options_.automata;
   if (apart.empty() || !literals.empty()) {
     GEN_ASSIGN(Dfa made, number_texts(literals, fuel));

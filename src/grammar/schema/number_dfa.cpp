@@ -178,9 +178,10 @@ class Explorer {
     for (const NumberLiteral& one : all_) now_.push_back(first_words(*one.term));
     number(State(), now_);
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (states_.size() > 8 * fuel_.states) {
-        return error(Code::kGrammar, "numbers take an automaton of more than %zu states",
-                     8 * fuel_.states);
+      // A state takes a word for each term.
+      const size_t most = 8 * fuel_.states / std::max<size_t>(1, all_.size() / 8);
+      if (states_.size() > most) {
+        return error(Code::kGrammar, "numbers take an automaton of more than %zu states", most);
       }
       expand(i);
     }

@@ -3,6 +3,7 @@
 #include "grammar/schema/number_values.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gen::grammar {
 namespace {
@@ -80,6 +81,33 @@ bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values) {
   std::erase_if(*all, [](const NumberLiteral& one) { return one.term->kind != What::kPlain; });
   all->push_back({values, false});
   return true;
+}
+
+void keep_tightest(std::vector<NumberLiteral>* all) {
+  const auto is_bound = [](const NumberLiteral& one) { return one.term->kind == What::kBound; };
+  const auto is_lower = [](const NumberLiteral& one) {
+    return (one.term->bound == Bound::kAtLeast || one.term->bound == Bound::kAbove) != one.negated;
+  };
+  const auto is_strict = [](const NumberLiteral& one) {
+    return (one.term->bound == Bound::kAbove || one.term->bound == Bound::kBelow) != one.negated;
+  };
+  const NumberLiteral* tightest[2] = {nullptr, nullptr};  // upper, lower
+  for (const NumberLiteral& one : *all) {
+    if (!is_bound(one)) continue;
+    const NumberLiteral*& best = tightest[is_lower(one) ? 1 : 0];
+    if (best == nullptr) {
+      best = &one;
+      continue;
+    }
+    const int order = compare(one.term->values[0], best->term->values[0]);
+    const bool tighter = is_lower(one) ? order > 0 : order < 0;
+    if (tighter || (order == 0 && is_strict(one))) best = &one;
+  }
+  std::vector<NumberLiteral> kept;
+  for (const NumberLiteral& one : *all) {
+    if (!is_bound(one) || &one == tightest[0] || &one == tightest[1]) kept.push_back(one);
+  }
+  *all = std::move(kept);
 }
 
 }  // namespace gen::grammar

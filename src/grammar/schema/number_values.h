@@ -16,5 +16,7 @@ bool some_number_holds(std::span<const NumberLiteral> all);
 /// Makes one list of values out of all literals where one is such a list: `*values` then fits what
 /// the others ask, but for those that ask about texts, which stay in `*all`. False if none is.
 bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values);
+/// Takes out the bounds that follow from others.
+void keep_tightest(std::vector<NumberLiteral>* all);
 
 }  // namespace gen::grammar
