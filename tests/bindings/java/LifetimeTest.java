@@ -247,7 +247,8 @@ final class LifetimeTest {
     // What malloc keeps moves up and down; a leak raises the least of it.
     long warm = Collections.min(curve.subList(WARM_UP / 1000, WARM_UP / 1000 + 5));
     long last = Collections.min(curve.subList(curve.size() - 5, curve.size()));
-    Check.that(Math.abs(last - warm) <= warm / 50, "flat within 2 %: " + warm + " and " + last + " KiB");
+    // What malloc keeps differs by 3 % now and then; a kilobyte lost each time is 7 %.
+    Check.that(Math.abs(last - warm) <= warm / 25, "flat within 4 %: " + warm + " and " + last + " KiB");
   }
 
   /** Runs the collector until no more native objects are held than before. */
