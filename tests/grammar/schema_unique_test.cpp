@@ -143,7 +143,7 @@ TEST(SchemaUnique, Items) {
 TEST(SchemaUnique, Refused) {
   EXPECT_EQ(
       test::refusal(R"({"properties":{"a":{"contains":{"type":"null"},"uniqueItems":true}}})"),
-      "/properties/a/uniqueItems: together with contains");
+      "/properties/a/uniqueItems: not supported together with contains");
   EXPECT_EQ(test::refusal(R"({"prefixItems":[{"const":1},{"const":1}],"minItems":2,
                               "uniqueItems":true})"),
             "/uniqueItems: of item 1, which may have less than 2 values");
