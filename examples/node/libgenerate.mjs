@@ -241,7 +241,8 @@ export class Matcher extends Handle {
   fork() { return new Matcher(this); }
   complete() { return c.matcherComplete(this.handle) > 0; }
   reset() { c.matcherReset(this.handle); }
-  /** Tokens from here on that are each the only one that may come. */
+  /** Tokens from here on that are each the only one that may come; of a grammar with `forced_tokens: "tokenizer"`, those that
+   * the tokenizer makes of the bytes that must come. */
   forced() {
     const n = [0];
     const ids = new Int32Array(1024);  // there are never more

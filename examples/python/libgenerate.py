@@ -409,7 +409,8 @@ class Matcher(Handle):
         _matcher_reset(self.handle)
 
     def forced(self):
-        """Tokens from here on that are each the only one that may come."""
+        """Tokens from here on that are each the only one that may come; of a grammar with forced_tokens="tokenizer", those that
+        the tokenizer makes of the bytes that must come."""
         return _ids(lambda *buffer: _matcher_forced(self.handle, *buffer))
 
     def min_tokens(self):

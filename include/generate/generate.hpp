@@ -319,7 +319,7 @@ class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_ma
   /// Whether the text is a member, and whether it is one that nothing can follow.
   bool complete() const noexcept { return gen_grammar_matcher_complete(get()) > 0; }
   bool finished() const noexcept { return gen_grammar_matcher_complete(get()) > 1; }
-  /// Tokens from here on that are each the only one that may come.
+  /// Tokens that can be taken without asking a model; see gen_grammar_matcher_forced and its option "forced_tokens".
   std::vector<int32_t> forced() { return detail::filled<std::vector<int32_t>>(gen_grammar_matcher_forced, get()); }
   /// Fewest tokens until the text may end; -1 if none are known to end it. See gen_grammar_matcher_min_tokens.
   int64_t min_tokens() {
