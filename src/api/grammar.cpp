@@ -91,12 +91,12 @@ gen_status made_of_schemas(const char* kind, const gen_grammar_options* options,
 
 /// What to say of bytes that a matcher has refused: the first that cannot come, and which it is.
 Status refused(Matcher& matcher, std::string_view bytes, const char* why = "") {
+  const gen::grammar::MatcherTry trial(matcher);
   size_t at = 0;
   for (; at < bytes.size(); ++at) {
     const Result<bool> taken = matcher.accept_bytes(bytes.substr(at, 1));
     if (!taken.ok() || !taken.value()) break;
   }
-  GEN_TRY(matcher.rollback(at));
   if (at == bytes.size()) return gen::error(Code::kGrammar, "%sthe bytes cannot come here", why);
   const auto byte = static_cast<unsigned char>(bytes[at]);
   char name[8];
