@@ -401,6 +401,7 @@ TEST(SchemaUnique, NoDeadEnds) {
       {R"({"items":{"type":"boolean"},"prefixItems":[true],"uniqueItems":true})",
        {"[true,t", "[1,true,t", "[1,true,false,"}},
       {R"({"uniqueItems":true})", {"[null,n", "[1,0,0e", "[true,[true],true"}},
+      {R"({"items":{"maxItems":0,"type":"array"},"uniqueItems":true})", {"[[],"}},
   };
   for (const auto& [schema, texts] : cases) {
     const auto grammar = test::compile(schema).value();
@@ -408,6 +409,9 @@ TEST(SchemaUnique, NoDeadEnds) {
     for (const char* text : texts) {
       Matcher matcher = Matcher::create(over).value();
       EXPECT_FALSE(matcher.accept_bytes(text).value()) << schema << " " << text;
+      const std::string_view all = text;
+      if (!matcher.accept_bytes(all.substr(0, all.size() - 1)).value()) continue;
+      EXPECT_FALSE(matcher.valid_bytes().has(static_cast<uint8_t>(all.back()))) << schema << text;
     }
   }
 }
