@@ -160,8 +160,8 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       // A loop over most bytes that something ends, such as a string, stays a machine: what is
       // known of the tokens inside is then known for all places where it is used.
       const bool shared = body.wide_loop && !body.open_end;
-      own.inlined = !own.recursive && !shared && !all.is_apart(expr.first) && body.places <= kMostInlined &&
-                    body.height < kMostInlinedHeight;
+      own.inlined = !own.recursive && !shared && !all.is_apart(expr.first) &&
+                    body.places <= kMostInlined && body.height < kMostInlinedHeight;
       if (!own.inlined) break;
       const bool nullable = own.nullable;
       own = body;
@@ -177,7 +177,57 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
   }
 }
 
+// Whether it matches something as far as is known of its parts.
+bool seems_to_match(const Expressions& all, const Expr& expr, const std::vector<bool>& known) {
+  const auto parts = all.parts(expr);
+  const auto matches = [&](ExprId part) { return known[part]; };
+  switch (expr.kind) {
+    case Kind::kNever:
+      return false;
+    case Kind::kSequence:
+      return std::all_of(parts.begin(), parts.end(), matches);
+    case Kind::kChoice:
+      return std::any_of(parts.begin(), parts.end(), matches);
+    case Kind::kDiagram:
+      return all.diagram_of(expr).final[0] || std::any_of(parts.begin(), parts.end(), matches);
+    case Kind::kRepeat:
+      return expr.min == 0 || known[expr.first];
+    case Kind::kRule:
+      return known[all.rules()[expr.first]];
+    case Kind::kMembers: {
+      const MemberList& list = all.members_of(expr);
+      MemberSet met;
+      bool some = false;
+      for (const MemberList::Member& member : list.members) {
+        if (!known[member.body]) continue;
+        some = true;
+        met |= member.bits;
+      }
+      return some && (list.required & ~met).none();
+    }
+    default:
+      return true;
+  }
+}
+
 }  // namespace
+
+bool may_match(const Expressions& expressions, ExprId id) {
+  std::vector<bool> known(expressions.count(), false);
+  bool changed = false;
+  const auto look = [&](ExprId one) {
+    if (known[one] || !seems_to_match(expressions, expressions.at(one), known)) return;
+    known[one] = true;
+    changed = true;
+  };
+  // Parts are older than the whole, bodies of rules mostly newer.
+  do {
+    changed = false;
+    for (ExprId one = 0; one < known.size(); ++one) look(one);
+    for (ExprId one = static_cast<ExprId>(known.size()); one-- > 0 && !known[id];) look(one);
+  } while (changed && !known[id]);
+  return known[id];
+}
 
 Analysis analyse(const Expressions& expressions) {
   const auto count = static_cast<uint32_t>(expressions.count());

@@ -34,4 +34,8 @@ struct Analysis {
 /// Cost: linear; nothing recurses.
 Analysis analyse(const Expressions& expressions);
 
+/// False only if the expression matches no text. Of members it is not asked how many there must be,
+/// nor of diagrams which ways lead to an end.
+bool may_match(const Expressions& expressions, ExprId id);
+
 }  // namespace gen::grammar

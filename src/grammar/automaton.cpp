@@ -139,19 +139,34 @@ class Subsets {
     for (const uint32_t node : *subsets_[index]) {
       for (const Nfa::Edge& edge : reach_.from(node)) {
         if (edge.on == Nfa::On::kBytes) sets_.emplace_back(&nfa_.sets[edge.label], edge.to);
-        if (edge.on == Nfa::On::kCall) calls_[edge.label].push_back(edge.to);
-        if (edge.on == Nfa::On::kToken) tokens_[edge.label].push_back(edge.to);
+        if (edge.on == Nfa::On::kCall) calls_.emplace_back(edge.label, edge.to);
+        if (edge.on == Nfa::On::kToken) tokens_.emplace_back(edge.label, edge.to);
       }
     }
     std::vector<ByteEdge> bytes = byte_edges();
     out_.nodes[index].bytes = std::move(bytes);
-    for (const auto& [call, targets] : calls_) {
-      const uint32_t target = node_of(targets);
+    each_label(&calls_, [&](Call call, uint32_t target) {
       out_.nodes[index].calls.push_back({call, target});
-    }
-    for (const auto& [term, targets] : tokens_) {
-      const uint32_t target = node_of(targets);
+    });
+    each_label(&tokens_, [&](uint64_t term, uint32_t target) {
       out_.nodes[index].tokens.push_back({static_cast<uint32_t>(term), target});
+    });
+  }
+
+  using Labels = std::vector<std::pair<uint64_t, uint32_t>>;
+
+  // Each label once, in order, with the node that all its targets are.
+  template <typename Visit>
+  void each_label(Labels* labels, Visit visit) {
+    std::sort(labels->begin(), labels->end());
+    labels->erase(std::unique(labels->begin(), labels->end()), labels->end());
+    for (size_t i = 0; i < labels->size();) {
+      const uint64_t label = (*labels)[i].first;
+      targets_.clear();
+      for (; i < labels->size() && (*labels)[i].first == label; ++i) {
+        targets_.push_back((*labels)[i].second);
+      }
+      visit(label, node_of(targets_));
     }
   }
 
@@ -222,8 +237,9 @@ class Subsets {
   std::vector<uint32_t> closed_;
   std::vector<uint32_t> of_one_;  // by the only node that leads there
   std::vector<std::pair<const ByteSet*, uint32_t>> sets_;
-  std::map<uint64_t, std::vector<uint32_t>> calls_;
-  std::map<uint64_t, std::vector<uint32_t>> tokens_;
+  Labels calls_;
+  Labels tokens_;
+  std::vector<uint32_t> targets_;
 };
 
 // A node for each node that an edge for something leads to, with the edges of all that it reaches

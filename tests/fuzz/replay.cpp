@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -28,10 +30,15 @@ void give(const Bytes& bytes) {
 void give_with_damage(const Bytes& seed) {
   constexpr size_t kCuts = 64;
   constexpr size_t kChanges = 256;
-  give(seed);
+  std::set<Bytes> given;  // of a short seed much comes out alike
+  const auto give_once = [&](Bytes bytes) {
+    const auto [place, added] = given.insert(std::move(bytes));
+    if (added) give(*place);
+  };
+  give_once(seed);
   for (size_t i = 0; i < kCuts; ++i) {
     const auto length = static_cast<std::ptrdiff_t>(seed.size() * i / kCuts);
-    give(Bytes(seed.begin(), seed.begin() + length));
+    give_once(Bytes(seed.begin(), seed.begin() + length));
   }
   for (size_t i = 0; i < kChanges && !seed.empty(); ++i) {
     Bytes changed(seed);
@@ -39,7 +46,7 @@ void give_with_damage(const Bytes& seed) {
     // Headers come first in every format, so most changes fall there.
     const size_t limit = i % 4 == 0 ? seed.size() : std::min<size_t>(seed.size(), 512);
     changed[i * 7919 % limit] = values[i % 4];
-    give(changed);
+    give_once(std::move(changed));
   }
 }
 

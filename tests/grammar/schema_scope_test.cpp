@@ -189,6 +189,66 @@ TEST(SchemaScope, HostsDifferByDraft) {
   check({R"({"format":"uri-template"})", {"\"a'b/{x}\""}, {"\"{a\""}});
 }
 
+// By new RegExp(text, "u"), but for the last list, which is valid and left out.
+TEST(SchemaScope, PatternsAreAFormat) {
+  Validator patterns(R"({"format":"regex"})");
+  for (const char* text :
+       {"", "([abc])+\\\\s+$", "^(?:a|b)*?$", "a{2}b{3,}?c{2,10}d{12,12}", "(?=a(?:b))(?<!c)d",
+        "[^\\\\w.-]+", "[!-~\\\\u00a0-\\\\uFFFF]", "\\\\u{10FFFF}\\\\p{Lu}\\\\x41\\\\cJ", "(((a)))",
+        "a||b", "é+", "[]", "[^]", "\\\\bx\\\\B", "[-a]", "[a-]", "\\\\/"}) {
+    EXPECT_TRUE(patterns("\"" + std::string(text) + "\"")) << text;
+  }
+  for (const char* text : {"^(abc]",
+                           "]{0}",
+                           "a{2,1}",
+                           "a{20,19}",
+                           "(",
+                           ")",
+                           "*",
+                           "a**",
+                           "a{1",
+                           "\\\\a",
+                           "\\\\Z",
+                           "^+",
+                           "\\\\b*",
+                           "(?=a)*",
+                           "(?<=a)?",
+                           "[b-a]",
+                           "[\\\\w-a]",
+                           "[a",
+                           "\\\\u{110000}",
+                           "\\\\p{Zx}",
+                           "\\\\x4",
+                           "[\\\\uFFFF-\\\\u0000]",
+                           "a{2}{3}",
+                           "(?a)",
+                           "\\\\-",
+                           "\\\\"}) {
+    EXPECT_FALSE(patterns("\"" + std::string(text) + "\"")) << text;
+  }
+  for (const char* text : {"((((a))))", "(a)\\\\1", "(?<n>a)", "((?=a))", "[é-ü]"}) {
+    EXPECT_FALSE(patterns("\"" + std::string(text) + "\"")) << text;
+  }
+  EXPECT_EQ(refusal(R"({"not":{"format":"regex"}})"),
+            "/not/format: the negation of the format regex");
+}
+
+// RFC 8259, section 7.
+TEST(SchemaScope, EscapesCountByValue) {
+  check(
+      {R"({"properties":{"a/\"\\\u0001é𝄞b":{"const":1}},"additionalProperties":false})",
+       {R"({"a/\"\\\u0001é𝄞b":1})", R"({"\u0061\/\u0022\u005C\u0001\u00e9\uD834\udd1E\u0062":1})"},
+       {R"({"a/\"\\\u0001é𝄞b":2})", R"({"a/\"\\\u0001é\ud834b":1})", R"({"a/\"\\\u0001é𝄞":1})",
+        R"({"\u0062/\"\\\u0001é𝄞b":1})"}});
+  check({R"({"pattern":"^[a-cé\t]{2}[^x]$"})",
+         {R"("\u0061\u00E9\u0079")", R"("\t\u0063\ud83d\ude00")", R"("ab\u0009")", R"("ab\b")"},
+         {R"("\u0064aa")", R"("aa\u0078")", R"("\n\u0063y")", R"("ab\ud83d")"}});
+  // More characters lead elsewhere than rules stand side by side.
+  check({R"({"enum":["a1","b2","c3","d4","e5","f6","g7","\t8"]})",
+         {R"("\u00611")", R"("\u00677")", R"("\t8")", R"("\u00098")"},
+         {R"("\u00612")", R"("\u00687")", R"("t8")", R"("\n8")"}});
+}
+
 // RFC 3339, section 5.7: the 60th second is the one behind 23:59:59 in UTC.
 TEST(SchemaScope, LeapSecondsAreThoseOfUtc) {
   check({R"({"format":"time"})",
@@ -261,6 +321,13 @@ TEST(SchemaScope, HostileSchemasAreRefused) {
     names += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":true";
   }
   EXPECT_NE(refusal(names + "}}").find("/properties: more than 256"), std::string::npos);
+  std::string list = R"(["p0")";
+  for (int i = 1; i < 80'000; ++i) list += ",\"p" + std::to_string(i) + "\"";
+  list += "]";
+  EXPECT_EQ(refusal(R"({"type":"object","required":)" + list + "}"),
+            "/required: more than 256 names in one object");
+  EXPECT_NE(refusal(R"({"type":"object","required":["a"],"dependentRequired":{"a":)" + list + "}}"),
+            "");
 }
 
 }  // namespace

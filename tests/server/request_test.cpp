@@ -114,6 +114,16 @@ TEST(Request, LanguagesAreTextsOfALimitedSize) {
                 prompt_with(R"(,"response_format":{"type":"json_schema","json_schema":)"
                             R"({"name":"a","strict":true,"schema":{"type":"integer"}}})"))),
             R"(response_format {"type":"integer"})");
+  // As it stands there: digits and order stay, the last of equal names counts, escapes are read.
+  const std::string exact = R"({ "minimum" : 12345678901234567891, "b":[{"]":"\\\""}],)"
+                            R"("a":1.00000000000000000001})";
+  EXPECT_EQ(language(completion(
+                prompt_with(R"(,"response_format":0,"respons\u0065_format":{"type":"json_schema",)"
+                            R"("json_schema":{"schema":{"schema":1},"schema" :)" +
+                            exact + R"( ,"name":"a"}})"))),
+            "response_format " + exact);
+  EXPECT_EQ(language(completion(prompt_with(R"(,"tags":{"b":9007199254740993,"a":[]})"))),
+            R"(tags {"b":9007199254740993,"a":[]})");
   for (const auto& [format, param] :
        {std::pair(R"("json_object")", "response_format"),
         {"{}", "response_format.type"},

@@ -76,6 +76,53 @@ class Limits : public nlohmann::json_sax<json> {
   size_t parts_ = 0;
 };
 
+// Steps over the values of a text that is known to be JSON.
+class TextWalk {
+ public:
+  explicit TextWalk(std::string_view text) : text_(text) {}
+
+  /// Whether this comes next, behind white space; then it is stepped over.
+  bool take(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  std::string_view value() {
+    skip_space();
+    const size_t begin = at_;
+    size_t depth = 0;
+    do {
+      const char c = at_ < text_.size() ? text_[at_] : '\0';
+      if (c == '"') {
+        string();
+      } else if (c == '{' || c == '[') {
+        ++depth;
+        ++at_;
+      } else if (c == '}' || c == ']') {
+        --depth;
+        ++at_;
+      } else if (depth > 0) {
+        ++at_;
+      } else {
+        at_ = std::min(text_.find_first_of(",}] \t\n\r", at_), text_.size());
+      }
+    } while (depth > 0 && at_ < text_.size());
+    return text_.substr(begin, at_ - begin);
+  }
+
+ private:
+  void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size()); }
+  void string() {
+    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) at_ += text_[at_] == '\\' ? 1 : 0;
+    ++at_;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
 }  // namespace
 
 json parse_json(std::string_view text, int max_depth) {
@@ -84,6 +131,23 @@ json parse_json(std::string_view text, int max_depth) {
   Limits limits(max_depth);
   json::sax_parse(text.begin(), text.end(), &limits);
   return json::parse(text.begin(), text.end());
+}
+
+std::string_view text_in(std::string_view object, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    std::string_view found;
+    TextWalk walk(object);
+    if (!walk.take('{')) return {};
+    while (!walk.take('}')) {
+      const std::string_view key = walk.value();
+      walk.take(':');
+      const std::string_view value = walk.value();
+      if (json::parse(key).get<std::string>() == name) found = value;
+      walk.take(',');
+    }
+    object = found;
+  }
+  return object;
 }
 
 std::string item(const std::string& name, size_t index) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@ namespace server {
 /// proportional to the text.
 nlohmann::json parse_json(std::string_view text, int max_depth);
 
+/// The value that `names` lead to from an object, as it stands in a text that parse_json() takes: a
+/// number keeps its digits, an object its order. Of fields of one name the last counts, as it does
+/// for parse_json(). Empty if there is none.
+std::string_view text_in(std::string_view object, std::initializer_list<std::string_view> names);
+
 /// The fields of one object. A field that is null counts as absent.
 class Fields {
  public:
@@ -33,7 +39,8 @@ class Fields {
 
   /// Marks a field as known and of no effect.
   void ignore(const std::string& name) { known_.push_back(name); }
-  /// ApiError for a field of another value than those that change nothing: null, false, empty, or `harmless`.
+  /// ApiError for a field of another value than those that change nothing: null, false, empty, or
+  /// `harmless`.
   void refuse(const std::string& name, const nlohmann::json& harmless = nlohmann::json());
   /// ApiError for a field that nobody asked for.
   void refuse_rest() const;

@@ -101,7 +101,8 @@ void set_language(const std::string& name, std::string text, const Dialect& dial
 
 /// {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema":
 /// …}}
-void read_response_format(Fields& fields, const Dialect& dialect, Request& request) {
+void read_response_format(Fields& fields, std::string_view body, const Dialect& dialect,
+                          Request& request) {
   constexpr const char* kName = "response_format";
   const json* value = fields.find(kName);
   if (value == nullptr) return;
@@ -118,7 +119,9 @@ void read_response_format(Fields& fields, const Dialect& dialect, Request& reque
     if (schema == nullptr) {
       throw bad_request(inside.path("schema"), "'" + inside.path("schema") + "' is missing");
     }
-    set_language(kName, schema->dump(), dialect, request);
+    // Not schema->dump(): its numbers have become doubles, its members have changed places.
+    set_language(kName, std::string(text_in(body, {kName, "json_schema", "schema"})), dialect,
+                 request);
     // Answers are valid under all of the schema, or the request is refused: "strict" says no more.
     static_cast<void>(inside.text("name"));
     static_cast<void>(inside.text("description"));
@@ -132,17 +135,18 @@ void read_response_format(Fields& fields, const Dialect& dialect, Request& reque
 }
 
 /// "grammar", "regex", "tags" or "response_format"; what is right in one only the library can tell.
-void read_language(Fields& fields, const Dialect& dialect, Request& request) {
+void read_language(Fields& fields, std::string_view body, const Dialect& dialect,
+                   Request& request) {
   for (const char* name : {"grammar", "regex"}) {
     auto text = fields.text(name);
     // No rule at all is how some clients say that any text will do.
     if (!text || (*text == "" && std::string_view(name) == "grammar")) continue;
     set_language(name, *std::move(text), dialect, request);
   }
-  if (const json* tags = fields.find("tags")) {
-    set_language("tags", tags->dump(), dialect, request);
+  if (fields.find("tags") != nullptr) {
+    set_language("tags", std::string(text_in(body, {"tags"})), dialect, request);
   }
-  read_response_format(fields, dialect, request);
+  read_response_format(fields, body, dialect, request);
 }
 
 /// A value of gen_sampling_set as text.
@@ -165,7 +169,8 @@ void read_setting(Fields& fields, const std::string& name, bool refusable, Reque
   }
 }
 
-void read_sampling(Fields& fields, const Dialect& dialect, Request& request) {
+void read_sampling(Fields& fields, std::string_view body, const Dialect& dialect,
+                   Request& request) {
   for (const char* name : kSampling) {
     const std::string_view key(name);
     read_setting(fields, name, key == "frequency_penalty" || key == "presence_penalty", request);
@@ -182,11 +187,11 @@ void read_sampling(Fields& fields, const Dialect& dialect, Request& request) {
   }
   read_stop(fields, dialect, request);
   read_logit_bias(fields, request);
-  read_language(fields, dialect, request);
+  read_language(fields, body, dialect, request);
 }
 
 /// What both kinds of requests have.
-void read_common(Fields& fields, const Dialect& dialect, Request& request) {
+void read_common(Fields& fields, std::string_view body, const Dialect& dialect, Request& request) {
   read_model(fields, dialect);
   request.n = static_cast<int32_t>(fields.integer("n", 1, dialect.max_choices).value_or(1));
   request.stream = fields.flag("stream").value_or(false);
@@ -199,7 +204,7 @@ void read_common(Fields& fields, const Dialect& dialect, Request& request) {
       throw bad_request("stream_options", "'stream_options' needs 'stream'");
     }
   }
-  read_sampling(fields, dialect, request);
+  read_sampling(fields, body, dialect, request);
   for (const char* name : kIgnored) fields.ignore(name);
 }
 
@@ -300,7 +305,7 @@ Request parse_completion(std::string_view body, const Dialect& dialect) {
   const json value = parse_json(body, dialect.max_depth);
   Fields fields(value, {});
   Request request;
-  read_common(fields, dialect, request);
+  read_common(fields, body, dialect, request);
   read_prompts(fields, dialect, request);
   read_suffix(fields, request);
   const int32_t most = std::min(dialect.default_tokens, dialect.max_tokens);
@@ -318,7 +323,7 @@ Request parse_chat(std::string_view body, const Dialect& dialect) {
   Fields fields(value, {});
   Request request;
   request.chat = true;
-  read_common(fields, dialect, request);
+  read_common(fields, body, dialect, request);
   read_messages(fields, dialect, request);
   const auto older = fields.integer("max_tokens", 1, dialect.max_tokens);
   const auto newer = fields.integer("max_completion_tokens", 1, dialect.max_tokens);

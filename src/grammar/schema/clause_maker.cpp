@@ -8,6 +8,7 @@
 #include "grammar/dfa_builder.h"
 #include "grammar/regex.h"
 #include "grammar/schema/number_dfa.h"
+#include "grammar/schema/number_values.h"
 #include "grammar/schema/string_dfa.h"
 
 namespace gen::grammar {
@@ -18,6 +19,14 @@ constexpr uint32_t kItemsLookedAt = 4;
 
 bool has(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
+}
+
+std::vector<NumberLiteral> number_literals(const Clause& clause) {
+  std::vector<NumberLiteral> all;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind == Constraint::Kind::kNumber) all.push_back({one.number.get(), one.negated});
+  }
+  return all;
 }
 
 }  // namespace
@@ -259,6 +268,7 @@ Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
     return clash(clause, "no string of this length fits the other keywords");
   }
   if (type == JsonType::kNumber) {
+    if (some_number_holds(number_literals(clause))) return true;
     GEN_ASSIGN(const SharedDfa numbers, numbers_of(clause));
     if (numbers == nullptr || !numbers->empty()) return true;
     return clash(clause, "no number fits all keywords");
@@ -397,14 +407,21 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   std::vector<std::pair<const NumberTerm*, bool>> all;
-  for (const Constraint& one : clause.constraints) {
-    if (one.kind == Constraint::Kind::kNumber) all.emplace_back(one.number.get(), one.negated);
-  }
+  std::vector<NumberLiteral> terms = number_literals(clause);
+  for (const NumberLiteral& one : terms) all.emplace_back(one.term, one.negated);
   if (all.empty()) return SharedDfa();
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   SharedDfa& known = numbers_[all];
   if (known != nullptr) return known;
+  NumberTerm values;
+  if (only_values(&terms, &values)) {
+    Dfa made;
+    if (!values.values.empty()) {
+      GEN_ASSIGN(made, number_texts(terms, options_.automata));
+    }
+    return known = std::make_shared<const Dfa>(std::move(made));
+  }
   // Remainders multiply what others tell apart: they have an automaton of their own.
   const auto is_multiple = [](const auto& one) {
     return one.first->kind == NumberTerm::Kind::kMultiple;

@@ -14,4 +14,7 @@ enum class FormatKind { kKnown, kUnknown, kRefused };
 /// Whether the name is of the vocabulary; `pattern` receives an expression over whole strings.
 FormatKind format_pattern(std::string_view name, Draft draft, std::string* pattern);
 
+/// The pattern of "regex": some of the patterns that are valid.
+std::string regex_syntax();
+
 }  // namespace gen::grammar

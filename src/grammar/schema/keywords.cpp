@@ -255,12 +255,19 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     if (k.type != JsonType::kString || !k.value.is(JsonType::kString) || !options_.assert_formats) {
       return truth(!negated);
     }
-    if (k.value.text == "hostname" && k.draft >= Draft::k7) {
-      // What they stand for decides whether labels in Punycode are valid.
-      const std::string note =
-          document_.pointer_of(k.schema) + "/format: labels with xn-- left out";
+    const auto tell = [&](const char* what) {
+      const std::string note = document_.pointer_of(k.schema) + "/format: " + what + " left out";
       auto& told = report_.relaxed;
       if (std::find(told.begin(), told.end(), note) == told.end()) told.push_back(note);
+    };
+    if (k.value.text == "hostname" && k.draft >= Draft::k7) {
+      // What they stand for decides whether labels in Punycode are valid.
+      tell("labels with xn--");
+    }
+    if (k.value.text == "regex") {
+      // Of what is valid only a part is known to be.
+      if (negated) return refuse(k.schema, k.key, "the negation of the format regex");
+      tell("back references, named groups and deep nesting");
     }
     // Hosts differ from draft to draft.
     const char* drafts = k.draft >= Draft::k7 ? " 7" : " 4";

@@ -175,9 +175,8 @@ class Explorer {
   }
 
   Result<Dfa> run() {
-    State start;
-    for (const NumberLiteral& one : all_) start.words.push_back(first_words(*one.term));
-    number(start);
+    for (const NumberLiteral& one : all_) now_.push_back(first_words(*one.term));
+    number(State(), now_);
     for (size_t i = 0; i < states_.size(); ++i) {
       if (states_.size() > 8 * fuel_.states) {
         return error(Code::kGrammar, "numbers take an automaton of more than %zu states",
@@ -194,35 +193,41 @@ class Explorer {
     Phase phase = Phase::kStart;
     bool minus = false;
     DigitCount count;
-    std::vector<DigitWords> words;
   };
+  using Words = std::vector<DigitWords>;  // of all terms
   struct Edges {
     std::vector<ByteEdge> to;   // by byte, to other states
     uint32_t behind_e = kDead;  // a node
     bool final = false;
   };
 
-  static uint64_t hash_of(const State& s) {
+  static uint64_t hash_of(const State& s, const Words& all) {
     uint64_t hash = static_cast<uint64_t>(s.phase) | (s.minus ? 8U : 0U) |
                     (s.count.many ? 16U : 0U) | (s.count.nonzero ? 32U : 0U);
     hash = mix(hash, static_cast<uint64_t>(s.count.whole) << 32 | s.count.places);
-    for (const DigitWords& words : s.words) {
+    for (const DigitWords& words : all) {
       for (const int32_t word : words) hash = mix(hash, static_cast<uint32_t>(word));
     }
     return hash;
   }
-  static bool equal(const State& a, const State& b) {
-    return a.phase == b.phase && a.minus == b.minus && a.count == b.count && a.words == b.words;
+  [[nodiscard]] bool equal(uint32_t index, const State& b, const Words& words) const {
+    const State& a = states_[index];
+    return a.phase == b.phase && a.minus == b.minus && a.count == b.count &&
+           std::equal(words.begin(), words.end(), words_.begin() + first_word(index));
+  }
+  [[nodiscard]] std::ptrdiff_t first_word(size_t index) const {
+    return static_cast<std::ptrdiff_t>(index * all_.size());
   }
 
-  uint32_t number(const State& state) {
-    const uint64_t hash = hash_of(state);
+  uint32_t number(const State& state, const Words& words) {
+    const uint64_t hash = hash_of(state, words);
     const uint32_t known =
-        known_.find(hash, [&](uint32_t other) { return equal(states_[other], state); });
+        known_.find(hash, [&](uint32_t other) { return equal(other, state, words); });
     if (known != HashIndex::kNone) return known;
     const auto made = static_cast<uint32_t>(states_.size());
     known_.add(hash, made);
     states_.push_back(state);
+    words_.insert(words_.end(), words.begin(), words.end());
     edges_.emplace_back();
     return made;
   }
@@ -230,22 +235,23 @@ class Explorer {
   [[nodiscard]] ExponentSet exponents(const State& s, bool exponent) const {
     ExponentSet made = {true, {}};
     for (size_t i = 0; i < all_.size(); ++i) {
-      ExponentSet one = exponents_of(*all_[i].term, s.minus, exponent, s.count, s.words[i]);
+      ExponentSet one = exponents_of(*all_[i].term, s.minus, exponent, s.count, now_[i]);
       if (all_[i].negated) one = ~std::move(one);
-      made = made & one;
+      made = i == 0 ? std::move(one) : made & one;
     }
     return made;
   }
 
   [[nodiscard]] bool hopeless(const State& state) const {
     for (size_t i = 0; i < all_.size(); ++i) {
-      if (!all_[i].negated && is_hopeless(*all_[i].term, state.count, state.words[i])) return true;
+      if (!all_[i].negated && is_hopeless(*all_[i].term, state.count, behind_[i])) return true;
     }
     return false;
   }
 
   void expand(size_t index) {
     const State state = states_[index];  // numbers move it
+    now_.assign(words_.begin() + first_word(index), words_.begin() + first_word(index + 1));
     Edges made;
     const Phase phase = state.phase;
     const bool digits =
@@ -254,12 +260,12 @@ class Explorer {
       State minus = state;
       minus.phase = Phase::kMinus;
       minus.minus = signed_;
-      made.to.push_back({'-', '-', number(minus)});
+      made.to.push_back({'-', '-', number(minus, now_)});
     }
     if (phase == Phase::kZero || phase == Phase::kWhole) {
       State point = state;
       point.phase = Phase::kPoint;
-      made.to.push_back({'.', '.', number(point)});
+      made.to.push_back({'.', '.', number(point, now_)});
     }
     if (phase != Phase::kZero) add_digits(state, &made.to);
     if (digits) {
@@ -274,7 +280,7 @@ class Explorer {
     const bool fraction = state.phase == Phase::kPoint || state.phase == Phase::kFraction;
     uint32_t borders = first || !state.count.nonzero ? 1U << 1U : 0;
     for (size_t i = 0; i < all_.size(); ++i) {
-      borders |= digit_borders(*all_[i].term, state.count, state.words[i]);
+      borders |= digit_borders(*all_[i].term, state.count, now_[i]);
     }
     for (int digit = 0; digit < 10;) {
       int next = digit + 1;
@@ -284,12 +290,13 @@ class Explorer {
                      : first && digit == 0 ? Phase::kZero
                                            : Phase::kWhole;
       behind.count.add(fraction, digit);
+      behind_ = now_;
       for (size_t i = 0; i < all_.size(); ++i) {
-        add_digit(*all_[i].term, digit, fraction, state.count, behind.count, &behind.words[i]);
+        add_digit(*all_[i].term, digit, fraction, state.count, behind.count, &behind_[i]);
       }
       if (!hopeless(behind)) {
         to->push_back({static_cast<uint8_t>('0' + digit), static_cast<uint8_t>('0' + next - 1),
-                       number(behind)});
+                       number(behind, behind_)});
       }
       digit = next;
     }
@@ -363,6 +370,9 @@ class Explorer {
   ExponentNodes exponents_;
   HashIndex known_;
   std::vector<State> states_;
+  Words words_;   // of all states, in order
+  Words now_;     // of the state that is looked at
+  Words behind_;  // of one that it leads to
   std::vector<Edges> edges_;
 };
 

@@ -20,6 +20,7 @@ using SharedDfa = ClauseMaker::SharedDfa;
 constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
 constexpr uint32_t kMostBits = MemberSet::kBits;
 constexpr size_t kMostWitnesses = 6;
+constexpr size_t kWorkPerState = 8;  // of a product, in clauses
 constexpr size_t kMostNames = 4096;  // with those that cannot come
 
 struct Region {
@@ -259,7 +260,7 @@ class ObjectBuilder {
     const DfaFuel& fuel = maker_.options().automata;
     std::vector<Region> made;
     for (Region& region : *regions) {
-      GEN_TRY(maker_.spend(schema, 1 + region.names->states.size()));
+      GEN_TRY(maker_.spend(schema, 1 + kWorkPerState * region.names->states.size()));
       GEN_ASSIGN(Dfa in, combine(*region.names, *matching, Both::kAnd, fuel));
       if (in.empty()) {
         made.push_back(std::move(region));
@@ -294,8 +295,23 @@ class ObjectBuilder {
     region->literals.insert(region->literals.end(), one.rest.begin(), one.rest.end());
   }
 
+  // Whether no other names may come, whatever they are.
+  bool nothing_else(const Clause& clause) {
+    Region any;
+    for (const Constraint& one : clause.constraints) {
+      for (const JsonValue* schema : named_by(one)) {
+        if (schema->find("patternProperties") != nullptr) return false;
+      }
+      add_literals(one, &any);
+    }
+    bool never = false;
+    (void)maker_.normal(std::move(any.literals), &never);
+    return never;
+  }
+
   // What names beside `names` must hold; a region of few names gives them to `names`.
   Result<std::vector<Region>> regions_of(const Clause& clause, std::set<std::string>* names) {
+    if (nothing_else(clause)) return std::vector<Region>();
     const DfaFuel& fuel = maker_.options().automata;
     const std::vector<std::string> listed(names->begin(), names->end());
     Region all;

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "grammar/analysis.h"
 #include "grammar/schema/builders.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/number_dfa.h"
@@ -50,9 +51,9 @@ class Builder {
       GEN_ASSIGN(const ExprId body, body_of(next.literals));
       to_.define(next.rule, body);
     }
-    maker_.forget();
-    GEN_ASSIGN(const bool empty, maker_.is_empty(literals));
-    if (empty) {
+    if (!may_match(to_, all)) {
+      maker_.forget();
+      GEN_TRY(maker_.is_empty(literals));
       const std::string& why = maker_.conflict();
       return error(Code::kGrammar, "%.400s", why.empty() ? "#: no value is valid" : why.c_str());
     }
@@ -88,8 +89,7 @@ class Builder {
   Result<ExprId> key(const std::string& name) {
     const auto known = keys_.find(name);
     if (known != keys_.end()) return known->second;
-    GEN_ASSIGN(const ExprId texts, parts_.strings(string_set(std::span(&name, 1))));
-    return keys_[name] = texts;
+    return keys_[name] = texts_.texts_of(name);
   }
 
   Result<ExprId> body_of(const Literals& literals) {

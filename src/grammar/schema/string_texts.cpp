@@ -3,9 +3,11 @@
 #include "grammar/schema/string_texts.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.h"
 #include "grammar/characters.h"
 
 namespace gen::grammar {
@@ -374,6 +376,27 @@ ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>&
   graph.escapes(start, ways);
   to_.define(rule, std::move(graph).expression(to_));
   return place->second;
+}
+
+ExprId StringTexts::character(uint32_t code, std::string_view bytes) {
+  ExprId& known = characters_[code];
+  if (known != 0) return known;
+  const std::array<ExprId, 2> escaped = {to_.bytes(ByteSet::one('\\')), escapes_of({{code, code}})};
+  std::vector<ExprId> ways = {to_.sequence(escaped)};
+  if (code >= 0x20 && code != '"' && code != '\\') ways.push_back(to_.literal(bytes));
+  return known = to_.choice(ways);
+}
+
+ExprId StringTexts::texts_of(std::string_view string) {
+  const ExprId quote = to_.bytes(ByteSet::one('"'));
+  std::vector<ExprId> parts = {quote};
+  for (size_t i = 0; i < string.size();) {
+    const size_t begin = i;
+    const uint32_t code = utf8_next(string, &i);
+    parts.push_back(character(code, string.substr(begin, i - begin)));
+  }
+  parts.push_back(quote);
+  return to_.sequence(parts);
 }
 
 Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,12 +23,16 @@ class StringTexts {
 
   /// Texts of the strings, with their quotes. kGrammar if that takes more than the fuel.
   Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel);
+  /// Texts of one string, in UTF-8.
+  ExprId texts_of(std::string_view string);
   /// What follows the backslash of a character in these ranges, which are in order and apart.
   ExprId escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>& ranges);
 
  private:
   Expressions& to_;
+  ExprId character(uint32_t code, std::string_view bytes);
   std::map<std::vector<std::pair<uint32_t, uint32_t>>, ExprId> escapes_;
+  std::unordered_map<uint32_t, ExprId> characters_;
 };
 
 /// One character of a string as JSON text.

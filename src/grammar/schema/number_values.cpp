@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// See number_values.h.
+#include "grammar/schema/number_values.h"
+
+#include <algorithm>
+
+namespace gen::grammar {
+namespace {
+
+using What = NumberTerm::Kind;
+
+bool is_multiple(const NumberTerm& term, const Decimal& value) {
+  if (value.digits.empty()) return true;
+  // The value is digits * 10^at of what it must be a whole multiple of the divisor in.
+  const int64_t at = value.exponent - static_cast<int64_t>(value.digits.size()) + term.scale;
+  if (at < 0) return false;  // its last digit is not 0
+  uint64_t rest = 0;
+  for (const char c : value.digits) {
+    rest = (rest * 10 + static_cast<uint64_t>(c - '0')) % term.divisor;
+  }
+  for (int64_t i = 0; i < at && rest != 0; ++i) rest = rest * 10 % term.divisor;
+  return rest == 0;
+}
+
+bool holds(const NumberTerm& term, const Decimal& value) {
+  switch (term.kind) {
+    case What::kInteger:
+    case What::kPlain:
+      return value.is_integer();
+    case What::kMultiple:
+      return is_multiple(term, value);
+    case What::kOneOf:
+      return std::find(term.values.begin(), term.values.end(), value) != term.values.end();
+    case What::kBound:
+      break;
+  }
+  const int order = compare(value, term.values[0]);
+  switch (term.bound) {
+    case Bound::kAtLeast:
+      return order >= 0;
+    case Bound::kAbove:
+      return order > 0;
+    case Bound::kAtMost:
+      return order <= 0;
+    case Bound::kBelow:
+      return order < 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool number_holds(const NumberLiteral& literal, const Decimal& value) {
+  // Every value has a text that is not plain.
+  if (literal.term->kind == What::kPlain && literal.negated) return true;
+  return holds(*literal.term, value) != literal.negated;
+}
+
+bool some_number_holds(std::span<const NumberLiteral> all) {
+  const auto fits = [&](const Decimal& value) {
+    return std::all_of(all.begin(), all.end(),
+                       [&](const NumberLiteral& one) { return number_holds(one, value); });
+  };
+  if (fits(Decimal()) || fits({false, "1", 1})) return true;
+  return std::any_of(all.begin(), all.end(), [&](const NumberLiteral& one) {
+    return std::any_of(one.term->values.begin(), one.term->values.end(), fits);
+  });
+}
+
+bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values) {
+  const auto list = std::find_if(all->begin(), all->end(), [](const NumberLiteral& one) {
+    return !one.negated && one.term->kind == What::kOneOf;
+  });
+  if (list == all->end()) return false;
+  *values = *list->term;
+  std::erase_if(values->values, [&](const Decimal& value) {
+    return !std::all_of(all->begin(), all->end(),
+                        [&](const NumberLiteral& one) { return number_holds(one, value); });
+  });
+  std::erase_if(*all, [](const NumberLiteral& one) { return one.term->kind != What::kPlain; });
+  all->push_back({values, false});
+  return true;
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of numbers, answered for single values, where that spares an automaton.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "grammar/schema/number_dfa.h"
+
+namespace gen::grammar {
+
+/// Whether the value, in one of its texts, is such a number.
+bool number_holds(const NumberLiteral& literal, const Decimal& value);
+/// Whether a value that is easily found fits all; if not, there may still be one.
+bool some_number_holds(std::span<const NumberLiteral> all);
+/// Makes one list of values out of all literals where one is such a list: `*values` then fits what
+/// the others ask, but for those that ask about texts, which stay in `*all`. False if none is.
+bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values);
+
+}  // namespace gen::grammar
