@@ -214,7 +214,7 @@ TEST(SchemaScope, LimitsNameKeywordAndPlace) {
             "/items/minLength: the exponent of 1e9999999999 is above 1000000000"},
            {R"({"items":{"enum":[1,1e5000]}})", "/items/enum: a number beyond 10^4096, either way"},
            {R"({"items":{"multipleOf":0.123456789}})",
-            "/items/multipleOf: a divisor whose digits are above 65536"},
+            "/items/multipleOf: a divisor whose digits are above 65536, without bounds"},
            {"[]", "#: a schema is an object or a boolean"},
        }) {
     EXPECT_EQ(why(schema, 12, kMany).substr(0, std::string(place).size()), place) << schema;

@@ -527,7 +527,19 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   SharedDfa& known = numbers_[all];
   if (known != nullptr) return known;
   NumberTerm values;
-  if (only_values(&terms, &values)) {
+  NumberTerm listed;
+  bool few = only_values(&terms, &values);
+  const auto must_be_listed = [](const NumberLiteral& one) { return one.term->must_be_listed(); };
+  if (!few && std::any_of(terms.begin(), terms.end(), must_be_listed)) {
+    few = list_multiples(&terms, &listed) && only_values(&terms, &values);
+    if (!few) {
+      return error(Code::kGrammar,
+                   "a divisor whose digits are above %llu, without bounds that leave "
+                   "at most 4096 multiples",
+                   static_cast<unsigned long long>(NumberTerm::kMostDivisor));
+    }
+  }
+  if (few) {
     Dfa made;
     if (!values.values.empty()) {
       GEN_ASSIGN(made, number_texts(terms, options_.automata));
