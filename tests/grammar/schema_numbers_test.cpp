@@ -169,6 +169,23 @@ TEST(SchemaNumbers, TheTightestBoundsCount) {
   EXPECT_FALSE(between("5"));
 }
 
+TEST(SchemaNumbers, ManyRangesApart) {
+  std::string all;
+  for (int i = 0; i < 120; ++i) {
+    all += std::string(i > 0 ? "," : "") + R"({"minimum":)" + std::to_string(10 * i) +
+           R"(,"maximum":)" + std::to_string(10 * i + 5) + "}";
+  }
+  test::Validator ranges(R"({"type":"number","anyOf":[)" + all + "]}");
+  for (int i = 0; i < 1300; ++i) {
+    const std::string text = std::to_string(i);
+    EXPECT_EQ(ranges(text), i < 1200 && i % 10 <= 5) << text;
+    EXPECT_EQ(ranges(text + ".01"), i < 1200 && i % 10 < 5) << text;
+    // With an exponent a number has at most 4 digits before its point.
+    EXPECT_EQ(ranges(text + "00e-2"), i > 0 && i < 100 && i % 10 <= 5) << text;
+  }
+  EXPECT_FALSE(ranges("-1"));
+}
+
 // Remainders of so long a divisor are too many for an automaton; multiples between bounds are not.
 TEST(SchemaNumbers, MultiplesOfLongNumbersBetweenBounds) {
   test::Validator some(R"({"type":"number","multipleOf":0.123456789,"minimum":-2,"maximum":2})");

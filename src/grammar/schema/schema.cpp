@@ -22,6 +22,7 @@
 namespace gen::grammar {
 namespace {
 
+constexpr size_t kMostUnited = 4096;    // states of automata that become one
 constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit, too
 
 // Whether it asks for items that differ.
@@ -137,12 +138,26 @@ class Builder {
   }
 
   Result<ExprId> numbers_of(const std::vector<Clause>& clauses) {
+    // Many large automata are read side by side: one of them all would be as large as all of them.
+    std::vector<ExprId> ways;
     std::vector<Dfa> parts;
+    size_t n_states = 0;
+    const auto unite_parts = [&]() -> Status {
+      GEN_ASSIGN(Dfa all, unite(std::move(parts), options_.automata));
+      GEN_TRY(keep_digits_short(&all));
+      const ExprId texts = expression_of(to_, all);
+      ways.push_back(named(texts));
+      parts.clear();
+      n_states = 0;
+      return {};
+    };
     for (const Clause& clause : clauses) {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
       if (clauses.size() > 1) {
+        if (!parts.empty() && n_states + some->states.size() > kMostUnited) GEN_TRY(unite_parts());
         parts.push_back(*some);
+        n_states += some->states.size();
         continue;
       }
       if (numbers_.contains(some.get())) return numbers_[some.get()];
@@ -151,9 +166,8 @@ class Builder {
       GEN_TRY(keep_digits_short(&one));
       return numbers_[some.get()] = named(expression_of(to_, one));
     }
-    GEN_ASSIGN(Dfa all, unite(std::move(parts), options_.automata));
-    GEN_TRY(keep_digits_short(&all));
-    return expression_of(to_, all);
+    GEN_TRY(unite_parts());
+    return to_.choice(ways);
   }
 
   Status keep_digits_short(Dfa* numbers) const {
