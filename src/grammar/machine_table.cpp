@@ -31,6 +31,9 @@ class Shortest {
         bases_(bases),
         of_(n_states, kInfinite),
         last_into_(n_states, kNone) {
+    size_t n_edges = 0;
+    for (const Automaton& automaton : automata) n_edges += automaton.n_edges();
+    edges_.reserve(n_edges + n_edges / 4);
     for (uint32_t m = 0; m < automata.size(); ++m) {
       for (uint32_t k = 0; k < automata[m].nodes.size(); ++k) {
         const Automaton::Node& node = automata[m].nodes[k];

@@ -216,6 +216,9 @@ TEST(SchemaNumbers, MultiplesOfLongNumbersBetweenBounds) {
   EXPECT_TRUE(no("70002"));
   EXPECT_FALSE(no("0"));
   EXPECT_FALSE(no("140002"));
+  EXPECT_EQ(test::refusal(R"({"not":{"multipleOf":70001},"minimum":0,"maximum":9})"),
+            "/not/multipleOf: a divisor whose digits are above 65536, without bounds that leave at "
+            "most 4096 multiples");
   EXPECT_EQ(
       test::refusal(R"({"type":"integer","multipleOf":70001,"minimum":0})"),
       "/multipleOf: a divisor whose digits are above 65536, without bounds that leave at most "

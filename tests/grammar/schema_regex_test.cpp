@@ -59,6 +59,10 @@ TEST(SchemaRegex, GroupsNestAsDeepAsTheyWill) {
   EXPECT_TRUE(validator(nested("(?:a|(?!b)(?<=", 30, "))*?")));
   EXPECT_FALSE(validator(nested("(?:(?!", 30, ")*)")));
   EXPECT_FALSE(validator("\"((a)\""));
+  // Ranges whose ends are close to each other, the wrong way round.
+  for (const char* text : {"[я-ю]", "[三-一]", "[\xF0\x9F\x98\x82-\xF0\x9F\x98\x80]", "[b-a]"}) {
+    EXPECT_FALSE(validator("\"" + std::string(text) + "\"")) << text;
+  }
   EXPECT_TRUE(validator("7"));
 }
 
