@@ -166,7 +166,7 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   texts_.push_back(std::make_unique<const JsonValue>(std::move(read)));
   const JsonValue& node = *texts_.back();
   if (!node.is_boolean() && !node.is(JsonType::kObject)) {
-    return error(Code::kGrammar, "a schema is an object or a boolean");
+    return error(Code::kGrammar, "#: a schema is an object or a boolean");
   }
   Place place;
   place.base = uri;
