@@ -2,6 +2,7 @@
 // See cuda_engine.h.
 #include "cuda/engine/cuda_engine.h"
 
+#include <bit>
 #include <cstring>
 #include <variant>
 #include <vector>
@@ -91,6 +92,12 @@ Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list
     return queue_->note(
         std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
   });
+}
+
+int64_t CudaEngine::step_rows(int64_t n) const noexcept {
+  constexpr int64_t kMostPadded = 64;  // above it rows cost time, and steps are seldom alike
+  return n < 1 || n > kMostPadded ? n
+                                  : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
 }
 
 StepGraphs::Counts CudaEngine::graphs() {

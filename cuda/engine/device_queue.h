@@ -71,8 +71,13 @@ class DeviceQueue : private ScratchMemory {
 
   // With a turn held.
   [[nodiscard]] OpContext context() noexcept {
-    return {stream_, shared_bytes_, properties_.sm_count,
-            properties_.major * 10 + properties_.minor, this};
+    return {stream_,
+            shared_bytes_,
+            properties_.sm_count,
+            properties_.major * 10 + properties_.minor,
+            programmatic_,
+            this,
+            products_.get()};
   }
   /// kDevice once the device is lost.
   [[nodiscard]] Status usable() const;
@@ -139,6 +144,8 @@ class DeviceQueue : private ScratchMemory {
   std::mutex mutex_;
   device::Stream stream_ = nullptr;
   size_t shared_bytes_ = 0;
+  bool programmatic_ = false;
+  std::unique_ptr<MatrixProducts> products_;
   Staging staging_;    // of write() and lists
   Staging halves_[2];  // of write_large()
   device::Event half_free_[2] = {nullptr, nullptr};

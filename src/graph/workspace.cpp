@@ -25,10 +25,10 @@ Status Workspace::grow(engine::Engine& engine, engine::EngineBuffer* buffer, siz
   return {};
 }
 
-Status Workspace::fill(const Batch& batch, bool all_rows) {
+Status Workspace::fill(const Batch& batch, bool all_rows, bool padded) {
   for (Side& side : sides_) {
     const size_t before = side.block.bytes();
-    Status status = side.block.fill(batch, all_rows, *side.engine, *side.stream);
+    Status status = side.block.fill(batch, all_rows, padded, *side.engine, *side.stream);
     bytes_.fetch_add(side.block.bytes() - before, std::memory_order_relaxed);  // may wrap and back
     GEN_TRY(std::move(status));
   }

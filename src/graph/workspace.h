@@ -32,7 +32,7 @@ class Workspace {
   /// usable.
   Status reserve(size_t row_bytes, size_t selected_bytes, size_t engine = 0);
   /// Fills the step blocks, see StepBlock::fill().
-  Status fill(const Batch& batch, bool all_rows);
+  Status fill(const Batch& batch, bool all_rows, bool padded);
   [[nodiscard]] const StepBlock& block(size_t engine = 0) const noexcept {
     return sides_[engine].block;
   }
