@@ -49,5 +49,7 @@ void break_device(device::Error error);
 size_t live_device_bytes();
 /// Kernels run so far.
 uint64_t kernels_run();
+/// Calls so far by which the host waited for a device.
+uint64_t host_waits();
 
 }  // namespace gen::cuda::emulator

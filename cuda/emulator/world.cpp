@@ -225,5 +225,10 @@ uint64_t kernels_run() {
   const std::lock_guard lock(here.mutex);
   return here.kernels;
 }
+uint64_t host_waits() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  return here.waits;
+}
 
 }  // namespace gen::cuda::emulator
