@@ -1,7 +1,7 @@
 # What the CUDA engine is made of, for devices and for the emulator alike.
 set(GEN_CUDA_ENGINE_SOURCES
   engine/allocators.cpp engine/cuda_backend.cpp engine/cuda_engine.cpp engine/device_memory.cpp engine/device_queue.cpp
-  engine/staging.cpp engine/step_graphs.cpp engine/tile_packer.cpp engine/weight_loader.cpp ops/context.cpp)
+  engine/matrix_library.cpp engine/staging.cpp engine/step_graphs.cpp engine/tile_packer.cpp engine/weight_loader.cpp ops/context.cpp)
 set(GEN_CUDA_KERNEL_SOURCES
   ops/activate.cu ops/adapter_in.cu ops/add.cu ops/attention.cu ops/attention_split.cu ops/attention_tile.cu
   ops/best.cu ops/embed.cu ops/gated.cu ops/kv_copy.cu

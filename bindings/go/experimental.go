@@ -96,6 +96,17 @@ func (p *Profile) Value(index int, key string) (float64, error) {
 	return value[0], err
 }
 
+// ChromeTrace is when instructions ran, in the format of chrome://tracing and ui.perfetto.dev.
+func (p *Profile) ChromeTrace() (trace string, err error) {
+	err = p.with(func(a uintptr) (err error) {
+		trace, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenProfileChromeTrace(a, buffer, capacity, n)
+		})
+		return err
+	})
+	return trace, err
+}
+
 // MeasurePeaks tells what this machine can do: "read_bandwidth", "fma_f32", "dot_i8" or "dot_bf16". It takes a while.
 func MeasurePeaks(threads int, what string) (float64, error) {
 	var value [1]float64

@@ -7,7 +7,8 @@ import "libgenerate.dev/generate/internal/native"
 // Pool is blocks that paged caches share. Any number of goroutines may use one.
 type Pool struct {
 	object
-	bytes int // of a block's keys, as of its values
+	bytes    int // of a block's keys, as of its values
+	onDevice bool
 }
 
 // NewPool makes a pool of blocks of blockSize positions of all layers, as many as fit into maxMemoryMB MiB. A row has
@@ -28,7 +29,20 @@ func NewPool(layers, blockSize, rowDim, maxMemoryMB int, kind string) (*Pool, er
 
 // SetAllocator takes the blocks' memory from a gen_allocator in C, before the first block is taken.
 func (p *Pool) SetAllocator(table Symbol) error {
-	return p.with(func(a uintptr) error { return native.KvCachePoolSetAllocator(a, uintptr(table)) })
+	return p.with(func(a uintptr) error {
+		err := native.KvCachePoolSetAllocator(a, uintptr(table))
+		p.onDevice = p.onDevice && err != nil
+		return err
+	})
+}
+
+// SetGPUAllocator keeps the blocks in a device's memory, before the first block is taken. Their bytes are not shown then.
+func (p *Pool) SetGPUAllocator(allocator *GPUAllocator) error {
+	return p.with(func(a uintptr) error {
+		err := allocator.with(func(table uintptr) error { return native.KvCachePoolSetGpuAllocator(a, table) })
+		p.onDevice = p.onDevice || err == nil
+		return err
+	})
 }
 
 // Block is one block of a pool, for as long as the caller or a cache has a reference to it.
@@ -60,10 +74,14 @@ func (b Block) Used() int {
 }
 
 // View shows keys and values in place while use runs: [layers, blockSize, rowDim] of the pool's type. Whoever alone holds
-// the block may write.
+// the block may write. Of a pool on a device both are empty.
 func (b Block) View(use func(k, v []byte) error) error {
 	return b.pool.with(func(uintptr) error {
-		return use(lent[byte](native.KvCacheBlockK(b.address), b.pool.bytes), lent[byte](native.KvCacheBlockV(b.address), b.pool.bytes))
+		bytes := b.pool.bytes
+		if b.pool.onDevice {
+			bytes = 0
+		}
+		return use(lent[byte](native.KvCacheBlockK(b.address), bytes), lent[byte](native.KvCacheBlockV(b.address), bytes))
 	})
 }
 

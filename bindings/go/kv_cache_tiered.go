@@ -97,6 +97,13 @@ func WithTierAllocator(table Symbol) TierOption {
 	return func(c uintptr) error { return native.KvCacheTierConfigSetAllocator(c, uintptr(table)) }
 }
 
+// WithHotLayersOnGPU keeps hot layers in a device's memory.
+func WithHotLayersOnGPU(allocator *GPUAllocator) TierOption {
+	return func(c uintptr) error {
+		return allocator.with(func(table uintptr) error { return native.KvCacheTierConfigSetGpuAllocator(c, table) })
+	}
+}
+
 // WithTierSetting sets an option by its name, see DescribeTierOptions.
 func WithTierSetting(key, value string) TierOption {
 	return func(c uintptr) error { return native.KvCacheTierConfigSet(c, key, value) }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/device/dim3.h"
+#include "cuda/device/qualifiers.cuh"
 #include "cuda/device/runtime.h"
 #ifdef GEN_CUDA_EMULATED
 #include "cuda/emulator/launch.h"
@@ -34,6 +35,7 @@ struct LaunchConfig {
 #ifndef GEN_CUDA_EMULATED
 Error launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments) noexcept;
 Error occupancy(const void* kernel, int threads, size_t dynamic_shared_bytes, int* out) noexcept;
+Error compiled_for(const void* kernel, int* out) noexcept;
 #else
 Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept;
 Error emulated_occupancy(int threads, size_t dynamic_shared_bytes, int* out) noexcept;
@@ -65,6 +67,19 @@ Error blocks_per_sm(void (*kernel)(Parameters...), int threads, size_t dynamic_s
   return emulated_occupancy(threads, dynamic_shared_bytes, out);
 #else
   return occupancy(reinterpret_cast<const void*>(kernel), threads, dynamic_shared_bytes, out);
+#endif
+}
+
+/// What the code of a kernel that the current device runs was compiled for, 75 … 120: less than its
+/// compute capability where the driver has compiled PTX of an older one.
+template <typename... Parameters>
+Error compiled_for(void (*kernel)(Parameters...), int* out) {
+#ifdef GEN_CUDA_EMULATED
+  static_cast<void>(kernel);
+  *out = GEN_CUDA_ARCH / 10;
+  return kSuccess;
+#else
+  return compiled_for(reinterpret_cast<const void*>(kernel), out);
 #endif
 }
 

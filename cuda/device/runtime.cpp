@@ -241,6 +241,13 @@ Error launch_kernel(const void* kernel, const LaunchConfig& config, void** argum
   return result(cudaLaunchKernelExC(&native_config, kernel, arguments));
 }
 
+Error compiled_for(const void* kernel, int* out) noexcept {
+  cudaFuncAttributes attributes = {};
+  const Error error = result(cudaFuncGetAttributes(&attributes, kernel));
+  if (error.ok()) *out = attributes.ptxVersion;
+  return error;
+}
+
 Error occupancy(const void* kernel, int threads, size_t dynamic_shared_bytes, int* out) noexcept {
   return result(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(out, kernel, threads, dynamic_shared_bytes));

@@ -23,6 +23,8 @@ struct Options {
   int sm_count = 4;
   int driver_version = 13000;  // at first GEN_EMULATOR_DRIVER, for programs that cannot configure()
   int runtime_version = 13000;
+  /// After so many kernels the device is lost; 0: never. At first GEN_EMULATOR_LOST_AFTER.
+  uint64_t lost_after = 0;
 };
 
 /// Another machine from here on. Streams and memory of the last one must have been given back.
@@ -47,5 +49,7 @@ void break_device(device::Error error);
 size_t live_device_bytes();
 /// Kernels run so far.
 uint64_t kernels_run();
+/// Calls so far by which the host waited for a device.
+uint64_t host_waits();
 
 }  // namespace gen::cuda::emulator

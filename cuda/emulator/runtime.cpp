@@ -174,6 +174,7 @@ Error device_synchronize() noexcept {
     const bool capturing = std::any_of(world.streams.begin(), world.streams.end(),
                                        [](Stream stream) { return stream->capture != nullptr; });
     if (capturing) return kCaptureUnsupported;
+    ++world.waits;
     world.run_all();
     return kSuccess;
   });
@@ -321,6 +322,7 @@ Error stream_destroy(Stream stream) noexcept {
 }
 Error stream_synchronize(Stream stream) noexcept {
   return with_idle_stream(stream, [&](World& world) {
+    ++world.waits;
     world.run(stream, [] { return false; });
     return kSuccess;
   });
@@ -394,6 +396,7 @@ Error event_synchronize(Event event) noexcept {
     const emulator::EventState& state = *event->state;
     if (state.capture != nullptr) return kCaptureUnsupported;
     if (state.done == state.recorded) return kSuccess;
+    ++world.waits;
     world.run(state.stream, [&] { return state.done == state.recorded; });
     return kSuccess;
   });

@@ -21,6 +21,8 @@ World::World() {
   options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
   const char* const driver = std::getenv("GEN_EMULATOR_DRIVER");
   if (driver != nullptr) options.driver_version = std::atoi(driver);
+  const char* const lost_after = std::getenv("GEN_EMULATOR_LOST_AFTER");
+  if (lost_after != nullptr) options.lost_after = std::strtoull(lost_after, nullptr, 10);
 }
 
 uint64_t World::random(uint64_t below) {
@@ -76,6 +78,14 @@ bool World::step(device::StreamHandle& stream) {
 void World::run_kernel(device::StreamHandle& stream, const Launch& launch,
                        std::unique_ptr<Grid> grid) {
   if (grid == nullptr) grid = std::make_unique<Grid>(launch, random(~uint64_t{0}));
+  if (options.lost_after != 0 && kernels >= options.lost_after) {
+    lost = device::kEccUncorrectable;
+    for (device::Stream each : streams) {
+      each->queue.clear();
+      each->ahead.reset();
+    }
+    return;
+  }
   ++kernels;
   // What may start early does, as early as can be.
   if (!stream.queue.empty() && stream.queue.front().kind == Work::Kind::kKernel &&
@@ -214,6 +224,11 @@ uint64_t kernels_run() {
   World& here = world();
   const std::lock_guard lock(here.mutex);
   return here.kernels;
+}
+uint64_t host_waits() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  return here.waits;
 }
 
 }  // namespace gen::cuda::emulator

@@ -28,6 +28,7 @@ class World {
   bool watched = false;
   std::string failure;
   uint64_t kernels = 0;
+  uint64_t waits = 0;
   uint64_t drawn = 0;
 
   uint64_t random(uint64_t below);

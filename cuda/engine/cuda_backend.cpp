@@ -59,8 +59,12 @@ void create(const engine::EngineOptions* options, std::shared_ptr<engine::Engine
 }
 
 int32_t device_count() {
-  int count = 0;
-  return why_not() == nullptr && device::device_count(&count).ok() ? count : 0;
+  // Asked once, like the reason: a device that is lost later is still one.
+  static const int32_t found = [] {
+    int count = 0;
+    return why_not() == nullptr && device::device_count(&count).ok() ? count : 0;
+  }();
+  return found;
 }
 
 void describe(int32_t device, char* text, size_t capacity) {

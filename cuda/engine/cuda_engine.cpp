@@ -2,6 +2,8 @@
 // See cuda_engine.h.
 #include "cuda/engine/cuda_engine.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <variant>
 #include <vector>
@@ -13,6 +15,9 @@
 
 namespace gen::cuda {
 namespace {
+
+/// Rows of a step up to which it is filled up: more cost time, and such steps are seldom alike.
+constexpr int64_t kMostPadded = 64;
 
 using engine::Access;
 
@@ -107,6 +112,15 @@ Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list
   if (!queue_->dry_run()) return graphs_.run(list, run_one);
   for (const engine::OpArgs& args : list) GEN_TRY(run_one(args));
   return {};
+}
+
+int64_t CudaEngine::step_rows(int64_t n) const noexcept {
+  return n < 1 || n > kMostPadded ? n
+                                  : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+}
+
+int64_t CudaEngine::room_rows(int64_t n) const noexcept {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(n, kMostPadded))));
 }
 
 StepGraphs::Counts CudaEngine::graphs() {

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <new>
 
+#include "cuda/engine/matrix_library.h"
+#include "cuda/ops/ops_run.h"
+
 namespace gen::cuda {
 namespace {
 
@@ -41,7 +44,11 @@ Status DeviceQueue::open() {
   const size_t most =
       std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
   shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
+  products_ = std::make_unique<MatrixLibrary>();
   if (dry_run_) return {};
+  // The waiting is in the kernels, so the kernels decide; a newer device may run older ones.
+  programmatic_ = properties_.major >= 9 && kernels_compiled_for() >= 90;
+  if (!programmatic_) static_cast<void>(device::last_error());
   GEN_TRY(note(device::stream_create(&stream_), "making a stream"));
   for (device::Event& event : half_free_) {
     GEN_TRY(note(device::event_create(&event), "making an event"));
@@ -53,6 +60,7 @@ DeviceQueue::~DeviceQueue() {
   const DeviceGuard guard(device_);
   if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
   release_passed(true);
+  products_.reset();
   for (uint8_t* at : {lists_, scratch_}) {
     if (at != nullptr) static_cast<void>(table_.release(table_.user, at));
   }

@@ -73,9 +73,14 @@ class DeviceQueue : private ScratchMemory {
 
   // With a turn held.
   [[nodiscard]] OpContext context() noexcept {
-    return {
-        stream_, shared_bytes_, properties_.sm_count, properties_.major * 10 + properties_.minor,
-        this,    dry_run_};
+    return {stream_,
+            shared_bytes_,
+            properties_.sm_count,
+            properties_.major * 10 + properties_.minor,
+            programmatic_,
+            this,
+            products_.get(),
+            dry_run_};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.
@@ -152,6 +157,8 @@ class DeviceQueue : private ScratchMemory {
   std::mutex mutex_;
   device::Stream stream_ = nullptr;  // none in a dry run
   size_t shared_bytes_ = 0;
+  bool programmatic_ = false;
+  std::unique_ptr<MatrixProducts> products_;
   Staging staging_;    // of write() and lists
   Staging halves_[2];  // of write_large()
   device::Event half_free_[2] = {nullptr, nullptr};

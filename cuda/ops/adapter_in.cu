@@ -14,6 +14,7 @@ constexpr int32_t kThreads = 128;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     adapter_in_kernel(ConstRowsView x, LowRankView low_rank, RowsView u) {
+  after_predecessor();
   const int64_t t = block_x();
   const engine::LowRankMix* const mixes = mixes_of(low_rank, t);
   if (mixes == nullptr) return;

@@ -9,6 +9,7 @@ namespace {
 constexpr int32_t kThreads = 256;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) add_kernel(ConstRowsView a, ConstRowsView b, RowsView y) {
+  after_predecessor();
   const int64_t i = int64_t{block_x()} * kThreads + thread_x();
   if (i >= y.rows * y.cols) return;
   const int64_t t = i / y.cols;

@@ -101,6 +101,7 @@ GEN_DEVICE float weigh_any(KvFormat format, const Shared<float>& weights,
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_kernel(AttentionView of) {
+  after_predecessor();
   GEN_SHARED(int32_t, entries, kChunk);
   GEN_SHARED(int32_t, range, 2);
   GEN_SHARED(float, scores, kChunk);

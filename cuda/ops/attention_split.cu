@@ -100,6 +100,7 @@ GEN_DEVICE void weigh_heads(const Shared<float>& weights, const Shared<Place>& p
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_part_kernel(SplitView view) {
+  after_predecessor();
   GEN_SHARED(float, scores, kHeads* kChunk);
   GEN_SHARED(Place, values, kChunk);
   const AttentionView& of = view.of;
@@ -195,6 +196,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_part_kernel(SplitView view) {
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kMergeThreads) attention_merge_kernel(SplitView view) {
+  after_predecessor();
   const AttentionView& of = view.of;
   const int64_t t = block_x();
   const int32_t head = block_y();

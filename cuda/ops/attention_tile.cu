@@ -187,6 +187,7 @@ struct State {
 
 template <int32_t kPer, bool kScaled>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
+  after_predecessor();
   const AttentionView& of = view.of;
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t kv_head = block_y();

@@ -21,8 +21,9 @@ GEN_DEVICE bool goes_before(float value, int32_t token, float other, int32_t oth
   return value > other || (value == other && token < other_token);
 }
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) best_kernel(RowsView x, const engine::BestRow* rows,
-                                                   int32_t k, int32_t* tokens, float* values) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::BestRow* rows,
+                                                      int32_t k, int32_t* tokens, float* values) {
+  after_predecessor();
   GEN_SHARED(float, best_value, kThreads);
   GEN_SHARED(int32_t, best_token, kThreads);
   const int64_t t = block_x();

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "cuda/device/launch.h"
 #include "cuda/ops/activation_rows.h"
+#include "cuda/ops/matrix_products.h"
 #include "engine/ops.h"
 
 namespace gen::cuda {
@@ -27,8 +28,11 @@ struct OpContext {
   size_t shared_bytes = 0;  // the most that a block may have
   int32_t processors = 1;   // multiprocessors of the device
   int32_t compute = 75;     // its compute capability, 75 … 120
+  /// Kernels begin before their predecessors end: see after_predecessor().
+  bool programmatic = false;
   ScratchMemory* scratch = nullptr;
-  bool dry_run = false;  // nothing is started
+  MatrixProducts* products = nullptr;  // null: none but our own
+  bool dry_run = false;                // nothing is started
 };
 
 /// Rows of floats as kernels take them.
@@ -90,6 +94,7 @@ Status run_kernel(const OpContext& context, const char* name, void (*kernel)(Par
   config.block = block_of(threads);
   config.dynamic_shared_bytes = shared_bytes;
   config.stream = context.stream;
+  config.programmatic = context.programmatic;
   const device::Error failed = device::launch(kernel, config, arguments...);
   if (!failed.ok()) return device_status(failed, name);
   return {};

@@ -35,6 +35,14 @@ GEN_DEVICE int32_t block_z() { return static_cast<int32_t>(device::block_index()
 GEN_DEVICE int32_t lane_of_warp() { return static_cast<int32_t>(device::lane_id()); }
 GEN_DEVICE int32_t warp_of_block() { return static_cast<int32_t>(device::warp_id()); }
 
+/// Comes in a kernel before all that reads or writes what other kernels do, and is passed by a
+/// thread of each block at least: the kernel may have begun before its predecessors have ended, and
+/// its successor may begin from here on. Weights no kernel writes, so they may be read before.
+GEN_DEVICE void after_predecessor() {
+  device::let_successor_start();
+  device::wait_for_predecessor();
+}
+
 /// Where an address of device memory points to.
 template <typename T>
 GEN_DEVICE T* at(engine::EnginePtr<T> address) {

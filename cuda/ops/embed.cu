@@ -14,6 +14,7 @@ constexpr int32_t kThreads = 256;
 template <typename Codec>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) embed_kernel(const uint8_t* weight, size_t row_bytes,
                                                     const int32_t* ids, float scale, RowsView y) {
+  after_predecessor();
   const int64_t t = block_x();
   const int32_t id = ids[t];
   if (id < 0) return;

@@ -12,6 +12,7 @@ constexpr int32_t kThreads = 256;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     gated_kernel(ConstRowsView gate, ConstRowsView up, RowsView y, engine::Activation activation) {
+  after_predecessor();
   const int64_t i = int64_t{block_x()} * kThreads + thread_x();
   if (i >= y.rows * y.cols) return;
   const int64_t t = i / y.cols;

@@ -14,6 +14,7 @@ constexpr int32_t kThreads = 128;
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     kv_copy_kernel(EntriesView from, EntriesView to, int32_t first_side, int32_t n_sides,
                    engine::KvRun run) {
+  after_predecessor();
   const int32_t index = block_y() / n_sides;
   const bool keys = block_y() % n_sides + first_side == 0;
   const engine::KvLayer& source = from.layers[index];

@@ -56,6 +56,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     kv_pool_kernel(EntriesView entries, const TurnView* turns, int32_t row_floats,
                    uint32_t row_offset, uint32_t space_offset, int32_t first, int32_t n,
                    int32_t to) {
+  after_predecessor();
   const engine::KvLayer& layer = entries.layers[block_x()];
   const KvSideForm& form = kOrder == KvOrder::kKeys ? layer.k : layer.v;
   const Blocks blocks = {entries.blocks, entries.cells, entries.first_cell, layer.block_size};

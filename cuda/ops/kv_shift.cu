@@ -63,6 +63,7 @@ GEN_DEVICE void shift_turned(const KvSideForm& form, const Blocks& blocks, const
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) kv_shift_kernel(EntriesView entries, const TurnView* turns,
                                                        int32_t first, int32_t n, int32_t end) {
+  after_predecessor();
   const engine::KvLayer& layer = entries.layers[block_y() / 2];
   const bool keys = block_y() % 2 == 0;
   const KvSideForm& form = keys ? layer.k : layer.v;

@@ -32,7 +32,7 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
     const quant::Traits* const traits = quant::find_traits(segment.type);
     if (traits == nullptr) {
       if ((many || args.deterministic) && linear_float_rows_can(context, segment.type)) {
-        GEN_TRY(linear_float_rows(context, x, end, segment, up));
+        GEN_TRY(linear_float_rows(context, x, end, segment, up, args.deterministic));
       } else {
         GEN_TRY(linear_floats(context, x, end, segment, up));
       }

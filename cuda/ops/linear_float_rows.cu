@@ -7,7 +7,8 @@
 //   product the tensor core adds as it likes. That depends on nothing but the type and C: a row has
 //   one result, however many rows are beside it, from this kernel; linear_floats.cu, which takes
 //   few rows as they are, gives another. Error: |x w| times 2^-9 (BF16) or 2^-12 and 2^-24 max|x|
-//   |w| (F16), plus a rounding for each product of 16.
+//   |w| (F16), plus a rounding for each product of 16. Up to eight rows go to linear_float_few.cuh,
+//   which has the same bits.
 //
 //   Work    A block of threads is 128 rows by 64 outputs, of a gated product 32 and their gates. A
 //           warp is 32 rows by 32 of these. Both factors come through shared memory, 64 columns
@@ -15,9 +16,12 @@
 //   Bytes   W once for every 128 rows, x once for every 64 outputs.
 //   Shared  54 KiB.
 //   Tried   nothing on a device yet.
-#include "cuda/device/async_copy.cuh"
-#include "cuda/device/mma.cuh"
-#include "cuda/ops/linear_end.cuh"
+//
+//   Where cuBLASLt is there (matrix_products.h) and rows need not have one result, it makes the
+//   sums, into memory, and another kernel does what comes after them. It adds in an order that it
+//   chooses by the number of rows.
+#include "cuda/ops/linear_float_few.cuh"
+#include "cuda/ops/linear_float_rows.cuh"
 #include "cuda/ops/warp_sums.cuh"
 
 namespace gen::cuda {
@@ -33,31 +37,10 @@ constexpr int32_t kOutputGroups = 4;                     // of 8 outputs
 constexpr size_t kStage = (kRows + kOutputs) * kStride;  // elements
 constexpr int32_t kRoundThreads = 256;
 
-struct TypeF16 {
-  static constexpr bool kFactors = true;
-  GEN_DEVICE static uint16_t round(float x) { return f32_to_f16(x); }
-  GEN_DEVICE static void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-    device::mma_f16(d, a, b);
-  }
-};
-struct TypeBF16 {
-  static constexpr bool kFactors = false;
-  GEN_DEVICE static uint16_t round(float x) { return device::f32_to_bf16(x); }
-  GEN_DEVICE static void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-    device::mma_bf16(d, a, b);
-  }
-};
-
-/// Rows in 16 bits: [rows][stride], zeros behind the columns, and what each was divided by.
-struct RoundedRows {
-  uint16_t* data;
-  float* factors;
-  int32_t stride;
-};
-
 /// A block is a row.
 template <typename Type>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, RoundedRows to) {
+  after_predecessor();
   GEN_SHARED(float, largest, kRoundThreads / 32);
   const int64_t t = block_x();
   const auto* const row =
@@ -90,14 +73,6 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, Roun
     out[c] = Type::round(c < cols ? row[c] * inverse : 0.0F);
   }
 }
-
-struct FloatRowsView {
-  RoundedRows x;
-  LinearEnd end;
-  const uint8_t* weight;
-  const uint8_t* up_weight;
-  size_t row_bytes;
-};
 
 /// The row of a stage's weights where a warp's eight outputs begin; gates come first.
 GEN_DEVICE int32_t weight_row(bool gated, int32_t group) {
@@ -133,6 +108,7 @@ GEN_DEVICE void copy_columns(const FloatRowsView& of, int64_t first, int64_t fir
 
 template <typename Type>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of) {
+  after_predecessor();
   const bool gated = of.end.gated;
   const int64_t first = int64_t{block_x()} * kRows;
   const int64_t first_output = int64_t{block_y()} * (gated ? kOutputs / 2 : kOutputs);
@@ -201,24 +177,83 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of
   }
 }
 
+/// What comes after sums that a library has made: a thread is an output of a row.
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
+    finish_rows_kernel(LinearEnd end, const float* sums, const float* ups, const float* factors) {
+  after_predecessor();
+  const int64_t i = int64_t{block_x()} * kRoundThreads + thread_x();
+  const int64_t t = i / end.rows;
+  if (t >= end.y.rows) return;
+  const float factor = factors != nullptr ? factors[t] : 1.0F;
+  finish_output(end, t, i % end.rows, sums[i] * factor, ups != nullptr ? ups[i] * factor : 0.0F);
+}
+
+/// Memory of an operation, piece by piece.
+class Pieces {
+ public:
+  /// Where a piece begins, in bytes.
+  size_t add(size_t bytes) {
+    const size_t at = end_;
+    end_ += (bytes + 255) / 256 * 256;
+    return at;
+  }
+  [[nodiscard]] size_t end() const { return end_; }
+
+ private:
+  size_t end_ = 0;
+};
+
 template <typename Type>
 Status launch_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                         const WeightSegment& weight, const WeightSegment* up) {
+                         const WeightSegment& weight, const WeightSegment* up,
+                         MatrixProducts* library) {
   const auto stride = static_cast<int32_t>((x.cols + 7) / 8 * 8);
-  const size_t bytes = static_cast<size_t>(x.rows * stride) * sizeof(uint16_t);
-  const size_t factors = (bytes + 15) / 16 * 16;
+  const size_t workspace = library != nullptr ? library->workspace_bytes(context.compute) : 0;
+  if (workspace == 0) library = nullptr;
+  const auto outputs = static_cast<size_t>(x.rows * weight.rows);
+  Pieces pieces;
+  const size_t rows_at = pieces.add(static_cast<size_t>(x.rows * stride) * sizeof(uint16_t));
+  const size_t factors_at = pieces.add(static_cast<size_t>(x.rows) * sizeof(float));
+  const size_t sums_at = pieces.add(library != nullptr ? outputs * sizeof(float) : 0);
+  const size_t ups_at = pieces.add(library != nullptr && end.gated ? outputs * sizeof(float) : 0);
+  const size_t workspace_at = pieces.add(workspace);
   uint8_t* scratch = nullptr;
-  GEN_TRY(context.scratch->take_scratch(factors + static_cast<size_t>(x.rows) * sizeof(float),
-                                        &scratch));
-  const RoundedRows rounded = {reinterpret_cast<uint16_t*>(scratch),
-                               reinterpret_cast<float*>(scratch + factors), stride};
+  GEN_TRY(context.scratch->take_scratch(pieces.end(), &scratch));
+  const RoundedRows rounded = {reinterpret_cast<uint16_t*>(scratch + rows_at),
+                               reinterpret_cast<float*>(scratch + factors_at), stride};
   GEN_TRY(run_kernel(context, "round_rows", round_rows_kernel<Type>,
                      {static_cast<unsigned>(x.rows), 1, 1}, kRoundThreads, 0, x, rounded));
+  if (library != nullptr) {
+    const auto multiply = [&](const WeightSegment& by, size_t at) {
+      MatrixProduct product;
+      product.type = by.type;
+      product.w = by.data;
+      product.x = rounded.data;
+      product.y = reinterpret_cast<float*>(scratch + at);
+      product.rows = x.rows;
+      product.outputs = by.rows;
+      product.cols = x.cols;
+      product.w_stride = static_cast<int64_t>(by.row_bytes / sizeof(uint16_t));
+      product.x_stride = stride;
+      product.y_stride = by.rows;
+      product.workspace = scratch + workspace_at;
+      product.workspace_bytes = workspace;
+      return context.dry_run || library->multiply(product, context.stream);
+    };
+    if (multiply(weight, sums_at) && (up == nullptr || multiply(*up, ups_at))) {
+      const auto* const ups = reinterpret_cast<const float*>(scratch + ups_at);
+      return run_kernel(context, "finish_rows", finish_rows_kernel,
+                        grid_of(static_cast<int64_t>(outputs), kRoundThreads), kRoundThreads, 0,
+                        end, reinterpret_cast<const float*>(scratch + sums_at),
+                        up != nullptr ? ups : nullptr, Type::kFactors ? rounded.factors : nullptr);
+    }
+  }
   const FloatRowsView of = {rounded, end, weight.data, up != nullptr ? up->data : nullptr,
                             weight.row_bytes};
+  if (x.rows <= kMatvecRows) return launch_float_few<Type>(context, of);
   device::Dim3 grid = grid_of(end.y.rows, kRows);
-  const int32_t outputs = end.gated ? kOutputs / 2 : kOutputs;
-  grid.y = static_cast<unsigned>((weight.rows + outputs - 1) / outputs);
+  const int32_t outputs_of_block = end.gated ? kOutputs / 2 : kOutputs;
+  grid.y = static_cast<unsigned>((weight.rows + outputs_of_block - 1) / outputs_of_block);
   return run_kernel(context, "linear_rows", linear_float_rows_kernel<Type>, grid, kThreads,
                     2 * kStage * sizeof(uint16_t), of);
 }
@@ -230,9 +265,12 @@ bool linear_float_rows_can(const OpContext& context, DType type) {
 }
 
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                         const WeightSegment& weight, const WeightSegment* up) {
-  if (weight.type == DType::kF16) return launch_float_rows<TypeF16>(context, x, end, weight, up);
-  return launch_float_rows<TypeBF16>(context, x, end, weight, up);
+                         const WeightSegment& weight, const WeightSegment* up, bool own) {
+  MatrixProducts* const library = own ? nullptr : context.products;
+  if (weight.type == DType::kF16) {
+    return launch_float_rows<TypeF16>(context, x, end, weight, up, library);
+  }
+  return launch_float_rows<TypeBF16>(context, x, end, weight, up, library);
 }
 
 }  // namespace gen::cuda

@@ -84,9 +84,17 @@ GEN_DEVICE float sum_rows(const PackedRows& x, const uint8_t* weight, int64_t t,
   for (int32_t j = 0; j < kRows; ++j) sums[j] = 0.0F;
   const auto cols = static_cast<int32_t>(x.cols);
   const uint8_t* const rows = x.data + static_cast<size_t>(t) * x.at.bytes;
-  for (int32_t first = lane_of_warp() * kElements; first < cols; first += 32 * kElements) {
+  const auto load = [&](int32_t first) {
+    return device::load_once16(weight + static_cast<size_t>(first) * (16 / kElements));
+  };
+  int32_t first = lane_of_warp() * kElements;
+  device::UInt4 next = {};
+  if (first < cols) next = load(first);
+  after_predecessor();
+  for (; first < cols; first += 32 * kElements) {
     float w[static_cast<size_t>(kElements)];
-    Type::decode(device::load_once16(weight + static_cast<size_t>(first) * (16 / kElements)), w);
+    Type::decode(next, w);
+    if (first + 32 * kElements < cols) next = load(first + 32 * kElements);
     const bool whole = first + kElements <= cols;  // the rest of a row of x is no number at all
     GEN_UNROLL
     for (int32_t j = 0; j < kRows; ++j) {

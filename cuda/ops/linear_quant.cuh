@@ -254,6 +254,7 @@ GEN_DEVICE float sum_tile(const QuantView& of, const uint8_t* tile, const uint8_
   float sum = 0.0F;
   LaneStep<t> next;
   if (warp < of.n_steps) next.load(tile + warp * step_bytes(t), lane_of_warp());
+  after_predecessor();
   for (int32_t first = 0, round = 0; first < of.n_steps; first += kQuantWarps, ++round) {
     const LaneStep<t> now = next;
     const int32_t step = first + warp;

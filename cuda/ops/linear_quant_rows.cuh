@@ -280,6 +280,7 @@ GEN_DEVICE void add_step(const QuantRowsView& of, const Shared<uint8_t>& x, int3
 /// Of the type of a row of kTraits.
 template <size_t kIndex>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads) linear_quant_rows_kernel(QuantRowsView of) {
+  after_predecessor();
   constexpr Traits t = quant::kTraits[kIndex];
   constexpr int32_t kRows = rows_of_block(t);
   const int64_t first = int64_t{block_x()} * kRows;

@@ -9,6 +9,9 @@
 
 namespace gen::cuda {
 
+/// What the kernels that the current device runs were compiled for, 75 … 120; 0 if it has none.
+int32_t kernels_compiled_for() noexcept;
+
 Status run(const OpContext& context, const engine::EmbedArgs& args);
 Status run(const OpContext& context, const engine::PackArgs& args);
 /// Makes the other forms of packed rows from their float32.

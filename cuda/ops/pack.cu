@@ -10,6 +10,7 @@ namespace {
 constexpr int32_t kThreads = 256;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) pack_kernel(ConstRowsView x, PackedRows y) {
+  after_predecessor();
   const int64_t t = block_x();
   auto* const to = reinterpret_cast<float*>(y.data + static_cast<size_t>(t) * y.at.bytes);
   // Where the rows lie packed already, only their other forms are made.
@@ -28,6 +29,11 @@ Status run(const OpContext& context, const engine::PackArgs& args) {
   const device::Dim3 grid = {static_cast<unsigned>(args.x.rows), 1, 1};
   return run_kernel(context, "pack", pack_kernel, grid, kThreads, 0, view(args.x),
                     packed_rows(args.y));
+}
+
+int32_t kernels_compiled_for() noexcept {
+  int compute = 0;
+  return device::compiled_for(pack_kernel, &compute).ok() ? compute : 0;
 }
 
 Status pack_in_place(const OpContext& context, const engine::Activations& rows) {

@@ -14,6 +14,7 @@ constexpr int32_t kThreads = 256;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     rms_norm_kernel(ConstRowsView x, const float* w, float eps, RowsView y, PackedRows packed) {
+  after_predecessor();
   GEN_SHARED(float, total, 1);
   const int64_t t = block_x();
   const float* const row = x.data + t * x.stride;

@@ -14,6 +14,7 @@ constexpr int32_t kThreads = 128;
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     rope_angles_kernel(const float* inv_freq, const int32_t* positions, float magnitude,
                        RowsView cs) {
+  after_predecessor();
   const int64_t pairs = cs.cols / 2;
   const int64_t i = int64_t{block_x()} * kThreads + thread_x();
   if (i >= cs.rows * pairs) return;

@@ -91,6 +91,7 @@ GEN_DEVICE void prepare_head(const AppendView& of, const float* from, const floa
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) rope_append_kernel(AppendView of) {
+  after_predecessor();
   const int64_t t = block_x();
   const int32_t s = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
   if (s < 0) return;

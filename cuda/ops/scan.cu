@@ -14,6 +14,7 @@ constexpr int32_t kThreads = 64;
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     scan_kernel(ConstRowsView a, ConstRowsView b, ConstRowsView x, RowsView y,
                 engine::StateLayer layer, const engine::StateRows* sequences) {
+  after_predecessor();
   const int64_t c = int64_t{block_x()} * kThreads + thread_x();
   if (c >= y.cols) return;
   const engine::StateRows& rows = sequences[block_y()];

@@ -10,6 +10,7 @@ constexpr int32_t kThreads = 256;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     select_rows_kernel(ConstRowsView x, const int32_t* rows, RowsView y) {
+  after_predecessor();
   const int64_t i = int64_t{block_x()} * kThreads + thread_x();
   if (i >= y.rows * y.cols) return;
   const int64_t t = i / y.cols;

@@ -101,6 +101,22 @@ GEN_API gen_status gen_profile_get(const gen_profile *profile, size_t index, con
                                    double *value, gen_error *error);
 
 /**
+ * Writes when instructions ran as JSON in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev show:
+ * one complete event ("ph":"X") for each run of an instruction with its name, "ts" and "dur" in microseconds, and "rows"
+ * in its "args". On a device each instruction has ended when its event does. Only the first 262144 runs are kept.
+ *
+ * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
+ * @param n    receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if profile or n is NULL; GEN_ERROR_BUSY if another call uses the profile;
+ *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
+ *         GEN_ERROR_OUT_OF_MEMORY, also if a pass had none for the profile, which then lacks something.
+ * Threads: one at a time per profile.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_profile_chrome_trace(const gen_profile *profile, char *buf, size_t capacity, size_t *n,
+                                            gen_error *error);
+
+/**
  * Measures what this machine can do, to set figures against: "read_bandwidth" (bytes per second read from
  * memory), "fma_f32" (float32 operations per second), "dot_i8" (8-bit multiply-and-add operations per second),
  * "dot_bf16" (the same of bfloat16).

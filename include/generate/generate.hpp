@@ -1019,6 +1019,11 @@ class BlockPool : public detail::Handle<kv_cache_pool, kv_cache_pool_free> {
  public:
   BlockPool(int32_t layers, int32_t block_size, int32_t row_dim, int32_t max_memory_mb, const std::string &dtype = "fp32")
       : Handle(detail::made<kv_cache_pool>(kv_cache_pool_new, layers, block_size, row_dim, max_memory_mb, dtype.c_str())) {}
+  /// Keeps blocks in the memory of a device; before the first one is taken.
+  BlockPool &gpu_allocator(const gen_gpu_allocator *allocator) {
+    detail::call(kv_cache_pool_set_gpu_allocator, get(), allocator);
+    return *this;
+  }
   /// An empty cache over the pool.
   Cache cache(int32_t layers) const { return Cache::make(kv_cache_paged_new, get(), layers); }
   size_t capacity() const noexcept { return kv_cache_pool_cap(get()); }
@@ -1047,6 +1052,11 @@ class TierConfig : public detail::Handle<kv_cache_tier_config, kv_cache_tier_con
   TierConfig() : Handle(detail::made<kv_cache_tier_config>(kv_cache_tier_config_new)) {}
   TierConfig &set(const std::string &key, const std::string &value) {
     detail::call(kv_cache_tier_config_set, get(), key.c_str(), value.c_str());
+    return *this;
+  }
+  /// Where hot layers lie; null: in the host's memory.
+  TierConfig &gpu_allocator(const gen_gpu_allocator *allocator) {
+    detail::call(kv_cache_tier_config_set_gpu_allocator, get(), allocator);
     return *this;
   }
   std::string describe() const { return detail::filled<std::string>(kv_cache_tier_config_describe, get()); }

@@ -10,6 +10,7 @@
 #define GENERATE_KV_CACHE_POOL_H
 
 #include "base.h"
+#include "gpu.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +57,25 @@ GEN_API gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t
  */
 GEN_API gen_status kv_cache_pool_set_allocator(kv_cache_pool *pool, const gen_allocator *allocator,
                                                gen_error *error);
+
+/**
+ * Keeps the blocks in a device's memory, taken from the caller's allocator; kv_cache_pool_set_allocator(pool, NULL)
+ * goes back to the host's. Caches over the pool work as before, each write and read a copy through the table for
+ * every block, and can be saved and loaded in either memory. kv_cache_block_k and kv_cache_block_v give addresses on
+ * the device, for kernels of the caller's own.
+ *
+ * @param allocator  table, copied; its functions must work until the pool and its caches are freed.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if pool or allocator is NULL, struct_size below that of version 0.1, or a function
+ *         missing;
+ *         GEN_ERROR_STATE once a block has been taken.
+ *         On any failure the pool is unchanged. Calls on its caches can then fail with GEN_ERROR_DEVICE, which leaves the
+ *         cache as it was.
+ * Threads: one, before the pool is shared.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_pool_set_gpu_allocator(kv_cache_pool *pool, const gen_gpu_allocator *allocator,
+                                                   gen_error *error);
 
 /**
  * Takes a block with one reference, the caller's. Its content is undefined.
@@ -149,7 +169,7 @@ GEN_API void kv_cache_pool_free(kv_cache_pool *pool);
 
 /**
  * The keys of a block: [layers, block_size, row_dim] of the pool's dtype, the channels of a position one after
- * the other. Whoever alone holds the block may write. NULL for NULL.
+ * the other. Whoever alone holds the block may write. NULL for NULL. On a device this is an address there.
  *
  * @return borrowed; the caller must hold a reference, or the cache that does.
  * Threads: any; bytes as the holders agree.

@@ -18,6 +18,7 @@
 #define GENERATE_KV_CACHE_TIERED_H
 
 #include "base.h"
+#include "gpu.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -187,6 +188,22 @@ GEN_API gen_status kv_cache_tier_config_set_prefetch_layers(kv_cache_tier_config
 GEN_API gen_status kv_cache_tier_config_set_allocator(kv_cache_tier_config *config,
                                                       const gen_allocator *allocator,
                                                       gen_error *error);
+
+/**
+ * Keeps hot layers of caches made from this configuration in a device's memory, taken from the caller's allocator; NULL
+ * goes back to the host's. Warm layers stay in the host's memory and cold ones in files, so a layer moves between
+ * device, host and disk; each move, write and read of a hot layer is a copy through the table. Not for sessions
+ * (gen_options_set_tiered_kv refuses it): their tiers lie where their model computes.
+ *
+ * @param allocator  table, copied; its functions must work until the caches are freed.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if config is NULL, struct_size below that of version 0.1, or a function missing.
+ *         Calls on the caches can then fail with GEN_ERROR_DEVICE, and what the layers hold is as it was.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_tier_config_set_gpu_allocator(kv_cache_tier_config *config,
+                                                          const gen_gpu_allocator *allocator, gen_error *error);
 
 /**
  * Sets one field by name: "num_layers", "max_seq_len", "chunk_size", "demote_threshold", "promote_threshold",

@@ -2,12 +2,16 @@
 // experimental.h of the C API.
 #include <generate/experimental.h>
 
+#include <cstdio>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "api/boundary.h"
 #include "api/forward_call.h"
 #include "api/model_handle.h"
 #include "base/in_use.h"
+#include "base/json_text.h"
 #include "engine/cpu/peaks.h"
 #include "graph/profile.h"
 
@@ -25,6 +29,35 @@ using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using HeldProfile = gen::api::HeldHandle<gen_profile>;
+
+Status readable(const gen_profile& profile) {
+  if (profile.in_use.held()) return {Code::kBusy, "the profile is in use by another call"};
+  if (profile.impl.incomplete()) {
+    return {Code::kOutOfMemory, "a pass had no memory for the profile, which is incomplete"};
+  }
+  return {};
+}
+
+/// One process with one thread; times in microseconds, to the nanosecond.
+std::string chrome_trace(const gen::graph::Profile& profile) {
+  std::vector<std::string> names;
+  for (const gen::graph::ProfileEntry& entry : profile.entries()) {
+    names.push_back(gen::json_quote(entry.name));
+  }
+  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  const char* between = "";
+  for (const gen::graph::ProfileSpan& span : profile.spans()) {
+    char times[160];
+    std::snprintf(times, sizeof times,
+                  ",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.3f,\"dur\":%.3f,"
+                  "\"args\":{\"rows\":%lld}}",
+                  span.begin * 1e6, span.seconds * 1e6, static_cast<long long>(span.rows));
+    text.append(between).append("{\"name\":");
+    text.append(names[static_cast<size_t>(span.entry)]).append(times);
+    between = ",\n";
+  }
+  return text.append("]}");
+}
 
 }  // namespace
 
@@ -93,10 +126,7 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
     GEN_TRY(not_null(profile, "profile"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
-    if (profile->in_use.held()) return {Code::kBusy, "the profile is in use by another call"};
-    if (profile->impl.incomplete()) {
-      return {Code::kOutOfMemory, "a pass had no memory for the profile, which is incomplete"};
-    }
+    GEN_TRY(readable(*profile));
     const auto entries = profile->impl.entries();
     if (index >= entries.size()) {
       return gen::error(Code::kOutOfRange, "instruction %zu of %zu", index, entries.size());
@@ -113,6 +143,16 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
       return {};
     }
     return gen::error(Code::kInvalidArgument, "unknown figure \"%.60s\"", key);
+  });
+}
+
+gen_status gen_profile_chrome_trace(const gen_profile* profile, char* buf, size_t capacity,
+                                    size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(profile, "profile"));
+    GEN_TRY(readable(*profile));
+    return gen::api::text_out(chrome_trace(profile->impl), buf, capacity, n);
   });
 }
 

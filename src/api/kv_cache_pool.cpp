@@ -86,6 +86,20 @@ gen_status kv_cache_pool_set_allocator(kv_cache_pool* pool, const gen_allocator*
   });
 }
 
+gen_status kv_cache_pool_set_gpu_allocator(kv_cache_pool* pool, const gen_gpu_allocator* allocator,
+                                           gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(pool, "pool"));
+    GEN_ASSIGN(auto memory, gen::api::wrap_gpu_allocator(allocator));
+    GEN_ASSIGN(const auto used, pool->shared.enter("the pool"));
+    gen::api::Shared<PoolState> shared(used.shared(), gen::api::joined({memory->callbacks()}));
+    GEN_TRY(used->pool->set_gpu_allocator(std::move(memory)));
+    used->allocator = nullptr;
+    pool->shared = std::move(shared);
+    return {};
+  });
+}
+
 gen_status kv_cache_pool_alloc(const kv_cache_pool* pool, kv_cache_block** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {

@@ -57,7 +57,9 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
     // A copy: the configuration may be freed in a callback.
     const kv_cache_tier_config chosen = *config;
     const auto table = chosen.allocator != nullptr ? chosen.allocator->callbacks() : nullptr;
-    const gen::api::Entry entry(gen::api::joined({table}));
+    const auto& device = chosen.store.device;
+    const auto of_device = device != nullptr ? device->callbacks() : nullptr;
+    const gen::api::Entry entry(gen::api::joined({table, of_device}));
     GEN_TRY(entry.entered("the allocator"));
     gen::Allocator& memory =
         chosen.allocator != nullptr ? *chosen.allocator : gen::system_allocator();
@@ -65,6 +67,7 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
     GEN_ASSIGN(auto store, maker(chosen.store, memory));
     auto made = gen::api::handle_of(std::move(store), chosen.store.max_seq_len);
     made->use_allocator(chosen.allocator);
+    if (of_device != nullptr) made->callbacks = gen::api::joined({of_device}, made->callbacks);
     *out = made.release();
     return {};
   });

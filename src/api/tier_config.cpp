@@ -11,6 +11,7 @@
 
 #include "api/boundary.h"
 #include "api/c_allocator.h"
+#include "api/c_gpu_allocator.h"
 #include "api/option_table.h"
 #include "cache/limits.h"
 
@@ -155,6 +156,11 @@ Status check_for_sessions(const kv_cache_tier_config& config) {
     return {Code::kInvalidArgument,
             "the allocator is of kv_cache_tiered_new; sessions take their model's"};
   }
+  if (config.store.device != nullptr) {
+    return {Code::kInvalidArgument,
+            "the GPU allocator is of kv_cache_tiered_new; tiers of sessions lie where their model "
+            "computes"};
+  }
   return refuse(config, kOfStores, "kv_cache_tiered_new", "gen_options_set_tiered_kv");
 }
 
@@ -260,6 +266,20 @@ gen_status kv_cache_tier_config_set_allocator(kv_cache_tier_config* config,
       GEN_ASSIGN(wrapped, gen::api::wrap_allocator(*allocator));
     }
     config->allocator = std::move(wrapped);
+    return {};
+  });
+}
+
+gen_status kv_cache_tier_config_set_gpu_allocator(kv_cache_tier_config* config,
+                                                  const gen_gpu_allocator* allocator,
+                                                  gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(config, "config"));
+    std::shared_ptr<gen::engine::GpuAllocator> wrapped;
+    if (allocator != nullptr) {
+      GEN_ASSIGN(wrapped, gen::api::wrap_gpu_allocator(allocator));
+    }
+    config->store.device = std::move(wrapped);
     return {};
   });
 }

@@ -96,6 +96,12 @@ class Engine {
 
   /// Whether it gains by being told many at once.
   [[nodiscard]] virtual bool gathers() const noexcept { return false; }
+  /// The rows, at least `n`, that a step of n rows had better have: engines that recognise lists
+  /// want few different ones. The others belong to no sequence.
+  [[nodiscard]] virtual int64_t step_rows(int64_t n) const noexcept { return n; }
+  /// The rows, at least `n`, that memory for a step of n rows had better be taken for: a list is
+  /// recognised by its addresses, so that memory that moves makes all of them new ones.
+  [[nodiscard]] virtual int64_t room_rows(int64_t n) const noexcept { return n; }
   /// The same for operations one after another. An engine may recognise a list that it has run.
   virtual Status run_all(Stream& stream, std::span<const OpArgs> list) {
     for (const OpArgs& args : list) GEN_TRY(run(stream, args));

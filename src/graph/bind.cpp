@@ -95,7 +95,7 @@ void Binder::over_cache(const Instruction& instruction, size_t call, Args* args)
   const StepBlock::Group& group = block(instruction).groups()[call];
   args->layer = group.layers[to_size(instruction.layer)];
   args->sequences = block(instruction).sequences(group, args->layer.part);
-  args->n_sequences = group.n;
+  args->n_sequences = group.places;
 }
 
 engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
@@ -155,7 +155,7 @@ engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
   args.y = matrix(instruction.y);
   args.layer = plan_.states_->layers[to_size(instruction.layer)];
   args.sequences = block(instruction).states();
-  args.n_sequences = static_cast<int32_t>(batch_.sequences.size());
+  args.n_sequences = block(instruction).n_states();
   return args;
 }
 

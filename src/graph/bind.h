@@ -32,7 +32,7 @@ class Binder {
 
   [[nodiscard]] const ProgramValue& value(const Operand& operand) const noexcept;
   [[nodiscard]] int64_t rows_of(const Operand& operand) const noexcept {
-    return value(operand).selected ? selected_.n : batch_.rows();
+    return value(operand).selected ? selected_.n : work_.sides_[0].block.rows();
   }
   [[nodiscard]] engine::MatrixView matrix(const Operand& operand) const noexcept;
   [[nodiscard]] engine::ConstMatrixView const_matrix(const Operand& operand) const noexcept;

@@ -14,7 +14,6 @@
 #include "graph/traced_caches.h"
 
 namespace gen::graph {
-namespace {}  // namespace
 
 class PlanRunner {
  public:
@@ -91,13 +90,28 @@ class PlanRunner {
                                     [](const Tap& tap) { return static_cast<bool>(tap.at); });
     const auto wanted =
         static_cast<int64_t>(batch_.wanting(kWantsLogits) + batch_.wanting(kWantsBest));
-    const int64_t most = selected_taps_ ? batch_.rows() : wanted;
+    const bool padded = may_be_padded();
+    const auto places = [&](int64_t n) {
+      return padded ? work_.sides_[0].engine->step_rows(n) : n;
+    };
+    const int64_t most = selected_taps_ ? batch_.rows() : places(wanted);
     const int64_t chunk = std::min(plan_.selected_chunk_, most);
     for (size_t i = 0; i < plan_.engines_.size(); ++i) {
-      GEN_TRY(work_.reserve(plan_.row_bytes_[i] * static_cast<size_t>(batch_.rows()),
-                            plan_.selected_row_bytes_[i] * static_cast<size_t>(chunk), i));
+      const auto room = [&](size_t row_bytes, int64_t n, int64_t limit) -> Workspace::Room {
+        const int64_t with_spare = std::min(work_.sides_[i].engine->room_rows(n), limit);
+        return {row_bytes * static_cast<size_t>(n), row_bytes * static_cast<size_t>(with_spare)};
+      };
+      GEN_TRY(work_.reserve(room(plan_.row_bytes_[i], places(batch_.rows()), plan_.max_rows_),
+                            room(plan_.selected_row_bytes_[i], chunk, plan_.selected_chunk_), i));
     }
-    return work_.fill(batch_, selected_taps_ || placed);
+    return work_.fill(batch_, selected_taps_ || placed, padded);
+  }
+
+  /// Whether rows may be added that nobody asks for. Whoever looks into a step sees its own rows.
+  [[nodiscard]] bool may_be_padded() const {
+    return plan_.engines_.size() == 1 && batch_.taps.empty() && batch_.embeddings.empty() &&
+           batch_.tracer == nullptr &&
+           work_.sides_[0].engine->step_rows(batch_.rows()) <= plan_.max_rows_;
   }
 
   /// Whether the batch asks for a tap that lies among the selected instructions.
@@ -138,7 +152,10 @@ class PlanRunner {
       for (size_t i = plan_.first_selected_; i < end; ++i) {
         const Instruction& instruction = plan_.instructions_[i];
         if (instruction.op == Op::kTap && !taps_) continue;
-        if (instruction.op == Op::kBest && first + n <= work_.block().best().first) continue;
+        if (instruction.op == Op::kBest &&
+            (work_.block().best().n == 0 || first + n <= work_.block().best().first)) {
+          continue;
+        }
         if (instruction.op == Op::kLogits && first >= work_.block().best().first) continue;
         GEN_TRY(step(instruction));
       }
@@ -242,7 +259,8 @@ class PlanRunner {
     const auto& args = std::get<engine::BestArgs>(bound);
     const StepBlock::Best all = of.block.best();
     const int64_t first = std::max<int64_t>(first_selected_row_ - all.first, 0) * all.k;
-    const auto n = static_cast<size_t>(args.x.rows * all.k);
+    const auto n =
+        static_cast<size_t>(std::clamp<int64_t>(all.n * all.k - first, 0, args.x.rows * all.k));
     GEN_TRY(download(of, batch_.best.tokens + first, args.tokens.as<const std::byte>(),
                      n * sizeof(int32_t)));
     return download(of, batch_.best.logits + first, args.values.as<const std::byte>(),

@@ -2,6 +2,7 @@
 // Summing instructions. Room for an entry is made before the clock starts. See profile.h.
 #include "graph/profile.h"
 
+#include <algorithm>
 #include <new>
 
 namespace gen::graph {
@@ -23,14 +24,24 @@ void Profile::record(const engine::TraceEvent& event) noexcept {
       if (event.layer >= 0) text += " " + std::to_string(event.layer);
       name = std::move(text);
     }
+    if (spans_.size() < kMostSpans && spans_.size() == spans_.capacity()) {
+      spans_.reserve(std::max<size_t>(256, 2 * spans_.size()));
+    }
   } catch (const std::bad_alloc&) {
     incomplete_ = true;
     running_.index = -1;
   }
   begin_ = Clock::now();
+  if (spans_.empty()) first_ = begin_;
 }
 
-void Profile::done() noexcept { add(Seconds(Clock::now() - begin_).count()); }
+void Profile::done() noexcept {
+  const double seconds = Seconds(Clock::now() - begin_).count();
+  if (running_.index >= 0 && spans_.size() < std::min(kMostSpans, spans_.capacity())) {
+    spans_.push_back({running_.index, Seconds(begin_ - first_).count(), seconds, running_.rows});
+  }
+  add(seconds);
+}
 
 void Profile::enter() noexcept {
   within_ = 0;

@@ -22,6 +22,14 @@ struct ProfileEntry {
   double products = 0;  // multiplications with an addition each
 };
 
+/// When an instruction ran: `begin` is in seconds after the first one of the profile.
+struct ProfileSpan {
+  int32_t entry = 0;
+  double begin = 0;
+  double seconds = 0;
+  int64_t rows = 0;
+};
+
 /// Storage: one entry for each instruction of the plan seen up to the last one that ran.
 /// Threads: one run at a time.
 class Profile final : public engine::Tracer {
@@ -33,6 +41,10 @@ class Profile final : public engine::Tracer {
   void leave(const engine::TraceEvent& event) noexcept override;
 
   [[nodiscard]] std::span<const ProfileEntry> entries() const noexcept { return entries_; }
+  /// Of the first runs, up to kMostSpans: a timeline. A caller's own function is none of them, but
+  /// what runs within it is.
+  [[nodiscard]] std::span<const ProfileSpan> spans() const noexcept { return spans_; }
+  static constexpr size_t kMostSpans = size_t{1} << 18;
   /// Memory for an entry was missing: what has been measured is not all.
   [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
 
@@ -42,6 +54,8 @@ class Profile final : public engine::Tracer {
   void add(double seconds) noexcept;
 
   std::vector<ProfileEntry> entries_;
+  std::vector<ProfileSpan> spans_;  // with room for one more
+  Clock::time_point first_;
   engine::TraceEvent running_;
   Clock::time_point begin_;
   Clock::time_point entered_;

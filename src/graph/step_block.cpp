@@ -14,6 +14,9 @@
 namespace gen::graph {
 namespace {
 
+/// A block up to which room is taken for larger steps than the one at hand.
+constexpr size_t kMostSpareBytes = size_t{4} << 20;
+
 /// Row looked back at, counted from the sequence's first row; -1 for that first row.
 int32_t parent_in(const Batch& batch, const BatchSequence& sequence, int32_t i) {
   if (batch.parents.empty()) return i - 1;
@@ -36,13 +39,17 @@ bool lie_alike(std::span<const engine::KvLayer> a, std::span<const engine::KvLay
 }  // namespace
 
 template <typename T>
-size_t StepBlock::add(std::span<const T> values) {
+size_t StepBlock::add(std::span<const T> values, size_t n) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (values.empty()) return kNone;
   const size_t offset = align_up(bytes_.size());
-  bytes_.resize(offset + values.size_bytes());
+  bytes_.resize(offset + std::max(n, values.size()) * sizeof(T));
   std::memcpy(bytes_.data() + offset, values.data(), values.size_bytes());
   return offset;
+}
+
+size_t StepBlock::places(size_t n) const noexcept {
+  return pads_ != nullptr ? static_cast<size_t>(pads_->step_rows(static_cast<int64_t>(n))) : n;
 }
 
 /// Rows that want best after the others, so that each kind is one stretch of a chunk.
@@ -54,6 +61,8 @@ void StepBlock::list_wanted(const Batch& batch) {
       if (batch.wants[i] == what) wanted_.push_back(static_cast<int32_t>(i));
     }
   }
+  n_best_ = wanted_.size() - n_logits_;
+  wanted_.resize(places(wanted_.size()), 0);
 }
 
 template <typename T>
@@ -70,7 +79,7 @@ void StepBlock::reserve_best(const Batch& batch) {
   best_.clear();
   k_ = batch.best.k;
   if (batch.masks.empty() && batch.edits.empty()) return;
-  best_.assign(wanted_.size() - n_logits_, {});
+  best_.assign(best_places(), {});
   best_at_ = reserve<engine::BestRow>(best_.size());
 }
 
@@ -102,7 +111,7 @@ void StepBlock::place_best(const Batch& batch) noexcept {
   engine::EnginePtr<const engine::LogitEdit> edits = at<engine::LogitEdit>(edits_at_);
   size_t mask = 0;
   size_t edit = 0;
-  for (size_t i = 0; i < best_.size(); ++i) {
+  for (size_t i = 0; i < n_best_; ++i) {
     const int32_t row = wanted_[n_logits_ + i];
     engine::BestRow& best = best_[i];
     if (mask < batch.masks.size() && batch.masks[mask].row == row) {
@@ -129,11 +138,12 @@ Status StepBlock::refresh_masks(const Batch& batch, engine::Engine& engine,
 StepBlock::Best StepBlock::best() const noexcept {
   Best best;
   best.first = static_cast<int64_t>(n_logits_);
+  best.n = static_cast<int64_t>(n_best_);
   best.k = k_;
   if (results_at_ == kNone) return best;
   best.rows = at<engine::BestRow>(best_at_);
   best.tokens = (buffer_.data() + static_cast<std::ptrdiff_t>(results_at_)).as<int32_t>();
-  const auto n = static_cast<std::ptrdiff_t>(wanted_.size() - n_logits_);
+  const auto n = static_cast<std::ptrdiff_t>(best_places());
   best.values = (best.tokens + n * k_).as<float>();
   return best;
 }
@@ -147,9 +157,10 @@ void StepBlock::find_groups(const Batch& batch) {
       return lie_alike(group.layers, layers);
     });
     group_of_.push_back(static_cast<size_t>(found - groups_.begin()));
-    if (found == groups_.end()) groups_.push_back({layers, 0, 0});
+    if (found == groups_.end()) groups_.push_back({layers, 0, 0, 0});
     ++groups_[group_of_.back()].n;
   }
+  for (Group& group : groups_) group.places = static_cast<int32_t>(places(to_size(group.n)));
 }
 
 /// Trees: each row sees what its parent sees, and itself. Chains stay causal.
@@ -180,6 +191,7 @@ void StepBlock::find_states(const Batch& batch) {
     rows.first_row = sequence.first_row;
     rows.n_rows = sequence.n_rows;
   }
+  states_.resize(places(states_.size()));
   states_at_ = add(std::span<const engine::StateRows>(states_));
 }
 
@@ -190,6 +202,7 @@ void StepBlock::find_mixes(const Batch& batch) {
   for (const BatchSequence& sequence : batch.sequences) {
     if (any) mixes_.insert(mixes_.end(), to_size(sequence.n_rows), sequence.adapter);
   }
+  if (any) mixes_.resize(static_cast<size_t>(rows_), -1);
   mixes_at_ = add(std::span<const int32_t>(mixes_));
 }
 
@@ -200,7 +213,7 @@ void StepBlock::reserve_records(const Batch& batch) {
     const auto of_group = static_cast<size_t>(&group - groups_.data());
     const auto any = std::find(group_of_.begin(), group_of_.end(), of_group) - group_of_.begin();
     const int32_t parts = batch.sequences[static_cast<size_t>(any)].cache->parts();
-    n_records += to_size(parts) * to_size(group.n);
+    n_records += to_size(parts) * to_size(group.places);
   }
   records_.assign(n_records, {});
   offsets_.assign(n_records, {});
@@ -233,17 +246,19 @@ Status StepBlock::add_tables(const Batch& batch) {
   return {};
 }
 
-Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine,
+Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::Engine& engine,
                        engine::Stream& stream) {
   bytes_.clear();
+  pads_ = padded ? &engine : nullptr;
+  rows_ = static_cast<int64_t>(places(static_cast<size_t>(batch.rows())));
   list_wanted(batch);
   all_.resize(all_rows ? static_cast<size_t>(batch.rows()) : 0);
   std::iota(all_.begin(), all_.end(), 0);
   // First what has the same size in every step of as many rows and sequences, so that it lies in
   // the same place: operations of such steps then have the same arguments.
-  results_at_ = reserve<Result>((wanted_.size() - n_logits_) * static_cast<size_t>(batch.best.k));
-  tokens_ = add(batch.tokens);
-  positions_ = add(batch.positions);
+  results_at_ = reserve<Result>(best_places() * static_cast<size_t>(batch.best.k));
+  tokens_ = add(batch.tokens, static_cast<size_t>(rows_));
+  positions_ = add(batch.positions, static_cast<size_t>(rows_));
   wanted_at_ = add(std::span<const int32_t>(wanted_));
   all_at_ = add(std::span<const int32_t>(all_));
   find_groups(batch);
@@ -258,7 +273,13 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, engine::Engine& engine
   if (size > buffer_.size()) {
     buffer_.reset();
     // Tables grow with their sequences: room for more, so that it is not taken anew step by step.
-    GEN_ASSIGN(buffer_, engine.memory().allocate(size + size / 2));
+    // And for as many rows like these as the engine wants room for, while that is little.
+    const size_t more = size + size / 2;
+    const auto times = static_cast<size_t>(engine.room_rows(rows_) / std::max<int64_t>(rows_, 1));
+    const size_t wanted = std::max(more, std::min(more * times, kMostSpareBytes));
+    auto made = engine.memory().allocate(wanted);
+    if (!made.ok() && wanted > more) made = engine.memory().allocate(more);
+    GEN_ASSIGN(buffer_, std::move(made));
   }
   for (size_t i = 0; i < records_.size(); ++i) {
     engine::KvRows& rows = records_[i];

@@ -21,9 +21,15 @@ class StepBlock {
   static constexpr size_t kNone = SIZE_MAX;
 
   /// Takes the batch's rows and asks its caches where they lie; all is in engine memory when what
-  /// was enqueued so far has run. `all_rows`: the list 0, 1, … is wanted, too. kOutOfMemory, and
-  /// what caches say; the block is then of no use until the next fill().
-  Status fill(const Batch& batch, bool all_rows, engine::Engine& engine, engine::Stream& stream);
+  /// was enqueued so far has run. `all_rows`: the list 0, 1, … is wanted, too. `padded`: rows,
+  /// sequences and wanted rows are as many as Engine::step_rows() says; those that are added are
+  /// token 0 of no sequence. kOutOfMemory, and what caches say; the block is then of no use until
+  /// the next fill().
+  Status fill(const Batch& batch, bool all_rows, bool padded, engine::Engine& engine,
+              engine::Stream& stream);
+
+  /// Of the step, those that were added included.
+  [[nodiscard]] int64_t rows() const noexcept { return rows_; }
 
   [[nodiscard]] engine::EnginePtr<const int32_t> tokens() const noexcept {
     return at<int32_t>(tokens_);
@@ -55,6 +61,7 @@ class StepBlock {
   /// The rows that want best.
   struct Best {
     int64_t first = 0;  // of wanted_rows()
+    int64_t n = 0;      // without those that were added
     int32_t k = 1;
     engine::EnginePtr<const engine::BestRow> rows;  // null: neither masks nor edits
     engine::EnginePtr<int32_t> tokens;              // where results go, [rows, k]
@@ -68,6 +75,7 @@ class StepBlock {
   struct Group {
     std::span<const engine::KvLayer> layers;
     int32_t n = 0;            // sequences
+    int32_t places = 0;       // records of a part: n, or more, which then have no rows
     size_t first_record = 0;  // part 0; those of a part follow one another, part after part
   };
   [[nodiscard]] std::span<const Group> groups() const noexcept { return groups_; }
@@ -85,6 +93,7 @@ class StepBlock {
   [[nodiscard]] engine::EnginePtr<const engine::StateRows> states() const noexcept {
     return at<engine::StateRows>(states_at_);
   }
+  [[nodiscard]] int32_t n_states() const noexcept { return static_cast<int32_t>(states_.size()); }
   /// The mix of adapters that each row has; null if none has one.
   [[nodiscard]] engine::EnginePtr<const int32_t> mixes() const noexcept {
     return at<int32_t>(mixes_at_);
@@ -111,8 +120,9 @@ class StepBlock {
     float logit;
   };
 
+  /// Zeros behind them up to n.
   template <typename T>
-  size_t add(std::span<const T> values);
+  size_t add(std::span<const T> values, size_t n = 0);
   /// Room for n elements, which are zeros until they are written.
   template <typename T>
   size_t reserve(size_t n);
@@ -122,8 +132,15 @@ class StepBlock {
     return (buffer_.data() + static_cast<std::ptrdiff_t>(offset)).as<const T>();
   }
   [[nodiscard]] static std::ptrdiff_t record(const Group& group, int32_t part) noexcept {
-    return static_cast<std::ptrdiff_t>(group.first_record) + std::ptrdiff_t{part} * group.n;
+    return static_cast<std::ptrdiff_t>(group.first_record) + std::ptrdiff_t{part} * group.places;
   }
+  /// Of wanted rows, from the first that wants best; none if none does, so that rows which were
+  /// added to others move nothing.
+  [[nodiscard]] size_t best_places() const noexcept {
+    return n_best_ > 0 ? wanted_.size() - n_logits_ : 0;
+  }
+  /// As many as `n` things have places.
+  [[nodiscard]] size_t places(size_t n) const noexcept;
   void find_groups(const Batch& batch);
   void find_visible(const Batch& batch);
   void list_wanted(const Batch& batch);
@@ -136,6 +153,8 @@ class StepBlock {
   void reserve_records(const Batch& batch);
   Status add_tables(const Batch& batch);
 
+  const engine::Engine* pads_ = nullptr;  // whose step_rows() counts; null: nothing is added
+  int64_t rows_ = 0;
   std::vector<std::byte> bytes_;
   engine::EngineBuffer buffer_;
   size_t tokens_ = kNone;
@@ -148,6 +167,7 @@ class StepBlock {
   std::vector<int32_t> wanted_;
   std::vector<int32_t> all_;
   size_t n_logits_ = 0;      // rows of wanted_ that want logits
+  size_t n_best_ = 0;        // and best; what follows was added
   int32_t k_ = 1;            // best of each other
   size_t best_at_ = kNone;   // engine::BestRow of each
   size_t masks_at_ = kNone;  // all bits, mask after mask

@@ -2,6 +2,7 @@
 // Arenas and their pool. See workspace.h.
 #include "graph/workspace.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gen::graph {
@@ -15,30 +16,32 @@ Result<std::unique_ptr<Workspace>> Workspace::create(const Engines& engines) {
   return workspace;
 }
 
-Status Workspace::grow(engine::Engine& engine, engine::EngineBuffer* buffer, size_t bytes) {
-  if (bytes <= buffer->size()) return {};
+Status Workspace::grow(engine::Engine& engine, engine::EngineBuffer* buffer, const Room& room) {
+  if (room.needed <= buffer->size()) return {};
   // The old contents are of no use, so both need not exist at once.
   bytes_.fetch_sub(buffer->size(), std::memory_order_relaxed);
   buffer->reset();
-  GEN_ASSIGN(*buffer, engine.memory().allocate(bytes));
+  auto made = engine.memory().allocate(std::max(room.needed, room.wanted));
+  if (!made.ok() && room.wanted > room.needed) made = engine.memory().allocate(room.needed);
+  GEN_ASSIGN(*buffer, std::move(made));
   bytes_.fetch_add(buffer->size(), std::memory_order_relaxed);
   return {};
 }
 
-Status Workspace::fill(const Batch& batch, bool all_rows) {
+Status Workspace::fill(const Batch& batch, bool all_rows, bool padded) {
   for (Side& side : sides_) {
     const size_t before = side.block.bytes();
-    Status status = side.block.fill(batch, all_rows, *side.engine, *side.stream);
+    Status status = side.block.fill(batch, all_rows, padded, *side.engine, *side.stream);
     bytes_.fetch_add(side.block.bytes() - before, std::memory_order_relaxed);  // may wrap and back
     GEN_TRY(std::move(status));
   }
   return {};
 }
 
-Status Workspace::reserve(size_t row_bytes, size_t selected_bytes, size_t engine) {
+Status Workspace::reserve(const Room& rows, const Room& selected, size_t engine) {
   Side& side = sides_[engine];
-  GEN_TRY(grow(*side.engine, &side.rows, row_bytes));
-  return grow(*side.engine, &side.selected, selected_bytes);
+  GEN_TRY(grow(*side.engine, &side.rows, rows));
+  return grow(*side.engine, &side.selected, selected);
 }
 
 size_t Workspace::bytes() const noexcept {

@@ -28,11 +28,17 @@ class Workspace {
   /// The engines must outlive it.
   static Result<std::unique_ptr<Workspace>> create(const Engines& engines);
 
+  /// Bytes of an arena. What is wanted is taken where it can be had, so that the arena stays where
+  /// it is when more is needed later.
+  struct Room {
+    size_t needed = 0;
+    size_t wanted = 0;
+  };
   /// Makes room on an engine; arenas grow and never shrink. After a failure the workspace is still
   /// usable.
-  Status reserve(size_t row_bytes, size_t selected_bytes, size_t engine = 0);
+  Status reserve(const Room& rows, const Room& selected, size_t engine = 0);
   /// Fills the step blocks, see StepBlock::fill().
-  Status fill(const Batch& batch, bool all_rows);
+  Status fill(const Batch& batch, bool all_rows, bool padded);
   [[nodiscard]] const StepBlock& block(size_t engine = 0) const noexcept {
     return sides_[engine].block;
   }
@@ -53,7 +59,7 @@ class Workspace {
     std::vector<engine::OpArgs> gathered;  // to be run before anything else is asked for
   };
   explicit Workspace(size_t engines) : sides_(engines) {}
-  Status grow(engine::Engine& engine, engine::EngineBuffer* buffer, size_t bytes);
+  Status grow(engine::Engine& engine, engine::EngineBuffer* buffer, const Room& room);
 
   std::vector<Side> sides_;       // by engine
   std::vector<float> transfer_;   // rows on their way between engines

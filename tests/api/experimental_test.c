@@ -135,6 +135,46 @@ static double profiled(const gen_profile* profile, const char* part, const char*
   return sum;
 }
 
+/* The number behind `key`, from *at on, which then stands behind it. */
+static double number_after(const char** at, const char* key) {
+  const char* found = strstr(*at, key);
+  assert_non_null(found);
+  char* end = NULL;
+  const double number = strtod(found + strlen(key), &end);
+  *at = end;
+  return number;
+}
+
+/* Every run is an event, one after the other, and together they took what the sums say. */
+static void check_trace(const gen_profile* profile) {
+  size_t n = 0, needed = 0;
+  assert_ok(gen_profile_chrome_trace(profile, NULL, 0, &n, &error), error);
+  char* text = malloc(n + 1);
+  assert_fails(gen_profile_chrome_trace(profile, text, n, &needed, &error), GEN_ERROR_OUT_OF_RANGE, "", error);
+  assert_true(needed == n);
+  assert_ok(gen_profile_chrome_trace(profile, text, n + 1, &n, &error), error);
+  assert_true(needed == n);
+  assert_int_equal(strlen(text), n);
+  assert_memory_equal(text, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[{\"name\":\"",
+                      strlen("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[{\"name\":\""));
+  assert_non_null(strstr(text, "{\"name\":\"embed token_embd.weight\",\"ph\":\"X\","));
+  assert_string_equal(text + n - 2, "]}");
+  double events = 0, seconds = 0, end = 0, rows = 0;
+  for (const char* at = text; strstr(at, "\"ph\":\"X\"") != NULL; ++events) {
+    const double begin = number_after(&at, "\"ts\":");
+    const double took = number_after(&at, "\"dur\":");
+    assert_true(begin >= end - 0.002 && took >= 0);
+    end = begin + took;
+    seconds += took * 1e-6;
+    rows += number_after(&at, "\"rows\":");
+  }
+  free(text);
+  assert_true(events == profiled(profile, "", "calls"));
+  assert_true(rows == profiled(profile, "", "rows"));
+  const double sum = profiled(profile, "", "seconds");
+  assert_true(seconds > sum - events * 1e-9 && seconds < sum + events * 1e-9);
+}
+
 static void profiles_count_and_change_nothing(void** state) {
   (void)state;
   gen_model* model = load_draft();
@@ -169,6 +209,11 @@ static void profiles_count_and_change_nothing(void** state) {
   assert_true(profiled(profile, "attention ", "bytes") == 10 * 2 * kv * sizeof(float) * layers);
   assert_true(profiled(profile, "", "seconds") > 0);
   assert_true(profiled(profile, "embed", "rows") == 4);
+  check_trace(profile);
+  size_t length = 1;
+  assert_fails(gen_profile_chrome_trace(NULL, NULL, 0, &length, &error), bad, "profile", error);
+  assert_true(length == 0);
+  assert_fails(gen_profile_chrome_trace(profile, NULL, 0, NULL, &error), bad, "n is NULL", error);
 
   double value = 1;
   const size_t count = gen_profile_count(profile);

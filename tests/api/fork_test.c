@@ -395,6 +395,7 @@ static void use_tracer_and_metrics(void) {
   EXPECT(gen_metrics_memory_value(it.metrics, "steps") == 0);
   EXPECT(gen_metrics_memory_sink(it.metrics) != NULL);
   REFUSED(gen_profile_get(it.profile, 0, "seconds", &value, &error));
+  REFUSED(gen_profile_chrome_trace(it.profile, NULL, 0, NULL, &error));
   EXPECT(gen_profile_count(it.profile) == 0 && gen_profile_name(it.profile, 0) == NULL);
   gen_options_free(options);
 }

@@ -6,7 +6,7 @@
 #        gpu.sh run             in such a folder: needs it and the driver. Checks each operation against double precision,
 #                               times it, then decodes models of random weights. A table that grows, results.json.
 #   GEN_GPU_SECONDS  environment variable: `run` begins nothing after so many, 500 if not set
-#   GEN_GPU_MODELS   types of the models, "Q4_0 Q8_0 BF16" if not set
+#   GEN_GPU_MODELS   types of the models, "BF16 Q8_0 Q4_K_M Q4_0" if not set
 #
 # A part that the machine refuses is told and skipped; without a device that is each of them. Ends with 1 if something computes
 # wrong, with 3 without a device.
@@ -63,13 +63,26 @@ run() {
     case $status in
       0) ;;
       3) refused=$((refused + 1)) ;;
-      4) wrong=$((wrong + 1)) ;;
+      4 | 9) wrong=$((wrong + 1)) ;;
       *) echo "${*:1:2}: ended with $status"; refused=$((refused + 1)) ;;
     esac
   }
-  local name
+  # What looks for mistakes needs the toolkit; findings make it end with 9.
+  local name tool
+  for tool in memcheck racecheck initcheck; do
+    echo "-- $tool"
+    if command -v compute-sanitizer >/dev/null; then
+      part compute-sanitizer --tool "$tool" --error-exitcode 9 "$here/gpu_bench" small /dev/null
+    else
+      echo "refused: there is no compute-sanitizer"
+      refused=$((refused + 1))
+    fi
+  done
   for name in $("$here/gpu_bench" list); do part "$here/gpu_bench" "$name" "$lines"; done
-  for type in ${GEN_GPU_MODELS:-Q4_0 Q8_0 BF16}; do
+  # Our own kernels beside cuBLASLt's, which the parts above took if the machine has it.
+  echo "-- without cuBLASLt"
+  for name in linear/BF16/64 linear/BF16/512; do GEN_CUBLASLT=off part "$here/gpu_bench" "$name" "$lines"; done
+  for type in ${GEN_GPU_MODELS:-BF16 Q8_0 Q4_K_M Q4_0}; do
     if [ $SECONDS -gt "$seconds" ]; then break; fi
     model=$lines.gguf
     echo "-- 1.1 B weights, $type"
@@ -79,7 +92,12 @@ run() {
       continue
     fi
     "$here/random_model" "$model" --type "$type" >/dev/null
-    part "$here/gpu_decode" cuda "$model" 512 128 "$lines"
+    part "$here/gpu_decode" cuda "$model" 2048 128 "$lines"
+    part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64
+    case $type in *16)
+      part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
+      part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;
+    esac
     rm -f "$model"
   done
   { echo "["; sed '$!s/$/,/' "$lines"; echo "]"; } >"$here/results.json"

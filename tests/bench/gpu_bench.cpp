@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gpu.sh runs on a machine with a device, a part at a time:
-//   gpu_bench list             the names of the parts
-//   gpu_bench PART RESULTS     one of them: a line of the table, a line of JSON at the end of
-//   RESULTS gpu_bench why              why there is no device; succeeds where there is one
+//   gpu_bench list            the names of the parts
+//   gpu_bench PART RESULTS    one of them: a line of the table, a line of JSON more in RESULTS
+//   gpu_bench small RESULTS   each kind once, too small to time: for tools that look for mistakes
+//   gpu_bench why             why there is no device; succeeds where there is one
 // Ends with 3 if the machine refuses the part, with 4 if what it computes is wrong.
 #include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "bench/gpu_ops.h"
 #include "engine/registry.h"
@@ -17,34 +19,54 @@ constexpr int64_t kWidth = 8192;
 constexpr double kSeconds = 0.5;
 constexpr size_t kCopyBytes = size_t{1} << 30;
 constexpr int64_t kRows[] = {1, 8};
+constexpr int64_t kManyRows[] = {64, 512};
 
 struct Part {
   std::string name;
-  Result<GpuFigure> (*run)(GpuOps& ops, int64_t rows, const quant::Format* format);
-  int64_t rows;
-  const quant::Format* format;
+  std::function<Result<GpuFigure>(GpuOps& ops)> run;
 };
+
+/// Products for few rows are judged by bytes, of each format; for many by multiplications, of the
+/// formats that are looked at most. F16 and BF16 for many rows are cuBLASLt's where the machine has
+/// it, and with "deterministic" our own.
+void add_products(std::vector<Part>* all) {
+  const auto add = [&](const quant::Format& format, int64_t rows, bool deterministic) {
+    all->push_back({std::string("linear/") + dtype_name(format.type) + "/" + std::to_string(rows) +
+                        (deterministic ? "/deterministic" : ""),
+                    [&format, rows, deterministic](GpuOps& ops) {
+                      return ops.linear(format, rows, deterministic);
+                    }});
+  };
+  for (const int64_t rows : kRows) {
+    for (const quant::Format& format : quant::formats()) add(format, rows, false);
+  }
+  for (const DType type : {DType::kBF16, DType::kF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
+    for (const int64_t rows : kManyRows) add(*quant::find_format(type), rows, false);
+  }
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    for (const int64_t rows : {int64_t{1}, kManyRows[0], kManyRows[1]}) {
+      add(*quant::find_format(type), rows, true);
+    }
+  }
+}
 
 std::vector<Part> parts() {
   std::vector<Part> all;
-  all.push_back({"copy",
-                 [](GpuOps& ops, int64_t, const quant::Format*) { return ops.copy(kCopyBytes); }, 1,
-                 nullptr});
+  all.push_back({"copy", [](GpuOps& ops) { return ops.copy(kCopyBytes); }});
   for (const int64_t rows : kRows) {
     const std::string end = "/" + std::to_string(rows);
-    all.push_back({"add" + end,
-                   [](GpuOps& ops, int64_t n, const quant::Format*) { return ops.add(n); }, rows,
-                   nullptr});
-    all.push_back({"rms_norm" + end,
-                   [](GpuOps& ops, int64_t n, const quant::Format*) { return ops.rms_norm(n); },
-                   rows, nullptr});
-    for (const quant::Format& format : quant::formats()) {
-      all.push_back(
-          {std::string("linear/") + dtype_name(format.type) + end,
-           [](GpuOps& ops, int64_t n, const quant::Format* of) { return ops.linear(*of, n); }, rows,
-           &format});
-    }
+    all.push_back({"add" + end, [rows](GpuOps& ops) { return ops.add(rows); }});
+    all.push_back({"rms_norm" + end, [rows](GpuOps& ops) { return ops.rms_norm(rows); }});
   }
+  add_products(&all);
+  // Of a model with 8 B weights, at 8192 tokens; prefill is of a step's rows.
+  for (const int32_t n : {1, 8, 32}) {
+    all.push_back({"attention/8k/" + std::to_string(n),
+                   [n](GpuOps& ops) { return ops.attention(n, 1, 8192, 32, 8, 128); }});
+  }
+  all.push_back(
+      {"attention/prefill", [](GpuOps& ops) { return ops.attention(1, 512, 2048, 32, 8, 128); }});
+  all.push_back({"capture", [](GpuOps& ops) { return ops.capture(512); }});
   return all;
 }
 
@@ -60,25 +82,47 @@ int why() {
   return 3;
 }
 
-int run(const Part& part, const char* path) {
+std::vector<Part> small_parts() {
+  std::vector<Part> all;
+  all.push_back({"small/copy", [](GpuOps& ops) { return ops.copy(1000); }});
+  all.push_back({"small/rms_norm", [](GpuOps& ops) { return ops.rms_norm(3); }});
+  for (const quant::Format& format : quant::formats()) {
+    for (const int64_t rows : {1, 20}) {
+      all.push_back(
+          {std::string("small/linear/") + dtype_name(format.type) + "/" + std::to_string(rows),
+           [&format, rows](GpuOps& ops) { return ops.linear(format, rows); }});
+    }
+  }
+  all.push_back(
+      {"small/attention", [](GpuOps& ops) { return ops.attention(2, 1, 700, 8, 2, 64); }});
+  all.push_back({"small/prefill", [](GpuOps& ops) { return ops.attention(1, 40, 300, 8, 2, 64); }});
+  all.push_back({"small/capture", [](GpuOps& ops) { return ops.capture(16); }});
+  return all;
+}
+
+int run(const Part& part, const char* path, int64_t width = kWidth,
+        double most_seconds = kSeconds) {
   const auto refused = [&](const Status& status) {
-    std::printf("%-20s refused: %s\n", part.name.c_str(), status.message());
+    std::printf("%-30s refused: %s\n", part.name.c_str(), status.message());
     return 3;
   };
   auto engine = engine::create_engine("cuda", {});
   if (!engine.ok()) return refused(engine.status());
-  auto ops = GpuOps::create(std::move(engine).value(), kWidth, kSeconds);
+  auto ops = GpuOps::create(std::move(engine).value(), width, most_seconds);
   if (!ops.ok()) return refused(ops.status());
-  const auto found = part.run(*ops.value(), part.rows, part.format);
+  const auto found = part.run(*ops.value());
   if (!found.ok()) return refused(found.status());
   const GpuFigure& figure = found.value();
   const bool wrong = !(figure.worst <= 1.0);
-  std::printf("%-20s %12.2f us %10.1f GB/s  error %.3f of the bound%s\n", part.name.c_str(),
-              figure.seconds * 1e6, figure.bytes / figure.seconds * 1e-9, figure.worst,
-              wrong ? "  WRONG" : "");
+  std::printf("%-30s %12.2f us %9.1f GB/s %8.1f Tops/s  error %.3f of the bound%s\n",
+              part.name.c_str(), figure.seconds * 1e6, figure.bytes / figure.seconds * 1e-9,
+              figure.products / figure.seconds * 1e-12, figure.worst, wrong ? "  WRONG" : "");
   if (std::FILE* file = std::fopen(path, "a"); file != nullptr) {
-    std::fprintf(file, "{\"part\":\"%s\",\"seconds\":%.9g,\"bytes\":%.0f,\"error\":%.4g}\n",
-                 part.name.c_str(), figure.seconds, figure.bytes, wrong ? 1e9 : figure.worst);
+    std::fprintf(
+        file,
+        "{\"part\":\"%s\",\"seconds\":%.9g,\"bytes\":%.0f,\"products\":%.0f,\"error\":%.4g}\n",
+        part.name.c_str(), figure.seconds, figure.bytes, figure.products,
+        wrong ? 1e9 : figure.worst);
     std::fclose(file);
   }
   return wrong ? 4 : 0;
@@ -90,11 +134,19 @@ int run(const Part& part, const char* path) {
 int main(int argc, char** argv) {
   using gen::test::Part;
   if (argc == 2 && std::strcmp(argv[1], "why") == 0) return gen::test::why();
+  if (argc == 3 && std::strcmp(argv[1], "small") == 0) {
+    int worst = 0;
+    for (const Part& part : gen::test::small_parts()) {
+      const int status = gen::test::run(part, argv[2], 512, 0.0);
+      worst = status > worst ? status : worst;
+    }
+    return worst;
+  }
   for (const Part& part : gen::test::parts()) {
     if (argc == 2 && std::strcmp(argv[1], "list") == 0) std::puts(part.name.c_str());
     if (argc == 3 && part.name == argv[1]) return gen::test::run(part, argv[2]);
   }
   if (argc == 2 && std::strcmp(argv[1], "list") == 0) return 0;
-  std::fputs("usage: gpu_bench list | why | PART RESULTS\n", stderr);
+  std::fputs("usage: gpu_bench list | why | small RESULTS | PART RESULTS\n", stderr);
   return 2;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gpu.sh runs end to end: prefill and decode of a model on a backend, through the C API.
- *   gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS
+ *   gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]
+ * TEXTS, 1 if not said, run side by side; decode counts the tokens of all of them.
  * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses. */
 #include <generate/generate.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { kMostTexts = 256 };
 
 static gen_error error;
 
@@ -13,59 +17,86 @@ static int refused(const char* what) {
   return 3;
 }
 
+/* All texts once; the longest times of any of them. */
+static int run(gen_generator* generator, const gen_request* const* requests, size_t texts, double* prefill,
+               double* decode) {
+  gen_result* results[kMostTexts];
+  if (gen_batch_generate(generator, requests, texts, results, &error) != GEN_OK) return refused("generate");
+  *prefill = *decode = 0.0;
+  int failed = 0;
+  for (size_t i = 0; i < texts; ++i) {
+    double seconds = 0.0;
+    const gen_error* const why = gen_result_error(results[i]);
+    if (why != NULL) {
+      error = *why;
+      failed = 1;
+    }
+    if (gen_result_timings(results[i], "prefill", &seconds, NULL) == GEN_OK && seconds > *prefill) *prefill = seconds;
+    if (gen_result_timings(results[i], "decode", &seconds, NULL) == GEN_OK && seconds > *decode) *decode = seconds;
+    gen_result_free(results[i]);
+  }
+  return failed ? refused("generate") : 0;
+}
+
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    fputs("usage: gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS\n", stderr);
+  if (argc < 6 || argc > 8) {
+    fputs("usage: gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]\n", stderr);
     return 2;
   }
   const int32_t prompt = (int32_t)atoi(argv[3]);
   const int32_t tokens = (int32_t)atoi(argv[4]);
+  const int32_t texts = argc > 6 ? (int32_t)atoi(argv[6]) : 1;
+  const int32_t deterministic = argc > 7 && strcmp(argv[7], "deterministic") == 0;
+  if (prompt < 1 || tokens < 2 || texts < 1 || texts > kMostTexts) return 2;
   gen_model_options* options = NULL;
   gen_model* model = NULL;
+  gen_options* settings = NULL;
   gen_generator* generator = NULL;
-  gen_session* session = NULL;
   gen_sampling* sampling = NULL;
-  gen_result* result = NULL;
-  int32_t* ids = calloc((size_t)(prompt > 0 ? prompt : 1), sizeof(int32_t));
+  gen_request* requests[kMostTexts] = {NULL};
+  int32_t* ids = calloc((size_t)prompt, sizeof(int32_t));
   if (ids == NULL) return 1;
-  for (int32_t i = 0; i < prompt; ++i) ids[i] = 3 + i % 200;
   if (gen_model_options_new(&options, &error) != GEN_OK ||
       gen_model_options_set_backend(options, argv[1], &error) != GEN_OK ||
       gen_model_load(argv[2], options, &model, &error) != GEN_OK) {
     return refused("load");
   }
-  if (gen_create(model, NULL, &generator, &error) != GEN_OK || gen_session_new(generator, &session, &error) != GEN_OK ||
-      gen_sampling_new(&sampling, &error) != GEN_OK || gen_sampling_set_temperature(sampling, 0.0F, &error) != GEN_OK ||
+  if (gen_options_new(&settings, &error) != GEN_OK || gen_options_set_max_batch(settings, texts, &error) != GEN_OK ||
+      gen_options_set_deterministic(settings, deterministic, &error) != GEN_OK ||
+      gen_create(model, settings, &generator, &error) != GEN_OK || gen_sampling_new(&sampling, &error) != GEN_OK ||
+      gen_sampling_set_temperature(sampling, 0.0F, &error) != GEN_OK ||
       gen_sampling_set_ignore_eos(sampling, 1, &error) != GEN_OK ||
       gen_sampling_set_max_new_tokens(sampling, tokens, &error) != GEN_OK) {
-    return refused("session");
+    return refused("generator");
+  }
+  for (int32_t text = 0; text < texts; ++text) {
+    for (int32_t i = 0; i < prompt; ++i) ids[i] = 3 + (i + 17 * text) % 200;
+    if (gen_request_new(&requests[text], &error) != GEN_OK ||
+        gen_request_set_prompt_tokens(requests[text], ids, (size_t)prompt, &error) != GEN_OK ||
+        gen_request_set_sampling(requests[text], sampling, &error) != GEN_OK) {
+      return refused("request");
+    }
   }
   /* The first run fills caches of kernels and memory; the second counts. */
   double prefill = 0.0, decode = 0.0;
   for (int round = 0; round < 2; ++round) {
-    gen_result_free(result);
-    result = NULL;
-    if (gen_session_reset(session, &error) != GEN_OK ||
-        gen_session_append_tokens(session, ids, (size_t)prompt, &error) != GEN_OK ||
-        gen_session_generate(session, "", 0, sampling, &result, &error) != GEN_OK) {
-      return refused("generate");
-    }
-    if (gen_result_timings(result, "prefill", &prefill, &error) != GEN_OK ||
-        gen_result_timings(result, "decode", &decode, &error) != GEN_OK) {
-      return refused("timings");
-    }
+    const int status = run(generator, (const gen_request* const*)requests, (size_t)texts, &prefill, &decode);
+    if (status != 0) return status;
   }
-  printf("%-20s prefill %9.1f tokens/s   decode %9.1f tokens/s\n", argv[1], prompt / prefill, (tokens - 1) / decode);
+  printf("%-6s %3d texts%s  prefill %9.1f tokens/s   decode %9.1f tokens/s\n", argv[1], texts,
+         deterministic ? ", deterministic" : "", (double)prompt * texts / prefill, (double)(tokens - 1) * texts / decode);
   FILE* file = fopen(argv[5], "a");
   if (file != NULL) {
-    fprintf(file, "{\"part\":\"generate\",\"model\":\"%s\",\"backend\":\"%s\",\"prompt\":%d,\"tokens\":%d,\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
-            argv[2], argv[1], prompt, tokens, prefill, decode);
+    fprintf(file,
+            "{\"part\":\"generate\",\"model\":\"%s\",\"backend\":\"%s\",\"prompt\":%d,\"tokens\":%d,\"texts\":%d,"
+            "\"deterministic\":%d,\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
+            argv[2], argv[1], prompt, tokens, texts, deterministic, prefill, decode);
     fclose(file);
   }
-  gen_result_free(result);
+  for (int32_t text = 0; text < texts; ++text) gen_request_free(requests[text]);
   gen_sampling_free(sampling);
-  gen_session_free(session);
   gen_free(generator);
+  gen_options_free(settings);
   gen_model_free(model);
   gen_model_options_free(options);
   free(ids);

@@ -15,15 +15,17 @@
 #include "engine/access.h"
 #include "engine/engine.h"
 #include "quant/format.h"
+#include "tensor/half.h"
 
 namespace gen::test {
 
 struct GpuFigure {
   std::string name;
   int64_t rows = 0;
-  double seconds = 0.0;  // of one run
-  double bytes = 0.0;    // that it must read and write
-  double worst = 0.0;    // error as a share of what the check allows; above 1 it is wrong
+  double seconds = 0.0;   // of one run
+  double bytes = 0.0;     // that it must read and write
+  double products = 0.0;  // multiplications and additions, where they are what takes time
+  double worst = 0.0;     // error as a share of what the check allows; above 1 it is wrong
 };
 
 class GpuOps {
@@ -37,7 +39,7 @@ class GpuOps {
   }
 
   /// y = x W^T with W [width, width] in a weight format.
-  Result<GpuFigure> linear(const quant::Format& format, int64_t rows) {
+  Result<GpuFigure> linear(const quant::Format& format, int64_t rows, bool deterministic = false) {
     const DTypeInfo& info = *dtype_info(format.type);
     const size_t row_bytes = static_cast<size_t>(width_) / info.block_elements * info.block_bytes;
     constexpr int64_t kDistinct = 7;  // rows that are repeated over and over
@@ -64,13 +66,16 @@ class GpuOps {
     args.weight = weight.get();
     args.x = {packed, forms, rows, width_};
     args.y = {y.as<float>(), rows, width_, width_};
+    args.deterministic = deterministic;
     GEN_TRY(engine_->run(*stream_, engine::PackArgs{{at, rows, width_, width_}, args.x}));
     GpuFigure figure = {std::string("linear ") + dtype_name(format.type), rows};
     figure.bytes =
         static_cast<double>(bytes.size()) + static_cast<double>(2 * rows * width_) * sizeof(float);
+    figure.products = 2.0 * static_cast<double>(rows * width_) * static_cast<double>(width_);
     GEN_TRY(time(args, &figure));
     GEN_ASSIGN(const auto got, get(args.y.data, rows * width_));
-    for (int64_t t = 0; t < rows; ++t) {
+    const int64_t apart = rows > 16 ? rows / 16 : 1;  // rows that are looked at, the last included
+    for (int64_t t = (rows - 1) % apart; t < rows; t += apart) {
       for (int64_t n = 0; n < kDistinct; ++n) {
         double want = 0.0;
         double size = 0.0;
@@ -80,8 +85,9 @@ class GpuOps {
           want += product;
           size += std::fabs(product);
         }
-        // Activations in 8 bits move a product by up to 2^-8 of it; in float32 by far less.
-        const double bound = size * (forms == engine::kActF32 ? 1e-5 : 0x1p-8);
+        // Activations in 8 or 16 bits move a product by up to 2^-8 of it; in float32 by far less.
+        const bool rounded = forms != engine::kActF32 || deterministic || rows > 8;
+        const double bound = size * (rounded ? 0x1p-8 : 1e-5);
         const auto last = static_cast<size_t>(t * width_ + width_ - kDistinct + n);
         const int64_t row = (width_ - kDistinct + n) % kDistinct;
         if (row == n) note(got[last] - want, bound, &figure);
@@ -138,6 +144,115 @@ class GpuOps {
     return figure;
   }
 
+  /// What a decode step of `sequences` sequences reads of one layer's cache in float16, in blocks
+  /// of 16 entries; each has `entries` of them, the last `rows` of which ask.
+  Result<GpuFigure> attention(int32_t sequences, int32_t rows, int32_t entries, int32_t heads,
+                              int32_t kv_heads, int32_t dim) {
+    engine::KvLayer layer;
+    layer.kv_heads = kv_heads;
+    layer.block_size = engine::kKvTile;
+    const auto head_bytes = static_cast<size_t>(engine::kKvTile * dim) * sizeof(uint16_t);
+    const size_t side_bytes = head_bytes * static_cast<size_t>(kv_heads);
+    layer.k = {
+        engine::KvFormat::kF16, engine::KvOrder::kKeys, dim, 0, side_bytes, head_bytes, 0, 0};
+    layer.v = layer.k;
+    layer.v.order = engine::KvOrder::kValues;
+    layer.v.block_offset = side_bytes;
+    // One sequence's worth of contents, the same for all; the places differ.
+    const int32_t blocks = (entries + engine::kKvTile - 1) / engine::kKvTile;
+    const auto keys = halves(int64_t{kv_heads} * blocks * engine::kKvTile * dim);
+    const auto values = halves(int64_t{kv_heads} * blocks * engine::kKvTile * dim);
+    const auto element = [&](int32_t head, int32_t entry, int32_t d) {
+      return static_cast<size_t>((int64_t{head} * blocks * engine::kKvTile + entry) * dim + d);
+    };
+    std::vector<uint16_t> bytes(static_cast<size_t>(blocks) * side_bytes);  // both sides, halved
+    for (int32_t head = 0; head < kv_heads; ++head) {
+      for (int32_t entry = 0; entry < blocks * engine::kKvTile; ++entry) {
+        const int32_t i = entry % engine::kKvTile;
+        uint16_t* const block = bytes.data() +
+                                static_cast<size_t>(entry / engine::kKvTile) * side_bytes +
+                                static_cast<size_t>(head * engine::kKvTile * dim);
+        for (int32_t d = 0; d < dim; ++d) {
+          block[d * engine::kKvTile + i] = keys[element(head, entry, d)];
+          block[side_bytes / sizeof(uint16_t) + static_cast<size_t>(i * dim + d)] =
+              values[element(head, entry, d)];
+        }
+      }
+    }
+    std::vector<engine::EnginePtr<std::byte>> places;
+    std::vector<engine::KvRows> records;
+    for (int32_t s = 0; s < sequences; ++s) {
+      GEN_ASSIGN(const auto data, put(bytes));
+      for (int32_t b = 0; b < blocks; ++b) {
+        places.push_back(data.template as<std::byte>() +
+                         static_cast<std::ptrdiff_t>(2 * side_bytes) * b);
+      }
+      engine::KvRows of;
+      of.first_row = s * rows;
+      of.n_rows = rows;
+      of.first_entry = entries - rows;
+      of.entries = entries;
+      records.push_back(of);
+    }
+    GEN_ASSIGN(const auto table, put(places));
+    for (int32_t s = 0; s < sequences; ++s)
+      records[static_cast<size_t>(s)].blocks = table + int64_t{s} * blocks;
+    const int64_t all = int64_t{sequences} * rows;
+    const auto q = random(all * heads * dim, 2.0F);
+    engine::AttentionArgs args;
+    GEN_ASSIGN(const auto q_at, put(q));
+    GEN_ASSIGN(const auto out, room(q.size() * sizeof(float)));
+    GEN_ASSIGN(const auto sequences_at, put(records));
+    args.q = {q_at, all, int64_t{heads} * dim, int64_t{heads} * dim};
+    args.out = {out.as<float>(), all, int64_t{heads} * dim, int64_t{heads} * dim};
+    args.n_heads = heads;
+    args.n_kv_heads = kv_heads;
+    args.k_dim = args.v_dim = dim;
+    args.scale = 1.0F / std::sqrt(static_cast<float>(dim));
+    args.layer = layer;
+    args.sequences = sequences_at;
+    args.n_sequences = sequences;
+    args.most_chunks = 1;
+    while (args.most_chunks * engine::kKvChunk < entries) args.most_chunks *= 2;
+    GpuFigure figure = {"attention", all};
+    figure.bytes =
+        2.0 * static_cast<double>(sequences) * entries * kv_heads * dim * sizeof(uint16_t);
+    figure.products = 4.0 * static_cast<double>(all) * entries * heads * dim;
+    GEN_TRY(time(args, &figure));
+    GEN_ASSIGN(const auto got, get(args.out.data, static_cast<int64_t>(q.size())));
+    for (const int64_t t : {int64_t{0}, all - 1}) {
+      for (int32_t h = 0; h<heads; h += heads> 4 ? 5 : 1) {
+        const float* const asks = q.data() + (t * heads + h) * dim;
+        check_row(asks, keys, values, element(h / (heads / kv_heads), 0, 0),
+                  entries - rows + static_cast<int32_t>(t % rows) + 1, dim,
+                  static_cast<double>(args.scale), got.data() + (t * heads + h) * dim, &figure);
+      }
+    }
+    return figure;
+  }
+
+  /// Seconds by which the second run of a list of `n` operations, in which it becomes a graph,
+  /// takes longer than the third.
+  Result<GpuFigure> capture(int32_t n) {
+    GEN_ASSIGN(const auto x, put(random(width_, 1.0F)));
+    GEN_ASSIGN(const auto y, room(static_cast<size_t>(width_) * sizeof(float)));
+    engine::AddArgs args;
+    args.a = args.b = {x, 1, width_, width_};
+    args.y = {y.as<float>(), 1, width_, width_};
+    const std::vector<engine::OpArgs> list(static_cast<size_t>(n), args);
+    double seconds[3] = {};
+    for (double& each : seconds) {
+      const auto begin = std::chrono::steady_clock::now();
+      GEN_TRY(engine_->run_all(*stream_, list));
+      GEN_TRY(engine_->finish(*stream_));
+      each = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    GpuFigure figure = {"capture", n};
+    figure.seconds = std::fmax(seconds[1] - seconds[2], 1e-9);
+    figure.bytes = 3.0 * static_cast<double>(width_) * sizeof(float) * n;
+    return figure;
+  }
+
   /// A copy within the engine's memory: the rate that others are a share of.
   Result<GpuFigure> copy(size_t bytes) {
     GEN_ASSIGN(const auto from, room(bytes));
@@ -169,10 +284,37 @@ class GpuOps {
     buffers_.push_back(std::move(buffer));
     return buffers_.back().data();
   }
-  Result<engine::EnginePtr<float>> put(const std::vector<float>& values) {
-    GEN_ASSIGN(const auto at, room(values.size() * sizeof(float)));
-    GEN_TRY(engine_->upload(*stream_, at, values.data(), values.size() * sizeof(float)));
-    return at.as<float>();
+  std::vector<uint16_t> halves(int64_t n) {
+    std::vector<uint16_t> values;
+    for (const float value : random(n, 1.0F)) values.push_back(f32_to_f16(value));
+    return values;
+  }
+  /// A head of a row of attention over the first `entries` entries from `first` on.
+  static void check_row(const float* q, const std::vector<uint16_t>& keys,
+                        const std::vector<uint16_t>& values, size_t first, int32_t entries,
+                        int32_t dim, double scale, const float* got, GpuFigure* figure) {
+    const auto n = static_cast<size_t>(dim);
+    std::vector<double> want(n);
+    double sum = 0.0;
+    for (size_t entry = 0; entry < static_cast<size_t>(entries); ++entry) {
+      double score = 0.0;
+      for (size_t d = 0; d < n; ++d) {
+        score += static_cast<double>(q[d]) *
+                 static_cast<double>(f16_to_f32(keys[first + entry * n + d]));
+      }
+      const double weight = std::exp(score * scale);
+      sum += weight;
+      for (size_t d = 0; d < n; ++d) {
+        want[d] += weight * static_cast<double>(f16_to_f32(values[first + entry * n + d]));
+      }
+    }
+    for (size_t d = 0; d < n; ++d) note(got[d] - want[d] / sum, 2e-5, figure);
+  }
+  template <typename T>
+  Result<engine::EnginePtr<T>> put(const std::vector<T>& values) {
+    GEN_ASSIGN(const auto at, room(values.size() * sizeof(T)));
+    GEN_TRY(engine_->upload(*stream_, at, values.data(), values.size() * sizeof(T)));
+    return at.template as<T>();
   }
   Result<std::vector<float>> get(engine::EnginePtr<float> at, int64_t n) {
     std::vector<float> values(static_cast<size_t>(n));

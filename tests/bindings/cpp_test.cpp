@@ -333,6 +333,26 @@ TEST_F(CppHeader, TieredCaches) {
   cache.close();
 }
 
+TEST_F(CppHeader, BlocksAndHotLayersOnADevice) {
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
+  const gen::GpuAllocator gpu = gen::GpuAllocator::host();
+  gen::BlockPool pool(1, 2, 4, 1);
+  gen::Cache paged = pool.gpu_allocator(gpu.get()).cache(1);
+  paged.update(0, rows.data(), rows.data(), 1, 2, 4);
+  const size_t blocks = gpu.bytes();
+  EXPECT_GT(blocks, 0U);
+  EXPECT_EQ(paged.layer(0).keys.data, rows);
+  gen::TierConfig config;
+  config.set("num_layers", "1").set("max_seq_len", "8").gpu_allocator(gpu.get());
+  gen::TieredCache tiered(config);
+  tiered.update(0, rows.data(), rows.data(), 1, 2, 4);
+  EXPECT_GT(gpu.bytes(), blocks);
+  EXPECT_EQ(tiered.layer(0).keys.data, rows);
+  tiered.demote(0);
+  EXPECT_EQ(gpu.bytes(), blocks);
+  EXPECT_THROW(pool.gpu_allocator(gpu.get()), gen::Error);  // a block has been taken
+}
+
 TEST_F(CppHeader, CachesOfManySequences) {
   std::vector<gen::BatchCache> parts;
   parts.push_back(gen::BatchCache::make(kv_cache_swa_new, 2));

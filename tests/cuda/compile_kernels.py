@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles every kernel of cuda/ and tests/cuda/ for devices, two files at a time, each for all architectures at once, and
-lists what ptxas says of each: registers, shared memory, spills. Fails where something does not compile or a kernel spills.
+lists what ptxas says of each: registers, shared memory, spills. Fails where something does not compile, a kernel spills or does
+not wait for its predecessor.
 What compiled is kept in a folder by a hash of all that went into it, and not compiled again.
 
 usage: compile_kernels.py <nvcc> <source root> <folder> <architecture…>, for example 75 90a
@@ -88,6 +89,11 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
             name, architecture, *_, spills = row
             if spills:
                 failures.append(f"{here}: sm_{architecture}: {name} spills {spills} bytes")
+# All kernels of the engine are launched so that they may begin before their predecessors end.
+for source in (p for p in (root / "cuda/ops").iterdir() if p.suffix in (".cu", ".cuh")):
+    text = source.read_text()
+    if text.count("GEN_KERNEL") > text.count("  after_predecessor();"):
+        failures.append(f"{source.relative_to(root)}: a kernel does not say after_predecessor()")
 for (name, architecture, registers, shared, stack, spills), short in zip(rows, readable([row[0] for row in rows])):
     print(f"sm_{architecture:4} {registers:4} registers {shared:7} bytes shared {stack:5} stack {spills:5} spilled  {short}")
 print("\n".join(failures) or f"{len(rows)} kernels of {len(sources)} files compile without spills, {known} of them as before")

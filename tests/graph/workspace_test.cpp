@@ -98,7 +98,7 @@ TEST(WorkspacePool, LendsTheLastOneBack) {
     const auto lease = pool.borrow();
     ASSERT_TRUE(lease.ok());
     first = &**const_cast<Result<WorkspacePool::Lease>&>(lease);
-    ASSERT_TRUE(first->reserve(1000, 500).ok());
+    ASSERT_TRUE(first->reserve({1000, 0}, {500, 0}).ok());
   }
   {
     auto again = pool.borrow();
@@ -118,12 +118,30 @@ TEST(WorkspacePool, FailedGrowthLeavesItUsable) {
   auto lease = pool.borrow();
   ASSERT_TRUE(lease.ok());
   Workspace& workspace = **lease;
-  ASSERT_TRUE(workspace.reserve(100, 100).ok());
+  ASSERT_TRUE(workspace.reserve({100, 0}, {100, 0}).ok());
   allocator.fail_at = allocator.calls;
-  EXPECT_EQ(workspace.reserve(1000, 100).code(), Code::kOutOfMemory);
+  EXPECT_EQ(workspace.reserve({1000, 0}, {100, 0}).code(), Code::kOutOfMemory);
   EXPECT_EQ(pool.bytes(), 100U);  // what was too small is gone, the rest stays
-  EXPECT_TRUE(workspace.reserve(1000, 100).ok());
+  EXPECT_TRUE(workspace.reserve({1000, 0}, {100, 0}).ok());
   EXPECT_EQ(pool.bytes(), 1100U);
+}
+
+TEST(WorkspacePool, WhatIsWantedIsTakenIfItCanBeHad) {
+  test::CountingAllocator allocator;
+  auto engine =
+      std::make_shared<test::ReferenceEngine>(test::ReferenceEngine::Options(), allocator);
+  WorkspacePool pool(engine);
+  auto lease = pool.borrow();
+  ASSERT_TRUE(lease.ok());
+  Workspace& workspace = **lease;
+  ASSERT_TRUE(workspace.reserve({100, 800}, {50, 20}).ok());
+  EXPECT_EQ(pool.bytes(), 850U);
+  const size_t calls = allocator.calls;
+  ASSERT_TRUE(workspace.reserve({800, 900}, {0, 60}).ok());  // there is room
+  EXPECT_EQ(allocator.calls, calls);
+  allocator.fail_at = allocator.calls;
+  ASSERT_TRUE(workspace.reserve({1000, 5000}, {0, 0}).ok());
+  EXPECT_EQ(pool.bytes(), 1050U);
 }
 
 TEST(WorkspacePool, ThreadsBorrowAtOnce) {
@@ -135,7 +153,7 @@ TEST(WorkspacePool, ThreadsBorrowAtOnce) {
       for (int round = 0; round < 100; ++round) {
         auto lease = pool.borrow();
         ASSERT_TRUE(lease.ok());
-        ASSERT_TRUE((**lease).reserve(64, 64).ok());
+        ASSERT_TRUE((**lease).reserve({64, 0}, {64, 0}).ok());
         static_cast<void>(pool.bytes());
       }
     });

@@ -224,10 +224,32 @@ static void ssm(const void* with) {
   FREE(gen_ssm_state_free(state));
 }
 
+static void in_tiers_or_blocks(kv_cache* cache) {
+  kv_cache* copy = NULL;
+  static char state[1 << 16];
+  size_t n = 0;
+  for (int32_t layer = 0; layer < LAYERS; ++layer) {
+    TRY_KEEPING(kv_cache_update(cache, layer, rows, rows, 1, STEP, DIM, E),
+                CHECK(kv_cache_layer_seq_len(cache, layer) == 0));
+    same_layer(cache, layer);
+  }
+  MAKE(copy, kv_cache_clone(cache, &copy, E));
+  TRY_KEEPING(kv_cache_update(copy, 0, rows, rows, 1, 1, DIM, E),
+              CHECK(kv_cache_layer_seq_len(copy, 0) == STEP));
+  FREE(kv_cache_free(copy));
+  TRY(kv_cache_save_buffer(cache, state, sizeof state, &n, E));
+  SAME(state, n);
+  TRY(kv_cache_reset(cache, E));
+  TRY_KEEPING(kv_cache_load_buffer(cache, state, n, E), CHECK(kv_cache_seq_len(cache) == 0));
+  same_layer(cache, 1);
+}
+
 /* Caches in the memory of a device: that of the host, which fails as everything else does. */
 static void on_device(const void* with) {
   (void)with;
   gen_gpu_allocator* gpu = NULL;
+  kv_cache_pool* pool = NULL;
+  kv_cache_tier_config* config = NULL;
   kv_cache* cache = NULL;
   kv_cache* copy = NULL;
   static char state[1 << 16];
@@ -270,6 +292,23 @@ static void on_device(const void* with) {
     TRY(kv_cache_sync_counter(cache, E));
     FREE(kv_cache_free(cache));
   }
+  MAKE(pool, kv_cache_pool_new(LAYERS, 4, DIM, 1, "fp32", &pool, E));
+  TRY(kv_cache_pool_set_gpu_allocator(pool, gpu, E));
+  MAKE(cache, kv_cache_paged_new(pool, LAYERS, &cache, E));
+  in_tiers_or_blocks(cache);
+  FREE(kv_cache_free(cache));
+  FREE(kv_cache_pool_free(pool));
+  MAKE(config, kv_cache_tier_config_new(&config, E));
+  TRY(kv_cache_tier_config_set_num_layers(config, LAYERS, E));
+  TRY(kv_cache_tier_config_set_max_seq_len(config, ROOM, E));
+  TRY(kv_cache_tier_config_set_gpu_allocator(config, gpu, E));
+  MAKE(cache, kv_cache_tiered_new(config, &cache, E));
+  FREE(kv_cache_tier_config_free(config));
+  in_tiers_or_blocks(cache);
+  TRY(kv_cache_tiered_demote(cache, 0, E));
+  TRY(kv_cache_tiered_promote(cache, 0, E));
+  same_layer(cache, 0);
+  FREE(kv_cache_free(cache));
   TRY(gen_gpu_allocator_counters(gpu, &pieces, NULL, NULL, E));
   CHECK(pieces == 0);
   FREE(gen_gpu_allocator_release(gpu));

@@ -205,6 +205,8 @@ static void profile(const void* with) {
        sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
   for (size_t i = 0; i < gen_profile_count(times); ++i)
     TRY(gen_profile_get(times, i, "seconds", &seconds, E));
+  size_t length = 0;
+  TRY(gen_profile_chrome_trace(times, NULL, 0, &length, E));
   FREE(gen_profile_free(times));
   for (int i = 0; i < 2; ++i) FREE(kv_cache_free(caches[i]));
 }

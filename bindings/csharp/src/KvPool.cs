@@ -28,6 +28,12 @@ namespace LibGenerate
             Native.kv_cache_pool_set_allocator(Handle, allocator.Address);
         }
 
+        /// <summary>Keeps the blocks in a device's memory, before the first block is taken.</summary>
+        public void SetGpuAllocator(GpuAllocator allocator)
+        {
+            Native.kv_cache_pool_set_gpu_allocator(Handle, allocator.Handle);
+        }
+
         /// <summary>Takes a block.</summary>
         public KvBlock Allocate()
         {

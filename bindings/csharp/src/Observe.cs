@@ -174,5 +174,12 @@ namespace LibGenerate
             Native.gen_profile_get(Handle, index, Utf8.Terminated(key, "key"), out value);
             return value;
         }
+
+        /// <summary>When instructions ran, in the format of chrome://tracing and ui.perfetto.dev.</summary>
+        public string ChromeTrace()
+        {
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_profile_chrome_trace(Handle, buf, capacity, out n));
+        }
     }
 }

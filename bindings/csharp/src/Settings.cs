@@ -258,6 +258,8 @@ namespace LibGenerate
         public int? PrefetchLayers { get; set; }
         /// <summary>A gen_allocator for the memory of caches.</summary>
         public NativeSymbol Allocator { get; set; }
+        /// <summary>Where hot layers are kept, a device's memory.</summary>
+        public GpuAllocator HotLayersOnGpu { get; set; }
 
         /// <summary>Sets one by name.</summary>
         public TierConfig Set(string key, string value)
@@ -302,6 +304,7 @@ namespace LibGenerate
                 if (BlockSize != null) Native.kv_cache_tier_config_set_block_size(native, BlockSize.Value);
                 if (PrefetchLayers != null) Native.kv_cache_tier_config_set_prefetch_layers(native, PrefetchLayers.Value);
                 if (Allocator.Address != IntPtr.Zero) Native.kv_cache_tier_config_set_allocator(native, Allocator.Address);
+                if (HotLayersOnGpu != null) Native.kv_cache_tier_config_set_gpu_allocator(native, HotLayersOnGpu.Handle);
                 ApplyNamed(native, Native.kv_cache_tier_config_set);
             });
         }

@@ -115,7 +115,7 @@ TieredStore::AllLocked::~AllLocked() {
 
 // --- one layer, its mutex held
 
-Status TieredStore::reserve_hot(const TensorShape& shape, Buffer* hot) const {
+Status TieredStore::reserve_hot(const TensorShape& shape, HotLayer* hot) const {
   size_t half = sizeof(float);
   size_t bytes = 0;
   if (!checked_mul(half, to_size(shape.batch), &half) ||
@@ -124,8 +124,21 @@ Status TieredStore::reserve_hot(const TensorShape& shape, Buffer* hot) const {
       !checked_align_up(half, kBufferAlign, &half) || !checked_mul(half, size_t{2}, &bytes)) {
     return too_large({shape.batch, max_seq_len(), shape.dim});
   }
-  if (bytes <= hot->size()) return {};
-  GEN_ASSIGN(*hot, Buffer::allocate(allocator_, bytes));
+  return hot->reserve(bytes, allocator_, options_.device.get());
+}
+
+Status TieredStore::write_hot(const HotLayer& hot, const TensorShape& shape, int32_t start,
+                              const void* k, const void* v) const {
+  const size_t dim = to_size(shape.dim);
+  const size_t count = to_size(shape.seq) * dim;
+  size_t first = 0;
+  for (const void* half : {k, v}) {
+    for (size_t b = 0; b < to_size(shape.batch); ++b) {
+      GEN_TRY(hot.write(first + (b * to_size(max_seq_len()) + to_size(start)) * dim,
+                        static_cast<const std::byte*>(half) + b * count * sizeof(float), count));
+    }
+    first = hot.size() / sizeof(float) / 2;
+  }
   return {};
 }
 
@@ -142,9 +155,20 @@ Status TieredStore::encode(int32_t index, Buffer* coded, ColdLayer* what) const 
     return too_large(what->shape);
   }
   const size_t count = to_size(what->shape.seq) * to_size(what->shape.dim);
-  const size_t stride = to_size(max_seq_len()) * to_size(what->shape.dim);
-  const float* keys = layer.hot.as<float>();
-  const float* values = keys + layer.hot.size() / sizeof(float) / 2;
+  size_t stride = to_size(max_seq_len()) * to_size(what->shape.dim);
+  const float* keys = layer.hot.host();
+  const float* values = nullptr;
+  Buffer dense;  // of a layer on a device
+  if (keys != nullptr) {
+    values = keys + layer.hot.size() / sizeof(float) / 2;
+  } else {
+    const size_t all = to_size(what->shape.batch) * count;
+    GEN_ASSIGN(dense, Buffer::allocate(allocator_, 2 * all * sizeof(float)));
+    GEN_TRY(copy_out(index, dense.as<float>(), dense.as<float>() + all));
+    keys = dense.as<float>();
+    values = keys + all;
+    stride = count;
+  }
   if (form_.finite_only) {
     for (size_t b = 0; b < to_size(what->shape.batch); ++b) {
       GEN_TRY(check_finite(index, keys + b * stride, values + b * stride, count));
@@ -202,12 +226,12 @@ Status TieredStore::copy_out(int32_t index, float* k, float* v) const {
   const size_t count = to_size(all.seq) * to_size(all.dim);
   if (layer.tier != Tier::kHot) return decode(index, k, v, count, true);
   const size_t stride = to_size(max_seq_len()) * to_size(all.dim);
-  const float* from = layer.hot.as<float>();
+  size_t from = 0;
   for (float* half : {k, v}) {
     for (size_t b = 0; half != nullptr && b < to_size(all.batch); ++b) {
-      std::copy_n(from + b * stride, count, half + b * count);
+      GEN_TRY(layer.hot.read(from + b * stride, half + b * count, count));
     }
-    from += layer.hot.size() / sizeof(float) / 2;
+    from = layer.hot.size() / sizeof(float) / 2;
   }
   return {};
 }
@@ -260,11 +284,18 @@ Status TieredStore::to_hot(int32_t index) {
   if (layer.tier == Tier::kHot) return {};
   const TensorShape all = held(index);
   if (all.seq > 0) {
-    Buffer hot;
+    HotLayer hot;
     GEN_TRY(reserve_hot(all, &hot));
-    auto* const keys = hot.as<float>();
-    float* const values = keys + hot.size() / sizeof(float) / 2;
-    GEN_TRY(decode(index, keys, values, to_size(max_seq_len()) * to_size(all.dim), false));
+    if (float* const keys = hot.host(); keys != nullptr) {
+      float* const values = keys + hot.size() / sizeof(float) / 2;
+      GEN_TRY(decode(index, keys, values, to_size(max_seq_len()) * to_size(all.dim), false));
+    } else {
+      const size_t count = elements(all);
+      GEN_ASSIGN(const Buffer dense, Buffer::allocate(allocator_, 2 * count * sizeof(float)));
+      auto* const k = dense.as<float>();
+      GEN_TRY(copy_out(index, k, k + count));
+      GEN_TRY(write_hot(hot, all, 0, k, k + count));
+    }
     if (layer.tier == Tier::kCold) GEN_TRY(cold_->drop(index));
     layer.hot = std::move(hot);
   }
@@ -293,18 +324,11 @@ Status TieredStore::update(int32_t index, const float* k, const float* v,
     GEN_TRY(to_hot(index));
   } else {
     GEN_TRY(reserve_hot(shape, &layer.hot));
+  }
+  GEN_TRY(write_hot(layer.hot, shape, before.seq, k, v));
+  if (before.seq == 0) {
     layer.tier = Tier::kHot;
     layer.lossy = false;
-  }
-  const size_t dim = to_size(shape.dim);
-  const size_t count = to_size(shape.seq) * dim;
-  float* to = layer.hot.as<float>();
-  for (const float* half : {k, v}) {
-    for (size_t b = 0; b < to_size(shape.batch); ++b) {
-      std::copy_n(half + b * count, count,
-                  to + (b * to_size(max_seq_len()) + to_size(before.seq)) * dim);
-    }
-    to += layer.hot.size() / sizeof(float) / 2;
   }
   ++layer.uses;
   forget_copy(layer);
@@ -406,13 +430,22 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
     const TensorShape all = held(i);
     if (all.seq > 0 && from.tier == Tier::kHot) {
       GEN_TRY(reserve_hot(all, &to.hot));
-      const size_t dim = to_size(all.dim);
-      for (const size_t half : {size_t{0}, to.hot.size() / sizeof(float) / 2}) {
-        const size_t source = half != 0 ? from.hot.size() / sizeof(float) / 2 : 0;
+      const size_t n = to_size(all.seq) * to_size(all.dim);
+      Buffer lane;  // of a device's
+      if (from.hot.host() == nullptr) {
+        GEN_ASSIGN(lane, Buffer::allocate(allocator_, n * sizeof(float)));
+      }
+      for (const size_t half : {size_t{0}, size_t{1}}) {
         for (size_t b = 0; b < to_size(all.batch); ++b) {
-          const size_t lane = b * to_size(max_seq_len()) * dim;
-          std::copy_n(from.hot.as<float>() + source + lane, to_size(all.seq) * dim,
-                      to.hot.as<float>() + half + lane);
+          const size_t first = b * to_size(max_seq_len()) * to_size(all.dim);
+          const size_t source = half * (from.hot.size() / sizeof(float) / 2) + first;
+          const size_t target = half * (to.hot.size() / sizeof(float) / 2) + first;
+          const float* rows = from.hot.host() != nullptr ? from.hot.host() + source : nullptr;
+          if (rows == nullptr) {
+            GEN_TRY(from.hot.read(source, lane.as<float>(), n));
+            rows = lane.as<float>();
+          }
+          GEN_TRY(to.hot.write(target, rows, n));
         }
       }
     } else if (all.seq > 0) {
@@ -470,17 +503,10 @@ Status TieredStore::restore_layer(int32_t index, const TensorShape& shape,
   const std::lock_guard lock(layer.mutex);
   GEN_TRY(check_open());
   GEN_TRY(reserve_hot(shape, &layer.hot));
+  GEN_TRY(write_hot(layer.hot, shape, 0, bytes.data(), bytes.data() + bytes.size() / 2));
   layer.tier = Tier::kHot;
   layer.lossy = false;
   forget_copy(layer);
-  const size_t dim = to_size(shape.dim);
-  const size_t part = to_size(shape.seq) * dim * sizeof(float);
-  for (const size_t half : {size_t{0}, layer.hot.size() / 2}) {
-    for (size_t b = 0; b < to_size(shape.batch); ++b, bytes = bytes.subspan(part)) {
-      const size_t lane = b * to_size(max_seq_len()) * dim * sizeof(float);
-      std::memcpy(layer.hot.data() + half + lane, bytes.data(), part);
-    }
-  }
   return {};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors whose layers move as a whole between plain memory (hot), a compact form in memory (warm)
-// and a file (cold), by use: kv_cache_tiered_new of the C API. The interface is tensor_provider.h,
-// the compact forms warm_form.h, the files cold_folder.h. What attention reads in place is
-// tiered_cache.h.
+// Tensors whose layers move as a whole between plain memory, the host's or a device's (hot), a
+// compact form in the host's memory (warm) and a file (cold), by use: kv_cache_tiered_new of the C
+// API. The interface is tensor_provider.h, the compact forms warm_form.h, the files cold_folder.h.
+// What attention reads in place is tiered_cache.h.
 #pragma once
 
 #include <atomic>
@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "cache/tensor/cold_folder.h"
+#include "cache/tensor/hot_layer.h"
 #include "cache/tensor/layered_store.h"
 #include "cache/tensor/warm_form.h"
 
@@ -39,6 +40,7 @@ struct TierOptions {
   std::string store_id;           // among the stores of cold_dir; empty: a random one
   std::string warm = "fp32";      // a name of warm_form.h; all but fp32 lose something
   FileOps* files = nullptr;       // null: the system's
+  std::shared_ptr<engine::GpuAllocator> device;  // of hot layers; null: the host's memory
 };
 
 enum class Tier : int32_t { kHot = 0, kWarm = 1, kCold = 2 };
@@ -122,7 +124,7 @@ class TieredStore final : public LayeredStore, public TensorCopies {
     std::atomic<int64_t> uses{0};
     std::atomic<bool> lossy{false};
     std::atomic<bool> fetched{false};  // there is a copy
-    Buffer hot;                        // keys, then values, each [batch, max_seq_len, dim]
+    HotLayer hot;                      // keys, then values, each [batch, max_seq_len, dim]
     Buffer warm;                       // as coded says
     ColdLayer coded;                   // of a warm layer: form, chunk, shape
     Buffer copy;                       // keys, then values, dense
@@ -151,7 +153,10 @@ class TieredStore final : public LayeredStore, public TensorCopies {
   };
 
   /// The rest with the layer's mutex held.
-  Status reserve_hot(const TensorShape& shape, Buffer* hot) const;
+  Status reserve_hot(const TensorShape& shape, HotLayer* hot) const;
+  /// Dense keys and values into lanes with room for max_seq_len.
+  Status write_hot(const HotLayer& hot, const TensorShape& shape, int32_t start, const void* k,
+                   const void* v) const;
   Status encode(int32_t layer, Buffer* coded, ColdLayer* what) const;
   /// Decodes a warm or cold layer into lanes that are `stride` elements apart, each with room for
   /// coded positions, or for those held if `exact`.

@@ -120,6 +120,23 @@ static class Caches
                 tensor.SyncCounter();
             }
         }
+        using (var gpu = new GpuAllocator())
+        using (var pool = new KvPool(1, 4, 4, 1))
+        {
+            long allocations, bytes, peak;
+            pool.SetGpuAllocator(gpu);
+            using (var paged = new PagedKvCache(pool, 1))
+            using (var tiered = new TieredKvCache(new TierConfig { Layers = 1, MaxSequenceLength = 4, HotLayersOnGpu = gpu }))
+            {
+                paged.Update(0, rows, rows, 1, 1, 4);
+                tiered.Update(0, rows, rows, 1, 1, 4);
+                gpu.Counters(out allocations, out bytes, out peak);
+                Check.Equal(2L, allocations, "a segment of blocks and a layer");
+                tiered.Demote(0);
+                gpu.Counters(out allocations, out bytes, out peak);
+                Check.Equal(1L, allocations, "the layer is in the host's memory");
+            }
+        }
         string folder = Folder();
         var config = new TierConfig { Layers = 2, MaxSequenceLength = 16, ColdFolder = folder, StoreId = "one" };
         Check.That(config.Describe().Contains("\"one\""), "described");
@@ -293,6 +310,7 @@ static class Caches
                                                           new[] { other }, profile);
                 Check.Same(logits, batch, "a batch of one");
                 Check.That(profile.Count > 0 && profile.Get(0, "calls") == 1 && profile.Name(0).Length > 0, "profile");
+                Check.That(profile.ChromeTrace().Contains("\"ph\":\"X\""), "trace");
             }
             Check.Fails(Status.OutOfRange, () => model.Forward(new[] { -1 }, cache), "no such token");
         }

@@ -536,4 +536,17 @@ func TestCachesOnADevice(t *testing.T) {
 	if tensor.CounterDeviceAddress() == 0 {
 		t.Error("no counter")
 	}
+	pool := must(generate.NewPool(1, 4, 4, 1, "fp32"))
+	defer pool.Close()
+	ok(t, pool.SetGPUAllocator(gpu))
+	paged := must(pool.NewCache(1))
+	defer paged.Close()
+	ok(t, paged.Update(0, row, row, 1, 1, 4))
+	equal(t, "pieces", must(gpu.Counters()).Allocations, 6+1)
+	tiered := must(generate.NewTieredCache(generate.WithTierLayers(1), generate.WithTierMaxSeqLen(4), generate.WithHotLayersOnGPU(gpu)))
+	defer tiered.Close()
+	ok(t, tiered.Update(0, row, row, 1, 1, 4))
+	equal(t, "pieces", must(gpu.Counters()).Allocations, 6+2)
+	ok(t, tiered.Demote(0))
+	equal(t, "pieces", must(gpu.Counters()).Allocations, 6+1)
 }

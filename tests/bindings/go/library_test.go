@@ -116,6 +116,9 @@ func TestModels(t *testing.T) {
 	if profile.Count() == 0 || profile.Name(0) == "" || must(profile.Value(0, "calls")) != 1 {
 		t.Error(profile.Count(), profile.Name(0))
 	}
+	if trace := must(profile.ChromeTrace()); !json.Valid([]byte(trace)) {
+		t.Error(trace)
+	}
 	if _, err := fromBytes.ForwardBatch(generate.ForwardBatch{Tokens: []int32{5}, WantsLogits: []bool{}}); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}

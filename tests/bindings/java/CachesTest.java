@@ -161,6 +161,17 @@ final class CachesTest {
       tensor.setGpuAllocator(gpu);
       Check.that(tensor.counterOnDevice() != 0, "a counter");
     }
+    try (GpuAllocator gpu = GpuAllocator.host(); BlockPool pool = BlockPool.of(1, 4, 4, 1, "fp32")) {
+      pool.setGpuAllocator(gpu);
+      try (PagedKvCache paged = PagedKvCache.of(pool, 1);
+          TieredKvCache tiered = TieredKvCache.of(TieredOptions.defaults().numLayers(1).maxSequenceLength(4).hotLayersOnGpu(gpu))) {
+        paged.update(0, row, row, 1, 1, 4);
+        tiered.update(0, row, row, 1, 1, 4);
+        Check.equal(2L, gpu.counters().allocations(), "a segment of blocks and a layer");
+        tiered.demote(0);
+        Check.equal(1L, gpu.counters().allocations(), "the layer is in the host's memory");
+      }
+    }
     try (GpuAllocator gpu = GpuAllocator.host();
         Model model = Model.load(Check.MODEL, ModelOptions.defaults().gpuAllocator(gpu))) {
       Check.that(model.vocabSize() > 0, "loaded");
@@ -420,6 +431,7 @@ final class CachesTest {
         float[][] both = Experimental.forward(model, new int[] {next, next}, new int[] {0, 1}, new boolean[] {true, true},
             List.of(cache, other), profile);
         Check.equal(2, both.length, "rows");
+        Check.that(profile.chromeTrace().startsWith("{\"displayTimeUnit\""), "a trace");
         Check.that(profile.count() > 0 && profile.get(0, "calls") >= 0 && profile.name(0) != null, "a profile");
         float[][] none = Experimental.forward(model, new int[] {next}, null, new boolean[] {false}, List.of(cache), null);
         Check.equal(0, none.length, "no row was wanted");

@@ -20,6 +20,12 @@ TEST(GpuBench, PartsAreRight) {
   expect_right(ops.value()->add(2));
   expect_right(ops.value()->rms_norm(2));
   for (const quant::Format& format : quant::formats()) expect_right(ops.value()->linear(format, 1));
+  for (const DType type : {DType::kBF16, DType::kQ8_0, DType::kQ4_K}) {
+    expect_right(ops.value()->linear(*quant::find_format(type), 17, true));
+  }
+  expect_right(ops.value()->attention(2, 1, 300, 4, 2, 16));
+  expect_right(ops.value()->attention(1, 20, 40, 4, 2, 16));
+  expect_right(ops.value()->capture(9));
 }
 
 }  // namespace

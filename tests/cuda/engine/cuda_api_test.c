@@ -193,6 +193,51 @@ static void models_say_what_they_say_on_the_cpu(void** state) {
   gen_gpu_allocator_release(memory);
 }
 
+/* What a process makes of a device that is lost during a step; 0 if it is what is promised. */
+static int lose_the_device(void) {
+  gen_model* cpu = NULL;
+  gen_model* model = NULL;
+  gen_model* late = NULL;
+  gen_generator* generator = NULL;
+  gen_session* session = NULL;
+  gen_gpu_allocator* memory = NULL;
+  int32_t said[2][TOKENS];
+  if (setenv("GEN_EMULATOR_LOST_AFTER", "40", 1) != 0) return 1;
+  if (load("cpu", NULL, &cpu) || say(cpu, said[0])) return 2;
+  if (load("cuda", NULL, &model) || gen_create(model, NULL, &generator, &error) ||
+      gen_session_new(generator, &session, &error)) {
+    return 3;
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (say(model, said[1]) != GEN_ERROR_DEVICE) return 4;
+    if (strstr(error.message, "uncorrectable ECC error") == NULL) return 5;
+    if (gen_session_append(session, "Once", 4, &error) != GEN_ERROR_DEVICE) return 6;
+  }
+  if (load("cuda", NULL, &late) != GEN_ERROR_DEVICE || late != NULL) return 7;
+  if (gen_gpu_allocator_cuda(0, &memory, &error) != GEN_ERROR_DEVICE) return 8;
+  if (say(cpu, said[1]) || memcmp(said[0], said[1], sizeof said[0]) != 0) return 9;
+  gen_session_free(session);
+  gen_free(generator);
+  gen_model_free(model);
+  if (say(cpu, said[1]) || memcmp(said[0], said[1], sizeof said[0]) != 0) return 10;
+  gen_model_free(cpu);
+  return 0;
+}
+
+static void a_lost_device_fails_every_call_and_nothing_else(void** state) {
+  (void)state;
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    const int at = lose_the_device();
+    if (at != 0) fprintf(stderr, "at %d: %s\n", at, error.message);
+    _exit(at);
+  }
+  int how = 1;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_int_equal(how, 0);
+}
+
 static void lack_of_memory(void** state) {
   (void)state;
   gen_gpu_allocator* memory = device_memory();
@@ -227,6 +272,56 @@ static void lack_of_memory(void** state) {
     assert_int_equal(f.live, 0);
   }
   gen_gpu_allocator_release(memory);
+}
+
+/* Each instruction is waited for, so that clocks see the device's time; results are the same. */
+static void profiles_of_a_device(void** state) {
+  (void)state;
+  gen_model* model = NULL;
+  gen_generator* generator = NULL;
+  gen_profile* profile = NULL;
+  kv_cache* caches[2] = {NULL, NULL};
+  assert_ok(load("cuda", NULL, &model), error);
+  assert_ok(gen_create(model, NULL, &generator, &error), error);
+  assert_ok(gen_profile_new(&profile, &error), error);
+  const int32_t tokens[] = {1, 50};
+  const size_t vocab = (size_t)gen_model_config_vocab_size(gen_model_get_config(model));
+  float* logits[2];
+  for (int i = 0; i < 2; ++i) {
+    logits[i] = calloc(2 * vocab, sizeof(float));
+    assert_ok(kv_cache_generator_new(generator, 8, &caches[i], &error), error);
+  }
+  assert_ok(gen_model_forward_batch(model, tokens, NULL, NULL, 2, caches, 1, logits[0], 2 * vocab,
+                                    &error),
+            error);
+  assert_ok(gen_model_forward_profiled(model, tokens, NULL, NULL, 2, caches + 1, 1, logits[1],
+                                       2 * vocab, profile, &error),
+            error);
+  assert_memory_equal(logits[0], logits[1], 2 * vocab * sizeof(float));
+  size_t n = 0;
+  assert_ok(gen_profile_chrome_trace(profile, NULL, 0, &n, &error), error);
+  char* text = malloc(n + 1);
+  assert_ok(gen_profile_chrome_trace(profile, text, n + 1, &n, &error), error);
+  size_t events = 0;
+  for (const char* at = text; (at = strstr(at, "\"ph\":\"X\"")) != NULL; ++at) ++events;
+  double calls = 0;
+  for (size_t i = 0; i < gen_profile_count(profile); ++i) {
+    double runs = 0, seconds = 0;
+    assert_ok(gen_profile_get(profile, i, "calls", &runs, &error), error);
+    assert_ok(gen_profile_get(profile, i, "seconds", &seconds, &error), error);
+    assert_true(seconds > 0 || runs == 0); /* some are for who asks for them */
+    calls += runs;
+  }
+  assert_true(events > 20 && (double)events == calls);
+  assert_non_null(strstr(text, "{\"name\":\"attention 0\""));
+  free(text);
+  for (int i = 0; i < 2; ++i) {
+    free(logits[i]);
+    kv_cache_free(caches[i]);
+  }
+  gen_profile_free(profile);
+  gen_free(generator);
+  gen_model_free(model);
 }
 
 static void allocators_of_another_device(void** state) {
@@ -279,10 +374,13 @@ static void options_are_checked(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_machine_without_a_fitting_driver),
+      cmocka_unit_test(
+          a_lost_device_fails_every_call_and_nothing_else), /* before it is loaded here */
       cmocka_unit_test(the_backend_is_found),
       cmocka_unit_test(allocators_of_a_device),
       cmocka_unit_test(models_say_what_they_say_on_the_cpu),
       cmocka_unit_test(lack_of_memory),
+      cmocka_unit_test(profiles_of_a_device),
       cmocka_unit_test(allocators_of_another_device),
       cmocka_unit_test(options_are_checked),
   };

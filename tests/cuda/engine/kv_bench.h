@@ -90,6 +90,8 @@ class KvBench {
     return {std::span(blocks).subspan(static_cast<size_t>(first_block))};
   }
 
+  /// What another bench has, which lies as this one does.
+  void set_bytes(const std::vector<std::byte>& bytes) { bench_.write(data_, bytes); }
   /// Everything, byte for byte.
   std::vector<std::byte> bytes() {
     return bench_.get(data_, static_cast<int64_t>(block_bytes_) * n_blocks_);

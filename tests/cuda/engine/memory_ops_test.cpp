@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves what is done to the CUDA engine's memory between steps, byte for byte against the host's:
 // copies, fills, writes and reads; entries of every format copied, moved to other positions and
-// pooled, with and without angles, over several layers, block tables and cells.
+// pooled, with and without angles, over several layers, block tables and cells. Also that copies
+// are never torn, however late kernels and copies run.
+#include <algorithm>
+#include <numeric>
+
 #include "cuda/engine/kv_bench.h"
 
 namespace gen::test {
@@ -155,6 +159,75 @@ TEST(CudaMemoryOps, BytesGoUpAndComeBack) {
     EXPECT_EQ(std::memcmp(got.data(), sent.data(), part), 0);
     const auto* const last = reinterpret_cast<const uint8_t*>(got.data()) + bytes - 1;
     EXPECT_EQ(*last, 0xAB);
+  }
+}
+
+// The emulator runs nothing before somebody waits for it, so every copy is as late as can be: what
+// is not held back by an event or by the queue's order would be seen here.
+
+engine::EngineBuffer take(OpBench& bench, size_t bytes) {
+  return std::move(bench.engine().memory().allocate(bytes)).value();
+}
+std::vector<uint32_t> words(size_t n, uint32_t first) {
+  std::vector<uint32_t> made(n);
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+
+TEST(CudaOrder, PinnedHalvesAreNotFilledBeforeTheyHaveBeenCopied) {
+  OpBench bench(cuda_engine());
+  engine::EngineMemory& memory = bench.engine().memory();
+  const size_t n = (size_t{33} << 20) / sizeof(uint32_t) + 5;  // five pieces through two halves
+  const engine::EngineBuffer buffer = take(bench, n * sizeof(uint32_t));
+  std::vector<uint32_t> host = words(n, 1);
+  ASSERT_TRUE(memory.write(buffer.data(), host.data(), n * sizeof(uint32_t)).ok());
+  std::fill(host.begin(), host.end(), 0);  // the host bytes may go
+  ASSERT_TRUE(memory.read(host.data(), buffer.data(), n * sizeof(uint32_t)).ok());
+  EXPECT_TRUE(host == words(n, 1));
+}
+
+TEST(CudaOrder, CopiesComeBetweenTheKernelsBeforeAndAfterThem) {
+  OpBench bench(cuda_engine());
+  engine::EngineMemory& memory = bench.engine().memory();
+  constexpr int64_t kN = 1000;
+  const auto x = bench.put(std::vector<float>(kN, 1.0F));
+  const auto y = bench.put(std::vector<float>(kN, -1.0F));
+  const auto bytes = static_cast<size_t>(kN) * sizeof(float);
+  const engine::AddArgs twice = {{x, 1, kN, kN}, {x, 1, kN, kN}, {x, 1, kN, kN}};
+  auto stream = std::move(bench.engine().new_stream()).value();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(bench.engine().run(*stream, twice).ok());
+  ASSERT_TRUE(memory.copy(y.as<std::byte>(), x.as<const std::byte>(), bytes).ok());  // 8
+  std::vector<float> host(kN, 5.0F);
+  ASSERT_TRUE(memory.write(x.as<std::byte>(), host.data(), bytes).ok());
+  std::fill(host.begin(), host.end(), 0.0F);
+  ASSERT_TRUE(bench.engine().run(*stream, twice).ok());  // 10
+  ASSERT_TRUE(memory.fill(x.as<std::byte>(), std::byte{0}, 4).ok());
+  EXPECT_EQ(bench.get(y, kN), std::vector<float>(kN, 8.0F));
+  std::vector<float> want(kN, 10.0F);
+  want[0] = 0.0F;
+  EXPECT_EQ(bench.get(x, kN), want);
+}
+
+TEST(CudaOrder, MemoryThatIsGivenBackStaysUntilItHasBeenRead) {
+  OpBench bench(cuda_engine());
+  engine::EngineMemory& memory = bench.engine().memory();
+  constexpr size_t kWords = 3000;
+  constexpr size_t kBytes = kWords * sizeof(uint32_t);
+  const engine::EngineBuffer kept = take(bench, 4 * kBytes);
+  for (uint32_t i = 0; i < 4; ++i) {
+    engine::EngineBuffer passing = take(bench, kBytes);
+    const std::vector<uint32_t> from = words(kWords, 100 * i);
+    ASSERT_TRUE(memory.write(passing.data(), from.data(), kBytes).ok());
+    ASSERT_TRUE(
+        memory.copy(kept.data() + static_cast<std::ptrdiff_t>(i * kBytes), passing.data(), kBytes)
+            .ok());
+  }  // given back while the copy from it waits
+  for (uint32_t i = 0; i < 4; ++i) {
+    std::vector<uint32_t> got(kWords);
+    ASSERT_TRUE(
+        memory.read(got.data(), kept.data() + static_cast<std::ptrdiff_t>(i * kBytes), kBytes)
+            .ok());
+    EXPECT_TRUE(got == words(kWords, 100 * i));
   }
 }
 

@@ -42,6 +42,10 @@ class OpBench {
     EXPECT_TRUE(engine_->upload(*stream_, at, values.data(), bytes).ok());
     return at.as<T>();
   }
+  void write(engine::EnginePtr<std::byte> at, const std::vector<std::byte>& bytes) {
+    EXPECT_TRUE(engine_->upload(*stream_, at, bytes.data(), bytes.size()).ok());
+    EXPECT_TRUE(engine_->finish(*stream_).ok());
+  }
   /// Room that nothing has been written to, but for a pattern.
   engine::EnginePtr<float> room(int64_t n) {
     return put(std::vector<float>(static_cast<size_t>(n), 7.25F));

@@ -4,6 +4,7 @@ package dev.libgenerate;
 /** Blocks for paged caches, shared by any number of threads. Caches keep what they use of it alive. */
 public final class BlockPool extends Handle {
   private final int bytes;
+  private volatile boolean onDevice;
 
   private BlockPool(long address, int bytes) {
     super("block pool", address, Native::kv_cache_pool_free);
@@ -27,12 +28,19 @@ public final class BlockPool extends Handle {
   }
 
   int bytes() {
-    return bytes;
+    return onDevice ? 0 : bytes;
   }
 
   /** A gen_allocator in C for the blocks, before one has been taken. */
   public void setAllocator(NativeSymbol table) {
     run(p -> Native.kv_cache_pool_set_allocator(p, table.address()));
+    onDevice = false;
+  }
+
+  /** Keeps the blocks in a device's memory, before one has been taken. Their bytes are not shown then. */
+  public void setGpuAllocator(GpuAllocator allocator) {
+    run(p -> allocator.run(table -> Native.kv_cache_pool_set_gpu_allocator(p, table)));
+    onDevice = true;
   }
 
   /** Takes a block, whose content is undefined. */

@@ -92,5 +92,10 @@ public final class Experimental {
         return value[0];
       });
     }
+
+    /** When instructions ran, in the format of chrome://tracing and ui.perfetto.dev. */
+    public String chromeTrace() {
+      return ask(p -> Text.ask((buf, capacity, n) -> Native.gen_profile_chrome_trace(p, buf, capacity, n)));
+    }
   }
 }

@@ -84,6 +84,11 @@ public final class TieredOptions extends Settings<TieredOptions> {
     return add(c -> Native.kv_cache_tier_config_set_allocator(c, table.address()));
   }
 
+  /** Keeps hot layers of caches in a device's memory. */
+  public TieredOptions hotLayersOnGpu(GpuAllocator allocator) {
+    return add(c -> allocator.run(table -> Native.kv_cache_tier_config_set_gpu_allocator(c, table)));
+  }
+
   @Override
   TieredOptions with(List<Setter> all) {
     return new TieredOptions(all);

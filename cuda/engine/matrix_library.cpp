@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// See matrix_library.h.
+#include "cuda/engine/matrix_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "cuda/engine/cublaslt_numbers.h"
+
+namespace gen::cuda {
+namespace {
+
+using namespace cublaslt;  // NOLINT(google-build-using-namespace)
+
+constexpr size_t kMostPlans = 256;
+
+#ifdef GEN_CUDA_EMULATED
+constexpr const char* kNames[] = {nullptr};
+#else
+constexpr const char* kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12", nullptr};
+#endif
+
+}  // namespace
+
+struct MatrixLibrary::Functions {
+  int (*create)(void** handle);
+  int (*destroy)(void* handle);
+  int (*desc_create)(void** desc, int compute, int scale_type);
+  int (*desc_set)(void* desc, int attribute, const void* from, size_t bytes);
+  int (*desc_destroy)(void* desc);
+  int (*layout_create)(void** layout, int type, uint64_t rows, uint64_t cols, int64_t stride);
+  int (*layout_destroy)(void* layout);
+  int (*preference_create)(void** preference);
+  int (*preference_set)(void* preference, int attribute, const void* from, size_t bytes);
+  int (*preference_destroy)(void* preference);
+  int (*heuristic)(void* handle, void* desc, void* a, void* b, void* c, void* d, void* preference,
+                   int wanted, HeuristicResult* results, int* found);
+  int (*matmul)(void* handle, void* desc, const void* alpha, const void* a, void* a_layout,
+                const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
+                void* d, void* d_layout, const Algorithm* algorithm, void* workspace,
+                size_t workspace_bytes, device::Stream stream);
+};
+
+/// A shape with what the library made for it. Column by column, as the library counts, w is a
+/// matrix of cols x outputs, to be transposed, x of cols x rows, and y of outputs x rows.
+struct MatrixLibrary::Plan {
+  explicit Plan(const Functions& functions) : of(functions) {}
+  ~Plan() {
+    if (desc != nullptr) of.desc_destroy(desc);
+    for (void* layout : {w, x, y}) {
+      if (layout != nullptr) of.layout_destroy(layout);
+    }
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  [[nodiscard]] bool is_of(const MatrixProduct& other) const noexcept {
+    return shape.type == other.type && shape.rows == other.rows && shape.outputs == other.outputs &&
+           shape.cols == other.cols && shape.w_stride == other.w_stride &&
+           shape.x_stride == other.x_stride && shape.y_stride == other.y_stride &&
+           shape.workspace_bytes == other.workspace_bytes;
+  }
+
+  const Functions& of;
+  MatrixProduct shape;
+  void* desc = nullptr;
+  void* w = nullptr;
+  void* x = nullptr;
+  void* y = nullptr;
+  HeuristicResult way = {};
+  bool usable = false;
+};
+
+MatrixLibrary::MatrixLibrary(std::string path) : path_(std::move(path)) {}
+
+MatrixLibrary::~MatrixLibrary() {
+  plans_.clear();
+  if (handle_ != nullptr) functions_->destroy(handle_);
+  if (library_ != nullptr) dlclose(library_);
+}
+
+std::string MatrixLibrary::chosen_path() {
+  const char* const chosen = std::getenv("GEN_CUBLASLT");
+  return chosen != nullptr ? chosen : "";
+}
+
+bool MatrixLibrary::open() {
+  if (tried_) return handle_ != nullptr;
+  tried_ = true;
+  if (path_ == "off") {
+    why_not_ = "GEN_CUBLASLT is off";
+    return false;
+  }
+  if (!path_.empty()) {
+    library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  } else {
+    for (const char* const* name = kNames; *name != nullptr && library_ == nullptr; ++name) {
+      library_ = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+  if (library_ == nullptr) {
+    const char* const said = dlerror();
+    why_not_ = said != nullptr ? said : "there is no libcublasLt";
+    return false;
+  }
+  functions_ = std::make_unique<Functions>();
+  Functions& of = *functions_;
+  const auto find = [&](auto* function, const char* name) {
+    void* const at = dlsym(library_, name);
+    if (at == nullptr && why_not_.empty()) why_not_ = std::string("it lacks ") + name;
+    std::memcpy(function, &at, sizeof(at));
+  };
+  find(&of.create, "cublasLtCreate");
+  find(&of.destroy, "cublasLtDestroy");
+  find(&of.desc_create, "cublasLtMatmulDescCreate");
+  find(&of.desc_set, "cublasLtMatmulDescSetAttribute");
+  find(&of.desc_destroy, "cublasLtMatmulDescDestroy");
+  find(&of.layout_create, "cublasLtMatrixLayoutCreate");
+  find(&of.layout_destroy, "cublasLtMatrixLayoutDestroy");
+  find(&of.preference_create, "cublasLtMatmulPreferenceCreate");
+  find(&of.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  find(&of.preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  find(&of.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  find(&of.matmul, "cublasLtMatmul");
+  if (!why_not_.empty()) return false;
+  if (const int status = of.create(&handle_); status != 0) {
+    handle_ = nullptr;
+    why_not_ = "cublasLtCreate failed with " + std::to_string(status);
+    return false;
+  }
+  return true;
+}
+
+size_t MatrixLibrary::workspace_bytes(int32_t compute) {
+  if (!open()) return 0;
+  return size_t{compute >= 90 ? 32U : 4U} << 20;
+}
+
+MatrixLibrary::Plan* MatrixLibrary::plan_of(const MatrixProduct& product) {
+  for (const auto& plan : plans_) {
+    if (plan->is_of(product)) return plan->usable ? plan.get() : nullptr;
+  }
+  // Shapes come and go with the number of rows of a step.
+  if (plans_.size() >= kMostPlans) plans_.clear();
+  const Functions& of = *functions_;
+  auto plan = std::make_unique<Plan>(of);
+  plan->shape = product;
+  const int type = product.type == DType::kF16 ? kTypeF16 : kTypeBF16;
+  const auto rows = static_cast<uint64_t>(product.rows);
+  const auto outputs = static_cast<uint64_t>(product.outputs);
+  const auto cols = static_cast<uint64_t>(product.cols);
+  void* preference = nullptr;
+  int found = 0;
+  const bool made = of.desc_create(&plan->desc, kComputeF32, kTypeF32) == 0 &&
+                    of.desc_set(plan->desc, kDescTransposeA, &kTranspose, sizeof(int)) == 0 &&
+                    of.desc_set(plan->desc, kDescTransposeB, &kNoTranspose, sizeof(int)) == 0 &&
+                    of.layout_create(&plan->w, type, cols, outputs, product.w_stride) == 0 &&
+                    of.layout_create(&plan->x, type, cols, rows, product.x_stride) == 0 &&
+                    of.layout_create(&plan->y, kTypeF32, outputs, rows, product.y_stride) == 0 &&
+                    of.preference_create(&preference) == 0 &&
+                    of.preference_set(preference, kPreferenceWorkspace, &product.workspace_bytes,
+                                      sizeof(size_t)) == 0 &&
+                    of.heuristic(handle_, plan->desc, plan->w, plan->x, plan->y, plan->y,
+                                 preference, 1, &plan->way, &found) == 0;
+  if (preference != nullptr) of.preference_destroy(preference);
+  plan->usable = made && found > 0 && plan->way.state == 0 &&
+                 plan->way.workspace_bytes <= product.workspace_bytes;
+  plans_.push_back(std::move(plan));
+  return plans_.back()->usable ? plans_.back().get() : nullptr;
+}
+
+bool MatrixLibrary::multiply(const MatrixProduct& product, device::Stream stream) {
+  if (!open()) return false;
+  Plan* const plan = plan_of(product);
+  if (plan == nullptr) return false;
+  const float one = 1.0F;
+  const float zero = 0.0F;
+  const int status = functions_->matmul(
+      handle_, plan->desc, &one, product.w, plan->w, product.x, plan->x, &zero, product.y, plan->y,
+      product.y, plan->y, &plan->way.algorithm, product.workspace, product.workspace_bytes, stream);
+  if (status != 0) plan->usable = false;
+  return status == 0;
+}
+
+}  // namespace gen::cuda

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatrixLibrary: products of 16-bit matrices by cuBLASLt, where that library is on the machine. It
+// is opened when the first product wants it and known by its functions alone, so that neither its
+// headers nor the library itself are needed to build or to start; without it our own kernels do the
+// same work, only slower. It gets its workspace from the caller, and chooses how it works by the
+// number of rows, so that a row's bits depend on the rows beside it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/ops/matrix_products.h"
+
+namespace gen::cuda {
+
+/// Threads: whoever has a turn on the queue whose device it is for.
+class MatrixLibrary final : public MatrixProducts {
+ public:
+  /// `path` of the library; empty: where the system finds it, and nowhere in the emulator. The
+  /// value of GEN_CUBLASLT where that is set; "off" stands for none.
+  explicit MatrixLibrary(std::string path = chosen_path());
+  ~MatrixLibrary() override;
+  MatrixLibrary(const MatrixLibrary&) = delete;
+  MatrixLibrary& operator=(const MatrixLibrary&) = delete;
+
+  [[nodiscard]] size_t workspace_bytes(int32_t compute) override;
+  bool multiply(const MatrixProduct& product, device::Stream stream) override;
+  /// Why there is none; empty where there is one or nobody has asked yet.
+  [[nodiscard]] const std::string& why_not() const noexcept { return why_not_; }
+
+  static std::string chosen_path();
+
+ private:
+  struct Functions;
+  struct Plan;
+  bool open();
+  /// How the library does a product of this shape; null if it does not.
+  Plan* plan_of(const MatrixProduct& product);
+
+  std::string path_;
+  std::string why_not_;
+  bool tried_ = false;
+  void* library_ = nullptr;
+  std::unique_ptr<Functions> functions_;
+  void* handle_ = nullptr;
+  std::vector<std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace gen::cuda

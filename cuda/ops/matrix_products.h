@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operations ask of a library of matrix products; cuda/engine/matrix_library.h is one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/device/runtime.h"
+#include "tensor/dtype.h"
+
+namespace gen::cuda {
+
+/// y[t, n] = sum_c x[t, c] w[n, c], x and w of one type of 16 bits, y and the sum in float32.
+/// Strides in elements; all pointers of device memory, at multiples of 16.
+struct MatrixProduct {
+  DType type = DType::kF16;
+  const void* w = nullptr;  // [outputs, cols]
+  const void* x = nullptr;  // [rows, cols]
+  float* y = nullptr;       // [rows, outputs]
+  int64_t rows = 0;
+  int64_t outputs = 0;
+  int64_t cols = 0;
+  int64_t w_stride = 0;
+  int64_t x_stride = 0;
+  int64_t y_stride = 0;
+  void* workspace = nullptr;
+  size_t workspace_bytes = 0;
+};
+
+class MatrixProducts {
+ public:
+  virtual ~MatrixProducts() = default;
+  /// What it likes to have on devices of a compute capability, 75 … 120; 0 where there is no
+  /// library.
+  [[nodiscard]] virtual size_t workspace_bytes(int32_t compute) = 0;
+  /// Enqueues a product. False: it does not do this one, and nothing was enqueued.
+  virtual bool multiply(const MatrixProduct& product, device::Stream stream) = 0;
+};
+
+}  // namespace gen::cuda

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that products of F16 and BF16 for many rows are made by cuBLASLt where it is found, here a
+// stub, and right; that a product which it does not do, or all where it is missing, are as without
+// it; and that nothing of it shows where rows must have one result.
+#include <cstdlib>
+#include <string>
+#include <tuple>
+
+#include "cuda/device/launch.h"
+#include "cuda/device/thread.cuh"
+#include "cuda/engine/linear_case.h"
+#include "tensor/half.h"
+extern "C" {
+#include "cuda/engine/cublaslt_stub.h"
+}
+
+namespace gen::test {
+namespace {
+
+struct Calls {
+  int made = 0;
+  int answer = 0;  // of the next ones
+};
+Calls& calls() {
+  static Calls all;
+  return all;
+}
+
+float value(const void* at, int64_t i, int bf16) {
+  const uint16_t bits = static_cast<const uint16_t*>(at)[i];
+  return bf16 != 0 ? bf16_to_f32(bits) : f16_to_f32(bits);
+}
+
+/// A block of one thread is a row of b.
+void multiply_kernel(stub_product of) {
+  const int64_t j = cuda::device::block_index().x;
+  for (int64_t i = 0; i < of.a_rows; ++i) {
+    double sum = 0.0;
+    for (int64_t k = 0; k < of.k; ++k) {
+      sum += static_cast<double>(value(of.a, i * of.a_stride + k, of.bf16)) *
+             static_cast<double>(value(of.b, j * of.b_stride + k, of.bf16));
+    }
+    of.d[j * of.d_stride + i] = static_cast<float>(sum);
+  }
+}
+
+/// The library is looked for when an engine is made.
+std::shared_ptr<engine::Engine> engine_with(const char* library) {
+  setenv("GEN_CUBLASLT", library, 1);
+  auto made = cuda_engine();
+  unsetenv("GEN_CUBLASLT");
+  calls() = {};
+  return made;
+}
+
+TEST(CudaLibraryProducts, AreRight) {
+  OpBench bench(engine_with(GEN_CUBLASLT_STUB));
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    for (const auto& [outputs, cols, rows] : {std::tuple(6, 320, 9), std::tuple(75, 75, 40)}) {
+      SCOPED_TRACE(testing::Message() << dtype_name(type) << ", " << cols << ", " << rows);
+      const Matrix w(type, outputs, cols, 1);
+      LinearCase c;
+      c.weights = {&w};
+      c.rows = rows;
+      auto x = random_row(static_cast<size_t>(rows * w.cols), 2, 2.0F);
+      for (int64_t i = 0; i < cols; ++i) x[static_cast<size_t>(i)] *= 1e20F;
+      const int before = calls().made;
+      expect_near_exact(w, rows, x, run(bench, c, x), true);
+      EXPECT_EQ(calls().made, before + 1);
+    }
+  }
+}
+
+TEST(CudaLibraryProducts, EndsAreAsWithoutIt) {
+  OpBench with(engine_with(GEN_CUBLASLT_STUB));
+  OpBench without(cuda_engine());
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    for (const bool gated : {false, true}) {
+      const Matrix a(type, 43, 96, 1);
+      const Matrix b(type, 43, 96, 2);
+      LinearCase c;
+      c.weights = {&a, &b};
+      if (gated) c.role = WeightRole::kGated;
+      c.rows = 20;
+      c.bias = c.residual = true;
+      c.activation = {engine::Act::kSilu};
+      const auto x = random_row(20 * 96, 4);
+      const auto want = run(without, c, x);
+      const auto got = run(with, c, x);
+      // Equal but for the order of additions.
+      for (size_t i = 0; i < want.size(); ++i) {
+        ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;
+      }
+    }
+  }
+  EXPECT_EQ(calls().made, 8);
+}
+
+TEST(CudaLibraryProducts, NothingOfItShowsWhereItIsNotUsed) {
+  OpBench without(cuda_engine());
+  OpBench with(engine_with(GEN_CUBLASLT_STUB));
+  const Matrix w(DType::kBF16, 13, 96, 1);
+  const auto x = random_row(20 * 96, 4);
+  const auto case_of = [&](int64_t rows, bool deterministic) {
+    LinearCase c;
+    c.weights = {&w};
+    c.rows = rows;
+    c.deterministic = deterministic;
+    return c;
+  };
+  const auto few = std::vector<float>(x.begin(), x.begin() + 8 * 96);
+  EXPECT_TRUE(same_bits(run(with, case_of(8, false), few), run(without, case_of(8, false), few)));
+  const auto own = run(without, case_of(20, true), x);
+  EXPECT_TRUE(same_bits(run(with, case_of(20, true), x), own));
+  EXPECT_EQ(calls().made, 0);
+  calls().answer = 13;  // it fails
+  EXPECT_TRUE(same_bits(run(with, case_of(20, false), x), own));
+  EXPECT_EQ(calls().made, 1);
+  EXPECT_TRUE(same_bits(run(with, case_of(20, false), x), own));
+  EXPECT_EQ(calls().made, 1);  // and is not asked for this shape again
+  for (const char* missing : {"off", "/nowhere/libcublasLt.so", "libc.so.6"}) {
+    OpBench bench(engine_with(missing));
+    EXPECT_TRUE(same_bits(run(bench, case_of(20, false), x), own)) << missing;
+  }
+}
+
+}  // namespace
+}  // namespace gen::test
+
+extern "C" __attribute__((visibility("default"), used)) int gen_test_multiply(
+    const stub_product* product, void* stream) {
+  using namespace gen::cuda;
+  ++gen::test::calls().made;
+  if (gen::test::calls().answer != 0) return gen::test::calls().answer;
+  device::LaunchConfig config;
+  config.name = "multiply";
+  config.grid = {static_cast<unsigned>(product->b_rows), 1, 1};
+  config.stream = static_cast<device::Stream>(stream);
+  return device::launch(gen::test::multiply_kernel, config, *product).code;
+}
