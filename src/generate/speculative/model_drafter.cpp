@@ -112,7 +112,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
     Running& running = running_.back();
     running.ends = true;
     running.logits =
-        job->matcher != nullptr || job->draw != nullptr || !model_->traits().finds_best;
+        job->matcher != nullptr || job->draw != nullptr || model_->traits().most_best == 0;
     if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
     if (state->resting > 0) {
       --state->resting;
@@ -123,8 +123,8 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
       continue;
     }
     const auto missing = job->tokens.subspan(state->tokens.size());
-    const auto rows = std::min({static_cast<int32_t>(missing.size()), room - waiting,
-                                state->cache->plan_limit()});
+    const auto rows = std::min(
+        {static_cast<int32_t>(missing.size()), room - waiting, state->cache->plan_limit()});
     const bool whole = static_cast<size_t>(rows) == missing.size();
     if (!add_rows(&running, missing.first(static_cast<size_t>(rows)), whole)) {
       rest(&running);
@@ -170,8 +170,8 @@ bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   }
   const auto held = std::span<const int32_t>(state->tokens);
   const size_t most = std::min(held.size(), text.size() - 1);
-  const auto at = std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(most),
-                                text.begin());
+  const auto at =
+      std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(most), text.begin());
   const auto same = static_cast<size_t>(at.first - held.begin());
   if (!state->cache->truncate(static_cast<int32_t>(same)).ok()) {
     state->cache = nullptr;
@@ -218,8 +218,7 @@ bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, b
 
 // One sequence that fails fails the pass; drafts are not worth more than that.
 bool ModelDrafter::run_pass() {
-  logits_.resize(static_cast<size_t>(n_logits_) *
-                 static_cast<size_t>(model_->traits().vocab_size));
+  logits_.resize(static_cast<size_t>(n_logits_) * static_cast<size_t>(model_->traits().vocab_size));
   best_tokens_.resize(static_cast<size_t>(n_best_));
   best_logits_.resize(static_cast<size_t>(n_best_));
   graph::Batch batch;
