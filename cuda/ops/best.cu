@@ -3,21 +3,20 @@
 // equal ones the lower first (engine/ops.h). A block is a row. One pass looks for what is not a
 // number or +inf; then each of the k is the largest that comes after the one before it in that
 // order, a pass and a tree of comparisons each, so no list is kept and the order of threads does
-// not show.
-#include "cuda/ops/device.cuh"
-#include "cuda/ops/math.cuh"
-#include "cuda/ops/ops_run.h"
+// not show. That is for one; a few more have a kernel of their own (best_many.cu), and more than
+// that nobody has asked for yet.
+#include "cuda/ops/best.cuh"
+#include "cuda/ops/best_many.h"
 
 namespace gen::cuda {
 namespace {
 
 constexpr int32_t kThreads = 256;
-constexpr int32_t kNone = 0x7FFFFFFF;
 
 /// Whether (value, token) goes before (other, its token).
 GEN_DEVICE bool goes_before(float value, int32_t token, float other, int32_t other_token) {
-  if (token == kNone) return false;
-  if (other_token == kNone) return true;
+  if (token == kNoToken) return false;
+  if (other_token == kNoToken) return true;
   return value > other || (value == other && token < other_token);
 }
 
@@ -27,55 +26,21 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::
   GEN_SHARED(float, best_value, kThreads);
   GEN_SHARED(int32_t, best_token, kThreads);
   const int64_t t = block_x();
-  float* const row = x.data + t * x.stride;
-  const auto cols = static_cast<int32_t>(x.cols);
-  // The first logit that is none.
-  int32_t bad = kNone;
-  for (int32_t i = thread_x(); i < cols && bad == kNone; i += kThreads) {
-    if (!(row[i] < float_from_bits(0x7F800000U))) bad = i;
-  }
-  best_token[thread_x()] = bad;
-  sync_threads();
-  for (int32_t half = kThreads / 2; half > 0; half /= 2) {
-    if (thread_x() < half) {
-      const int32_t other = best_token[thread_x() + half];
-      const int32_t own = best_token[thread_x()];
-      best_token[thread_x()] = other < own ? other : own;
-    }
-    sync_threads();
-  }
-  bad = best_token[0];
-  sync_threads();
-  if (bad != kNone) {
-    for (int32_t i = thread_x(); i < k; i += kThreads) {
-      tokens[t * k + i] = -1 - bad;
-      values[t * k + i] = row[bad];
-    }
+  LogitRow row = {x.data + t * x.stride, static_cast<int32_t>(x.cols)};
+  const int32_t bad = first_bad(row, best_token, kThreads);
+  if (bad != kNoToken) {
+    report_bad(row, bad, k, kThreads, tokens + t * k, values + t * k);
     return;
   }
-  const uint32_t* mask = nullptr;
-  int32_t mask_words = 0;
-  if (rows != nullptr) {
-    const engine::BestRow& with = rows[t];
-    mask = at(with.mask);
-    mask_words = with.mask_words;
-    const engine::LogitEdit* const edits = at(with.edits);
-    // In order, since several may be of one token.
-    for (int32_t i = 0; thread_x() == 0 && i < with.n_edits; ++i) {
-      row[edits[i].token] += edits[i].add;
-    }
-  }
-  sync_threads();
+  apply(rows != nullptr ? rows + t : nullptr, &row);
   float last_value = 0.0F;
-  int32_t last = kNone;
+  int32_t last = kNoToken;
   for (int32_t n = 0; n < k; ++n) {
     float value = 0.0F;
-    int32_t token = kNone;
-    for (int32_t i = thread_x(); i < cols; i += kThreads) {
-      const bool allowed =
-          mask == nullptr || (i / 32 < mask_words && (mask[i / 32] >> (i % 32) & 1U) != 0);
-      const float logit = allowed ? row[i] : minus_infinity();
-      const bool after = last == kNone || goes_before(last_value, last, logit, i);
+    int32_t token = kNoToken;
+    for (int32_t i = thread_x(); i < row.cols; i += kThreads) {
+      const float logit = row.at(i);
+      const bool after = last == kNoToken || goes_before(last_value, last, logit, i);
       if (after && goes_before(logit, i, value, token)) {
         value = logit;
         token = i;
@@ -99,8 +64,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::
     last = best_token[0];
     sync_threads();
     if (thread_x() == 0) {
-      tokens[t * k + n] = last == kNone ? 0 : last;
-      values[t * k + n] = last == kNone ? minus_infinity() : last_value;
+      tokens[t * k + n] = last == kNoToken ? 0 : last;
+      values[t * k + n] = last == kNoToken ? minus_infinity() : last_value;
     }
   }
 }
@@ -108,6 +73,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::
 }  // namespace
 
 Status run(const OpContext& context, const engine::BestArgs& args) {
+  if (args.k > 1 && args.k <= kBestMany) return best_many(context, args);
   const device::Dim3 grid = {static_cast<unsigned>(args.x.rows), 1, 1};
   return run_kernel(context, "best", best_kernel, grid, kThreads, 0, view(args.x),
                     pointer(args.rows), args.k, pointer(args.tokens), pointer(args.values));

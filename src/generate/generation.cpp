@@ -92,8 +92,12 @@ Status Generation::start(const Prompt& prompt) {
 void Generation::begin_drafts() {
   const Generator& generator = session_->generator();
   const model::ModelTraits& traits = generator.model().traits();
-  only_best_ = picker_.only_best() && rule_ == nullptr && traits.finds_best &&
-               traits.vocab_size == generator.vocab_size();
+  if (rule_ == nullptr && traits.vocab_size == generator.vocab_size()) {
+    const int32_t k = picker_.only_best()           ? 1
+                      : picker_.short_row_will_do() ? sampling::kShortRow
+                                                    : 0;
+    if (k <= traits.most_best && k < traits.vocab_size) n_best_ = k;
+  }
   Drafter* const drafter = generator.drafter();
   if (drafter != nullptr) {
     try {
@@ -155,8 +159,9 @@ void Generation::begin_draws() noexcept {
 // For what rows of a step give.
 void Generation::make_room(size_t rows) {
   const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
-  if (only_best_) best_.resize(rows);
-  logits_.resize(only_best_ ? rows : rows * width);
+  const auto n_best = static_cast<size_t>(n_best_);
+  best_.resize(rows * n_best);
+  logits_.resize(rows * (n_best > 0 ? n_best : width));
   path_.reserve(rows);
 }
 
@@ -227,6 +232,7 @@ Status Generation::prepare(StepRequest** request) {
   if (transcript_.end() != FinishReason::kNone || row_ > 0) return {};
   Sequence& sequence = session_->sequence_;
   if (!evaluating_) {
+    const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
     Sequence::Pass pass;
     int32_t end = sequence.length();
     if (end == session_->generator().max_seq_len()) {
@@ -243,10 +249,10 @@ Status Generation::prepare(StepRequest** request) {
     }
     if (!catching_up_) {
       pass.results_from = end - 1;
-      if (only_best_) {
-        pass.best_tokens = best_.data();
-        pass.best_logits = logits_.data();
+      if (n_best_ > 0 && !whole_row_) {
+        pass.best = {n_best_, best_.data(), logits_.data(), 0};
       } else {
+        if (whole_row_) logits_.resize(std::max(logits_.size(), width));
         pass.logits = logits_.data();
       }
     }
@@ -255,7 +261,7 @@ Status Generation::prepare(StepRequest** request) {
     pass.urgency = urgency_;
     pass.participant = call_->participant();
     pass.count_from = sequence.moved(before_).length;
-    if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_) {
+    if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_ && !whole_row_) {
       job_.most = std::min(most_drafts(), left() - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
@@ -302,7 +308,7 @@ const Event* Generation::take() noexcept {
 // Sets `*event` to false if more of the prompt must run first.
 Status Generation::advance(bool* event) {
   if (request_ == nullptr) {
-    if (transcript_.end() == FinishReason::kNone) return choose();
+    if (transcript_.end() == FinishReason::kNone) return choose(event);
     finish(transcript_.end(), Status());
     return {};
   }
@@ -326,7 +332,7 @@ Status Generation::advance(bool* event) {
     session_->tell_reused();
   }
   state_ = State::kDecode;
-  return choose();
+  return choose(event);
 }
 
 // Nothing runs for this call any more; what has run stays in the session.
@@ -337,13 +343,19 @@ void Generation::take_back() noexcept {
   queued_ = false;
 }
 
+// The best tokens of the row that is next.
+sampling::ShortRow Generation::short_row() const noexcept {
+  const auto n = static_cast<size_t>(n_best_);
+  const size_t first = static_cast<size_t>(row_) * n;
+  return {std::span(best_).subspan(first, n), std::span(logits_).subspan(first, n)};
+}
+
 Result<sampling::Choice> Generation::pick() {
   const Sequence& sequence = session_->sequence_;
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
   const auto row = static_cast<size_t>(row_);
-  if (only_best_) return TokenPicker::best(best_[row], logits_[row], vocab, sequence.tokens());
+  if (n_best_ == 1) return TokenPicker::best(best_[row], logits_[row], vocab, sequence.tokens());
   const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
-  const std::span<float> logits = std::span(logits_).subspan(row * width, vocab);
   TokenPicker::At at{.held = sequence.tokens(),
                      .said = result_.tokens,
                      .stops = transcript_.stop_tokens(),
@@ -356,14 +368,21 @@ Result<sampling::Choice> Generation::pick() {
   std::optional<sampling::Proposal> proposal;
   if (draft_draw_.has_value()) proposal = draft_draw_->proposal(job_.tree, row_);
   if (proposal.has_value()) at.proposal = &*proposal;
-  return picker_.pick(logits, at);
+  if (n_best_ > 1 && !whole_row_) return picker_.pick_short(short_row(), vocab, at);
+  return picker_.pick(std::span(logits_).subspan(row * width, vocab), at);
 }
 
 // Draws a token from the logits of a row, and keeps it unless it ends the text. Whether it was the
 // last one is decided here, the done event comes with the next call. Where it had been guessed the
-// logits of the next row are there.
-Status Generation::choose() {
+// logits of the next row are there. Sets `*event` to false if the row must be run again first.
+Status Generation::choose(bool* event) {
   Sequence& sequence = session_->sequence_;
+  if (n_best_ > 1 && !whole_row_ && !picker_.decides(short_row())) {
+    end_step();
+    whole_row_ = true;
+    *event = false;
+    return {};
+  }
   bool complete = false;
   if (rule_ != nullptr) {
     GEN_TRY(rule_->prepare(left()));
@@ -373,6 +392,7 @@ Status Generation::choose() {
     }
   }
   const Result<sampling::Choice> drawn = pick();
+  whole_row_ = false;
   if (rule_ != nullptr && drawn.status().code() == Code::kGrammar) {
     finish(
         FinishReason::kGrammarDeadEnd,

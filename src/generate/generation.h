@@ -79,7 +79,8 @@ class Generation {
   Result<const Event*> next();
 
   /// What the scheduler has to run before there is more to say: submit it, and call take() when it
-  /// is done. Null when there is nothing to run: take() then has the event at once.
+  /// is done. Null when there is nothing to run: take() then has the event, or null where a row must
+  /// run again first.
   StepRequest* want() noexcept;
   /// In place of running what was wanted: take() reports this failure.
   void fail(Status failure) noexcept { failure_ = std::move(failure); }
@@ -120,7 +121,8 @@ class Generation {
   Result<sampling::Choice> pick();
   Status prepare(StepRequest** request);
   Status advance(bool* event);
-  Status choose();
+  Status choose(bool* event);
+  [[nodiscard]] sampling::ShortRow short_row() const noexcept;
   [[nodiscard]] int32_t left() const noexcept;
   void end_at_grammar() noexcept;
   void end_step() noexcept;
@@ -137,11 +139,13 @@ class Generation {
   TokenPicker picker_;
   Transcript transcript_;
   std::unique_ptr<GrammarRule> rule_;  // null without
-  /// Only the best token of a row is looked at, and the model finds it.
-  bool only_best_ = false;
-  std::vector<float> logits_;  // [rows, V]: the last row's, and those of its drafts; or [rows],
-  std::vector<int32_t> best_;  // of their best tokens
-  std::unique_ptr<DraftState> drafts_;          // the session's; null without
+  /// Only the best tokens of a row are looked at, so many, and the model finds them; 0: all logits.
+  int32_t n_best_ = 0;
+  /// The last row's best tokens do not decide it: the next pass runs it again for all its logits.
+  bool whole_row_ = false;
+  std::vector<float> logits_;           // [rows, V]: the last row's, and those of its drafts; or
+  std::vector<int32_t> best_;           // [rows, n_best_], of these tokens
+  std::unique_ptr<DraftState> drafts_;  // the session's; null without
   std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
   std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;

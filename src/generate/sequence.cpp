@@ -85,8 +85,9 @@ StepRequest* Sequence::next() {
   wants_.assign(static_cast<size_t>(quiet), graph::kWantsNothing);
   wants_.resize(static_cast<size_t>(rows), wants);
 
-  DraftJob* const draft =
-      rows == 1 && !quiet_pass && (state_ == nullptr || state_->keeps_some()) ? pass_.draft : nullptr;
+  DraftJob* const draft = rows == 1 && !quiet_pass && (state_ == nullptr || state_->keeps_some())
+                              ? pass_.draft
+                              : nullptr;
   if (draft != nullptr) {
     const int32_t most = std::min(cache_->plan_limit(), generator_->prefill_chunk()) - 1;
     // After a row that fills the context plain decoding would shift it.
@@ -106,15 +107,16 @@ StepRequest* Sequence::next() {
   request_.positions = {};
   request_.wants = wants_;
   request_.logits = nullptr;
-  request_.best_tokens = nullptr;
-  request_.best_logits = nullptr;
+  request_.best = {};
   const auto written = static_cast<size_t>(std::max(at - pass_.results_from, 0));
   if (wants == graph::kWantsLogits) {
     request_.logits =
         pass_.logits + written * static_cast<size_t>(generator_->model().traits().vocab_size);
   } else if (wants == graph::kWantsBest) {
-    request_.best_tokens = pass_.best_tokens + written;
-    request_.best_logits = pass_.best_logits + written;
+    const size_t before = written * static_cast<size_t>(pass_.best.k);
+    request_.best = pass_.best;
+    request_.best.tokens += before;
+    request_.best.logits += before;
   }
   request_.cancel = pass_.cancel;
   request_.urgency = pass_.urgency;

@@ -57,15 +57,14 @@ class Sequence {
 
   /// What a pass writes and who may stop it.
   struct Pass {
-    /// Rows in [results_from, end) write logits, [end - results_from, V], or each the best token
-    /// and its logit, where there is a place for it.
+    /// Rows in [results_from, end) write logits, [end - results_from, V], or each its best tokens,
+    /// where there is a place for them.
     int32_t results_from = 0;
     float* logits = nullptr;
-    int32_t* best_tokens = nullptr;
-    float* best_logits = nullptr;
+    graph::BestRows best;
     [[nodiscard]] graph::Wants wants() const noexcept {
       if (logits != nullptr) return graph::kWantsLogits;
-      return best_tokens != nullptr ? graph::kWantsBest : graph::kWantsNothing;
+      return best.tokens != nullptr ? graph::kWantsBest : graph::kWantsNothing;
     }
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1

@@ -53,8 +53,7 @@ struct StepRequest {
   std::span<const int32_t> positions;  // [T]; empty: they count up
   std::span<const uint8_t> wants;      // [T] of graph::Wants
   float* logits = nullptr;             // [rows that want logits, V]
-  int32_t* best_tokens = nullptr;      // the best one of each row that wants best, and its logit
-  float* best_logits = nullptr;
+  graph::BestRows best;                // for the rows that want best
   /// For a single token: drafts are welcome. What a drafter adds in a step become rows behind the
   /// token, and the spans above those of the job; they want what the token does, and there is room
   /// for all of it. Null: none.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/to_size.h"
 #include "generate/metric_names.h"
 
 namespace gen::generate {
@@ -70,9 +71,8 @@ void StepRunner::ask_drafter() {
 
 // Whether the batch has the rows of one token of each sequence, and drafts, alone.
 bool StepRunner::only_decodes() const noexcept {
-  return std::all_of(parts_.begin(), parts_.end(), [](const StepPlan::Part& part) {
-    return part.rows == 1 || part.drafts > 0;
-  });
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [](const StepPlan::Part& part) { return part.rows == 1 || part.drafts > 0; });
 }
 
 void StepRunner::count_failures() noexcept {
@@ -102,6 +102,7 @@ void StepRunner::begin() noexcept {
   wants_.clear();
   wanted_logits_ = 0;
   wanted_best_ = 0;
+  best_k_ = 1;
 }
 
 void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
@@ -135,7 +136,9 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   }
   parts_.push_back({part.request, plan.count, part.drafts});
   wanted_logits_ += wanted_rows(parts_.back(), graph::kWantsLogits);
-  wanted_best_ += wanted_rows(parts_.back(), graph::kWantsBest);
+  const size_t best = wanted_rows(parts_.back(), graph::kWantsBest);
+  wanted_best_ += best;
+  if (best > 0) best_k_ = std::max(best_k_, request.best.k);
 }
 
 void StepRunner::run() {
@@ -167,8 +170,8 @@ Status StepRunner::forward() {
   const StepRequest* const only = parts_.size() == 1 ? parts_.front().request : nullptr;
   if (only == nullptr) {
     logits_.resize(wanted_logits_ * static_cast<size_t>(model_.traits().vocab_size));
-    best_tokens_.resize(wanted_best_);
-    best_logits_.resize(wanted_best_);
+    best_tokens_.resize(wanted_best_ * to_size(best_k_));
+    best_logits_.resize(wanted_best_ * to_size(best_k_));
   }
   graph::Batch batch;
   batch.tokens = tokens_;
@@ -178,8 +181,9 @@ Status StepRunner::forward() {
   batch.sequences = sequences_;
   batch.logits = only != nullptr ? only->logits : logits_.data();
   batch.logits_rows = wanted_logits_;
-  batch.best.tokens = only != nullptr ? only->best_tokens : best_tokens_.data();
-  batch.best.logits = only != nullptr ? only->best_logits : best_logits_.data();
+  batch.best.k = best_k_;
+  batch.best.tokens = only != nullptr ? only->best.tokens : best_tokens_.data();
+  batch.best.logits = only != nullptr ? only->best.logits : best_logits_.data();
   batch.best.rows = wanted_best_;
   batch.cancel = only != nullptr ? only->cancel : nullptr;
   batch.tracer = tracer_;
@@ -200,10 +204,13 @@ void StepRunner::hand_out() noexcept {
         wanted_rows(part, graph::kWantsLogits) * static_cast<size_t>(model_.traits().vocab_size);
     std::copy_n(from, n, part.request->logits);
     from += n;
+    // Each takes the first of what the one that wanted the most has.
+    const graph::BestRows& to = part.request->best;
     const size_t n_best = wanted_rows(part, graph::kWantsBest);
-    std::copy_n(best_tokens_.data() + best, n_best, part.request->best_tokens);
-    std::copy_n(best_logits_.data() + best, n_best, part.request->best_logits);
-    best += n_best;
+    for (size_t row = 0; row < n_best; ++row, best += to_size(best_k_)) {
+      std::copy_n(best_tokens_.data() + best, to.k, to.tokens + row * to_size(to.k));
+      std::copy_n(best_logits_.data() + best, to.k, to.logits + row * to_size(to.k));
+    }
   }
 }
 

@@ -87,6 +87,7 @@ class StepRunner {
   std::vector<graph::BatchSequence> sequences_;
   size_t wanted_logits_ = 0;  // rows
   size_t wanted_best_ = 0;
+  int32_t best_k_ = 1;         // the most that one of them wants
   std::vector<float> logits_;  // [wanted_logits_, V], for steps of several sequences
   std::vector<int32_t> best_tokens_;
   std::vector<float> best_logits_;

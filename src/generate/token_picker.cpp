@@ -26,6 +26,14 @@ Result<sampling::Choice> TokenPicker::pick(std::span<float> logits, const At& at
                        at.mask, further);
 }
 
+Result<sampling::Choice> TokenPicker::pick_short(const sampling::ShortRow& row, size_t n,
+                                                 const At& at) {
+  sampling::Further further;
+  further.proposal = at.proposal;
+  return chain_.sample_short(row, n, at.said.size(), static_cast<int64_t>(at.held.size()) - 1,
+                             further);
+}
+
 // What DRY takes, but not from tokens that are breaks by themselves.
 Result<std::span<const sampling::TokenPenalty>> TokenPicker::repetitions(
     std::span<const int32_t> held, size_t vocab) {

@@ -41,17 +41,29 @@ class TokenPicker {
   Result<sampling::Choice> pick(std::span<float> logits, const At& at);
 
   /// Whether best() will do for pick() without a mask.
-  [[nodiscard]] bool only_best() const noexcept {
-    return chain_.only_best() && !breaks_.has_value() && params_.stops.min_new_tokens <= 0 &&
-           params_.edit_logits == nullptr;
-  }
+  [[nodiscard]] bool only_best() const noexcept { return chain_.only_best() && only_logits(); }
   /// As pick(), for a row of `n` logits whose largest the model has found.
   static Result<sampling::Choice> best(int32_t token, float logit, size_t n,
                                        std::span<const int32_t> held) {
     return sampling::Chain::best(token, logit, n, static_cast<int64_t>(held.size()) - 1);
   }
 
+  /// Whether pick_short() will do for pick() without a mask, where the row decides() it.
+  [[nodiscard]] bool short_row_will_do() const noexcept {
+    return chain_.short_row_will_do() && only_logits();
+  }
+  [[nodiscard]] bool decides(const sampling::ShortRow& row) const noexcept {
+    return chain_.decides(row);
+  }
+  /// As pick(), for a row of `n` logits whose largest the model has found.
+  Result<sampling::Choice> pick_short(const sampling::ShortRow& row, size_t n, const At& at);
+
  private:
+  /// Nothing comes before the chain or further into it.
+  [[nodiscard]] bool only_logits() const noexcept {
+    return !breaks_.has_value() && params_.stops.min_new_tokens <= 0 &&
+           params_.edit_logits == nullptr;
+  }
   Result<std::span<const sampling::TokenPenalty>> repetitions(std::span<const int32_t> held,
                                                               size_t vocab);
 

@@ -381,7 +381,9 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.max_rows = max_rows_;
   limits.max_seq_len = max_seq_len_;
   limits.n_taps = n_taps_;
-  limits.best = engines_[to_size(instructions_.back().engine)]->can(Op::kBest);
+  engine::Engine& last = *engines_[to_size(instructions_.back().engine)];
+  limits.best = last.can(Op::kBest);
+  limits.far_logits = !last.memory().in_host();
   limits.layers = layers_;
   limits.layer_engines = layer_engines_;
   limits.engines = engines_;

@@ -34,9 +34,9 @@ struct ModelTraits {
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
   bool can_keep_some = true;  // states can do without rows that were guessed wrong
-  bool can_shift = true;    // caches know how keys tell positions
-  bool can_branch = true;   // rows may have parents (graph::Batch)
-  bool finds_best = false;  // rows may want best
+  bool can_shift = true;      // caches know how keys tell positions
+  bool can_branch = true;     // rows may have parents (graph::Batch)
+  int32_t most_best = 0;      // tokens that rows may want, where that is cheaper than all logits
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
   /// whether a saved session is this model's.
   uint64_t fingerprint = 0;

@@ -48,17 +48,7 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   Choice choice;
   if (draws) {
     cut(logits, max, deviation, step);
-    if (further.proposal != nullptr) {
-      choice.token = accept_or_draw(candidates_, *further.proposal,
-                                    uniform_double(params_->seed, kAcceptStream, step),
-                                    uniform_double(params_->seed, kDrawStream, step));
-    } else if (params_->gumbel) {
-      choice.token = draw_gumbel(candidates_, params_->seed, step);
-    } else {
-      choice.token =
-          draw(candidates_, uniform_double(params_->seed, further.draw_stream, step));
-    }
-    if (mirostat_.is_on()) mirostat_.drawn(choice.token, candidates_);
+    choice.token = draw_one(step, further);
   } else {
     choice.token = static_cast<int32_t>(peaks_.first_index_of(logits, max));
   }
@@ -71,6 +61,23 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   return choice;
 }
 
+// From candidates_.
+int32_t Chain::draw_one(uint64_t step, const Further& further) {
+  const uint64_t seed = params_->seed;
+  int32_t token = 0;
+  if (further.proposal != nullptr) {
+    token =
+        accept_or_draw(candidates_, *further.proposal, uniform_double(seed, kAcceptStream, step),
+                       uniform_double(seed, kDrawStream, step));
+  } else if (params_->gumbel) {
+    token = draw_gumbel(candidates_, seed, step);
+  } else {
+    token = draw(candidates_, uniform_double(seed, further.draw_stream, step));
+  }
+  if (mirostat_.is_on()) mirostat_.drawn(token, candidates_);
+  return token;
+}
+
 bool Chain::only_best() const noexcept {
   return params_->logit_bias.empty() && !Penalties::of(*params_).any() &&
          !(params_->temperature > 0.0) && params_->logprobs < 0;
@@ -80,6 +87,38 @@ Result<Choice> Chain::best(int32_t token, float logit, size_t n, int64_t row) {
   if (logit == kNothing) return all_impossible(row, n);
   Choice choice;
   choice.token = token;
+  return choice;
+}
+
+bool Chain::short_row_will_do() const noexcept {
+  return params_->temperature > 0.0 && params_->top_k > 0 && params_->top_k < kShortRow &&
+         params_->logprobs < 0 && params_->logit_bias.empty() && !Penalties::of(*params_).any() &&
+         !(params_->top_n_sigma > 0.0);
+}
+
+// All logits that are at least the k-th largest survive top-k, and those are in the row if its last
+// is smaller.
+bool Chain::decides(const ShortRow& row) const noexcept {
+  const float last = row.logits.back();
+  return last == kNothing || last < row.logits[static_cast<size_t>(params_->top_k) - 1];
+}
+
+Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, uint64_t step, int64_t row,
+                                   const Further& further) {
+  const float max = best.logits.front();
+  if (max == kNothing) return all_impossible(row, n);
+  const float bar = best.logits[static_cast<size_t>(params_->top_k) - 1];
+  candidates_.clear();
+  for (size_t i = 0; i < best.logits.size(); ++i) {
+    if (best.logits[i] < bar || best.logits[i] == kNothing) break;
+    candidates_.push_back({best.tokens[i], best.logits[i]});
+  }
+  // Sums go by token, as in a whole row.
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
+  cut_candidates(max, step);
+  Choice choice;
+  choice.token = draw_one(step, further);
   return choice;
 }
 
@@ -121,7 +160,7 @@ Status Chain::edit(std::span<float> logits, std::span<const int32_t> said,
                static_cast<long long>(row));
 }
 
-// Top-n-sigma to mirostat: leaves in candidates_ what may be drawn.
+// Top-n-sigma, temperature, top-k and the rest: leaves in candidates_ what may be drawn.
 void Chain::cut(std::span<const float> logits, float max, double deviation, uint64_t step) {
   const double temperature = params_->temperature;
   const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
@@ -135,6 +174,13 @@ void Chain::cut(std::span<const float> logits, float max, double deviation, uint
     bar = std::max(bar, top_n_sigma_bar(params_->top_n_sigma, deviation, max));
   }
   peaks_.collect(logits, bar, &candidates_);
+  cut_candidates(max, step);
+}
+
+// Temperature and typical-p to mirostat.
+void Chain::cut_candidates(float max, uint64_t step) {
+  const double temperature = params_->temperature;
+  const double min_p = std::min(params_->min_p, 1.0);
   weigh(max, temperature, candidates_);
   if (cuts(params_->typical_p)) {
     apply_typical_p(params_->typical_p, max, temperature, &candidates_, &border_);

@@ -25,6 +25,7 @@
 #include "sampling/params.h"
 #include "sampling/penalties.h"
 #include "sampling/row_peaks.h"
+#include "sampling/short_row.h"
 #include "sampling/streams.h"
 #include "sampling/token_mask.h"
 
@@ -73,11 +74,23 @@ class Chain {
   /// of which is NaN or +inf. Errors: as sample.
   static Result<Choice> best(int32_t token, float logit, size_t n, int64_t row);
 
+  /// Whether sample() without a mask and anything further but a proposal looks for nothing but the
+  /// largest logits of a row, no more than a short row holds.
+  [[nodiscard]] bool short_row_will_do() const noexcept;
+  /// Whether this one is enough: where more logits equal its last one than it holds, it may not be.
+  [[nodiscard]] bool decides(const ShortRow& row) const noexcept;
+  /// What sample() gives for the row of `n` logits that `best` is of. Only where both of the above
+  /// hold. Errors: as sample.
+  Result<Choice> sample_short(const ShortRow& best, size_t n, uint64_t step, int64_t row,
+                              const Further& further = {});
+
  private:
   static Result<Choice> greedy(std::span<const float> logits, int64_t row);
   Status edit(std::span<float> logits, std::span<const int32_t> said, const Penalties& penalties,
               int64_t row, const TokenMask* mask, const Further& further);
   void cut(std::span<const float> logits, float max, double deviation, uint64_t step);
+  void cut_candidates(float max, uint64_t step);
+  int32_t draw_one(uint64_t step, const Further& further);
 
   const SamplingParams* params_;
   Mirostat mirostat_;

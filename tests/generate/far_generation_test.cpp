@@ -4,9 +4,12 @@
 // taken away and given back, they say what sessions on the CPU engine say.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
 #include "generate/batch_run.h"
+#include "generate/knowing_drafter.h"
 #include "generate/said.h"
 #include "model/loader.h"
 #include "engine/host_memory.h"
@@ -19,8 +22,9 @@ namespace {
 /// One model on one engine, and generators over caches in one memory.
 class Side {
  public:
-  Side(std::shared_ptr<engine::Engine> engine, engine::EngineMemory& caches)
-      : tiny_(spec()), bytes_(tiny_.bytes()), caches_(caches) {
+  Side(std::shared_ptr<engine::Engine> engine, engine::EngineMemory& caches,
+       const test::TinyModelSpec& of = spec())
+      : tiny_(of), bytes_(tiny_.bytes()), caches_(caches) {
     model::LoadOptions load;
     load.engine = std::move(engine);
     model_ = model::load_model(gguf::GgufFile::parse(bytes_).value(), load).value()->model;
@@ -45,8 +49,12 @@ class Side {
         return cache::make_paged_cache(pool, capacity);
       };
     }
+    return generator(options);
+  }
+  std::shared_ptr<const Generator> generator(const GeneratorOptions& options) {
     return Generator::create(model_, nullptr, options).value();
   }
+  engine::EngineMemory& caches() { return caches_; }
 
  private:
   test::TinyModel tiny_;
@@ -75,6 +83,68 @@ std::vector<Tokens> conversation(Side& side, const char* kind, size_t blocks) {
   EXPECT_TRUE(session->truncate(25).ok());
   said.push_back(say(*session, prompts[1], 10).tokens);
   return said;
+}
+
+std::vector<Tokens> drawn_prompts() {
+  std::vector<Tokens> prompts;
+  for (uint32_t i = 0; i < 8; ++i) prompts.push_back(text_of(i, 24));
+  return prompts;
+}
+
+/// What calls that draw say, one by one and together; `drafter` may be null.
+std::vector<Tokens> draws(Side& side, std::shared_ptr<Drafter> drafter) {
+  GeneratorOptions options;
+  options.max_sequences = 4;
+  options.memory = &side.caches();
+  options.drafter = std::move(drafter);
+  const auto generator = side.generator(options);
+  std::vector<BatchRequest> requests(8);
+  const std::vector<Tokens> prompts = drawn_prompts();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt.tokens = prompts[i];
+    CallParams& params = requests[i].params;
+    params = params_of(24);
+    params.sampling.seed = i;
+    params.sampling.logprobs = -1;
+    params.sampling.temperature = i == 7 ? 0.0 : 0.2 + 0.2 * static_cast<double>(i);
+    params.sampling.top_k = std::array{1, 5, 40, 7, 0, 6, 8, 0}[i];
+    params.sampling.top_p = i % 2 == 0 ? 0.9 : 1.0;
+    params.sampling.min_p = i % 3 == 0 ? 0.02 : 0.0;
+  }
+  std::vector<Tokens> said;
+  for (const GenResult& result : run_batch(*generator, requests, nullptr, nullptr)) {
+    EXPECT_TRUE(result.status.ok()) << result.status.message();
+    said.push_back(result.tokens);
+  }
+  for (const BatchRequest& request : requests) {
+    std::optional<GenResult> result;
+    const auto session = generator->new_session().value();
+    EXPECT_TRUE(session->generate(request.prompt, request.params, nullptr, nullptr, &result).ok());
+    said.push_back(result->tokens);
+  }
+  return said;
+}
+
+// Where only the largest logits come from afar.
+TEST(FarGeneration, DrawsTheSame) {
+  test::TinyModelSpec spec = Side::spec();
+  spec.vocab = 300;
+  // Of equal logits more may survive top-k than come: never, in some rows, in all.
+  for (const int32_t even : {0, 285, 300}) {
+    spec.even = even;
+    test::FarMemory memory;
+    Side near(test::cpu_engine({.threads = 2}), engine::system_memory(), spec);
+    Side far(std::make_shared<test::FarEngine>(memory, 2), memory, spec);
+    const std::vector<Tokens> want = draws(near, nullptr);
+    ASSERT_EQ(want.size(), 16U);
+    EXPECT_EQ(draws(far, nullptr), want) << even;
+    const auto drafter = std::make_shared<KnowingDrafter>(
+        KnowingDrafter::Options{.p = 0.8, .rows = 4, .vocab = spec.vocab});
+    const std::vector<Tokens> prompts = drawn_prompts();
+    for (size_t i = 0; i < prompts.size(); ++i) drafter->learn(join(prompts[i], want[i]));
+    EXPECT_EQ(draws(far, drafter), want) << even;
+    EXPECT_GT(drafter->accepted, even < spec.vocab ? 100 : 0);
+  }
 }
 
 TEST(FarGeneration, SaysTheSame) {

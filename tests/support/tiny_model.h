@@ -29,6 +29,7 @@ struct TinyModelSpec {
   int32_t context = 128;
   bool biases = false;  // qwen2 has those of q, k and v in any case
   bool tied = false;
+  int32_t even = 0;                 // of the last tokens output is zeros, so their logits are equal
   std::vector<float> freq_factors;  // [head_dim / 2] or empty
   float rope_base = 10000.0F;
   float linear_factor = 1.0F;

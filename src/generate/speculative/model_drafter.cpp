@@ -150,7 +150,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
     Running& running = running_.back();
     running.ends = true;
     running.logits =
-        job->matcher != nullptr || job->draw != nullptr || !model_->traits().finds_best;
+        job->matcher != nullptr || job->draw != nullptr || model_->traits().most_best == 0;
     if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
     if (state->resting > 0) {
       --state->resting;

@@ -79,12 +79,14 @@ struct BestCase {
   bool masks = false;
   bool edits = false;
   uint32_t seed = 1;
+  float steps = 8.0F;  // into how many values a logit falls per unit: few make many of them equal
+  float offset = 1.0F;
 };
 
 std::vector<float> best(OpBench& bench, const BestCase& c) {
   constexpr int64_t kRows = 4;
   auto x = random_row(static_cast<size_t>(kRows * c.cols), c.seed);
-  for (float& value : x) value = std::round(value * 8.0F) / 8.0F + 1.0F;  // many are equal
+  for (float& value : x) value = std::round(value * c.steps) / c.steps + c.offset;
   if (c.cols > 5) {
     x[static_cast<size_t>(c.cols) + 3] = -kInfinity;
     x[static_cast<size_t>(2 * c.cols) + 4] = NAN;
@@ -132,7 +134,7 @@ std::vector<float> best(OpBench& bench, const BestCase& c) {
 TEST(CudaBest, MasksEditsAndTies) {
   uint32_t seed = 1;
   for (const int64_t cols : {1, 31, 70, 700}) {
-    for (const int32_t k : {1, 5}) {
+    for (const int32_t k : {1, 2, 5, 128, 130}) {
       for (const bool masks : {false, true}) {
         for (const bool edits : {false, true}) {
           BestCase c = {cols, std::min(k, static_cast<int32_t>(cols)), masks, edits, ++seed};
@@ -140,6 +142,18 @@ TEST(CudaBest, MasksEditsAndTies) {
           expect_same([&](OpBench& bench) { return best(bench, c); });
         }
       }
+    }
+  }
+}
+
+// Logits that agree in more and more of their leading bits, up to all of them.
+TEST(CudaBest, ManyOfRowsThatAreNearlyEqual) {
+  uint32_t seed = 40;
+  for (const float steps : {0.1F, 1.0F, 64.0F, 4096.0F, 262144.0F}) {
+    for (const int32_t k : {2, 40, 128}) {
+      const BestCase c = {3000, k, false, false, ++seed, steps, -0.0F};  // zeros of both signs
+      SCOPED_TRACE(testing::Message() << steps << " steps, " << k << " best");
+      expect_same([&](OpBench& bench) { return best(bench, c); });
     }
   }
 }
