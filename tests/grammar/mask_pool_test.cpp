@@ -33,7 +33,9 @@ void compare(const std::shared_ptr<const TokenGrammar>& grammar, const std::stri
   for (int32_t token = 0; token < vocabulary.size(); ++token) {
     const bool taken = matcher.accept_token(token).value();
     ASSERT_EQ(taken, test::has(mask, token)) << text << " then " << vocabulary.bytes(token);
-    if (taken) ASSERT_TRUE(matcher.rollback(1).ok());
+    if (taken) {
+      ASSERT_TRUE(matcher.rollback(1).ok());
+    }
   }
 }
 
