@@ -321,11 +321,30 @@ void ItemSearch::set_room(const ReturnLists& lists, const JsonReader& reader) {
       machines_.endless.room(machines_, lists, items.data(), items.size(), state.n_held);
 }
 
+// From the first place, in lists_.
+bool ItemSearch::reads(std::string_view token, JsonReader& reader) {
+  bool alive = true;
+  for (size_t i = 0; i < token.size() && alive; ++i) {
+    alive = advance(lists_, reader, static_cast<uint8_t>(token[i]));
+  }
+  alive = alive && search(lists_, reader, places_.size() - 1);
+  while (places_.size() > 1) leave(lists_, reader);
+  return alive;
+}
+
 void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
                         std::span<const Item> items, JsonReader& reader, std::span<uint64_t> bits) {
   const auto trie = vocabulary.trie();
   lists_.build_on(lists);
   begin(lists_, items, reader);
+  if (reader.state().n_watched == 0) {
+    // Items that must differ have to begin, and to end.
+    for (const int32_t token : vocabulary.json_tokens().arrays()) {
+      const std::span<const int32_t> one(&token, 1);
+      if (has_any(bits, one) && !reads(vocabulary.bytes(token), reader)) remove_from(bits, one);
+    }
+    return;
+  }
   set_room(lists_, reader);
   places_.back().node = 1;
   places_.back().end = trie[0].skip;

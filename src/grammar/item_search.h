@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "grammar/byte_set.h"
@@ -75,6 +76,7 @@ class ItemSearch {
   bool search(ReturnLists& lists, JsonReader& reader, size_t from);
   [[nodiscard]] bool can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader,
                                     uint32_t node);
+  bool reads(std::string_view token, JsonReader& reader);
   void set_room(const ReturnLists& lists, const JsonReader& reader);
 
   const Machines& machines_;

@@ -24,6 +24,10 @@ JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
     const bool special = std::any_of(bytes.begin(), bytes.end(),
                                      [](char c) { return static_cast<uint8_t>(c) >= kDiffers; });
     if (special) special_.push_back(token);
+    const size_t bracket = bytes.find('[');
+    if (bracket != std::string_view::npos && bytes.find(',', bracket) != std::string_view::npos) {
+      arrays_.push_back(token);
+    }
     const auto marks = std::count(bytes.begin(), bytes.end(), '"');
     if (marks == 0) continue;
     quoted_.push_back(token);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JsonTokens: the tokens of a vocabulary with which a name of a JSON object may end.
+// JsonTokens: the tokens of a vocabulary with which a name of a JSON object may end, and those that
+// may begin an array and go on behind its first item.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,8 @@ class JsonTokens {
   /// may even behind the end of a string.
   [[nodiscard]] std::span<const int32_t> two() const noexcept { return two_; }
   [[nodiscard]] std::span<const int32_t> three() const noexcept { return three_; }
+  /// Those with a bracket that opens an array, and a comma behind it.
+  [[nodiscard]] std::span<const int32_t> arrays() const noexcept { return arrays_; }
   /// Those with bytes that no text has (kDiffers and above).
   [[nodiscard]] std::span<const int32_t> special() const noexcept { return special_; }
 
@@ -53,6 +56,7 @@ class JsonTokens {
   std::vector<int32_t> two_;
   std::vector<int32_t> three_;
   std::vector<int32_t> special_;
+  std::vector<int32_t> arrays_;
 };
 
 }  // namespace gen::grammar

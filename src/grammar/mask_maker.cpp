@@ -206,15 +206,15 @@ bool MaskMaker::walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector
       continue;
     }
     if (!expand(sets, to)) return false;
-    const SetAutomaton::State& state = sets.at(to);
-    if (state.outside) {
+    if (sets.at(to).outside) {
       exits->push_back(i);
-    } else if ((vocabulary_.kinds_below(i) & ~state.loops) == 0) {
+    } else if (all_read_below(i, sets, to)) {
       allowed.add(vocabulary_.tokens_from(i));
-      worst = std::max(worst, state.least);
+      worst = std::max(worst, sets.at(to).least);
       i = node.skip;
       continue;
     }
+    const SetAutomaton::State& state = sets.at(to);
     if (node.token >= 0) {
       allow(node.token);
       worst = std::max(worst, state.least);
@@ -223,6 +223,15 @@ bool MaskMaker::walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector
     i = (vocabulary_.kinds_next(i) & state.reads) == 0 ? node.skip : i + 1;
   }
   return true;
+}
+
+// Whether all that is below the place can be read from the set: the inside of a word, mostly.
+bool MaskMaker::all_read_below(uint32_t place, SetAutomaton& sets, Id set) {
+  const uint64_t kinds = vocabulary_.kinds_below(place);
+  if ((kinds & ~sets.at(set).loops) == 0) return true;
+  const uint8_t height = vocabulary_.trie()[place].height;
+  return (kinds & ~sets.at(set).onward) == 0 && height < Vocabulary::kMostHeight &&
+         sets.leads_on(walk.step, set, kinds, height, limits_.items, most_work_, &worst);
 }
 
 const MaskMaker::Known* MaskMaker::similar_to(Id set) {

@@ -125,6 +125,7 @@ class MaskMaker {
   [[nodiscard]] uint64_t whole_bodies(Id body) const;
   Status walk_below(uint32_t top, Ground& ground, const Start& start, std::vector<uint32_t>* exits);
   bool walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector<uint32_t>* exits);
+  bool all_read_below(uint32_t place, SetAutomaton& sets, Id set);
   const Known* similar_to(Id set);
   std::shared_ptr<StateMask> mask_beside(const Known& known, Id from);
   bool walk_beside(const Known& known, Id from, std::vector<uint32_t>* exits);

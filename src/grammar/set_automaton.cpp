@@ -102,15 +102,42 @@ bool SetAutomaton::expand(Step& step, Id id, size_t most_items, uint64_t most_wo
     for (; byte < end; ++byte) (*row)[byte] = *to;
   }
   State& state = states_[id];
+  state.next = (*row)['n'];
   uint64_t others = 0;
+  uint64_t elsewhere = 0;
   for (uint32_t byte = 0; byte < 256; ++byte) {
     const uint64_t kind = uint64_t{1} << kByteKinds[byte];
     if ((*row)[byte] != id) others |= kind;
+    if ((*row)[byte] != state.next) elsewhere |= kind;
     if ((*row)[byte] != kNone) state.reads |= kind;
   }
   state.loops = ~others;
+  if (state.next != kNone) state.onward = ~elsewhere;
   state.expanded = true;
   rows_[id] = std::move(row);
+  return true;
+}
+
+bool SetAutomaton::leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t most_items,
+                            uint64_t most_work, uint64_t* worst) {
+  if ((states_[id].stops & kinds) != 0 && length > states_[id].stops_behind) return false;
+  uint64_t least = 0;
+  Id at = id;
+  for (uint32_t i = 0; i < length; ++i) {
+    uint64_t stops = ~uint64_t{0};
+    if (expand(step, at, most_items, most_work)) {
+      const State& state = states_[at];
+      stops = states_[state.next].outside ? ~uint64_t{0} : ~state.onward;
+      if ((kinds & stops) == 0) at = state.next;
+    }
+    if ((kinds & stops) != 0) {
+      states_[id].stops = stops;
+      states_[id].stops_behind = i;
+      return false;
+    }
+    least = std::max(least, states_[at].least);
+  }
+  *worst = std::max(*worst, least);
   return true;
 }
 

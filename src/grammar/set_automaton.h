@@ -35,7 +35,12 @@ class SetAutomaton {
     uint32_t first = 0;  // of its items
     uint32_t count = 0;
     bool outside = false;   // what is not known begins here
-    bool expanded = false;  // loops, reads and row() are known
+    bool expanded = false;  // loops, reads, next, onward and row() are known
+    Id next = kNone;        // where letters lead
+    uint64_t onward = 0;    // kinds of bytes that all lead there
+    // leads_on() is false for texts of some of these kinds that are longer.
+    uint64_t stops = 0;
+    uint32_t stops_behind = 0;
   };
 
   /// Both outlive it; `lists` only grow between two calls of clear().
@@ -50,6 +55,12 @@ class SetAutomaton {
   /// Makes sure that row() is known. False if that takes too many states, more than `most_items` in
   /// one of them, or step.work() above `most_work`.
   [[nodiscard]] bool expand(Step& step, Id id, size_t most_items, uint64_t most_work);
+
+  /// Whether all texts of bytes of these kinds that are at most so long lead on from there, each
+  /// byte of them to the same place, and none to what is not known; then `*worst` becomes `least`
+  /// of those places, if that is more. False, too, if to find out takes too much, as in expand().
+  [[nodiscard]] bool leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t most_items,
+                              uint64_t most_work, uint64_t* worst);
 
   [[nodiscard]] const State& at(Id id) const noexcept { return states_[id]; }
   [[nodiscard]] const std::array<Id, 256>& row(Id id) const noexcept { return *rows_[id]; }
