@@ -185,8 +185,8 @@ constexpr std::string_view kDraftPolicies[] = {"always", "adaptive", "auto"};
 Status set_draft_policy(gen_options& options, const char* text) {
   gen::generate::DraftPolicy& policy = options.generator.draft_policy;
   const std::string_view all = text;
-  const size_t comma = all.find(',');
-  const std::string_view name = all.substr(0, comma);
+  const bool has_share = all.starts_with("adaptive,");
+  const std::string_view name = has_share ? all.substr(0, all.find(',')) : all;
   const auto* const found = std::find(std::begin(kDraftPolicies), std::end(kDraftPolicies), name);
   if (found == std::end(kDraftPolicies)) {
     return gen::error(Code::kInvalidArgument,
@@ -194,8 +194,9 @@ Status set_draft_policy(gen_options& options, const char* text) {
                       static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
   }
   double fall_back = gen::generate::DraftPolicy().fall_back;
-  if (comma != std::string_view::npos) {
-    GEN_ASSIGN(fall_back, gen::api::parse_double(std::string(all.substr(comma + 1)).c_str()));
+  if (has_share) {
+    const std::string share(all.substr(name.size() + 1));
+    GEN_ASSIGN(fall_back, gen::api::parse_double(share.c_str()));
     if (!(fall_back >= 0 && fall_back <= 1)) {
       return gen::error(Code::kInvalidArgument,
                         "draft_policy %.40s: a share of %g is outside [0, 1]", text, fall_back);

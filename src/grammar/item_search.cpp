@@ -57,18 +57,10 @@ void ItemSearch::begin(const ReturnLists& lists, std::span<const Item> items,
                        const JsonReader& reader) {
   places_.clear();
   items_.assign(items.begin(), items.end());
-  places_.push_back({reader.state(),
-                     lists.size(),
-                     0,
-                     false,
-                     false,
-                     {},
-                     0,
-                     0,
-                     0,
-                     false,
-                     false,
-                     JsonReader::kNewest});
+  Place first;
+  first.state = reader.state();
+  first.lists = lists.size();
+  places_.push_back(first);
 }
 
 bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
@@ -94,16 +86,17 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
   }
   items_.insert(items_.end(), step_.items().begin(), step_.items().end());
   const JsonState& state = reader.state();
-  Place made = {state,    lists.size(),
-                first,    step_.ended(),
-                escaping, {},
-                0,        0,
-                0,        from.apart || read != byte,
-                false,    JsonReader::kNewest};
-  const bool same_item = state.n_watched == 1 && from.state.n_watched == 1 &&
-                         !(state.watched && state.item == JsonState::kNone);
-  if (same_item) {
-    const bool may_lose_it = byte == ',' || (state.watched && state.in == In::kString);
+  Place made;
+  made.state = state;
+  made.lists = lists.size();
+  made.first = first;
+  made.ended = step_.ended();
+  made.escaping = escaping;
+  made.apart = from.apart || read != byte;
+  // Of the same item: between two items of a watched array there is none.
+  if (!state.watched || state.item != JsonState::kNone) {
+    const bool may_lose_it =
+        byte == ',' || byte == ']' || (state.watched && state.in == In::kString);
     made.rival = from.rival;
     made.rival_known = from.rival == JsonState::kNone || (from.rival_known && !may_lose_it);
   }

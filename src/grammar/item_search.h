@@ -45,17 +45,17 @@ class ItemSearch {
  private:
   struct Place {
     JsonState state;
-    size_t lists;   // how many there were
-    size_t first;   // of its items in items_; they end where those of the next place begin
-    bool ended;     // the whole text may end
-    bool escaping;  // in an escape that the search has begun
-    ByteSet open;   // bytes to be tried; of a search
-    uint32_t node;  // of the trie; of a walk: the next one
-    uint32_t end;
-    uint32_t room;
-    bool apart;        // reads what the grammar's mask did not
-    bool rival_known;  // else it is this one or an older one
-    uint32_t rival;    // JsonReader::rival()
+    size_t lists = 0;       // how many there were
+    size_t first = 0;       // of its items in items_; they end where those of the next place begin
+    bool ended = false;     // the whole text may end
+    bool escaping = false;  // in an escape that the search has begun
+    bool apart = false;     // reads what the grammar's mask did not
+    bool rival_known = false;              // else it is this one or an older one
+    uint32_t rival = JsonReader::kNewest;  // JsonReader::rival()
+    ByteSet open;                          // bytes to be tried; of a search
+    uint32_t node = 0;                     // of the trie; of a walk: the next one
+    uint32_t end = 0;
+    uint32_t room = 0;
   };
   /// One byte on from the last place, to a new one; false if there is none.
   bool advance(ReturnLists& lists, JsonReader& reader, uint8_t byte);

@@ -3,6 +3,7 @@
 #include <generate/generate.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,49 @@ TEST(DraftEdges, GuessesNoPaddingThatTheTargetLacks) {
   EXPECT_GT(cut, 5);
   gen_draft_free(alone);
   gen_draft_free(drafts);
+  gen_model_free(model);
+  gen_model_free(target);
+}
+
+// One text holds padding that the draft model lacks; the texts beside it have their guesses.
+TEST(DraftEdges, ATokenThatTheDraftLacksCostsOthersNothing) {
+  gen_error error = {};
+  gen_model* model = model_with(0, 1);
+  gen_model* target = model_with(kPadding, 2);
+  gen_options* options = nullptr;
+  gen_generator* generator = nullptr;
+  gen_sampling* sampling = nullptr;
+  ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(options, "draft_policy", "always", &error), GEN_OK);
+  ASSERT_EQ(gen_options_set_speculative_draft(options, model, 3, &error), GEN_OK);
+  ASSERT_EQ(gen_create(target, options, &generator, &error), GEN_OK) << error.message;
+  ASSERT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling, 20, &error), GEN_OK);
+  for (int32_t token = kTokens; token < kTokens + kPadding; ++token) {  // never drawn
+    ASSERT_EQ(gen_sampling_set_logit_bias(sampling, token, -INFINITY, &error), GEN_OK);
+  }
+  const int32_t prompts[2][3] = {{3, kTokens + 2, 4}, {3, 5, 4}};
+  gen_request* requests[2] = {};
+  gen_result* results[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(gen_request_new(&requests[i], &error), GEN_OK);
+    ASSERT_EQ(gen_request_set_prompt_tokens(requests[i], prompts[i], 3, &error), GEN_OK);
+    ASSERT_EQ(gen_request_set_sampling(requests[i], sampling, &error), GEN_OK);
+  }
+  ASSERT_EQ(gen_batch_generate(generator, requests, 2, results, &error), GEN_OK) << error.message;
+  for (int i = 0; i < 2; ++i) {
+    int64_t drafted = -1;
+    size_t said = 0;
+    gen_result_tokens(results[i], &said);
+    EXPECT_EQ(said, 20U);
+    EXPECT_EQ(gen_result_usage(results[i], "drafted", &drafted, &error), GEN_OK);
+    EXPECT_EQ(drafted > 20, i == 1) << drafted;
+    gen_result_free(results[i]);
+    gen_request_free(requests[i]);
+  }
+  gen_sampling_free(sampling);
+  gen_options_free(options);
+  gen_free(generator);
   gen_model_free(model);
   gen_model_free(target);
 }
