@@ -84,7 +84,8 @@ class Blocks {
     look(state, &edges_);
     uint64_t hash = dfa_.states[state].final ? 1 : 0;
     for (const ByteEdge& edge : edges_) {
-      hash = mix(hash, static_cast<uint64_t>(edge.target) << 16 | edge.low << 8U | edge.high);
+      hash = mix(hash,
+                 static_cast<uint64_t>(edge.target) << 16 | uint64_t{edge.low} << 8U | edge.high);
     }
     return hash;
   }

@@ -78,12 +78,19 @@ void* hostile(void* result) {
     return Grammar::from_json_schema(text, SchemaOptions());
   };
   const auto nested_in = [](const std::string& begin, const std::string& end) {
-    return repeated(begin, 250) + "{\"type\":\"string\"}" + repeated(end, 250);
+    const size_t count = begin.back() == ':' ? 250 : 125;  // of 256 levels that there may be
+    return repeated(begin, count) + "{\"type\":\"string\"}" + repeated(end, count);
   };
   expect(walk(schema(nested_in("{\"items\":", "}")), "["), "schemas of items");
   expect(walk(schema(nested_in("{\"anyOf\":[{\"type\":\"null\"},", "]}")), "n"), "choices");
   expect(walk(schema("{\"const\":" + repeated("[", 250) + repeated("]", 250) + "}"), "[["),
          "a value");
+  const std::string brackets = repeated("[", 250);
+  const std::string ends = repeated("]", 250);
+  expect(walk(schema("{\"uniqueItems\":true,\"items\":{\"enum\":[" + brackets + "1" + ends + "," +
+                     brackets + "2" + ends + "]}}"),
+              "[["),
+         "values beside each other");
   (void)walk(schema(nested_in("{\"if\":", "}")), "[");
   expect(!schema(nested_in("{\"unevaluatedProperties\":false,\"allOf\":[", "]}")).ok(),
          "what is not evaluated");

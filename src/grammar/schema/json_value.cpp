@@ -12,7 +12,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMany = 32;
-constexpr size_t kMostDepth = 512;
+constexpr size_t kMostDepth = 256;  // values are copied and freed level by level
 constexpr int64_t kMostExponent = 1'000'000'000;
 
 // Nothing recurses: a caller's stack may be small.
@@ -236,28 +236,32 @@ JsonValue& JsonValue::add(std::string name, JsonValue value) {
 Result<JsonValue> read_json(std::string_view text) { return Reader(text).run(); }
 
 bool json_equal(const JsonValue& a, const JsonValue& b) {
-  if (a.type != b.type) return false;
-  switch (a.type) {
-    case JsonType::kString:
-      return a.text == b.text;
-    case JsonType::kNumber: {
-      const auto left = decimal_of(a.text);
-      const auto right = decimal_of(b.text);
-      if (!left.ok() || !right.ok()) return a.text == b.text;
-      return left.value() == right.value();
+  std::vector<std::pair<const JsonValue*, const JsonValue*>> open = {{&a, &b}};
+  while (!open.empty()) {
+    const auto [one, other] = open.back();
+    open.pop_back();
+    if (one->type != other->type || one->items.size() != other->items.size() ||
+        one->members.size() != other->members.size()) {
+      return false;
     }
-    case JsonType::kArray:
-      return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
-                        [](const auto& x, const auto& y) { return json_equal(x, y); });
-    case JsonType::kObject:
-      return a.members.size() == b.members.size() &&
-             std::all_of(a.members.begin(), a.members.end(), [&](const auto& member) {
-               const JsonValue* other = b.find(member.first);
-               return other != nullptr && json_equal(member.second, *other);
-             });
-    default:
-      return true;
+    if (one->is(JsonType::kNumber)) {
+      const auto left = decimal_of(one->text);
+      const auto right = decimal_of(other->text);
+      const bool known = left.ok() && right.ok();
+      if (known ? left.value() != right.value() : one->text != other->text) return false;
+    } else if (one->text != other->text) {
+      return false;
+    }
+    for (size_t i = 0; i < one->items.size(); ++i) {
+      open.emplace_back(&one->items[i], &other->items[i]);
+    }
+    for (const auto& [name, member] : one->members) {
+      const JsonValue* same = other->find(name);
+      if (same == nullptr) return false;
+      open.emplace_back(&member, same);
+    }
   }
+  return true;
 }
 
 Result<Decimal> decimal_of(std::string_view number) {
