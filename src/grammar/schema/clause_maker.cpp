@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
+constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
 
 bool has(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
@@ -36,7 +37,9 @@ Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
   std::string pointer = document_.pointer_of(schema);
   if (!keyword.empty()) pointer += "/" + std::string(keyword);
   if (pointer.empty()) pointer = kRoot;
-  return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), std::string(why).c_str());
+  std::string reason(why);
+  for (std::string* text : {&pointer, &reason}) std::replace(text->begin(), text->end(), '\0', ' ');
+  return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), reason.c_str());
 }
 
 Status ClauseMaker::spend(const JsonValue* schema, uint64_t work) {
@@ -51,6 +54,7 @@ ClauseMaker::Quick ClauseMaker::quick(JsonType type, Literal literal) const {
   if (schema.is_boolean()) {
     return schema.is(JsonType::kTrue) != literal.negated ? Quick::kAlways : Quick::kNever;
   }
+  if (!schema.is(JsonType::kObject)) return Quick::kOpen;  // refused where it is taken apart
   if (schema.members.empty()) return literal.negated ? Quick::kNever : Quick::kAlways;
   const bool ref_alone = document_.draft_of(&schema) <= Draft::k7 && schema.find("$ref") != nullptr;
   const JsonValue* types = ref_alone ? nullptr : schema.find("type");
@@ -84,7 +88,8 @@ Literals ClauseMaker::normal(Literals literals, bool* never) const {
   Literals kept;
   for (const Literal literal : literals) {
     const JsonValue& schema = *literal.schema;
-    const bool plain = schema.is_boolean() || schema.members.empty();
+    const bool empty = schema.is(JsonType::kObject) && schema.members.empty();
+    const bool plain = schema.is_boolean() || empty;
     if (plain) {
       *never |= schema.is(JsonType::kFalse) != literal.negated;
     } else {
@@ -161,6 +166,8 @@ Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
   while (!clause->open.empty()) {
     const Literal literal = clause->open.back();
     clause->open.pop_back();
+    // Those taken apart before are looked through.
+    GEN_TRY(spend(literal.schema, clause->done.size() / kDoneForOne));
     if (has(clause->done, literal)) continue;
     if (has(clause->done, !literal)) return false;
     clause->done.push_back(literal);

@@ -83,9 +83,14 @@ class ClauseMaker {
     uint32_t scope = 0;
     Draft draft = Draft::k2020;
   };
-  // Made by any_of() and exactly(), and understood in every draft.
-  static constexpr const char* kAnyOf = "\1any";
-  static constexpr const char* kExactItems = "\1items";
+  // Made by any_of() and exactly(), and understood in every draft. The text of a schema is UTF-8,
+  // so that it cannot have them.
+  static constexpr const char* kAnyOf =
+      "\xFF"
+      "any";
+  static constexpr const char* kExactItems =
+      "\xFF"
+      "items";
   Status expand(JsonType type, Clause clause, std::vector<Clause>* out);
   Result<bool> take_apart(JsonType type, Clause* clause);
   Result<bool> hold(JsonType type, Literal literal, Clause* clause);
@@ -107,6 +112,13 @@ class ClauseMaker {
   Result<std::vector<Options>> dependencies(const Keyword& k);
   Result<Literals> schema_list(const Keyword& k);
   Result<uint32_t> count_of(const Keyword& k);
+  // one_of.cpp
+  struct Alternative {
+    Literal literal;
+    std::vector<size_t> beside;  // others that may hold of the same value, by number
+  };
+  /// Those of `all` that a value of the type may fit.
+  Result<std::vector<Alternative>> alternatives(const Keyword& k, const Literals& all);
   Result<Options> one_of(const Keyword& k);
   Status items_of(const Keyword& k, Constraint* out);
   Result<Literals> named_literals(const JsonValue* schema, uint32_t scope, const std::string& name);

@@ -10,6 +10,10 @@ namespace gen::grammar {
 
 using What = Constraint::Kind;
 
+namespace {
+constexpr size_t kMostSchemas = 512;  // that hold of one value because of each other
+}
+
 // What is spoken of if `option` is true.
 struct ClauseMaker::Seen {
   Option option;
@@ -120,6 +124,10 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk
   const Literal here = {schema, false, scope};
   if (!schema->is(JsonType::kObject)) return ways;
   if (std::find(walk.path.begin(), walk.path.end(), here) != walk.path.end()) return ways;
+  if (walk.path.size() >= kMostSchemas) {
+    return refuse(walk.origin, walk.items ? "unevaluatedItems" : "unevaluatedProperties",
+                  "of more than 512 schemas, each in or referred to by the one before");
+  }
   SeenWalk below = walk;
   below.path.push_back(here);
   GEN_TRY(see_itself(walk, schema, scope, ways.data()));
