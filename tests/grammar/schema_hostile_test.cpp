@@ -91,9 +91,9 @@ TEST(SchemaHostile, LongListsOfValues) {
   for (const char* text : {R"("v0")", R"("v1999")", R"("\u0076777")"})
     EXPECT_TRUE(texts(text)) << text;
   for (const char* text : {R"("v2000")", R"("v")", "0"}) EXPECT_FALSE(texts(text)) << text;
-  Validator numbers(R"({"oneOf":[)" + repeated(100, R"({"const":)", "}") + "]}");
-  for (const char* text : {"0", "99", "1.00e1"}) EXPECT_TRUE(numbers(text)) << text;
-  for (const char* text : {"100", "-1", "1.5"}) EXPECT_FALSE(numbers(text)) << text;
+  Validator numbers(R"({"oneOf":[)" + repeated(500, R"({"const":)", "}") + "]}");
+  for (const char* text : {"0", "499", "1.00e2"}) EXPECT_TRUE(numbers(text)) << text;
+  for (const char* text : {"500", "-1", "1.5"}) EXPECT_FALSE(numbers(text)) << text;
   EXPECT_EQ(refusal(R"({"enum":[)" + repeated(60'000, "", "") + "]}"),
             "numbers take an automaton of more than 400000 states");
   check({R"({"oneOf":[{"const":1},{"enum":[2,1.0,"a"]},{"enum":["a",3,[2]]},{"const":null},

@@ -467,6 +467,31 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   return known;
 }
 
+Result<std::vector<Clause>> ClauseMaker::join_lists(std::vector<Clause> clauses) {
+  std::vector<Clause> kept;
+  std::vector<Decimal> listed;
+  Clause list;
+  for (Clause& clause : clauses) {
+    std::vector<NumberLiteral> terms = number_literals(clause);
+    NumberTerm values;
+    if (!only_values(&terms, &values) || terms.size() > 1) {
+      kept.push_back(std::move(clause));
+      continue;
+    }
+    listed.insert(listed.end(), values.values.begin(), values.values.end());
+    list.done = std::move(clause.done);
+  }
+  if (!list.done.empty()) {
+    GEN_ASSIGN(NumberTerm all, NumberTerm::one_of(std::move(listed)));
+    Constraint one;
+    one.kind = Constraint::Kind::kNumber;
+    one.number = joined_.emplace_back(std::make_shared<const NumberTerm>(std::move(all)));
+    list.constraints.push_back(std::move(one));
+    kept.push_back(std::move(list));
+  }
+  return kept;
+}
+
 Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
   GEN_ASSIGN(const std::vector<Clause> all, clauses(JsonType::kString, literals));
   Dfa names;

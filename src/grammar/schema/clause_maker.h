@@ -40,6 +40,8 @@ class ClauseMaker {
   /// What the string constraints of a clause leave, without their lengths: null for all strings.
   Result<SharedDfa> strings_of(const Clause& clause);
   Result<SharedDfa> numbers_of(const Clause& clause);
+  /// The same numbers by fewer clauses: those that list theirs become one.
+  Result<std::vector<Clause>> join_lists(std::vector<Clause> clauses);
   /// Of the kSize constraints.
   static Lengths size_of(const Clause& clause);
   /// Names that a schema asks for: strings for which the literals hold.
@@ -166,6 +168,7 @@ class ClauseMaker {
   SharedDfa plain_numbers_;
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;
+  std::vector<SharedTerm> joined_;  // kept, so that addresses stay theirs
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;
 };
 

@@ -143,7 +143,10 @@ class Builder {
     return to_.choice(ways);
   }
 
-  Result<ExprId> numbers_of(const std::vector<Clause>& clauses) {
+  Result<ExprId> numbers_of(std::vector<Clause> clauses) {
+    if (clauses.size() > 1) {
+      GEN_ASSIGN(clauses, maker_.join_lists(std::move(clauses)));
+    }
     Dfa all;
     for (const Clause& clause : clauses) {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
