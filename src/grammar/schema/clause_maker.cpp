@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
-constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
+constexpr uint64_t kDoneForOneCopy = 16;  // literals that are copied for one unit of work
+constexpr uint64_t kDoneForOne = 1024;    // literals that are looked through for one unit of work
 
 bool has(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
@@ -137,7 +138,8 @@ Result<bool> ClauseMaker::is_empty(const Literals& given) {
 Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* out) {
   const JsonValue* first = clause.open.empty() ? nullptr : clause.open[0].schema;
   // A clause is copied for each way on.
-  GEN_TRY(spend(first, 1 + clause.constraints.size() + clause.choices.size()));
+  GEN_TRY(spend(first, 1 + clause.constraints.size() + clause.choices.size() +
+                           clause.done.size() / kDoneForOneCopy));
   GEN_ASSIGN(const bool alive, take_apart(type, &clause));
   if (!alive) return {};
   GEN_ASSIGN(const bool fine, possible(type, clause));
