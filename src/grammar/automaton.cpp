@@ -287,6 +287,104 @@ bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* o
   return true;
 }
 
+// What is an automaton already, as most diagrams are: no subsets need be told apart. The start may
+// go on for nothing to one node, and any node to the end. False for anything else.
+class Plain {
+ public:
+  Plain(const Nfa& nfa, const Reach& reach, Automaton* out)
+      : nfa_(nfa), reach_(reach), out_(*out), numbers_(nfa.n_nodes, UINT32_MAX) {}
+
+  bool run() {
+    if (!reach_.from(Nfa::kFinal).empty()) return false;
+    number(Nfa::kStart);
+    for (size_t i = 0; i < listed_.size(); ++i) {
+      if (!add(listed_[i])) return false;
+    }
+    out_.nodes[0].final = false;
+    return true;
+  }
+
+ private:
+  uint32_t number(uint32_t node) {
+    if (numbers_[node] == UINT32_MAX) {
+      numbers_[node] = static_cast<uint32_t>(listed_.size());
+      listed_.push_back(node);
+    }
+    return numbers_[node];
+  }
+
+  bool add(uint32_t node) {
+    std::span<const Nfa::Edge> edges = reach_.from(node);
+    if (node == Nfa::kStart && edges.size() == 1 && edges[0].on == Nfa::On::kNothing) {
+      if (edges[0].to == Nfa::kFinal) edges = {};
+      if (!edges.empty()) edges = reach_.from(edges[0].to);
+    }
+    Automaton::Node made;
+    made.final = node == Nfa::kFinal;
+    ByteSet united;
+    for (const Nfa::Edge& edge : edges) {
+      switch (edge.on) {
+        case Nfa::On::kNothing:
+          if (edge.to != Nfa::kFinal) return false;
+          made.final = true;
+          break;
+        case Nfa::On::kBytes: {
+          const ByteSet& set = nfa_.sets[edge.label];
+          for (size_t word = 0; word < 4; ++word) {
+            if ((united.words[word] & set.words[word]) != 0) return false;
+            united.words[word] |= set.words[word];
+          }
+          add_ranges(set, edge.to, &made.bytes);
+          break;
+        }
+        case Nfa::On::kCall:
+          made.calls.push_back({edge.label, edge.to});
+          break;
+        case Nfa::On::kToken:
+          made.tokens.push_back({static_cast<uint32_t>(edge.label), edge.to});
+          break;
+      }
+    }
+    std::sort(made.bytes.begin(), made.bytes.end(),
+              [](const ByteEdge& a, const ByteEdge& b) { return a.low < b.low; });
+    size_t kept = 0;
+    for (const ByteEdge& edge : made.bytes) {
+      const uint32_t target = number(edge.target);
+      if (kept > 0 && made.bytes[kept - 1].target == target &&
+          made.bytes[kept - 1].high + 1 == edge.low) {
+        made.bytes[kept - 1].high = edge.high;
+      } else {
+        made.bytes[kept++] = {edge.low, edge.high, target};
+      }
+    }
+    made.bytes.resize(kept);
+    if (!finish(&made.calls, [](const auto& one) { return one.call; }) ||
+        !finish(&made.tokens, [](const auto& one) { return one.term; })) {
+      return false;
+    }
+    out_.nodes.push_back(std::move(made));
+    return true;
+  }
+
+  // In order; false if one of them goes two ways.
+  template <typename Edges, typename LabelOf>
+  bool finish(Edges* edges, LabelOf label_of) {
+    std::sort(edges->begin(), edges->end(),
+              [&](const auto& a, const auto& b) { return label_of(a) < label_of(b); });
+    for (size_t i = 0; i < edges->size(); ++i) {
+      if (i > 0 && label_of((*edges)[i - 1]) == label_of((*edges)[i])) return false;
+      (*edges)[i].target = number((*edges)[i].target);
+    }
+    return true;
+  }
+
+  const Nfa& nfa_;
+  const Reach& reach_;
+  Automaton& out_;
+  std::vector<uint32_t> numbers_;  // by node
+  std::vector<uint32_t> listed_;
+};
+
 }  // namespace
 
 size_t Automaton::n_edges() const noexcept {
@@ -299,6 +397,8 @@ bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out) {
   const size_t most_nodes = 256 + 4 * static_cast<size_t>(nfa.n_nodes);
   const size_t most_work = 100'000 + 200 * nfa.edges.size();
   Reach reach(nfa);
+  if (Plain(nfa, reach, out).run()) return out->n_edges() <= most_edges;
+  *out = Automaton();
   Subsets subsets(nfa, reach, out);
   if (subsets.run(most_nodes, most_work) && out->n_edges() <= most_edges) return true;
   *out = Automaton();

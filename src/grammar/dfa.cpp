@@ -371,6 +371,21 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   return made.states.size() > a.states.size() + b.states.size() ? minimise(made) : trim(made);
 }
 
+Result<Dfa> unite(std::vector<Dfa> all, const DfaFuel& fuel) {
+  if (all.empty()) return Dfa();
+  DfaFuel more = fuel;
+  more.states *= 4;  // before like states are made one
+  for (size_t apart = 1; apart < all.size(); apart *= 2) {
+    for (size_t i = 0; i + apart < all.size(); i += 2 * apart) {
+      GEN_ASSIGN(all[i], combine(all[i], all[i + apart], Both::kOr, more));
+      all[i + apart] = Dfa();
+      if (all[i].states.size() <= fuel.states) continue;
+      return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
+    }
+  }
+  return std::move(all[0]);
+}
+
 ExprId expression_of(Expressions& to, const Dfa& dfa) {
   if (dfa.empty()) return Expressions::kNever;
   Diagram diagram;

@@ -40,6 +40,10 @@ enum class Both {
 /// kGrammar if that takes more than the fuel.
 Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel = {});
 
+/// Members of any of them; none: nothing. Halves are joined first, so that many small ones cost no
+/// more than they have states, times the logarithm of their number.
+Result<Dfa> unite(std::vector<Dfa> all, const DfaFuel& fuel = {});
+
 /// Without what cannot be reached or leads nowhere.
 Dfa trim(const Dfa& dfa);
 

@@ -59,11 +59,10 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
   const JsonRules rules = {true, report->items, options.definition_order,
                            options.most_digits != kUnbounded};
-  auto made = from_expressions(expressions, root, limits, rules);
-  if (made.ok()) return made;
-  const Status why = made.status();
-  if (std::string_view(why.message()).find("no text") == std::string_view::npos) return made;
-  return error(Code::kGrammar, "#: no value is valid");
+  auto machines = build_machines(expressions, root, limits.edges);
+  if (!machines.ok()) return error(Code::kGrammar, "#: %s", machines.status().message());
+  if (!machines->matches()) return error(Code::kGrammar, "#: no value is valid");
+  return from_machines(std::move(*machines), limits, rules);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text,
@@ -107,10 +106,16 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressio
                                                                  const GrammarLimits& limits,
                                                                  const JsonRules& rules) {
   GEN_ASSIGN(Machines machines, build_machines(expressions, root, limits.edges));
+  if (!machines.matches()) return error(Code::kGrammar, "the grammar matches no text");
+  return from_machines(std::move(machines), limits, rules);
+}
+
+std::shared_ptr<const Grammar> Grammar::from_machines(Machines machines,
+                                                      const GrammarLimits& limits,
+                                                      const JsonRules& rules) {
   machines.json = rules;
   if (rules.items) machines.endless = find_endless(machines);
-  return std::shared_ptr<const Grammar>(
-      std::make_shared<const Grammar>(std::move(machines), limits));
+  return std::make_shared<const Grammar>(std::move(machines), limits);
 }
 
 Result<std::shared_ptr<const TokenGrammar>> Grammar::over(

@@ -86,6 +86,10 @@ class Grammar {
   Grammar(Machines machines, const GrammarLimits& limits);
 
  private:
+  static std::shared_ptr<const Grammar> from_machines(Machines machines,
+                                                      const GrammarLimits& limits,
+                                                      const JsonRules& rules);
+
   HomeProcess home_;
   const std::shared_ptr<const Machines> machines_;
   const MaskLimits limits_;

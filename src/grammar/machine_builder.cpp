@@ -53,9 +53,6 @@ class Builder {
     Machines machines = make_table(automata_, loops_.take(), std::move(members_), first);
     machines.terms.assign(all_.terms().begin(), all_.terms().end());
     machines.root_empty = facts_.of[root].nullable;
-    if (!machines.root_empty && !machines.root_matches) {
-      return error(Code::kGrammar, "the grammar matches no text");
-    }
     return machines;
   }
 

@@ -10,7 +10,8 @@
 
 namespace gen::grammar {
 
-/// kGrammar if no text matches, or if the machines would have more than `most_edges`.
+/// Perhaps no text matches (Machines::matches). kGrammar if the machines would have more than
+/// `most_edges`.
 Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges);
 
 }  // namespace gen::grammar

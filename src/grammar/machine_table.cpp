@@ -31,6 +31,9 @@ class Shortest {
         bases_(bases),
         of_(n_states, kInfinite),
         last_into_(n_states, kNone) {
+    size_t n_edges = 0;
+    for (const Automaton& automaton : automata) n_edges += automaton.n_edges();
+    edges_.reserve(n_edges + n_edges / 4);
     for (uint32_t m = 0; m < automata.size(); ++m) {
       for (uint32_t k = 0; k < automata[m].nodes.size(); ++k) {
         const Automaton::Node& node = automata[m].nodes[k];
@@ -54,9 +57,18 @@ class Shortest {
         }
       }
     }
-    while (!open_.empty()) {
-      const auto [length, state] = open_.top();
-      open_.pop();
+    for (;;) {
+      const bool any_next = n_done_ < next_.size();
+      Open least = {next_length_, any_next ? next_[n_done_] : 0};
+      if (!open_.empty() && (!any_next || open_.top().first <= next_length_)) {
+        least = open_.top();
+        open_.pop();
+      } else if (any_next) {
+        ++n_done_;
+      } else {
+        break;
+      }
+      const auto [length, state] = least;
       if (of_[state] != length) continue;
       now_ = length;
       for (uint32_t i = last_into_[state]; i != kNone; i = edges_[i].next) relax(edges_[i], length);
@@ -107,6 +119,12 @@ class Shortest {
   };
 
   void add(uint32_t to, Edge edge) {
+    // What leads there from one state comes one behind the other.
+    const uint32_t last = last_into_[to];
+    if (edge.call == kNone && last != kNone && edges_[last].from == edge.from &&
+        edges_[last].call == kNone) {
+      return;
+    }
     edge.next = last_into_[to];
     last_into_[to] = static_cast<uint32_t>(edges_.size());
     edges_.push_back(edge);
@@ -165,7 +183,16 @@ class Shortest {
     length = std::min(length, kMost);
     if (length >= of_[state]) return;
     of_[state] = length;
-    open_.emplace(length, state);
+    if (n_done_ == next_.size()) {
+      next_.clear();
+      n_done_ = 0;
+      next_length_ = now_ + 1;
+    }
+    if (length == next_length_) {
+      next_.push_back(state);
+    } else {
+      open_.emplace(length, state);
+    }
   }
 
   using Open = std::pair<uint64_t, uint32_t>;
@@ -177,7 +204,11 @@ class Shortest {
   std::vector<CallWay> calls_;
   std::vector<uint32_t> last_into_;
   std::vector<Edge> edges_;
+  // What is to be looked at: most is one byte longer than what was last, and needs no queue.
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
+  std::vector<uint32_t> next_;  // all of next_length_
+  size_t n_done_ = 0;
+  uint64_t next_length_ = 0;
 };
 
 template <typename Edge, typename Same>

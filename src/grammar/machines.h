@@ -125,6 +125,7 @@ struct Machines {
   [[nodiscard]] uint32_t shortest(uint32_t machine) const noexcept {
     return states[starts[machine]].shortest;
   }
+  [[nodiscard]] bool matches() const noexcept { return root_matches || root_empty; }
   [[nodiscard]] size_t memory() const noexcept {
     return states.capacity() * sizeof(State) + byte_edges.capacity() * sizeof(ByteEdge) +
            call_edges.capacity() * sizeof(CallEdge) + token_edges.capacity() * sizeof(TokenEdge) +

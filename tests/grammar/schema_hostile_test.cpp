@@ -52,8 +52,8 @@ TEST(SchemaHostile, ChainsOfReferences) {
     return R"({"unevaluatedProperties":false,"$ref":"#/$defs/a0","$defs":{)" + defs + "\"a" +
            std::to_string(length) + R"(":{"properties":{"b":true}}}})";
   };
-  check({chain(400).c_str(), {R"({"b":1})"}, {R"({"c":1})"}});
-  EXPECT_EQ(refusal(chain(1'000)).find("/unevaluatedProperties: of more than 512 schemas"), 0U);
+  check({chain(20).c_str(), {R"({"b":1})"}, {R"({"c":1})"}});
+  EXPECT_EQ(refusal(chain(1'000)).find("/unevaluatedProperties: beside more than 32 schemas"), 0U);
   EXPECT_NE(refusal(chain(20'000)).find("more than 200000 alternatives"), std::string::npos);
 }
 

@@ -47,6 +47,30 @@ TEST(SchemaNames, ComeOnce) {
   for (const test::SchemaCase& one : cases) test::check(one);
 }
 
+TEST(SchemaNames, ThereMayBeManyOfThem) {
+  constexpr int kMany = 900;
+  std::string schema = R"({"required":["n7","n850"],"additionalProperties":false,"properties":{)";
+  std::string all = "{";
+  for (int i = 0; i < kMany; ++i) {
+    const std::string name = (i > 0 ? ",\"n" : "\"n") + std::to_string(i) + "\":";
+    schema += name + (i % 2 == 0 ? "{}" : R"({"type":"boolean"})");
+    all += name + "true";
+  }
+  test::Validator validator(schema + "}}");
+  EXPECT_TRUE(validator(all + "}"));
+  EXPECT_TRUE(validator(R"({"n899":false,"n850":1,"n7":true,"n898":0})"));
+  for (const char* text :
+       {R"({"n7":true})", R"({"n7":true,"n850":1,"n899":1})", R"({"n7":true,"n850":1,"n900":1})",
+        R"({"n7":true,"n850":1,"n898":0,"n898":0})", R"({"n850":true,"n850":1,"n7":true})",
+        R"({"n3":true,"n850":1,"n7":true,"n3":true})"}) {
+    EXPECT_FALSE(validator(text)) << text;
+  }
+  SchemaOptions options;
+  options.watched = false;
+  EXPECT_STREQ(test::compile(schema + "}}", options).status().message(),
+               "/properties: more than 256 names in one object");
+}
+
 TEST(SchemaNames, MasksAreWhatIsAccepted) {
   test::JsonTexts texts(7);
   std::vector<std::string> tokens = test::all_bytes();

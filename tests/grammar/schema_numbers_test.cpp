@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <string>
@@ -177,6 +180,64 @@ TEST(SchemaNumbers, MultiplesOverManyZeros) {
        {"7e299", "7", "8e300", "1e301"}},
   };
   for (const test::SchemaCase& one : cases) test::check(one);
+}
+
+TEST(SchemaNumbers, ManyRangesApart) {
+  std::string all;
+  for (int i = 0; i < 120; ++i) {
+    all += std::string(i > 0 ? "," : "") + R"({"minimum":)" + std::to_string(10 * i) +
+           R"(,"maximum":)" + std::to_string(10 * i + 5) + "}";
+  }
+  test::Validator ranges(R"({"type":"number","anyOf":[)" + all + "]}");
+  for (int i = 0; i < 1300; ++i) {
+    const std::string text = std::to_string(i);
+    EXPECT_EQ(ranges(text), i < 1200 && i % 10 <= 5) << text;
+    EXPECT_EQ(ranges(text + ".01"), i < 1200 && i % 10 < 5) << text;
+    // With an exponent a number has at most 4 digits before its point.
+    EXPECT_EQ(ranges(text + "00e-2"), i > 0 && i < 100 && i % 10 <= 5) << text;
+  }
+  EXPECT_FALSE(ranges("-1"));
+}
+
+// Remainders of so long a divisor are too many for an automaton; multiples between bounds are not.
+TEST(SchemaNumbers, MultiplesOfLongNumbersBetweenBounds) {
+  test::Validator some(R"({"type":"number","multipleOf":0.123456789,"minimum":-2,"maximum":2})");
+  constexpr int64_t kStep = 123'456'789;
+  for (int64_t k = -20; k <= 20; ++k) {
+    const int64_t billionths = k * kStep;
+    const bool inside = std::abs(billionths) <= 2'000'000'000;
+    char text[64];
+    std::snprintf(text, sizeof text, "%lde-9", static_cast<long>(billionths));
+    if (std::abs(billionths) < 10'000) continue;
+    std::string plain = (k < 0 ? "-" : "") + std::to_string(std::abs(billionths) / 1'000'000'000);
+    std::snprintf(text, sizeof text, ".%09ld",
+                  static_cast<long>(std::abs(billionths) % 1'000'000'000));
+    EXPECT_EQ(some(plain + text), inside) << plain << text;
+    EXPECT_EQ(some(plain + text + "00"), inside) << plain << text;
+    EXPECT_FALSE(some(plain + text + "1")) << plain << text;
+  }
+  EXPECT_TRUE(some("0"));
+  EXPECT_TRUE(some("1.23456789e-1"));
+  EXPECT_FALSE(some("1"));
+  // Whole ones, the list of a draft, and what excludes them.
+  test::Validator whole(
+      R"({"type":"integer","multipleOf":1234567.5,"exclusiveMinimum":0,"maximum":5e6})");
+  for (const char* text : {"2469135", "2469135.0", "4938270"}) EXPECT_TRUE(whole(text)) << text;
+  for (const char* text : {"0", "1234567.5", "1234567", "7407405"})
+    EXPECT_FALSE(whole(text)) << text;
+  test::Validator no(R"({"enum":[0,70001,70002,140002],"not":{"multipleOf":70001}})");
+  EXPECT_TRUE(no("70002"));
+  EXPECT_FALSE(no("0"));
+  EXPECT_FALSE(no("140002"));
+  EXPECT_EQ(test::refusal(R"({"not":{"multipleOf":70001},"minimum":0,"maximum":9})"),
+            "/not/multipleOf: a divisor whose digits are above 65536, without bounds that leave at "
+            "most 4096 multiples");
+  EXPECT_EQ(
+      test::refusal(R"({"type":"integer","multipleOf":70001,"minimum":0})"),
+      "/multipleOf: a divisor whose digits are above 65536, without bounds that leave at most "
+      "4096 multiples");
+  EXPECT_EQ(test::refusal(R"({"type":"integer","multipleOf":70001,"minimum":1,"maximum":70000})"),
+            "#: no value is valid: no number fits all keywords");
 }
 
 }  // namespace

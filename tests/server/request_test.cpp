@@ -144,6 +144,38 @@ TEST(Request, LanguagesAreTextsOfALimitedSize) {
   expect_refused(chat, chat_with(R"(,"grammar":"root ::= \"a\"","regex":"a")"), 400, "regex");
 }
 
+TEST(Request, SchemasAndTagsAreTextsAsWritten) {
+  const auto text = [](const Request& request) { return request.language->text; };
+  const auto with_schema = [](const std::string& schema) {
+    return prompt_with(R"(,"response_format":{"type":"json_schema","json_schema":{"schema":)" +
+                       schema + "}}");
+  };
+  // Digits, order, names that stand twice, and what is no JSON at all: for the library to judge.
+  for (const char* schema :
+       {R"({ "minimum" : 12345678901234567891, "b":[{"]":"\\\""}],"a":1.00000000000000000001})",
+        R"({"maximum":1e400,"multipleOf":1.0})", R"({"type":"object","type":"array"})", "true",
+        "[1e400]", R"({"a" "}{\\"})"}) {
+    EXPECT_EQ(text(completion(with_schema(schema))), schema);
+    EXPECT_EQ(text(chat(chat_with(R"(,"tags":)" + std::string(schema)))), schema);
+  }
+  // The last of equal names counts, and escapes in names do.
+  EXPECT_EQ(text(completion(prompt_with(
+                R"(,"response_format":{"json_schema":{"schema":{"a":1}}},"respons\u0065_format":)"
+                R"({"json_schema":0,"type":"json_schema","json_schema":{"schema":{"schema":2},)"
+                R"("schema" : {"schema":3} ,"name":"{"}})"))),
+            R"({"schema":3})");
+  EXPECT_FALSE(completion(prompt_with(R"(,"tags":{"a":1e4},"tags":null)")).language.has_value());
+  // The rest is JSON, or the request is none; messages tell where.
+  for (const char* wrong :
+       {R"({"a":1}])", R"({"a":1)", R"({"a":"})", "{}}", R"({"a":x},"tags":null)", "1e400", "x"}) {
+    expect_refused(completion, prompt_with(R"(,"tags":)" + std::string(wrong)), 400, "");
+  }
+  expect_refused(chat,
+                 chat_with(R"(,"response_format":{"json_schema":{}},"response_format":)"
+                           R"({"type":"json_schema","json_schema":{"name":"a"}})"),
+                 400, "response_format.json_schema.schema");
+}
+
 TEST(Request, PromptsMayBeTokens) {
   const Request one = completion(R"({"prompt":[1,2,2147483647]})");
   ASSERT_EQ(one.prompts.size(), 1U);

@@ -33,7 +33,8 @@ class Fields {
 
   /// Marks a field as known and of no effect.
   void ignore(const std::string& name) { known_.push_back(name); }
-  /// ApiError for a field of another value than those that change nothing: null, false, empty, or `harmless`.
+  /// ApiError for a field of another value than those that change nothing: null, false, empty, or
+  /// `harmless`.
   void refuse(const std::string& name, const nlohmann::json& harmless = nlohmann::json());
   /// ApiError for a field that nobody asked for.
   void refuse_rest() const;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 
+#include "as_written.h"
 #include "fields.h"
 #include "message.h"
 
@@ -28,6 +29,22 @@ constexpr const char* kIgnored[] = {"user",
 /// Sampling settings that the API has and every library key is named after.
 constexpr const char* kSampling[] = {"temperature",       "top_p",           "top_k", "min_p",
                                      "frequency_penalty", "presence_penalty"};
+
+/// A request, and what of it only the library reads.
+struct Body {
+  json value;
+  std::string schema;  // of response_format
+  std::string tags;
+};
+
+Body read_body(std::string_view text, const Dialect& dialect) {
+  Body body;
+  const std::string rest = take_as_written(text, {"tags"}, &body.tags);
+  body.value =
+      parse_json(take_as_written(rest, {"response_format", "json_schema", "schema"}, &body.schema),
+                 dialect.max_depth);
+  return body;
+}
 
 ApiError too_many(const std::string& path, size_t count, size_t limit) {
   return bad_request(path, "'" + path + "' has " + std::to_string(count) + " entries, above " +
@@ -101,7 +118,8 @@ void set_language(const std::string& name, std::string text, const Dialect& dial
 
 /// {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema":
 /// …}}
-void read_response_format(Fields& fields, const Dialect& dialect, Request& request) {
+void read_response_format(Fields& fields, const Body& body, const Dialect& dialect,
+                          Request& request) {
   constexpr const char* kName = "response_format";
   const json* value = fields.find(kName);
   if (value == nullptr) return;
@@ -114,11 +132,10 @@ void read_response_format(Fields& fields, const Dialect& dialect, Request& reque
     const std::string where = format.path("json_schema");
     if (described == nullptr) throw bad_request(where, "'" + where + "' is missing");
     Fields inside(*described, where);
-    const json* schema = inside.find("schema");
-    if (schema == nullptr) {
+    if (inside.find("schema") == nullptr) {
       throw bad_request(inside.path("schema"), "'" + inside.path("schema") + "' is missing");
     }
-    set_language(kName, schema->dump(), dialect, request);
+    set_language(kName, body.schema, dialect, request);
     // Answers are valid under all of the schema, or the request is refused: "strict" says no more.
     static_cast<void>(inside.text("name"));
     static_cast<void>(inside.text("description"));
@@ -131,18 +148,19 @@ void read_response_format(Fields& fields, const Dialect& dialect, Request& reque
   format.refuse_rest();
 }
 
-/// "grammar", "lark", "regex", "tags" or "response_format"; what is right in one only the library can tell.
-void read_language(Fields& fields, const Dialect& dialect, Request& request) {
+/// "grammar", "lark", "regex", "tags" or "response_format"; what is right in one only the library
+/// can tell.
+void read_language(Fields& fields, const Body& body, const Dialect& dialect, Request& request) {
   for (const char* name : {"grammar", "lark", "regex"}) {
     auto text = fields.text(name);
     // No rule at all is how some clients say that any text will do.
     if (!text || (*text == "" && std::string_view(name) == "grammar")) continue;
     set_language(name, *std::move(text), dialect, request);
   }
-  if (const json* tags = fields.find("tags")) {
-    set_language("tags", tags->dump(), dialect, request);
+  if (fields.find("tags") != nullptr) {
+    set_language("tags", body.tags, dialect, request);
   }
-  read_response_format(fields, dialect, request);
+  read_response_format(fields, body, dialect, request);
 }
 
 /// A value of gen_sampling_set as text.
@@ -165,7 +183,7 @@ void read_setting(Fields& fields, const std::string& name, bool refusable, Reque
   }
 }
 
-void read_sampling(Fields& fields, const Dialect& dialect, Request& request) {
+void read_sampling(Fields& fields, const Body& body, const Dialect& dialect, Request& request) {
   for (const char* name : kSampling) {
     const std::string_view key(name);
     read_setting(fields, name, key == "frequency_penalty" || key == "presence_penalty", request);
@@ -182,11 +200,11 @@ void read_sampling(Fields& fields, const Dialect& dialect, Request& request) {
   }
   read_stop(fields, dialect, request);
   read_logit_bias(fields, request);
-  read_language(fields, dialect, request);
+  read_language(fields, body, dialect, request);
 }
 
 /// What both kinds of requests have.
-void read_common(Fields& fields, const Dialect& dialect, Request& request) {
+void read_common(Fields& fields, const Body& body, const Dialect& dialect, Request& request) {
   read_model(fields, dialect);
   request.n = static_cast<int32_t>(fields.integer("n", 1, dialect.max_choices).value_or(1));
   request.stream = fields.flag("stream").value_or(false);
@@ -199,7 +217,7 @@ void read_common(Fields& fields, const Dialect& dialect, Request& request) {
       throw bad_request("stream_options", "'stream_options' needs 'stream'");
     }
   }
-  read_sampling(fields, dialect, request);
+  read_sampling(fields, body, dialect, request);
   for (const char* name : kIgnored) fields.ignore(name);
 }
 
@@ -296,11 +314,11 @@ void read_messages(Fields& fields, const Dialect& dialect, Request& request) {
 
 }  // namespace
 
-Request parse_completion(std::string_view body, const Dialect& dialect) {
-  const json value = parse_json(body, dialect.max_depth);
-  Fields fields(value, {});
+Request parse_completion(std::string_view text, const Dialect& dialect) {
+  const Body body = read_body(text, dialect);
+  Fields fields(body.value, {});
   Request request;
-  read_common(fields, dialect, request);
+  read_common(fields, body, dialect, request);
   read_prompts(fields, dialect, request);
   read_suffix(fields, request);
   const int32_t most = std::min(dialect.default_tokens, dialect.max_tokens);
@@ -313,12 +331,12 @@ Request parse_completion(std::string_view body, const Dialect& dialect) {
   return request;
 }
 
-Request parse_chat(std::string_view body, const Dialect& dialect) {
-  const json value = parse_json(body, dialect.max_depth);
-  Fields fields(value, {});
+Request parse_chat(std::string_view text, const Dialect& dialect) {
+  const Body body = read_body(text, dialect);
+  Fields fields(body.value, {});
   Request request;
   request.chat = true;
-  read_common(fields, dialect, request);
+  read_common(fields, body, dialect, request);
   read_messages(fields, dialect, request);
   const auto older = fields.integer("max_tokens", 1, dialect.max_tokens);
   const auto newer = fields.integer("max_completion_tokens", 1, dialect.max_tokens);

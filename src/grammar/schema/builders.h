@@ -21,10 +21,13 @@ struct JsonParts {
   ExprId comma = 0;                    // with space behind it
   ExprId colon = 0;                    // with space on both sides
   bool watched = false;                // arrays may be, see json_text.h
+  bool names_watched = false;          // of objects: none comes twice, whatever the grammar says
   /// Of a value for which the literals hold, without space.
   std::function<Result<ExprId>(const Literals&)> value;
   /// Any spelling of the strings, with their quotes.
   std::function<Result<ExprId>(const Dfa&)> strings;
+  /// ... that are patterns.
+  std::function<Result<ExprId>()> patterns;
   /// ... of a name.
   std::function<Result<ExprId>(const std::string&)> key;
 

@@ -37,6 +37,7 @@ using Literals = std::vector<Literal>;
 struct Constraint {
   enum class Kind : uint8_t {
     kDfa,         // string: the value is in `dfa`, or not
+    kPattern,     // string: the value is a pattern (pattern_check.h), or not
     kNumber,      // number: `number` is true of it, or not
     kSize,        // string, array, object: min to max characters, items, members
     kItems,       // array: `literals` of the first items, `rest` of all others

@@ -3,12 +3,14 @@
 #include "grammar/schema/clause_maker.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "grammar/dfa_builder.h"
 #include "grammar/regex.h"
 #include "grammar/schema/number_dfa.h"
 #include "grammar/schema/number_values.h"
+#include "grammar/schema/pattern_check.h"
 #include "grammar/schema/string_dfa.h"
 
 namespace gen::grammar {
@@ -16,8 +18,11 @@ namespace {
 
 constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
-constexpr uint64_t kDoneForOneCopy = 16;  // literals that are copied for one unit of work
-constexpr uint64_t kDoneForOne = 1024;    // literals that are looked through for one unit of work
+constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
+constexpr size_t kDecidedPerStep = 16;
+constexpr size_t kFewStrings = 4096;
+
+using What = Constraint::Kind;
 
 bool has(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
@@ -35,6 +40,7 @@ std::vector<NumberLiteral> number_literals(const Clause& clause) {
 
 Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
                            std::string_view why) const {
+  refused_ = true;
   std::string pointer = document_.pointer_of(schema);
   if (!keyword.empty()) pointer += "/" + std::string(keyword);
   if (pointer.empty()) pointer = kRoot;
@@ -43,10 +49,42 @@ Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
   return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), reason.c_str());
 }
 
+Status ClauseMaker::placed(const Status& why, const JsonValue* schema,
+                           std::string_view keyword) const {
+  return refused_ ? why : refuse(schema, keyword, why.message());
+}
+
+Status ClauseMaker::placed(const Status& why, JsonType type, const Clause& clause) const {
+  if (refused_) return why;
+  using Names = std::vector<const char*>;
+  const Names keywords = type == JsonType::kNumber
+                             ? Names{"multipleOf",       "minimum", "maximum", "exclusiveMinimum",
+                                     "exclusiveMaximum", "enum",    "const"}
+                         : type == JsonType::kString
+                             ? Names{"pattern", "format", "maxLength", "minLength", "enum", "const"}
+                         : type == JsonType::kArray
+                             ? Names{"contains", "items", "prefixItems", "maxItems"}
+                             : Names{"patternProperties", "propertyNames", "properties",
+                                     "additionalProperties", "required"};
+  for (const char* keyword : keywords) {
+    for (const Literal literal : clause.done) {
+      if (literal.schema->find(keyword) != nullptr) {
+        return refuse(literal.schema, keyword, why.message());
+      }
+    }
+  }
+  return refuse(clause.done.empty() ? nullptr : clause.done[0].schema, "", why.message());
+}
+
 Status ClauseMaker::spend(const JsonValue* schema, uint64_t work) {
   work_ += work;
   if (work_ <= options_.work) return {};
-  return refuse(schema, "",
+  std::string_view keyword;
+  for (const char* one : {"oneOf", "anyOf", "allOf", "not", "if", "dependentSchemas",
+                          "dependencies", "patternProperties", "properties"}) {
+    if (keyword.empty() && schema != nullptr && schema->find(one) != nullptr) keyword = one;
+  }
+  return refuse(schema, keyword,
                 "the schema has more than " + std::to_string(options_.work) + " alternatives");
 }
 
@@ -135,58 +173,74 @@ Result<bool> ClauseMaker::is_empty(const Literals& given) {
   return empty;
 }
 
+// Takes apart what is open. False if no value fits.
+Result<bool> ClauseMaker::decide(JsonType type, Clause* clause) {
+  const JsonValue* first = clause->open.empty() ? nullptr : clause->open[0].schema;
+  // A clause is copied for each way on, with all that it has decided.
+  GEN_TRY(spend(first, 1 + clause->constraints.size() + clause->choices.size() +
+                           clause->done.size() / kDecidedPerStep));
+  GEN_ASSIGN(const bool alive, take_apart(type, clause));
+  if (!alive) return false;
+  return possible(type, *clause);
+}
+
 Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* out) {
-  const JsonValue* first = clause.open.empty() ? nullptr : clause.open[0].schema;
-  // A clause is copied for each way on.
-  GEN_TRY(spend(first, 1 + clause.constraints.size() + clause.choices.size() +
-                           clause.done.size() / kDoneForOneCopy));
-  GEN_ASSIGN(const bool alive, take_apart(type, &clause));
-  if (!alive) return {};
-  GEN_ASSIGN(const bool fine, possible(type, clause));
-  if (!fine) return {};
-  if (clause.choices.empty()) {
-    out->push_back(std::move(clause));
-    return {};
+  // Where there is a choice, and which way comes next. They are many in schemas that refer to each
+  // other, and a caller's stack may be small.
+  struct Fork {
+    Clause clause;
+    Options options;
+    size_t next = 0;
+  };
+  std::vector<Fork> forks;
+  for (;;) {
+    GEN_ASSIGN(const bool alive, decide(type, &clause));
+    if (alive && clause.choices.empty()) {
+      out->push_back(std::move(clause));
+    } else if (alive) {
+      const auto least =
+          std::min_element(clause.choices.begin(), clause.choices.end(),
+                           [](const Options& a, const Options& b) { return a.size() < b.size(); });
+      Options options = std::move(*least);
+      clause.choices.erase(least);
+      forks.push_back({std::move(clause), std::move(options)});
+    }
+    while (!forks.empty() && forks.back().next == forks.back().options.size()) forks.pop_back();
+    if (forks.empty()) return {};
+    Fork& from = forks.back();
+    const Option& option = from.options[from.next++];
+    clause = from.clause;
+    clause.open = option.literals;
+    clause.constraints.insert(clause.constraints.end(), option.constraints.begin(),
+                              option.constraints.end());
   }
-  const auto least =
-      std::min_element(clause.choices.begin(), clause.choices.end(),
-                       [](const Options& a, const Options& b) { return a.size() < b.size(); });
-  const Options options = std::move(*least);
-  clause.choices.erase(least);
-  for (const Option& option : options) {
-    Clause next = clause;
-    next.open = option.literals;
-    next.constraints.insert(next.constraints.end(), option.constraints.begin(),
-                            option.constraints.end());
-    GEN_TRY(expand(type, std::move(next), out));
-  }
-  return {};
 }
 
 // Until nothing is open. False if it can have no values.
 Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
-  while (!clause->open.empty()) {
-    const Literal literal = clause->open.back();
-    clause->open.pop_back();
-    // Those taken apart before are looked through.
-    GEN_TRY(spend(literal.schema, clause->done.size() / kDoneForOne));
-    if (has(clause->done, literal)) continue;
-    if (has(clause->done, !literal)) return false;
-    clause->done.push_back(literal);
-    const Quick known = quick(type, literal);
-    if (known == Quick::kAlways) continue;
-    if (known == Quick::kNever) return false;
-    GEN_ASSIGN(const bool alive,
-               literal.negated ? fail(type, literal, clause) : hold(type, literal, clause));
-    if (!alive) return false;
-  }
-  // What has been decided since may leave less to choose.
-  std::vector<Options> choices = std::move(clause->choices);
-  clause->choices.clear();
-  for (Options& options : choices) {
-    if (!put(type, std::move(options), clause)) return false;
-  }
-  if (!clause->open.empty()) return take_apart(type, clause);
+  do {
+    while (!clause->open.empty()) {
+      const Literal literal = clause->open.back();
+      clause->open.pop_back();
+      // Those taken apart before are looked through.
+      GEN_TRY(spend(literal.schema, clause->done.size() / kDoneForOne));
+      if (has(clause->done, literal)) continue;
+      if (has(clause->done, !literal)) return false;
+      clause->done.push_back(literal);
+      const Quick known = quick(type, literal);
+      if (known == Quick::kAlways) continue;
+      if (known == Quick::kNever) return false;
+      GEN_ASSIGN(const bool alive,
+                 literal.negated ? fail(type, literal, clause) : hold(type, literal, clause));
+      if (!alive) return false;
+    }
+    // What has been decided since may leave less to choose.
+    std::vector<Options> choices = std::move(clause->choices);
+    clause->choices.clear();
+    for (Options& options : choices) {
+      if (!put(type, std::move(options), clause)) return false;
+    }
+  } while (!clause->open.empty());
   return true;
 }
 
@@ -225,9 +279,9 @@ Result<bool> ClauseMaker::hold(JsonType type, Literal literal, Clause* clause) {
   const bool ref_alone = draft <= Draft::k7 && schema->find("$ref") != nullptr;
   for (const auto& [key, value] : schema->members) {
     if (ref_alone && key != "$ref") continue;
-    GEN_ASSIGN(std::vector<Options> all,
-               positive({type, schema, key, value, literal.scope, draft}));
-    for (Options& options : all) {
+    auto all = positive({type, schema, key, value, literal.scope, draft});
+    if (!all.ok()) return placed(all.status(), schema, key);
+    for (Options& options : *all) {
       if (!put(type, std::move(options), clause)) return false;
     }
   }
@@ -242,9 +296,10 @@ Result<bool> ClauseMaker::fail(JsonType type, Literal literal, Clause* clause) {
   Options all;
   for (const auto& [key, value] : schema->members) {
     if (ref_alone && key != "$ref") continue;
-    GEN_ASSIGN(Options options, negative({type, schema, key, value, literal.scope, draft}));
-    all.insert(all.end(), std::make_move_iterator(options.begin()),
-               std::make_move_iterator(options.end()));
+    auto options = negative({type, schema, key, value, literal.scope, draft});
+    if (!options.ok()) return placed(options.status(), schema, key);
+    all.insert(all.end(), std::make_move_iterator(options->begin()),
+               std::make_move_iterator(options->end()));
   }
   return put(type, std::move(all), clause);
 }
@@ -262,6 +317,12 @@ Lengths ClauseMaker::size_of(const Clause& clause) {
 
 // Whether there may be such a value.
 Result<bool> ClauseMaker::possible(JsonType type, const Clause& clause) {
+  auto made = may_be(type, clause);
+  if (!made.ok()) return placed(made.status(), type, clause);
+  return made;
+}
+
+Result<bool> ClauseMaker::may_be(JsonType type, const Clause& clause) {
   const Lengths size = size_of(clause);
   if (size.min > size.max) {
     return clash(clause, type == JsonType::kString  ? "more characters than there may be"
@@ -341,7 +402,7 @@ Result<Literals> ClauseMaker::named_literals(const JsonValue* schema, uint32_t s
   }
   if (const JsonValue* patterns = schema->find("patternProperties")) {
     for (const auto& [text, member] : patterns->members) {
-      GEN_ASSIGN(const SharedDfa names, pattern(schema, text));
+      GEN_ASSIGN(const SharedDfa names, pattern(schema, "patternProperties", text));
       if (accepts(*names, name)) made.push_back(literal(member, scope));
     }
   }
@@ -359,8 +420,8 @@ Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::s
         if (one.name == name) made.insert(made.end(), one.rest.begin(), one.rest.end());
         break;
       case Constraint::Kind::kNames: {
-        GEN_ASSIGN(const SharedDfa names, names_of(one.rest));
-        if (!accepts(*names, name)) made.push_back({&never_});
+        GEN_ASSIGN(const bool fits, fits_name(one.rest, name));
+        if (!fits) made.push_back({&never_});
         break;
       }
       case Constraint::Kind::kMembers: {
@@ -400,6 +461,66 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
     met_before(one.dfa.get());
   }
   if (all.empty()) return SharedDfa();
+  GEN_ASSIGN(SharedDfa made, meet(std::move(all)));
+  bool negated = false;
+  bool asked = false;
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind != What::kPattern) continue;
+    asked = true;
+    negated |= one.negated;
+  }
+  if (!asked) return made;
+  std::vector<std::string> few;
+  if (finite_strings(*made, kFewStrings, &few)) {
+    std::erase_if(few, [&](const std::string& text) {
+      return std::any_of(clause.constraints.begin(), clause.constraints.end(),
+                         [&](const Constraint& one) {
+                           return one.kind == What::kPattern && is_pattern(text) == one.negated;
+                         });
+    });
+    if (few.empty()) return SharedDfa(std::make_shared<const Dfa>());
+    return SharedDfa(std::make_shared<const Dfa>(string_set(few)));
+  }
+  GEN_ASSIGN(const bool all_are, are_patterns(*made));
+  if (all_are && negated) return SharedDfa(std::make_shared<const Dfa>());
+  return made;
+}
+
+// Whether that is plain for all of them: nothing in them has to fit something else.
+Result<bool> ClauseMaker::are_patterns(const Dfa& strings) {
+  std::vector<std::string> few;
+  if (finite_strings(strings, kFewStrings, &few)) {
+    return std::all_of(few.begin(), few.end(), is_pattern);
+  }
+  if (plain_patterns_ == nullptr) {
+    Expressions expressions;
+    GEN_ASSIGN(const ExprId parsed, parse_regex("[^\\\\*+?()\\[\\]{}]*", RegexMatch::kWhole,
+                                                expressions, options_.automata));
+    GEN_ASSIGN(Dfa plain, build_dfa(expressions, parsed, options_.automata));
+    plain_patterns_ = std::make_shared<const Dfa>(std::move(plain));
+  }
+  GEN_ASSIGN(const Dfa others, combine(strings, *plain_patterns_, Both::kNot, options_.automata));
+  return others.empty();
+}
+
+Result<bool> ClauseMaker::must_be_patterns(const Clause& clause, const SharedDfa& strings) {
+  for (const Constraint& one : clause.constraints) {
+    if (one.kind != What::kPattern) continue;
+    std::vector<std::string> few;
+    if (strings != nullptr && finite_strings(*strings, kFewStrings, &few)) return false;
+    if (strings != nullptr) {
+      GEN_ASSIGN(const bool are, are_patterns(*strings));
+      if (are) return false;
+    }
+    if (one.negated) return refuse(one.schema, "format", "the negation of the format regex");
+    const Lengths size = size_of(clause);
+    if (strings == nullptr && size.min <= 1 && size.max == kUnbounded) return true;
+    return refuse(one.schema, "format", "the format regex together with other limits of strings");
+  }
+  return false;
+}
+
+Result<ClauseMaker::SharedDfa> ClauseMaker::meet(std::vector<std::pair<const Dfa*, bool>> all) {
   // Those that are not negated first.
   std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
     return std::pair(a.second, met_before(a.first)) < std::pair(b.second, met_before(b.first));
@@ -431,7 +552,19 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   SharedDfa& known = numbers_[all];
   if (known != nullptr) return known;
   NumberTerm values;
-  if (only_values(&terms, &values)) {
+  NumberTerm listed;
+  bool few = only_values(&terms, &values);
+  const auto must_be_listed = [](const NumberLiteral& one) { return one.term->must_be_listed(); };
+  if (!few && std::any_of(terms.begin(), terms.end(), must_be_listed)) {
+    few = list_multiples(&terms, &listed) && only_values(&terms, &values);
+    if (!few) {
+      return error(Code::kGrammar,
+                   "a divisor whose digits are above %llu, without bounds that leave "
+                   "at most 4096 multiples",
+                   static_cast<unsigned long long>(NumberTerm::kMostDivisor));
+    }
+  }
+  if (few) {
     Dfa made;
     if (!values.values.empty()) {
       GEN_ASSIGN(made, number_texts(terms, options_.automata));
@@ -494,11 +627,33 @@ Result<std::vector<Clause>> ClauseMaker::join_lists(std::vector<Clause> clauses)
   return kept;
 }
 
-Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
+Result<bool> ClauseMaker::fits_name(const Literals& literals, const std::string& name) {
   GEN_ASSIGN(const std::vector<Clause> all, clauses(JsonType::kString, literals));
-  Dfa names;
+  const auto length = static_cast<uint32_t>(
+      std::count_if(name.begin(), name.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  for (const Clause& clause : all) {
+    const Lengths size = size_of(clause);
+    const bool fits = std::all_of(
+        clause.constraints.begin(), clause.constraints.end(), [&](const Constraint& one) {
+          if (one.kind == What::kDfa) return accepts(*one.dfa, name) != one.negated;
+          return one.kind != What::kPattern || is_pattern(name) != one.negated;
+        });
+    if (fits && size.min <= length && length <= size.max) return true;
+  }
+  return false;
+}
+
+Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals, bool* patterns) {
+  GEN_ASSIGN(const std::vector<Clause> all, clauses(JsonType::kString, literals));
+  std::vector<Dfa> parts;
   for (const Clause& clause : all) {
     GEN_ASSIGN(SharedDfa some, strings_of(clause));
+    GEN_ASSIGN(const bool must_be, must_be_patterns(clause, some));
+    if (must_be && patterns != nullptr && all.size() == 1) *patterns = true;
+    if (must_be && (patterns == nullptr || !*patterns)) {
+      return refuse(clause.done[0].schema, "format",
+                    "the format regex of names together with other limits");
+    }
     if (some == nullptr) some = any_string();
     const Lengths size = size_of(clause);
     if (size.min > 0 || size.max != kUnbounded) {
@@ -507,20 +662,21 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::names_of(const Literals& literals) {
       GEN_ASSIGN(Dfa both, with_length(*some, size, options_.automata));
       some = std::make_shared<const Dfa>(std::move(both));
     }
-    GEN_ASSIGN(names, combine(names, *some, Both::kOr, options_.automata));
+    parts.push_back(*some);
   }
+  GEN_ASSIGN(Dfa names, unite(std::move(parts), options_.automata));
   return SharedDfa(std::make_shared<const Dfa>(std::move(names)));
 }
 
-Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema,
+Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema, const char* keyword,
                                                     const std::string& text) {
   SharedDfa& known = patterns_[text];
   if (known != nullptr) return known;
   Expressions expressions;
   auto parsed = parse_regex(text, RegexMatch::kSearch, expressions, options_.automata);
-  if (!parsed.ok()) return refuse(schema, "pattern", parsed.status().message());
+  if (!parsed.ok()) return refuse(schema, keyword, parsed.status().message());
   auto dfa = build_dfa(expressions, *parsed, options_.automata);
-  if (!dfa.ok()) return refuse(schema, "pattern", dfa.status().message());
+  if (!dfa.ok()) return refuse(schema, keyword, dfa.status().message());
   // A pattern may match what is no character; strings hold none of that.
   GEN_ASSIGN(Dfa strings, combine(*dfa, *any_string(), Both::kAnd, options_.automata));
   known = std::make_shared<const Dfa>(std::move(strings));

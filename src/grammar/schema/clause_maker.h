@@ -35,17 +35,25 @@ class ClauseMaker {
   Literals normal(Literals literals, bool* never) const;
 
   using SharedDfa = std::shared_ptr<const Dfa>;
-  Result<SharedDfa> pattern(const JsonValue* schema, const std::string& text);
+  /// Of `keyword` ("pattern" or "patternProperties") of the schema.
+  Result<SharedDfa> pattern(const JsonValue* schema, const char* keyword, const std::string& text);
   const SharedDfa& any_string();
   /// What the string constraints of a clause leave, without their lengths: null for all strings.
+  /// Where they are few, kPattern is minded; else see must_be_patterns().
   Result<SharedDfa> strings_of(const Clause& clause);
+  /// Whether the strings must be patterns beside being in `strings` (of strings_of), which then is
+  /// null. kGrammar if that is asked for together with something else.
+  Result<bool> must_be_patterns(const Clause& clause, const SharedDfa& strings);
   Result<SharedDfa> numbers_of(const Clause& clause);
   /// The same numbers by fewer clauses: those that list theirs become one.
   Result<std::vector<Clause>> join_lists(std::vector<Clause> clauses);
   /// Of the kSize constraints.
   static Lengths size_of(const Clause& clause);
-  /// Names that a schema asks for: strings for which the literals hold.
-  Result<SharedDfa> names_of(const Literals& literals);
+  /// Names that a schema asks for: strings for which the literals hold. With `patterns`, which
+  /// becomes true if so, they may be those that are patterns, too.
+  Result<SharedDfa> names_of(const Literals& literals, bool* patterns = nullptr);
+  /// Whether the literals hold for this name.
+  Result<bool> fits_name(const Literals& literals, const std::string& name);
   /// Literals of the member `name`.
   Result<Literals> member_literals(const Clause& clause, const std::string& name);
   /// Of a schema that stands in another, or is referred to there, one with this scope.
@@ -64,6 +72,10 @@ class ClauseMaker {
   Result<bool> has_values(const Literals& literals, uint32_t count);
   [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
                               std::string_view why) const;
+  /// A failure of what is made of the clause: with a keyword and its place if it has none yet.
+  [[nodiscard]] Status placed(const Status& why, JsonType type, const Clause& clause) const;
+  [[nodiscard]] Status placed(const Status& why, const JsonValue* schema,
+                              std::string_view keyword) const;
   /// Begins to look for what is empty anew.
   void forget() {
     empty_.clear();
@@ -94,10 +106,12 @@ class ClauseMaker {
       "\xFF"
       "items";
   Status expand(JsonType type, Clause clause, std::vector<Clause>* out);
+  Result<bool> decide(JsonType type, Clause* clause);
   Result<bool> take_apart(JsonType type, Clause* clause);
   Result<bool> hold(JsonType type, Literal literal, Clause* clause);
   Result<bool> fail(JsonType type, Literal literal, Clause* clause);
   Result<bool> possible(JsonType type, const Clause& clause);
+  Result<bool> may_be(JsonType type, const Clause& clause);
   bool put(JsonType type, Options options, Clause* clause);
   Result<bool> put_literal(JsonType type, Literal literal, Clause* clause);
   enum class Quick { kNever, kAlways, kOpen };
@@ -140,6 +154,8 @@ class ClauseMaker {
   SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
+  Result<bool> are_patterns(const Dfa& strings);
+  Result<SharedDfa> meet(std::vector<std::pair<const Dfa*, bool>> all);
   bool clash(const Clause& clause, std::string_view what);
   // values.cpp
   Result<SharedDfa> each_number_once(const Dfa& numbers);
@@ -149,6 +165,7 @@ class ClauseMaker {
   JsonValue always_ = JsonValue::of_bool(true);
   JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
   std::string conflict_;
+  mutable bool refused_ = false;  // by refuse(), so that the failure under way names its place
   uint64_t work_ = 0;
   int depth_ = 0;
   const JsonValue& keep(JsonValue value);
@@ -165,6 +182,7 @@ class ClauseMaker {
   std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;
+  SharedDfa plain_patterns_;
   SharedDfa plain_numbers_;
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;

@@ -72,7 +72,7 @@ class SchemaDocument {
   Status find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
                       std::vector<std::string>* left_out);
   Status identify(const JsonValue& node, Place* place);
-  Status scan(const JsonValue& node, Place place, bool is_schema);
+  Status scan(const JsonValue& root, Place root_place);
   const JsonValue* member(const JsonValue& node, const std::string& name);
   const JsonValue* at_pointer(const JsonValue* node, std::string_view pointer);
 

@@ -153,7 +153,7 @@ FormatKind format_pattern(std::string_view name, Draft draft, std::string* patte
   }
   if (name == "json-pointer") return known(pointer);
   if (name == "relative-json-pointer") return known("(?:0|[1-9][0-9]*)(?:#|" + pointer + ")");
-  if (name == "idn-hostname" || name == "regex") return FormatKind::kRefused;
+  if (name == "idn-hostname") return FormatKind::kRefused;
   return FormatKind::kUnknown;
 }
 

@@ -9,6 +9,7 @@
 #include "grammar/schema/format.h"
 #include "grammar/schema/number_dfa.h"
 #include "grammar/schema/string_dfa.h"
+#include "grammar/text_error.h"
 
 namespace gen::grammar {
 namespace {
@@ -91,7 +92,9 @@ Result<Literals> ClauseMaker::schema_list(const Keyword& k) {
 
 Result<uint32_t> ClauseMaker::count_of(const Keyword& k) {
   if (!k.value.is(JsonType::kNumber)) return refuse(k.schema, k.key, "not a number");
-  GEN_ASSIGN(const Decimal number, decimal_of(k.value.text));
+  const auto read = decimal_of(k.value.text);
+  if (!read.ok()) return refuse(k.schema, k.key, read.status().message());
+  const Decimal& number = read.value();
   if (number.negative || !number.is_integer()) {
     return refuse(k.schema, k.key, "not a whole number from 0");
   }
@@ -114,7 +117,9 @@ Result<Options> ClauseMaker::type_options(const Keyword& k, bool negated) {
     const std::string& text = name->text;
     if (!name->is(JsonType::kString) ||
         !is_one_of(text, {"null", "boolean", "number", "integer", "string", "array", "object"})) {
-      return refuse(k.schema, k.key, "no such type");
+      return refuse(
+          k.schema, k.key,
+          name->is(JsonType::kString) ? "no type is called " + quoted(text) : "a type is a string");
     }
     switch (k.type) {
       case JsonType::kNull:
@@ -177,8 +182,9 @@ Result<Options> ClauseMaker::value_options(const Keyword& k, bool negated) {
     if (term == nullptr) {
       std::vector<Decimal> numbers;
       for (const JsonValue* value : values) {
-        GEN_ASSIGN(Decimal number, decimal_of(value->text));
-        numbers.push_back(std::move(number));
+        auto number = decimal_of(value->text);
+        if (!number.ok()) return refuse(k.schema, k.key, number.status().message());
+        numbers.push_back(std::move(*number));
       }
       auto made = NumberTerm::one_of(std::move(numbers));
       if (!made.ok()) return refuse(k.schema, k.key, made.status().message());
@@ -248,18 +254,26 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
   if (k.key == "pattern") {
     if (k.type != JsonType::kString) return truth(!negated);
     if (!k.value.is(JsonType::kString)) return refuse(k.schema, k.key, "not a string");
-    GEN_ASSIGN(const SharedDfa set, pattern(k.schema, k.value.text));
+    GEN_ASSIGN(const SharedDfa set, pattern(k.schema, "pattern", k.value.text));
     return in_set(set);
   }
   if (k.key == "format") {
     if (k.type != JsonType::kString || !options_.assert_formats) return truth(!negated);
     if (!k.value.is(JsonType::kString)) return refuse(k.schema, k.key, "not a string");
-    if (k.value.text == "hostname" && k.draft >= Draft::k7) {
-      // What they stand for decides whether labels in Punycode are valid.
-      const std::string note =
-          document_.pointer_of(k.schema) + "/format: labels with xn-- left out";
+    const auto tell = [&](const char* what) {
+      const std::string note = document_.pointer_of(k.schema) + "/format: " + what + " left out";
       auto& told = report_.relaxed;
       if (std::find(told.begin(), told.end(), note) == told.end()) told.push_back(note);
+    };
+    // What they stand for decides whether labels in Punycode are valid.
+    if (k.value.text == "hostname" && k.draft >= Draft::k7) tell("labels with xn--");
+    if (k.value.text == "regex") {
+      tell("back references, second names of groups and some ranges");
+      Constraint made;
+      made.kind = What::kPattern;
+      made.negated = negated;
+      made.schema = k.schema;
+      return one(std::move(made));
     }
     // Hosts differ from draft to draft.
     const char* drafts = k.draft >= Draft::k7 ? " 7" : " 4";

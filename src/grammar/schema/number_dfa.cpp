@@ -407,14 +407,12 @@ Result<NumberTerm> NumberTerm::one_of(std::vector<Decimal> values) {
 
 Result<NumberTerm> NumberTerm::multiple(const Decimal& divisor) {
   GEN_TRY(check_exponent(divisor));
+  if (divisor.digits.size() > 17) return error(Code::kGrammar, "a divisor of more than 17 digits");
   uint64_t value = 0;
-  for (const char c : divisor.digits) {
-    value = value * 10 + static_cast<uint64_t>(c - '0');
-    if (value > 65536) return error(Code::kGrammar, "a divisor whose digits are above 65536");
-  }
+  for (const char c : divisor.digits) value = value * 10 + static_cast<uint64_t>(c - '0');
   NumberTerm made;
   made.kind = Kind::kMultiple;
-  made.divisor = static_cast<uint32_t>(value);
+  made.divisor = value;
   made.scale = static_cast<int64_t>(divisor.digits.size()) - divisor.exponent;
   return made;
 }

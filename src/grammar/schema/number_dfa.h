@@ -34,15 +34,20 @@ struct NumberTerm {
   };
   Kind kind = Kind::kInteger;
   Bound bound = Bound::kAtLeast;
-  uint32_t divisor = 1;
+  uint64_t divisor = 1;
   int64_t scale = 0;
   std::vector<Decimal> values;  // by Decimal::key()
 
   /// kGrammar for a value beyond 10^4096, either way, here and below.
   static Result<NumberTerm> bounded(Decimal limit, Bound bound);
   static Result<NumberTerm> one_of(std::vector<Decimal> values);
-  /// kGrammar also for a divisor of more than 2^16 without its zeros.
+  /// kGrammar also for a divisor of more than 17 digits without its zeros.
   static Result<NumberTerm> multiple(const Decimal& divisor);
+  /// Remainders of greater ones are too many: such multiples must be listed (number_values.h).
+  static constexpr uint64_t kMostDivisor = 65'536;
+  [[nodiscard]] bool must_be_listed() const noexcept {
+    return kind == Kind::kMultiple && divisor > kMostDivisor;
+  }
 };
 
 struct NumberLiteral {

@@ -98,7 +98,7 @@ ExponentSet bound_exponents(const NumberTerm& term, bool minus, const DigitCount
   return made;
 }
 
-uint32_t times_ten(uint32_t value, int64_t times, uint32_t divisor) {
+uint32_t times_ten(uint32_t value, int64_t times, uint64_t divisor) {
   uint64_t made = value;
   uint64_t power = 10;  // to 1, 2, 4, 8, ...
   for (; times > 0; times /= 2) {

@@ -51,6 +51,42 @@ bool holds(const NumberTerm& term, const Decimal& value) {
   return false;
 }
 
+bool is_lower(const NumberLiteral& one) {
+  return (one.term->bound == Bound::kAtLeast || one.term->bound == Bound::kAbove) != one.negated;
+}
+
+using Wide = __int128;
+constexpr int64_t kMostDigits = 36;  // of a Wide
+constexpr Wide kMostListed = 4096;
+
+// Behind the point.
+int64_t places_of(const Decimal& value) {
+  return std::max<int64_t>(static_cast<int64_t>(value.digits.size()) - value.exponent, 0);
+}
+
+// In units of 10^-places, which leaves nothing behind the point. False if that is too long.
+bool in_units(const Decimal& value, int64_t places, Wide* out) {
+  if (value.exponent + places > kMostDigits) return false;
+  *out = 0;
+  for (int64_t i = 0; i < value.exponent + places; ++i) {
+    const auto at = static_cast<size_t>(i);
+    *out = *out * 10 + (at < value.digits.size() ? value.digits[at] - '0' : 0);
+  }
+  if (value.negative) *out = -*out;
+  return true;
+}
+
+Decimal from_units(Wide value, int64_t places) {
+  Decimal made;
+  made.negative = value < 0;
+  if (value < 0) value = -value;
+  for (; value > 0; value /= 10) made.digits.push_back(static_cast<char>('0' + value % 10));
+  std::reverse(made.digits.begin(), made.digits.end());
+  made.exponent = static_cast<int64_t>(made.digits.size()) - places;
+  while (!made.digits.empty() && made.digits.back() == '0') made.digits.pop_back();
+  return made.digits.empty() ? Decimal() : made;
+}
+
 }  // namespace
 
 bool number_holds(const NumberLiteral& literal, const Decimal& value) {
@@ -85,11 +121,44 @@ bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values) {
   return true;
 }
 
+bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed) {
+  const NumberTerm* multiple = nullptr;
+  const Decimal* least = nullptr;
+  const Decimal* most = nullptr;
+  for (const NumberLiteral& one : *all) {
+    if (one.term->must_be_listed() && !one.negated) multiple = one.term;
+    if (one.term->kind != What::kBound) continue;
+    const Decimal& value = one.term->values[0];
+    const Decimal*& bound = is_lower(one) ? least : most;
+    const bool tighter = bound == nullptr || compare(value, *bound) == (is_lower(one) ? 1 : -1);
+    if (tighter) bound = &value;
+  }
+  if (multiple == nullptr || least == nullptr || most == nullptr) return false;
+  const int64_t places =
+      std::max({places_of(*least), places_of(*most), multiple->scale, int64_t{0}});
+  Wide low = 0;
+  Wide high = 0;
+  Wide step = 0;
+  const Decimal divisor = from_units(static_cast<Wide>(multiple->divisor), multiple->scale);
+  if (!in_units(*least, places, &low) || !in_units(*most, places, &high) ||
+      !in_units(divisor, places, &step)) {
+    return false;
+  }
+  if (high / step - low / step > kMostListed) return false;
+  std::vector<Decimal> values;
+  // One more at each end: what is asked of each value tells.
+  for (Wide k = low / step - 1; k <= high / step + 1; ++k) {
+    values.push_back(from_units(k * step, places));
+  }
+  auto made = NumberTerm::one_of(std::move(values));
+  if (!made.ok()) return false;
+  *listed = std::move(*made);
+  all->push_back({listed, false});
+  return true;
+}
+
 void keep_tightest(std::vector<NumberLiteral>* all) {
   const auto is_bound = [](const NumberLiteral& one) { return one.term->kind == What::kBound; };
-  const auto is_lower = [](const NumberLiteral& one) {
-    return (one.term->bound == Bound::kAtLeast || one.term->bound == Bound::kAbove) != one.negated;
-  };
   const auto is_strict = [](const NumberLiteral& one) {
     return (one.term->bound == Bound::kAbove || one.term->bound == Bound::kBelow) != one.negated;
   };

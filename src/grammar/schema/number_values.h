@@ -16,6 +16,9 @@ bool some_number_holds(std::span<const NumberLiteral> all);
 /// Makes one list of values out of all literals where one is such a list: `*values` then fits what
 /// the others ask, but for those that ask about texts, which stay in `*all`. False if none is.
 bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values);
+/// Adds the list of the multiples, `*listed`, where a term of `all` must be listed and bounds leave
+/// at most 4096 of them; false if they leave more, or are not there.
+bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed);
 /// Takes out the bounds that follow from others.
 void keep_tightest(std::vector<NumberLiteral>* all);
 

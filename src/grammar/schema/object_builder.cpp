@@ -27,6 +27,7 @@ struct Region {
   SharedDfa names;
   Literals literals;
   std::set<std::string> matched;  // patterns
+  bool patterns = false;          // the names are those that are patterns
 };
 
 class ObjectBuilder {
@@ -45,8 +46,14 @@ class ObjectBuilder {
     return clause_.done.empty() ? nullptr : clause_.done[0].schema;
   }
 
-  [[nodiscard]] Status too_many_names() const {
-    return maker_.refuse(some_schema(), "properties", "more than 256 names in one object");
+  [[nodiscard]] Status too_many_names(size_t most) const {
+    return maker_.refuse(some_schema(), "properties",
+                         "more than " + std::to_string(most) + " names in one object");
+  }
+
+  [[nodiscard]] Status refuse_patterns() const {
+    return maker_.refuse(some_schema(), "propertyNames",
+                         "the format regex together with other keywords about names");
   }
 
   // Schemas whose properties and patternProperties matter to it.
@@ -75,7 +82,8 @@ class ObjectBuilder {
   // The names that a constraint on some member speaks of.
   Result<SharedDfa> names_of_some(const Constraint& one) {
     if (one.kind == What::kSomeName) return maker_.names_of(one.rest);
-    if (one.pattern != nullptr) return maker_.pattern(one.schema, *one.pattern);
+    if (one.pattern != nullptr)
+      return maker_.pattern(one.schema, "patternProperties", *one.pattern);
     Dfa names = *maker_.any_string();
     std::vector<std::string> listed;
     for (const JsonValue* schema : one.named) {
@@ -89,7 +97,7 @@ class ObjectBuilder {
       const JsonValue* patterns = schema->find("patternProperties");
       if (patterns == nullptr) continue;
       for (const auto& [text, member] : patterns->members) {
-        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, text));
+        GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, "patternProperties", text));
         GEN_ASSIGN(names, combine(names, *matching, Both::kNot, fuel));
       }
     }
@@ -154,10 +162,14 @@ class ObjectBuilder {
       if (one.kind == What::kRequired) required.insert(one.name);
     }
     std::set<std::string> names = names_in(clause);
-    if (names.size() > kMostNames) return too_many_names();
+    if (names.size() > kMostNames) return too_many_names(kMostNames);
     GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
     uint32_t bits = 0;
     std::vector<std::string> listed;
+    // Where the bits do not suffice, names that need not come are told apart beside the grammar.
+    const bool beside = parts_.names_watched && !maker_.options().definition_order;
+    const size_t other_bits = required.size() + witnesses.size();
+    size_t optional = !beside ? SIZE_MAX : other_bits < kMostBits ? kMostBits - other_bits : 0;
     const auto body = [&](ExprId key, ExprId value) {
       return parts_.all({key, parts_.colon, value, parts_.space});
     };
@@ -169,17 +181,22 @@ class ObjectBuilder {
         continue;
       }
       GEN_ASSIGN(const ExprId key, parts_.key(name));
-      if (bits == kMostBits) {
-        return too_many_names();
+      const bool must = required.contains(name);
+      if (!must && optional == 0) {
+        list.members.push_back({body(key, value), {}, false});
+        continue;
       }
-      if (required.contains(name)) list.required |= MemberSet::bit(bits);
+      if (bits == kMostBits) return too_many_names(kMostBits);
+      if (!must) --optional;
+      if (must) list.required |= MemberSet::bit(bits);
       list.members.push_back({body(key, value), MemberSet::bit(bits++), true});
       listed.push_back(name);
     }
     const auto add_region = [&](const Region& region, const MemberSet& put) -> Status {
       GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
       if (value == Expressions::kNever || region.names->empty()) return {};
-      GEN_ASSIGN(const ExprId key, parts_.strings(*region.names));
+      GEN_ASSIGN(const ExprId key,
+                 region.patterns ? parts_.patterns() : parts_.strings(*region.names));
       list.members.push_back({body(key, value), put, false});
       return {};
     };
@@ -199,6 +216,7 @@ class ObjectBuilder {
       for (Region region : regions) {
         for (size_t w = 0; w < witnesses.size(); ++w) {
           if ((shown >> w & 1) == 0) continue;
+          if (region.patterns) return refuse_patterns();
           GEN_ASSIGN(Dfa both, combine(*region.names, *witnesses[w].names, Both::kAnd,
                                        maker_.options().automata));
           region.names = std::make_shared<const Dfa>(std::move(both));
@@ -257,7 +275,7 @@ class ObjectBuilder {
 
   // By whether the names match.
   Status split_by(const JsonValue* schema, const std::string& text, std::vector<Region>* regions) {
-    GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, text));
+    GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, "patternProperties", text));
     const DfaFuel& fuel = maker_.options().automata;
     std::vector<Region> made;
     for (Region& region : *regions) {
@@ -318,9 +336,10 @@ class ObjectBuilder {
     Region all;
     GEN_ASSIGN(Dfa others, combine(*maker_.any_string(), string_set(listed), Both::kNot, fuel));
     std::vector<Region> regions = {{std::make_shared<const Dfa>(std::move(others)), {}, {}}};
+    bool are_patterns = false;
     for (const Constraint& one : clause.constraints) {
       if (one.kind != What::kNames) continue;
-      GEN_ASSIGN(const SharedDfa allowed, maker_.names_of(one.rest));
+      GEN_ASSIGN(const SharedDfa allowed, maker_.names_of(one.rest, &are_patterns));
       GEN_ASSIGN(Dfa both, combine(*regions[0].names, *allowed, Both::kAnd, fuel));
       regions[0].names = std::make_shared<const Dfa>(std::move(both));
     }
@@ -347,6 +366,11 @@ class ObjectBuilder {
       if (finite_strings(*region.names, kMostFinite, &few)) {
         names->insert(few.begin(), few.end());
         continue;
+      }
+      if (are_patterns) {
+        GEN_ASSIGN(const Dfa rest, combine(*maker_.any_string(), *region.names, Both::kNot, fuel));
+        if (!rest.empty()) return refuse_patterns();
+        region.patterns = true;
       }
       const auto same = std::find_if(kept.begin(), kept.end(), [&](const Region& other) {
         return other.literals == region.literals;

@@ -4,6 +4,7 @@
 #include "grammar/schema/schema.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <span>
@@ -14,12 +15,14 @@
 #include "grammar/schema/builders.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/number_dfa.h"
+#include "grammar/schema/pattern_texts.h"
 #include "grammar/schema/string_dfa.h"
 #include "grammar/schema/string_texts.h"
 
 namespace gen::grammar {
 namespace {
 
+constexpr size_t kMostUnited = 4096;    // states of automata that become one
 constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit, too
 
 // Whether it asks for items that differ.
@@ -39,6 +42,7 @@ class Builder {
     parts_.to = &to;
     parts_.watched =
         options.watched && (options.resolver != nullptr || asks_for_unique(document.root()));
+    parts_.names_watched = options.watched;
     report->items |= parts_.watched;
     ByteSet spaces;
     for (const char c : {' ', '\t', '\n', '\r'}) spaces.add(static_cast<uint8_t>(c));
@@ -50,6 +54,7 @@ class Builder {
     parts_.strings = [this](const Dfa& strings) {
       return texts_.texts_of(strings, options_.automata);
     };
+    parts_.patterns = [this] { return patterns_of(true); };
     parts_.key = [this](const std::string& name) { return key(name); };
   }
 
@@ -111,33 +116,22 @@ class Builder {
       const auto type = static_cast<JsonType>(t);
       GEN_ASSIGN(const std::vector<Clause> clauses, maker_.clauses(type, literals));
       if (clauses.empty()) continue;
-      switch (type) {
-        case JsonType::kNumber: {
-          GEN_ASSIGN(const ExprId numbers, numbers_of(clauses));
-          ways.push_back(numbers);
-          break;
-        }
-        case JsonType::kString:
-          for (const Clause& clause : clauses) {
-            GEN_ASSIGN(const ExprId strings, strings_of(clause));
-            ways.push_back(strings);
-          }
-          break;
-        case JsonType::kArray:
-          for (const Clause& clause : clauses) {
-            GEN_ASSIGN(const ExprId arrays, array_expression(parts_, maker_, clause));
-            ways.push_back(arrays);
-          }
-          break;
-        case JsonType::kObject:
-          for (const Clause& clause : clauses) {
-            GEN_ASSIGN(const ExprId objects, object_expression(parts_, maker_, clause));
-            ways.push_back(objects);
-          }
-          break;
-        default:
-          ways.push_back(to_.literal(kWords[t]));
-          break;
+      if (type == JsonType::kNumber) {
+        auto numbers = numbers_of(clauses);
+        if (!numbers.ok()) return maker_.placed(numbers.status(), type, clauses[0]);
+        ways.push_back(*numbers);
+        continue;
+      }
+      if (t < static_cast<int>(JsonType::kNumber)) {
+        ways.push_back(to_.literal(kWords[t]));
+        continue;
+      }
+      for (const Clause& clause : clauses) {
+        auto texts = type == JsonType::kString  ? strings_of(clause)
+                     : type == JsonType::kArray ? array_expression(parts_, maker_, clause)
+                                                : object_expression(parts_, maker_, clause);
+        if (!texts.ok()) return maker_.placed(texts.status(), type, clause);
+        ways.push_back(*texts);
       }
     }
     return to_.choice(ways);
@@ -147,21 +141,36 @@ class Builder {
     if (clauses.size() > 1) {
       GEN_ASSIGN(clauses, maker_.join_lists(std::move(clauses)));
     }
-    Dfa all;
+    // Many large automata are read side by side: one of them all would be as large as all of them.
+    std::vector<ExprId> ways;
+    std::vector<Dfa> parts;
+    size_t n_states = 0;
+    const auto unite_parts = [&]() -> Status {
+      GEN_ASSIGN(Dfa all, unite(std::move(parts), options_.automata));
+      GEN_TRY(keep_digits_short(&all));
+      const ExprId texts = expression_of(to_, all);
+      ways.push_back(named(texts));
+      parts.clear();
+      n_states = 0;
+      return {};
+    };
     for (const Clause& clause : clauses) {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
-      if (numbers_.contains(some.get()) && clauses.size() == 1) return numbers_[some.get()];
-      if (clauses.size() == 1) {
-        all = *some;
-        kept_.push_back(some);
-        GEN_TRY(keep_digits_short(&all));
-        return numbers_[some.get()] = named(expression_of(to_, all));
+      if (clauses.size() > 1) {
+        if (!parts.empty() && n_states + some->states.size() > kMostUnited) GEN_TRY(unite_parts());
+        parts.push_back(*some);
+        n_states += some->states.size();
+        continue;
       }
-      GEN_ASSIGN(all, combine(all, *some, Both::kOr, options_.automata));
+      if (numbers_.contains(some.get())) return numbers_[some.get()];
+      Dfa one = *some;
+      kept_.push_back(some);
+      GEN_TRY(keep_digits_short(&one));
+      return numbers_[some.get()] = named(expression_of(to_, one));
     }
-    GEN_TRY(keep_digits_short(&all));
-    return expression_of(to_, all);
+    GEN_TRY(unite_parts());
+    return to_.choice(ways);
   }
 
   Status keep_digits_short(Dfa* numbers) const {
@@ -194,9 +203,18 @@ class Builder {
     return any_number_;
   }
 
+  Result<ExprId> patterns_of(bool empty) {
+    ExprId& known = patterns_[empty ? 1 : 0];
+    if (known != 0) return known;
+    GEN_ASSIGN(const ExprId texts, pattern_texts(texts_, to_, empty, options_.automata));
+    return known = named(texts);
+  }
+
   Result<ExprId> strings_of(const Clause& clause) {
     GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
     Lengths size = ClauseMaker::size_of(clause);
+    GEN_ASSIGN(const bool patterns, maker_.must_be_patterns(clause, strings));
+    if (patterns) return patterns_of(size.min == 0);
     if (strings != nullptr && !strings->empty() && strings->states[0].final) {
       GEN_ASSIGN(const Dfa others,
                  combine(*maker_.any_string(), *strings, Both::kNot, options_.automata));
@@ -236,6 +254,7 @@ class Builder {
   std::map<std::string, ExprId> keys_;
   std::deque<Open> open_;
   ExprId any_number_ = 0;
+  std::array<ExprId, 2> patterns_ = {};       // without the empty one, with it
   std::vector<ClauseMaker::SharedDfa> kept_;  // so that addresses stay theirs
   std::map<const Dfa*, ExprId> numbers_;
   std::map<const Dfa*, ExprId> strings_;

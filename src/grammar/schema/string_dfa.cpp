@@ -3,8 +3,11 @@
 #include "grammar/schema/string_dfa.h"
 
 #include <algorithm>
-#include <map>
+#include <string_view>
 #include <utility>
+
+#include "grammar/hash.h"
+#include "grammar/hash_index.h"
 
 namespace gen::grammar {
 namespace {
@@ -56,40 +59,70 @@ Dfa any_string() {
   return made;
 }
 
+// States are made from the ends on, so that like ones are found at once.
 Dfa string_set(std::span<const std::string> strings) {
-  Dfa made;
-  if (strings.size() == 1) {
-    for (const char c : strings[0]) {
-      const auto byte = static_cast<uint8_t>(c);
-      const auto next = static_cast<uint32_t>(made.states.size() + 1);
-      made.states.push_back({{{byte, byte, next}}, false});
+  std::vector<std::string_view> sorted(strings.begin(), strings.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Dfa::State> made;
+  HashIndex known;
+  const auto same = [](const Dfa::State& a, const Dfa::State& b) {
+    return a.final == b.final &&
+           std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(), b.edges.end(),
+                      [](const ByteEdge& x, const ByteEdge& y) {
+                        return x.low == y.low && x.high == y.high && x.target == y.target;
+                      });
+  };
+  const auto close = [&](Dfa::State* state) {
+    uint64_t hash = state->final ? 1 : 0;
+    for (const ByteEdge& edge : state->edges) {
+      hash = mix(hash, static_cast<uint64_t>(edge.target) << 16U |
+                           static_cast<uint64_t>(edge.low) << 8U | edge.high);
     }
-    made.states.push_back({{}, true});
-    return made;
-  }
-  std::vector<std::map<uint8_t, uint32_t>> nodes(1);
-  std::vector<bool> final = {false};
-  for (const std::string& string : strings) {
-    uint32_t at = 0;
-    for (const char c : string) {
-      const auto next = static_cast<uint32_t>(nodes.size());
-      const auto [place, added] = nodes[at].try_emplace(static_cast<uint8_t>(c), next);
-      const uint32_t target = place->second;
-      if (added) {
-        nodes.emplace_back();
-        final.push_back(false);
+    const uint32_t old = known.find(hash, [&](uint32_t i) { return same(made[i], *state); });
+    if (old != HashIndex::kNone) return old;
+    known.add(hash, static_cast<uint32_t>(made.size()));
+    made.push_back(std::move(*state));
+    return static_cast<uint32_t>(made.size() - 1);
+  };
+  std::vector<Dfa::State> open(1);  // along the string before; the last edge of each leads on
+  const auto close_to = [&](size_t depth) {
+    while (open.size() > depth + 1) {
+      const uint32_t target = close(&open.back());
+      open.pop_back();
+      auto& edges = open.back().edges;
+      edges.back().target = target;
+      const size_t count = edges.size();
+      if (count > 1 && edges[count - 2].target == target &&
+          edges[count - 2].high + 1 == edges[count - 1].low) {
+        ++edges[count - 2].high;
+        edges.pop_back();
       }
-      at = target;
     }
-    final[at] = true;
+  };
+  std::string_view before;
+  for (const std::string_view string : sorted) {
+    const auto apart = std::mismatch(string.begin(), string.end(), before.begin(), before.end());
+    const auto common = static_cast<size_t>(apart.first - string.begin());
+    close_to(common);
+    for (const char c : string.substr(common)) {
+      const auto byte = static_cast<uint8_t>(c);
+      open.back().edges.push_back({byte, byte, 0});
+      open.emplace_back();
+    }
+    open.back().final = true;
+    before = string;
   }
-  made.states.resize(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    made.states[i].final = final[i];
-    for (const auto& [byte, target] : nodes[i])
-      made.states[i].edges.push_back({byte, byte, target});
+  close_to(0);
+  Dfa all;
+  if (sorted.empty()) return all;
+  (void)close(&open[0]);
+  // The start, which was made last, comes first.
+  const auto last = static_cast<uint32_t>(made.size() - 1);
+  for (auto state = made.rbegin(); state != made.rend(); ++state) {
+    for (ByteEdge& edge : state->edges) edge.target = last - edge.target;
+    all.states.push_back(std::move(*state));
   }
-  return minimise(made);
+  return all;
 }
 
 bool accepts(const Dfa& dfa, std::string_view text) {

@@ -119,18 +119,24 @@ class TextGraph {
     Diagram diagram;
     diagram.final = std::move(final_);
     diagram.ways = std::move(calls_);
-    std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
-      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
-    });
-    for (size_t i = 0; i < edges_.size();) {
-      ByteSet set;
-      const size_t first = i;
-      for (; i < edges_.size() && edges_[i].from == edges_[first].from &&
-             edges_[i].to == edges_[first].to;
-           ++i) {
-        set.add(ByteSet::range(edges_[i].low, edges_[i].high));
+    // By where they begin.
+    std::vector<uint32_t> begins(diagram.final.size() + 1, 0);
+    for (const Edge& edge : edges_) ++begins[edge.from + 1];
+    for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+    std::vector<Edge> sorted(edges_.size());
+    std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
+    for (const Edge& edge : edges_) sorted[next[edge.from]++] = edge;
+    std::vector<std::pair<uint32_t, ByteSet>> sets;  // by target
+    for (uint32_t from = 0; from < diagram.final.size(); ++from) {
+      sets.clear();
+      for (uint32_t i = begins[from]; i < begins[from + 1]; ++i) {
+        const Edge& edge = sorted[i];
+        auto place = std::find_if(sets.begin(), sets.end(),
+                                  [&](const auto& one) { return one.first == edge.to; });
+        if (place == sets.end()) place = sets.insert(sets.end(), {edge.to, ByteSet()});
+        place->second.add(ByteSet::range(edge.low, edge.high));
       }
-      diagram.ways.push_back({edges_[first].from, edges_[first].to, to.bytes(set)});
+      for (const auto& [target, set] : sets) diagram.ways.push_back({from, target, to.bytes(set)});
     }
     return to.diagram(std::move(diagram));
   }
@@ -189,6 +195,19 @@ class TextGraph {
     return begin;
   }
 
+  // `count` hexadecimal digits, whatever they are.
+  uint32_t any_digits(uint32_t target, int count) {
+    if (count == 0) return target;
+    const auto [place, added] = any_digits_.try_emplace({target, count}, 0);
+    if (!added) return place->second;
+    const uint32_t made = place->second = node();
+    const uint32_t next = any_digits(target, count - 1);
+    edge(made, '0', '9', next);
+    edge(made, 'A', 'F', next);
+    edge(made, 'a', 'f', next);
+    return made;
+  }
+
   // `count` hexadecimal digits; ways in order, apart, targets in nodes_.
   uint32_t digits(const std::vector<Way>& ways, int count) {
     if (count == 0) return ways[0].target;
@@ -198,10 +217,11 @@ class TextGraph {
     if (!added) return place->second;
     const uint32_t made = place->second = node();
     const uint32_t size = uint32_t{1} << (4U * static_cast<uint32_t>(count - 1));
+    std::vector<Way> below;
     for (uint32_t digit = 0; digit < 16; ++digit) {
       const uint32_t low = digit * size;
       const uint32_t high = low + size - 1;
-      std::vector<Way> below;
+      below.clear();
       for (const Way& way : ways) {
         if (way.high < low || way.low > high) continue;
         Way part = {std::max(way.low, low) - low, std::min(way.high, high) - low, way.target};
@@ -213,7 +233,9 @@ class TextGraph {
         }
       }
       if (below.empty()) continue;
-      const uint32_t target = digits(below, count - 1);
+      const bool all = below[0].low == 0 && below[0].high == size - 1;
+      const uint32_t target =
+          all ? any_digits(below[0].target, count - 1) : digits(below, count - 1);
       if (digit < 10) {
         edge(made, '0' + digit, '0' + digit, target);
       } else {
@@ -229,23 +251,29 @@ class TextGraph {
   std::vector<Diagram::Way> calls_;
   std::map<std::vector<Way>, uint32_t> seconds_;
   std::map<std::vector<Way>, uint32_t> digits_;
+  std::map<std::pair<uint32_t, int>, uint32_t> any_digits_;  // by target and count
 };
 
 // Writes the texts of an automaton's strings.
 class Texts {
  public:
-  Texts(const Dfa& strings, StringTexts* rules)
+  Texts(const Dfa& strings, bool quoted, StringTexts* rules)
       : strings_(strings),
         characters_(strings),
+        quoted_(quoted),
         rules_(*rules),
         borders_(strings.states.size(), kNone) {}
 
   // False if that takes more than so many nodes.
   bool run(size_t most) {
-    const uint32_t start = graph_.node();
-    end_ = graph_.node();
-    graph_.end(end_);
-    graph_.edge(start, '"', '"', border(0));
+    if (quoted_) {
+      const uint32_t start = graph_.node();
+      end_ = graph_.node();
+      graph_.end(end_);
+      graph_.edge(start, '"', '"', border(0));
+    } else {
+      border(0);
+    }
     while (!open_.empty()) {
       const uint32_t at = open_.back();
       open_.pop_back();
@@ -287,7 +315,13 @@ class Texts {
 
   void write(uint32_t of) {
     const uint32_t from = border(of);
-    if (strings_.states[of].final) graph_.edge(from, '"', '"', end_);
+    if (strings_.states[of].final) {
+      if (quoted_) {
+        graph_.edge(from, '"', '"', end_);
+      } else {
+        graph_.end(from);
+      }
+    }
     for (const ByteEdge& way : strings_.states[of].edges) {
       raw(from, way, 0x20, 0x21, 0);
       raw(from, way, 0x23, 0x5B, 0);
@@ -330,6 +364,7 @@ class Texts {
 
   const Dfa& strings_;
   Characters characters_;
+  const bool quoted_;
   StringTexts& rules_;
   TextGraph graph_;
   uint32_t end_ = kNone;
@@ -408,8 +443,16 @@ ExprId StringTexts::texts_of(std::string_view string) {
 }
 
 Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {
+  return write(strings, true, fuel);
+}
+
+Result<ExprId> StringTexts::parts_of(const Dfa& strings, const DfaFuel& fuel) {
+  return write(strings, false, fuel);
+}
+
+Result<ExprId> StringTexts::write(const Dfa& strings, bool quoted, const DfaFuel& fuel) {
   if (strings.empty()) return Expressions::kNever;
-  Texts texts(strings, this);
+  Texts texts(strings, quoted, this);
   if (!texts.run(8 * fuel.states)) {
     return error(Code::kGrammar, "strings take an automaton of more than %zu states",
                  8 * fuel.states);

@@ -23,6 +23,8 @@ class StringTexts {
 
   /// Texts of the strings, with their quotes. kGrammar if that takes more than the fuel.
   Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel);
+  /// The same without quotes: parts of strings. No string of them is empty.
+  Result<ExprId> parts_of(const Dfa& strings, const DfaFuel& fuel);
   /// Texts of one string, in UTF-8.
   ExprId texts_of(std::string_view string);
   /// What follows the backslash of a character in these ranges, which are in order and apart.
@@ -30,6 +32,7 @@ class StringTexts {
 
  private:
   Expressions& to_;
+  Result<ExprId> write(const Dfa& strings, bool quoted, const DfaFuel& fuel);
   ExprId character(uint32_t code, std::string_view bytes);
   std::map<std::vector<std::pair<uint32_t, uint32_t>>, ExprId> escapes_;
   std::unordered_map<uint32_t, ExprId> characters_;

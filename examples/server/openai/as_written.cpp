@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// See as_written.h.
+#include "as_written.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+namespace server {
+namespace {
+
+constexpr std::string_view kSpace = " \t\n\r";
+
+class Walk {
+ public:
+  explicit Walk(std::string_view text) : text_(text) {}
+
+  /// What `names` lead to from the object that comes next; nothing if no object comes next.
+  void object(std::span<const std::string_view> names) {
+    if (!take('{')) return;
+    while (at_ < text_.size() && !take('}')) {
+      const std::string_view name = value();
+      if (!take(':')) return;
+      if (!is(name, names[0])) {
+        value();
+      } else {
+        taken_ = {};  // the field before this one, if there was one, does not count
+        if (names.size() == 1) {
+          taken_ = value();
+        } else {
+          skip_space();
+          const size_t begin = at_;
+          object(names.subspan(1));
+          at_ = begin;
+          value();
+        }
+      }
+      if (!take(',') && !(at_ < text_.size() && text_[at_] == '}')) return;
+    }
+  }
+
+  [[nodiscard]] std::string_view taken() const { return taken_; }
+
+ private:
+  static bool is(std::string_view name, std::string_view wanted) {
+    const auto read = nlohmann::json::parse(name, nullptr, false);
+    return read.is_string() && read.get_ref<const std::string&>() == wanted;
+  }
+
+  void skip_space() { at_ = std::min(text_.find_first_not_of(kSpace, at_), text_.size()); }
+
+  /// Whether this comes next, behind white space; then it is stepped over.
+  bool take(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  /// Steps over a value, to the bracket that closes the one it begins with.
+  std::string_view value() {
+    skip_space();
+    const size_t begin = at_;
+    size_t depth = 0;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '"') {
+        string();
+      } else if (c == '{' || c == '[') {
+        ++depth;
+        ++at_;
+      } else if (depth == 0) {
+        at_ = std::min(text_.find_first_of(",:}] \t\n\r", at_), text_.size());
+      } else {
+        if (c == '}' || c == ']') --depth;
+        ++at_;
+      }
+      if (depth == 0) break;
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  void string() {
+    ++at_;
+    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? size_t{2} : size_t{1};
+    at_ = std::min(at_ + 1, text_.size());
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  std::string_view taken_;
+};
+
+}  // namespace
+
+std::string take_as_written(std::string_view object, std::initializer_list<std::string_view> names,
+                            std::string* taken) {
+  Walk walk(object);
+  walk.object(std::span(names.begin(), names.size()));
+  const std::string_view found = walk.taken();
+  *taken = found;
+  std::string left(object);
+  if (found.size() < 2 || (found[0] != '{' && found[0] != '[')) return left;
+  const auto begin = static_cast<size_t>(found.data() - object.data());
+  left.replace(begin + 1, found.size() - 2, found.size() - 2, ' ');
+  left[begin + found.size() - 1] = found[0] == '{' ? '}' : ']';
+  return left;
+}
+
+}  // namespace server

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON strings that are patterns: what the format "regex" asks for. Groups nest, so this is a
+// grammar and no automaton.
+#pragma once
+
+#include "base/status.h"
+#include "grammar/dfa.h"
+#include "grammar/expression.h"
+#include "grammar/schema/string_texts.h"
+
+namespace gen::grammar {
+
+/// With their quotes; `empty`: whether the empty pattern is one of them. All of them are valid
+/// (is_pattern). These valid ones are left out, since no grammar can have them all:
+/// - back references, and more than one group with a name; names with characters beyond ASCII;
+/// - {n,m} of n from 100 on, unless m has more digits;
+/// - in classes: ranges of which both ends are beyond ASCII and close to each other, ends written
+///   as \u{…}, \0 behind a hyphen, and escaped halves of surrogate pairs.
+/// kGrammar if that takes more than the fuel.
+Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, const DfaFuel& fuel);
+
+}  // namespace gen::grammar
