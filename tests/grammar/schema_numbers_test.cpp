@@ -169,6 +169,19 @@ TEST(SchemaNumbers, TheTightestBoundsCount) {
   EXPECT_FALSE(between("5"));
 }
 
+// Many zeros between the digits that count, of numbers and of the divisor.
+TEST(SchemaNumbers, MultiplesOverManyZeros) {
+  const test::SchemaCase cases[] = {
+      {R"({"type":"number","multipleOf":64})",
+       {"100032", "1000064", "10000064", "-100032.00", "1e6"},
+       {"100034", "1000032", "10000032", "100032.5", "1e5"}},
+      {R"({"type":"number","multipleOf":7e300})",
+       {"7e300", "0.007e303", "0", "21e300"},
+       {"7e299", "7", "8e300", "1e301"}},
+  };
+  for (const test::SchemaCase& one : cases) test::check(one);
+}
+
 TEST(SchemaNumbers, ManyRangesApart) {
   std::string all;
   for (int i = 0; i < 120; ++i) {

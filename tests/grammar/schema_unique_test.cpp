@@ -135,6 +135,22 @@ TEST(SchemaUnique, Items) {
        {R"("a")", R"(["a","b"])"},
        {R"(["a"])", R"(["a","a"])"}},
       {R"({"uniqueItems":true,"maxItems":1,"contains":{"const":1}})", {"[1]"}, {"[]", "[1,1]"}},
+      // First items of one value each.
+      {R"({"const":["a",[1],{"a":[]}],"uniqueItems":true})",
+       {R"(["a",[1],{"a":[]}])", R"(["\u0061",[1.0],{"a":[]}])"},
+       {R"(["a",[1]])", R"(["a",[1],[1]])"}},
+      {R"({"enum":[["a","a"],["a","b"],[[0],[-0]],"x"],"uniqueItems":true})",
+       {R"(["a","b"])", "\"x\""},
+       {R"(["a","a"])", "[[0],[0]]"}},
+      {R"({"prefixItems":[{"const":1},{"const":2}],"minItems":2,"uniqueItems":true})",
+       {"[1,2]", "[1,2,3]", "[1,2,[1],[2]]"},
+       {"[1]", "[1,2,1]", "[1,2,3,3]", "[1,2,2e0]"}},
+      {R"({"prefixItems":[{"const":1},{"const":2},{"const":1}],"uniqueItems":true})",
+       {"[]", "[1]", "[1,2]"},
+       {"[1,2,1]", "[1,2,1,4]"}},
+      {R"({"prefixItems":[{"const":1},{"enum":[1,2]}],"uniqueItems":true})",
+       {"[1,2,3]", "[1]"},
+       {"[1,1]", "[1,2,2]"}},
       {R"({"uniqueItems":false})", {"[1,1]"}, {}},
   };
   for (const test::SchemaCase& one : cases) test::check(one);
@@ -144,9 +160,13 @@ TEST(SchemaUnique, Refused) {
   EXPECT_EQ(
       test::refusal(R"({"properties":{"a":{"contains":{"type":"null"},"uniqueItems":true}}})"),
       "/properties/a/uniqueItems: not supported together with contains");
-  EXPECT_EQ(test::refusal(R"({"prefixItems":[{"const":1},{"const":1}],"minItems":2,
+  EXPECT_EQ(test::refusal(R"({"prefixItems":[{"enum":[1,2]},{"enum":[1,2]},{"enum":[1,2]}],
+                              "minItems":3,"uniqueItems":true})"),
+            "/uniqueItems: of item 2, which may have less than 3 values");
+  EXPECT_EQ(test::refusal(R"({"type":"array","prefixItems":[{"const":1},{"const":1}],"minItems":2,
                               "uniqueItems":true})"),
-            "/uniqueItems: of item 1, which may have less than 2 values");
+            "#: no value is valid");
+  EXPECT_EQ(test::refusal(R"({"const":[1,10e-1],"uniqueItems":true})"), "#: no value is valid");
   EXPECT_EQ(test::refusal(R"({"items":{"type":"integer","minimum":1,"maximum":50},"minItems":60,
                               "uniqueItems":true})"),
             "/uniqueItems: of items, which may have less than 60 values");

@@ -17,6 +17,7 @@ namespace {
 using What = Constraint::Kind;
 
 constexpr uint32_t kMostNodes = 4096;
+constexpr size_t kMostCounters = 16;
 constexpr size_t kMostDistinct = MemberSet::kBits;
 
 // Items of which `rest` holds, counted from number `from` on.
@@ -61,6 +62,8 @@ class ArrayBuilder {
     if (size_.max <= 1) unique_ = nullptr;
     ByteSet comma = ByteSet::one(',');
     ByteSet end = ByteSet::one(']');
+    if (unique_ != nullptr) GEN_TRY(settle());
+    if (size_.min > size_.max) return Expressions::kNever;
     if (unique_ != nullptr) {
       GEN_ASSIGN(const std::optional<ExprId> made, distinct());
       if (made) return *made;
@@ -112,7 +115,7 @@ class ArrayBuilder {
     if (!counters_.empty()) {
       return maker_.refuse(unique_, "uniqueItems", "not supported together with contains");
     }
-    for (uint32_t i = 0; i <= n_first_; ++i) {
+    for (uint32_t i = settled_; i <= n_first_; ++i) {
       const uint32_t needed = i < n_first_ ? i + 1 : size_.min;
       if (needed < 2 || i >= size_.min) continue;
       GEN_ASSIGN(const bool enough, maker_.has_values(literals_of(i), needed));
@@ -122,6 +125,28 @@ class ArrayBuilder {
           unique_, "uniqueItems",
           which + ", which may have less than " + std::to_string(needed) + " values");
     }
+    return {};
+  }
+
+  // Of first items with one value each, as those of const, it is known now whether they differ.
+  Status settle() {
+    const uint32_t last = std::min({n_first_, size_.max, uint32_t{kMostDistinct}});
+    std::vector<const JsonValue*> all;
+    for (; settled_ < last; ++settled_) {
+      std::vector<const JsonValue*> values;
+      GEN_ASSIGN(const bool few, maker_.few_values(literals_of(settled_), 1, &values));
+      if (!few) return {};
+      const bool none = values.empty() || std::any_of(all.begin(), all.end(), [&](const auto* one) {
+                          return json_equal(*one, *values[0]);
+                        });
+      if (none) {  // and no array goes as far as there
+        size_.max = settled_;
+        n_first_ = settled_;
+        break;
+      }
+      all.push_back(values[0]);
+    }
+    if (settled_ >= size_.max) unique_ = nullptr;
     return {};
   }
 
@@ -162,6 +187,9 @@ class ArrayBuilder {
       if (added) nodes.push_back(place->first);
       return place->second;
     };
+    if (counters_.size() > kMostCounters) {
+      return maker_.refuse(clause_.done[0].schema, "contains", "too many counts");
+    }
     Diagram diagram;
     node(std::vector<uint32_t>(counters_.size() + 2, 0));  // the last: whether there are any
     for (uint32_t at = 0; at < nodes.size(); ++at) {
@@ -245,7 +273,8 @@ class ArrayBuilder {
   uint32_t n_first_ = 0;
   std::vector<Counter> counters_;
   const JsonValue* unique_ = nullptr;
-  ExprId comma_ = 0;  // with space behind it
+  uint32_t settled_ = 0;  // items that differ whatever comes
+  ExprId comma_ = 0;      // with space behind it
   ExprId end_ = 0;
 };
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
+constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
 constexpr size_t kDecidedPerStep = 16;
 constexpr size_t kFewStrings = 4096;
 
@@ -43,7 +44,9 @@ Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
   std::string pointer = document_.pointer_of(schema);
   if (!keyword.empty()) pointer += "/" + std::string(keyword);
   if (pointer.empty()) pointer = kRoot;
-  return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), std::string(why).c_str());
+  std::string reason(why);
+  for (std::string* text : {&pointer, &reason}) std::replace(text->begin(), text->end(), '\0', ' ');
+  return error(Code::kGrammar, "%.300s: %.400s", pointer.c_str(), reason.c_str());
 }
 
 Status ClauseMaker::placed(const Status& why, const JsonValue* schema,
@@ -90,6 +93,7 @@ ClauseMaker::Quick ClauseMaker::quick(JsonType type, Literal literal) const {
   if (schema.is_boolean()) {
     return schema.is(JsonType::kTrue) != literal.negated ? Quick::kAlways : Quick::kNever;
   }
+  if (!schema.is(JsonType::kObject)) return Quick::kOpen;  // refused where it is taken apart
   if (schema.members.empty()) return literal.negated ? Quick::kNever : Quick::kAlways;
   const bool ref_alone = document_.draft_of(&schema) <= Draft::k7 && schema.find("$ref") != nullptr;
   const JsonValue* types = ref_alone ? nullptr : schema.find("type");
@@ -123,7 +127,8 @@ Literals ClauseMaker::normal(Literals literals, bool* never) const {
   Literals kept;
   for (const Literal literal : literals) {
     const JsonValue& schema = *literal.schema;
-    const bool plain = schema.is_boolean() || schema.members.empty();
+    const bool empty = schema.is(JsonType::kObject) && schema.members.empty();
+    const bool plain = schema.is_boolean() || empty;
     if (plain) {
       *never |= schema.is(JsonType::kFalse) != literal.negated;
     } else {
@@ -217,6 +222,8 @@ Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
     while (!clause->open.empty()) {
       const Literal literal = clause->open.back();
       clause->open.pop_back();
+      // Those taken apart before are looked through.
+      GEN_TRY(spend(literal.schema, clause->done.size() / kDoneForOne));
       if (has(clause->done, literal)) continue;
       if (has(clause->done, !literal)) return false;
       clause->done.push_back(literal);
@@ -593,6 +600,31 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
     }
   }
   return known;
+}
+
+Result<std::vector<Clause>> ClauseMaker::join_lists(std::vector<Clause> clauses) {
+  std::vector<Clause> kept;
+  std::vector<Decimal> listed;
+  Clause list;
+  for (Clause& clause : clauses) {
+    std::vector<NumberLiteral> terms = number_literals(clause);
+    NumberTerm values;
+    if (!only_values(&terms, &values) || terms.size() > 1) {
+      kept.push_back(std::move(clause));
+      continue;
+    }
+    listed.insert(listed.end(), values.values.begin(), values.values.end());
+    list.done = std::move(clause.done);
+  }
+  if (!list.done.empty()) {
+    GEN_ASSIGN(NumberTerm all, NumberTerm::one_of(std::move(listed)));
+    Constraint one;
+    one.kind = Constraint::Kind::kNumber;
+    one.number = joined_.emplace_back(std::make_shared<const NumberTerm>(std::move(all)));
+    list.constraints.push_back(std::move(one));
+    kept.push_back(std::move(list));
+  }
+  return kept;
 }
 
 Result<bool> ClauseMaker::fits_name(const Literals& literals, const std::string& name) {

@@ -45,6 +45,8 @@ class ClauseMaker {
   /// null. kGrammar if that is asked for together with something else.
   Result<bool> must_be_patterns(const Clause& clause, const SharedDfa& strings);
   Result<SharedDfa> numbers_of(const Clause& clause);
+  /// The same numbers by fewer clauses: those that list theirs become one.
+  Result<std::vector<Clause>> join_lists(std::vector<Clause> clauses);
   /// Of the kSize constraints.
   static Lengths size_of(const Clause& clause);
   /// Names that a schema asks for: strings for which the literals hold. With `patterns`, which
@@ -95,9 +97,14 @@ class ClauseMaker {
     uint32_t scope = 0;
     Draft draft = Draft::k2020;
   };
-  // Made by any_of() and exactly(), and understood in every draft.
-  static constexpr const char* kAnyOf = "\1any";
-  static constexpr const char* kExactItems = "\1items";
+  // Made by any_of() and exactly(), and understood in every draft. The text of a schema is UTF-8,
+  // so that it cannot have them.
+  static constexpr const char* kAnyOf =
+      "\xFF"
+      "any";
+  static constexpr const char* kExactItems =
+      "\xFF"
+      "items";
   Status expand(JsonType type, Clause clause, std::vector<Clause>* out);
   Result<bool> decide(JsonType type, Clause* clause);
   Result<bool> take_apart(JsonType type, Clause* clause);
@@ -121,6 +128,13 @@ class ClauseMaker {
   Result<std::vector<Options>> dependencies(const Keyword& k);
   Result<Literals> schema_list(const Keyword& k);
   Result<uint32_t> count_of(const Keyword& k);
+  // one_of.cpp
+  struct Alternative {
+    Literal literal;
+    std::vector<size_t> beside;  // others that may hold of the same value, by number
+  };
+  /// Those of `all` that a value of the type may fit.
+  Result<std::vector<Alternative>> alternatives(const Keyword& k, const Literals& all);
   Result<Options> one_of(const Keyword& k);
   Status items_of(const Keyword& k, Constraint* out);
   Result<Literals> named_literals(const JsonValue* schema, uint32_t scope, const std::string& name);
@@ -172,6 +186,7 @@ class ClauseMaker {
   SharedDfa plain_numbers_;
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;
+  std::vector<SharedTerm> joined_;  // kept, so that addresses stay theirs
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;
 };
 

@@ -13,6 +13,8 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostMetaschemas = 8;  // each of the one before
+constexpr size_t kMany = 32;            // members
+constexpr size_t kLongestUri = 2048;    // of a resource
 
 size_t scheme_length(std::string_view uri) {
   const size_t colon = uri.find(':');
@@ -97,31 +99,6 @@ std::string decoded(std::string_view text) {
   return made;
 }
 
-const JsonValue* at_pointer(const JsonValue* node, std::string_view pointer) {
-  while (!pointer.empty() && node != nullptr) {
-    const size_t end = std::min(pointer.find('/', 1), pointer.size());
-    std::string name;
-    for (size_t i = 1; i < end; ++i) {
-      if (pointer[i] == '~' && i + 1 < end) {
-        name += pointer[++i] == '1' ? '/' : '~';
-      } else {
-        name += pointer[i];
-      }
-    }
-    pointer.remove_prefix(end);
-    if (node->is(JsonType::kArray)) {
-      const bool digits = !name.empty() && name.size() < 9 &&
-                          name.find_first_not_of("0123456789") == std::string::npos;
-      const size_t index = digits ? std::stoul(name) : node->items.size();
-      node = index < node->items.size() ? &node->items[index] : nullptr;
-    } else {
-      const JsonValue* found = node->find(name);
-      node = found != nullptr ? found : node->find(kIgnoredMark + name);
-    }
-  }
-  return node;
-}
-
 const std::string* text_of(const JsonValue& node, std::string_view name) {
   const JsonValue* found = node.find(name);
   return found != nullptr && found->is(JsonType::kString) ? &found->text : nullptr;
@@ -169,12 +146,12 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
     return error(Code::kGrammar, "#: a schema is an object or a boolean");
   }
   Place place;
-  place.base = uri;
+  place.base = std::make_shared<const std::string>(uri);
   if (!is_first) place.name = uri + "#";
   place.draft = draft;
   place.resource = &node;
   resources_.try_emplace(uri, &node);
-  scan(node, std::move(place));
+  GEN_TRY(scan(node, std::move(place)));
   *out = &node;
   return {};
 }
@@ -242,7 +219,7 @@ Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* f
 }
 
 // Identifiers of a node that is a schema; its place becomes that of what it holds.
-void SchemaDocument::identify(const JsonValue& node, Place* place) {
+Status SchemaDocument::identify(const JsonValue& node, Place* place) {
   const bool whole = place->parent == nullptr;
   const auto id_of = [&] { return text_of(node, place->draft == Draft::k4 ? "id" : "$id"); };
   // A resource inside another may be of another draft.
@@ -257,18 +234,25 @@ void SchemaDocument::identify(const JsonValue& node, Place* place) {
   if (id != nullptr) {
     const auto [uri, fragment] = split(*id);
     if (!uri.empty()) {
-      place->base = resolve_uri(place->base, uri);
+      const bool fits = uri.size() <= kLongestUri;
+      std::string base = fits ? resolve_uri(*place->base, uri) : "";
+      if (!fits || base.size() > kLongestUri) {
+        return error(Code::kGrammar, "%.300s/%s: a URI of more than %zu bytes",
+                     pointer_of(&node).c_str(), place->draft == Draft::k4 ? "id" : "$id",
+                     kLongestUri);
+      }
+      place->base = std::make_shared<const std::string>(std::move(base));
       place->resource = &node;
-      resources_.try_emplace(place->base, &node);
+      resources_.try_emplace(*place->base, &node);
     }
     if (!fragment.empty() && place->draft <= Draft::k7) {
-      anchors_.try_emplace(place->base + "#" + std::string(fragment), &node);
+      anchors_.try_emplace(*place->base + "#" + std::string(fragment), &node);
     }
   }
-  if (place->draft < Draft::k2019) return;
+  if (place->draft < Draft::k2019) return {};
   for (const char* key : {"$anchor", "$dynamicAnchor"}) {
     if (const std::string* anchor = text_of(node, key)) {
-      anchors_.try_emplace(place->base + "#" + *anchor, &node);
+      anchors_.try_emplace(*place->base + "#" + *anchor, &node);
     }
   }
   if (place->draft == Draft::k2019) {
@@ -279,9 +263,10 @@ void SchemaDocument::identify(const JsonValue& node, Place* place) {
   } else if (const std::string* anchor = text_of(node, "$dynamicAnchor")) {
     dynamic_[place->resource].emplace(*anchor, &node);
   }
+  return {};
 }
 
-void SchemaDocument::scan(const JsonValue& root, Place root_place) {
+Status SchemaDocument::scan(const JsonValue& root, Place root_place) {
   struct Open {
     const JsonValue* node;
     Place place;
@@ -294,7 +279,8 @@ void SchemaDocument::scan(const JsonValue& root, Place root_place) {
     open.pop_back();
     const JsonValue& node = *now.node;
     Place inside = now.place;
-    if (node.is(JsonType::kObject) && now.is_schema) identify(node, &inside);
+    places_[&node] = now.place;
+    if (node.is(JsonType::kObject) && now.is_schema) GEN_TRY(identify(node, &inside));
     places_[&node] = {inside.base, now.place.parent, std::move(now.place.name), inside.draft,
                       inside.resource};
     inside.parent = &node;
@@ -324,6 +310,7 @@ void SchemaDocument::scan(const JsonValue& root, Place root_place) {
     }
     std::reverse(open.begin() + first, open.end());
   }
+  return {};
 }
 
 std::string SchemaDocument::pointer_of(const JsonValue* node) const {
@@ -347,10 +334,46 @@ std::string SchemaDocument::pointer_of(const JsonValue* node) const {
   return pointer;
 }
 
+// As find() does; where there are many, of a table.
+const JsonValue* SchemaDocument::member(const JsonValue& node, const std::string& name) {
+  if (node.members.size() < kMany) return node.find(name);
+  Members& table = members_[&node];
+  if (table.empty()) {
+    for (const auto& [known, value] : node.members) table.emplace(known, &value);
+  }
+  const auto found = table.find(name);
+  return found != table.end() ? found->second : nullptr;
+}
+
+const JsonValue* SchemaDocument::at_pointer(const JsonValue* node, std::string_view pointer) {
+  while (!pointer.empty() && node != nullptr) {
+    const size_t end = std::min(pointer.find('/', 1), pointer.size());
+    std::string name;
+    for (size_t i = 1; i < end; ++i) {
+      if (pointer[i] == '~' && i + 1 < end) {
+        name += pointer[++i] == '1' ? '/' : '~';
+      } else {
+        name += pointer[i];
+      }
+    }
+    pointer.remove_prefix(end);
+    if (node->is(JsonType::kArray)) {
+      const bool digits = !name.empty() && name.size() < 9 &&
+                          name.find_first_not_of("0123456789") == std::string::npos;
+      const size_t index = digits ? std::stoul(name) : node->items.size();
+      node = index < node->items.size() ? &node->items[index] : nullptr;
+    } else {
+      const JsonValue* found = member(*node, name);
+      node = found != nullptr ? found : member(*node, kIgnoredMark + name);
+    }
+  }
+  return node;
+}
+
 Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
                                                  std::string_view reference) {
   const auto place = places_.find(from);
-  const std::string base = place != places_.end() ? place->second.base : "";
+  const std::string base = place != places_.end() ? *place->second.base : "";
   const auto [uri, raw] = split(reference);
   const std::string target = resolve_uri(base, uri);
   const std::string fragment = decoded(raw);
@@ -367,7 +390,7 @@ Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
   if (fragment.empty() || node == nullptr) return node;
   if (fragment[0] == '/') return at_pointer(node, fragment);
   const auto found = places_.find(node);
-  const auto anchor = anchors_.find(found->second.base + "#" + fragment);
+  const auto anchor = anchors_.find(*found->second.base + "#" + fragment);
   return anchor != anchors_.end() ? anchor->second : nullptr;
 }
 

@@ -60,7 +60,7 @@ class SchemaDocument {
 
  private:
   struct Place {
-    std::string base;  // URI
+    std::shared_ptr<const std::string> base;  // URI
     const JsonValue* parent = nullptr;
     std::string name;  // in the parent
     Draft draft = Draft::k2020;
@@ -71,8 +71,10 @@ class SchemaDocument {
   Status add(std::string_view text, const std::string& uri, Draft draft, const JsonValue** out);
   Status find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
                       std::vector<std::string>* left_out);
-  void identify(const JsonValue& node, Place* place);
-  void scan(const JsonValue& root, Place root_place);
+  Status identify(const JsonValue& node, Place* place);
+  Status scan(const JsonValue& root, Place root_place);
+  const JsonValue* member(const JsonValue& node, const std::string& name);
+  const JsonValue* at_pointer(const JsonValue* node, std::string_view pointer);
 
   SchemaResolver resolver_;
   Relaxing relaxing_;
@@ -84,6 +86,8 @@ class SchemaDocument {
   std::unordered_map<std::string, const JsonValue*> anchors_;  // URI#name
   std::unordered_map<const JsonValue*, Scope> dynamic_;        // by resource
   std::vector<Scope> scopes_ = {Scope()};
+  using Members = std::unordered_map<std::string_view, const JsonValue*>;
+  std::unordered_map<const JsonValue*, Members> members_;  // of nodes with many
   uint32_t numbered_ = 0;
 };
 

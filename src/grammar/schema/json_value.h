@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct Decimal {
   std::string digits;
   int64_t exponent = 0;
   bool operator==(const Decimal&) const = default;
+  /// An order that has nothing to do with that of numbers: by digits, then by exponent.
+  [[nodiscard]] auto key() const { return std::tie(digits, exponent, negative); }
   [[nodiscard]] bool is_integer() const noexcept {
     return exponent >= static_cast<int64_t>(digits.size());
   }

@@ -258,9 +258,8 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     return in_set(set);
   }
   if (k.key == "format") {
-    if (k.type != JsonType::kString || !k.value.is(JsonType::kString) || !options_.assert_formats) {
-      return truth(!negated);
-    }
+    if (k.type != JsonType::kString || !options_.assert_formats) return truth(!negated);
+    if (!k.value.is(JsonType::kString)) return refuse(k.schema, k.key, "not a string");
     const auto tell = [&](const char* what) {
       const std::string note = document_.pointer_of(k.schema) + "/format: " + what + " left out";
       auto& told = report_.relaxed;
@@ -340,31 +339,6 @@ Result<const JsonValue*> ClauseMaker::reference(const Keyword& k) {
     return refuse(k.schema, k.key, "leads to no schema");
   }
   return target;
-}
-
-// Exactly one: where two cannot hold together, the other need not be excluded.
-Result<Options> ClauseMaker::one_of(const Keyword& k) {
-  GEN_ASSIGN(const Literals all, schema_list(k));
-  Options options;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (quick(k.type, all[i]) == Quick::kNever) continue;
-    Option option;
-    option.literals.push_back(all[i]);
-    for (size_t j = 0; j < all.size(); ++j) {
-      if (i == j || quick(k.type, all[j]) == Quick::kNever) continue;
-      GEN_TRY(spend(k.schema));
-      if (depth_ < 3) {
-        ++depth_;
-        auto both = clauses(k.type, {all[i], all[j]});
-        --depth_;
-        if (!both.ok()) return both.status();
-        if (both->empty()) continue;
-      }
-      option.literals.push_back(!all[j]);
-    }
-    options.push_back(std::move(option));
-  }
-  return options;
 }
 
 Result<std::vector<Options>> ClauseMaker::dependencies(const Keyword& k) {
@@ -658,8 +632,11 @@ Result<Options> ClauseMaker::negative(const Keyword& k) {
     GEN_ASSIGN(Literals all, schema_list(k));
     Options made;
     if (k.key == "oneOf" && !options_.one_of_as_any_of) {
-      for (size_t i = 0; i < all.size(); ++i) {
-        for (size_t j = i + 1; j < all.size(); ++j) made.push_back({{all[i], all[j]}, {}});
+      GEN_ASSIGN(const std::vector<Alternative> some, alternatives(k, all));
+      for (size_t i = 0; i < some.size(); ++i) {
+        for (const size_t j : some[i].beside) {
+          if (i < j) made.push_back({{some[i].literal, some[j].literal}, {}});
+        }
       }
     }
     for (Literal& literal : all) literal = !literal;

@@ -396,11 +396,8 @@ Result<NumberTerm> NumberTerm::bounded(Decimal limit, Bound bound) {
 
 Result<NumberTerm> NumberTerm::one_of(std::vector<Decimal> values) {
   for (const Decimal& value : values) GEN_TRY(check_exponent(value));
-  const auto key = [](const Decimal& value) {
-    return std::tie(value.digits, value.exponent, value.negative);
-  };
   std::sort(values.begin(), values.end(),
-            [&](const Decimal& a, const Decimal& b) { return key(a) < key(b); });
+            [](const Decimal& a, const Decimal& b) { return a.key() < b.key(); });
   values.erase(std::unique(values.begin(), values.end()), values.end());
   NumberTerm made;
   made.kind = Kind::kOneOf;

@@ -36,7 +36,7 @@ struct NumberTerm {
   Bound bound = Bound::kAtLeast;
   uint64_t divisor = 1;
   int64_t scale = 0;
-  std::vector<Decimal> values;  // by digits, then by exponent
+  std::vector<Decimal> values;  // by Decimal::key()
 
   /// kGrammar for a value beyond 10^4096, either way, here and below.
   static Result<NumberTerm> bounded(Decimal limit, Bound bound);

@@ -100,7 +100,11 @@ ExponentSet bound_exponents(const NumberTerm& term, bool minus, const DigitCount
 
 uint32_t times_ten(uint32_t value, int64_t times, uint64_t divisor) {
   uint64_t made = value;
-  for (; times > 0; --times) made = made * 10 % divisor;
+  uint64_t power = 10;  // to 1, 2, 4, 8, ...
+  for (; times > 0; times /= 2) {
+    if (times % 2 == 1) made = made * power % divisor;
+    power = power * power % divisor;
+  }
   return static_cast<uint32_t>(made);
 }
 

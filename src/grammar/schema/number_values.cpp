@@ -31,7 +31,9 @@ bool holds(const NumberTerm& term, const Decimal& value) {
     case What::kMultiple:
       return is_multiple(term, value);
     case What::kOneOf:
-      return std::find(term.values.begin(), term.values.end(), value) != term.values.end();
+      return std::binary_search(
+          term.values.begin(), term.values.end(), value,
+          [](const Decimal& a, const Decimal& b) { return a.key() < b.key(); });
     case What::kBound:
       break;
   }

@@ -126,7 +126,8 @@ class ObjectBuilder {
 
   Status settle(const Clause& clause, const std::vector<Constraint>& witnesses,
                 const std::vector<SharedDfa>& names, size_t at, std::vector<Region> found) {
-    GEN_TRY(maker_.spend(some_schema()));
+    const size_t n_names = at == witnesses.size() ? names_in(clause).size() : 0;
+    GEN_TRY(maker_.spend(some_schema(), 1 + n_names));
     if (at == witnesses.size()) {
       GEN_ASSIGN(const ExprId made, build(clause, found));
       split_.push_back(made);

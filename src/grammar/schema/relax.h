@@ -10,8 +10,9 @@
 
 namespace gen::grammar {
 
-/// Before the name of a keyword that is not looked at; references go through it all the same.
-inline constexpr char kIgnoredMark = '\2';
+/// Before the name of a keyword that is not looked at; references go through it all the same. It is
+/// no UTF-8, so that no name in a schema's text begins with it.
+inline constexpr char kIgnoredMark = '\xFE';
 
 /// Whether it is a keyword of some draft that asks something of values, so that it can be ignored.
 bool is_asking_keyword(std::string_view name);

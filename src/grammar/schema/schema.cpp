@@ -137,7 +137,10 @@ class Builder {
     return to_.choice(ways);
   }
 
-  Result<ExprId> numbers_of(const std::vector<Clause>& clauses) {
+  Result<ExprId> numbers_of(std::vector<Clause> clauses) {
+    if (clauses.size() > 1) {
+      GEN_ASSIGN(clauses, maker_.join_lists(std::move(clauses)));
+    }
     // Many large automata are read side by side: one of them all would be as large as all of them.
     std::vector<ExprId> ways;
     std::vector<Dfa> parts;
