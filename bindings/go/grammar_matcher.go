@@ -102,7 +102,9 @@ func (m *GrammarMatcher) Complete() bool { return get(&m.object, native.GenGramm
 // Finished tells whether the text is a member that nothing can follow.
 func (m *GrammarMatcher) Finished() bool { return get(&m.object, native.GenGrammarMatcherComplete) > 1 }
 
-// Forced is the tokens from here on that are each the only one that may come, at most 1024: no model needs to be asked for them.
+// Forced is the tokens from here on, at most 1024, for which no model needs to be asked: each is the only one that may come,
+// which is seldom so with vocabularies of SentencePiece. With WithGrammarSetting("forced_tokens", "tokenizer") they are those
+// that the tokenizer makes of the bytes that must come.
 func (m *GrammarMatcher) Forced() (tokens []int32, err error) {
 	err = m.with(func(a uintptr) (err error) {
 		tokens, err = sized(0, func(buffer []int32, capacity int, n []int) error {

@@ -290,14 +290,19 @@ void add_bench(CLI::App& app) {
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
   add_draft_options(*command, options->model);
-  command->add_option("--text", options->drafts.text,
-                      "with --draft: prompts are pieces of this file, not made-up tokens");
+  CLI::Option* const draft = command->get_option("--draft");
+  command
+      ->add_option("--text", options->drafts.text,
+                   "with --draft: prompts are pieces of this file, not made-up tokens")
+      ->needs(draft);
   command
       ->add_option("--temp", options->drafts.temperature, "with --draft: 0 takes the best token")
       ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  command->add_flag("--gumbel", options->drafts.gumbel,
-                    "with --draft: draws by noise of each token");
+      ->capture_default_str()
+      ->needs(draft);
+  command
+      ->add_flag("--gumbel", options->drafts.gumbel, "with --draft: draws by noise of each token")
+      ->needs(draft);
   command->add_flag("--profile", options->profile, "also show where the time goes");
   command->add_option("--profile-svg", options->svg, "draw the profile into this file");
   command->add_flag("--json", options->json, "print one JSON object on a line for each case");

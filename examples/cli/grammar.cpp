@@ -12,6 +12,7 @@
 
 #include "grammar_options.h"
 #include "model_file.h"
+#include "option_help.h"
 
 namespace cli {
 namespace {
@@ -233,7 +234,7 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
       times.push_back(microseconds_since(begin));
     }
   }
-  if (left > 0) std::cerr << left << " documents are no members\n";
+  if (left > 0) std::cerr << "documents that are no members: " << left << "\n";
   if (times.empty()) throw Failure("no token of a document on standard input is allowed");
   std::sort(times.begin(), times.end());
   double sum = 0;
@@ -268,7 +269,8 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
 
 void run_grammar(const GrammarTask& options) {
   if (!options.grammar.given())
-    throw Failure("give one of --grammar, --lark, --regex, --tags, --json-schema and --any-json", 2);
+    throw Failure("give one of --grammar, --lark, --regex, --tags, --json-schema and --any-json",
+                  2);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   if (options.action == "check") return print_results(options, tokenizer.get());
   if (options.action == "test") return print_place(options, tokenizer.get());
@@ -283,8 +285,9 @@ void add_grammar(CLI::App& app) {
   CLI::App* command = app.add_subcommand("grammar", "try a grammar on documents of standard input");
   command
       ->add_option("ACTION", options->action,
-                   "check: which lines are members; test: where a document stops being one; "
-                   "explain: what the grammar is; bench: how long masks take over lines")
+                   "check: which lines are members; test: where all of the input, one document, "
+                   "stops being one; explain: what the grammar is; bench: how long masks take "
+                   "over lines")
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
   add_grammar_options(*command, options->grammar);
@@ -294,6 +297,9 @@ void add_grammar(CLI::App& app) {
       "GGUF or SentencePiece file with the tokenizer; check then reads documents token "
       "by token, without it byte by byte");
   command->add_flag("--json", options->json, "print one JSON object");
+  command->footer(
+      "Options of grammars, for --grammar-set (json_space is not limited here, unless set):\n" +
+      grammar_options_help());
   command->callback([options] { run_grammar(*options); });
 }
 

@@ -43,8 +43,9 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
   command
       .add_option(
           "--grammar-set", choice.settings,
-          "KEY=VALUE: an option of grammars, as docs/options.md lists them (json_one_of=any_of, "
-          "json_ignore=format,pattern, json_order=definition); again for others")
+          "KEY=VALUE: an option of grammars, as 'generate help grammar' lists them "
+          "(json_one_of=any_of, json_ignore=format,pattern, json_order=definition); again for "
+          "others")
       ->type_name("KEY=VALUE");
   const std::initializer_list<CLI::Option*> all = {gbnf, lark, regex, json, tags, schema};
   for (CLI::Option* one : all) {

@@ -164,25 +164,29 @@ void add_context_option(CLI::App& command, ModelChoice& choice) {
 }
 
 void add_draft_options(CLI::App& command, ModelChoice& choice) {
-  command
-      .add_option("--draft", choice.draft,
-                  "guesses ahead; what is said stays the same: lookup (from the text itself), "
-                  "suffix (the same by longer agreements), layers:N (by the model's first N "
-                  "layers), or the GGUF file of a smaller model; several with commas, as "
-                  "suffix,FILE, where the later guess what the earlier cannot")
-      ->check([](const std::string& text) {
-        DraftParts parts;
-        return read_draft_parts(text, &parts);
-      });
+  CLI::Option* const draft =
+      command
+          .add_option("--draft", choice.draft,
+                      "guesses ahead; what is said stays the same: lookup (from the text itself), "
+                      "suffix (the same by longer agreements), layers:N (by the model's first N "
+                      "layers), or the GGUF file of a smaller model; several with commas, as "
+                      "suffix,FILE, where the later guess what the earlier cannot")
+          ->check([](const std::string& text) {
+            DraftParts parts;
+            return read_draft_parts(text, &parts);
+          });
   command
       .add_option("--draft-len", choice.draft_len,
                   "most tokens of a guess; 0: 8 from texts, 4 from a model")
-      ->check(CLI::Range(0, 63));
+      ->check(CLI::Range(0, 63))
+      ->needs(draft);
   command
       .add_option("--draft-acceptance", choice.draft_acceptance, generator_help("draft_acceptance"))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(draft);
   command.add_option("--draft-policy", choice.draft_policy, generator_help("draft_policy"))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(draft);
 }
 
 ModelOptions make_model_options(const ModelChoice& choice) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "grammar_options.h"
 #include "handles.h"
 
 namespace cli {
@@ -13,15 +14,30 @@ template <typename T>
 using Describe = gen_status (*)(const T*, char*, size_t, size_t*, gen_error*);
 
 template <typename T>
-std::string help_of(const T* options, Describe<T> describe, const char* key) {
-  const std::string text = text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
-    return describe(options, buf, capacity, n, error);
-  });
-  for (const auto& row : nlohmann::json::parse(text)) {
-    if (row.at("key") != key) continue;
-    return row.at("help").get<std::string>() + " (" + row.at("range").get<std::string>() + ")";
+nlohmann::json rows_of(const T* options, Describe<T> describe) {
+  return nlohmann::json::parse(
+      text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
+        return describe(options, buf, capacity, n, error);
+      }));
+}
+
+nlohmann::json row_of(const nlohmann::json& rows, const char* key) {
+  for (const auto& row : rows) {
+    if (row.at("key") == key) return row;
   }
   throw Failure(std::string("the library has no option ") + key);
+}
+
+template <typename T>
+std::string help_of(const T* options, Describe<T> describe, const char* key) {
+  const nlohmann::json row = row_of(rows_of(options, describe), key);
+  const auto help = row.at("help").get<std::string>();
+  return row.at("type") == "bool" ? help : help + " (" + row.at("range").get<std::string>() + ")";
+}
+
+/// A default is a number or a text.
+std::string plain(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 }  // namespace
@@ -36,6 +52,25 @@ std::string generator_help(const char* key) {
 
 std::string sampling_help(const char* key) {
   return help_of(make<Sampling>(gen_sampling_new).get(), gen_sampling_describe, key);
+}
+
+std::string sampling_default(const char* key) {
+  const nlohmann::json rows =
+      rows_of(make<Sampling>(gen_sampling_new).get(), gen_sampling_describe);
+  const nlohmann::json value = row_of(rows, key).at("default");
+  return value.is_null() ? "" : plain(value);
+}
+
+std::string grammar_options_help() {
+  std::string out;
+  const auto options = make<GrammarOptions>(gen_grammar_options_new);
+  for (const auto& row : rows_of(options.get(), gen_grammar_options_describe)) {
+    const std::string initial = plain(row.at("default"));
+    out += (out.empty() ? "  " : "\n  ") + row.at("key").get<std::string>() + ": " +
+           row.at("help").get<std::string>() + " (" + row.at("range").get<std::string>() +
+           (initial.empty() ? ")" : "; default " + initial + ")");
+  }
+  return out;
 }
 
 }  // namespace cli

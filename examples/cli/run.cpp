@@ -164,8 +164,10 @@ void add_run(CLI::App& app) {
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_flag("--echo", options->echo, "print the prompt before its continuation");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
-  command->add_flag("--draft-stats", options->draft_stats,
-                    "print what --draft brought to standard error");
+  command
+      ->add_flag("--draft-stats", options->draft_stats,
+                 "print what --draft brought to standard error")
+      ->needs(command->get_option("--draft"));
   command->callback([options, prompt, load, command] {
     options->saves = command->count("--save-session") > 0;
     if (prompt->count() == 0 && load->count() == 0) throw CLI::RequiredError("--prompt");

@@ -32,8 +32,7 @@ constexpr std::pair<const char*, const char*> kByName[] = {
     {"--xtc-threshold", "xtc_threshold"}, {"--mirostat-tau", "mirostat_tau"},
     {"--mirostat-eta", "mirostat_eta"},   {"--dry-multiplier", "dry_multiplier"},
     {"--dry-base", "dry_base"},           {"--dry-allowed-length", "dry_allowed_length"},
-    {"--dry-window", "dry_window"},       {"--dry-breaker", "dry_breaker"},
-    {"--min-tokens", "min_new_tokens"},
+    {"--dry-window", "dry_window"},       {"--min-tokens", "min_new_tokens"},
 };
 
 }  // namespace
@@ -74,16 +73,26 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
   command.add_flag("--ignore-eos", choice.ignore_eos, sampling_help("ignore_eos"));
   for (const auto& [option, key] : kByName) {
     command
-        .add_option_function<std::vector<std::string>>(
+        .add_option_function<std::string>(
             option,
-            [&choice, option = option, key = key](const std::vector<std::string>& values) {
-              for (const std::string& value : values)
-                choice.settings.push_back({option, key, value});
+            [&choice, option = option, key = key](const std::string& value) {
+              choice.settings.push_back({option, key, value});
             },
             sampling_help(key))
-        ->allow_extra_args(false)
-        ->type_name(std::string_view(key) == "dry_breaker" ? "TEXT" : "NUMBER");
+        ->type_name("NUMBER")
+        ->default_str(sampling_default(key));
   }
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--dry-breaker",
+          [&choice](const std::vector<std::string>& values) {
+            for (const std::string& value : values) {
+              choice.settings.push_back({"--dry-breaker", "dry_breaker", value});
+            }
+          },
+          sampling_help("dry_breaker"))
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
   command.add_flag("--gumbel", choice.gumbel, sampling_help("gumbel"));
   add_grammar_options(command, choice.grammar);
   command.add_flag("--fit-grammar", choice.fit_grammar, sampling_help("fit_grammar"));

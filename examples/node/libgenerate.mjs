@@ -10,8 +10,9 @@ const lib = koffi.load(process.env.GENERATE_LIBRARY ?? "libgenerate.so.0");
 const GenError = koffi.struct("gen_error", { code: "int32_t", message: koffi.array("char", 1020) });
 const GenToken = koffi.struct("gen_token", {
   struct_size: "uint32_t", id: "int32_t", text: "void *", text_len: "size_t", logprob: "float", done: "int32_t",
-  finish_reason: "int32_t", index: "int32_t",
+  finish_reason: "int32_t", index: "int32_t", top: "void *", top_count: "int32_t",
 });
+const GenTokenLogprob = koffi.struct("gen_token_logprob", { id: "int32_t", logprob: "float" });
 
 const FINISH = ["none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
   "cancelled", "callback", "error"];
@@ -240,7 +241,8 @@ export class Matcher extends Handle {
   fork() { return new Matcher(this); }
   complete() { return c.matcherComplete(this.handle) > 0; }
   reset() { c.matcherReset(this.handle); }
-  /** Tokens from here on that are each the only one that may come. */
+  /** Tokens from here on that are each the only one that may come; of a grammar with `forced_tokens: "tokenizer"`, those that
+   * the tokenizer makes of the bytes that must come. */
   forced() {
     const n = [0];
     const ids = new Int32Array(1024);  // there are never more
@@ -260,7 +262,9 @@ function samplingOf({ cancel, grammar, ...settings }) {
   if (grammar && !grammar.handle) throw new GenerateError({ code: -15, message: "the grammar is closed" });
   const sampling = new Handle(make(c.samplingNew), c.samplingFree);
   try {
-    for (const [key, value] of Object.entries(settings)) c.samplingSet(sampling.handle, key, String(value));
+    for (const [key, values] of Object.entries(settings)) {
+      for (const value of [values].flat()) c.samplingSet(sampling.handle, key, String(value));
+    }
     if (grammar instanceof Matcher) c.samplingSetMatcher(sampling.handle, grammar.handle);
     else if (grammar) c.samplingSetGrammar(sampling.handle, grammar.handle);
     if (cancel) c.samplingSetCancel(sampling.handle, cancel.handle);
@@ -335,7 +339,8 @@ export class Generator extends Handle {
 export class Session extends Handle {
   constructor(generator) { super(make(c.sessionNew, generator.handle), c.sessionFree); }
 
-  /** Tokens as they come, for `for await`; leaving the loop ends it. */
+  /** Tokens as they come, for `for await`; leaving the loop ends it. Settings are those of gen_sampling_describe: a list sets
+   * one that can be given several times, `{ stop_string: ["END", "\n\n"] }`. */
   stream(prompt, settings = {}) { return pulled(c.streamOpen, this, prompt, settings); }
 }
 
@@ -380,6 +385,8 @@ async function *pulled(open, owner, text, settings) {
       yield {
         id: token.id, text: bytesAt(token.text, token.text_len).toString(), logprob: token.logprob,
         done: token.done !== 0, finishReason: FINISH[token.finish_reason],
+        // The likeliest tokens here, best first, as many as `logprobs` asks for.
+        top: token.top_count === 0 ? [] : [...koffi.decode(token.top, GenTokenLogprob, token.top_count)],
       };
     }
   } finally {

@@ -21,9 +21,10 @@ class _Error(ctypes.Structure):
     _fields_ = [("code", c_int32), ("message", ctypes.c_char * 1020)]
 
 
-# struct gen_token: struct_size, id, text, text_len, logprob, done, finish_reason, index. Taken apart at once, since this is
-# done for each token and the fields of a ctypes.Structure are slow.
-_TOKEN = struct.Struct("@IiPNfiii")
+# struct gen_token: struct_size, id, text, text_len, logprob, done, finish_reason, index, top, top_count. Taken apart at once,
+# since this is done for each token and the fields of a ctypes.Structure are slow.
+_TOKEN = struct.Struct("@IiPNfiiiPi")
+_TOP = struct.Struct("@if")
 
 FINISH = ("none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
           "cancelled", "callback", "error")
@@ -46,6 +47,7 @@ class Token(NamedTuple):
     logprob: float
     done: bool
     finish_reason: str
+    top: tuple = ()  # the likeliest tokens here as (id, log-probability), best first, as many as logprobs=… asks for
 
 
 class Result(NamedTuple):
@@ -407,7 +409,8 @@ class Matcher(Handle):
         _matcher_reset(self.handle)
 
     def forced(self):
-        """Tokens from here on that are each the only one that may come."""
+        """Tokens from here on that are each the only one that may come; of a grammar with forced_tokens="tokenizer", those that
+        the tokenizer makes of the bytes that must come."""
         return _ids(lambda *buffer: _matcher_forced(self.handle, *buffer))
 
     def min_tokens(self):
@@ -429,9 +432,10 @@ class _Sampling(Handle):
             _sampling_set_matcher(self.handle, grammar.handle)
         elif grammar is not None:
             _sampling_set_grammar(self.handle, grammar.handle)
-        for key, value in settings.items():
-            text = str(int(value) if isinstance(value, bool) else value)
-            _sampling_set(self.handle, key.encode(), text.encode())
+        for key, values in settings.items():
+            for value in values if isinstance(values, (list, tuple)) else [values]:
+                text = str(int(value) if isinstance(value, bool) else value)
+                _sampling_set(self.handle, key.encode(), text.encode())
         if cancel is not None:
             _sampling_set_cancel(self.handle, cancel.handle)
 
@@ -503,7 +507,7 @@ class Session(Handle):
 
     def stream(self, prompt, cancel=None, **sampling):
         """Yields tokens as they come. A loop that is left early leaves what has come in the session. Keywords are those of
-        gen_sampling_describe, and `grammar`, a Grammar or a Matcher to go on from."""
+        gen_sampling_describe (stop_string=["END", "\\n\\n"]), and `grammar`, a Grammar or a Matcher to go on from."""
         data = prompt.encode()
         with _Sampling(cancel, sampling) as how, _Stream(self.handle, data, len(data), how.handle) as stream:
             yield from stream.tokens()
@@ -613,8 +617,10 @@ class _Stream(Handle):
                 raise Error(error.code, error.message.decode(), self.result())
             if not piece.value:
                 return
-            _, token, text, length, logprob, done, reason, _ = _TOKEN.unpack(string_at(piece.value, _TOKEN.size))
-            yield Token(token, string_at(text, length).decode() if length else "", logprob, done != 0, FINISH[reason])
+            _, token, text, length, logprob, done, reason, _, top, count = _TOKEN.unpack(
+                string_at(piece.value, _TOKEN.size))
+            yield Token(token, string_at(text, length).decode() if length else "", logprob, done != 0, FINISH[reason],
+                        tuple(_TOP.iter_unpack(string_at(top, count * _TOP.size))) if count else ())
 
     def result(self):
         out = c_void_p()

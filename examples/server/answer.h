@@ -31,8 +31,10 @@ struct End {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, not computed anew
   int64_t completion_tokens = 0;
-  std::vector<Drawn> drawn;    // if log-probabilities were asked for
-  gen_status status = GEN_OK;  // anything else: the choice failed, and `message` says why
+  int64_t drafted_tokens = 0;   // guessed, see --draft
+  int64_t accepted_tokens = 0;  // of these, right
+  std::vector<Drawn> drawn;     // if log-probabilities were asked for
+  gen_status status = GEN_OK;   // anything else: the choice failed, and `message` says why
   std::string message;
 };
 

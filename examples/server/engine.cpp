@@ -153,6 +153,8 @@ void Engine::run(const Task& task) {
   }
   metrics_.prompt_tokens += end.prompt_tokens;
   metrics_.cached_tokens += end.cached_tokens;
+  metrics_.drafted_tokens += end.drafted_tokens;
+  metrics_.accepted_tokens += end.accepted_tokens;
   metrics_.finished(end.finish_reason, end.completion_tokens);
   task.answer->push({task.choice, {}, std::move(end)});
 }
@@ -179,6 +181,8 @@ End Engine::generate(const Task& task) {
   end.prompt_tokens = usage_of(result.get(), "prompt");
   end.cached_tokens = usage_of(result.get(), "prompt_cached");
   end.completion_tokens = usage_of(result.get(), "completion");
+  end.drafted_tokens = usage_of(result.get(), "drafted");
+  end.accepted_tokens = usage_of(result.get(), "accepted");
   end.drawn = drawn_tokens(result.get());
   return end;
 }

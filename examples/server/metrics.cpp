@@ -74,6 +74,9 @@ std::string Metrics::page(size_t running, size_t waiting) const {
   single(out, "prompt_cached_tokens_total", "counter", "Tokens of prompts not computed anew.",
          cached_tokens);
   single(out, "completion_tokens_total", "counter", "Tokens drawn.", completion_tokens_);
+  single(out, "drafted_tokens_total", "counter", "Tokens that were guessed.", drafted_tokens);
+  single(out, "accepted_tokens_total", "counter", "Of these, tokens that were right.",
+         accepted_tokens);
   single(out, "disconnects_total", "counter", "Clients that left before their answer's end.",
          disconnects);
   single(out, "running", "gauge", "Answers being generated.", static_cast<int64_t>(running));

@@ -30,7 +30,9 @@ class Metrics {
   std::atomic<int64_t> clients{0};  // answers being given
   std::atomic<int64_t> prompt_tokens{0};
   std::atomic<int64_t> cached_tokens{0};  // of these, not computed anew
-  std::atomic<int64_t> disconnects{0};    // clients that left before their answer's end
+  std::atomic<int64_t> drafted_tokens{0};
+  std::atomic<int64_t> accepted_tokens{0};  // of these, right
+  std::atomic<int64_t> disconnects{0};      // clients that left before their answer's end
 
   /// A response of HTTP. `path` must be one of a fixed set: it becomes a label.
   void responded(const std::string& path, int status);

@@ -124,6 +124,8 @@ Choice Reply::finished_choice(size_t index, std::string text, const End& end) co
 
 void Reply::count(const Event& end) {
   usage_.completion_tokens += end.end->completion_tokens;
+  usage_.drafted_tokens += end.end->drafted_tokens;
+  usage_.accepted_tokens += end.end->accepted_tokens;
   // A prompt counts once, whatever the number of its answers.
   if (end.choice % choices_of_prompt_ == 0) usage_.cached_tokens += end.end->cached_tokens;
 }

@@ -319,7 +319,7 @@ class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_ma
   /// Whether the text is a member, and whether it is one that nothing can follow.
   bool complete() const noexcept { return gen_grammar_matcher_complete(get()) > 0; }
   bool finished() const noexcept { return gen_grammar_matcher_complete(get()) > 1; }
-  /// Tokens from here on that are each the only one that may come.
+  /// Tokens that can be taken without asking a model; see gen_grammar_matcher_forced and its option "forced_tokens".
   std::vector<int32_t> forced() { return detail::filled<std::vector<int32_t>>(gen_grammar_matcher_forced, get()); }
   /// Fewest tokens until the text may end; -1 if none are known to end it. See gen_grammar_matcher_min_tokens.
   int64_t min_tokens() {
@@ -459,6 +459,14 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
   }
   std::vector<int32_t> tokens() const { return copied(gen_result_tokens); }
   std::vector<float> logprobs() const { return copied(gen_result_logprobs); }
+  /// The most probable tokens at a step, with their log-probabilities, best first; see Sampling::logprobs.
+  std::vector<std::pair<int32_t, float>> top_logprobs(size_t index) const {
+    const int32_t *ids = nullptr;
+    const float *logprobs = nullptr;
+    std::vector<std::pair<int32_t, float>> all(gen_result_top_logprobs(get(), index, &ids, &logprobs));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = {ids[i], logprobs[i]};
+    return all;
+  }
   int32_t finish_reason() const noexcept { return gen_result_finish_reason(get()); }
   /// `key`: "prompt", "prompt_cached", "completion", …
   int64_t usage(const std::string &key) const {
@@ -491,13 +499,15 @@ struct Token {
   bool done;
   int32_t finish_reason;
   int32_t index;
+  const gen_token_logprob *top;  ///< [top_count] the most probable tokens here, best first, see Sampling::logprobs
+  int32_t top_count;
 };
 
 namespace detail {
 
 inline Token view_of(const gen_token &token) noexcept {
   return {token.id,        {token.text != nullptr ? token.text : "", token.text_len}, token.logprob, token.done != 0,
-          token.finish_reason, token.index};
+          token.finish_reason, token.index, token.top, token.top_count};
 }
 
 /// A function(args…, gen_result **, gen_error *) that generates.

@@ -76,7 +76,8 @@ GEN_API void gen_grammar_options_free(gen_grammar_options *options);
 /**
  * Makes a grammar from GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of which "root" is the whole
  * text; "texts", [character classes], `.`, groups, ? * + {m} {m,} {m,n}, tokens as <[id]> or <name> and any but them
- * with !, and comments from # on. Rules may refer to themselves in any place, the first included.
+ * with !, and comments from # on. Rules may refer to themselves in any place, the first included. Of rules with the same
+ * name the last one counts.
  *
  * @param text     [len] UTF-8; len may be GEN_NUL_TERMINATED.
  * @param options  read during the call; NULL means defaults.
@@ -166,8 +167,7 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
  * Makes the grammar of the JSON texts (RFC 8259, without duplicate names) whose values are valid under a JSON Schema
  * of draft 4 to 2020-12, which "$schema" tells (2020-12 without it). Members may come in any order, characters may be
  * escaped, and numbers are compared by value: 1.0 is an integer from draft 6 on. A number with an exponent that a
- * keyword limits has at most 4 digits before its point and 17 behind it. That a name comes once is enforced for names
- * that the schema speaks of.
+ * keyword limits has at most 4 digits before its point and 17 behind it. docs/grammars.md lists what is not exact.
  *
  * What cannot be kept exactly is refused with the keyword's JSON pointer: references to documents that
  * gen_grammar_options_add_schema has not been given,
@@ -312,8 +312,10 @@ GEN_API gen_status gen_grammar_matcher_reset(gen_grammar_matcher *matcher, gen_e
 GEN_API int32_t gen_grammar_matcher_complete(const gen_grammar_matcher *matcher);
 
 /**
- * Tokens that are each the only one that may come, from here on, at most 1024: they can be taken without asking a
- * model. None where the vocabulary spells the next byte in two ways, such as "." and "<0x2E>".
+ * Tokens from here on, at most 1024, that can be taken without asking a model: each is the only one that may come. There
+ * are none where the vocabulary spells the next byte in two ways, such as "." and "<0x2E>", as those of SentencePiece do
+ * for every byte. With the grammar's option "forced_tokens" "tokenizer" they are the tokens that the tokenizer makes of the
+ * bytes that must come, without the last ones where what comes later may join them.
  *
  * @param ids       [capacity] receives them, or NULL to ask their number.
  * @param n         receives their number; also when the buffer is too small.

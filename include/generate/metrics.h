@@ -23,7 +23,8 @@
  *                                      them, or ahead of that
  *   gauges      queue_length           sequences that the last step left waiting
  *               cache_blocks_used, cache_blocks_free, cache_fragmentation   of gen_options_set_paged_kv's pool
- *               speculative_acceptance_rate   of drafted tokens, 0 to 1
+ *               speculative_acceptance_rate   share of right ones, 0 to 1, among the last 32 drafted tokens of the call
+ *                                      that was checked last; that of all is accepted_tokens / drafted_tokens
  *   histograms  first_token_seconds    from the call to its first token
  *               inter_token_seconds    from asking for a further token to having it
  *               tokens_per_second      of a call of two tokens or more, when it ends, without its first one

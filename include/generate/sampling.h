@@ -96,8 +96,8 @@ GEN_API gen_status gen_sampling_set_min_p(gen_sampling *sampling, double p, gen_
 GEN_API gen_status gen_sampling_set_top_n_sigma(gen_sampling *sampling, double n, gen_error *error);
 
 /**
- * Takes out the best choices now and then (XTC): at each step, with this probability, of the tokens whose
- * probability is at least `threshold` all but the least probable one, if there are two or more of them. The
+ * Removes the most probable tokens now and then (XTC). At each step, with this probability: where two or more
+ * tokens have at least the probability `threshold`, all of them but the least probable one are removed. The
  * random numbers for it depend on the seed and the step like those of the draw, and are others.
  *
  * @param probability  in [0, 1]; 0 is off.
@@ -110,9 +110,10 @@ GEN_API gen_status gen_sampling_set_xtc(gen_sampling *sampling, double probabili
                                         double threshold, gen_error *error);
 
 /**
- * Steers the surprise of the drawn tokens to `tau` bits on average (mirostat 2): tokens of more surprise than a
- * bar are cut, and the bar, twice `tau` at first, falls by `eta` times what the surprise of each drawn token
- * is above `tau`. Every call begins anew. Stages that are set cut before it; does nothing at temperature 0.
+ * Steers the surprise of the drawn tokens, -log2 of their probability, to `tau` bits on average (mirostat 2).
+ * Tokens of more surprise than a threshold are cut. The threshold is 2 * `tau` at first, and after each token
+ * that is drawn it falls by `eta` * (surprise of the token - `tau`). Every call begins anew. Stages that are set
+ * cut before it; does nothing at temperature 0.
  *
  * @param tau  in [0, 100]; 0 is off, 5 is usual.
  * @param eta  in [0, 1]; 0.1 is usual.
@@ -189,10 +190,10 @@ GEN_API gen_status gen_sampling_set_penalty_window(gen_sampling *sampling, int32
                                                    gen_error *error);
 
 /**
- * Penalises tokens that would go on with a repetition (DRY): where the last tokens of the session, L of them and
- * at least `allowed_length`, are there before, `multiplier` * `base`^(L - allowed_length), at most a million,
- * is subtracted from the logit of the token that came next then. The session's tokens count with its prompts
- * and earlier turns. Repetitions end at breakers, see gen_sampling_add_dry_breaker.
+ * Penalises tokens that would continue a repetition (DRY). Where the last L tokens of the session, at least
+ * `allowed_length` of them, occurred before, `multiplier` * `base`^(L - allowed_length), at most a million, is
+ * subtracted from the logit of the token that followed them there; the longest L counts. The session's tokens
+ * include its prompts and earlier turns. Repetitions end at breakers, see gen_sampling_add_dry_breaker.
  *
  * @param multiplier      in [0, 100]; 0 is off, 0.8 is usual.
  * @param base            in [1, 100]; 1.75 is usual.

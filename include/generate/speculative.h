@@ -105,7 +105,8 @@ GEN_API gen_status gen_generator_draft_stats(const gen_generator *generator, con
  *
  * @param draft    guesses; kept alive.
  * @param target   judges, or NULL: then gen_draft_verify and gen_draft_acceptance_rate are refused; kept alive.
- * @param options  caches of both, as for gen_create, or NULL for defaults; copied. Drafters set there are not used.
+ * @param options  caches of both, as for gen_create, or NULL for defaults; copied. Drafters and a context_policy set there
+ *                 are not used.
  * @param out      receives the object; free it with gen_draft_free.
  * @return as gen_create; GEN_ERROR_INVALID_ARGUMENT also for a NULL draft and for vocabularies that differ.
  * Threads: any.
@@ -139,7 +140,8 @@ GEN_API int32_t gen_draft_depth(const gen_draft *draft);
  * Guesses how tokens go on: the most probable token each time, up to and with one that ends a text.
  *
  * @param tokens    [count] the text; at least one.
- * @param length    most tokens to guess, 1 to 63. Fewer come where the context ends.
+ * @param length    most tokens to guess, 1 to 63. Fewer come where the context ends, and where the draft model would say
+ *                  padding that the target's vocabulary lacks.
  * @param ids       [capacity] receives the guesses; `capacity` at least `length`.
  * @param logprobs  [capacity] receives the log-probability of each, of the draft model's logits; or NULL.
  * @param n         receives how many there are.

@@ -67,8 +67,8 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
     drafts.draft = in_use(options.draft);
     if (options.draft->engine != nullptr) drafts.draft_memory = &options.draft->engine->memory();
   }
-  GEN_ASSIGN(inner.drafter, gen::generate::make_drafter(drafts, in_use(parts),
-                                                        cache_choice(options), inner));
+  GEN_ASSIGN(inner.drafter,
+             gen::generate::make_drafter(drafts, in_use(parts), cache_choice(options), inner));
   if (options.trace != nullptr) {
     inner.tracer = std::make_shared<gen::graph::PlanTrace>(options.trace);
   }
@@ -105,8 +105,8 @@ gen_status gen_options_set_speculative_draft(gen_options* options, const gen_mod
                                              int32_t length, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    GEN_TRY(gen::api::check_range("speculative_draft of tokens", length,
-                                  gen::api::kAnyLeast, gen::generate::kMostDraftLength));
+    GEN_TRY(gen::api::check_range("speculative_draft length", length, gen::api::kAnyLeast,
+                                  gen::generate::kMostDraftLength));
     if (model != nullptr) GEN_TRY(model->home.check("the draft model"));
     options->draft = model != nullptr ? model->shared.keep() : nullptr;
     options->draft_callbacks = model != nullptr ? model->shared.callbacks() : nullptr;

@@ -3,8 +3,10 @@
 #include <generate/grammar.h>
 
 #include <array>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,12 +51,14 @@ Status with_matcher(const gen_grammar_matcher* matcher, F&& body) {
 
 /// What the functions that make a grammar have in common.
 template <typename F>
-gen_status made(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
+gen_status made(const char* kind, const gen_grammar_options* options, gen_grammar** out,
+                gen_error* error, F&& make) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_ASSIGN(auto impl, make());
-    *out = new gen_grammar{std::move(impl), kind, {}, {}};
+    const bool by_tokenizer = options != nullptr && options->forced_by_tokenizer;
+    *out = new gen_grammar{std::move(impl), kind, {}, {}, by_tokenizer};
     return {};
   });
 }
@@ -70,17 +74,35 @@ std::string json_list(const std::vector<std::string>& texts) {
 
 /// The same of what holds schemas; the description tells what of them texts do not show.
 template <typename F>
-gen_status made_of_schemas(const char* kind, gen_grammar** out, gen_error* error, F&& make) {
+gen_status made_of_schemas(const char* kind, const gen_grammar_options* options, gen_grammar** out,
+                           gen_error* error, F&& make) {
   std::string notes;
-  const gen_status status = made(kind, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+  const auto noting = [&]() -> Result<std::shared_ptr<const Grammar>> {
     SchemaReport report;
     GEN_ASSIGN(auto grammar, make(&report));
     notes = ",\"unknown_formats\":" + json_list(report.unknown_formats) +
             ",\"relaxed\":" + json_list(report.relaxed);
     return grammar;
-  });
+  };
+  const gen_status status = made(kind, options, out, error, noting);
   if (status == GEN_OK) (*out)->notes = std::move(notes);
   return status;
+}
+
+/// What to say of bytes that a matcher has refused: the first that cannot come, and which it is.
+Status refused(Matcher& matcher, std::string_view bytes, const char* why = "") {
+  const gen::grammar::MatcherTry trial(matcher);
+  size_t at = 0;
+  for (; at < bytes.size(); ++at) {
+    const Result<bool> taken = matcher.accept_bytes(bytes.substr(at, 1));
+    if (!taken.ok() || !taken.value()) break;
+  }
+  if (at == bytes.size()) return gen::error(Code::kGrammar, "%sthe bytes cannot come here", why);
+  const auto byte = static_cast<unsigned char>(bytes[at]);
+  char name[8];
+  std::snprintf(name, sizeof name, byte >= 0x20 && byte < 0x7F ? "'%c'" : "0x%02X", byte);
+  return gen::error(Code::kGrammar, "%s%s cannot come here, byte %zu of %zu", why, name, at,
+                    bytes.size());
 }
 
 Status check_words(size_t words, size_t count, const char* what) {
@@ -116,7 +138,7 @@ Result<std::shared_ptr<const Vocabulary>> vocabulary_of(const char* const* strin
 
 gen_status gen_grammar_from_gbnf(const char* text, size_t len, const gen_grammar_options* options,
                                  gen_grammar** out, gen_error* error) {
-  return made("gbnf", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+  return made("gbnf", options, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
     return Grammar::from_gbnf(view, limits_of(options));
   });
@@ -125,7 +147,7 @@ gen_status gen_grammar_from_gbnf(const char* text, size_t len, const gen_grammar
 gen_status gen_grammar_from_regex(const char* pattern, size_t len,
                                   const gen_grammar_options* options, gen_grammar** out,
                                   gen_error* error) {
-  return made("regex", out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
+  return made("regex", options, out, error, [&]() -> Result<std::shared_ptr<const Grammar>> {
     GEN_ASSIGN(const auto view, gen::api::text_in(pattern, len, "pattern"));
     const RegexMatch match = options != nullptr ? options->match : RegexMatch::kWhole;
     return Grammar::from_regex(view, match, limits_of(options));
@@ -134,7 +156,7 @@ gen_status gen_grammar_from_regex(const char* pattern, size_t len,
 
 gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar** out,
                                 gen_error* error) {
-  return made("any_json", out, error, [&] {
+  return made("any_json", options, out, error, [&] {
     const gen_grammar_options chosen = options != nullptr ? *options : gen_grammar_options();
     gen::grammar::JsonLimits json;
     json.space = chosen.max_space == kAnyMost ? gen::grammar::kUnbounded
@@ -146,26 +168,28 @@ gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar*
 
 gen_status gen_grammar_from_tags(const char* text, size_t len, const gen_grammar_options* options,
                                  gen_grammar** out, gen_error* error) {
-  return made_of_schemas(
-      "tags", out, error, [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
-        GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-        return Grammar::from_tags(view, limits_of(options), schema_options_of(options), report);
-      });
+  return made_of_schemas("tags", options, out, error,
+                         [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
+                           GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+                           return Grammar::from_tags(view, limits_of(options),
+                                                     schema_options_of(options), report);
+                         });
 }
 
 gen_status gen_grammar_from_lark(const char* text, size_t len, const gen_grammar_options* options,
                                  gen_grammar** out, gen_error* error) {
-  return made_of_schemas(
-      "lark", out, error, [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
-        GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-        return Grammar::from_lark(view, limits_of(options), schema_options_of(options), report);
-      });
+  return made_of_schemas("lark", options, out, error,
+                         [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
+                           GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
+                           return Grammar::from_lark(view, limits_of(options),
+                                                     schema_options_of(options), report);
+                         });
 }
 
 gen_status gen_grammar_from_json_schema(const char* schema, size_t len,
                                         const gen_grammar_options* options, gen_grammar** out,
                                         gen_error* error) {
-  return made_of_schemas("json_schema", out, error,
+  return made_of_schemas("json_schema", options, out, error,
                          [&](SchemaReport* report) -> Result<std::shared_ptr<const Grammar>> {
                            GEN_ASSIGN(const auto view, gen::api::text_in(schema, len, "schema"));
                            return Grammar::from_json_schema(view, schema_options_of(options),
@@ -199,7 +223,8 @@ gen_status gen_grammar_matcher_new(const gen_grammar* grammar, const gen_tokeniz
     GEN_ASSIGN(const auto vocabulary, Vocabulary::of(*tokenizer->impl));
     GEN_ASSIGN(auto over, grammar->impl->over(vocabulary));
     GEN_ASSIGN(Matcher matcher, Matcher::create(std::move(over)));
-    *out = new gen_grammar_matcher(std::move(matcher));
+    *out = new gen_grammar_matcher(std::move(matcher),
+                                   grammar->forced_by_tokenizer ? tokenizer->impl : nullptr);
     return {};
   });
 }
@@ -220,7 +245,7 @@ gen_status gen_grammar_matcher_accept_bytes(gen_grammar_matcher* matcher, const 
     return with_matcher(matcher, [&](Matcher& impl) -> Status {
       GEN_ASSIGN(const auto view, gen::api::text_in(bytes, len, "bytes"));
       GEN_ASSIGN(const bool taken, impl.accept_bytes(view));
-      return taken ? Status() : gen::error(Code::kGrammar, "the bytes cannot come here");
+      return taken ? Status() : refused(impl, view);
     });
   });
 }
@@ -263,7 +288,7 @@ gen_status gen_grammar_matcher_fork(const gen_grammar_matcher* matcher, gen_gram
   return guard(error, [&] {
     return with_matcher(matcher, [&](const Matcher& impl) -> Status {
       GEN_TRY(not_null(out, "out"));
-      *out = new gen_grammar_matcher(impl.fork());
+      *out = new gen_grammar_matcher(impl.fork(), matcher->speller);
       return {};
     });
   });
@@ -294,7 +319,16 @@ gen_status gen_grammar_matcher_forced(gen_grammar_matcher* matcher, int32_t* ids
   return guard(error, [&] {
     return with_matcher(matcher, [&](Matcher& impl) -> Status {
       GEN_TRY(not_null(n, "n"));
-      GEN_ASSIGN(const auto tokens, impl.forced_tokens(kMostForced));
+      std::vector<int32_t> tokens;
+      if (matcher->speller != nullptr) {
+        // At least a byte each, so that there are no more than kMostForced.
+        GEN_ASSIGN(tokens,
+                   impl.forced_tokens(*matcher->speller, gen::tokenizer::kInText, kMostForced));
+      }
+      // A token that is asked for by name stands for no bytes.
+      if (tokens.empty()) {
+        GEN_ASSIGN(tokens, impl.forced_tokens(kMostForced));
+      }
       return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
     });
   });
@@ -365,7 +399,7 @@ gen_status gen_token_mask(const gen_grammar* grammar, const char* text, size_t l
     GEN_ASSIGN(auto over, grammar->impl->once_over(vocabulary));
     GEN_ASSIGN(Matcher matcher, Matcher::create(std::move(over)));
     GEN_ASSIGN(const bool taken, matcher.accept_bytes(view));
-    if (!taken) return gen::error(Code::kGrammar, "the text cannot become a member");
+    if (!taken) return refused(matcher, view, "the text cannot become a member: ");
     return write_mask(matcher, count, bits, words);
   });
 }

@@ -56,6 +56,10 @@ Status set_order(Options& options, const char* text) {
   return choose(text, "any", "definition", &options.schemas.definition_order);
 }
 
+Status set_forced(Options& options, const char* text) {
+  return choose(text, "only", "tokenizer", &options.forced_by_tokenizer);
+}
+
 Status set_ignored(Options& options, const char* text) {
   std::vector<std::string> names;
   for (std::string_view rest = text; !rest.empty();) {
@@ -88,6 +92,13 @@ const OptionRow<Options> kRows[] = {
                            return std::string(o.match == RegexMatch::kWhole ? "whole" : "search");
                          }},
      "whether a text matches a regular expression from end to end, or holds a match"},
+    {"forced_tokens",
+     TextOption<Options>{[] { return std::string("only, tokenizer"); }, set_forced,
+                         [](const Options& o) {
+                           return std::string(o.forced_by_tokenizer ? "tokenizer" : "only");
+                         }},
+     "whether gen_grammar_matcher_forced gives tokens that are the only ones that may come, or "
+     "those that the tokenizer makes of the bytes that must come"},
     {"json_formats",
      TextOption<Options>{[] { return std::string("assert, annotate"); }, set_formats,
                          [](const Options& o) {

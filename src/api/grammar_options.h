@@ -22,6 +22,7 @@ struct gen_grammar_options {
   int32_t cache_memory = 64;
   int32_t max_space = 64;
   int32_t max_digits = gen::api::kAnyMost;
+  bool forced_by_tokenizer = false;  // what gen_grammar_matcher_forced gives
   gen::grammar::SchemaOptions schemas;           // but for what is above and below
   std::map<std::string, std::string> documents;  // by URI
 };

@@ -64,14 +64,19 @@ struct gen_grammar {
   const char* kind;
   std::string notes;  // members of its description, each behind a comma
   gen::HomeProcess home;
+  bool forced_by_tokenizer = false;
 };
 
 struct gen_grammar_matcher {
   gen::grammar::Matcher impl;
+  /// Who spells forced bytes as tokens; null if only tokens without an alternative are forced.
+  std::shared_ptr<const gen::tokenizer::Tokenizer> speller;
   gen::HomeProcess home;
   gen::InUseFlag in_use;
 
-  explicit gen_grammar_matcher(gen::grammar::Matcher matcher) : impl(std::move(matcher)) {}
+  gen_grammar_matcher(gen::grammar::Matcher matcher,
+                      std::shared_ptr<const gen::tokenizer::Tokenizer> spells)
+      : impl(std::move(matcher)), speller(std::move(spells)) {}
 };
 
 struct gen_tracer {

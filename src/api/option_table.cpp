@@ -71,6 +71,10 @@ std::string range_text(double least, double most) {
 
 Status check_range(const char* what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return {};
+  if (least == kAnyLeast) {  // less stands for a default
+    return error(Code::kInvalidArgument, "%s %lld is above %lld", what,
+                 static_cast<long long>(value), static_cast<long long>(most));
+  }
   return error(Code::kInvalidArgument, "%s %lld is outside [%lld, %lld]", what,
                static_cast<long long>(value), static_cast<long long>(least),
                static_cast<long long>(most));

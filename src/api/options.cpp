@@ -144,8 +144,8 @@ Status context_policy_from_text(gen_options& options, const char* text) {
 }
 
 Status set_prompt_lookup(gen_options& options, int64_t ngram, int64_t length) {
-  GEN_TRY(check_range("prompt_lookup of n-grams of", ngram, 0, kMostNgram));
-  GEN_TRY(check_range("prompt_lookup of tokens", length, 0, gen::generate::kMostDraftLength));
+  GEN_TRY(check_range("prompt_lookup n-gram", ngram, 0, kMostNgram));
+  GEN_TRY(check_range("prompt_lookup length", length, 0, gen::generate::kMostDraftLength));
   options.drafts.ngram = static_cast<int32_t>(ngram);
   options.drafts.ngram_length =
       length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultLookupLength;
@@ -153,16 +153,16 @@ Status set_prompt_lookup(gen_options& options, int64_t ngram, int64_t length) {
 }
 
 Status set_suffix_lookup(gen_options& options, int64_t length, int64_t recent) {
-  GEN_TRY(check_range("suffix_lookup of tokens", length, 0, gen::generate::kMostDraftLength));
-  GEN_TRY(check_range("suffix_lookup of recent tokens", recent, 0, kMostRecent));
+  GEN_TRY(check_range("suffix_lookup length", length, 0, gen::generate::kMostDraftLength));
+  GEN_TRY(check_range("suffix_lookup recent tokens", recent, 0, kMostRecent));
   options.drafts.suffix_length = static_cast<int32_t>(length);
   options.drafts.suffix_recent = static_cast<int32_t>(recent);
   return {};
 }
 
 Status set_self_draft(gen_options& options, int64_t layers, int64_t length) {
-  GEN_TRY(check_range("self_draft by layers", layers, 0, kMostLayers));
-  GEN_TRY(check_range("self_draft of tokens", length, 0, gen::generate::kMostDraftLength));
+  GEN_TRY(check_range("self_draft layers", layers, 0, kMostLayers));
+  GEN_TRY(check_range("self_draft length", length, 0, gen::generate::kMostDraftLength));
   options.drafts.self_layers = static_cast<int32_t>(layers);
   options.drafts.self_length =
       length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultDraftLength;
@@ -185,19 +185,21 @@ constexpr std::string_view kDraftPolicies[] = {"always", "adaptive", "auto"};
 Status set_draft_policy(gen_options& options, const char* text) {
   gen::generate::DraftPolicy& policy = options.generator.draft_policy;
   const std::string_view all = text;
-  const size_t comma = all.find(',');
-  const std::string_view name = all.substr(0, comma);
+  const bool has_share = all.starts_with("adaptive,");
+  const std::string_view name = has_share ? all.substr(0, all.find(',')) : all;
   const auto* const found = std::find(std::begin(kDraftPolicies), std::end(kDraftPolicies), name);
   if (found == std::end(kDraftPolicies)) {
-    return gen::error(Code::kInvalidArgument, "unknown draft_policy \"%.*s\": always, adaptive or auto",
+    return gen::error(Code::kInvalidArgument,
+                      "unknown draft_policy \"%.*s\": auto, always, adaptive or adaptive,SHARE",
                       static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
   }
   double fall_back = gen::generate::DraftPolicy().fall_back;
-  if (comma != std::string_view::npos) {
-    GEN_ASSIGN(fall_back, gen::api::parse_double(std::string(all.substr(comma + 1)).c_str()));
+  if (has_share) {
+    const std::string share(all.substr(name.size() + 1));
+    GEN_ASSIGN(fall_back, gen::api::parse_double(share.c_str()));
     if (!(fall_back >= 0 && fall_back <= 1)) {
-      return gen::error(Code::kInvalidArgument, "draft_policy falls back at %g, outside [0, 1]",
-                        fall_back);
+      return gen::error(Code::kInvalidArgument,
+                        "draft_policy %.40s: a share of %g is outside [0, 1]", text, fall_back);
     }
   }
   policy.kind = static_cast<gen::generate::DraftPolicy::Kind>(found - std::begin(kDraftPolicies));

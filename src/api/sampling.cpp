@@ -132,7 +132,10 @@ Status set_by_key(S& s, std::string_view key, const char* text) {
   if (key == "num_beams") {  // known elsewhere, and nothing here
     const Result<int32_t> beams = parse_int32(text);
     if (!beams.ok()) return gen::api::named("num_beams", beams.status());
-    if (beams.value() > 1) return {Code::kUnsupported, "num_beams above 1: no beam search here"};
+    if (beams.value() > 1) {
+      return gen::error(Code::kUnsupported, "num_beams %d is above 1: there is no beam search",
+                        beams.value());
+    }
     if (beams.value() == 1) return {};
     return gen::error(Code::kInvalidArgument, "num_beams %d is below 1", beams.value());
   }

@@ -138,7 +138,7 @@ gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, 
     GEN_TRY(not_null(target, "target"));
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(
-        gen::api::check_range("a draft of tokens", length, gen::api::kAnyLeast, kMostDraftLength));
+        gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
     gen_options chosen = options != nullptr ? *options : gen_options();
     chosen.draft = draft->shared.keep();
     chosen.draft_callbacks = draft->shared.callbacks();
@@ -257,7 +257,7 @@ gen_status gen_draft_generate(gen_draft* draft, const int32_t* tokens, size_t co
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(ids, "ids"));
     GEN_TRY(not_null(n, "n"));
-    GEN_TRY(gen::api::check_range("a draft of tokens", length, 1, kMostDraftLength));
+    GEN_TRY(gen::api::check_range("draft length", length, 1, kMostDraftLength));
     if (capacity < static_cast<size_t>(length)) {
       *n = static_cast<size_t>(length);
       return gen::error(Code::kOutOfRange, "%d tokens do not fit buffers of %zu", length, capacity);
@@ -304,7 +304,7 @@ gen_status gen_draft_acceptance_rate(gen_draft* draft, const int32_t* tokens, si
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(rate, "rate"));
     GEN_TRY(
-        gen::api::check_range("a draft of tokens", length, gen::api::kAnyLeast, kMostDraftLength));
+        gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
     GEN_ASSIGN(*rate, used->acceptance_rate({tokens, count}, length));
     return {};

@@ -256,8 +256,7 @@ Status Generation::prepare(StepRequest** request) {
     pass.participant = call_->participant();
     pass.count_from = sequence.moved(before_).length;
     if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_) {
-      const auto said = static_cast<int32_t>(result_.tokens.size());
-      job_.most = std::min(most_drafts(), transcript_.most() - said - 1);
+      job_.most = std::min(most_drafts(), left() - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
       begin_draws();
@@ -411,9 +410,11 @@ void Generation::follow_rule(int32_t token) noexcept {
   most_drafts_ = 0;
 }
 
-// Tokens that may still be kept.
+// Tokens that may still be kept. A context that shifts has room for any number.
 int32_t Generation::left() const noexcept {
-  return transcript_.most() - static_cast<int32_t>(result_.tokens.size());
+  const bool shifts = session_->generator().options().shift_context;
+  const int32_t most = shifts ? params_.stops.effective_max_new_tokens() : transcript_.most();
+  return most - static_cast<int32_t>(result_.tokens.size());
 }
 
 // No token can come. The text may be a member all the same, where none of the vocabulary ends it.

@@ -225,12 +225,14 @@ Endless find_endless(const Machines& machines) {
       if (spread.is(s * kNumbers + n)) made.states[s] |= static_cast<uint8_t>(1U << n);
     }
   }
-  // Not closed: what leads to a state that is not.
+  // Not closed: what leads to a state that is not. Escapes may be called, and are looked at where
+  // they occur.
   Spread open(n_states);
   for (StateId s = kFirstState; s < n_states; ++s) {
     if ((made.states[s] & 1U) == 0 || !machines.calls(s).empty()) open.set(s);
     for (const ByteEdge& edge : machines.bytes(s)) {
-      if (edge.low != '"' || edge.high != '"') open.edge(s, edge.target);
+      const bool leaves = edge.low == edge.high && (edge.low == '"' || edge.low == '\\');
+      if (!leaves) open.edge(s, edge.target);
     }
   }
   open.run();

@@ -20,7 +20,8 @@ struct Endless {
   /// By state, a bit for each JsonReader::Number that is being read there; the value goes on within
   /// the innermost open object or array, before its next comma.
   std::vector<uint8_t> states;
-  static constexpr uint8_t kClosed = 0x80;  // so are all states behind other bytes than "
+  /// So are all states behind bytes other than quotation marks and backslashes.
+  static constexpr uint8_t kClosed = 0x80;
   /// By loop: it calls characters of strings.
   std::vector<bool> of_characters;
 
@@ -29,7 +30,7 @@ struct Endless {
   [[nodiscard]] bool from(const Machines& machines, const ReturnLists& lists, const Item* items,
                           size_t n_items, JsonReader::Number number,
                           uint32_t n_taken) const noexcept;
-  /// In a string: behind so many bytes without a quotation mark it will still be so.
+  /// In a string: behind so many bytes without a quotation mark or backslash it will still be so.
   [[nodiscard]] uint32_t room(const Machines& machines, const ReturnLists& lists, const Item* items,
                               size_t n_items, uint32_t n_taken) const noexcept;
 };

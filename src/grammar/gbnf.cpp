@@ -198,7 +198,7 @@ class Reader : TextReader {
         digits = 8;
         break;
       default:
-        return error_at(text_, begin, "unknown escape");
+        return unknown_escape(text_, begin, kind);
     }
     GEN_ASSIGN(const uint32_t value, hexadecimal(digits));
     if (value > kLastCharacter || (value >= 0xD800 && value <= 0xDFFF)) {

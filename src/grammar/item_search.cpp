@@ -57,7 +57,10 @@ void ItemSearch::begin(const ReturnLists& lists, std::span<const Item> items,
                        const JsonReader& reader) {
   places_.clear();
   items_.assign(items.begin(), items.end());
-  places_.push_back({reader.state(), lists.size(), 0, false, false, {}, 0, 0, false, 0, false});
+  Place first;
+  first.state = reader.state();
+  first.lists = lists.size();
+  places_.push_back(first);
 }
 
 bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
@@ -82,9 +85,22 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
     reader.watch();
   }
   items_.insert(items_.end(), step_.items().begin(), step_.items().end());
-  const bool apart = from.apart || read != byte;
-  places_.push_back(
-      {reader.state(), lists.size(), first, step_.ended(), escaping, {}, 0, 0, false, 0, apart});
+  const JsonState& state = reader.state();
+  Place made;
+  made.state = state;
+  made.lists = lists.size();
+  made.first = first;
+  made.ended = step_.ended();
+  made.escaping = escaping;
+  made.apart = from.apart || read != byte;
+  // Of the same item: between two items of a watched array there is none.
+  if (!state.watched || state.item != JsonState::kNone) {
+    const bool may_lose_it =
+        byte == ',' || byte == ']' || (state.watched && state.in == In::kString);
+    made.rival = from.rival;
+    made.rival_known = from.rival == JsonState::kNone || (from.rival_known && !may_lose_it);
+  }
+  places_.push_back(made);
   return true;
 }
 
@@ -93,6 +109,13 @@ void ItemSearch::leave(ReturnLists& lists, JsonReader& reader) {
   places_.pop_back();
   lists.shrink(places_.back().lists);
   reader.go_back(places_.back().state);
+}
+
+bool ItemSearch::is_new(JsonReader& reader) {
+  Place& place = places_.back();
+  if (!place.rival_known) place.rival = reader.rival(place.rival);
+  place.rival_known = true;
+  return place.rival == JsonState::kNone;
 }
 
 bool ItemSearch::is_endless(const ReturnLists& lists, const JsonReader& reader) const noexcept {
@@ -184,7 +207,7 @@ bool ItemSearch::viable(ReturnLists& lists, std::span<const Item> items, JsonRea
 // From the last place, which has number `from`; it stays.
 bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   const JsonState start = reader.state();
-  if (start.n_held == 0 || is_endless(lists, reader) || reader.is_new_already()) return true;
+  if (start.n_held == 0 || is_endless(lists, reader) || is_new(reader)) return true;
   raw_ = start.n_raw;
   places_.back().escaping = false;
   // The outermost array that has items.
@@ -224,7 +247,7 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
       if (length > bound) {
         next = std::min(next, length);
         leave(lists, reader);
-      } else if (ends || is_endless(lists, reader) || reader.is_new_already()) {
+      } else if (ends || is_endless(lists, reader) || is_new(reader)) {
         found = true;
       } else if (!comes_in_order(reader, start)) {
         leave(lists, reader);
@@ -269,8 +292,8 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
 }
 
 // Whether what is true of the place is true of all tokens below a node of the trie.
-bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, const Place& place,
-                                uint32_t node) const noexcept {
+bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader, uint32_t node) {
+  const Place& place = places_.back();
   // The mask of the grammar may come from a schema that has been left.
   if (place.apart) return false;
   const Vocabulary::Node& at = vocabulary.trie()[node];
@@ -278,20 +301,21 @@ bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, const Place& place
   const JsonState& state = place.state;
   if (state.in != In::kNothing && (kinds & kind_of('"')) == 0) {
     // It stays in the string.
-    return state.n_held == 0 || place.is_new ||
-           (at.height < Vocabulary::kMostHeight && uint32_t{at.height} + 1 <= place.room);
+    if (state.n_held == 0) return true;
+    const bool endless = (kinds & kind_of('\\')) == 0 && at.height < Vocabulary::kMostHeight &&
+                         uint32_t{at.height} + 1 <= place.room;
+    return endless || is_new(reader);
   }
   // Only where an item ends can the next one be one that was there.
   if (state.n_held == 0 && (kinds & kind_of(',')) == 0) return true;
-  if (place.is_new && (kinds & (kind_of(',') | kind_of(']'))) == 0) return true;
+  const bool may_end = (kinds & (kind_of(',') | kind_of(']'))) != 0;
+  if (state.n_held > 0 && !may_end && is_new(reader)) return true;
   return state.n_watched == 0 && (kinds & kind_of('[')) == 0;
 }
 
-void ItemSearch::set_room(const ReturnLists& lists, JsonReader& reader) {
+void ItemSearch::set_room(const ReturnLists& lists, const JsonReader& reader) {
   const JsonState& state = reader.state();
-  if (state.n_held == 0) return;
-  places_.back().is_new = reader.is_new_already();
-  if (state.in == In::kNothing) return;
+  if (state.n_held == 0 || state.in == In::kNothing) return;
   const auto items = items_of_last();
   places_.back().room =
       machines_.endless.room(machines_, lists, items.data(), items.size(), state.n_held);
@@ -314,7 +338,7 @@ void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
     }
     const uint32_t node = place.node;
     place.node = trie[node].skip;
-    if (can_be_skipped(vocabulary, place, node)) continue;
+    if (can_be_skipped(vocabulary, reader, node)) continue;
     const auto below = vocabulary.tokens_from(node);
     if (!has_any(bits, below)) continue;
     if (!advance(lists_, reader, trie[node].byte)) {

@@ -45,16 +45,17 @@ class ItemSearch {
  private:
   struct Place {
     JsonState state;
-    size_t lists;   // how many there were
-    size_t first;   // of its items in items_; they end where those of the next place begin
-    bool ended;     // the whole text may end
-    bool escaping;  // in an escape that the search has begun
-    ByteSet open;   // bytes to be tried; of a search
-    uint32_t node;  // of the trie; of a walk: the next one
-    uint32_t end;
-    bool is_new;  // so is its item, whatever it becomes
-    uint32_t room;
-    bool apart = false;  // reads what the grammar's mask did not
+    size_t lists = 0;       // how many there were
+    size_t first = 0;       // of its items in items_; they end where those of the next place begin
+    bool ended = false;     // the whole text may end
+    bool escaping = false;  // in an escape that the search has begun
+    bool apart = false;     // reads what the grammar's mask did not
+    bool rival_known = false;              // else it is this one or an older one
+    uint32_t rival = JsonReader::kNewest;  // JsonReader::rival()
+    ByteSet open;                          // bytes to be tried; of a search
+    uint32_t node = 0;                     // of the trie; of a walk: the next one
+    uint32_t end = 0;
+    uint32_t room = 0;
   };
   /// One byte on from the last place, to a new one; false if there is none.
   bool advance(ReturnLists& lists, JsonReader& reader, uint8_t byte);
@@ -63,6 +64,8 @@ class ItemSearch {
   [[nodiscard]] std::span<const Item> items_of_last() const noexcept {
     return std::span(items_).subspan(places_.back().first);
   }
+  /// Whether the item is new, whatever it becomes.
+  [[nodiscard]] bool is_new(JsonReader& reader);
   [[nodiscard]] bool is_endless(const ReturnLists& lists, const JsonReader& reader) const noexcept;
   [[nodiscard]] ByteSet ways_on(const JsonReader& reader) const;
   void limit_number(const JsonReader& reader, ByteSet* ways) const;
@@ -70,9 +73,9 @@ class ItemSearch {
                                     const JsonState& start) const noexcept;
   [[nodiscard]] bool is_same(size_t one, size_t other) const noexcept;
   bool search(ReturnLists& lists, JsonReader& reader, size_t from);
-  [[nodiscard]] bool can_be_skipped(const Vocabulary& vocabulary, const Place& place,
-                                    uint32_t node) const noexcept;
-  void set_room(const ReturnLists& lists, JsonReader& reader);
+  [[nodiscard]] bool can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader,
+                                    uint32_t node);
+  void set_room(const ReturnLists& lists, const JsonReader& reader);
 
   const Machines& machines_;
   size_t most_items_;

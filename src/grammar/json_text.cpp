@@ -145,8 +145,8 @@ std::string_view JsonReader::bytes_of(const JsonText::Entry& entry) const noexce
              : std::string_view(bytes_).substr(entry.begin - start_.n_bytes, entry.length);
 }
 
-bool JsonReader::is_new_already() {
-  if (state_.n_watched != 1) return false;
+uint32_t JsonReader::rival(uint32_t from) {
+  if (state_.n_watched != 1) return from;
   bool watched = state_.watched;
   uint32_t item = state_.item;
   uint32_t newest = state_.newest;
@@ -158,11 +158,11 @@ bool JsonReader::is_new_already() {
     at = one.parent;
   }
   const bool string = state_.watched && state_.in == In::kString && state_.high == 0;
-  if (item == JsonState::kNone || (state_.watched && !string)) return false;
+  if (item == JsonState::kNone || (state_.watched && !string)) return from;
   write_form(item);
   const std::string_view form = form_;
   if (form.empty() || (!string && canonical_.n_parts() == 0 && canonical_.items().empty())) {
-    return false;
+    return from;
   }
   const auto may_become = [&](std::string_view other) {
     if (other[0] != form[0]) return false;
@@ -176,10 +176,9 @@ bool JsonReader::is_new_already() {
     }
     return true;
   };
-  for (uint32_t i = newest; i != JsonState::kNone; i = entry(i).before) {
-    if (may_become(bytes_of(entry(i)))) return false;
-  }
-  return true;
+  uint32_t i = from == kNewest ? newest : from;
+  while (i != JsonState::kNone && !may_become(bytes_of(entry(i)))) i = entry(i).before;
+  return i;
 }
 
 int JsonReader::compare(uint32_t one, uint32_t other) const noexcept {

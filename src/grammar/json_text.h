@@ -176,9 +176,12 @@ class JsonReader {
   [[nodiscard]] char last(uint32_t back = 0) const noexcept {
     return raw_at(state_.n_raw - 1 - back);
   }
-  /// Whether the item of the only watched array is sure to be new, whatever it becomes: no item
-  /// begins with the string that it is so far, or has the members or items that it has already.
-  [[nodiscard]] bool is_new_already();
+  /// Of the items of the only watched array, from `from` on to older ones, the first that its
+  /// present item may still become: one that begins with the string that it is so far, or has the
+  /// members or items that it has already. kNone: it is sure to be new, whatever it becomes. `from`
+  /// where nothing is known. It changes only with a string that is an item and behind commas.
+  [[nodiscard]] uint32_t rival(uint32_t from);
+  static constexpr uint32_t kNewest = JsonState::kNone - 1;
   [[nodiscard]] const JsonRules& rules() const noexcept { return rules_; }
 
  private:

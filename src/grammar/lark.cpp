@@ -304,7 +304,7 @@ class Lowering {
     const auto& members = value.value().members;
     if (members.size() != 1) {
       return fail(node.place,
-                  "%regex has one of substring_words, substring_chars, substring_chunks");
+                  "%regex has one of substring_words, substring_chars and substring_chunks");
     }
     const auto& [key, what] = members[0];
     if (key == "substring_words" && what.is(JsonType::kString)) {
@@ -321,7 +321,15 @@ class Lowering {
         chunks.size() == what.items.size()) {
       return stretches(to_, chunks);
     }
-    return fail(node.place, "%regex does not take this " + quoted(key));
+    if (key == "substring_words" || key == "substring_chars") {
+      return fail(node.place, "%regex: " + key + " is a string");
+    }
+    if (key == "substring_chunks") {
+      return fail(node.place, "%regex: substring_chunks is a list of strings");
+    }
+    return fail(node.place,
+                "%regex has one of substring_words, substring_chars and substring_chunks, not " +
+                    quoted(key));
   }
 
   enum class Progress : uint8_t { kNone, kOpen, kDone };

@@ -67,8 +67,10 @@ class Parser {
   }
   [[nodiscard]] Status expected(const std::string& what) const {
     const bool end = word() == LarkWord::kTextEnd;
+    const bool text = !end && spelled(at_).starts_with('"');  // has quotes of its own
     const std::string found = word() == LarkWord::kNewline ? "the end of the line"
                               : end                        ? "the end"
+                              : text                       ? "the text " + std::string(spelled(at_))
                                                            : quoted(spelled(at_));
     return fail(at_, "expected " + what + ", there is " + found);
   }

@@ -226,7 +226,7 @@ class StringReader : TextReader {
       return static_cast<uint32_t>(kMeaning[which]);
     }
     const int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    if (digits == 0) return error_at(text_, begin, "unknown escape");
+    if (digits == 0) return unknown_escape(text_, begin, c);
     GEN_ASSIGN(uint32_t value, hexadecimal(digits));
     if (value >= 0xD800 && value <= 0xDBFF && digits == 4 && take("\\u")) {
       GEN_ASSIGN(const uint32_t low, hexadecimal(4));

@@ -136,7 +136,7 @@ class MaskMaker {
   [[nodiscard]] bool expand(SetAutomaton& sets, Id id) {
     return sets.expand(walk.step, id, limits_.items, most_work_);
   }
-  void allow(int32_t token) noexcept {  // and those of the same bytes
+  void allow(int32_t token) {  // and those of the same bytes
     for (; token >= 0; token = vocabulary_.twin(token)) allowed.add(token);
   }
 

@@ -76,6 +76,11 @@ class MaskPool {
   [[nodiscard]] std::shared_ptr<const LoopMasks> find_loop(const std::string& key) const {
     return find_in(loops_, key);
   }
+  /// How many there are, of loops not counted.
+  [[nodiscard]] size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return masks_.size();
+  }
   /// Above the budget all earlier ones are forgotten.
   void add(const std::string& key, std::shared_ptr<const StateMask> mask) {
     add_to(masks_, key, std::move(mask));

@@ -267,6 +267,11 @@ ByteSet Matcher::next_bytes(std::span<const Item> items) const {
     return differ_->possible(past_->lists, items, reader_, valid);
   }
   for (int byte = kDiffers; byte < 256; ++byte) valid.remove(static_cast<uint8_t>(byte));
+  // Behind a comma an item must come, which may be left none that is new.
+  if (reader_.state().n_watched == 0 || !valid.has(static_cast<uint8_t>(','))) return valid;
+  valid.remove(static_cast<uint8_t>(','));
+  const ByteSet comma = ByteSet::one(',');
+  valid.add(differ_->possible(past_->lists, items, reader_, comma));
   return valid;
 }
 

@@ -153,4 +153,20 @@ class Matcher {
   std::vector<uint32_t> path_;
 };
 
+/// Takes back what a matcher accepts while this lives, however its scope is left.
+class MatcherTry {
+ public:
+  explicit MatcherTry(Matcher& matcher) noexcept : matcher_(matcher), before_(matcher.accepted()) {}
+  ~MatcherTry() {
+    const size_t more = matcher_.accepted() - before_;
+    if (more > 0) static_cast<void>(matcher_.rollback(more));  // its own already: no allocation
+  }
+  MatcherTry(const MatcherTry&) = delete;
+  MatcherTry& operator=(const MatcherTry&) = delete;
+
+ private:
+  Matcher& matcher_;
+  size_t before_;
+};
+
 }  // namespace gen::grammar

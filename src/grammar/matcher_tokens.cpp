@@ -114,10 +114,9 @@ Result<std::vector<int32_t>> Matcher::forced_tokens(size_t most) {
   const Vocabulary& vocabulary = grammar_->vocabulary();
   std::vector<int32_t> forced;
   std::vector<uint64_t> bits(vocabulary.words());
-  Status status;
+  const MatcherTry trial(*this);
   while (forced.size() < most && !now().ended) {
-    status = mask(bits);
-    if (!status.ok()) break;
+    GEN_TRY(mask(bits));
     int32_t only = -1;
     int count = 0;
     for (size_t word = 0; word < bits.size(); ++word) {
@@ -125,13 +124,10 @@ Result<std::vector<int32_t>> Matcher::forced_tokens(size_t most) {
       if (bits[word] != 0) only = static_cast<int32_t>(word * 64) + std::countr_zero(bits[word]);
     }
     if (count != 1) break;
-    const Result<bool> taken = accept_token(only);
-    if (!taken.ok()) status = taken.status();
-    if (!taken.ok() || !taken.value()) break;
+    GEN_ASSIGN(const bool taken, accept_token(only));
+    if (!taken) break;
     forced.push_back(only);
   }
-  GEN_TRY(rollback(forced.size()));
-  GEN_TRY(status);
   return forced;
 }
 
@@ -158,13 +154,9 @@ Result<std::vector<int32_t>> Matcher::forced_tokens(const tokenizer::Tokenizer& 
   }
   tokens.resize(taken);
   // What comes behind may join the last tokens: those from which on some longer token begins.
-  bool ends = false;
+  const MatcherTry trial(*this);
   GEN_ASSIGN(const bool alive, accept_bytes(std::string_view(bytes).substr(0, read)));
-  if (alive) {
-    ends = is_finished();
-    GEN_TRY(rollback(1));
-  }
-  if (ends) return tokens;
+  if (alive && is_finished()) return tokens;
   size_t kept = tokens.size();
   size_t begin = read;
   for (size_t i = tokens.size(); i-- > 0;) {

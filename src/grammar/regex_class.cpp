@@ -296,7 +296,7 @@ Result<uint32_t> RegexClassReader::rust_escape(char c, size_t begin) {
         text_, begin,
         "\\" + std::string(1, c) + " is not supported: a terminal is matched as a whole");
   }
-  if (static_cast<unsigned char>(c) >= 0x80) return error_at(text_, begin, "unknown escape");
+  if (static_cast<unsigned char>(c) >= 0x80) return unknown_escape(text_, begin, c);
   ++at_;
   if (!is_letter(c)) return static_cast<uint32_t>(c);
   constexpr std::string_view kLetters = "nrtfva";
@@ -305,7 +305,7 @@ Result<uint32_t> RegexClassReader::rust_escape(char c, size_t begin) {
     return static_cast<uint32_t>(kMeaning[which]);
   }
   const int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-  if (digits == 0) return error_at(text_, begin, "unknown escape");
+  if (digits == 0) return unknown_escape(text_, begin, c);
   GEN_ASSIGN(const uint32_t value, peek() == '{' ? in_braces(begin) : hexadecimal(digits));
   if (value > kLastCharacter || (value >= 0xD800 && value <= 0xDFFF)) {
     return error_at(text_, begin, "no Unicode character");

@@ -18,6 +18,12 @@ Status error_at(std::string_view text, size_t offset, const std::string& message
   return error(Code::kGrammar, "line %td, column %td: %s", line, column, message.c_str());
 }
 
+Status unknown_escape(std::string_view text, size_t offset, char letter) {
+  const bool shown = letter > 0x20 && letter < 0x7F;
+  return error_at(text, offset,
+                  "unknown escape" + (shown ? " \\" + std::string(1, letter) : std::string()));
+}
+
 std::string quoted(std::string_view word) {
   constexpr size_t kLongest = 40;
   const bool cut = word.size() > kLongest;

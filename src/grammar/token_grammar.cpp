@@ -3,12 +3,17 @@
 #include "grammar/token_grammar.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostKeyStates = 64;
+// In keys, where no number of a state can be.
+constexpr char kNextState = '\xFF';
+constexpr char kCall = '\xFE';
+constexpr char kHandOver = '\xFD';
 // For one mask: ways back that are looked at one by one, and new ones among them.
 constexpr size_t kMostOpen = 96;
 constexpr size_t kMostMade = 24;
@@ -210,24 +215,38 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   return entries_.emplace(state, std::move(made)).first->second.get();
 }
 
-// What the state can do, written out, if that takes no calls and no tokens by name and few states:
-// each state's edges, states numbered in the order in which they are met. Empty if not.
+// What the state can do, written out, if that takes no loops, no tokens by name and few states: the
+// edges and calls of each, states numbered in the order in which they are met. Empty if not.
 std::string TokenGrammar::key_of(StateId state) const {
-  std::vector<StateId> met = {state};
+  std::vector<StateId> met;
+  std::array<uint8_t, 256> places{};  // a hash table of their numbers, from 1 on
+  static_assert(places.size() > 2 * kMostKeyStates);
+  const auto number_of = [&](StateId one) {
+    size_t at = one % places.size();
+    while (places[at] != 0 && met[places[at] - 1U] != one) at = (at + 1) % places.size();
+    if (places[at] == 0 && met.size() <= kMostKeyStates) {
+      met.push_back(one);
+      places[at] = static_cast<uint8_t>(met.size());
+    }
+    return static_cast<char>(places[at]);
+  };
   std::string key;
+  number_of(state);
   for (size_t i = 0; i < met.size(); ++i) {
-    if (!machines_->calls(met[i]).empty() || !machines_->tokens(met[i]).empty()) return {};
+    if (met.size() > kMostKeyStates || !machines_->tokens(met[i]).empty()) return {};
     key.push_back(machines_->states[met[i]].final ? 'f' : 's');
     for (const ByteEdge& edge : machines_->bytes(met[i])) {
-      const auto place = std::find(met.begin(), met.end(), edge.target);
-      const auto number = static_cast<size_t>(place - met.begin());
-      if (place == met.end()) met.push_back(edge.target);
-      if (number >= kMostKeyStates) return {};
-      key.push_back(static_cast<char>(number));
+      key.push_back(number_of(edge.target));
       key.push_back(static_cast<char>(edge.low));
       key.push_back(static_cast<char>(edge.high));
     }
-    key.push_back('\xFF');  // no number
+    for (const CallEdge& edge : machines_->calls(met[i])) {
+      if (edge.loop != 0) return {};
+      key.push_back(edge.hand_over ? kHandOver : kCall);
+      key.push_back(number_of(machines_->starts[edge.machine]));
+      if (!edge.hand_over) key.push_back(number_of(edge.target));
+    }
+    key.push_back(kNextState);
   }
   return key;
 }

@@ -25,8 +25,8 @@ Result<Graph> early_exit(const Graph& graph, int32_t blocks) {
   const int32_t all = graph.n_taps - 1;
   if (all < 2) return error(Code::kUnsupported, "a model of %d layers has no exit", all);
   if (blocks < 1 || blocks >= all) {
-    return error(Code::kInvalidArgument, "an exit after %d layers, outside [1, %d]", blocks,
-                 all - 1);
+    return error(Code::kInvalidArgument, "an exit after %d of %d layers, outside [1, %d]", blocks,
+                 all, all - 1);
   }
   const size_t here = tap_of(graph, blocks);
   const size_t end = tap_of(graph, all);

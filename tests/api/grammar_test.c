@@ -104,7 +104,11 @@ static void matchers_go_back_and_fork(void** state) {
   assert_fails(gen_grammar_matcher_rollback(matcher, 1, &error), GEN_ERROR_OUT_OF_RANGE, "1",
                error);
   assert_fails(gen_grammar_matcher_accept_bytes(matcher, "]", 1, &error), GEN_ERROR_GRAMMAR,
-               "cannot come here", error);
+               "']' cannot come here, byte 0 of 1", error);
+  assert_fails(gen_grammar_matcher_accept_bytes(matcher, "[1\n", 3, &error), GEN_ERROR_GRAMMAR,
+               "0x0A cannot come here, byte 2 of 3", error);
+  assert_fails(gen_grammar_matcher_rollback(matcher, 1, &error), GEN_ERROR_OUT_OF_RANGE,
+               "0 were accepted", error);
   assert_fails(gen_grammar_matcher_accept_token(matcher, (int32_t)vocab, &error),
                GEN_ERROR_OUT_OF_RANGE, "outside", error);
   assert_fails(gen_grammar_matcher_accept_token(matcher, 0, &error), GEN_ERROR_GRAMMAR, "token 0",
@@ -144,6 +148,62 @@ static void forced_tokens_spell_what_must_come(void** state) {
   assert_int_equal(n, 3);
   gen_grammar_matcher_free(matcher);
   gen_grammar_free(grammar);
+}
+
+/* Every byte has a token of its own in this vocabulary, so that no token of a text is the only one.
+ * The tokenizer says which of them it would take; the last may be joined by what comes later,
+ * unless nothing does. */
+static void forced_tokens_are_the_tokenizers_if_asked_for(void** state) {
+  (void)state;
+  static const char* const texts[] = {"Once upon a time, there was a little dog.",
+                                      "The dog \xc3\xa9", "do"};
+  gen_grammar_options* options = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_fails(gen_grammar_options_set(options, "forced_tokens", "all", &error), bad,
+               "neither only nor tokenizer", error);
+  assert_ok(gen_grammar_options_set(options, "forced_tokens", "tokenizer", &error), error);
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
+    for (int goes_on = 0; goes_on < 2; ++goes_on) {
+      char source[128];
+      snprintf(source, sizeof source, "root ::= \"%s\"%s", texts[i], goes_on ? " [a-z ]*" : "");
+      gen_grammar* grammar = NULL;
+      gen_grammar_matcher* matcher = NULL;
+      gen_grammar_matcher* fork = NULL;
+      assert_ok(gen_grammar_from_gbnf(source, GEN_NUL_TERMINATED, options, &grammar, &error),
+                error);
+      assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+      gen_grammar_free(grammar);
+      assert_ok(gen_grammar_matcher_fork(matcher, &fork, &error), error);
+      gen_grammar_matcher_free(matcher);
+      int32_t wanted[64], ids[64];
+      size_t most = 0, n = 0;
+      assert_ok(gen_tokenizer_encode(tokenizer, texts[i], GEN_NUL_TERMINATED, GEN_ENCODE_CONTINUE,
+                                     wanted, 64, &most, &error),
+                error);
+      assert_ok(gen_grammar_matcher_forced(fork, ids, 64, &n, &error), error);
+      assert_true(goes_on ? n <= most : n == most);
+      if (i == 2 && goes_on) assert_int_equal(n, 0); /* "do" may become "dog" */
+      assert_memory_equal(ids, wanted, n * sizeof ids[0]);
+      if (i == 0) assert_true(n > 5);
+      for (size_t k = 0; k < n; ++k)
+        assert_ok(gen_grammar_matcher_accept_token(fork, ids[k], &error), error);
+      gen_grammar_matcher_free(fork);
+    }
+  }
+  gen_grammar* grammar = NULL; /* a token by its number stands for no bytes */
+  gen_grammar_matcher* matcher = NULL;
+  assert_ok(gen_grammar_from_gbnf("root ::= <[5]> \"dog\"", GEN_NUL_TERMINATED, options, &grammar,
+                                  &error),
+            error);
+  assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+  int32_t id = -1;
+  size_t n = 0;
+  assert_ok(gen_grammar_matcher_forced(matcher, &id, 1, &n, &error), error);
+  assert_int_equal(n, 1);
+  assert_int_equal(id, 5);
+  gen_grammar_matcher_free(matcher);
+  gen_grammar_free(grammar);
+  gen_grammar_options_free(options);
 }
 
 static gen_result* say(const gen_sampling* sampling, gen_status wanted) {
@@ -696,6 +756,7 @@ int main(void) {
       cmocka_unit_test(masks_say_what_is_accepted),
       cmocka_unit_test(matchers_go_back_and_fork),
       cmocka_unit_test(forced_tokens_spell_what_must_come),
+      cmocka_unit_test(forced_tokens_are_the_tokenizers_if_asked_for),
       cmocka_unit_test(texts_are_members),
       cmocka_unit_test(settings_take_one_or_the_other),
       cmocka_unit_test(ends_that_are_failures),

@@ -197,6 +197,7 @@ static void drafts_that_cannot_be(void** state) {
   assert_fails(gen_options_set(options, "suffix_lookup", "64", &error), bad, "64", error);
   assert_fails(gen_options_set(options, "suffix_lookup", "8,-1", &error), bad, "-1", error);
   assert_fails(gen_options_set(options, "draft_policy", "never", &error), bad, "never", error);
+  assert_fails(gen_options_set(options, "draft_policy", "auto,1", &error), bad, "auto,1", error);
   assert_fails(gen_options_set(options, "draft_policy", "adaptive,2", &error), bad, "2", error);
   assert_fails(gen_options_set(options, "draft_policy", "adaptive,nan", &error), bad, "nan", error);
   assert_ok(gen_options_set(options, "draft_policy", "always", &error), error);
@@ -527,6 +528,7 @@ static void drafts_by_layers_of_the_model(void** state) {
   snprintf(beyond, sizeof beyond, "%d", layers);
   assert_ok(gen_options_set(options, "self_draft", beyond, &error), error);
   assert_fails(gen_create(story, options, &drafted, &error), bad, beyond, error);
+  assert_non_null(strstr(error.message, "self_draft"));
   assert_fails(gen_options_set(options, "self_draft", "-1", &error), bad, "-1", error);
   assert_fails(gen_options_set(options, "self_draft", "2,64", &error), bad, "64", error);
   gen_options_free(options);

@@ -192,7 +192,8 @@ TEST_F(CppHeader, GrammarsFailAndLookAtStrings) {
   EXPECT_FALSE(gen::Grammar::any_json().matcher(model->tokenizer()).complete());
 }
 
-gen_status only_nine(void* calls, float* logits, size_t n, const int32_t*, size_t, size_t, gen_error*) {
+gen_status only_nine(void* calls, float* logits, size_t n, const int32_t*, size_t, size_t,
+                     gen_error*) {
   ++*static_cast<int*>(calls);
   for (size_t i = 0; i < n; ++i) logits[i] = i == 9 ? 0.0F : -1.0F / 0.0F;
   return GEN_OK;
@@ -209,6 +210,18 @@ TEST_F(CppHeader, StreamsTellAlternativesAndHooksEdit) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].first, token.id);
   EXPECT_EQ(found[0].second, token.logprob);
+  std::vector<std::vector<std::pair<int32_t, float>>> seen;
+  const gen::Result told = generator.generate("Once", sampling, [&](const gen::Token& piece) {
+    if (piece.done) return;
+    seen.emplace_back();
+    for (int32_t i = 0; i < piece.top_count; ++i) {
+      seen.back().emplace_back(piece.top[i].id, piece.top[i].logprob);
+    }
+  });
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0], found);
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(told.top_logprobs(i), seen[i]);
+  EXPECT_TRUE(told.top_logprobs(3).empty());
   gen::Session other(generator);
   const gen::Result result = other.generate("Once", sampling.logits_callback(only_nine, &calls));
   EXPECT_EQ(result.tokens(), (std::vector<int32_t>{9, 9, 9}));

@@ -699,6 +699,17 @@ class Errors(unittest.TestCase):
                 self.assertNotIn("0 and up", line)
                 self.assertNotRegex(line, r"[:;] 0\b|0 or less")
 
+    def test_help_shows_what_is_so_without_an_option(self):
+        text = generate("help", "run").stdout.decode()
+        for option in ("--xtc-threshold NUMBER=0.1 ", "--dry-base NUMBER=1.75 ", "--min-tokens NUMBER=0 ", "--dry-breaker TEXT ..."):
+            self.assertIn(option, text)
+        self.assertNotIn("(0 to 1)", text.split("--ignore-eos")[1].split("--")[0])
+
+    def test_help_of_grammar_lists_the_options_of_grammars(self):
+        text = generate("help", "grammar").stdout.decode()
+        for line in ("regex_match: whether a text matches", "(whole, search; default whole)", "  json_space: ", "(0 and up; default 64)"):
+            self.assertIn(line, text)
+
     def test_bad_command_lines(self):
         self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
         self.refused("--prefix-cache keeps blocks of a pool: it needs --paged", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100", code=2)
@@ -722,7 +733,12 @@ class Errors(unittest.TestCase):
             self.assertEqual(done.returncode, 2, draft)
             self.assertIn(named, done.stderr.decode())
             self.assertLess(len(done.stderr), 200, done.stderr)
+        self.refused("--draft: an exit after 99 of 4 layers, outside [1, 3]", "run", "-m", DRAFT, "-p", "x", "--draft", "layers:99", code=2)
+        for option in ("--draft-len=3", "--draft-policy=always", "--draft-acceptance=exact", "--draft-stats"):
+            self.refused("requires --draft", "run", "-m", DRAFT, "-p", "x", option, code=2)
+        self.refused("--text requires --draft", "bench", "-m", DRAFT, "--text", DRAFT, code=2)
         self.refused("--top-p: ", "run", "-m", DRAFT, "-p", "x", "--top-p", "nan", code=2)
+        self.refused("--top-n-sigma", "run", "-m", DRAFT, "-p", "x", "--top-n-sigma", "1", "--top-n-sigma", "2", code=2)
         self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide", code=2)
         for top in ("-1", "-5", "x", "99999999999"):
             self.refused("--top", "logits", "-m", DRAFT, "--tokens", "1", "--top", top, code=2)

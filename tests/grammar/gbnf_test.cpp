@@ -115,7 +115,7 @@ TEST(Gbnf, FailuresNameThePlace) {
   EXPECT_EQ(failure("root ::= \"a\"{3,2}"), "line 1, column 13: most repetitions below the fewest");
   EXPECT_EQ(failure("root ::= \"a\"{,2}"), "line 1, column 14: expected a number");
   EXPECT_EQ(failure("root ::= \"a\"{9999999999}"), "line 1, column 14: number above 1073741824");
-  EXPECT_EQ(failure("root ::= \"\\q\""), "line 1, column 11: unknown escape");
+  EXPECT_EQ(failure("root ::= \"\\q\""), "line 1, column 11: unknown escape \\q");
   EXPECT_EQ(failure("root ::= \"\\u12\""), "line 1, column 15: expected 4 hexadecimal digits");
   EXPECT_EQ(failure("root ::= \"\\uD800\""), "line 1, column 11: no Unicode character");
   EXPECT_EQ(failure("root ::= \xFF"), "line 1, column 10: not UTF-8");

@@ -176,7 +176,7 @@ TEST(SchemaOptions, OtherDocuments) {
             "/$ref: unresolved reference http://x.y/none.json");
   documents["http://x.y/names.json"] = R"({"items":{"type":"text"}})";
   EXPECT_EQ(refusal(R"({"$ref":"http://x.y/names.json"})"),
-            "http://x.y/names.json#/items/type: no such type");
+            "http://x.y/names.json#/items/type: no type is called \"text\"");
   documents["http://x.y/names.json"] = "{";
   EXPECT_EQ(refusal("{}"), "");  // nothing leads there
   EXPECT_NE(refusal(R"({"$ref":"http://x.y/names.json"})").find("http://x.y/names.json: line 1"),

@@ -173,7 +173,7 @@ TEST(Schema, WhatIsRefusedIsNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"properties":{"a/b":{"$ref":"http://x.y/z"}}})", "/properties/a~1b/$ref: unresolved"},
       {R"({"items":{"pattern":"(a)\\1"}})", "/items/pattern"},
-      {R"({"type":"text"})", "/type: no such type"},
+      {R"({"type":"text"})", "/type: no type is called \"text\""},
       {R"({"items":[true]})", "/items"},
       {R"({"format":"idn-hostname"})", "/format"},
       {R"({"contains":{"type":"null"},"uniqueItems":true})", "/uniqueItems"},

@@ -143,7 +143,7 @@ TEST(SchemaUnique, Items) {
 TEST(SchemaUnique, Refused) {
   EXPECT_EQ(
       test::refusal(R"({"properties":{"a":{"contains":{"type":"null"},"uniqueItems":true}}})"),
-      "/properties/a/uniqueItems: together with contains");
+      "/properties/a/uniqueItems: not supported together with contains");
   EXPECT_EQ(test::refusal(R"({"prefixItems":[{"const":1},{"const":1}],"minItems":2,
                               "uniqueItems":true})"),
             "/uniqueItems: of item 1, which may have less than 2 values");
@@ -188,6 +188,9 @@ const Program kPrograms[] = {
     {R"({"type":"array","items":{"pattern":"^[ab]{1,9}$","type":"string"},"uniqueItems":true})",
      differs,
      {"[\"a\",", "\",\"", "ab", "aaaa", "bbbb", "\"a", "a\"", "\\u0062", "[\"a\",\"a"}},
+    {R"({"type":"array","items":{"pattern":"^(a*|\\nb?)$","type":"string"},"uniqueItems":true})",
+     differs,
+     {"[\"\\n\",", "\\n", "\\nb", "\"\\n", "\\u000a", "a\",", "\",\"", "\"\\nb\","}},
     {R"({"type":"array","items":{"maxLength":1,"type":"string"},"uniqueItems":true})",
      differs,
      {"[\"a\",", "\",\"", "\"\",", "\"\"", ",\"a\"", "a\"", "\\u0062"}},
@@ -401,6 +404,7 @@ TEST(SchemaUnique, NoDeadEnds) {
       {R"({"items":{"type":"boolean"},"prefixItems":[true],"uniqueItems":true})",
        {"[true,t", "[1,true,t", "[1,true,false,"}},
       {R"({"uniqueItems":true})", {"[null,n", "[1,0,0e", "[true,[true],true"}},
+      {R"({"items":{"maxItems":0,"type":"array"},"uniqueItems":true})", {"[[],"}},
   };
   for (const auto& [schema, texts] : cases) {
     const auto grammar = test::compile(schema).value();
@@ -408,6 +412,9 @@ TEST(SchemaUnique, NoDeadEnds) {
     for (const char* text : texts) {
       Matcher matcher = Matcher::create(over).value();
       EXPECT_FALSE(matcher.accept_bytes(text).value()) << schema << " " << text;
+      const std::string_view all = text;
+      if (!matcher.accept_bytes(all.substr(0, all.size() - 1)).value()) continue;
+      EXPECT_FALSE(matcher.valid_bytes().has(static_cast<uint8_t>(all.back()))) << schema << text;
     }
   }
 }
@@ -455,6 +462,27 @@ TEST(SchemaUnique, MasksForgetASchemaThatWasLeft) {
   };
   EXPECT_EQ(allowed("[\"a\",\"b\""), (std::vector<bool>{true, true, true, true}));
   EXPECT_EQ(allowed("[\"a\",\"a\""), (std::vector<bool>{false, true, true, false}));
+}
+
+// A string that can become endlessly many may lose that by an escape.
+TEST(SchemaUnique, MasksSeeWhatEscapesLeadTo) {
+  std::vector<std::string> tokens = test::all_bytes();
+  for (const char* token : {"a", "aa", "\\n", "\\nb", "\"\\nb"}) tokens.emplace_back(token);
+  const auto grammar = test::compile(
+      R"({"type":"array","items":{"type":"string","pattern":"^(a*|\\nb?)$"},"uniqueItems":true})");
+  const auto over = grammar.value()->over(test::vocabulary(tokens)).value();
+  Matcher matcher = Matcher::create(over).value();
+  std::vector<uint64_t> mask(tokens.size() / 64 + 1);
+  const auto allowed = [&](const char* text) {
+    matcher.reset();
+    EXPECT_TRUE(matcher.accept_bytes(text).value()) << text;
+    EXPECT_TRUE(matcher.mask(mask).ok());
+    return std::vector<bool>{test::has(mask, 'a'), test::has(mask, 257), test::has(mask, 258),
+                             test::has(mask, 259)};
+  };
+  EXPECT_EQ(allowed(R"(["\n",")"), (std::vector<bool>{true, true, true, true}));
+  EXPECT_EQ(allowed(R"(["\nb",")"), (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(allowed(R"(["\n","\nb",")"), (std::vector<bool>{true, true, false, false}));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ void* hostile(void* result) {
   expect(walk(Grammar::from_lark("start: /" + open + "a" + close + "/"), ""), "lark patterns");
   GrammarLimits long_texts;
   long_texts.text_bytes = size_t{4} << 20;
-  for (const char* bracket : {"(", "[", "{", "~", "~(", "<", "%lark{start:", "%json{\"a\":", "%json["}) {
+  for (const char* bracket :
+       {"(", "[", "{", "~", "~(", "<", "%lark{start:", "%json{\"a\":", "%json["}) {
     const std::string million = repeated(bracket, 1'000'000 / std::string(bracket).size());
     (void)walk(Grammar::from_lark("start: " + million, long_texts), "");
     (void)walk(Grammar::from_lark("start: A\nA: " + million + "\"a\"", long_texts), "");
@@ -73,6 +74,30 @@ void* hostile(void* result) {
   std::string within = "start: \"a\"";
   for (int i = 0; i < 7; ++i) within = "start: %lark {" + within + "}";
   expect(walk(Grammar::from_lark(within), "a"), "lark in lark");
+  const auto schema = [](const std::string& text) {
+    return Grammar::from_json_schema(text, SchemaOptions());
+  };
+  const auto nested_in = [](const std::string& begin, const std::string& end) {
+    return repeated(begin, 250) + "{\"type\":\"string\"}" + repeated(end, 250);
+  };
+  expect(walk(schema(nested_in("{\"items\":", "}")), "["), "schemas of items");
+  expect(walk(schema(nested_in("{\"anyOf\":[{\"type\":\"null\"},", "]}")), "n"), "choices");
+  expect(walk(schema("{\"const\":" + repeated("[", 250) + repeated("]", 250) + "}"), "[["),
+         "a value");
+  (void)walk(schema(nested_in("{\"if\":", "}")), "[");
+  expect(!schema(nested_in("{\"unevaluatedProperties\":false,\"allOf\":[", "]}")).ok(),
+         "what is not evaluated");
+  expect(!schema(repeated("[", 500'000)).ok(), "a schema of brackets");
+  std::string references;
+  for (int i = 0; i < 1000; ++i) {
+    references += "\"" + std::to_string(i) +
+                  "\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/" +
+                  std::to_string(i + 1) + "\"}]},";
+  }
+  expect(walk(schema("{\"$ref\":\"#/$defs/0\",\"$defs\":{" + references +
+                     "\"1000\":{\"type\":\"string\"}}}"),
+              "n"),
+         "references");
   // Assertions in each other: refused or not, but not by a crash.
   std::string nested = "a";
   for (int i = 0; i < 40; ++i) nested = (i % 2 == 0 ? "(?=" : "(?<!") + nested + "b?)a?";

@@ -174,7 +174,7 @@ TEST(TagsText, FailuresTellThePlace) {
   EXPECT_EQ(failure("{\"tags\":[{\"regex\":\"ab(\"}]}"),
             "line 1, column 19: in this regex, line 1, column 3: ( without )");
   EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":{\"type\":5}}]}"),
-            "line 1, column 25: in this json_schema, /type: no such type");
+            "line 1, column 25: in this json_schema, /type: a type is a string");
   EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":}]}"), "line 1, column 25: expected a value");
   EXPECT_EQ(failure("{\"tags\":[{\"json_schema\":{\"a]}]}"),
             "line 1, column 32: a string without an end");

@@ -98,6 +98,33 @@ static void match(const void* with) {
   FREE(gen_grammar_matcher_free(fork));
 }
 
+/* Tokens that are forced: by their numbers, and as the tokenizer spells bytes. Nothing of a failed call stays. */
+static void force(const void* with) {
+  (void)with;
+  static const char* const sources[] = {"root ::= <[5]> <[7]> <[9]> <[11]> <[13]> [a-c]*",
+                                        "root ::= \"abcabcabcabc\" [x-z]*"};
+  gen_tokenizer* tokenizer = NULL;
+  gen_grammar_options* options = NULL;
+  MAKE(tokenizer, gen_tokenizer_load(sweep_model, &tokenizer, E));
+  MAKE(options, gen_grammar_options_new(&options, E));
+  TRY(gen_grammar_options_set(options, "forced_tokens", "tokenizer", E));
+  for (size_t i = 0; i < sizeof sources / sizeof sources[0]; ++i) {
+    gen_grammar* grammar = NULL;
+    gen_grammar_matcher* matcher = NULL;
+    MAKE(grammar, gen_grammar_from_gbnf(sources[i], GEN_NUL_TERMINATED, options, &grammar, E));
+    MAKE(matcher, gen_grammar_matcher_new(grammar, tokenizer, &matcher, E));
+    int32_t ids[16];
+    size_t n = 0;
+    TRY(gen_grammar_matcher_forced(matcher, ids, 16, &n, E));
+    SAME(ids, n * sizeof *ids);
+    SAME(&n, sizeof n);
+    FREE(gen_grammar_free(grammar));
+    FREE(gen_grammar_matcher_free(matcher));
+  }
+  FREE(gen_grammar_options_free(options));
+  FREE(gen_tokenizer_free(tokenizer));
+}
+
 /* What a matcher keeps beside the grammar of a schema: reads steps, of which the last leaves `barred` impossible, and
  * goes on in a fork. */
 static void watch(const char* schema, const char* const* steps, size_t n_steps, uint8_t barred, const char* more) {
@@ -191,6 +218,7 @@ static void generate(const void* with) {
 
 const scenario grammar_scenarios[] = {{"grammars", NULL, forms, NULL, NULL},
                                       {"matcher", NULL, match, NULL, NULL},
+                                      {"forced tokens", NULL, force, NULL, NULL},
                                       {"names", NULL, names, NULL, NULL},
                                       {"items", NULL, items, NULL, NULL},
                                       {"generate under a grammar", NULL, generate, NULL, NULL},

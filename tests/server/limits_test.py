@@ -244,6 +244,23 @@ class Caches(unittest.TestCase):
             self.assertGreaterEqual(server.metric("prompt_cached_tokens_total"), cached)
 
 
+class Drafts(unittest.TestCase):
+    def test_what_was_guessed_and_right_is_told(self):
+        body = {"prompt": "The dog", "max_tokens": 40, "temperature": 0}
+        with Server(SERVER, SOURCE) as server:
+            plain = server.post(TEXT, body)[1]
+            self.assertNotIn("completion_tokens_details", plain["usage"])
+        draft = ("--draft", SOURCE + "/examples/demo_model/draft.gguf", "--draft-policy", "always")
+        with Server(SERVER, SOURCE, *draft) as server:
+            drafted = server.post(TEXT, body)[1]
+            self.assertEqual(of_answer(drafted), of_answer(plain))
+            told = drafted["usage"]["completion_tokens_details"]
+            right, wrong = told["accepted_prediction_tokens"], told["rejected_prediction_tokens"]
+            self.assertTrue(0 < right < 40 and wrong > 0, told)
+            self.assertEqual(server.metric("drafted_tokens_total"), right + wrong)
+            self.assertEqual(server.metric("accepted_tokens_total"), right)
+
+
 class Queue(unittest.TestCase):
     def test_who_leaves_is_not_generated_for(self):
         with Server(SERVER, SOURCE, *WITH_ENDLESS) as server:

@@ -42,6 +42,15 @@ TEST(Response, Completion) {
             expected);
 }
 
+TEST(Response, GuessesAreToldIfThereWereAny) {
+  const Json usage = Json::parse(R"({"prompt_tokens":5,"completion_tokens":7,"total_tokens":12,
+    "prompt_tokens_details":{"cached_tokens":3},
+    "completion_tokens_details":{"accepted_prediction_tokens":4,"rejected_prediction_tokens":2}})");
+  EXPECT_EQ(
+      parsed(answer_json(heading(false), {choice(0, " a", "stop")}, {5, 7, 3, 6, 4}))["usage"],
+      usage);
+}
+
 TEST(Response, Chat) {
   const Json expected = Json::parse(R"({"id":"chatcmpl-1","object":"chat.completion",
     "created":1700000000,"model":"story","choices":[{"index":0,"message":{"role":"assistant",

@@ -110,7 +110,9 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Tokens from here on that are each the only one that may come, at most 1024: no model needs to be asked for them.
+        /// Tokens from here on, at most 1024, for which no model needs to be asked: each is the only one that may come, which is
+        /// seldom so with vocabularies of SentencePiece. With the option "forced_tokens" "tokenizer" of the grammar they are
+        /// those that the tokenizer makes of the bytes that must come.
         /// </summary>
         public int[] Forced()
         {

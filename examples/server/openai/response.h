@@ -35,7 +35,9 @@ struct Choice {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompts, not computed anew
+  int64_t cached_tokens = 0;    // of the prompts, not computed anew
+  int64_t drafted_tokens = 0;   // guessed
+  int64_t accepted_tokens = 0;  // of these, right
 };
 
 /// What all parts of one answer have in common.

@@ -47,9 +47,14 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
     behind(std::move(drafter));
   }
   if (choice.self_layers > 0) {
-    GEN_ASSIGN(auto exit, target.model->first_layers(choice.self_layers));
+    auto layers = target.model->first_layers(choice.self_layers);
+    if (layers.status().code() == Code::kInvalidArgument) {
+      return error(Code::kInvalidArgument, "self_draft: %.400s", layers.status().message());
+    }
+    GEN_ASSIGN(auto exit, std::move(layers));
     own.vocab = exit->traits().vocab_size;
-    if (target.tokenizer != nullptr) own.vocab = std::min(own.vocab, target.tokenizer->vocab_size());
+    if (target.tokenizer != nullptr)
+      own.vocab = std::min(own.vocab, target.tokenizer->vocab_size());
     own.most = choice.self_length;
     own.memory = memory(options.memory);
     GEN_ASSIGN(auto drafter, ModelDrafter::create(std::move(exit), own));

@@ -23,8 +23,10 @@ CallParams greedy_params(int32_t most) {
 
 Result<std::shared_ptr<Session>> session_over(const ModelInUse& model, const CacheChoice& caches,
                                               GeneratorOptions options) {
-  // The draft model's context may be another one.
+  // The draft model's context may be another one. A text that does not fit is refused: where the
+  // oldest tokens go, what comes next would depend on what was asked before.
   options.max_seq_len = std::min(options.max_seq_len, model.model->traits().max_seq_len);
+  options.shift_context = false;
   GEN_ASSIGN(const auto generator, create_generator(model, caches, std::move(options)));
   return generator->new_session();
 }
@@ -82,9 +84,8 @@ Result<std::shared_ptr<DraftPair>> DraftPair::create(const ModelInUse& draft,
   std::shared_ptr<DraftPair> pair(new DraftPair());
   draft_options.drafter = nullptr;
   if (target.model != nullptr) {
-    GEN_TRY(common_vocabulary(*draft.model, draft.tokenizer.get(), *target.model,
-                              target.tokenizer.get())
-                .status());
+    GEN_ASSIGN(pair->vocab_, common_vocabulary(*draft.model, draft.tokenizer.get(), *target.model,
+                                               target.tokenizer.get()));
     pair->given_ = std::make_shared<Given>();
     target_options.drafter = pair->given_;
     target_options.draft_policy = {};
@@ -133,6 +134,7 @@ Result<Guesses> DraftPair::generate_held(std::span<const int32_t> text, int32_t 
       GEN_TRY(call->result().status);
       break;
     }
+    if (event->token >= vocab_) break;  // padding, which the target may not have
     guesses.tokens.push_back(event->token);
     guesses.logprobs.push_back(event->logprob);
     if (std::find(ends.begin(), ends.end(), event->token) != ends.end()) break;

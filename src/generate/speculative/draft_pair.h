@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,8 +51,8 @@ class DraftPair {
   /// Layers that draft.
   [[nodiscard]] int32_t depth() const noexcept;
   /// At most `length` tokens that the draft model says after `text`, up to and with one that ends
-  /// a text. kInvalidArgument for an empty text or a length outside [1, kMostDraftRows); errors of
-  /// Session::append and generating calls.
+  /// a text, or up to one that is not in the target's vocabulary. kInvalidArgument for an empty
+  /// text or a length outside [1, kMostDraftRows); errors of Session::append and generating calls.
   Result<Guesses> generate(std::span<const int32_t> text, int32_t length);
   /// Judges guesses at what follows `text`, the first included; with none it says what comes next.
   /// kState without a target; kOutOfRange for a guess outside its vocabulary; else as generate().
@@ -66,8 +67,9 @@ class DraftPair {
   Result<Verdict> verify_held(std::span<const int32_t> text, std::span<const int32_t> guesses);
 
   std::shared_ptr<Session> draft_;
-  std::shared_ptr<Session> target_;  // null: none
-  std::shared_ptr<Given> given_;     // the target's drafter
+  std::shared_ptr<Session> target_;                      // null: none
+  std::shared_ptr<Given> given_;                         // the target's drafter
+  int32_t vocab_ = std::numeric_limits<int32_t>::max();  // tokens that both have, if there are two
   InUseFlag in_use_;
 };
 

@@ -8,6 +8,7 @@
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
+#include "cache/state/sequence_state.h"
 #include "generate/speculative/draft_draw.h"
 #include "sampling/token_mask.h"
 
@@ -21,20 +22,35 @@ constexpr int32_t kRest = 64;
 
 struct ModelDrafter::State final : DraftState {
   explicit State(size_t capacity) { tokens.reserve(capacity); }
-  // A cache that cannot be forked is made anew, when it is needed.
+  // What cannot be copied is made anew, when it is needed.
   [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
     auto copy = std::make_unique<State>(tokens.capacity());
     if (cache == nullptr) return copy;
+    std::unique_ptr<cache::SequenceState> forked_own;
+    if (own != nullptr) {
+      cache::StateCopies* const copies = own->copies();
+      if (copies == nullptr) return copy;
+      Result<std::unique_ptr<cache::SequenceState>> forked = copies->fork();
+      if (!forked.ok()) return copy;
+      forked_own = std::move(forked).value();
+    }
     Result<std::unique_ptr<cache::KvCache>> forked = cache->fork();
     if (!forked.ok()) return copy;
     copy->tokens = tokens;
     copy->cache = std::move(forked).value();
+    copy->own = std::move(forked_own);
     return copy;
   }
+  void forget() noexcept {
+    cache = nullptr;
+    own = nullptr;
+    tokens.clear();
+  }
 
-  std::unique_ptr<cache::KvCache> cache;  // made when first needed
-  std::vector<int32_t> tokens;            // that it holds
-  int32_t resting = 0;                    // proposals that it is still left out of
+  std::unique_ptr<cache::KvCache> cache;      // made when first needed
+  std::unique_ptr<cache::SequenceState> own;  // the model's own, where it has one
+  std::vector<int32_t> tokens;                // that they hold
+  int32_t resting = 0;                        // proposals that it is still left out of
 };
 
 /// Takes back what matchers have accepted, however a proposal ends.
@@ -54,6 +70,26 @@ class ModelDrafter::GiveBack {
   std::vector<Running>& running_;
 };
 
+/// Takes back what a pass that fails, or throws, has done to states.
+class ModelDrafter::DropStates {
+ public:
+  explicit DropStates(std::span<const graph::BatchSequence> sequences) noexcept
+      : sequences_(sequences) {}
+  ~DropStates() {
+    if (kept_) return;
+    for (const graph::BatchSequence& sequence : sequences_) {
+      if (sequence.state != nullptr) sequence.state->drop(sequence.state_plan);
+    }
+  }
+  DropStates(const DropStates&) = delete;
+  DropStates& operator=(const DropStates&) = delete;
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  std::span<const graph::BatchSequence> sequences_;
+  bool kept_ = false;
+};
+
 ModelDrafter::ModelDrafter(std::shared_ptr<const model::Model> model, Options options)
     : model_(std::move(model)),
       options_(std::move(options)),
@@ -62,7 +98,9 @@ ModelDrafter::ModelDrafter(std::shared_ptr<const model::Model> model, Options op
 Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
     std::shared_ptr<const model::Model> model, Options options) {
   GEN_ASSIGN(const auto state, model->new_sequence_state());
-  if (state != nullptr || !model->traits().can_truncate) {
+  // One that goes back to few points alone would run much of the text again for each guess.
+  const bool few_points = state != nullptr && state->snapshots() != nullptr;
+  if (few_points || !model->traits().can_truncate) {
     return error(Code::kUnsupported,
                  "the draft model %.40s has a state that cannot go back to what was accepted",
                  model->traits().architecture.c_str());
@@ -123,6 +161,12 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
       continue;
     }
     const auto missing = job->tokens.subspan(state->tokens.size());
+    // Padding of the other model's vocabulary would fail the pass, and with it all others' guesses.
+    const auto unknown = [this](int32_t token) { return token >= model_->traits().vocab_size; };
+    if (std::any_of(missing.begin(), missing.end(), unknown)) {
+      rest(&running);
+      continue;
+    }
     const auto rows = std::min(
         {static_cast<int32_t>(missing.size()), room - waiting, state->cache->plan_limit()});
     const bool whole = static_cast<size_t>(rows) == missing.size();
@@ -164,9 +208,13 @@ void ModelDrafter::rest(Running* running) noexcept {
 
 // Leaves the beginning that the cache and the text have in common, but the last token of the text.
 bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
+  if (state->own != nullptr && state->own->lost()) state->forget();
   if (state->cache == nullptr) {
+    auto own = model_->new_sequence_state();
+    if (!own.ok()) return false;
     auto made = options_.cache_factory(model_->layer_shapes(), capacity_);
     if (!made.ok()) return false;
+    state->own = std::move(own).value();
     state->cache = std::move(made).value();
     state->tokens.clear();
   }
@@ -175,14 +223,20 @@ bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   const auto at =
       std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(most), text.begin());
   const auto same = static_cast<size_t>(at.first - held.begin());
-  if (!state->cache->truncate(static_cast<int32_t>(same)).ok()) {
-    state->cache = nullptr;
-    state->tokens.clear();
+  if (!cut(state, static_cast<int32_t>(same)).ok()) {
+    state->forget();
     return false;
   }
-  // A cache may have to let go of more.
   state->tokens.resize(static_cast<size_t>(state->cache->length()));
   return true;
+}
+
+// A cache may have to let go of more, and then so has a state.
+Status ModelDrafter::cut(State* state, int32_t n) {
+  GEN_TRY(state->cache->truncate(n));
+  if (state->own == nullptr) return {};
+  GEN_ASSIGN(const int32_t left, state->own->rewind(state->cache->length()));
+  return state->cache->truncate(left);
 }
 
 // For the largest pass that there may be, whatever this one has.
@@ -211,6 +265,12 @@ bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, b
   Result<cache::CachePlan> plan = state.cache->plan(static_cast<int32_t>(tokens.size()));
   if (!plan.ok()) return false;
   graph::BatchSequence sequence;
+  if (state.own != nullptr) {
+    const auto own = state.own->plan(plan->count, cache::Keep::kAll);
+    if (!own.ok()) return false;
+    sequence.state = state.own.get();
+    sequence.state_plan = own.value();
+  }
   sequence.cache = state.cache.get();
   sequence.plan = *plan;
   sequence.first_row = static_cast<int32_t>(tokens_.size());
@@ -230,6 +290,7 @@ bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, b
 
 // One sequence that fails fails the pass; drafts are not worth more than that.
 bool ModelDrafter::run_pass() {
+  DropStates drop(sequences_);
   logits_.resize(static_cast<size_t>(n_logits_) * static_cast<size_t>(model_->traits().vocab_size));
   best_tokens_.resize(static_cast<size_t>(n_best_));
   best_logits_.resize(static_cast<size_t>(n_best_));
@@ -244,9 +305,13 @@ bool ModelDrafter::run_pass() {
   batch.best.logits = best_logits_.data();
   batch.best.rows = static_cast<size_t>(n_best_);
   if (!model_->forward(batch).ok()) return false;
+  drop.keep();
   for (size_t i = 0; i < sequences_.size(); ++i) {
     const graph::BatchSequence& sequence = sequences_[i];
     sequence.cache->commit(sequence.plan);
+    if (sequence.state != nullptr) {
+      sequence.state->commit(sequence.state_plan, {sequence.state_plan.count});
+    }
     const auto rows = std::span<const int32_t>(tokens_).subspan(
         static_cast<size_t>(sequence.first_row), static_cast<size_t>(sequence.n_rows));
     in_pass_[i]->tokens.insert(in_pass_[i]->tokens.end(), rows.begin(), rows.end());

@@ -32,7 +32,7 @@ class ModelDrafter final : public Drafter {
     engine::EngineMemory* memory = nullptr;  // for caches; outlives all sessions
     CacheFactory cache_factory = nullptr;    // instead of kv_dtype and memory
   };
-  /// kUnsupported for a model with a state of its own or that cannot go back, kInvalidArgument for
+  /// kUnsupported for a model that cannot go back to any place, kInvalidArgument for
   /// a format that its heads do not fit.
   static Result<std::shared_ptr<ModelDrafter>> create(std::shared_ptr<const model::Model> model,
                                                       Options options);
@@ -54,10 +54,12 @@ class ModelDrafter final : public Drafter {
     bool ends = false;    // nothing more is guessed
   };
   class GiveBack;
+  class DropStates;
 
   ModelDrafter(std::shared_ptr<const model::Model> model, Options options);
   void propose_group(std::span<DraftJob* const> jobs);
   bool catch_up(State* state, std::span<const int32_t> text);
+  static Status cut(State* state, int32_t n);
   void reserve(size_t sequences, size_t rows);
   void begin_pass() noexcept;
   bool add_rows(Running* running, std::span<const int32_t> tokens, bool wants);

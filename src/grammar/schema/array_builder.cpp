@@ -110,7 +110,7 @@ class ArrayBuilder {
       return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 256 values");
     }
     if (!counters_.empty()) {
-      return maker_.refuse(unique_, "uniqueItems", "together with contains");
+      return maker_.refuse(unique_, "uniqueItems", "not supported together with contains");
     }
     for (uint32_t i = 0; i <= n_first_; ++i) {
       const uint32_t needed = i < n_first_ ? i + 1 : size_.min;

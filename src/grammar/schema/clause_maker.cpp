@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
+constexpr size_t kDecidedPerStep = 16;
 constexpr size_t kFewStrings = 4096;
 
 using What = Constraint::Kind;
@@ -167,55 +168,72 @@ Result<bool> ClauseMaker::is_empty(const Literals& given) {
   return empty;
 }
 
+// Takes apart what is open. False if no value fits.
+Result<bool> ClauseMaker::decide(JsonType type, Clause* clause) {
+  const JsonValue* first = clause->open.empty() ? nullptr : clause->open[0].schema;
+  // A clause is copied for each way on, with all that it has decided.
+  GEN_TRY(spend(first, 1 + clause->constraints.size() + clause->choices.size() +
+                           clause->done.size() / kDecidedPerStep));
+  GEN_ASSIGN(const bool alive, take_apart(type, clause));
+  if (!alive) return false;
+  return possible(type, *clause);
+}
+
 Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* out) {
-  const JsonValue* first = clause.open.empty() ? nullptr : clause.open[0].schema;
-  // A clause is copied for each way on.
-  GEN_TRY(spend(first, 1 + clause.constraints.size() + clause.choices.size()));
-  GEN_ASSIGN(const bool alive, take_apart(type, &clause));
-  if (!alive) return {};
-  GEN_ASSIGN(const bool fine, possible(type, clause));
-  if (!fine) return {};
-  if (clause.choices.empty()) {
-    out->push_back(std::move(clause));
-    return {};
+  // Where there is a choice, and which way comes next. They are many in schemas that refer to each
+  // other, and a caller's stack may be small.
+  struct Fork {
+    Clause clause;
+    Options options;
+    size_t next = 0;
+  };
+  std::vector<Fork> forks;
+  for (;;) {
+    GEN_ASSIGN(const bool alive, decide(type, &clause));
+    if (alive && clause.choices.empty()) {
+      out->push_back(std::move(clause));
+    } else if (alive) {
+      const auto least =
+          std::min_element(clause.choices.begin(), clause.choices.end(),
+                           [](const Options& a, const Options& b) { return a.size() < b.size(); });
+      Options options = std::move(*least);
+      clause.choices.erase(least);
+      forks.push_back({std::move(clause), std::move(options)});
+    }
+    while (!forks.empty() && forks.back().next == forks.back().options.size()) forks.pop_back();
+    if (forks.empty()) return {};
+    Fork& from = forks.back();
+    const Option& option = from.options[from.next++];
+    clause = from.clause;
+    clause.open = option.literals;
+    clause.constraints.insert(clause.constraints.end(), option.constraints.begin(),
+                              option.constraints.end());
   }
-  const auto least =
-      std::min_element(clause.choices.begin(), clause.choices.end(),
-                       [](const Options& a, const Options& b) { return a.size() < b.size(); });
-  const Options options = std::move(*least);
-  clause.choices.erase(least);
-  for (const Option& option : options) {
-    Clause next = clause;
-    next.open = option.literals;
-    next.constraints.insert(next.constraints.end(), option.constraints.begin(),
-                            option.constraints.end());
-    GEN_TRY(expand(type, std::move(next), out));
-  }
-  return {};
 }
 
 // Until nothing is open. False if it can have no values.
 Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
-  while (!clause->open.empty()) {
-    const Literal literal = clause->open.back();
-    clause->open.pop_back();
-    if (has(clause->done, literal)) continue;
-    if (has(clause->done, !literal)) return false;
-    clause->done.push_back(literal);
-    const Quick known = quick(type, literal);
-    if (known == Quick::kAlways) continue;
-    if (known == Quick::kNever) return false;
-    GEN_ASSIGN(const bool alive,
-               literal.negated ? fail(type, literal, clause) : hold(type, literal, clause));
-    if (!alive) return false;
-  }
-  // What has been decided since may leave less to choose.
-  std::vector<Options> choices = std::move(clause->choices);
-  clause->choices.clear();
-  for (Options& options : choices) {
-    if (!put(type, std::move(options), clause)) return false;
-  }
-  if (!clause->open.empty()) return take_apart(type, clause);
+  do {
+    while (!clause->open.empty()) {
+      const Literal literal = clause->open.back();
+      clause->open.pop_back();
+      if (has(clause->done, literal)) continue;
+      if (has(clause->done, !literal)) return false;
+      clause->done.push_back(literal);
+      const Quick known = quick(type, literal);
+      if (known == Quick::kAlways) continue;
+      if (known == Quick::kNever) return false;
+      GEN_ASSIGN(const bool alive,
+                 literal.negated ? fail(type, literal, clause) : hold(type, literal, clause));
+      if (!alive) return false;
+    }
+    // What has been decided since may leave less to choose.
+    std::vector<Options> choices = std::move(clause->choices);
+    clause->choices.clear();
+    for (Options& options : choices) {
+      if (!put(type, std::move(options), clause)) return false;
+    }
+  } while (!clause->open.empty());
   return true;
 }
 

@@ -99,6 +99,7 @@ class ClauseMaker {
   static constexpr const char* kAnyOf = "\1any";
   static constexpr const char* kExactItems = "\1items";
   Status expand(JsonType type, Clause clause, std::vector<Clause>* out);
+  Result<bool> decide(JsonType type, Clause* clause);
   Result<bool> take_apart(JsonType type, Clause* clause);
   Result<bool> hold(JsonType type, Literal literal, Clause* clause);
   Result<bool> fail(JsonType type, Literal literal, Clause* clause);

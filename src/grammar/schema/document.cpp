@@ -174,15 +174,22 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   place.draft = draft;
   place.resource = &node;
   resources_.try_emplace(uri, &node);
-  scan(node, std::move(place), true);
+  scan(node, std::move(place));
   *out = &node;
   return {};
 }
 
 void SchemaDocument::number(JsonValue* value) {
-  value->order = ++numbered_;
-  for (JsonValue& item : value->items) number(&item);
-  for (auto& [name, member] : value->members) number(&member);
+  std::vector<JsonValue*> open = {value};
+  while (!open.empty()) {
+    JsonValue* const now = open.back();
+    open.pop_back();
+    now->order = ++numbered_;
+    const auto first = static_cast<std::ptrdiff_t>(open.size());
+    for (JsonValue& item : now->items) open.push_back(&item);
+    for (auto& [name, member] : now->members) open.push_back(&member);
+    std::reverse(open.begin() + first, open.end());
+  }
 }
 
 Result<SchemaDocument> SchemaDocument::read(std::string_view text, SchemaResolver resolver,
@@ -274,33 +281,48 @@ void SchemaDocument::identify(const JsonValue& node, Place* place) {
   }
 }
 
-void SchemaDocument::scan(const JsonValue& node, Place place, bool is_schema) {
-  Place inside = place;
-  if (node.is(JsonType::kObject) && is_schema) identify(node, &inside);
-  places_[&node] = {inside.base, place.parent, place.name, inside.draft, inside.resource};
-  inside.parent = &node;
-  for (size_t i = 0; i < node.items.size(); ++i) {
-    inside.name = std::to_string(i);
-    scan(node.items[i], inside, false);
-  }
-  for (const auto& [key, value] : node.members) {
-    inside.name = key;
-    const Holds what = is_schema ? holds(key, value) : Holds::kValue;
-    if (what == Holds::kValue || what == Holds::kSchema) {
-      scan(value, inside, what == Holds::kSchema);
-      continue;
+void SchemaDocument::scan(const JsonValue& root, Place root_place) {
+  struct Open {
+    const JsonValue* node;
+    Place place;
+    bool is_schema;
+  };
+  std::vector<Open> open;  // what comes first is last; nothing recurses
+  open.push_back({&root, std::move(root_place), true});
+  while (!open.empty()) {
+    Open now = std::move(open.back());
+    open.pop_back();
+    const JsonValue& node = *now.node;
+    Place inside = now.place;
+    if (node.is(JsonType::kObject) && now.is_schema) identify(node, &inside);
+    places_[&node] = {inside.base, now.place.parent, std::move(now.place.name), inside.draft,
+                      inside.resource};
+    inside.parent = &node;
+    const auto first = static_cast<std::ptrdiff_t>(open.size());
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      inside.name = std::to_string(i);
+      open.push_back({&node.items[i], inside, false});
     }
-    places_[&value] = {inside.base, &node, key, inside.draft, inside.resource};
-    Place below = inside;
-    below.parent = &value;
-    for (size_t i = 0; i < value.items.size(); ++i) {
-      below.name = std::to_string(i);
-      scan(value.items[i], below, what == Holds::kList);
+    for (const auto& [key, value] : node.members) {
+      inside.name = key;
+      const Holds what = now.is_schema ? holds(key, value) : Holds::kValue;
+      if (what == Holds::kValue || what == Holds::kSchema) {
+        open.push_back({&value, inside, what == Holds::kSchema});
+        continue;
+      }
+      places_[&value] = inside;
+      Place below = inside;
+      below.parent = &value;
+      for (size_t i = 0; i < value.items.size(); ++i) {
+        below.name = std::to_string(i);
+        open.push_back({&value.items[i], below, what == Holds::kList});
+      }
+      for (const auto& [name, one] : value.members) {
+        below.name = name;
+        open.push_back({&one, below, what == Holds::kMap});
+      }
     }
-    for (const auto& [name, one] : value.members) {
-      below.name = name;
-      scan(one, below, what == Holds::kMap);
-    }
+    std::reverse(open.begin() + first, open.end());
   }
 }
 

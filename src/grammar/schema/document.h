@@ -72,7 +72,7 @@ class SchemaDocument {
   Status find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
                       std::vector<std::string>* left_out);
   void identify(const JsonValue& node, Place* place);
-  void scan(const JsonValue& node, Place place, bool is_schema);
+  void scan(const JsonValue& root, Place root_place);
 
   SchemaResolver resolver_;
   Relaxing relaxing_;

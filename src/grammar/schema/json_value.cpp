@@ -15,6 +15,7 @@ constexpr size_t kMany = 32;
 constexpr size_t kMostDepth = 512;
 constexpr int64_t kMostExponent = 1'000'000'000;
 
+// Nothing recurses: a caller's stack may be small.
 class Reader : TextReader {
  public:
   using TextReader::TextReader;
@@ -23,83 +24,108 @@ class Reader : TextReader {
     if (const size_t bad = utf8_valid_prefix(text_); bad != text_.size()) {
       return error_at(text_, bad, "not UTF-8");
     }
-    GEN_ASSIGN(JsonValue value, read(0));
-    space();
-    if (!done()) return fail("text behind the value");
-    return value;
+    for (;;) {
+      space();
+      JsonValue value;
+      if (peek() == '{' || peek() == '[') {
+        GEN_ASSIGN(const bool empty, begin(&value));
+        if (!empty) continue;
+      } else {
+        GEN_ASSIGN(value, plain());
+      }
+      GEN_ASSIGN(const bool whole, end(&value));
+      if (!whole) continue;
+      if (!done()) return fail("text behind the value");
+      return value;
+    }
   }
 
  private:
+  // An array or object that is being read.
+  struct Open {
+    JsonValue value;
+    std::string name;  // of the member that is being read
+    size_t name_begin = 0;
+    std::unordered_set<std::string> names;
+  };
+
   void space() {
     while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') ++at_;
   }
 
-  Result<JsonValue> read(size_t depth) {
-    space();
-    JsonValue value;
-    switch (peek()) {
-      case '{':
-        return object(depth);
-      case '[':
-        return array(depth);
-      case '"': {
-        value.type = JsonType::kString;
-        GEN_ASSIGN(value.text, string());
-        return value;
-      }
-      default:
-        break;
+  Result<JsonValue> plain() {
+    if (peek() == '"') {
+      GEN_ASSIGN(std::string text, string());
+      return JsonValue::of_string(std::move(text));
     }
-    if (take("null")) return value;
+    if (take("null")) return JsonValue();
     if (take("true")) return JsonValue::of_bool(true);
     if (take("false")) return JsonValue::of_bool(false);
     return number();
   }
 
-  Result<JsonValue> object(size_t depth) {
-    if (depth >= kMostDepth) return fail("nested deeper than " + std::to_string(kMostDepth));
-    JsonValue value = JsonValue::object();
-    ++at_;
-    space();
-    if (take("}")) return value;
-    std::unordered_set<std::string> names;
-    do {
-      space();
-      const size_t begin = at_;
-      if (peek() != '"') return fail("expected a name");
-      GEN_ASSIGN(std::string name, string());
-      space();
-      if (!take(":")) return fail("expected ':'");
-      GEN_ASSIGN(JsonValue member, read(depth + 1));
-      // Where there are many, a table finds those that stand twice.
-      if (value.members.size() == kMany) {
-        for (const auto& [known, unused] : value.members) names.insert(known);
-      }
-      const bool twice =
-          value.members.size() < kMany ? value.find(name) != nullptr : !names.insert(name).second;
-      if (twice) {
-        return error_at(text_, begin, "the name " + quoted(name) + " stands twice");
-      }
-      value.members.emplace_back(std::move(name), std::move(member));
-      space();
-    } while (take(","));
-    if (!take("}")) return fail("expected ',' or '}'");
-    return value;
+  static const char* end_of(const JsonValue& value) {
+    return value.is(JsonType::kObject) ? "}" : "]";
   }
 
-  Result<JsonValue> array(size_t depth) {
-    if (depth >= kMostDepth) return fail("nested deeper than " + std::to_string(kMostDepth));
-    JsonValue value = JsonValue::array();
+  // True for an empty one, which is the value; another one is open then.
+  Result<bool> begin(JsonValue* value) {
+    if (open_.size() >= kMostDepth) return fail("nested deeper than " + std::to_string(kMostDepth));
+    *value = peek() == '{' ? JsonValue::object() : JsonValue::array();
     ++at_;
     space();
-    if (take("]")) return value;
-    do {
-      GEN_ASSIGN(JsonValue item, read(depth + 1));
-      value.items.push_back(std::move(item));
-      space();
-    } while (take(","));
-    if (!take("]")) return fail("expected ',' or ']'");
-    return value;
+    if (take(end_of(*value))) return true;
+    open_.emplace_back().value = std::move(*value);
+    GEN_TRY(name());
+    return false;
+  }
+
+  // Of the next member, if an object is open.
+  Status name() {
+    Open& open = open_.back();
+    if (!open.value.is(JsonType::kObject)) return {};
+    space();
+    open.name_begin = at_;
+    if (peek() != '"') return fail("expected a name");
+    GEN_ASSIGN(open.name, string());
+    space();
+    return take(":") ? Status() : fail("expected ':'");
+  }
+
+  // Puts the value where it belongs, and so all that end with it; true for the outermost one.
+  Result<bool> end(JsonValue* value) {
+    for (space(); !open_.empty(); space()) {
+      Open& open = open_.back();
+      GEN_TRY(put(std::move(*value), &open));
+      if (take(",")) {
+        GEN_TRY(name());
+        return false;
+      }
+      const std::string end = end_of(open.value);
+      if (!take(end)) return fail("expected ',' or '" + end + "'");
+      *value = std::move(open.value);
+      open_.pop_back();
+    }
+    return true;
+  }
+
+  Status put(JsonValue&& value, Open* open) {
+    JsonValue& to = open->value;
+    if (to.is(JsonType::kArray)) {
+      to.items.push_back(std::move(value));
+      return {};
+    }
+    // Where there are many, a table finds those that stand twice.
+    if (to.members.size() == kMany) {
+      for (const auto& [known, unused] : to.members) open->names.insert(known);
+    }
+    const bool twice = to.members.size() < kMany ? to.find(open->name) != nullptr
+                                                 : !open->names.insert(open->name).second;
+    if (twice) {
+      return error_at(text_, open->name_begin, "the name " + quoted(open->name) + " stands twice");
+    }
+    to.members.emplace_back(std::move(open->name), std::move(value));
+    return {};
   }
 
   Result<JsonValue> number() {
@@ -156,6 +182,8 @@ class Reader : TextReader {
     }
     return out;
   }
+
+  std::vector<Open> open_;  // the innermost one last
 };
 
 }  // namespace

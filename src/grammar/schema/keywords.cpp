@@ -9,6 +9,7 @@
 #include "grammar/schema/format.h"
 #include "grammar/schema/number_dfa.h"
 #include "grammar/schema/string_dfa.h"
+#include "grammar/text_error.h"
 
 namespace gen::grammar {
 namespace {
@@ -116,7 +117,9 @@ Result<Options> ClauseMaker::type_options(const Keyword& k, bool negated) {
     const std::string& text = name->text;
     if (!name->is(JsonType::kString) ||
         !is_one_of(text, {"null", "boolean", "number", "integer", "string", "array", "object"})) {
-      return refuse(k.schema, k.key, "no such type");
+      return refuse(
+          k.schema, k.key,
+          name->is(JsonType::kString) ? "no type is called " + quoted(text) : "a type is a string");
     }
     switch (k.type) {
       case JsonType::kNull:

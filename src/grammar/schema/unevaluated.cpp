@@ -2,6 +2,7 @@
 // unevaluatedProperties and unevaluatedItems: what other keywords of the same value speak of
 // depends on which schemas beside them hold. Each way in which they may is looked at apart.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "grammar/schema/clause_maker.h"
@@ -9,6 +10,9 @@
 namespace gen::grammar {
 
 using What = Constraint::Kind;
+
+// Schemas within each other that hold of one value: they are looked at one within the other.
+constexpr size_t kMostWithin = 32;
 
 // What is spoken of if `option` is true.
 struct ClauseMaker::Seen {
@@ -120,6 +124,10 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk
   const Literal here = {schema, false, scope};
   if (!schema->is(JsonType::kObject)) return ways;
   if (std::find(walk.path.begin(), walk.path.end(), here) != walk.path.end()) return ways;
+  if (walk.path.size() >= kMostWithin) {
+    return refuse(walk.origin, walk.items ? "unevaluatedItems" : "unevaluatedProperties",
+                  "beside more than " + std::to_string(kMostWithin) + " schemas in each other");
+  }
   SeenWalk below = walk;
   below.path.push_back(here);
   GEN_TRY(see_itself(walk, schema, scope, ways.data()));

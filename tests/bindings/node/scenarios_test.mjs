@@ -51,6 +51,26 @@ await Promise.all(Array.from({ length: 64 }, async () => {
   own.close();
 }));
 
+// Settings that can be given several times are lists, and tokens come with the likeliest others.
+{
+  const text = async (settings) => {
+    const session = new Session(generator);
+    let said = "";
+    for await (const token of session.stream("Once upon a time", { temperature: 0, max_new_tokens: 20, ...settings })) {
+      if (settings.logprobs && !token.done) {
+        assert.equal(token.top.length, settings.logprobs);
+        assert.deepEqual({ ...token.top[0] }, { id: token.id, logprob: token.logprob });
+      }
+      said += token.text;
+    }
+    session.close();
+    return said;
+  };
+  const plain = await text({ logprobs: 3 });
+  const stops = [plain.slice(9, 12), plain.slice(4, 6)];
+  assert.equal(await text({ stop_string: stops }), plain.slice(0, plain.indexOf(stops[1])));
+}
+
 const grammar = Grammar.regex("(The|A) (cat|dog) (ran|sat)\\.");
 for (let seed = 0; seed < 8; ++seed) {
   const [result] = await generator.batch(["Once"], { grammar, seed, temperature: 3, max_new_tokens: 40 });

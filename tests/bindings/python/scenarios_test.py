@@ -131,6 +131,24 @@ class Scenarios(unittest.TestCase):
         drop(10000)
         self.assertLess(resident(), before * 1.02)
 
+    def test_settings_that_are_lists(self):
+        with Session(self.generator) as session:
+            plain = session.generate("Once upon a time", temperature=0, max_new_tokens=20).text
+        for stops in ([plain[9:12], plain[4:6]], (plain[4:6], plain[9:12])):
+            with Session(self.generator) as session:
+                result = session.generate("Once upon a time", temperature=0, max_new_tokens=20, stop_string=stops)
+            self.assertEqual((result.text, result.finish_reason), (plain[:plain.find(plain[4:6])], "stop_string"))
+
+    def test_alternatives_come_with_tokens(self):
+        with Session(self.generator) as session:
+            tokens = [t for t in session.stream("Once upon", temperature=0, max_new_tokens=4, logprobs=3) if not t.done]
+        for token in tokens:
+            self.assertEqual(len(token.top), 3)
+            self.assertEqual(token.top[0], (token.id, token.logprob))
+            self.assertEqual([p for _, p in token.top], sorted((p for _, p in token.top), reverse=True))
+        with Session(self.generator) as session:
+            self.assertEqual([t.top for t in session.stream("Once", temperature=0, max_new_tokens=1)], [(), ()])
+
     def test_grammars(self):
         pattern = r"(The|A) (cat|dog|old hen) (ran|sat)\."
         with Grammar.regex(pattern) as grammar, Session(self.generator) as session:

@@ -70,7 +70,11 @@ public final class GrammarMatcher extends Handle {
     return number(Native::gen_grammar_matcher_complete) > 1;
   }
 
-  /** Tokens from here on that are each the only one that may come, at most 1024: no model needs to be asked for them. */
+  /**
+   * Tokens from here on, at most 1024, for which no model needs to be asked: each is the only one that may come, which is seldom
+   * so with vocabularies of SentencePiece. With the option "forced_tokens" "tokenizer" of the grammar they are those that the
+   * tokenizer makes of the bytes that must come.
+   */
   public int[] forced() {
     return ask(m -> {
       long[] n = new long[1];
