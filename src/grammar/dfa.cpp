@@ -221,7 +221,7 @@ class Blocks {
 }  // namespace
 
 // States that a start leads to and that lead to an end, the start first.
-Dfa trim(const Dfa& dfa) {
+Dfa trim(Dfa dfa) {
   const size_t count = dfa.states.size();
   std::vector<uint32_t> begin(count + 1, 0);  // of those that lead to a state
   for (const Dfa::State& state : dfa.states) {
@@ -252,25 +252,26 @@ Dfa trim(const Dfa& dfa) {
   std::vector<uint32_t> number(count, kNone);
   std::vector<uint32_t> reached = {0};
   number[0] = 0;
+  bool in_order = true;  // and all of them are there
   for (size_t i = 0; i < reached.size(); ++i) {
-    Dfa::State state;
-    state.final = dfa.states[reached[i]].final;
-    for (ByteEdge edge : dfa.states[reached[i]].edges) {
-      if (!leads[edge.target]) continue;
-      if (number[edge.target] == kNone) {
-        number[edge.target] = static_cast<uint32_t>(reached.size());
-        reached.push_back(edge.target);
-      }
-      edge.target = number[edge.target];
-      state.edges.push_back(edge);
+    in_order = in_order && reached[i] == i;
+    for (const ByteEdge& edge : dfa.states[reached[i]].edges) {
+      if (!leads[edge.target] || number[edge.target] != kNone) continue;
+      number[edge.target] = static_cast<uint32_t>(reached.size());
+      reached.push_back(edge.target);
     }
-    made.states.push_back(std::move(state));
+  }
+  if (in_order && reached.size() == count) return dfa;
+  for (const uint32_t old : reached) {
+    Dfa::State& state = made.states.emplace_back(std::move(dfa.states[old]));
+    std::erase_if(state.edges, [&](const ByteEdge& edge) { return !leads[edge.target]; });
+    for (ByteEdge& edge : state.edges) edge.target = number[edge.target];
   }
   return made;
 }
 
-Dfa minimise(const Dfa& dfa) {
-  const Dfa trimmed = trim(dfa);
+Dfa minimise(Dfa dfa) {
+  const Dfa trimmed = trim(std::move(dfa));
   if (trimmed.empty()) return trimmed;
   const Blocks blocks(trimmed);
   Dfa made;
@@ -369,7 +370,8 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   }
   if (fuel.spent != nullptr) *fuel.spent = work;
   // What has not grown is seldom much smaller with like states made one.
-  return made.states.size() > a.states.size() + b.states.size() ? minimise(made) : trim(made);
+  const bool grown = made.states.size() > a.states.size() + b.states.size();
+  return grown ? minimise(std::move(made)) : trim(std::move(made));
 }
 
 Result<Dfa> unite(std::vector<Dfa> all, const DfaFuel& fuel) {

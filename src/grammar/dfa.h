@@ -45,10 +45,10 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel = 
 Result<Dfa> unite(std::vector<Dfa> all, const DfaFuel& fuel = {});
 
 /// Without what cannot be reached or leads nowhere.
-Dfa trim(const Dfa& dfa);
+Dfa trim(Dfa dfa);
 
 /// The same, and states that are alike made one.
-Dfa minimise(const Dfa& dfa);
+Dfa minimise(Dfa dfa);
 
 /// The same texts as an expression.
 ExprId expression_of(Expressions& to, const Dfa& dfa);

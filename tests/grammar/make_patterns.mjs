@@ -35,7 +35,8 @@ class Maker {
     const kind = this.below(10);
     if (kind < 4) return this.literal();
     if (kind < 6) return this.escape();
-    if (kind < 9) return this.end() + "-" + this.end();
+    if (kind < 8) return this.end() + "-" + this.end();
+    if (kind < 9) return this.pick(["\\d", "\\W", "\\p{L}", "a"]) + "-" + this.pick(["", "", "\\d", "a", "\\S-"]);
     return this.pick(["-", "^", "[", "(", ".", "*", "\\b", "\\-", "\\0", this.wrong_escape()]);
   }
   char_class() {

@@ -60,10 +60,37 @@ TEST(SchemaRegex, GroupsNestAsDeepAsTheyWill) {
   EXPECT_FALSE(validator(nested("(?:(?!", 30, ")*)")));
   EXPECT_FALSE(validator("\"((a)\""));
   // Ranges whose ends are close to each other, the wrong way round.
-  for (const char* text : {"[я-ю]", "[三-一]", "[\xF0\x9F\x98\x82-\xF0\x9F\x98\x80]", "[b-a]"}) {
+  for (const char* text : {"[я-ю]", "[三-一]", "[\xF0\x9F\x98\x82-\xF0\x9F\x98\x80]", "[b-a]",
+                           "[\\\\w-a]", "[\\\\w-a", "[a-\\\\d]", "[\\\\d-\\\\w]"}) {
     EXPECT_FALSE(validator("\"" + std::string(text) + "\"")) << text;
   }
   EXPECT_TRUE(validator("7"));
+}
+
+// By new RegExp(text, "u").
+TEST(SchemaRegex, BackReferencesLeadToGroups) {
+  Validator validator(R"({"format":"regex"})");
+  for (const char* text :
+       {"(a)\\\\1", "(['x])b\\\\1{2,}?c", "(?<n>a)\\\\k<n>", "(?<n>a)b+\\\\k<n>*5",
+        "(a)((b))\\\\2|\\\\1", "(a)\\\\1?0", "(?<name>a)\\\\1", "(?:(?<q>a))",
+        "(1)(2)(3)(4)(5)(6)(7)(8)(9)\\\\9", "(?<a>(b))\\\\1(c)\\\\k<a>"}) {
+    EXPECT_TRUE(validator("\"" + std::string(text) + "\"")) << text;
+  }
+  for (const char* text :
+       {"\\\\1", "(a)\\\\2", "(?:a)\\\\1", "(a)\\\\10", "(a)\\\\1\\u0030", "(?<n>a)\\\\k<m>",
+        "(?<n>a)(?<n>b)", "\\\\k<n>", "(?<n>a)\\\\k<n", "(?=a)\\\\1", "(?<n>a)\\\\k"}) {
+    EXPECT_FALSE(validator("\"" + std::string(text) + "\"")) << text;
+  }
+}
+
+TEST(SchemaRegex, WhatIsLeftOutIsTold) {
+  SchemaReport report;
+  const auto made = Grammar::from_json_schema(R"({"items":{"format":"regex"}})", SchemaOptions(),
+                                              GrammarLimits(), &report);
+  ASSERT_TRUE(made.ok());
+  ASSERT_EQ(report.relaxed.size(), 1U);
+  EXPECT_EQ(report.relaxed[0],
+            "/items/format: some back references, names of groups and ranges left out");
 }
 
 TEST(SchemaRegex, BesideOtherKeywords) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "openai/api_error.h"
+#include "openai/as_written.h"
 
 namespace server {
 namespace {
@@ -174,6 +175,25 @@ TEST(Request, SchemasAndTagsAreTextsAsWritten) {
                  chat_with(R"(,"response_format":{"json_schema":{}},"response_format":)"
                            R"({"type":"json_schema","json_schema":{"name":"a"}})"),
                  400, "response_format.json_schema.schema");
+}
+
+TEST(Request, ATextIsTakenOutAsWritten) {
+  std::string taken = "before";
+  const auto left = [&](const char* text) { return take_as_written(text, {"a", "b"}, &taken); };
+  EXPECT_EQ(left(R"({"a":{"b":{"c":1e400}, "d":2}})"), R"({"a":{"b":{         }, "d":2}})");
+  EXPECT_EQ(taken, R"({"c":1e400})");
+  EXPECT_EQ(left(R"({"a":{"b":[1,[2]]}})"), R"({"a":{"b":[     ]}})");
+  EXPECT_EQ(taken, "[1,[2]]");
+  // Numbers stay; of fields of one name the last counts, whatever it lacks.
+  for (const char* text : {R"({"a":{"b":1.50}})", R"({"a":{"b":{}},"a":{"b":1.50}})"}) {
+    EXPECT_EQ(left(text), text);
+    EXPECT_EQ(taken, "1.50");
+  }
+  for (const char* text : {R"({"a":{"b":[1]},"a":{"c":[1]}})", R"({"a":{"b":[1]},"a":3})", "[]", "",
+                           "{", R"({"a)", R"({"a":)", R"({"a":{"b")", R"({"b":{"a":[1]}})"}) {
+    EXPECT_EQ(left(text), text);
+    EXPECT_EQ(taken, "") << text;
+  }
 }
 
 TEST(Request, PromptsMayBeTokens) {

@@ -84,7 +84,8 @@ class Walk {
 
   void string() {
     ++at_;
-    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? size_t{2} : size_t{1};
+    while (at_ < text_.size() && text_[at_] != '"')
+      at_ += text_[at_] == '\\' ? size_t{2} : size_t{1};
     at_ = std::min(at_ + 1, text_.size());
   }
 

@@ -268,7 +268,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     // What they stand for decides whether labels in Punycode are valid.
     if (k.value.text == "hostname" && k.draft >= Draft::k7) tell("labels with xn--");
     if (k.value.text == "regex") {
-      tell("back references, second names of groups and some ranges");
+      tell("some back references, names of groups and ranges");
       Constraint made;
       made.kind = What::kPattern;
       made.negated = negated;

@@ -119,7 +119,7 @@ Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
     }
   }
   // Ways of some lengths between the fewest and the most may be missing.
-  return trim(made);
+  return trim(std::move(made));
 }
 
 }  // namespace gen::grammar

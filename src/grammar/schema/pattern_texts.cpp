@@ -1,449 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of patterns, see pattern_texts.h. What is between groups becomes automata over
-// characters, written by hand so that they need not be determinised: a class remembers the last
-// character as far as a range needs it.
+// The grammar of patterns, see pattern_texts.h. What is between groups are automata
+// (pattern_pieces.h).
 #include "grammar/schema/pattern_texts.h"
 
-#include <algorithm>
-#include <array>
 #include <initializer_list>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "grammar/characters.h"
+#include "grammar/schema/pattern_pieces.h"
 #include "grammar/schema/string_dfa.h"
-#include "grammar/unicode_sets_data.h"
 
 namespace gen::grammar {
 namespace {
 
-constexpr std::string_view kSyntax = "^$\\.*+?()[]{}|/";
-constexpr uint32_t kNone = UINT32_MAX;
-
-// Characters that go to a state.
-struct Way {
-  uint32_t low;
-  uint32_t high;
-  uint32_t target;
-  auto operator<=>(const Way&) const = default;
-};
-using Ways = std::vector<Way>;  // in order, apart
-
-// Where ranges tell characters apart: each of ASCII, then 16 at a time, then by the first byte of
-// their UTF-8.
-std::vector<uint32_t> bucket_starts() {
-  std::vector<uint32_t> starts;
-  for (uint32_t c = 0; c < 0x80; ++c) starts.push_back(c);
-  for (uint32_t c = 0x80; c < 0x800; c += 16) starts.push_back(c);
-  starts.push_back(0x800);
-  for (uint32_t c = 0x1000; c < 0x10000; c += 0x1000) starts.push_back(c);
-  for (uint32_t c : {0x10000U, 0x40000U, 0x80000U, 0xC0000U, 0x100000U}) starts.push_back(c);
-  return starts;
-}
-
-Dfa property_names() {
-  std::vector<std::string> all = {"Any", "ASCII", "Assigned"};
-  const auto add = [&](std::string_view names, std::initializer_list<const char*> before) {
-    while (!names.empty()) {
-      const size_t end = std::min(names.find('|'), names.size());
-      for (const char* prefix : before) {
-        all.push_back(prefix + std::string(names.substr(0, end)));
-      }
-      names.remove_prefix(std::min(end + 1, names.size()));
-    }
-  };
-  for (const UnicodeSet& set : unicode_sets()) {
-    if (set.kind == 'c') add(set.names, {"", "gc=", "General_Category="});
-    if (set.kind == 'b') add(set.names, {""});
-    if (set.kind == 's') add(set.names, {"sc=", "Script=", "scx=", "Script_Extensions="});
-  }
-  add("LC|Cased_Letter|C|Other|L|Letter|M|Mark|Combining_Mark|N|Number|P|Punctuation|punct|S|"
-      "Symbol|Z|Separator",
-      {"", "gc=", "General_Category="});
-  return minimise(string_set(all));
-}
-
-// An automaton over characters while it is written.
-class Pieces {
- public:
-  uint32_t state(bool final = false) {
-    dfa_.states.push_back({{}, final});
-    return static_cast<uint32_t>(dfa_.states.size() - 1);
-  }
-  void edge(uint32_t from, uint32_t low, uint32_t high, uint32_t to) {
-    dfa_.states[from].edges.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(high), to});
-  }
-  void letters(uint32_t from, std::string_view all, uint32_t to) {
-    for (const char c : all) {
-      const auto byte = static_cast<uint8_t>(c);
-      edge(from, byte, byte, to);
-    }
-  }
-  void edges_as(uint32_t from, uint32_t other, std::string_view but = "") {
-    for (const ByteEdge& one : dfa_.states[other].edges) {
-      const bool left_out =
-          one.low == one.high && but.find(static_cast<char>(one.low)) != std::string_view::npos;
-      if (!left_out) dfa_.states[from].edges.push_back(one);
-    }
-  }
-
-  // Characters that stand for themselves; ways of more than one character of ASCII begin at
-  // borders of bucket_starts(). Those of `but` are left out.
-  void raw(uint32_t from, const Ways& ways, std::string_view but) {
-    std::map<uint32_t, Ways> leads;  // of two bytes
-    for (const Way& way : ways) {
-      for (uint32_t c = way.low; c <= std::min<uint32_t>(way.high, 0x7F); ++c) {
-        if (but.find(static_cast<char>(c)) == std::string_view::npos) edge(from, c, c, way.target);
-      }
-      for (uint32_t lead = 0xC2; lead < 0xE0; ++lead) {
-        const uint32_t begin = (lead & 0x1FU) << 6U;
-        const uint32_t low = std::max(way.low, begin);
-        const uint32_t high = std::min(way.high, begin + 63);
-        if (low <= high) leads[lead].push_back({low - begin, high - begin, way.target});
-      }
-      for (uint32_t lead = 0xE0; lead < 0xF5; ++lead) {
-        const bool three = lead < 0xF0;
-        const uint32_t begin =
-            three ? std::max((lead & 0xFU) << 12U, 0x800U) : std::max((lead & 7U) << 18U, 0x10000U);
-        if (way.low > begin || way.high < begin) continue;
-        const uint32_t next = state();
-        edge(from, lead, lead, next);
-        const uint32_t first = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-        const uint32_t last = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-        edge(next, first, last, tail(three ? 1 : 2, way.target));
-      }
-    }
-    for (const auto& [lead, parts] : leads) {
-      const uint32_t next = state();
-      edge(from, lead, lead, next);
-      for (const Way& part : parts) edge(next, 0x80 + part.low, 0x80 + part.high, part.target);
-    }
-  }
-
-  // So many digits of the numbers; ways in order, apart.
-  uint32_t hex(const Ways& ways, uint32_t count) {
-    if (count == 0) return ways[0].target;
-    const auto [place, added] = hex_.try_emplace({ways, count}, 0);
-    if (!added) return place->second;
-    const uint32_t made = place->second = state();
-    const uint32_t size = uint32_t{1} << (4U * (count - 1));
-    for (uint32_t digit = 0; digit < 16; ++digit) {
-      const uint32_t begin = digit * size;
-      Ways below;
-      for (const Way& way : ways) {
-        if (way.high < begin || way.low > begin + size - 1) continue;
-        const Way part = {std::max(way.low, begin) - begin,
-                          std::min(way.high, begin + size - 1) - begin, way.target};
-        if (!below.empty() && below.back().target == part.target &&
-            below.back().high + 1 == part.low) {
-          below.back().high = part.high;
-        } else {
-          below.push_back(part);
-        }
-      }
-      if (below.empty()) continue;
-      const uint32_t next = hex(below, count - 1);
-      if (digit < 10) {
-        edge(made, '0' + digit, '0' + digit, next);
-      } else {
-        edge(made, 'A' + digit - 10, 'A' + digit - 10, next);
-        edge(made, 'a' + digit - 10, 'a' + digit - 10, next);
-      }
-    }
-    return made;
-  }
-
-  // What may follow a backslash. `sets`: behind what stands for a set; `braces`: behind \u{…};
-  // kNone: not here. Neither are \0, \b and \-.
-  uint32_t escape(const Ways& ways, uint32_t sets, uint32_t braces) {
-    const uint32_t made = state();
-    const auto at = [&](uint32_t code) {
-      const auto way = std::find_if(ways.begin(), ways.end(), [&](const Way& one) {
-        return one.low <= code && code <= one.high;
-      });
-      return way == ways.end() ? kNone : way->target;
-    };
-    const auto stands_for = [&](char letter, uint32_t code) {
-      if (at(code) != kNone) letters(made, {&letter, 1}, at(code));
-    };
-    for (const char c : kSyntax) stands_for(c, static_cast<uint32_t>(c));
-    for (const auto& [letter, code] :
-         {std::pair('f', '\f'), std::pair('n', '\n'), std::pair('r', '\r'), std::pair('t', '\t'),
-          std::pair('v', '\v')}) {
-      stands_for(letter, static_cast<uint32_t>(code));
-    }
-    const uint32_t control = state();
-    letters(made, "c", control);
-    for (char c = 'A'; c <= 'Z'; ++c) {
-      const uint32_t target = at(static_cast<uint32_t>(c) & 31U);
-      if (target == kNone) continue;
-      letters(control, {&c, 1}, target);
-      const char small = static_cast<char>(c | 0x20);
-      letters(control, {&small, 1}, target);
-    }
-    Ways bytes;
-    Ways units;
-    for (const Way& way : ways) {
-      if (way.low < 0x100)
-        bytes.push_back({way.low, std::min<uint32_t>(way.high, 0xFF), way.target});
-      // No half of a surrogate pair alone.
-      if (way.low < 0xD800) {
-        units.push_back({way.low, std::min<uint32_t>(way.high, 0xD7FF), way.target});
-      }
-    }
-    for (const Way& way : ways) {
-      if (way.high < 0x10000) continue;
-      const uint32_t low = std::max<uint32_t>(way.low, 0x10000) - 0x10000;
-      units.push_back(
-          {0xD800 + (low >> 10U), 0xD800 + ((way.high - 0x10000) >> 10U), second(way.target)});
-    }
-    for (const Way& way : ways) {
-      const uint32_t low = std::max<uint32_t>(way.low, 0xE000);
-      const uint32_t high = std::min<uint32_t>(way.high, 0xFFFF);
-      if (low <= high) units.push_back({low, high, way.target});
-    }
-    if (!bytes.empty()) letters(made, "x", hex(bytes, 2));
-    const uint32_t unit = state();
-    letters(made, "u", unit);
-    if (!units.empty()) edges_as(unit, hex(units, 4));
-    if (braces != kNone) letters(unit, "{", code_point(braces));
-    if (sets != kNone) {
-      letters(made, "dDsSwW", sets);
-      letters(made, "pP", property(sets));
-    }
-    return made;
-  }
-
-  Dfa finish() && {
-    for (Dfa::State& state : dfa_.states) {
-      std::sort(state.edges.begin(), state.edges.end(),
-                [](const ByteEdge& a, const ByteEdge& b) { return a.low < b.low; });
-    }
-    return minimise(trim(dfa_));
-  }
-
- private:
-  // `count` bytes in the middle of a character.
-  uint32_t tail(int count, uint32_t target) {
-    if (count == 0) return target;
-    const auto [place, added] = tails_.try_emplace({count, target}, 0);
-    if (added) {
-      place->second = state();
-      edge(place->second, 0x80, 0xBF, tail(count - 1, target));
-    }
-    return place->second;
-  }
-
-  // The second half of a surrogate pair, from its backslash on.
-  uint32_t second(uint32_t target) {
-    const auto [place, added] = seconds_.try_emplace(target, 0);
-    if (added) {
-      place->second = state();
-      const uint32_t letter = state();
-      letters(place->second, "\\", letter);
-      letters(letter, "u", hex({{0xDC00, 0xDFFF, target}}, 4));
-    }
-    return place->second;
-  }
-
-  // Behind \u{: zeros, and then at most 10FFFF.
-  uint32_t code_point(uint32_t target) {
-    constexpr std::string_view kHex = "0123456789ABCDEFabcdef";
-    uint32_t rest[5];  // so many digits may follow
-    for (uint32_t more = 0; more < 5; ++more) {
-      rest[more] = state();
-      letters(rest[more], "}", target);
-      if (more > 0) letters(rest[more], kHex, rest[more - 1]);
-    }
-    const uint32_t begin = state();
-    const uint32_t zeros = state();
-    const uint32_t one = state();
-    letters(zeros, "}", target);
-    letters(one, "}", target);
-    for (const uint32_t at : {begin, zeros}) {
-      letters(at, "0", zeros);
-      letters(at, "1", one);
-      letters(at, kHex.substr(2), rest[4]);
-    }
-    letters(one, "0", rest[4]);
-    letters(one, kHex.substr(1), rest[3]);
-    return begin;
-  }
-
-  // Behind \p.
-  uint32_t property(uint32_t target) {
-    const uint32_t made = state();
-    const Dfa names = property_names();
-    const auto first = static_cast<uint32_t>(dfa_.states.size());
-    for (const Dfa::State& one : names.states) {
-      const uint32_t at = state();
-      for (const ByteEdge& way : one.edges) edge(at, way.low, way.high, first + way.target);
-      if (one.final) letters(at, "}", target);
-    }
-    letters(made, "{", first);
-    return made;
-  }
-
-  Dfa dfa_;
-  std::map<std::pair<Ways, uint32_t>, uint32_t> hex_;
-  std::map<std::pair<int, uint32_t>, uint32_t> tails_;
-  std::map<uint32_t, uint32_t> seconds_;
-};
-
-constexpr std::string_view kDigits = "0123456789";
-
-// From behind the [ on.
-uint32_t char_class(Pieces& to, uint32_t end) {
-  const std::vector<uint32_t> starts = bucket_starts();
-  const auto last_of = [&](size_t i) {
-    return i + 1 < starts.size() ? starts[i + 1] - 1 : kLastCharacter;
-  };
-  std::vector<uint32_t> behind;  // a character of the bucket
-  Ways all;
-  for (size_t i = 0; i < starts.size(); ++i) {
-    behind.push_back(to.state());
-    all.push_back({starts[i], last_of(i), behind[i]});
-  }
-  const uint32_t behind_set = to.state();
-  const uint32_t fresh = to.state();  // nothing before a hyphen can begin a range
-  const auto in_class = [&](uint32_t escape, uint32_t control, uint32_t hyphen) {
-    if (control != kNone) to.letters(escape, "b", control);
-    if (hyphen != kNone) to.letters(escape, "-", hyphen);
-    return escape;
-  };
-  to.letters(fresh, "]", end);
-  to.raw(fresh, all, "\\]");
-  const uint32_t escape =
-      in_class(to.escape(all, behind_set, behind_set), behind['\b'], behind['-']);
-  to.letters(fresh, "\\", escape);
-  const uint32_t dash_behind_set = to.state();
-  to.edges_as(behind_set, fresh, "-");
-  to.letters(behind_set, "-", dash_behind_set);
-  to.letters(dash_behind_set, "]", end);
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const uint32_t dash = to.state();
-    to.edges_as(behind[i], fresh, "-");
-    to.letters(behind[i], "-", dash);
-    to.letters(dash, "]", end);
-    const size_t least = starts[i] < 0x80 ? i : i + 1;
-    if (least == starts.size()) continue;
-    const Ways above = {{starts[least], kLastCharacter, fresh}};
-    to.raw(dash, above, "\\]");
-    const auto if_above = [&](char c) {
-      return static_cast<uint32_t>(c) >= starts[least] ? fresh : kNone;
-    };
-    to.letters(dash, "\\", in_class(to.escape(above, kNone, kNone), if_above('\b'), if_above('-')));
-  }
-  const uint32_t behind_zero = to.state();
-  to.edges_as(behind_zero, behind[0], kDigits);
-  to.letters(escape, "0", behind_zero);
-  const uint32_t begin = to.state();
-  to.edges_as(begin, fresh, "^");
-  to.letters(begin, "^", fresh);
-  return begin;
-}
-
-// What may be repeated, without groups, digits and \0.
-Dfa atoms() {
-  Pieces to;
-  const uint32_t begin = to.state();
-  const uint32_t end = to.state(true);
-  const Ways all = {{0, kLastCharacter, end}};
-  to.raw(begin, all, "^$\\.*+?()[]{}|0123456789");
-  to.letters(begin, ".", end);
-  to.letters(begin, "[", char_class(to, end));
-  to.letters(begin, "\\", to.escape(all, end, end));
-  return std::move(to).finish();
-}
-
-Dfa quantifiers() {
-  constexpr uint32_t kSmall = 100;  // numbers from here on are only told apart by their lengths
-  constexpr size_t kLengths = 3;
-  Pieces to;
-  const uint32_t begin = to.state();
-  const uint32_t end = to.state(true);
-  const uint32_t lazy = to.state(true);
-  to.letters(begin, "*+?", end);
-  to.letters(end, "?", lazy);
-  const auto digit = [&](uint32_t from, uint32_t value, uint32_t target) {
-    to.edge(from, '0' + value, '0' + value, target);
-  };
-  const uint32_t enough = to.state();
-  to.letters(enough, "}", end);
-  to.letters(enough, kDigits, enough);
-  std::vector<uint32_t> least;
-  for (uint32_t n = 0; n < kSmall; ++n) {
-    least.push_back(to.state());
-    const uint32_t comma = to.state();
-    to.letters(least[n], "}", end);
-    to.letters(least[n], ",", comma);
-    to.letters(comma, "}", end);
-    // The second number so far, which is less.
-    std::vector<uint32_t> less;
-    for (uint32_t m = 0; m < n; ++m) less.push_back(to.state());
-    for (uint32_t d = 0; d < 10; ++d) digit(comma, d, d < n ? less[d] : enough);
-    for (uint32_t m = 0; m < n; ++m) {
-      for (uint32_t d = 0; d < 10; ++d)
-        digit(less[m], d, 10 * m + d < n ? less[10 * m + d] : enough);
-    }
-  }
-  std::array<uint32_t, kLengths> large;
-  const uint32_t larger = to.state();
-  to.letters(larger, kDigits, larger);
-  for (size_t i = kLengths; i-- > 0;) {
-    large[i] = to.state();
-    to.letters(large[i], kDigits, i + 1 < kLengths ? large[i + 1] : larger);
-    uint32_t more = enough;
-    for (size_t length = 0; length < 3 + i; ++length) {
-      const uint32_t next = to.state();
-      to.letters(next, kDigits, more);
-      more = next;
-    }
-    const uint32_t comma = to.state();
-    const uint32_t zeros = to.state();
-    for (const uint32_t at : {comma, zeros}) {
-      to.letters(at, "0", zeros);
-      to.letters(at, kDigits.substr(1), more);
-    }
-    to.letters(large[i], "}", end);
-    to.letters(large[i], ",", comma);
-    to.letters(comma, "}", end);
-  }
-  const uint32_t comma = to.state();
-  to.letters(larger, "}", end);
-  to.letters(larger, ",", comma);
-  to.letters(comma, "}", end);
-  const uint32_t braces = to.state();
-  to.letters(begin, "{", braces);
-  for (uint32_t d = 0; d < 10; ++d) {
-    digit(braces, d, least[d]);
-    for (uint32_t n = 0; n < kSmall; ++n) {
-      digit(least[n], d, 10 * n + d < kSmall ? least[10 * n + d] : large[0]);
-    }
-  }
-  return std::move(to).finish();
-}
-
-// "(?<name>".
-Dfa named_opening() {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$";
-  Pieces to;
-  uint32_t at = to.state();
-  for (const char* c : {"(", "?", "<"}) {
-    const uint32_t next = to.state();
-    to.letters(at, c, next);
-    at = next;
-  }
-  const uint32_t name = to.state();
-  to.letters(at, kLetters, name);
-  to.letters(name, kLetters, name);
-  to.letters(name, kDigits, name);
-  to.letters(name, ">", to.state(true));
-  return std::move(to).finish();
-}
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+constexpr uint32_t kMostCounted = 10;  // 0 to 9 groups
+constexpr uint32_t kLetterPlaces = 2 * kMostCounted;
 
 }  // namespace
 
@@ -458,49 +32,121 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   const auto any = [&](std::initializer_list<ExprId> parts) {
     return to.choice(std::span(parts.begin(), parts.size()));
   };
-  GEN_ASSIGN(const ExprId atom, texts.parts_of(atoms(), fuel));
-  GEN_ASSIGN(const ExprId quantifier, texts.parts_of(quantifiers(), fuel));
-  GEN_ASSIGN(const ExprId named, texts.parts_of(named_opening(), fuel));
+  GEN_ASSIGN(const ExprId atom, texts.parts_of(pattern_atoms(), fuel));
+  GEN_ASSIGN(const ExprId quantifier, texts.parts_of(pattern_quantifiers(), fuel));
+  const Dfa naming = pattern_openings();
+  GEN_ASSIGN(const ExprId named, texts.parts_of(naming, fuel));
+  std::vector<std::string> by_letter;
+  for (const char c : kLetters) by_letter.push_back("(?<" + std::string(1, c) + ">");
+  GEN_ASSIGN(const Dfa long_naming, combine(naming, string_set(by_letter), Both::kNot, fuel));
+  GEN_ASSIGN(const ExprId long_named, texts.parts_of(long_naming, fuel));
+  std::vector<ExprId> named_by;
+  std::vector<ExprId> back_to;
+  for (const std::string& opening : by_letter) {
+    const std::string reference = "\\k" + opening.substr(2);
+    GEN_ASSIGN(named_by.emplace_back(), texts.parts_of(string_set({&opening, 1}), fuel));
+    GEN_ASSIGN(back_to.emplace_back(), texts.parts_of(string_set({&reference, 1}), fuel));
+  }
+  std::vector<ExprId> back = {Expressions::kNever};  // by how many groups there are
+  std::vector<std::string> references;
+  for (uint32_t i = 1; i < kMostCounted; ++i) {
+    references.push_back("\\" + std::to_string(i));
+    GEN_ASSIGN(back.emplace_back(), texts.parts_of(string_set(references), fuel));
+  }
   GEN_ASSIGN(const ExprId apart, written({"|", "^", "$", "\\b", "\\B"}));
   GEN_ASSIGN(const ExprId digit, written({"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}));
   GEN_ASSIGN(const ExprId zero, written({"\\0"}));
-  GEN_ASSIGN(const ExprId group, written({"(", "(?:"}));
+  GEN_ASSIGN(const ExprId counted, written({"("}));
+  GEN_ASSIGN(const ExprId uncounted, written({"(?:"}));
   GEN_ASSIGN(const ExprId look, written({"(?=", "(?!", "(?<=", "(?<!"}));
   GEN_ASSIGN(const ExprId close, written({")"}));
   const ExprId repeated = to.repeat(quantifier, 0, 1);
   // Patterns without a group with a name, and with one.
   const RuleId none = to.add_rule();
   const RuleId one = to.add_rule();
-  const auto groups = [&](ExprId opening, ExprId body) {
-    return all({opening, body, close, repeated});
-  };
-  const auto looks = [&](ExprId body) { return all({look, body, close}); };
   const ExprId in_none = to.rule(none);
   const ExprId in_one = to.rule(one);
-  const ExprId plain = any({all({atom, repeated}), apart, all({zero, quantifier}),
-                            groups(group, in_none), looks(in_none)});
-  const ExprId naming = any({groups(named, in_none), groups(group, in_one), looks(in_one)});
-  // Behind \0 no digit may come. Nodes: the start, then two for each number of names, the second
-  // one behind \0.
-  const auto pattern = [&](uint32_t n_names, std::vector<bool> final) {
-    Diagram made;
-    made.final = std::move(final);
-    const auto ways_from = [&](uint32_t from, uint32_t names, bool behind_zero) {
-      const uint32_t next = 1 + 2 * names;
-      made.ways.push_back({from, next, behind_zero ? plain : any({plain, all({digit, repeated})})});
-      made.ways.push_back({from, next + 1, zero});
-      if (names < n_names) made.ways.push_back({from, next + 2, naming});
-    };
-    ways_from(0, 0, false);
-    for (uint32_t names = 0; names <= n_names; ++names) {
-      ways_from(1 + 2 * names, names, false);
-      ways_from(2 + 2 * names, names, true);
-    }
-    return to.diagram(std::move(made));
+  // What stands in many places is called there, not written out.
+  const auto called = [&](ExprId body) {
+    const RuleId rule = to.add_rule(true);
+    to.define(rule, body);
+    return to.rule(rule);
   };
-  to.define(none, pattern(0, {true, true, true}));
-  to.define(one, pattern(1, {false, false, false, true, true}));
-  const ExprId whole = pattern(1, {empty, true, true, true, true});
+  const auto groups = [&](ExprId opening, ExprId body) {
+    return called(all({opening, body, close, repeated}));
+  };
+  const auto looks = [&](ExprId body) { return all({look, body, close}); };
+  const ExprId plain = called(any({all({atom, repeated}), apart, all({zero, quantifier}),
+                                   groups(uncounted, in_none), looks(in_none)}));
+  const ExprId counted_none = groups(counted, in_none);
+  const ExprId uncounted_one = called(any({groups(uncounted, in_one), looks(in_one)}));
+  const ExprId counted_one = groups(counted, in_one);
+  const ExprId any_digit = called(all({digit, repeated}));
+
+  // Behind \0 and a back reference no digit may come: each place is two nodes, the second one for
+  // that. Node 0 is the start, which nothing leads to.
+  Diagram made;
+  const auto add = [&](uint32_t from, uint32_t to_place, ExprId reads, bool before_digit = false) {
+    made.ways.push_back({from, 1 + 2 * to_place + (before_digit ? 1U : 0U), reads});
+  };
+  const auto begin = [&](uint32_t from, uint32_t place) {
+    if (from == 0 || from % 2 == 1) add(from, place, any_digit);
+    add(from, place, plain);
+    add(from, place, zero, true);
+  };
+  const auto finish = [&](std::vector<bool> final) {
+    made.final = std::move(final);
+    return to.diagram(std::exchange(made, Diagram()));
+  };
+  // Inside of groups: places for no name and for one.
+  for (const uint32_t from : {0U, 1U, 2U}) {
+    begin(from, 0);
+    add(from, 0, counted_none);
+  }
+  to.define(none, finish({true, true, true}));
+  for (const uint32_t from : {0U, 1U, 2U, 3U, 4U}) {
+    const uint32_t place = from > 2 ? 1 : 0;
+    begin(from, place);
+    add(from, place, counted_none);
+    if (place == 0) add(from, 1, any({groups(named, in_none), counted_one, uncounted_one}));
+  }
+  to.define(one, finish({false, false, false, true, true}));
+
+  std::vector<ExprId> back_again;
+  for (const ExprId reference : back) back_again.push_back(called(all({reference, quantifier})));
+  std::vector<ExprId> by_name;
+  for (const ExprId opening : named_by) by_name.push_back(groups(opening, in_none));
+  for (ExprId& reference : back_to) reference = called(all({reference, repeated}));
+  const ExprId long_or_counted = any({groups(long_named, in_none), counted_one});
+
+  // Outside: places for so many groups that count, as far as they are not in others, without a name
+  // and with one; and for a name of one letter, which back references may name.
+  for (uint32_t place = 0; place < kLetterPlaces + kLetters.size(); ++place) {
+    const bool of_letter = place >= kLetterPlaces;
+    const uint32_t count = of_letter ? 1 : place % kMostCounted;
+    const bool has_name = place >= kMostCounted;
+    const uint32_t more = of_letter ? place : place + (count + 1 < kMostCounted ? 1 : 0);
+    std::vector<uint32_t> nodes = {1 + 2 * place, 2 + 2 * place};
+    if (place == 0) nodes.push_back(0);
+    for (const uint32_t from : nodes) {
+      begin(from, place);
+      add(from, more, counted_none);
+      if (count > 0) {
+        add(from, place, back[count], true);
+        add(from, place, back_again[count]);
+      }
+      if (of_letter) add(from, place, back_to[place - kLetterPlaces]);
+      if (has_name) continue;
+      add(from, kMostCounted + more, long_or_counted);
+      add(from, kMostCounted + place, uncounted_one);
+      for (uint32_t i = 0; i < kLetters.size(); ++i) {
+        add(from, kLetterPlaces + i, by_name[i]);
+      }
+    }
+  }
+  std::vector<bool> final(1 + 2 * (kLetterPlaces + kLetters.size()), true);
+  final[0] = empty;
+  const ExprId whole = finish(std::move(final));
   const ExprId quote = to.bytes(ByteSet::one('"'));
   return all({quote, whole, quote});
 }

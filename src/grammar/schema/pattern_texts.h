@@ -12,7 +12,9 @@ namespace gen::grammar {
 
 /// With their quotes; `empty`: whether the empty pattern is one of them. All of them are valid
 /// (is_pattern). These valid ones are left out, since no grammar can have them all:
-/// - back references, and more than one group with a name; names with characters beyond ASCII;
+/// - more than one group with a name, and names with characters beyond ASCII;
+/// - back references but those outside of groups to one of the first nine groups before them that
+///   are not in others, and to the name of such a group if it is one small letter;
 /// - {n,m} of n from 100 on, unless m has more digits;
 /// - in classes: ranges of which both ends are beyond ASCII and close to each other, ends written
 ///   as \u{…}, \0 behind a hyphen, and escaped halves of surrogate pairs.
