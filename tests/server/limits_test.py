@@ -246,7 +246,7 @@ class Caches(unittest.TestCase):
 
 class Drafts(unittest.TestCase):
     def test_what_was_guessed_and_right_is_told(self):
-        body = {"prompt": "The dog", "max_tokens": 40, "temperature": 0}
+        body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0}
         with Server(SERVER, SOURCE) as server:
             plain = server.post(TEXT, body)[1]
             self.assertNotIn("completion_tokens_details", plain["usage"])
