@@ -107,8 +107,7 @@ GEN_API gen_status gen_profile_get(const gen_profile *profile, size_t index, con
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if profile or n is NULL; GEN_ERROR_BUSY if another call uses the profile;
- *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if profile or n is NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
  *         GEN_ERROR_OUT_OF_MEMORY, also if a pass had none for the profile, which then lacks something.
  * Threads: one at a time per profile.
  * Since:   0.1

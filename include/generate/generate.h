@@ -32,7 +32,8 @@
  * Handles   are opaque. *_new, *_load and gen_create make one through an out pointer, *_free ends it and
  *           accepts NULL. What is in use by something else lives on until that is freed too, in any order.
  * Errors    fallible functions return gen_status and take, last, an optional gen_error of the caller's. Any of them may
- *           fail with GEN_ERROR_OUT_OF_MEMORY, named in its comment or not.
+ *           fail with GEN_ERROR_OUT_OF_MEMORY, and those that use a model or cache on a device with GEN_ERROR_DEVICE,
+ *           named in its comment or not.
  *           After a failure out handles are NULL, numbers 0, buffers untouched, and nothing else has changed.
  * Structs   are callback tables and views only. Each begins with struct_size: in one of yours, set it to its sizeof;
  *           in one of the library's it tells the library's. They only grow at the end. What yours has beyond the

@@ -69,7 +69,7 @@ GEN_API gen_status kv_cache_pool_set_allocator(kv_cache_pool *pool, const gen_al
  *         GEN_ERROR_INVALID_ARGUMENT if pool or allocator is NULL, struct_size below that of version 0.1, or a function
  *         missing;
  *         GEN_ERROR_STATE once a block has been taken.
- *         On any failure the pool is unchanged. Calls on its caches can then fail with GEN_ERROR_DEVICE, which leaves the
+ *         On any failure the pool is unchanged. Calls on its caches can then fail as the allocator does, which leaves the
  *         cache as it was.
  * Threads: one, before the pool is shared.
  * Since:   0.1

@@ -198,7 +198,7 @@ GEN_API gen_status kv_cache_tier_config_set_allocator(kv_cache_tier_config *conf
  * @param allocator  table, copied; its functions must work until the caches are freed.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if config is NULL, struct_size below that of version 0.1, or a function missing.
- *         Calls on the caches can then fail with GEN_ERROR_DEVICE, and what the layers hold is as it was.
+ *         Calls on the caches can then fail as the allocator does, and what the layers hold is as it was.
  * Threads: one at a time per object.
  * Since:   0.1
  */

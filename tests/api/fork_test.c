@@ -467,6 +467,7 @@ static void use_gpu(void) {
   EXPECT(kv_cache_gpu_counter_ptr(it.gpu) != NULL);
   DONE(gen_gpu_allocator_host(&gpu, &error));
   REFUSED(kv_cache_tensor_set_gpu_allocator(it.tensor, gpu, &error));
+  REFUSED(kv_cache_pool_set_gpu_allocator(it.pool, gpu, &error));
   DONE(kv_cache_gpu_new(gpu, LAYERS, POSITIONS, 1, DIM, &own, &error));
   kv_cache_free(own);
   gen_gpu_allocator_release(gpu);

@@ -87,7 +87,7 @@ UNSEEN = {
     ("kv_cache_sync_counter", "OK"): "no backend of this build keeps a counter on a device",
 }
 # What generate.h says of every function with a status.
-ANYWHERE = {"OK", "OUT_OF_MEMORY", "BUSY", "INTERNAL"}
+ANYWHERE = {"OK", "OUT_OF_MEMORY", "BUSY", "INTERNAL", "DEVICE"}
 # Tests in which a function of the caller's decides what these return.
 PASSED_ON = {
     "custom_model_test": r"gen_session_",

@@ -64,6 +64,7 @@ TEST(CudaAllocators, LackOfMemoryAtAnyCall) {
   std::vector<float> want;
   ASSERT_TRUE(generate(pool.value()->table(), &want).ok());
   bool through = false;
+  int failures = 0;
   for (size_t n = 0; n < 500 && !through; ++n) {
     TestGpuAllocator refusing(pool.value()->table());
     refusing.refused = n;
@@ -75,15 +76,15 @@ TEST(CudaAllocators, LackOfMemoryAtAnyCall) {
       status = Status(Code::kOutOfMemory, "as EngineMemory::run says");
     }
     through = refusing.calls <= n;
-    EXPECT_EQ(status.ok(), through) << n;
     if (!status.ok()) {
       EXPECT_EQ(status.code(), Code::kOutOfMemory) << n << ": " << status.message();
-    }
-    if (through) {
-      EXPECT_TRUE(same_bits(logits, want));
+      ++failures;
+    } else {
+      EXPECT_TRUE(same_bits(logits, want)) << n;  // room for larger steps may be missing
     }
   }
   EXPECT_TRUE(through);
+  EXPECT_GT(failures, 5);
 }
 
 TEST(CudaAllocators, AnEngineWorksOnAfterLackOfMemory) {
