@@ -179,7 +179,10 @@ TEST(Request, SchemasAndTagsAreTextsAsWritten) {
 
 TEST(Request, ATextIsTakenOutAsWritten) {
   std::string taken = "before";
-  const auto left = [&](const char* text) { return take_as_written(text, {"a", "b"}, &taken); };
+  std::string room;
+  const auto left = [&](const char* text) {
+    return std::string(take_as_written(text, {"a", "b"}, &taken, &room));
+  };
   EXPECT_EQ(left(R"({"a":{"b":{"c":1e400}, "d":2}})"), R"({"a":{"b":{         }, "d":2}})");
   EXPECT_EQ(taken, R"({"c":1e400})");
   EXPECT_EQ(left(R"({"a":{"b":[1,[2]]}})"), R"({"a":{"b":[     ]}})");

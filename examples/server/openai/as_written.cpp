@@ -96,18 +96,21 @@ class Walk {
 
 }  // namespace
 
-std::string take_as_written(std::string_view object, std::initializer_list<std::string_view> names,
-                            std::string* taken) {
+std::string_view take_as_written(std::string_view object,
+                                 std::initializer_list<std::string_view> names, std::string* taken,
+                                 std::string* room) {
   Walk walk(object);
   walk.object(std::span(names.begin(), names.size()));
   const std::string_view found = walk.taken();
   *taken = found;
-  std::string left(object);
-  if (found.size() < 2 || (found[0] != '{' && found[0] != '[')) return left;
+  if (found.size() < 2 || (found[0] != '{' && found[0] != '[')) return object;
   const auto begin = static_cast<size_t>(found.data() - object.data());
-  left.replace(begin + 1, found.size() - 2, found.size() - 2, ' ');
-  left[begin + found.size() - 1] = found[0] == '{' ? '}' : ']';
-  return left;
+  const char end = found[0] == '{' ? '}' : ']';
+  const size_t size = found.size();
+  if (object.data() != room->data()) *room = object;
+  room->replace(begin + 1, size - 2, size - 2, ' ');
+  (*room)[begin + size - 1] = end;
+  return *room;
 }
 
 }  // namespace server

@@ -39,10 +39,10 @@ struct Body {
 
 Body read_body(std::string_view text, const Dialect& dialect) {
   Body body;
-  const std::string rest = take_as_written(text, {"tags"}, &body.tags);
-  body.value =
-      parse_json(take_as_written(rest, {"response_format", "json_schema", "schema"}, &body.schema),
-                 dialect.max_depth);
+  std::string room;
+  text = take_as_written(text, {"tags"}, &body.tags, &room);
+  text = take_as_written(text, {"response_format", "json_schema", "schema"}, &body.schema, &room);
+  body.value = parse_json(text, dialect.max_depth);
   return body;
 }
 
