@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "grammar/characters.h"
+#include "grammar/schema/character_ways.h"
 #include "grammar/schema/string_dfa.h"
 #include "grammar/unicode_sets_data.h"
 
@@ -22,15 +23,6 @@ namespace {
 
 constexpr std::string_view kSyntax = "^$\\.*+?()[]{}|/";
 constexpr uint32_t kNone = UINT32_MAX;
-
-// Characters that go to a state.
-struct Way {
-  uint32_t low;
-  uint32_t high;
-  uint32_t target;
-  auto operator<=>(const Way&) const = default;
-};
-using Ways = std::vector<Way>;  // in order, apart
 
 // Where ranges tell characters apart: each of ASCII, then 16 at a time, then by the first byte of
 // their UTF-8.
@@ -130,20 +122,9 @@ class Pieces {
     if (!added) return place->second;
     const uint32_t made = place->second = state();
     const uint32_t size = uint32_t{1} << (4U * (count - 1));
+    Ways below;
     for (uint32_t digit = 0; digit < 16; ++digit) {
-      const uint32_t begin = digit * size;
-      Ways below;
-      for (const Way& way : ways) {
-        if (way.high < begin || way.low > begin + size - 1) continue;
-        const Way part = {std::max(way.low, begin) - begin,
-                          std::min(way.high, begin + size - 1) - begin, way.target};
-        if (!below.empty() && below.back().target == part.target &&
-            below.back().high + 1 == part.low) {
-          below.back().high = part.high;
-        } else {
-          below.push_back(part);
-        }
-      }
+      slice(ways, digit * size, digit * size + size - 1, &below);
       if (below.empty()) continue;
       const uint32_t next = hex(below, count - 1);
       if (digit < 10) {

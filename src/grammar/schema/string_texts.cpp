@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "grammar/characters.h"
+#include "grammar/schema/character_ways.h"
 
 namespace gen::grammar {
 namespace {
@@ -22,20 +23,12 @@ constexpr size_t kMostRules = 4;
 constexpr std::string_view kLetters = "\"\\/bfnrt";
 constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
 
-// Characters of a range that lead to one state.
-struct Way {
-  uint32_t low;
-  uint32_t high;
-  uint32_t target;
-  auto operator<=>(const Way&) const = default;
-};
-
 // What whole characters do from a state.
 class Characters {
  public:
   explicit Characters(const Dfa& dfa) : dfa_(dfa) {}
 
-  std::vector<Way> from(uint32_t state) {
+  Ways from(uint32_t state) {
     ways_.clear();
     for (const ByteEdge& edge : dfa_.states[state].edges) {
       const uint32_t low = edge.low;
@@ -46,7 +39,7 @@ class Characters {
       part(low, high, 0xF0, 0xF7, 0x07, 3, edge.target);
     }
     std::sort(ways_.begin(), ways_.end());
-    std::vector<Way> joined;
+    Ways joined;
     for (const Way& way : ways_) {
       if (!joined.empty() && joined.back().target == way.target &&
           joined.back().high + 1 == way.low) {
@@ -86,7 +79,7 @@ class Characters {
   }
 
   const Dfa& dfa_;
-  std::vector<Way> ways_;
+  Ways ways_;
 };
 
 // Texts while they are written.
@@ -104,7 +97,7 @@ class TextGraph {
   [[nodiscard]] size_t size() const { return final_.size(); }
 
   // What may follow a backslash at `from`; ways in order, apart.
-  void escapes(uint32_t from, const std::vector<Way>& ways) {
+  void escapes(uint32_t from, const Ways& ways) {
     for (size_t i = 0; i < kLetters.size(); ++i) {
       const auto code = static_cast<uint32_t>(kMeant[i]);
       for (const Way& way : ways) {
@@ -150,9 +143,9 @@ class TextGraph {
   };
 
   // Four digits of the first unit.
-  uint32_t units(const std::vector<Way>& ways) {
-    std::vector<Way> small;
-    std::map<uint32_t, std::vector<Way>> pairs;  // by first unit - 0xD800: of second units
+  uint32_t units(const Ways& ways) {
+    Ways small;
+    std::map<uint32_t, Ways> pairs;  // by first unit - 0xD800: of second units
     for (const Way& way : ways) {
       if (way.low <= 0xFFFF) {
         small.push_back({way.low, std::min<uint32_t>(way.high, 0xFFFF), way.target});
@@ -185,7 +178,7 @@ class TextGraph {
     return digits(small, 4);
   }
 
-  uint32_t second_unit(const std::vector<Way>& ways) {
+  uint32_t second_unit(const Ways& ways) {
     const auto [place, added] = seconds_.try_emplace(ways, 0);
     if (!added) return place->second;
     const uint32_t begin = place->second = node();
@@ -209,29 +202,17 @@ class TextGraph {
   }
 
   // `count` hexadecimal digits; ways in order, apart, targets in nodes_.
-  uint32_t digits(const std::vector<Way>& ways, int count) {
+  uint32_t digits(const Ways& ways, int count) {
     if (count == 0) return ways[0].target;
-    std::vector<Way> key = ways;
+    Ways key = ways;
     key.push_back({static_cast<uint32_t>(count), 0, kNone});
     const auto [place, added] = digits_.try_emplace(key, 0);
     if (!added) return place->second;
     const uint32_t made = place->second = node();
     const uint32_t size = uint32_t{1} << (4U * static_cast<uint32_t>(count - 1));
-    std::vector<Way> below;
+    Ways below;
     for (uint32_t digit = 0; digit < 16; ++digit) {
-      const uint32_t low = digit * size;
-      const uint32_t high = low + size - 1;
-      below.clear();
-      for (const Way& way : ways) {
-        if (way.high < low || way.low > high) continue;
-        Way part = {std::max(way.low, low) - low, std::min(way.high, high) - low, way.target};
-        if (!below.empty() && below.back().target == part.target &&
-            below.back().high + 1 == part.low) {
-          below.back().high = part.high;
-        } else {
-          below.push_back(part);
-        }
-      }
+      slice(ways, digit * size, digit * size + size - 1, &below);
       if (below.empty()) continue;
       const bool all = below[0].low == 0 && below[0].high == size - 1;
       const uint32_t target =
@@ -249,8 +230,8 @@ class TextGraph {
   std::vector<bool> final_;  // by node
   std::vector<Edge> edges_;
   std::vector<Diagram::Way> calls_;
-  std::map<std::vector<Way>, uint32_t> seconds_;
-  std::map<std::vector<Way>, uint32_t> digits_;
+  std::map<Ways, uint32_t> seconds_;
+  std::map<Ways, uint32_t> digits_;
   std::map<std::pair<uint32_t, int>, uint32_t> any_digits_;  // by target and count
 };
 
@@ -330,7 +311,7 @@ class Texts {
       raw(from, way, 0xE0, 0xEF, 2);
       raw(from, way, 0xF0, 0xF7, 3);
     }
-    std::vector<Way> ways = characters_.from(of);
+    Ways ways = characters_.from(of);
     if (ways.empty()) return;
     const auto [place, added] = escapes_.try_emplace(std::move(ways), 0);
     if (added) place->second = escape(place->first);
@@ -338,7 +319,7 @@ class Texts {
   }
 
   // A node behind a backslash.
-  uint32_t escape(const std::vector<Way>& ways) {
+  uint32_t escape(const Ways& ways) {
     const uint32_t made = graph_.node();
     std::vector<uint32_t> targets;
     for (const Way& way : ways) {
@@ -347,7 +328,7 @@ class Texts {
       if (targets.size() > kMostRules) break;
     }
     if (targets.size() > kMostRules) {
-      std::vector<Way> there = ways;
+      Ways there = ways;
       for (Way& way : there) way.target = border(way.target);
       graph_.escapes(made, there);
       return made;
@@ -371,7 +352,7 @@ class Texts {
   std::vector<uint32_t> open_;
   std::vector<uint32_t> borders_;
   std::map<std::pair<uint32_t, int>, uint32_t> inside_;
-  std::map<std::vector<Way>, uint32_t> escapes_;
+  std::map<Ways, uint32_t> escapes_;
 };
 
 // What may follow the backslash of one character of one unit.
@@ -406,7 +387,7 @@ ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>&
   const uint32_t start = graph.node();
   const uint32_t end = graph.node();
   graph.end(end);
-  std::vector<Way> ways;
+  Ways ways;
   for (const auto& [low, high] : ranges) ways.push_back({low, high, end});
   graph.escapes(start, ways);
   to_.define(rule, std::move(graph).expression(to_));
