@@ -21,6 +21,7 @@ TEST(CudaGraphs, AnySessionsReplayThem) {
   const test::TinyGraph tiny;
   const auto engine = test::cuda_engine();
   PlanSide side(tiny, engine, engine->memory());
+  PlanSide apart(tiny, engine, engine->memory());  // so that the other's first step is its smallest
   constexpr size_t kSessions = 5;
   constexpr uint64_t kBuckets = 4;  // 1, 2, 4 and 8 rows
   constexpr size_t kTokens = 21;
@@ -35,8 +36,8 @@ TEST(CudaGraphs, AnySessionsReplayThem) {
     for (size_t t = 0; t < kTokens; ++t) {
       sessions[i].tokens.push_back(static_cast<int32_t>((i * 7 + t * (i + 3)) % 29));
     }
-    const auto whole = side.paged("fp16");
-    sessions[i].want = side.feed(*whole, sessions[i].tokens);
+    const auto whole = apart.paged("fp16");
+    sessions[i].want = apart.feed(*whole, sessions[i].tokens);
     sessions[i].cache = side.paged("fp16");
   }
   const auto before = counts(*engine);
@@ -55,9 +56,9 @@ TEST(CudaGraphs, AnySessionsReplayThem) {
       together.push_back(&session);
     }
     if (together.empty()) break;
-    waits -= cuda::emulator::host_waits();  // caches have taken their blocks
+    const uint64_t waited = cuda::emulator::host_waits();  // also for blocks that caches take
     const std::vector<float> logits = side.run(batch);
-    waits += cuda::emulator::host_waits();
+    if (steps > 0) waits += cuda::emulator::host_waits() - waited;  // the first takes memory
     auto from = logits.begin();
     for (Session* session : together) {
       session->got.insert(session->got.end(), from, from + side.vocab());
@@ -68,7 +69,7 @@ TEST(CudaGraphs, AnySessionsReplayThem) {
   for (const Session& session : sessions) EXPECT_TRUE(test::same_bits(session.got, session.want));
   const auto after = counts(*engine);
   // The host waits for each step's end and for nothing within it.
-  EXPECT_EQ(waits, steps);
+  EXPECT_EQ(waits, steps - 1);
   // Each bucket is met plainly once and captured once, however many sessions fill it.
   EXPECT_EQ(after.captured - before.captured, kBuckets);
   EXPECT_EQ(after.replayed - before.replayed, steps - kBuckets);
