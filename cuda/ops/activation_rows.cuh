@@ -54,34 +54,46 @@ GEN_DEVICE int32_t sum_of_lanes(int32_t x, uint32_t lanes) {
   return x;
 }
 
-/// The other forms of row t, whose float32 all threads of the block see. A warp takes a block.
-GEN_DEVICE void quantise_row(const PackedRows& to, int64_t t) {
+/// The other forms of columns [first, end) of row t, read(column) being its float32; `first` is a
+/// multiple of 256. A warp takes a block, or four of 32, whose elements it reads at once.
+template <typename Read>
+GEN_DEVICE void quantise_columns(const PackedRows& to, int64_t t, int32_t first, int32_t end,
+                                 const Read& read) {
+  constexpr int32_t kBlocks = 4;
   uint8_t* const row = to.data + static_cast<size_t>(t) * to.at.bytes;
-  const auto* const x = reinterpret_cast<const float*>(row);
-  const auto cols = static_cast<int32_t>(to.cols);
   const int32_t lane = lane_of_warp();
   const int32_t warps = block_threads() / 32;
   if (to.at.q8 != 0) {
-    for (int32_t b = warp_of_block(); b < cols / 32; b += warps) {
-      const float value = x[b * 32 + lane];
-      const QuantScale scale = q8_scale(largest_of_warp(float_bits(value) & 0x7FFFFFFFU));
-      const int32_t q = quantised(value, scale.inverse);
-      row[to.at.q8 + static_cast<size_t>(b * 32 + lane)] = static_cast<uint8_t>(q);
-      const int32_t sum = sum_of_lanes(q, 32);
-      auto* const pair = row + to.at.q8_pairs + static_cast<size_t>(b) * 8;
-      if (lane == 0) *reinterpret_cast<float*>(pair) = scale.scale;
-      if (lane == 1) *reinterpret_cast<int32_t*>(pair + 4) = sum;
+    for (int32_t b = first / 32 + warp_of_block(); b < end / 32; b += kBlocks * warps) {
+      float values[kBlocks];
+      GEN_UNROLL
+      for (int32_t i = 0; i < kBlocks; ++i) {
+        values[i] = 0.0F;
+        if (b + i * warps < end / 32) values[i] = read((b + i * warps) * 32 + lane);
+      }
+      GEN_UNROLL
+      for (int32_t i = 0; i < kBlocks; ++i) {
+        const int32_t block = b + i * warps;
+        if (block >= end / 32) continue;
+        const QuantScale scale = q8_scale(largest_of_warp(float_bits(values[i]) & 0x7FFFFFFFU));
+        const int32_t q = quantised(values[i], scale.inverse);
+        row[to.at.q8 + static_cast<size_t>(block * 32 + lane)] = static_cast<uint8_t>(q);
+        const int32_t sum = sum_of_lanes(q, 32);
+        auto* const pair = row + to.at.q8_pairs + static_cast<size_t>(block) * 8;
+        if (lane == 0) *reinterpret_cast<float*>(pair) = scale.scale;
+        if (lane == 1) *reinterpret_cast<int32_t*>(pair + 4) = sum;
+      }
     }
   }
   if (to.at.q8k != 0) {
     auto* const scales = reinterpret_cast<float*>(row + to.at.q8k_scales);
     auto* const sums = reinterpret_cast<int32_t*>(row + to.at.q8k_sums);
-    for (int32_t b = warp_of_block(); b < cols / 256; b += warps) {
+    for (int32_t b = first / 256 + warp_of_block(); b < end / 256; b += warps) {
       float values[8];
       uint32_t largest = 0;
       GEN_UNROLL
       for (int32_t i = 0; i < 8; ++i) {
-        values[i] = x[b * 256 + i * 32 + lane];
+        values[i] = read(b * 256 + i * 32 + lane);
         const uint32_t bits = float_bits(values[i]) & 0x7FFFFFFFU;
         largest = bits > largest ? bits : largest;
       }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of float weights for few rows: sum_c x[t, c] W[n, c], W as F32, F16 or BF16.
 //   x    [T, C] float32 of packed rows; W [N, C], rows padded with zeros to 16 bytes
-//   A warp is one output of up to eight rows. Lane l takes the pieces of 16 bytes l, l + 32, … of
-//   the row, the columns of a piece ascending, with a fused multiply-add each; the lanes' sums are
-//   added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's size alone:
-//   neither on T, nor on the rows beside.
-//   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache.
+//   A warp is all rows by two outputs, of several rows by four; of a gated product these are gates
+//   and what they are for. Lane l takes the pieces of 16 bytes l, l + 32, … of a row of weights,
+//   some rounds of 32 ahead, the columns of a piece ascending, with a fused multiply-add each; the
+//   lanes' sums are added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's
+//   size alone: neither on T, nor on the rows beside.
+//   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache, once
+//   for the outputs of a warp.
 //   Error: |sum| within (C / 32 + 13) roundings of sum_c |x w|, then one for each part of the end.
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/linear_end.cuh"
@@ -15,7 +17,11 @@ namespace {
 
 constexpr int32_t kThreads = 128;
 constexpr int32_t kWarps = kThreads / 32;
-constexpr int32_t kRows = kMatvecRows;
+
+/// Rows of weights that a warp has, and rounds that are loaded ahead, where it has so many rows of
+/// x: as many as registers take without keeping warps out.
+constexpr int32_t slots_of(int32_t rows) noexcept { return rows == 1 ? 2 : 4; }
+constexpr int32_t rounds_ahead(int32_t rows) noexcept { return rows == 1 ? 4 : 2; }
 
 struct WeightF32 {
   static constexpr int32_t kElements = 4;
@@ -49,99 +55,138 @@ struct WeightBF16 {
   }
 };
 
-/// The row, counted from the first, whose sum a lane has in the end.
-GEN_DEVICE int32_t own_row() { return lane_of_warp() / 4; }
-
-/// Adds what the lanes have, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2), (l, l ^ 1). A lane
-/// keeps half of the rows at each of the first three steps, in the end own_row(); of a single row
-/// all lanes have the sum.
-GEN_DEVICE float sum_lanes(float (&sums)[kRows], int32_t n) {
-  if (n == 1) {
-    for (uint32_t apart = 16; apart > 0; apart /= 2) sums[0] += shuffle_xor(sums[0], apart);
-    return sums[0];
-  }
+/// Adds what the lanes have of each sum, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2),
+/// (l, l ^ 1). A lane keeps half of the sums at each step, while there is more than one: in the end
+/// sum number lane / (32 / kSums).
+template <size_t kSums>
+GEN_DEVICE float sum_lanes(float (&sums)[kSums]) {
+  auto n = static_cast<int32_t>(kSums);
   GEN_UNROLL
-  for (int32_t half = kRows / 2; half > 0; half /= 2) {
-    const bool upper = (lane_of_warp() & (4 * half)) != 0;
-    GEN_UNROLL
-    for (int32_t j = 0; j < kRows / 2; ++j) {
-      if (j >= half) continue;
-      const float give = upper ? sums[j] : sums[j + half];
-      const float keep = upper ? sums[j + half] : sums[j];
-      sums[j] = keep + shuffle_xor(give, static_cast<uint32_t>(4 * half));
+  for (uint32_t apart = 16; apart > 0; apart /= 2) {
+    const bool upper = (static_cast<uint32_t>(lane_of_warp()) & apart) != 0;
+    if (n > 1) {
+      n /= 2;
+      GEN_UNROLL
+      for (int32_t i = 0; i < static_cast<int32_t>(kSums / 2); ++i) {
+        if (i >= n) continue;
+        const float give = upper ? sums[i] : sums[i + n];
+        const float keep = upper ? sums[i + n] : sums[i];
+        sums[i] = keep + shuffle_xor(give, apart);
+      }
+    } else {
+      sums[0] = sums[0] + shuffle_xor(sums[0], apart);
     }
   }
-  float sum = sums[0] + shuffle_xor(sums[0], 2);
-  return sum + shuffle_xor(sum, 1);
+  return sums[0];
 }
 
-/// The sum of one output for row own_row() of `n` rows from `t` on.
-template <typename Type>
-GEN_DEVICE float sum_rows(const PackedRows& x, const uint8_t* weight, int64_t t, int32_t n) {
-  constexpr int32_t kElements = Type::kElements;
-  float sums[kRows];
+/// Elements of x that a piece of weights meets. What lies behind the columns is no number at all.
+template <int32_t kElements>
+GEN_DEVICE void load_elements(const float* from, int32_t left,
+                              float (&x)[static_cast<size_t>(kElements)]) {
   GEN_UNROLL
-  for (int32_t j = 0; j < kRows; ++j) sums[j] = 0.0F;
+  for (int32_t i = 0; i < kElements; i += 4) {
+    const device::UInt4 four = device::load16(from + i);  // rows are padded to 64 bytes
+    x[i] = float_from_bits(four.x);
+    x[i + 1] = float_from_bits(four.y);
+    x[i + 2] = float_from_bits(four.z);
+    x[i + 3] = float_from_bits(four.w);
+  }
+  if (left >= kElements) return;
+  GEN_UNROLL
+  for (int32_t i = 0; i < kElements; ++i) x[i] = i < left ? x[i] : 0.0F;
+}
+
+template <typename Type, int32_t kRows>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
+    linear_floats_kernel(PackedRows x, LinearEnd end, const uint8_t* weight,
+                         const uint8_t* up_weight, size_t row_bytes) {
+  constexpr int32_t kElements = Type::kElements;
+  constexpr int32_t kSlots = slots_of(kRows);
+  constexpr int32_t kAhead = rounds_ahead(kRows);
+  const int32_t outputs = end.gated ? kSlots / 2 : kSlots;
+  const int64_t first_output = (int64_t{block_x()} * kWarps + warp_of_block()) * outputs;
+  if (first_output >= end.rows) return;
+  const uint8_t* from[static_cast<size_t>(kSlots)];
+  GEN_UNROLL
+  for (int32_t slot = 0; slot < kSlots; ++slot) {
+    int64_t output = first_output + (end.gated ? slot / 2 : slot);
+    if (output >= end.rows) output = first_output;  // nobody asks for it
+    from[slot] = (end.gated && slot % 2 != 0 ? up_weight : weight) +
+                 static_cast<size_t>(output) * row_bytes + lane_of_warp() * 16;
+  }
   const auto cols = static_cast<int32_t>(x.cols);
-  const uint8_t* const rows = x.data + static_cast<size_t>(t) * x.at.bytes;
-  const auto load = [&](int32_t first) {
-    return device::load_once16(weight + static_cast<size_t>(first) * (16 / kElements));
-  };
-  int32_t first = lane_of_warp() * kElements;
-  device::UInt4 next = {};
-  if (first < cols) next = load(first);
-  after_predecessor();
-  for (; first < cols; first += 32 * kElements) {
-    float w[static_cast<size_t>(kElements)];
-    Type::decode(next, w);
-    if (first + 32 * kElements < cols) next = load(first + 32 * kElements);
-    const bool whole = first + kElements <= cols;  // the rest of a row of x is no number at all
+  const int32_t pieces = (cols + kElements - 1) / kElements;
+  device::UInt4 next[static_cast<size_t>(kAhead)][static_cast<size_t>(kSlots)];
+  GEN_UNROLL
+  for (int32_t i = 0; i < kAhead; ++i) {
+    if (i * 32 + lane_of_warp() >= pieces) continue;
     GEN_UNROLL
-    for (int32_t j = 0; j < kRows; ++j) {
-      if (j >= n) continue;
-      const auto* const from =
-          reinterpret_cast<const float*>(rows + static_cast<size_t>(j) * x.at.bytes) + first;
+    for (int32_t slot = 0; slot < kSlots; ++slot) {
+      next[i][slot] = device::load_once16(from[slot] + i * 512);
+    }
+  }
+  after_predecessor();
+
+  const int64_t first = int64_t{block_y()} * kMatvecRows;
+  const int64_t left = end.y.rows - first;
+  const int32_t n = left < kRows ? static_cast<int32_t>(left) : kRows;
+  const uint8_t* const rows = x.data + static_cast<size_t>(first) * x.at.bytes;
+  float sums[static_cast<size_t>(kRows * kSlots)] = {};
+  for (int32_t round = 0; round * 32 < pieces; round += kAhead) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kAhead; ++i) {
+      const int32_t piece = (round + i) * 32 + lane_of_warp();
+      if (piece >= pieces) continue;
+      float w[static_cast<size_t>(kSlots)][static_cast<size_t>(kElements)];
       GEN_UNROLL
-      for (int32_t i = 0; i < kElements; i += 4) {
-        device::UInt4 four = {};
-        if (whole) four = device::load16(from + i);
-        const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
+      for (int32_t slot = 0; slot < kSlots; ++slot) {
+        Type::decode(next[i][slot], w[slot]);
+        if (piece + kAhead * 32 < pieces) {
+          next[i][slot] = device::load_once16(from[slot] + (round + i + kAhead) * 512);
+        }
+      }
+      const int32_t column = piece * kElements;
+      GEN_UNROLL
+      for (int32_t j = 0; j < kRows; ++j) {
+        // Rows that are not there are the first one again.
+        const size_t row = static_cast<size_t>(j < n ? j : 0) * x.at.bytes;
+        float values[static_cast<size_t>(kElements)];
+        load_elements<kElements>(reinterpret_cast<const float*>(rows + row) + column, cols - column,
+                                 values);
         GEN_UNROLL
-        for (int32_t k = 0; k < 4; ++k) {
-          float value = float_from_bits(bits[k]);
-          if (!whole) value = first + i + k < cols ? from[i + k] : 0.0F;
-          sums[j] = multiply_add(value, w[i + k], sums[j]);
+        for (int32_t slot = 0; slot < kSlots; ++slot) {
+          float& sum = sums[j * kSlots + slot];
+          GEN_UNROLL
+          for (int32_t k = 0; k < kElements; ++k) sum = multiply_add(values[k], w[slot][k], sum);
         }
       }
     }
   }
-  return sum_lanes(sums, n);
-}
-
-template <typename Type>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
-    linear_floats_kernel(PackedRows x, LinearEnd end, const uint8_t* weight,
-                         const uint8_t* up_weight, size_t row_bytes) {
-  const int64_t output = int64_t{block_x()} * kWarps + warp_of_block();
-  if (output >= end.rows) return;
-  const int64_t first = int64_t{block_y()} * kRows;
-  const int64_t left = end.y.rows - first;
-  const int32_t n = left < kRows ? static_cast<int32_t>(left) : kRows;
-  const size_t at = static_cast<size_t>(output) * row_bytes;
-  const float sum = sum_rows<Type>(x, weight + at, first, n);
-  float up = 0.0F;
-  if (end.gated) up = sum_rows<Type>(x, up_weight + at, first, n);
-  if (lane_of_warp() % 4 != 0 || own_row() >= n) return;
-  finish_output(end, first + own_row(), output, sum, up);
+  const float sum = sum_lanes(sums);
+  constexpr int32_t kLanes = 32 / (kRows * kSlots);  // that have the same sum
+  const float up = shuffle_xor(sum, kLanes);
+  const int32_t number = lane_of_warp() / kLanes;
+  const int32_t row = number / kSlots;
+  const int32_t slot = number % kSlots;
+  const int64_t output = first_output + (end.gated ? slot / 2 : slot);
+  if (lane_of_warp() % kLanes != 0 || row >= n || output >= end.rows) return;
+  if (end.gated && slot % 2 != 0) return;
+  finish_output(end, first + row, output, sum, up);
 }
 
 template <typename Type>
 Status launch_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                      const WeightSegment& weight, const WeightSegment* up) {
-  device::Dim3 grid = grid_of(weight.rows, kWarps);
-  grid.y = static_cast<unsigned>((end.y.rows + kRows - 1) / kRows);
-  return run_kernel(context, "linear", linear_floats_kernel<Type>, grid, kThreads, 0, x, end,
-                    weight.data, up != nullptr ? up->data : nullptr, weight.row_bytes);
+  const auto launch = [&](auto* kernel, int32_t rows) {
+    device::Dim3 grid = grid_of(weight.rows, kWarps * slots_of(rows) / (end.gated ? 2 : 1));
+    grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
+    return run_kernel(context, "linear", kernel, grid, kThreads, 0, x, end, weight.data,
+                      up != nullptr ? up->data : nullptr, weight.row_bytes);
+  };
+  if (end.y.rows == 1) return launch(linear_floats_kernel<Type, 1>, 1);
+  if (end.y.rows <= 4) return launch(linear_floats_kernel<Type, 4>, 4);
+  return launch(linear_floats_kernel<Type, kMatvecRows>, kMatvecRows);
 }
 
 }  // namespace

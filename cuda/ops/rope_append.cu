@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // rope_append: normalises and rotates heads of q in place, and of k on their way into the cache, as
 // its key form wants them; stores k and v as an entry of every format, byte for byte as the CPU.
-//   A block is a row of the batch and one of q, k and v; it finds the row's sequence among the
-//   records of the step. A warp works on a head at a time: squares over sixteen virtual lanes,
-//   rotation with separate multiplications and additions, Hadamard butterflies.
+//   A block is a row of the batch and four heads of q, or all of k or of v; it finds the row's
+//   sequence among the records of the step, while what it turns is on its way. A warp works on a
+//   head at a time: squares over sixteen virtual lanes, rotation with separate multiplications and
+//   additions, Hadamard butterflies.
 //   Shared memory: the row of k or v, or a head of q for each warp; for q3 what the fit needs.
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/kv.cuh"
@@ -35,6 +36,7 @@ struct AppendView {
   engine::KvLayer layer;
   const engine::KvRows* sequences;
   int32_t n_sequences;
+  int32_t q_blocks;     // of a row
   size_t space_offset;  // of the fit of q3, in shared memory
 };
 
@@ -56,69 +58,110 @@ GEN_DEVICE void hadamard(const Shared<float>& x, int32_t n) {
   sync_warp();
 }
 
+/// What a lane has of the first 128 elements of a head and of their angles, read at once.
+struct LoadedHead {
+  float x[4];
+  float cosines[2];
+  float sines[2];
+};
+GEN_DEVICE LoadedHead load_head(const AppendView& of, const float* from, const float* cs) {
+  LoadedHead loaded;
+  const int32_t lane = lane_of_warp();
+  GEN_UNROLL
+  for (int32_t j = 0; j < 4; ++j) {
+    loaded.x[j] = lane + 32 * j < of.k_dim ? from[lane + 32 * j] : 0.0F;
+  }
+  const int32_t pairs = of.rope != engine::RopeKind::kNone ? of.rope_dims / 2 : 0;
+  GEN_UNROLL
+  for (int32_t j = 0; j < 2; ++j) {
+    const int32_t i = lane + 32 * j;
+    loaded.cosines[j] = i < pairs ? cs[2 * i] : 0.0F;
+    loaded.sines[j] = i < pairs ? cs[2 * i + 1] : 0.0F;
+  }
+  return loaded;
+}
+
 /// head[...] = the head at `from`, normalised, rotated and turned; a warp.
-GEN_DEVICE void prepare_head(const AppendView& of, const float* from, const float* norm,
-                             const float* cs, const Shared<float>& head) {
+GEN_DEVICE void prepare_head(const AppendView& of, const LoadedHead& loaded, const float* from,
+                             const float* norm, const float* cs, const Shared<float>& head) {
   const int32_t n = of.k_dim;
-  float factor = 1.0F;
+  const int32_t lane = lane_of_warp();
+  GEN_UNROLL
+  for (int32_t j = 0; j < 4; ++j) {
+    if (lane + 32 * j < n) head[lane + 32 * j] = loaded.x[j];
+  }
+  for (int32_t d = lane + 128; d < n; d += 32) head[d] = from[d];
+  sync_warp();
   if (norm != nullptr) {
     float squares = 0.0F;
-    if (lane_of_warp() < 16) {
-      for (int32_t d = lane_of_warp(); d < n; d += 16)
-        squares = multiply_add(from[d], from[d], squares);
+    if (lane < 16) {
+      for (int32_t d = lane; d < n; d += 16) {
+        const float x = head[d];
+        squares = multiply_add(x, x, squares);
+      }
     }
     squares = shuffle(sum_sixteen(squares), 0);
-    factor = 1.0F / square_root(squares / static_cast<float>(n) + of.eps);
+    const float factor = 1.0F / square_root(squares / static_cast<float>(n) + of.eps);
+    sync_warp();  // all have read what changes now
+    for (int32_t d = lane; d < n; d += 32) head[d] = head[d] * factor * norm[d];
+    sync_warp();
   }
-  for (int32_t d = lane_of_warp(); d < n; d += 32) {
-    head[d] = norm != nullptr ? from[d] * factor * norm[d] : from[d];
-  }
-  sync_warp();
   if (of.rope != engine::RopeKind::kNone) {
     const int32_t pairs = of.rope_dims / 2;
     const bool adjacent = of.rope == engine::RopeKind::kAdjacent;
-    for (int32_t i = lane_of_warp(); i < pairs; i += 32) {
+    const auto turn = [&](int32_t i, float cosine, float sine) {
       const int32_t first = adjacent ? 2 * i : i;
       const int32_t second = adjacent ? 2 * i + 1 : i + pairs;
       const float x = head[first];
       const float y = head[second];
-      head[first] = x * cs[2 * i] - y * cs[2 * i + 1];
-      head[second] = x * cs[2 * i + 1] + y * cs[2 * i];
+      head[first] = x * cosine - y * sine;
+      head[second] = x * sine + y * cosine;
+    };
+    GEN_UNROLL
+    for (int32_t j = 0; j < 2; ++j) {
+      if (lane + 32 * j < pairs) turn(lane + 32 * j, loaded.cosines[j], loaded.sines[j]);
     }
+    for (int32_t i = lane + 64; i < pairs; i += 32) turn(i, cs[2 * i], cs[2 * i + 1]);
     sync_warp();
   }
   if (of.layer.key_form == engine::KeyForm::kHadamard) hadamard(head, n);
 }
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) rope_append_kernel(AppendView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) rope_append_kernel(AppendView of) {
   after_predecessor();
   const int64_t t = block_x();
+  const float* const cs = of.cs.data != nullptr ? of.cs.data + t * of.cs.stride : nullptr;
+  const int32_t warp = warp_of_block();
+  if (block_y() < of.q_blocks) {
+    const int32_t h = block_y() * kWarps + warp;
+    if (h >= of.n_heads) return;
+    float* const q = of.q.data + t * of.q.stride + int64_t{h} * of.k_dim;
+    const LoadedHead loaded = load_head(of, q, cs);
+    if (sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t)) < 0) return;
+    const Shared<float> head = dynamic_shared<float>(
+        static_cast<size_t>(warp) * static_cast<size_t>(of.k_dim) * sizeof(float),
+        static_cast<size_t>(of.k_dim));
+    prepare_head(of, loaded, q, of.q_norm, cs, head);
+    for (int32_t d = lane_of_warp(); d < of.k_dim; d += 32) q[d] = head[d];
+    return;
+  }
+  const bool keys = block_y() == of.q_blocks;
+  const float* const k = of.k.data + t * of.k.stride;
+  LoadedHead loaded = {};
+  if (keys && warp < of.n_kv_heads) loaded = load_head(of, k + int64_t{warp} * of.k_dim, cs);
   const int32_t s = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
   if (s < 0) return;
   const engine::KvRows& rows = of.sequences[s];
   const int32_t entry = rows.first_entry + (block_x() - rows.first_row);
-  const float* const cs = of.cs.data != nullptr ? of.cs.data + t * of.cs.stride : nullptr;
-  if (block_y() == 0) {
-    const Shared<float> head = dynamic_shared<float>(
-        static_cast<size_t>(warp_of_block()) * static_cast<size_t>(of.k_dim) * sizeof(float),
-        static_cast<size_t>(of.k_dim));
-    for (int32_t h = warp_of_block(); h < of.n_heads; h += kWarps) {
-      float* const q = of.q.data + t * of.q.stride + int64_t{h} * of.k_dim;
-      prepare_head(of, q, of.q_norm, cs, head);
-      for (int32_t d = lane_of_warp(); d < of.k_dim; d += 32) q[d] = head[d];
-      sync_warp();
-    }
-    return;
-  }
-  const bool keys = block_y() == 1;
   const KvSideForm& form = keys ? of.layer.k : of.layer.v;
   const int32_t dim = keys ? of.k_dim : of.v_dim;
   const int32_t all = of.n_kv_heads * dim;
   const Shared<float> row = dynamic_shared<float>(0, static_cast<size_t>(all));
   if (keys) {
-    for (int32_t g = warp_of_block(); g < of.n_kv_heads; g += kWarps) {
-      prepare_head(of, of.k.data + t * of.k.stride + int64_t{g} * dim, of.k_norm, cs,
-                   row.part(g * dim, static_cast<size_t>(dim)));
+    for (int32_t g = warp; g < of.n_kv_heads; g += kWarps) {
+      const float* const from = k + int64_t{g} * dim;
+      if (g != warp) loaded = load_head(of, from, cs);
+      prepare_head(of, loaded, from, of.k_norm, cs, row.part(g * dim, static_cast<size_t>(dim)));
     }
   } else {
     for (int32_t i = thread_x(); i < all; i += kThreads) row[i] = of.v.data[t * of.v.stride + i];
@@ -151,6 +194,7 @@ Status run(const OpContext& context, const engine::RopeAppendArgs& args) {
                    args.layer,
                    pointer(args.sequences),
                    args.n_sequences,
+                   (args.n_heads + kWarps - 1) / kWarps,
                    0};
   const int32_t widest = args.k_dim > args.v_dim ? args.k_dim : args.v_dim;
   const int32_t row = args.n_kv_heads * widest;
@@ -160,7 +204,8 @@ Status run(const OpContext& context, const engine::RopeAppendArgs& args) {
   if (args.layer.k.format == KvFormat::kQ3 || args.layer.v.format == KvFormat::kQ3) {
     shared += kWarps * kQ3SpaceBytes;
   }
-  const device::Dim3 grid = {static_cast<unsigned>(args.q.rows), args.k.data ? 3U : 1U, 1};
+  const device::Dim3 grid = {static_cast<unsigned>(args.q.rows),
+                             static_cast<unsigned>(of.q_blocks + (args.k.data ? 2 : 0)), 1};
   return run_kernel(context, "rope_append", rope_append_kernel, grid, kThreads, shared, of);
 }
 
