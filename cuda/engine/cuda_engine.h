@@ -34,6 +34,9 @@ class CudaEngine final : public engine::Engine {
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>& memory) override;
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override;
+  [[nodiscard]] bool packs_as_rows(uint32_t forms) const noexcept override {
+    return forms == engine::kActF32;
+  }
   Result<std::unique_ptr<engine::Stream>> new_stream() override;
 
   [[nodiscard]] bool can(engine::Op op) const noexcept override { return is_engine_op(op); }

@@ -177,15 +177,25 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of
   }
 }
 
-/// What comes after sums that a library has made: a thread is an output of a row.
+/// What comes after sums that a library has made: a thread is an output, a block's y a row.
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
     finish_rows_kernel(LinearEnd end, const float* sums, const float* ups, const float* factors) {
   after_predecessor();
-  const int64_t i = int64_t{block_x()} * kRoundThreads + thread_x();
-  const int64_t t = i / end.rows;
-  if (t >= end.y.rows) return;
+  const int64_t t = block_y();
+  const int64_t output = int64_t{block_x()} * kRoundThreads + thread_x();
+  if (output >= end.rows) return;
+  const int64_t i = t * end.rows + output;
   const float factor = factors != nullptr ? factors[t] : 1.0F;
-  finish_output(end, t, i % end.rows, sums[i] * factor, ups != nullptr ? ups[i] * factor : 0.0F);
+  finish_output(end, t, output, sums[i] * factor, ups != nullptr ? ups[i] * factor : 0.0F);
+}
+
+/// Whether nothing comes after the sums, and they may be made where they belong.
+template <typename Type>
+bool ends_with_sums(const LinearEnd& end) {
+  const bool bare = end.bias == nullptr && end.activation.kind == engine::Act::kNone &&
+                    end.residual.data == nullptr && end.low_rank.table == nullptr && !end.gated;
+  const auto place = reinterpret_cast<uintptr_t>(end.y.data + end.first_row);
+  return bare && !Type::kFactors && place % 16 == 0 && end.y.stride % 4 == 0;
 }
 
 /// Memory of an operation, piece by piece.
@@ -211,10 +221,11 @@ Status launch_float_rows(const OpContext& context, const PackedRows& x, const Li
   const size_t workspace = library != nullptr ? library->workspace_bytes(context.compute) : 0;
   if (workspace == 0) library = nullptr;
   const auto outputs = static_cast<size_t>(x.rows * weight.rows);
+  const bool bare = ends_with_sums<Type>(end);
   Pieces pieces;
   const size_t rows_at = pieces.add(static_cast<size_t>(x.rows * stride) * sizeof(uint16_t));
   const size_t factors_at = pieces.add(static_cast<size_t>(x.rows) * sizeof(float));
-  const size_t sums_at = pieces.add(library != nullptr ? outputs * sizeof(float) : 0);
+  const size_t sums_at = pieces.add(library != nullptr && !bare ? outputs * sizeof(float) : 0);
   const size_t ups_at = pieces.add(library != nullptr && end.gated ? outputs * sizeof(float) : 0);
   const size_t workspace_at = pieces.add(workspace);
   uint8_t* scratch = nullptr;
@@ -224,28 +235,33 @@ Status launch_float_rows(const OpContext& context, const PackedRows& x, const Li
   GEN_TRY(run_kernel(context, "round_rows", round_rows_kernel<Type>,
                      {static_cast<unsigned>(x.rows), 1, 1}, kRoundThreads, 0, x, rounded));
   if (library != nullptr) {
-    const auto multiply = [&](const WeightSegment& by, size_t at) {
+    const auto multiply = [&](const WeightSegment& by, float* y, int64_t y_stride) {
       MatrixProduct product;
       product.type = by.type;
       product.w = by.data;
       product.x = rounded.data;
-      product.y = reinterpret_cast<float*>(scratch + at);
+      product.y = y;
       product.rows = x.rows;
       product.outputs = by.rows;
       product.cols = x.cols;
       product.w_stride = static_cast<int64_t>(by.row_bytes / sizeof(uint16_t));
       product.x_stride = stride;
-      product.y_stride = by.rows;
+      product.y_stride = y_stride;
       product.workspace = scratch + workspace_at;
       product.workspace_bytes = workspace;
       return context.dry_run || library->multiply(product, context.stream);
     };
-    if (multiply(weight, sums_at) && (up == nullptr || multiply(*up, ups_at))) {
-      const auto* const ups = reinterpret_cast<const float*>(scratch + ups_at);
-      return run_kernel(context, "finish_rows", finish_rows_kernel,
-                        grid_of(static_cast<int64_t>(outputs), kRoundThreads), kRoundThreads, 0,
-                        end, reinterpret_cast<const float*>(scratch + sums_at),
-                        up != nullptr ? ups : nullptr, Type::kFactors ? rounded.factors : nullptr);
+    auto* const sums =
+        bare ? end.y.data + end.first_row : reinterpret_cast<float*>(scratch + sums_at);
+    auto* const ups = reinterpret_cast<float*>(scratch + ups_at);
+    if (multiply(weight, sums, bare ? end.y.stride : weight.rows) &&
+        (up == nullptr || multiply(*up, ups, up->rows))) {
+      if (bare) return {};
+      device::Dim3 grid = grid_of(weight.rows, kRoundThreads);
+      grid.y = static_cast<unsigned>(x.rows);
+      return run_kernel(context, "finish_rows", finish_rows_kernel, grid, kRoundThreads, 0, end,
+                        sums, up != nullptr ? ups : nullptr,
+                        Type::kFactors ? rounded.factors : nullptr);
     }
   }
   const FloatRowsView of = {rounded, end, weight.data, up != nullptr ? up->data : nullptr,

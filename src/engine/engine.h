@@ -79,6 +79,13 @@ class Engine {
   /// Bytes of one packed row of `cols` elements in all `forms`, a multiple of 64.
   [[nodiscard]] virtual size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept = 0;
 
+  /// Whether packed rows of these forms are rows of float32 that begin at multiples of 64 bytes,
+  /// and nothing else: packing is then a copy.
+  [[nodiscard]] virtual bool packs_as_rows(uint32_t forms) const noexcept {
+    static_cast<void>(forms);
+    return false;
+  }
+
   virtual Result<std::unique_ptr<Stream>> new_stream() = 0;
 
   /// Whether there is a kernel for it; compile() refuses a graph that needs another.

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int64_t kLeastSelectedRows = 16;  // of a chunk, whatever the arena
 
-
 /// Calls visit(operand, writes) for everything an instruction touches.
 template <typename Visit>
 void for_operands(const Instruction& instruction, Visit visit) {
@@ -130,6 +129,7 @@ class Compiler {
     const std::vector<Instruction> fused = std::move(program_.instructions);
     program_.instructions.clear();
     for (const Instruction& instruction : fused) GEN_TRY(prepare(instruction));
+    drop_copies();
     plan_->instructions_ = std::move(program_.instructions);
     const auto selected = [](const Instruction& instruction) { return instruction.selected; };
     plan_->first_selected_ = static_cast<size_t>(
@@ -141,6 +141,39 @@ class Compiler {
     }
     find_skippable();
     return {};
+  }
+
+  /// Rows that an engine packs as they are need no copy: products read them where they lie.
+  void drop_copies() {
+    std::vector<int32_t> same(program_.values.size(), -1);
+    std::vector<Instruction> left;
+    for (Instruction instruction : program_.instructions) {
+      if (instruction.op == Op::kPack && is_copy(instruction)) {
+        same[to_size(instruction.packed.value)] = instruction.x.value;
+        program_.values[to_size(instruction.x.value)].forms =
+            program_.values[to_size(instruction.packed.value)].forms;
+        continue;
+      }
+      // Only products read packed rows.
+      if (instruction.op == Op::kLinear && same[to_size(instruction.x.value)] >= 0) {
+        instruction.x.value = same[to_size(instruction.x.value)];
+      }
+      left.push_back(instruction);
+    }
+    program_.instructions = std::move(left);
+  }
+  /// Of a pack: it changes nothing of rows that lie together, and nothing changes these later.
+  [[nodiscard]] bool is_copy(const Instruction& pack) const {
+    const ProgramValue& from = program_.values[to_size(pack.x.value)];
+    const ProgramValue& to = program_.values[to_size(pack.packed.value)];
+    const engine::Engine& engine = *plan_->engines_[to_size(to.engine)];
+    return pack.x.cols == from.cols && from.engine == to.engine && from.selected == to.selected &&
+           engine.packs_as_rows(to.forms) &&
+           std::none_of(program_.instructions.begin(), program_.instructions.end(),
+                        [&](const Instruction& other) {
+                          return (other.op == Op::kRopeAppend || other.op == Op::kBest) &&
+                                 other.x.value == pack.x.value;
+                        });
   }
 
   /// What no other instruction over all rows reads need not run when no row is selected.

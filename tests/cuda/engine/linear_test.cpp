@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "cuda/emulator/emulator.h"
 #include "cuda/engine/linear_case.h"
 
 namespace gen::test {
@@ -167,6 +168,38 @@ TEST(CudaLinear, QuantisedFormatsAsOnTheCpu) {
       ASSERT_TRUE(same_bits(run(bench, c, x), run(cpu, c, x)));
     }
   }
+}
+
+/// The same on a device so small that many rows fill it: warps then have more tiles, and all rows.
+/// Gates, too.
+TEST(CudaLinear, QuantisedFormatsWithWideWarps) {
+  cuda::emulator::configure({.sm_count = 1});
+  {
+    OpBench cpu(cpu_engine());
+    OpBench bench(cuda_engine());
+    for (const quant::Format& format : quant::formats()) {
+      const auto block = static_cast<int64_t>(dtype_info(format.type)->block_elements);
+      if (block == 1) continue;
+      const int64_t cols = block == 32 ? 288 : 512;
+      const Matrix w(format.type, 75, cols, 1);
+      const Matrix up(format.type, 75, cols, 2);
+      for (const bool gated : {false, true}) {
+        if (gated && format.type != DType::kQ8_0 && format.type != DType::kQ4_K) continue;
+        SCOPED_TRACE(testing::Message() << dtype_name(format.type) << (gated ? ", gated" : ""));
+        LinearCase c;
+        c.weights = {&w};
+        if (gated) {
+          c.weights.push_back(&up);
+          c.role = WeightRole::kGated;
+          c.activation.kind = Act::kSilu;
+        }
+        c.rows = 70;
+        const auto x = random_row(static_cast<size_t>(c.rows * cols), 2, 2.0F);
+        EXPECT_TRUE(same_bits(run(bench, c, x), run(cpu, c, x)));
+      }
+    }
+  }
+  cuda::emulator::configure({});
 }
 
 /// Rows of zeros, of large and tiny numbers, of what is none.

@@ -88,6 +88,21 @@ TEST(CudaPlan, TreesTapsAndEmbeddings) {
   expect_near(scenario(test::cpu_engine()), scenario(test::cuda_engine()), 0, kBound);
 }
 
+/// Products of float weights read the rows that others write.
+TEST(CudaPlan, FloatRowsAreNotPacked) {
+  const test::TinyGraph tiny;
+  const auto packs = [&](const std::shared_ptr<engine::Engine>& engine) {
+    CompileOptions options;
+    options.max_seq_len = 64;
+    const auto plan = compile(tiny.graph(), engine, options).value();
+    const auto instructions = plan->instructions();
+    return std::count_if(instructions.begin(), instructions.end(),
+                         [](const Instruction& each) { return each.op == engine::Op::kPack; });
+  };
+  EXPECT_EQ(packs(test::cuda_engine()), 0);
+  EXPECT_GT(packs(test::cpu_engine()), 0);
+}
+
 TEST(CudaPlan, RowsBesideAndCutsDoNotShow) {
   const test::TinyGraph tiny;
   Side side(tiny, test::cuda_engine());
