@@ -25,11 +25,11 @@ struct HashSubset {
 // Edges by where they begin, and which nodes can be reached for nothing.
 class Reach {
  public:
-  explicit Reach(const Nfa& nfa) : edges_(nfa.edges), begins_(nfa.n_nodes + 1, 0) {
-    std::stable_sort(edges_.begin(), edges_.end(),
-                     [](const Nfa::Edge& a, const Nfa::Edge& b) { return a.from < b.from; });
-    for (const Nfa::Edge& edge : edges_) ++begins_[edge.from + 1];
+  explicit Reach(const Nfa& nfa) : edges_(nfa.edges.size()), begins_(nfa.n_nodes + 1, 0) {
+    for (const Nfa::Edge& edge : nfa.edges) ++begins_[edge.from + 1];
     for (uint32_t i = 0; i < nfa.n_nodes; ++i) begins_[i + 1] += begins_[i];
+    std::vector<uint32_t> next(begins_.begin(), begins_.end() - 1);
+    for (const Nfa::Edge& edge : nfa.edges) edges_[next[edge.from]++] = edge;
     seen_.resize(nfa.n_nodes, 0);
   }
 
@@ -73,7 +73,7 @@ class Reach {
   size_t work_ = 0;
 };
 
-void add_ranges(const ByteSet& set, uint32_t target, std::vector<ByteEdge>* out) {
+void add_ranges(const ByteSet& set, uint32_t target, EdgeList* out) {
   for (uint32_t word = 0; word < 4; ++word) {
     uint64_t bits = set.words[word];
     for (uint32_t at = 0; bits != 0;) {
@@ -143,7 +143,7 @@ class Subsets {
         if (edge.on == Nfa::On::kToken) tokens_.emplace_back(edge.label, edge.to);
       }
     }
-    std::vector<ByteEdge> bytes = byte_edges();
+    EdgeList bytes = byte_edges();
     out_.nodes[index].bytes = std::move(bytes);
     each_label(&calls_, [&](Call call, uint32_t target) {
       out_.nodes[index].calls.push_back({call, target});
@@ -170,8 +170,8 @@ class Subsets {
     }
   }
 
-  std::vector<ByteEdge> byte_edges() {
-    std::vector<ByteEdge> edges;
+  EdgeList byte_edges() {
+    EdgeList edges;
     if (sets_.size() == 1) {
       add_ranges(*sets_[0].first, node_of({&sets_[0].second, 1}), &edges);
       return edges;
@@ -191,7 +191,7 @@ class Subsets {
           edges[kept++] = {edges[i].low, edges[i].high, target};
         }
       }
-      edges.resize(kept);
+      edges.shrink(kept);
       return edges;
     }
     std::vector<std::vector<uint32_t>>& ways = ways_;
@@ -357,7 +357,7 @@ class Plain {
         made.bytes[kept++] = {edge.low, edge.high, target};
       }
     }
-    made.bytes.resize(kept);
+    made.bytes.shrink(kept);
     if (!finish(&made.calls, [](const auto& one) { return one.call; }) ||
         !finish(&made.tokens, [](const auto& one) { return one.term; })) {
       return false;

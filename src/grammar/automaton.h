@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "grammar/byte_set.h"
+#include "grammar/edge_list.h"
 #include "grammar/machines.h"
 
 namespace gen::grammar {
@@ -28,9 +29,8 @@ inline uint32_t loop_of(Call call) noexcept { return static_cast<uint32_t>(call)
 class Loops {
  public:
   uint32_t number(const Loop& loop) {
-    const auto [place, added] =
-        known_.try_emplace({loop.machine, loop.min, loop.max, loop.members, loop.separator ? 1U : 0U},
-                           list_.size());
+    const auto [place, added] = known_.try_emplace(
+        {loop.machine, loop.min, loop.max, loop.members, loop.separator ? 1U : 0U}, list_.size());
     if (added) list_.push_back(loop);
     return static_cast<uint32_t>(place->second);
   }
@@ -77,7 +77,7 @@ struct Automaton {
     uint32_t target;
   };
   struct Node {
-    std::vector<ByteEdge> bytes;  // by low
+    EdgeList bytes;  // by low
     std::vector<CallTo> calls;
     std::vector<TokenEdge> tokens;
     bool final = false;

@@ -14,7 +14,11 @@ struct ByteSet {
 
   static ByteSet range(uint32_t low, uint32_t high) noexcept {
     ByteSet set;
-    for (uint32_t byte = low; byte <= high; ++byte) set.add(static_cast<uint8_t>(byte));
+    for (uint32_t i = low / 64; i <= high / 64 && low <= high; ++i) {
+      set.words[i] = ~uint64_t{0};
+      if (i == low / 64) set.words[i] &= ~uint64_t{0} << (low % 64);
+      if (i == high / 64) set.words[i] &= ~uint64_t{0} >> (63 - high % 64);
+    }
     return set;
   }
   static ByteSet one(uint8_t byte) noexcept { return range(byte, byte); }

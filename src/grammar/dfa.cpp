@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-void add_edge(std::vector<ByteEdge>* edges, uint8_t low, uint8_t high, uint32_t target) {
+void add_edge(EdgeList* edges, uint8_t low, uint8_t high, uint32_t target) {
   if (!edges->empty() && edges->back().target == target && edges->back().high + 1 == low) {
     edges->back().high = high;
   } else {
@@ -72,8 +72,8 @@ class Blocks {
   }
 
   // Edges of a state with blocks for targets; neighbours that lead to one block are one edge.
-  void look(uint32_t state, std::vector<ByteEdge>* out) const {
-    out->clear();
+  void look(uint32_t state, EdgeList* out) const {
+    out->shrink(0);
     for (ByteEdge edge : dfa_.states[state].edges) {
       edge.target = block_[edge.target];
       add_edge(out, edge.low, edge.high, edge.target);
@@ -94,10 +94,7 @@ class Blocks {
     if (dfa_.states[a].final != dfa_.states[b].final) return false;
     look(a, &edges_);
     look(b, &other_edges_);
-    return std::equal(edges_.begin(), edges_.end(), other_edges_.begin(), other_edges_.end(),
-                      [](const ByteEdge& x, const ByteEdge& y) {
-                        return x.low == y.low && x.high == y.high && x.target == y.target;
-                      });
+    return std::equal(edges_.begin(), edges_.end(), other_edges_.begin(), other_edges_.end());
   }
 
   // Of the members of a block those that wait may differ from the others, which are alike.
@@ -214,8 +211,8 @@ class Blocks {
   std::vector<uint32_t> open_;  // blocks with members that wait
   std::vector<Looked> looked_;
   std::vector<uint32_t> moved_;
-  std::vector<ByteEdge> edges_;
-  std::vector<ByteEdge> other_edges_;
+  EdgeList edges_;
+  EdgeList other_edges_;
 };
 
 }  // namespace
@@ -264,7 +261,10 @@ Dfa trim(Dfa dfa) {
   if (in_order && reached.size() == count) return dfa;
   for (const uint32_t old : reached) {
     Dfa::State& state = made.states.emplace_back(std::move(dfa.states[old]));
-    std::erase_if(state.edges, [&](const ByteEdge& edge) { return !leads[edge.target]; });
+    const auto* const kept =
+        std::remove_if(state.edges.begin(), state.edges.end(),
+                       [&](const ByteEdge& edge) { return !leads[edge.target]; });
+    state.edges.shrink(static_cast<size_t>(kept - state.edges.begin()));
     for (ByteEdge& edge : state.edges) edge.target = number[edge.target];
   }
   return made;
@@ -327,7 +327,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   };
   number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
   uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
-  const std::vector<ByteEdge> kNoEdges;
+  const EdgeList kNoEdges;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
     Dfa::State state;
@@ -340,7 +340,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
       while (l < left.size() && left[l].high < byte) ++l;
       while (r < right.size() && right[r].high < byte) ++r;
       uint32_t next = 256;
-      const auto look = [&](const std::vector<ByteEdge>& edges, size_t at) {
+      const auto look = [&](const EdgeList& edges, size_t at) {
         if (at >= edges.size()) return kNone;
         if (edges[at].low > byte) {
           next = std::min<uint32_t>(next, edges[at].low);

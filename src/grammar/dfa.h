@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/edge_list.h"
 #include "grammar/expression.h"
 #include "grammar/machines.h"
 
@@ -23,7 +24,7 @@ struct DfaFuel {
 
 struct Dfa {
   struct State {
-    std::vector<ByteEdge> edges;  // by low, apart from each other
+    EdgeList edges;  // by low, apart from each other
     bool final = false;
   };
   std::vector<State> states;  // [0] is the start; none: no text is a member

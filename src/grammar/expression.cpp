@@ -21,13 +21,13 @@ ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
   uint64_t hash = mix(static_cast<uint64_t>(expr.kind), parts.empty() ? expr.first : 0);
   hash = mix(mix(hash, expr.min), expr.max);
   for (const ExprId part : parts) hash = mix(hash, part);
-  const auto [begin, end] = known_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    const Expr& old = exprs_[it->second];
-    if (old.kind != expr.kind || old.min != expr.min || old.max != expr.max) continue;
-    if (old.count != parts.size() || (parts.empty() && old.first != expr.first)) continue;
-    if (std::equal(parts.begin(), parts.end(), this->parts(old).begin())) return it->second;
-  }
+  const uint32_t known = known_.find(hash, [&](ExprId id) {
+    const Expr& old = exprs_[id];
+    if (old.kind != expr.kind || old.min != expr.min || old.max != expr.max) return false;
+    if (old.count != parts.size() || (parts.empty() && old.first != expr.first)) return false;
+    return std::equal(parts.begin(), parts.end(), this->parts(old).begin());
+  });
+  if (known != HashIndex::kNone) return known;
   if (!parts.empty()) {
     expr.first = static_cast<uint32_t>(parts_.size());
     expr.count = static_cast<uint32_t>(parts.size());
@@ -35,7 +35,7 @@ ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
   }
   const auto id = static_cast<ExprId>(exprs_.size());
   exprs_.push_back(expr);
-  known_.emplace(hash, id);
+  known_.add(hash, id);
   return id;
 }
 
@@ -59,14 +59,11 @@ ExprId Expressions::bytes(const ByteSet& set) {
   for (const uint64_t word : set.words) hash = mix(hash, word);
   Expr expr;
   expr.kind = Kind::kBytes;
-  const auto [begin, end] = known_sets_.equal_range(hash);
-  const auto old = std::find_if(begin, end, [&](const auto& e) { return sets_[e.second] == set; });
-  if (old != end) {
-    expr.first = old->second;
-  } else {
+  expr.first = known_sets_.find(hash, [&](uint32_t old) { return sets_[old] == set; });
+  if (expr.first == HashIndex::kNone) {
     expr.first = static_cast<uint32_t>(sets_.size());
     sets_.push_back(set);
-    known_sets_.emplace(hash, expr.first);
+    known_sets_.add(hash, expr.first);
   }
   return intern(expr, {});
 }
@@ -157,15 +154,11 @@ ExprId Expressions::diagram(Diagram diagram) {
   Expr expr;
   expr.kind = Kind::kDiagram;
   expr.height = height_above(reads);
-  const auto [begin, end] = known_diagrams_.equal_range(hash);
-  const auto old =
-      std::find_if(begin, end, [&](const auto& e) { return diagrams_[e.second] == diagram; });
-  if (old != end) {
-    expr.min = old->second;
-  } else {
+  expr.min = known_diagrams_.find(hash, [&](uint32_t old) { return diagrams_[old] == diagram; });
+  if (expr.min == HashIndex::kNone) {
     expr.min = static_cast<uint32_t>(diagrams_.size());
     diagrams_.push_back(std::move(diagram));
-    known_diagrams_.emplace(hash, expr.min);
+    known_diagrams_.add(hash, expr.min);
   }
   return intern(expr, reads);
 }

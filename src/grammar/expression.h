@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "grammar/byte_set.h"
+#include "grammar/hash_index.h"
 #include "grammar/member_set.h"
 
 namespace gen::grammar {
@@ -79,8 +80,8 @@ struct TokenRange {
 /// any other token but those that end a text.
 struct TokenTerm {
   bool negated = false;
-  int32_t id = -1;                 // used if there are no ranges; -1: none
-  std::string name;                // used if it is not empty
+  int32_t id = -1;                      // used if there are no ranges; -1: none
+  std::string name;                     // used if it is not empty
   std::vector<TokenRange> ranges = {};  // by low, apart from each other; used if there is no name
   bool operator==(const TokenTerm&) const = default;
 };
@@ -174,9 +175,9 @@ class Expressions {
   std::vector<Diagram> diagrams_;
   std::vector<Assertion> assertions_;
   std::vector<MemberList> member_lists_;
-  std::unordered_multimap<uint64_t, ExprId> known_;
-  std::unordered_multimap<uint64_t, uint32_t> known_sets_;
-  std::unordered_multimap<uint64_t, uint32_t> known_diagrams_;
+  HashIndex known_;
+  HashIndex known_sets_;
+  HashIndex known_diagrams_;
   std::unordered_map<std::string, uint32_t> known_terms_;
 };
 

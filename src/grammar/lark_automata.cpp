@@ -22,7 +22,7 @@ constexpr uint64_t kWorkPerPair = 16;         // of edges, in nodes looked at
 // Nothing comes behind an end.
 Dfa without_longer(Dfa dfa) {
   for (Dfa::State& state : dfa.states) {
-    if (state.final) state.edges.clear();
+    if (state.final) state.edges.shrink(0);
   }
   return minimise(dfa);
 }

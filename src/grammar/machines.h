@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "grammar/byte_edge.h"
 #include "grammar/endless.h"
 #include "grammar/expression.h"
 #include "grammar/json_text.h"
@@ -28,12 +29,6 @@ inline constexpr StateId kEnd = 0;      // behind the whole grammar
 inline constexpr StateId kOutside = 1;  // behind what is known, see token_grammar.h
 inline constexpr uint32_t kFirstState = 2;
 inline constexpr uint32_t kFar = UINT32_MAX;  // no end can be reached
-
-struct ByteEdge {
-  uint8_t low;
-  uint8_t high;
-  StateId target;
-};
 
 struct CallEdge {
   uint32_t machine;

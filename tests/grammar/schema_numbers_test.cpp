@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "grammar/schema_validator.h"
 
@@ -180,6 +182,43 @@ TEST(SchemaNumbers, MultiplesOverManyZeros) {
        {"7e299", "7", "8e300", "1e301"}},
   };
   for (const test::SchemaCase& one : cases) test::check(one);
+}
+
+// Several divisors at once, given in thousandths; so are the numbers.
+TEST(SchemaNumbers, MultiplesOfSeveralNumbers) {
+  const std::vector<std::vector<int>> lists = {{2500, 700},      {2500, 4000, 7000}, {10, 1500},
+                                               {300, 200, 125},  {1, 1000},          {6000, 40},
+                                               {99'991'000, 300}};
+  const auto text_of = [](int64_t thousandths) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%lld.%03d", static_cast<long long>(thousandths / 1000),
+                  static_cast<int>(thousandths % 1000));
+    return std::string(text);
+  };
+  std::mt19937 random(5);
+  for (const std::vector<int>& list : lists) {
+    for (const bool integer : {false, true}) {
+      std::string schema = R"({"minimum":0,"maximum":100000000,"allOf":[{})";
+      for (const int one : list) schema += R"(,{"multipleOf":)" + text_of(one) + "}";
+      schema += integer ? R"(],"type":"integer"})" : R"(],"type":"number"})";
+      ASSERT_EQ(test::refusal(schema), "");
+      test::Validator validator(schema);
+      size_t members = 0;
+      for (int i = 0; i < 400; ++i) {
+        // Multiples of some of them, and their neighbours.
+        int64_t value = 1;
+        for (const int one : list)
+          value = random() % 4 == 0 ? value : std::lcm(value, int64_t{one});
+        if (integer && random() % 2 == 0) value = std::lcm(value, int64_t{1000});
+        value = value * static_cast<int64_t>(random() % 50) + (random() % 5 == 0 ? 1 : 0);
+        bool wanted = value <= 100'000'000'000 && (!integer || value % 1000 == 0);
+        for (const int one : list) wanted = wanted && value % one == 0;
+        members += wanted ? 1 : 0;
+        ASSERT_EQ(validator(text_of(value)), wanted) << schema << " " << text_of(value);
+      }
+      EXPECT_GT(members, 10U) << schema;
+    }
+  }
 }
 
 TEST(SchemaNumbers, ManyRangesApart) {

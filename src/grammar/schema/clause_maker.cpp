@@ -203,7 +203,11 @@ Status ClauseMaker::expand(JsonType type, Clause clause, std::vector<Clause>* ou
     if (forks.empty()) return {};
     Fork& from = forks.back();
     const Option& option = from.options[from.next++];
-    clause = from.clause;
+    if (from.next < from.options.size()) {
+      clause = from.clause;
+    } else {
+      clause = std::move(from.clause);
+    }
     clause.open = option.literals;
     clause.constraints.insert(clause.constraints.end(), option.constraints.begin(),
                               option.constraints.end());
@@ -473,6 +477,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
     }
     return known = std::make_shared<const Dfa>(std::move(made));
   }
+  join_multiples(&all);
   // Remainders multiply what others tell apart: they have an automaton of their own.
   const auto is_multiple = [](const auto& one) {
     return one.first->kind == NumberTerm::Kind::kMultiple;
@@ -502,6 +507,32 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
     }
   }
   return known;
+}
+
+// Multiples of several numbers are those of one, whose automaton is no product.
+void ClauseMaker::join_multiples(std::vector<std::pair<const NumberTerm*, bool>>* all) {
+  const auto is_multiple = [](const auto& one) {
+    return !one.second && one.first->kind == NumberTerm::Kind::kMultiple;
+  };
+  const auto first = std::find_if(all->begin(), all->end(), is_multiple);
+  if (first == all->end()) return;
+  NumberTerm joined = *first->first;
+  bool grown = false;
+  std::vector<std::pair<const NumberTerm*, bool>> kept;
+  for (auto one = all->begin(); one != all->end(); ++one) {
+    const bool integer = !one->second && one->first->kind == NumberTerm::Kind::kInteger;
+    const bool joins = integer || is_multiple(*one);
+    if (one == first || (joins && common_multiple(joined, *one->first, &joined))) {
+      grown |= one != first;
+    } else {
+      kept.push_back(*one);
+    }
+  }
+  if (!grown) return;
+  SharedTerm& term = multiples_[{joined.divisor, joined.scale}];
+  if (term == nullptr) term = std::make_shared<const NumberTerm>(std::move(joined));
+  kept.emplace_back(term.get(), false);
+  *all = std::move(kept);
 }
 
 Result<std::vector<Clause>> ClauseMaker::join_lists(std::vector<Clause> clauses) {

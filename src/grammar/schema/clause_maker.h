@@ -157,6 +157,7 @@ class ClauseMaker {
   Result<bool> are_patterns(const Dfa& strings);
   Result<SharedDfa> meet(std::vector<std::pair<const Dfa*, bool>> all);
   bool clash(const Clause& clause, std::string_view what);
+  void join_multiples(std::vector<std::pair<const NumberTerm*, bool>>* all);
   // values.cpp
   Result<SharedDfa> each_number_once(const Dfa& numbers);
   Result<bool> has_values(JsonType type, const Clause& clause, uint32_t count);
@@ -187,6 +188,7 @@ class ClauseMaker {
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;
   std::vector<SharedTerm> joined_;  // kept, so that addresses stay theirs
+  std::map<std::pair<uint64_t, int64_t>, SharedTerm> multiples_;  // of join_multiples()
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;
 };
 

@@ -67,6 +67,51 @@ std::vector<Lengths> ways_on(const Dfa& dfa) {
   return made;
 }
 
+// Whether there are surely more than `most` pairs of a state and a count of at most `longest`.
+// Where the states behind one character more are the same ones, they are so behind all others. Only
+// what may go on without end is counted, as its count never stops to matter.
+bool are_too_many(const Dfa& strings, const std::vector<Lengths>& on, uint32_t longest,
+                  size_t most) {
+  constexpr uint32_t kMostLevels = 64;
+  std::vector<uint32_t> now = {0};
+  std::vector<uint32_t> before;
+  std::vector<uint32_t> seen(strings.states.size(), kFree);  // the level at which it was last
+  size_t sum = 0;
+  for (uint32_t count = 0; count <= std::min(longest, kMostLevels); ++count) {
+    std::vector<uint32_t> next;
+    for (const uint32_t state : now) seen[state] = count;
+    for (size_t i = 0; i < now.size(); ++i) {
+      for (const ByteEdge& edge : strings.states[now[i]].edges) {
+        if (begins(edge)) {
+          next.push_back(edge.target);
+        } else if (seen[edge.target] != count) {
+          seen[edge.target] = count;
+          now.push_back(edge.target);
+        }
+      }
+    }
+    std::sort(now.begin(), now.end());
+    uint32_t farthest = 0;
+    const auto endless =
+        static_cast<size_t>(std::count_if(now.begin(), now.end(), [&](uint32_t state) {
+          if (on[state].max != kUnbounded || count + uint64_t{on[state].min} > longest)
+            return false;
+          farthest = std::max(farthest, on[state].min);
+          return true;
+        }));
+    sum += endless;
+    if (sum > most) return true;
+    if (now == before) {
+      const uint32_t further = longest - count;
+      return further > farthest && sum + endless * size_t{further - farthest} > most;
+    }
+    std::sort(next.begin(), next.end());
+    next.erase(std::unique(next.begin(), next.end()), next.end());
+    before = std::exchange(now, std::move(next));
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
@@ -103,10 +148,12 @@ Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
   };
   Dfa made;
   if (number(0, 0) == UINT32_MAX) return made;
+  const size_t most = 4 * fuel.states;
+  const bool too_many = size.max != kUnbounded && are_too_many(strings, on, size.max, most);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs.size() > 4 * fuel.states) {
+    if (too_many || pairs.size() > most) {
       return error(Code::kGrammar, "a length limit takes an automaton of more than %zu states",
-                   4 * fuel.states);
+                   most);
     }
     const Pair at = pairs[i];
     Dfa::State& state = made.states.emplace_back();

@@ -73,7 +73,7 @@ class Nodes {
       const Node& node = nodes_[order[i]];
       Dfa::State state;
       state.final = node.final;
-      state.edges = node.edges;
+      state.edges.assign(node.edges);
       for (ByteEdge& edge : state.edges) {
         const uint32_t old = edge.target == kSelf ? order[i] : edge.target;
         if (number[old] == kDead) {
@@ -91,10 +91,7 @@ class Nodes {
 
  private:
   static bool same(const std::vector<ByteEdge>& a, const std::vector<ByteEdge>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const ByteEdge& x, const ByteEdge& y) {
-                        return x.low == y.low && x.high == y.high && x.target == y.target;
-                      });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
   [[nodiscard]] bool alike(uint32_t node, const std::vector<ByteEdge>& edges, bool final) const {
@@ -332,7 +329,7 @@ class Explorer {
     for (const Edges& edges : edges_) {
       Dfa::State& state = made.states.emplace_back();
       state.final = edges.final;
-      state.edges = edges.to;
+      state.edges.assign(edges.to);
     }
     std::unordered_map<uint32_t, uint32_t> number;
     std::vector<uint32_t> open;
@@ -358,7 +355,7 @@ class Explorer {
         edge.target = number_of(edge.target == kSelf ? node : edge.target);
       Dfa::State& state = made.states[number[node]];
       state.final = nodes_.at(node).final;
-      state.edges = std::move(edges);
+      state.edges.assign(edges);
     }
     return made;
   }

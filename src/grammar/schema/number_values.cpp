@@ -3,6 +3,7 @@
 #include "grammar/schema/number_values.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace gen::grammar {
@@ -154,6 +155,35 @@ bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed) {
   if (!made.ok()) return false;
   *listed = std::move(*made);
   all->push_back({listed, false});
+  return true;
+}
+
+bool common_multiple(const NumberTerm& a, const NumberTerm& b, NumberTerm* both) {
+  constexpr uint64_t kMost = 100'000'000'000'000'000U;
+  NumberTerm made = a;
+  uint64_t divisors[2] = {1, 1};
+  int64_t scales[2] = {0, 0};
+  const NumberTerm* const terms[2] = {&a, &b};
+  for (size_t i = 0; i < 2; ++i) {
+    if (terms[i]->kind != NumberTerm::Kind::kMultiple) continue;
+    divisors[i] = terms[i]->divisor;
+    scales[i] = terms[i]->scale;
+  }
+  made.scale = std::max(scales[0], scales[1]);
+  for (size_t i = 0; i < 2; ++i) {
+    for (int64_t scale = scales[i]; scale < made.scale; ++scale) {
+      divisors[i] *= 10;
+      if (divisors[i] > kMost) return false;
+    }
+  }
+  const uint64_t factor = divisors[0] / std::gcd(divisors[0], divisors[1]);
+  if (factor > kMost / divisors[1]) return false;
+  uint64_t divisor = factor * divisors[1];
+  for (; divisor % 10 == 0; divisor /= 10) --made.scale;
+  if (divisor > NumberTerm::kMostDivisor) return false;
+  made.kind = NumberTerm::Kind::kMultiple;
+  made.divisor = divisor;
+  *both = std::move(made);
   return true;
 }
 

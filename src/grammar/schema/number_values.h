@@ -19,6 +19,9 @@ bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values);
 /// Adds the list of the multiples, `*listed`, where a term of `all` must be listed and bounds leave
 /// at most 4096 of them; false if they leave more, or are not there.
 bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed);
+/// Whether the multiples of both are those of one term that need not be listed: `*both`. One of
+/// whole numbers counts as multiples of 1.
+bool common_multiple(const NumberTerm& a, const NumberTerm& b, NumberTerm* both);
 /// Takes out the bounds that follow from others.
 void keep_tightest(std::vector<NumberLiteral>* all);
 

@@ -67,10 +67,7 @@ Dfa string_set(std::span<const std::string> strings) {
   HashIndex known;
   const auto same = [](const Dfa::State& a, const Dfa::State& b) {
     return a.final == b.final &&
-           std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(), b.edges.end(),
-                      [](const ByteEdge& x, const ByteEdge& y) {
-                        return x.low == y.low && x.high == y.high && x.target == y.target;
-                      });
+           std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(), b.edges.end());
   };
   const auto close = [&](Dfa::State* state) {
     uint64_t hash = state->final ? 1 : 0;

@@ -9,6 +9,8 @@
 
 #include "base/utf8.h"
 #include "grammar/characters.h"
+#include "grammar/hash.h"
+#include "grammar/hash_index.h"
 #include "grammar/schema/character_ways.h"
 
 namespace gen::grammar {
@@ -22,6 +24,32 @@ constexpr size_t kMostRules = 4;
 // One letter behind a backslash, and what it means.
 constexpr std::string_view kLetters = "\"\\/bfnrt";
 constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
+
+// Numbers by ways.
+class WayTable {
+ public:
+  // Where the number of these ways stands, and whether they are new. It moves with the next ones.
+  std::pair<uint32_t*, bool> number_of(const Ways& ways) {
+    uint64_t hash = ways.size();
+    for (const Way& way : ways) {
+      hash = mix(mix(hash, static_cast<uint64_t>(way.low) << 32U | way.high), way.target);
+    }
+    uint32_t at = index_.find(hash, [&](uint32_t i) { return known_[i] == ways; });
+    const bool added = at == HashIndex::kNone;
+    if (added) {
+      at = static_cast<uint32_t>(known_.size());
+      index_.add(hash, at);
+      known_.push_back(ways);
+      numbers_.push_back(0);
+    }
+    return {&numbers_[at], added};
+  }
+
+ private:
+  HashIndex index_;
+  std::vector<Ways> known_;
+  std::vector<uint32_t> numbers_;
+};
 
 // What whole characters do from a state.
 class Characters {
@@ -179,9 +207,9 @@ class TextGraph {
   }
 
   uint32_t second_unit(const Ways& ways) {
-    const auto [place, added] = seconds_.try_emplace(ways, 0);
-    if (!added) return place->second;
-    const uint32_t begin = place->second = node();
+    const auto [known, added] = seconds_.number_of(ways);
+    if (!added) return *known;
+    const uint32_t begin = *known = node();
     const uint32_t escape = node();
     edge(begin, '\\', '\\', escape);
     edge(escape, 'u', 'u', digits(ways, 4));
@@ -206,9 +234,9 @@ class TextGraph {
     if (count == 0) return ways[0].target;
     Ways key = ways;
     key.push_back({static_cast<uint32_t>(count), 0, kNone});
-    const auto [place, added] = digits_.try_emplace(key, 0);
-    if (!added) return place->second;
-    const uint32_t made = place->second = node();
+    const auto [known, added] = digits_.number_of(key);
+    if (!added) return *known;
+    const uint32_t made = *known = node();
     const uint32_t size = uint32_t{1} << (4U * static_cast<uint32_t>(count - 1));
     Ways below;
     for (uint32_t digit = 0; digit < 16; ++digit) {
@@ -230,8 +258,8 @@ class TextGraph {
   std::vector<bool> final_;  // by node
   std::vector<Edge> edges_;
   std::vector<Diagram::Way> calls_;
-  std::map<Ways, uint32_t> seconds_;
-  std::map<Ways, uint32_t> digits_;
+  WayTable seconds_;
+  WayTable digits_;
   std::map<std::pair<uint32_t, int>, uint32_t> any_digits_;  // by target and count
 };
 
@@ -243,7 +271,8 @@ class Texts {
         characters_(strings),
         quoted_(quoted),
         rules_(*rules),
-        borders_(strings.states.size(), kNone) {}
+        borders_(strings.states.size(), kNone),
+        inside_(strings.states.size() * (kLongestTail + 1), kNone) {}
 
   // False if that takes more than so many nodes.
   bool run(size_t most) {
@@ -279,9 +308,9 @@ class Texts {
   // Inside the UTF-8 of a character: as in `strings_`.
   uint32_t inside(uint32_t of, int tail) {
     if (tail == 0) return border(of);
-    const auto [place, added] = inside_.try_emplace({of, tail}, 0);
-    if (!added) return place->second;
-    const uint32_t made = place->second = graph_.node();
+    uint32_t& known = inside_[size_t{of} * (kLongestTail + 1) + static_cast<size_t>(tail)];
+    if (known != kNone) return known;
+    const uint32_t made = known = graph_.node();
     for (const ByteEdge& way : strings_.states[of].edges) {
       graph_.edge(made, way.low, way.high, inside(way.target, tail - 1));
     }
@@ -311,11 +340,11 @@ class Texts {
       raw(from, way, 0xE0, 0xEF, 2);
       raw(from, way, 0xF0, 0xF7, 3);
     }
-    Ways ways = characters_.from(of);
+    const Ways ways = characters_.from(of);
     if (ways.empty()) return;
-    const auto [place, added] = escapes_.try_emplace(std::move(ways), 0);
-    if (added) place->second = escape(place->first);
-    graph_.edge(from, '\\', '\\', place->second);
+    const auto [known, added] = escapes_.number_of(ways);
+    if (added) *known = escape(ways);
+    graph_.edge(from, '\\', '\\', *known);
   }
 
   // A node behind a backslash.
@@ -351,8 +380,9 @@ class Texts {
   uint32_t end_ = kNone;
   std::vector<uint32_t> open_;
   std::vector<uint32_t> borders_;
-  std::map<std::pair<uint32_t, int>, uint32_t> inside_;
-  std::map<Ways, uint32_t> escapes_;
+  static constexpr int kLongestTail = 3;  // bytes behind the first one of a character
+  std::vector<uint32_t> inside_;          // by state and tail
+  WayTable escapes_;
 };
 
 // What may follow the backslash of one character of one unit.
