@@ -100,7 +100,7 @@ GEN_DEVICE float weigh_any(KvFormat format, const Shared<float>& weights,
   return weigh<KvFormat::kQ3>(weights, entries, places, from, to, dim, d);
 }
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) attention_kernel(AttentionView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
   after_predecessor();
   GEN_SHARED(int32_t, entries, kChunk);
   GEN_SHARED(int32_t, range, 2);

@@ -5,7 +5,8 @@
 //   The operations, and their order, are those of attention.cu, where one block goes through all
 //   chunks; so the bits do not tell which of them was taken. Nothing of it depends on the batch.
 //
-//   attention_part   A block is a chunk, a head of keys, and up to eight of the query heads that
+//   attention_part   Of formats with scales or codes; plain numbers: attention_plain.cu. A block is
+//   a chunk, a head of keys, and up to eight of the query heads that
 //           share it, of one row; blocks beyond a row's last chunk end at once, so the host says
 //           only how many there are at most. A thread is a slot for dot products: an element of a
 //           key is read once for all heads. Then a warp is a head for maximum, weights and sum,
@@ -15,7 +16,7 @@
 //           each part, written and read: 1 in 64 of float16 keys and values of one query head.
 //   Shared  q of eight heads, 14 KiB for scores and places.
 //   Tried   nothing on a device yet.
-#include "cuda/ops/attention_view.cuh"
+#include "cuda/ops/attention_merged.cuh"
 
 namespace gen::cuda {
 namespace {
@@ -23,27 +24,8 @@ namespace {
 constexpr int32_t kThreads = kChunk;
 constexpr int32_t kHeads = 8;
 constexpr int32_t kMergeThreads = 128;
+constexpr int32_t kPartsAtOnce = 8;  // read together
 constexpr size_t kMostScratch = size_t{64} << 20;
-
-struct SplitView {
-  AttentionView of;
-  float* parts;  // [rows][heads][slots][v_dim + 2]
-  int32_t slots;
-
-  [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
-  [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
-    return parts + ((row * of.n_heads + head) * slots + slot) * part_floats();
-  }
-};
-
-/// The row's walk; false for a row that no sequence has.
-GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
-  *sequence = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
-  if (*sequence < 0) return false;
-  const engine::KvRows& rows = of.sequences[*sequence];
-  walk->begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
-  return true;
-}
 
 /// q . key for n heads, in the order of sums of the format; see dot_key() in attention.cu.
 template <KvFormat kFormat>
@@ -205,36 +187,38 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kMergeThreads) attention_merge_kernel(SplitView vie
   if (!begin_walk(of, t, &walk, &s)) return;
   const int32_t n = walk.n_chunks();
   for (int32_t d = thread_x(); d < of.v_dim; d += kMergeThreads) {
-    float state_max = minus_infinity();
-    float state_sum = 0.0F;
-    float sum = 0.0F;
-    for (int32_t slot = 0; slot < n; ++slot) {
-      const float* const part = view.part(t, head, slot);
-      // A chunk whose scores are all -infinity adds nothing.
-      if (part[0] == minus_infinity()) continue;
-      const float most = state_max > part[0] ? state_max : part[0];
-      const float old_factor = exp2_weight(state_max - most);
-      const float new_factor = exp2_weight(part[0] - most);
-      const bool fresh = state_max == minus_infinity();
-      state_sum = multiply_add(fresh ? 0.0F : state_sum, old_factor, part[1] * new_factor);
-      sum = multiply_add(fresh ? 0.0F : sum, old_factor, part[2 + d] * new_factor);
-      state_max = most;
+    Merged merged;
+    for (int32_t first = 0; first < n; first += kPartsAtOnce) {
+      float maxima[kPartsAtOnce];
+      float sums[kPartsAtOnce];
+      float values[kPartsAtOnce];
+      GEN_UNROLL
+      for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+        if (first + i >= n) continue;
+        const float* const part = view.part(t, head, first + i);
+        maxima[i] = part[0];
+        sums[i] = part[1];
+        values[i] = part[2 + d];
+      }
+      GEN_UNROLL
+      for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+        if (first + i < n) merged.add(maxima[i], sums[i], values[i]);
+      }
     }
-    const bool nothing = state_max == minus_infinity();
-    const float factor = 1.0F / state_sum;
-    const float value = nothing ? 0.0F : sum * factor;
-    const int64_t column = int64_t{head} * of.v_dim + d;
-    if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = value;
-    if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = value;
+    merged.put(of, t, head, d);
   }
 }
 
 }  // namespace
 
 int32_t attention_slots(const OpContext& context, const AttentionView& of, int32_t chunks) {
-  if (chunks < 2 || of.n_kv_heads == 0) return 0;
-  // Rows enough to fill the device without.
-  if (of.q.rows * of.n_kv_heads > 2 * int64_t{context.processors}) return 0;
+  if (chunks < 1 || of.n_kv_heads == 0) return 0;
+  const bool plain = attention_plain_can(context, of);
+  if (chunks < 2 && !plain) return 0;
+  // Rows enough to fill the device without, or so many of a sequence that they share what they
+  // read elsewhere.
+  const bool shared = of.q.rows > of.n_sequences;
+  if (of.q.rows * of.n_kv_heads > 2 * int64_t{context.processors} && (shared || !plain)) return 0;
   const size_t bytes = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads) *
                        static_cast<size_t>(chunks) * static_cast<size_t>(of.v_dim + 2) *
                        sizeof(float);
@@ -243,11 +227,20 @@ int32_t attention_slots(const OpContext& context, const AttentionView& of, int32
 
 Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots) {
   SplitView view = {of, nullptr, slots};
+  const bool plain = attention_plain_can(context, of);
+  if (plain && slots == 1) return attention_plain(context, view);
   uint8_t* scratch = nullptr;
   const auto parts = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads * slots);
   GEN_TRY(context.scratch->take_scratch(
       parts * static_cast<size_t>(view.part_floats()) * sizeof(float), &scratch));
   view.parts = reinterpret_cast<float*>(scratch);
+  const device::Dim3 merges = {static_cast<unsigned>(of.q.rows), static_cast<unsigned>(of.n_heads),
+                               1};
+  if (plain) {
+    GEN_TRY(attention_plain(context, view));
+    return run_kernel(context, "attention_merge", attention_merge_kernel, merges, kMergeThreads, 0,
+                      view);
+  }
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t batches = (group + kHeads - 1) / kHeads;
   const device::Dim3 grid = {static_cast<unsigned>(slots),
@@ -257,8 +250,6 @@ Status attention_split(const OpContext& context, const AttentionView& of, int32_
                         static_cast<size_t>(of.k_dim) * sizeof(float);
   GEN_TRY(
       run_kernel(context, "attention_part", attention_part_kernel, grid, kThreads, shared, view));
-  const device::Dim3 merges = {static_cast<unsigned>(of.q.rows), static_cast<unsigned>(of.n_heads),
-                               1};
   return run_kernel(context, "attention_merge", attention_merge_kernel, merges, kMergeThreads, 0,
                     view);
 }

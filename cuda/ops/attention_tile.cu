@@ -15,68 +15,18 @@
 //   Shared  128 k_dim for the queries, 32 KiB for keys or weights, 8 or 16 KiB for values, 1.5 KiB
 //           for scales: 57.5 KiB for heads of 128, which every device from sm_75 on has.
 //   Tried   nothing on a device yet.
-#include "cuda/device/words.h"
-#include "cuda/ops/attention_view.cuh"
+#include "cuda/ops/attention_tile.cuh"
 
 namespace gen::cuda {
 namespace {
 
-using device::UInt4;
-
-constexpr int32_t kThreads = kChunk;  // a thread is a slot where keys are widened
-constexpr int32_t kOwn = 4;           // queries of a warp
-constexpr int32_t kQueries = kThreads / 32 * kOwn;
-constexpr int32_t kEntries = kChunk / 32;  // of a lane
-constexpr int32_t kSlab = 32;              // elements of keys at once
-constexpr int32_t kMostValueDim = 256;
+constexpr int32_t kThreads = kTileThreads;  // a thread is a slot where keys are widened
+constexpr int32_t kSlab = 32;               // elements of keys at once
 
 struct TileView {
   AttentionView of;
   int32_t value_slab;  // entries of values at once
 };
-
-/// Queries [first, first + n) of sequence s: query i is row i / group, head i % group of the group.
-struct Tile {
-  int32_t sequence;
-  int32_t first;
-  int32_t n;
-};
-
-/// Tiles are counted through the sequences. False behind the last.
-GEN_DEVICE bool find_tile(const AttentionView& of, int32_t group, int32_t number, Tile* tile) {
-  for (int32_t s = 0; s < of.n_sequences; ++s) {
-    const int32_t queries = of.sequences[s].n_rows * group;
-    const int32_t tiles = (queries + kQueries - 1) / kQueries;
-    if (number < tiles) {
-      const int32_t left = queries - number * kQueries;
-      *tile = {s, number * kQueries, left < kQueries ? left : kQueries};
-      return true;
-    }
-    number -= tiles;
-  }
-  return false;
-}
-
-/// The slots of a chunk that are seen.
-struct Slots {
-  int32_t from;
-  int32_t to;
-  [[nodiscard]] GEN_DEVICE bool has(int32_t slot) const { return slot >= from && slot < to; }
-};
-GEN_DEVICE Slots slots_of(int32_t base, int32_t lowest, int32_t last) {
-  return {lowest > base ? lowest - base : 0, last + 1 - base < kChunk ? last + 1 - base : kChunk};
-}
-
-struct Four {
-  float of[4];
-};
-GEN_DEVICE Four floats(const UInt4& bits) {
-  return {{float_from_bits(bits.x), float_from_bits(bits.y), float_from_bits(bits.z),
-           float_from_bits(bits.w)}};
-}
-
-/// The slot of a lane's entry j.
-GEN_DEVICE int32_t slot_of(int32_t j) { return j / 4 * (kChunk / 2) + 4 * lane_of_warp() + j % 4; }
 
 /// Elements [first, first + n) of the key of this thread's slot, zeros where nobody sees it.
 GEN_DEVICE void widen_key(const KvSideForm& form, const Place& key, bool seen, int32_t first,
@@ -179,15 +129,10 @@ GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<float>& va
   }
 }
 
-/// Running softmax of a query.
-struct State {
-  float max;
-  float sum;
-};
-
 template <int32_t kPer, bool kScaled>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
   after_predecessor();
+  GEN_SHARED(int32_t, own_range, 2 * kQueries);
   const AttentionView& of = view.of;
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t kv_head = block_y();
@@ -219,25 +164,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
     for (int32_t d = lane; d < of.k_dim; d += 32) q[d * kQueries + i] = i < tile.n ? from[d] : 0.0F;
   }
 
-  // What the tile looks at, and each query of this warp; those behind the last as the tile does.
-  RowWalk walk;
-  walk.begin(of.layer, rows, tile.first / group);
-  const int32_t lowest = walk.lowest();
-  const int32_t first_chunk = walk.first_chunk();
-  walk.begin(of.layer, rows, (tile.first + tile.n - 1) / group);
-  const int32_t last = walk.own_entry();
-  const int32_t end_chunk = (last + rows.first_position) / kChunk + 1;
-  int32_t own_lowest[kOwn];
-  int32_t own_last[kOwn];
-  GEN_UNROLL
-  for (int32_t i = 0; i < kOwn; ++i) {
-    own_lowest[i] = lowest;
-    own_last[i] = last;
-    if (warp * kOwn + i >= tile.n) continue;
-    walk.begin(of.layer, rows, (tile.first + warp * kOwn + i) / group);
-    own_lowest[i] = walk.lowest();
-    own_last[i] = walk.own_entry();
-  }
+  const TileRange range = range_of(of, rows, group, tile, own_range);
   const bool works = warp * kOwn < tile.n;
 
   State states[kOwn];
@@ -249,17 +176,11 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
     for (int32_t j = 0; j < kPer; ++j) sums[i][j] = 0.0F;
   }
 
-  for (int32_t chunk = first_chunk; chunk < end_chunk; ++chunk) {
+  sync_threads();
+  for (int32_t chunk = range.first_chunk; chunk < range.end_chunk; ++chunk) {
     const int32_t base = chunk * kChunk - rows.first_position;
-    const Slots by_any = slots_of(base, lowest, last);
-    Slots seen[kOwn];
-    Slots by_all = by_any;
-    GEN_UNROLL
-    for (int32_t i = 0; i < kOwn; ++i) {
-      seen[i] = slots_of(base, own_lowest[i], own_last[i]);
-      by_all.from = seen[i].from > by_all.from ? seen[i].from : by_all.from;
-      by_all.to = seen[i].to < by_all.to ? seen[i].to : by_all.to;
-    }
+    const SeenSlots slots = range.slots(base);
+    const Slots& by_any = slots.by_any;
 
     // Scores.
     const bool key_seen = by_any.has(thread_x());
@@ -301,53 +222,11 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
       }
     }
 
-    // Weights, in the place of scores.
     float largest[kOwn];
-    float weights[kEntries];
-    GEN_UNROLL
-    for (int32_t j = 0; j < kEntries; ++j) {
-      const int32_t slot = slot_of(j);
-      weights[j] = log_weights != nullptr && by_any.has(slot) ? log_weights[base + slot] : 0.0F;
-    }
-    GEN_UNROLL
-    for (int32_t i = 0; i < kOwn; ++i) {
-      float most = minus_infinity();
-      GEN_UNROLL
-      for (int32_t j = 0; j < kEntries; ++j) {
-        if (!seen[i].has(slot_of(j))) continue;
-        most = max_of(ruled(of, scores[i][j], weights[j], 0.0F), most);
-      }
-      for (uint32_t apart = 16; apart > 0; apart /= 2) {
-        most = max_of(most, shuffle_xor(most, apart));
-      }
-      largest[i] = most;
-      const float shift = most == minus_infinity() ? 0.0F : most;
-      GEN_UNROLL
-      for (int32_t j = 0; j < kEntries; ++j) {
-        const float score = ruled(of, scores[i][j], weights[j], shift);
-        scores[i][j] = seen[i].has(slot_of(j)) ? exp2_weight(score) : 0.0F;
-      }
-    }
+    make_weights(of, log_weights, base, slots, scores, largest);
     sync_threads();  // all have read the keys
-    const Shared<UInt4> fours = keys.as<UInt4>();
-    GEN_UNROLL
-    for (int32_t j = 0; j < kEntries; ++j) {
-      fours[warp * kChunk + slot_of(j)] = UInt4{float_bits(scores[0][j]), float_bits(scores[1][j]),
-                                                float_bits(scores[2][j]), float_bits(scores[3][j])};
-    }
-    sync_warp();
-    // Sums over sixteen virtual lanes, of two queries at once.
     State parts[kOwn];
-    GEN_UNROLL
-    for (int32_t i = 0; i < kOwn; i += 2) {
-      float sum = 0.0F;
-      for (int32_t slot = lane % 16; slot < kChunk; slot += 16) {
-        sum = sum + keys[(warp * kChunk + slot) * kOwn + i + lane / 16];
-      }
-      sum = sum_sixteen(sum);
-      parts[i].sum = shuffle(sum, 0);
-      parts[i + 1].sum = shuffle(sum, 16);
-    }
+    put_weights(keys, scores, largest, parts);
 
     // Values.
     float part_sums[kOwn][static_cast<size_t>(kPer)];
@@ -363,29 +242,12 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
       widen_values<kPer, kScaled>(of, blocks, kv_head, base + slot, n, values, value_scales);
       sync_threads();
       if (works) {
-        add_values<kPer, kScaled>(keys, values, value_scales, slot, n, seen, by_all, part_sums);
+        add_values<kPer, kScaled>(keys, values, value_scales, slot, n, slots.seen, slots.by_all,
+                                  part_sums);
       }
     }
 
-    // The merge. A chunk whose scores are all -infinity adds nothing.
-    GEN_UNROLL
-    for (int32_t i = 0; i < kOwn; ++i) {
-      const bool nothing_but = largest[i] == minus_infinity() && parts[i].sum != 0.0F;
-      parts[i].max = nothing_but ? parts[i].sum : largest[i];
-      if (parts[i].max == minus_infinity()) continue;
-      const float most = states[i].max > parts[i].max ? states[i].max : parts[i].max;
-      const float old_factor = exp2_weight(states[i].max - most);
-      const float new_factor = exp2_weight(parts[i].max - most);
-      const bool fresh = states[i].max == minus_infinity();
-      states[i].sum =
-          multiply_add(fresh ? 0.0F : states[i].sum, old_factor, parts[i].sum * new_factor);
-      states[i].max = most;
-      GEN_UNROLL
-      for (int32_t j = 0; j < kPer; ++j) {
-        sums[i][j] =
-            multiply_add(fresh ? 0.0F : sums[i][j], old_factor, part_sums[i][j] * new_factor);
-      }
-    }
+    merge_parts(parts, part_sums, states, sums);
   }
 
   GEN_UNROLL
@@ -442,6 +304,7 @@ Status attention_tile(const OpContext& context, const AttentionView& of, int32_t
   const int64_t group = of.n_heads / of.n_kv_heads;
   const device::Dim3 grid = {static_cast<unsigned>(of.q.rows * group / kQueries + of.n_sequences),
                              static_cast<unsigned>(of.n_kv_heads), 1};
+  if (attention_tile_plain_can(context, of)) return attention_tile_plain(context, of, grid);
   const size_t shared = shared_bytes(of, per, scaled, value_slab);
   const auto launch = [&](auto* kernel) {
     return run_kernel(context, "attention_tile", kernel, grid, kThreads, shared, view);

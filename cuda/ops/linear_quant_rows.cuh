@@ -310,9 +310,15 @@ GEN_DEVICE void add_step(const QuantRowsView& of, const Shared<uint8_t>& x, int3
   }
 }
 
+/// Blocks that a multiprocessor holds, by registers: types whose runs of 16 have minima need most.
+constexpr int32_t resident_blocks(const Traits& t, bool wide) noexcept {
+  return !wide ? 4 : shared_runs(t) ? 2 : 3;
+}
+
 /// Of the type of a row of kTraits.
 template <size_t kIndex, bool kWide>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads) linear_quant_rows_kernel(QuantRowsView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, resident_blocks(quant::kTraits[kIndex], kWide))
+    linear_quant_rows_kernel(QuantRowsView of) {
   after_predecessor();
   constexpr Traits t = quant::kTraits[kIndex];
   constexpr int32_t kTiles = row_tiles(t, kWide);

@@ -29,6 +29,7 @@ struct AttentionCase {
   bool log_weights = false;
   bool tree = false;
   bool split = false;                  // chunks may have blocks of their own, rows may share one
+  int32_t spare_chunks = 1;            // that `split` has more than there are
   bool last_is_none = false;           // key and value of the last entry are no numbers
   std::vector<std::byte> stored = {};  // the whole cache; empty: it is appended to
 };
@@ -110,7 +111,9 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   args.layer = kv.layers[0];
   args.sequences = bench.put(std::vector<engine::KvRows>{rows});
   args.n_sequences = 1;
-  if (c.split) args.most_chunks = 2 + (c.entries + c.first_position % 256) / 256;
+  if (c.split) {
+    args.most_chunks = (c.entries + c.first_position % 256 + 255) / 256 + c.spare_chunks;
+  }
   bench.run(args);
   return bench.get(args.out.data, (n + 1) * int64_t{cols + 5});
 }
@@ -144,6 +147,8 @@ void expect_same_attention(AttentionCase c, bool only_tiled = false) {
   if (c.positions || c.tree) return;
   if (!only_tiled) expect("split", true, 1000);
   if (c.rows > 1) expect("tiled", true, 0);
+  c.spare_chunks = 0;
+  if (!only_tiled) expect("split without more", true, 8);
 }
 
 TEST(CudaAttention, EveryPairOfFormats) {
@@ -173,6 +178,8 @@ TEST(CudaAttention, OddSizes) {
       c.shape.v_dim = v_dim;
       c.shape.kv_heads = heads;
       c.group = group;
+      c.shape.block_size = 32;
+      c.shape.gap = k_dim == 24 ? 12 : 16;  // with 16 tiles of sixteen are copied whole
       c.entries = 37;
       c.rows = 2;
       expect_same_attention(c);
@@ -181,10 +188,10 @@ TEST(CudaAttention, OddSizes) {
 }
 
 TEST(CudaAttention, ChunksOfPositions) {
-  for (const KvFormat format : {KvFormat::kF32, KvFormat::kQ4}) {
+  for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ4}) {
     for (const int32_t entries : {1, 255, 256, 257, 520}) {
-      if (format == KvFormat::kQ4 && entries != 257) continue;
-      for (const int32_t first_position : {0, 250}) {
+      if (format != KvFormat::kF32 && entries != 257) continue;
+      for (const int32_t first_position : {0, 250, 240}) {
         SCOPED_TRACE(testing::Message() << entries << " from " << first_position);
         AttentionCase c;
         c.shape.k_format = c.shape.v_format = format;
@@ -192,7 +199,8 @@ TEST(CudaAttention, ChunksOfPositions) {
         c.entries = entries;
         c.rows = std::min(entries, 3);
         c.first_position = first_position;
-        if (first_position > 0) c.shape.block_size = 256;
+        c.shape.block_size = first_position > 0 ? 256 : 48;
+        c.shape.gap = 16;
         expect_same_attention(c);
       }
     }
@@ -208,6 +216,8 @@ TEST(CudaAttention, WindowsAndChunks) {
       c.shape.kv_heads = 1;
       c.shape.window = window;
       c.shape.chunk = chunk;
+      c.shape.block_size = 16;
+      c.shape.gap = 16;
       c.entries = 320;
       c.positions = lists;
       expect_same_attention(c);
@@ -226,6 +236,8 @@ TEST(CudaAttention, ListsTreesAndRules) {
     c.soft_cap = (bits & 16) != 0 ? 2.5F : 0.0F;
     c.shape.kv_heads = 1;
     c.shape.window = bits % 3 == 0 ? 30 : 0;
+    c.shape.block_size = 48;
+    c.shape.gap = 16;
     c.entries = 61;
     c.rows = 9;
     expect_same_attention(c);
@@ -255,7 +267,7 @@ TEST(CudaAttention, TilesOfQueries) {
   for (const auto& [rows, heads, group, dim] :
        {std::tuple(40, 1, 1, 40), std::tuple(23, 2, 3, 20), std::tuple(5, 1, 33, 8),
         std::tuple(9, 1, 4, 160)}) {
-    for (const KvFormat format : {KvFormat::kF16, KvFormat::kQ4}) {
+    for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ4}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, " << group << " heads of " << dim);
       AttentionCase c;
       c.shape.k_format = c.shape.v_format = format;
@@ -264,7 +276,9 @@ TEST(CudaAttention, TilesOfQueries) {
       c.group = group;
       c.rows = rows;
       c.entries = rows + 230;  // some rows see one chunk, others two
-      c.first_position = 3;
+      c.first_position = format == KvFormat::kF32 ? 16 : 3;
+      c.shape.block_size = 64;
+      c.shape.gap = 16;
       c.shape.window = format == KvFormat::kQ4 ? 17 : 0;
       expect_same_attention(c, true);
     }
@@ -274,6 +288,8 @@ TEST(CudaAttention, TilesOfQueries) {
 /// What later rows store, be it no number, does not reach the rows before them in a tile.
 TEST(CudaAttention, LaterEntriesDoNotShowInATile) {
   AttentionCase c;
+  c.shape.block_size = 32;
+  c.shape.gap = 16;
   c.entries = 40;
   c.rows = 12;
   c.split = true;

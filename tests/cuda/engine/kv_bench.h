@@ -26,6 +26,7 @@ struct KvShape {
   engine::KeyForm key_form = engine::KeyForm::kRotated;
   int32_t window = 0;
   int32_t chunk = 0;
+  size_t gap = 12;  // bytes between heads, tiles and sides; 16: all lie at multiples of that
 };
 
 /// How a layer lies in a block, after `from` bytes; *end is where it ends.
@@ -45,9 +46,9 @@ inline engine::KvLayer kv_layer(const KvShape& shape, size_t from, size_t* end) 
     side.format = format;
     side.order = order;
     side.head_dim = dim;
-    side.block_offset = from + 12;
-    side.head_stride = codec.tile_bytes(order, n) + 12;
-    side.tile_stride = heads * side.head_stride + 20;
+    side.block_offset = from + shape.gap;
+    side.head_stride = codec.tile_bytes(order, n) + shape.gap;
+    side.tile_stride = heads * side.head_stride + shape.gap;
     side.shared_offset = tiles * side.tile_stride;
     if (codec.shared_bytes != nullptr) side.shared_stride = codec.shared_bytes(heads, n) + 4;
     from = side.block_offset + tiles * (side.tile_stride + side.shared_stride);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels have in common that give each chunk of a row's text a block of its own: where a
+// chunk's part of the result lies, and how parts become the result.
+#pragma once
+
+#include "cuda/ops/attention_view.cuh"
+
+namespace gen::cuda {
+
+struct SplitView {
+  AttentionView of;
+  float* parts;  // [rows][heads][slots][v_dim + 2]
+  int32_t slots;
+
+  [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
+  [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
+    return parts + ((row * of.n_heads + head) * slots + slot) * part_floats();
+  }
+};
+
+/// The row's walk; false for a row that no sequence has.
+GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
+  *sequence = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
+  if (*sequence < 0) return false;
+  const engine::KvRows& rows = of.sequences[*sequence];
+  walk->begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
+  return true;
+}
+
+/// What the parts of a row and head are merged to, one after another.
+struct Merged {
+  float max = minus_infinity();
+  float sum = 0.0F;
+  float value = 0.0F;
+
+  /// A chunk whose scores are all -infinity adds nothing.
+  GEN_DEVICE void add(float part_max, float part_sum, float part_value) {
+    if (part_max == minus_infinity()) return;
+    const float most = max > part_max ? max : part_max;
+    const float old_factor = exp2_weight(max - most);
+    const float new_factor = exp2_weight(part_max - most);
+    const bool fresh = max == minus_infinity();
+    sum = multiply_add(fresh ? 0.0F : sum, old_factor, part_sum * new_factor);
+    value = multiply_add(fresh ? 0.0F : value, old_factor, part_value * new_factor);
+    max = most;
+  }
+  GEN_DEVICE void put(const AttentionView& of, int64_t t, int32_t head, int32_t d) const {
+    const float factor = 1.0F / sum;
+    const float result = max == minus_infinity() ? 0.0F : value * factor;
+    const int64_t column = int64_t{head} * of.v_dim + d;
+    if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = result;
+    if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = result;
+  }
+};
+
+/// The parts of all chunks, or, where there is one, what comes of it; of plain numbers
+/// (attention_plain.cu), where the device has the shared memory.
+bool attention_plain_can(const OpContext& context, const AttentionView& of);
+Status attention_plain(const OpContext& context, const SplitView& view);
+
+}  // namespace gen::cuda

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention_part of attention_split.cu for keys and values in float32 and float16: the same parts
+// in the same order of operations, so the same bits.
+//
+//   Work    A block is a chunk, a head of keys, and two, four or eight of the query heads that
+//   share
+//           it, of one row. Keys and values come through shared memory as they lie in the cache
+//           (attention_stage.cuh), up to seven pieces ahead. A thread is a slot for dot products of
+//           all heads; a warp is a head for maximum, weights and sum; a thread is an element of the
+//           values for some of the heads. Where there is one chunk the block ends the row.
+//   Bytes   keys and values once for the heads of a block.
+//   Shared  70 KiB of pieces (more where 16 values are more than 8.5 KiB), 1 KiB of weights and up
+//           to 1 KiB of q for each head.
+#include "cuda/ops/attention_merged.cuh"
+#include "cuda/ops/attention_stage.cuh"
+
+namespace gen::cuda {
+namespace {
+
+using device::UInt2;
+using device::UInt4;
+
+constexpr int32_t kThreads = kChunk;
+constexpr int32_t kStages = 8;
+constexpr int32_t kMostDim = 256;
+
+/// What a thread has of the weights of kHeads heads of a slot: those of its kOwn heads.
+template <int32_t kOwn>
+GEN_DEVICE void load_weights(const Shared<float>& weights, int32_t at,
+                             float (&own)[static_cast<size_t>(kOwn)]) {
+  if constexpr (kOwn >= 4) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kOwn; i += 4) {
+      const UInt4 four = weights.as<UInt4>()[(at + i) / 4];
+      own[i] = float_from_bits(four.x);
+      own[i + 1] = float_from_bits(four.y);
+      own[i + 2] = float_from_bits(four.z);
+      own[i + 3] = float_from_bits(four.w);
+    }
+  } else if constexpr (kOwn == 2) {
+    const UInt2 two = weights.as<UInt2>()[at / 2];
+    own[0] = float_from_bits(two.x);
+    own[1] = float_from_bits(two.y);
+  } else {
+    own[0] = weights[at];
+  }
+}
+
+/// Adds n elements of the keys, from `first` on, times those of kHeads queries.
+template <typename T, int32_t kHeads>
+GEN_DEVICE void add_keys(const Shared<float>& q, const Shared<T>& keys, int32_t first, int32_t n,
+                         float (&scores)[static_cast<size_t>(kHeads)]) {
+  for (int32_t d = 0; d < n; ++d) {
+    const T bits = keys[d * kKeyStride + thread_x()];
+    const float key = widened<T>(bits);
+    float query[static_cast<size_t>(kHeads)];
+    load_weights<kHeads>(q, (first + d) * kHeads, query);
+    GEN_UNROLL
+    for (int32_t h = 0; h < kHeads; ++h) scores[h] = multiply_add(query[h], key, scores[h]);
+  }
+}
+
+/// Adds element d of the values of slots [from, to), times the weights of kOwn heads from `head`
+/// on; slot `first` is the piece's first.
+template <typename T, int32_t kHeads, int32_t kOwn>
+GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values, int32_t first,
+                           const Slots& seen, int32_t dim, int32_t d, int32_t head,
+                           float (&sums)[static_cast<size_t>(kHeads)]) {
+  for (int32_t slot = seen.from; slot < seen.to; ++slot) {
+    const T bits = values[(slot - first) * dim + d];
+    const float value = widened<T>(bits);
+    float own[static_cast<size_t>(kOwn)];
+    load_weights<kOwn>(weights, slot * kHeads + head, own);
+    GEN_UNROLL
+    for (int32_t k = 0; k < kOwn; ++k) sums[k] = multiply_add(own[k], value, sums[k]);
+  }
+}
+
+/// A warp makes weights of the scores of its head, in their place, and gives their maximum, as a
+/// part has it, and their sum.
+GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights,
+                             const StagedChunk& chunk, const Shared<float>& scores, int32_t heads,
+                             const Shared<float>& result) {
+  const int32_t lane = lane_of_warp();
+  const Slots& seen = chunk.seen;
+  const auto weight_of = [&](int32_t slot) {
+    return log_weights != nullptr ? log_weights[chunk.base + slot] : 0.0F;
+  };
+  float largest = minus_infinity();
+  for (int32_t i = seen.from + lane; i < seen.to; i += 32) {
+    const float raw = scores[i * heads];
+    largest = max_of(ruled(of, raw, weight_of(i), 0.0F), largest);
+  }
+  for (uint32_t apart = 16; apart > 0; apart /= 2) {
+    largest = max_of(largest, shuffle_xor(largest, apart));
+  }
+  const float shift = largest == minus_infinity() ? 0.0F : largest;
+  for (int32_t i = seen.from + lane; i < seen.to; i += 32) {
+    const float raw = scores[i * heads];
+    scores[i * heads] = exp2_weight(ruled(of, raw, weight_of(i), shift));
+  }
+  sync_warp();
+  float sum = 0.0F;
+  if (lane < 16) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kChunk; i += 16) sum = sum + scores[(i + lane) * heads];
+  }
+  sum = sum_sixteen(sum);
+  if (lane == 0) {
+    result[0] = largest == minus_infinity() && sum != 0.0F ? sum : largest;
+    result[1] = sum;
+  }
+}
+
+template <typename T, int32_t kHeads>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) attention_plain_kernel(SplitView view) {
+  after_predecessor();
+  GEN_SHARED(uint64_t, tiles, 2 * kChunkTiles);
+  GEN_SHARED(float, results, 2 * kHeads);
+  const AttentionView& of = view.of;
+  const int64_t t = block_z();
+  RowWalk walk;
+  int32_t s = 0;
+  if (!begin_walk(of, t, &walk, &s)) return;
+  int32_t base = 0;
+  Slots seen = {};
+  if (!walk.chunk_at(block_x(), &base, &seen.from, &seen.to)) return;
+  const int32_t group = of.n_heads / of.n_kv_heads;
+  const int32_t batches = (group + kHeads - 1) / kHeads;
+  const int32_t kv_head = block_y() / batches;
+  const int32_t within = block_y() % batches * kHeads;
+  const int32_t n = group - within < kHeads ? group - within : kHeads;
+  const int32_t first_head = kv_head * group + within;
+  const engine::KvRows& rows = of.sequences[s];
+  const StagedChunk chunk = {of.layer, blocks_of(of.layer, rows), kv_head, base, seen, tiles};
+  chunk.find_tiles();
+
+  const size_t piece = piece_bytes(of.v_dim, sizeof(T));
+  const Shared<float> weights =
+      dynamic_shared<float>(kStages * piece, static_cast<size_t>(kChunk * kHeads));
+  const Shared<float> q =
+      dynamic_shared<float>(kStages * piece + static_cast<size_t>(kChunk * kHeads) * sizeof(float),
+                            static_cast<size_t>(of.k_dim * kHeads));
+  const float* const own = of.q.data + t * of.q.stride + int64_t{first_head} * of.k_dim;
+  for (int32_t i = thread_x(); i < of.k_dim * kHeads; i += kThreads) {
+    const int32_t head = i % kHeads;
+    q[i] = head < n ? own[head * of.k_dim + i / kHeads] : 0.0F;
+  }
+  sync_threads();
+
+  constexpr int32_t kElements = piece_elements<T>();
+  const int32_t slots = piece_slots<T>(of.v_dim);
+  const int32_t key_pieces = (of.k_dim + kElements - 1) / kElements;
+  const int32_t value_pieces = (kChunk + slots - 1) / slots;
+  const auto stage = [&](int32_t i) {
+    return dynamic_shared<T>(static_cast<size_t>(i % kStages) * piece, piece / sizeof(T));
+  };
+  const auto start = [&](int32_t i) {
+    if (i < key_pieces) {
+      const int32_t left = of.k_dim - i * kElements;
+      chunk.copy_keys<T>(i * kElements, left < kElements ? left : kElements, stage(i));
+    } else if (i < key_pieces + value_pieces) {
+      const int32_t first = (i - key_pieces) * slots;
+      chunk.copy_values<T>(first, kChunk - first < slots ? kChunk - first : slots, stage(i));
+    }
+    device::commit_copies();
+  };
+  GEN_NO_UNROLL
+  for (int32_t i = 0; i < kStages - 1; ++i) start(i);
+  const auto next = [&](int32_t i) {
+    device::wait_copies<kStages - 2>();
+    sync_threads();  // all have done the piece before, so another one may go there
+    start(i + kStages - 1);
+  };
+
+  float scores[static_cast<size_t>(kHeads)] = {};
+  for (int32_t i = 0; i < key_pieces; ++i) {
+    next(i);
+    const int32_t left = of.k_dim - i * kElements;
+    add_keys<T, kHeads>(q, stage(i), i * kElements, left < kElements ? left : kElements, scores);
+  }
+  GEN_UNROLL
+  for (int32_t h = 0; h < kHeads; ++h) {
+    weights[thread_x() * kHeads + h] = seen.has(thread_x()) ? scores[h] : 0.0F;
+  }
+  sync_threads();
+  if (warp_of_block() < n) {
+    const int32_t head = warp_of_block();
+    make_weights(of, at(rows.log_weights), chunk,
+                 weights.part(head, static_cast<size_t>(kChunk * kHeads - head)), kHeads,
+                 results.part(2 * head, 2));
+  }
+
+  // Columns of threads: an element each, and as many of the heads as there are columns less.
+  const int32_t width = (of.v_dim + 31) / 32 * 32;
+  int32_t columns = 1;
+  while (2 * columns <= kHeads && 2 * columns * width <= kThreads) columns *= 2;
+  const int32_t mine = kHeads / columns;
+  const int32_t head = thread_x() / width * mine;
+  const int32_t d = thread_x() % width;
+  const bool works = head < kHeads && d < of.v_dim;
+  float sums[static_cast<size_t>(kHeads)] = {};
+  for (int32_t i = 0; i < value_pieces; ++i) {
+    next(key_pieces + i);
+    const int32_t first = i * slots;
+    const Slots here = {seen.from > first ? seen.from : first,
+                        seen.to < first + slots ? seen.to : first + slots};
+    if (!works) continue;
+    const Shared<T> values = stage(key_pieces + i);
+    if (mine == 1) {
+      add_values<T, kHeads, 1>(weights, values, first, here, of.v_dim, d, head, sums);
+    } else if (mine == 2) {
+      add_values<T, kHeads, 2>(weights, values, first, here, of.v_dim, d, head, sums);
+    } else if constexpr (kHeads >= 4) {
+      if (mine == 4) {
+        add_values<T, kHeads, 4>(weights, values, first, here, of.v_dim, d, head, sums);
+      } else if constexpr (kHeads >= 8) {
+        add_values<T, kHeads, 8>(weights, values, first, here, of.v_dim, d, head, sums);
+      }
+    }
+  }
+  if (!works) return;
+  GEN_UNROLL
+  for (int32_t k = 0; k < kHeads; ++k) {
+    if (k >= mine || head + k >= n) continue;
+    const float part_max = results[2 * (head + k)];
+    const float part_sum = results[2 * (head + k) + 1];
+    if (view.slots == 1) {
+      Merged merged;
+      merged.add(part_max, part_sum, sums[k]);
+      merged.put(of, t, first_head + head + k, d);
+      continue;
+    }
+    float* const part = view.part(t, first_head + head + k, block_x());
+    part[2 + d] = sums[k];
+    if (d < 2) part[d] = d == 0 ? part_max : part_sum;
+    if (of.v_dim == 1) part[1] = part_sum;
+  }
+}
+
+size_t shared_bytes(const AttentionView& of, int32_t heads, size_t element) {
+  return kStages * piece_bytes(of.v_dim, element) +
+         static_cast<size_t>((kChunk + of.k_dim) * heads) * sizeof(float);
+}
+
+/// Query heads of a block: those of a group, fewer where blocks would not fill the device.
+int32_t heads_of_block(const OpContext& context, const SplitView& view) {
+  const int32_t group = view.of.n_heads / view.of.n_kv_heads;
+  int32_t heads = group > 4 ? 8 : group > 2 ? 4 : 2;
+  const auto blocks = [&](int32_t each) {
+    return view.of.q.rows * view.slots * view.of.n_kv_heads * ((group + each - 1) / each);
+  };
+  while (heads > 2 && blocks(heads / 2) <= context.processors) heads /= 2;
+  return heads;
+}
+
+template <typename T>
+Status launch_plain(const OpContext& context, const SplitView& view) {
+  const int32_t heads = heads_of_block(context, view);
+  const int32_t group = view.of.n_heads / view.of.n_kv_heads;
+  const device::Dim3 grid = {
+      static_cast<unsigned>(view.slots),
+      static_cast<unsigned>(view.of.n_kv_heads * ((group + heads - 1) / heads)),
+      static_cast<unsigned>(view.of.q.rows)};
+  const auto launch = [&](auto* kernel) {
+    return run_kernel(context, "attention_part", kernel, grid, kThreads,
+                      shared_bytes(view.of, heads, sizeof(T)), view);
+  };
+  if (heads == 8) return launch(attention_plain_kernel<T, 8>);
+  if (heads == 4) return launch(attention_plain_kernel<T, 4>);
+  return launch(attention_plain_kernel<T, 2>);
+}
+
+}  // namespace
+
+bool attention_plain_can(const OpContext& context, const AttentionView& of) {
+  const bool f32 = plain_layer<float>(of.layer);
+  if (!f32 && !plain_layer<uint16_t>(of.layer)) return false;
+  if (of.k_dim > kMostDim || of.v_dim > kMostDim || of.q.rows == 0) return false;
+  return shared_bytes(of, 8, f32 ? sizeof(float) : sizeof(uint16_t)) <= context.shared_bytes;
+}
+
+Status attention_plain(const OpContext& context, const SplitView& view) {
+  if (plain_layer<float>(view.of.layer)) return launch_plain<float>(context, view);
+  return launch_plain<uint16_t>(context, view);
+}
+
+}  // namespace gen::cuda

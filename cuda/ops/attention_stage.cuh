@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and values of a chunk on their way into shared memory as they lie in the cache, of formats
+// whose elements are plain numbers: float32 and float16. Copies run ahead of whoever multiplies, in
+// pieces: some elements of the keys of all 256 slots, [element][272 slots], or some slots' values,
+// [slot][elements]. A piece of either is about 8.5 KiB.
+//   Where tiles of sixteen entries are sixteen slots they are copied whole, 16 bytes at a time;
+//   where not, since entries lie in cells or the first position is odd, element by element.
+#pragma once
+
+#include "cuda/device/async_copy.cuh"
+#include "cuda/ops/attention_view.cuh"
+
+namespace gen::cuda {
+
+/// float or uint16_t, the bits of a float16.
+template <typename T>
+GEN_DEVICE float widened(T bits) {
+  if constexpr (sizeof(T) == 4) {
+    return bits;
+  } else {
+    return f16_to_f32(bits);
+  }
+}
+
+constexpr int32_t kChunkTiles = kChunk / kTile;
+/// Of a row of a piece of keys: tiles of neighbouring elements lie in different banks.
+constexpr int32_t kKeyStride = kChunk + 16;
+/// Elements of a piece of keys.
+template <typename T>
+constexpr int32_t piece_elements() {
+  return 32 / static_cast<int32_t>(sizeof(T));
+}
+constexpr size_t kKeyPieceBytes = 32 * static_cast<size_t>(kKeyStride);
+constexpr size_t piece_bytes(int32_t v_dim, size_t element) noexcept {
+  const size_t tile = static_cast<size_t>(kTile * v_dim) * element;
+  return tile > kKeyPieceBytes ? tile : kKeyPieceBytes;
+}
+/// Slots of a piece of values; whole tiles.
+template <typename T>
+GEN_HOST_DEVICE int32_t piece_slots(int32_t v_dim) {
+  const auto tile = static_cast<size_t>(kTile * v_dim) * sizeof(T);
+  const auto slots = static_cast<int32_t>(piece_bytes(v_dim, sizeof(T)) / tile) * kTile;
+  return slots < kChunk ? slots : kChunk;
+}
+
+/// Whether a layer's keys and values are both plain numbers of T.
+template <typename T>
+bool plain_layer(const engine::KvLayer& layer) noexcept {
+  const KvFormat format = sizeof(T) == 4 ? KvFormat::kF32 : KvFormat::kF16;
+  return layer.k.format == format && layer.v.format == format;
+}
+
+/// The slots of a chunk that are seen.
+struct Slots {
+  int32_t from;
+  int32_t to;
+  [[nodiscard]] GEN_DEVICE bool has(int32_t slot) const { return slot >= from && slot < to; }
+};
+
+/// A chunk of a sequence as one head of keys sees it. Slot 0 is entry `base`.
+struct StagedChunk {
+  const engine::KvLayer& layer;
+  Blocks blocks;
+  int32_t kv_head;
+  int32_t base;
+  Slots seen;
+  Shared<uint64_t> tiles;  // addresses: 16 of keys, 16 of values; 0 where none of a tile is seen
+
+  /// Whether tiles are copied whole. Blocks begin at multiples of 64.
+  [[nodiscard]] GEN_DEVICE bool whole() const {
+    const auto offsets = [](const KvSideForm& form) {
+      return form.block_offset | form.tile_stride | form.head_stride;
+    };
+    return blocks.cells == nullptr && base % kTile == 0 && layer.block_size % kTile == 0 &&
+           (offsets(layer.k) | offsets(layer.v)) % 16 == 0;
+  }
+  [[nodiscard]] GEN_DEVICE Place place(const KvSideForm& form, int32_t slot) const {
+    return head_place(form, place_of(form, blocks, base + slot), kv_head);
+  }
+  /// Fills `tiles`; comes, with a barrier, before what follows.
+  GEN_DEVICE void find_tiles() const {
+    if (thread_x() >= 2 * kChunkTiles) return;
+    const int32_t first = thread_x() % kChunkTiles * kTile;
+    const KvSideForm& form = thread_x() < kChunkTiles ? layer.k : layer.v;
+    const bool any = whole() && first < seen.to && first + kTile > seen.from;
+    tiles[thread_x()] = any ? reinterpret_cast<uint64_t>(place(form, first).tile) : 0;
+  }
+
+  /// Starts to copy n elements of keys from `first` on; zeros where nobody sees a tile.
+  template <typename T>
+  GEN_DEVICE void copy_keys(int32_t first, int32_t n, const Shared<T>& to) const {
+    if (!whole()) {
+      for (int32_t slot = thread_x(); slot < kChunk; slot += block_threads()) {
+        const bool has = seen.has(slot);
+        const Place key = has ? place(layer.k, slot) : Place{};
+        for (int32_t d = 0; d < n; ++d) {
+          const auto* const at = reinterpret_cast<const T*>(key.tile) + (first + d) * kTile;
+          to[d * kKeyStride + slot] = has ? at[key.lane] : T{};
+        }
+      }
+      return;
+    }
+    constexpr auto kUnits = static_cast<int32_t>(sizeof(T));  // of an element of a tile
+    const int32_t units = n * kUnits;
+    for (int32_t i = thread_x(); i < kChunkTiles * units; i += block_threads()) {
+      const int32_t tile = i / units;
+      const int32_t unit = i % units;
+      const uint64_t address = tiles[tile];
+      const auto* const from = reinterpret_cast<const uint8_t*>(address) +
+                               static_cast<size_t>(first * kUnits + unit) * 16;
+      device::copy_async16(to,
+                           unit / kUnits * kKeyStride + tile * kTile + unit % kUnits * 16 / kUnits,
+                           address != 0 ? from : something(), address != 0);
+    }
+  }
+
+  /// Starts to copy the values of slots [first, first + n); whole tiles. What nobody sees is left.
+  template <typename T>
+  GEN_DEVICE void copy_values(int32_t first, int32_t n, const Shared<T>& to) const {
+    const int32_t dim = layer.v.head_dim;
+    if (!whole()) {
+      for (int32_t i = thread_x(); i < n * dim; i += block_threads()) {
+        const int32_t slot = first + i / dim;
+        if (!seen.has(slot)) continue;
+        const Place value = place(layer.v, slot);
+        to[i] = reinterpret_cast<const T*>(value.tile)[value.lane * dim + i % dim];
+      }
+      return;
+    }
+    const int32_t units = dim * static_cast<int32_t>(sizeof(T));
+    for (int32_t i = thread_x(); i < n / kTile * units; i += block_threads()) {
+      const uint64_t address = tiles[kChunkTiles + first / kTile + i / units];
+      if (address == 0) continue;
+      device::copy_async16(
+          to, i * (16 / static_cast<int32_t>(sizeof(T))),
+          reinterpret_cast<const uint8_t*>(address) + static_cast<size_t>(i % units) * 16);
+    }
+  }
+
+ private:
+  /// Something that may be pointed at where nothing is read.
+  [[nodiscard]] GEN_DEVICE const uint8_t* something() const {
+    return reinterpret_cast<const uint8_t*>(blocks.blocks);
+  }
+};
+
+}  // namespace gen::cuda
