@@ -64,7 +64,7 @@ uint32_t classes_of(const ByteEdge& edge) {
                                                       {'~', 0x7F},
                                                       {0x80, 0xBF},
                                                       {0xC0, 0xF7},
-                                                      {0xF8, kDiffers - 1}}};
+                                                      {0xF8, kFirstSignal - 1}}};
   for (const auto& [low, high] : others) add(kElse, low, high);
   return classes;
 }

@@ -58,7 +58,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   if (report == nullptr) report = &unused;
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
   const JsonRules rules = {true, report->items, options.definition_order,
-                           options.most_digits != kUnbounded};
+                           options.most_digits != kUnbounded, false};
   auto machines = build_machines(expressions, root, limits.edges);
   if (!machines.ok()) return error(Code::kGrammar, "#: %s", machines.status().message());
   if (!machines->matches()) return error(Code::kGrammar, "#: no value is valid");
@@ -73,6 +73,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text,
   Expressions expressions;
   SchemaOptions contents = schemas;
   contents.automata = limits.automata;
+  contents.watched = false;  // nobody knows where in a text its schemas begin
   GEN_ASSIGN(const ExprId root, parse_lark(text, expressions, contents, report));
   return from_expressions(expressions, root, limits);
 }
@@ -95,10 +96,17 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
   TagOptions options;
   SchemaOptions contents = schemas;
   contents.automata = limits.automata;
-  contents.watched = false;
+  contents.watched = false;  // but for schemas that are a tag's whole body, see parse_tags
+  SchemaReport unused;
+  if (report == nullptr) report = &unused;
   GEN_ASSIGN(const auto tags, parse_tags(text, expressions, &options, contents, report));
   GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
-  return from_expressions(expressions, root, limits);
+  JsonRules rules;
+  if (options.watched) {
+    rules = {true, report->items, schemas.definition_order, schemas.most_digits != kUnbounded,
+             true};
+  }
+  return from_expressions(expressions, root, limits, rules);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_expressions(const Expressions& expressions,

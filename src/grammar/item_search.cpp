@@ -44,13 +44,22 @@ uint64_t kind_of(char c) { return uint64_t{1} << kByteKinds[static_cast<uint8_t>
 
 }  // namespace
 
-bool ItemSearch::differs(const Machines& machines, std::span<const Item> items) noexcept {
-  return std::any_of(items.begin(), items.end(), [&](const Item& item) {
-    const auto edges = machines.bytes(item.state);
-    return std::any_of(edges.begin(), edges.end(), [](const ByteEdge& edge) {
-      return edge.low <= kDiffers && edge.high >= kDiffers;
+void ItemSearch::follow(uint8_t byte, std::span<const Item> items,
+                        JsonReader& reader) const noexcept {
+  const auto has_edge_for = [&](uint8_t mark) {
+    return std::any_of(items.begin(), items.end(), [&](const Item& item) {
+      const auto edges = machines_.bytes(item.state);
+      return std::any_of(edges.begin(), edges.end(), [&](const ByteEdge& edge) {
+        return edge.low <= mark && edge.high >= mark;
+      });
     });
-  });
+  };
+  const JsonState& state = reader.state();
+  if (state.off) {
+    if (has_edge_for(kBegins)) reader.start();
+  } else if (byte == '[' && state.in == In::kNothing && has_edge_for(kDiffers)) {
+    reader.watch();
+  }
 }
 
 void ItemSearch::begin(const ReturnLists& lists, std::span<const Item> items,
@@ -81,9 +90,7 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
     lists.shrink(n_lists);
     return false;
   }
-  if (byte == '[' && reader.state().in == In::kNothing && differs(machines_, step_.items())) {
-    reader.watch();
-  }
+  follow(byte, step_.items(), reader);
   items_.insert(items_.end(), step_.items().begin(), step_.items().end());
   const JsonState& state = reader.state();
   Place made;
@@ -160,7 +167,7 @@ ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
   // The array reads in their place what the reader says.
   if (ways.has(kCommaAgain)) ways.add(static_cast<uint8_t>(','));
   if (ways.has(kEndAgain)) ways.add(static_cast<uint8_t>(']'));
-  for (int byte = kDiffers; byte < 256; ++byte) ways.remove(static_cast<uint8_t>(byte));
+  for (int byte = kFirstSignal; byte < 256; ++byte) ways.remove(static_cast<uint8_t>(byte));
   limit_number(reader, &ways);
   return ways;
 }
@@ -306,8 +313,9 @@ bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader
                          uint32_t{at.height} + 1 <= place.room;
     return endless || is_new(reader);
   }
-  // Only where an item ends can the next one be one that was there.
-  if (state.n_held == 0 && (kinds & kind_of(',')) == 0) return true;
+  // Only where an item ends can the next one be one that was there, or the array lack one.
+  const uint64_t ends = state.n_watched > 0 ? kind_of(',') | kind_of(']') : kind_of(',');
+  if (state.n_held == 0 && (kinds & ends) == 0) return true;
   const bool may_end = (kinds & (kind_of(',') | kind_of(']'))) != 0;
   if (state.n_held > 0 && !may_end && is_new(reader)) return true;
   return state.n_watched == 0 && (kinds & kind_of('[')) == 0;
@@ -337,12 +345,18 @@ void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
   const auto trie = vocabulary.trie();
   lists_.build_on(lists);
   begin(lists_, items, reader);
-  if (reader.state().n_watched == 0) {
-    // Items that must differ have to begin, and to end.
-    for (const int32_t token : vocabulary.json_tokens().arrays()) {
+  const JsonTokens& tokens = vocabulary.json_tokens();
+  const auto read_each = [&](std::span<const int32_t> list) {
+    for (const int32_t token : list) {
       const std::span<const int32_t> one(&token, 1);
       if (has_any(bits, one) && !reads(vocabulary.bytes(token), reader)) remove_from(bits, one);
     }
+  };
+  // A value that begins within a token may have a name twice there.
+  if (reader.rules().within) read_each(tokens.three());
+  if (reader.state().n_watched == 0) {
+    // Items that must differ have to begin, and to end.
+    if (reader.rules().items) read_each(tokens.arrays());
     return;
   }
   set_room(lists_, reader);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ItemSearch: what follows from items that must differ (json_text.h). Reads on with the recogniser
+// ItemSearch: what follows from items that must differ, and from JSON that begins somewhere in a
+// text (json_text.h). Reads on with the recogniser
 // and the reader together, and finds out whether the items of watched arrays that are under way can
 // still become new ones.
 #pragma once
@@ -40,8 +41,9 @@ class ItemSearch {
   void forbid(const Vocabulary& vocabulary, const ReturnLists& lists, std::span<const Item> items,
               JsonReader& reader, std::span<uint64_t> bits);
 
-  /// Whether an array that was opened right before the items must be watched.
-  static bool differs(const Machines& machines, std::span<const Item> items) noexcept;
+  /// What the items behind a byte tell the reader, which has read it: that a value begins there, or
+  /// that the items of the array that it opened must differ.
+  void follow(uint8_t byte, std::span<const Item> items, JsonReader& reader) const noexcept;
 
  private:
   struct Place {

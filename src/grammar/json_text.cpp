@@ -74,7 +74,8 @@ void JsonReader::go_back(const JsonState& to) {
 }
 
 int JsonReader::read(uint8_t byte) {
-  if (rules_.items && byte >= kDiffers) return kRefused;
+  if ((rules_.items || rules_.within) && byte >= kFirstSignal) return kRefused;
+  if (state_.off) return byte;
   const bool watched = state_.n_watched > 0;
   int read = byte;
   switch (state_.in) {
@@ -93,6 +94,9 @@ int JsonReader::read(uint8_t byte) {
     raw_.push_back(static_cast<char>(byte));
     ++state_.n_raw;
   }
+  // Of a number the first byte is enough: nothing in it is looked at.
+  const bool ends = state_.container == 0 && state_.in == In::kNothing && byte > ' ';
+  state_.off = rules_.within && ends;
   return read;
 }
 
@@ -193,7 +197,8 @@ int JsonReader::compare(uint32_t one, uint32_t other) const noexcept {
 
 // A comma behind an item, or the end of its array.
 int JsonReader::end_item(uint8_t byte) {
-  if (state_.item == JsonState::kNone) return byte;
+  const auto end = [&] { return state_.again ? kEndAgain : kEndApart; };
+  if (state_.item == JsonState::kNone) return byte == ']' ? end() : byte;
   write_form(state_.item);
   state_.item = JsonState::kNone;
   uint64_t hash = kSeed;
@@ -202,9 +207,10 @@ int JsonReader::end_item(uint8_t byte) {
   const auto length = static_cast<uint32_t>(form_.size());
   if (has(
           hash, [this](uint32_t i) { return form_[i]; }, length)) {
+    state_.again = true;
     return byte == ',' ? kCommaAgain : kEndAgain;
   }
-  if (byte == ']') return byte;
+  if (byte == ']') return end();
   const uint32_t begin = state_.n_bytes;
   bytes_ += form_;
   state_.n_bytes += length;
@@ -332,8 +338,8 @@ void JsonReader::put_character(uint32_t character) {
 }
 
 void JsonReader::open(bool object) {
-  containers_.push_back(
-      {state_.container, state_.newest, state_.item, state_.n_here, state_.object, state_.watched});
+  containers_.push_back({state_.container, state_.newest, state_.item, state_.n_here, state_.object,
+                         state_.watched, state_.again});
   state_.container = ++state_.n_containers;
   state_.newest = JsonState::kNone;
   state_.item = JsonState::kNone;
@@ -357,6 +363,7 @@ void JsonReader::close() {
   state_.n_here = one.n_here;
   state_.object = one.object;
   state_.watched = one.watched;
+  state_.again = one.again;
   state_.expects_name = false;
 }
 

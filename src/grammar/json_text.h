@@ -6,9 +6,13 @@
 //
 // Arrays: bytes that no text has tell reader and grammar about each other. An array whose items
 // must differ may go on with kDiffers behind its bracket; then it is watched. Behind an item that a
-// watched array has already the grammar is given kCommaAgain or kEndAgain in place of a comma or
-// bracket, which only arrays take that may have an item twice. So one array may be watched for one
-// of several schemas that it may still fit, and not for another.
+// watched array has already the grammar is given kCommaAgain in place of the comma, which only
+// arrays take that may have an item twice; and in place of the bracket that ends it, kEndApart if
+// all items differ, else kEndAgain. So one array may be watched for one of several schemas that it
+// may still fit, and not for another.
+//
+// Tags: where JSON is a part of a text, the grammar may go on with kBegins where it begins. The
+// reader is off until then, and again behind the value.
 //
 // Entries only refer to older ones: taking bytes back is forgetting the newest.
 #pragma once
@@ -25,6 +29,9 @@
 
 namespace gen::grammar {
 
+inline constexpr uint8_t kFirstSignal = 0xFB;  // no text has this byte, nor those above
+inline constexpr uint8_t kEndApart = 0xFB;
+inline constexpr uint8_t kBegins = 0xFC;
 inline constexpr uint8_t kDiffers = 0xFD;
 inline constexpr uint8_t kCommaAgain = 0xFE;
 inline constexpr uint8_t kEndAgain = 0xFF;
@@ -35,6 +42,7 @@ struct JsonRules {
   bool items = false;          // and the items of arrays that ask for it
   bool in_order = false;       // members come as the schema lists them
   bool short_numbers = false;  // not every number has a text without an exponent
+  bool within = false;         // JSON begins where the grammar says so, not with the text
 };
 
 /// A place in a text.
@@ -54,6 +62,8 @@ struct JsonState {
   uint32_t n_held = 0;     // of all open ones
   uint32_t n_watched = 0;  // open ones
   bool watched = false;    // the innermost container is
+  bool again = false;      // ... and has had an item twice
+  bool off = false;        // outside of JSON
   In in = In::kNothing;
   uint8_t left = 0;   // of an escape
   bool name = false;  // the string is a name
@@ -83,6 +93,7 @@ class JsonText {
     uint32_t n_here;
     bool object;
     bool watched;
+    bool again;
   };
 
   /// Forgets what came behind the place.
@@ -132,9 +143,12 @@ class JsonReader {
   /// What the grammar is to read for the byte. kRefused for the end of a name that the object has,
   /// and for bytes that no text has; then the reader is to begin anew.
   int read(uint8_t byte);
+  /// A value begins here.
+  void start() noexcept { state_.off = false; }
   /// Of an array that has just been opened: its items must differ.
   void watch() noexcept {
     state_.watched = true;
+    state_.again = false;
     ++state_.n_watched;
   }
   /// Forgets what came behind a state that it was in since it began.

@@ -21,11 +21,12 @@ uint32_t hash_of(std::string_view text) noexcept {
 JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
   for (int32_t token = 0; token < vocabulary.size(); ++token) {
     const std::string_view bytes = vocabulary.bytes(token);
-    const bool special = std::any_of(bytes.begin(), bytes.end(),
-                                     [](char c) { return static_cast<uint8_t>(c) >= kDiffers; });
+    const bool special = std::any_of(
+        bytes.begin(), bytes.end(), [](char c) { return static_cast<uint8_t>(c) >= kFirstSignal; });
     if (special) special_.push_back(token);
     const size_t bracket = bytes.find('[');
-    if (bracket != std::string_view::npos && bytes.find(',', bracket) != std::string_view::npos) {
+    if (bracket != std::string_view::npos &&
+        bytes.find_first_of(",]", bracket) != std::string_view::npos) {
       arrays_.push_back(token);
     }
     const auto marks = std::count(bytes.begin(), bytes.end(), '"');

@@ -23,7 +23,7 @@ Matcher::Matcher(std::shared_ptr<const TokenGrammar> grammar, std::shared_ptr<Pa
     : grammar_(std::move(grammar)), past_(std::move(past)), step_(grammar_->machines()) {
   const Machines& machines = grammar_->machines();
   if (machines.json.names) json_ = &grammar_->vocabulary().json_tokens();
-  if (machines.json.items) {
+  if (machines.json.items || machines.json.within) {
     differ_ = std::make_unique<ItemSearch>(machines, grammar_->limits().items);
   }
 }
@@ -51,7 +51,10 @@ Result<Matcher> Matcher::create(std::shared_ptr<const TokenGrammar> grammar) {
   made.step_.begin();
   made.step_.start(made.past_->lists, bottom);
   GEN_TRY(made.finish_step());
-  made.reader_.begin(made.past_->json, {}, made.grammar_->machines().json);
+  const JsonRules rules = made.grammar_->machines().json;
+  JsonState first;
+  first.off = rules.within;
+  made.reader_.begin(made.past_->json, first, rules);
   made.push(made.step_.items(), made.step_.ended(), false);
   return made;
 }
@@ -134,7 +137,7 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
     GEN_TRY(finish_step());
     if (step_.dead()) return false;
     scratch_.assign(step_.items().begin(), step_.items().end());
-    if (differ_ != nullptr && byte == '[') watch(scratch_);
+    if (differ_ != nullptr) differ_->follow(byte, scratch_, reader_);
     if (past_->lists.size() > many) {
       past_->lists.compact(from, scratch_);
       many = from + 2 * (past_->lists.size() - from) + kManyLists;
@@ -189,12 +192,15 @@ Result<bool> Matcher::accept_token(int32_t token) {
   }
   const std::string_view bytes = vocabulary.bytes(token);
   scratch_.clear();
+  // Where the bytes may go on, too, nobody can tell whose text it is.
+  if (bytes.empty() && differ_ != nullptr) differ_->follow(0, named_, reader_);
   if (!bytes.empty()) {
     bool ended_by_bytes = false;
     GEN_ASSIGN(const bool alive, read(bytes, &ended_by_bytes));
     if (!alive) {
       scratch_.clear();
       if (json_ != nullptr) read_on_from_here();
+      if (differ_ != nullptr) differ_->follow(0, named_, reader_);
     }
     ended |= ended_by_bytes;
   }
@@ -266,12 +272,17 @@ ByteSet Matcher::next_bytes(std::span<const Item> items) const {
     for (const char c : std::string_view(",]")) valid.add(static_cast<uint8_t>(c));
     return differ_->possible(past_->lists, items, reader_, valid);
   }
-  for (int byte = kDiffers; byte < 256; ++byte) valid.remove(static_cast<uint8_t>(byte));
-  // Behind a comma an item must come, which may be left none that is new.
-  if (reader_.state().n_watched == 0 || !valid.has(static_cast<uint8_t>(','))) return valid;
-  valid.remove(static_cast<uint8_t>(','));
-  const ByteSet comma = ByteSet::one(',');
-  valid.add(differ_->possible(past_->lists, items, reader_, comma));
+  for (int byte = kFirstSignal; byte < 256; ++byte) valid.remove(static_cast<uint8_t>(byte));
+  if (reader_.state().n_watched == 0) return valid;
+  // Behind a comma an item must come, which may be left none that is new; an array that ends may
+  // lack one that is not.
+  ByteSet asked;
+  for (const uint8_t byte : {uint8_t{','}, uint8_t{']'}}) {
+    if (!valid.has(byte)) continue;
+    valid.remove(byte);
+    asked.add(byte);
+  }
+  if (!asked.empty()) valid.add(differ_->possible(past_->lists, items, reader_, asked));
   return valid;
 }
 
@@ -299,7 +310,7 @@ Result<std::string> Matcher::forced_bytes(size_t most) {
     step_.read(scratch_, static_cast<uint8_t>(wanted));
     GEN_TRY(finish_step());
     scratch_.assign(step_.items().begin(), step_.items().end());
-    if (differ_ != nullptr && byte == '[') watch(scratch_);
+    if (differ_ != nullptr) differ_->follow(static_cast<uint8_t>(byte), scratch_, reader_);
     ended = step_.ended();
     forced.push_back(static_cast<char>(byte));
   }

@@ -135,7 +135,6 @@ class Matcher {
     return past_->places[past_->marks.size() - 1];
   }
   [[nodiscard]] ByteSet next_bytes(std::span<const Item> items) const;
-  void watch(std::span<const Item> items) const noexcept;
   void forbid(std::span<uint64_t> bits) const;
   void forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const;
   void forbid_taken_names(std::span<uint64_t> bits) const;
@@ -143,7 +142,7 @@ class Matcher {
   std::shared_ptr<const TokenGrammar> grammar_;
   std::shared_ptr<Past> past_;
   const JsonTokens* json_ = nullptr;
-  std::unique_ptr<ItemSearch> differ_;  // if items of arrays must differ
+  std::unique_ptr<ItemSearch> differ_;  // if items of arrays must differ, or JSON is a part
   Step step_;
   mutable JsonReader reader_;
   std::vector<Item> scratch_;  // behind the bytes read last

@@ -23,12 +23,6 @@ bool has(int32_t token, std::span<const uint64_t> bits) {
 
 }  // namespace
 
-// Behind a bracket: whether it opened an array whose items must differ.
-void Matcher::watch(std::span<const Item> items) const noexcept {
-  if (reader_.state().in != In::kNothing) return;
-  if (ItemSearch::differs(grammar_->machines(), items)) reader_.watch();
-}
-
 void Matcher::forbid(std::span<uint64_t> bits) const {
   const JsonState& at = place();
   if (differ_ != nullptr) {
@@ -36,6 +30,7 @@ void Matcher::forbid(std::span<uint64_t> bits) const {
     read_on_from_here();
     differ_->forbid(grammar_->vocabulary(), past_->lists, items(), reader_, bits);
   }
+  if (at.off) return;
   if (at.in == In::kNothing) {
     forbid_refused(json_->two(), bits);
   } else if (!at.name) {

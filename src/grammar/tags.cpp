@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "grammar/json_text.h"
 #include "grammar/text_error.h"
 
 namespace gen::grammar {
@@ -186,7 +187,8 @@ class Writer {
         continue;
       }
       std::map<uint32_t, ByteSet> sets;
-      for (uint32_t byte = 0; byte < 256; ++byte) {
+      const uint32_t n_bytes = options_.watched ? kFirstSignal : 256;
+      for (uint32_t byte = 0; byte < n_bytes; ++byte) {
         sets[free.nodes()[n].to[byte]].add(static_cast<uint8_t>(byte));
       }
       for (const auto& [to, set] : sets) out->ways.push_back({base + n, base + to, to_.bytes(set)});

@@ -29,12 +29,13 @@ struct TagOptions {
   bool at_least_one = false;      // the text may not end before a tag has
   bool stop_after_first = false;  // the text ends behind the first tag
   bool free_text = true;          // else there is nothing but tags
+  bool watched = false;           // bodies have bytes that no text has (json_text.h)
 };
 
-/// Free text is any bytes in which no trigger occurs; tokens without bytes are no free text. A
-/// trigger that occurs is a trigger: whatever follows must be one of its tags. kGrammar, naming
-/// them, if there are no tags, one has no begin or no trigger, a trigger holds another, or there
-/// are more than 1024 of either or than 16 KiB of triggers.
+/// Free text is any bytes, or of watched ones those below kFirstSignal, in which no trigger occurs;
+/// tokens without bytes are no free text. A trigger that occurs is a trigger: whatever follows must
+/// be one of its tags. kGrammar, naming them, if there are no tags, one has no begin or no trigger,
+/// a trigger holds another, or there are more than 1024 of either or than 16 KiB of triggers.
 Result<ExprId> tags_expression(std::span<const Tag> tags, const TagOptions& options,
                                Expressions& to);
 

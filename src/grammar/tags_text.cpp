@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "grammar/gbnf.h"
 #include "grammar/json.h"
+#include "grammar/json_text.h"
 #include "grammar/lark.h"
 #include "grammar/regex.h"
 #include "grammar/text_reader.h"
@@ -30,10 +31,19 @@ class Reader : public TextReader {
     GEN_TRY(object([&](const std::string& key, size_t at) { return whole_member(key, at); }));
     space();
     if (!done()) return fail("text behind the tags");
+    GEN_TRY(read_schemas());
     return std::move(tags_);
   }
 
  private:
+  struct Schema {
+    size_t tag;
+    size_t begin;  // of its text
+    size_t end;
+    bool watched = true;
+    bool among_others = false;  // tags that begin with the same
+  };
+
   Status whole_member(const std::string& key, size_t at) {
     if (key == "tags") return array([&] { return tag(); });
     if (key == "triggers") {
@@ -62,8 +72,9 @@ class Reader : public TextReader {
     }));
     if (contents != 1) {
       return error_at(text_, begin,
-                      contents == 0 ? "a tag without a content: gbnf, lark, regex, json_schema or any_json"
-                                    : "a tag with more than one content");
+                      contents == 0
+                          ? "a tag without a content: gbnf, lark, regex, json_schema or any_json"
+                          : "a tag with more than one content");
     }
     tags_.push_back(std::move(made));
     return {};
@@ -80,16 +91,12 @@ class Reader : public TextReader {
     const size_t begin = at_;
     if (key == "json_schema") {
       GEN_TRY(pass_value());
-      auto made = schema_expression(text_.substr(begin, at_ - begin), schemas_, to_, report_);
-      if (!made.ok() && made.status().code() == Code::kGrammar) {
-        return error_at(text_, begin, std::string("in this json_schema, ") + made.status().message());
-      }
-      GEN_ASSIGN(*body, std::move(made));
+      contents_.push_back({tags_.size(), begin, at_});
       return {};
     }
     if (key != "gbnf" && key != "lark" && key != "regex") {
-      return unknown(key, at,
-                     "begin, begin_token, gbnf, lark, regex, json_schema, any_json, end, end_token");
+      return unknown(
+          key, at, "begin, begin_token, gbnf, lark, regex, json_schema, any_json, end, end_token");
     }
     GEN_ASSIGN(const std::string source, string());
     auto parsed = key == "gbnf"   ? parse_gbnf(source, to_)
@@ -99,6 +106,58 @@ class Reader : public TextReader {
       return error_at(text_, begin, "in this " + key + ", " + parsed.status().message());
     }
     GEN_ASSIGN(*body, std::move(parsed));
+    return {};
+  }
+
+  // Whether the begins may be read of the same text; `*same`: always together.
+  static bool begin_alike(const Tag& a, const Tag& b, bool* same) {
+    if (a.begin_token && b.begin_token) {
+      *same = *a.begin_token == *b.begin_token;
+      return *same || a.begin_token->name.empty() != b.begin_token->name.empty();
+    }
+    *same = a.begin == b.begin;
+    return !a.begin.empty() && !b.begin.empty() &&
+           (a.begin.starts_with(b.begin) || b.begin.starts_with(a.begin));
+  }
+
+  // A schema is watched (json_text.h) unless its text may as well be that of another tag, of which
+  // the reader knows nothing.
+  void choose_watched() {
+    std::vector<Schema*> of_tag(tags_.size(), nullptr);
+    for (Schema& one : contents_) of_tag[one.tag] = &one;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (Schema& one : contents_) {
+        for (size_t other = 0; other < tags_.size() && one.watched; ++other) {
+          bool same = false;
+          if (other == one.tag || !begin_alike(tags_[one.tag], tags_[other], &same)) continue;
+          one.watched = same && of_tag[other] != nullptr && of_tag[other]->watched;
+          one.among_others |= same;
+          changed |= !one.watched;
+        }
+      }
+    }
+  }
+
+  Status read_schemas() {
+    choose_watched();
+    for (const Schema& one : contents_) {
+      SchemaOptions options = schemas_;
+      options.watched = one.watched;
+      options.among_others = one.among_others;
+      const std::string_view text = text_.substr(one.begin, one.end - one.begin);
+      auto made = schema_expression(text, options, to_, report_);
+      if (!made.ok() && made.status().code() == Code::kGrammar) {
+        return error_at(text_, one.begin,
+                        std::string("in this json_schema, ") + made.status().message());
+      }
+      GEN_ASSIGN(const ExprId value, std::move(made));
+      options_.watched |= one.watched;
+      const ExprId mark = to_.repeat(to_.bytes(ByteSet::one(kBegins)), 0, 1);
+      const ExprId parts[] = {one.watched ? mark : Expressions::kEmpty, value};
+      tags_[one.tag].body = to_.sequence(parts);
+    }
     return {};
   }
 
@@ -247,6 +306,7 @@ class Reader : public TextReader {
   const SchemaOptions& schemas_;
   SchemaReport* const report_;
   std::vector<Tag> tags_;
+  std::vector<Schema> contents_;
 };
 
 }  // namespace

@@ -186,6 +186,10 @@ TEST(SchemaScope, HostsDifferByDraft) {
          {"\"ab--cd.example\"", "\"xn--4gbwdl.xn--wgbh1c\""},
          {"\"-a\"", "\"a-\"", "\"a..b\""}});
   check({R"({"format":"hostname"})", {"\"a.b-c.d\""}, {"\"ab--cd.example\"", "\"-a\""}});
+  // Labels in Punycode are left out, whichever way they are asked for.
+  check({R"({"type":"string","not":{"format":"hostname"}})",
+         {"\"ab--cd.example\"", "\"-a\"", "\"xn---\"", "\"a b\""},
+         {"\"a.b\"", "\"xn--4gbwdl.xn--wgbh1c\"", "\"a.XN--x\"", "\"xn--ab--cd\""}});
   check({R"({"format":"uri-template"})", {"\"a'b/{x}\""}, {"\"{a\""}});
 }
 

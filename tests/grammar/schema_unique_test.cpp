@@ -152,14 +152,66 @@ TEST(SchemaUnique, Items) {
        {"[1,2,3]", "[1]"},
        {"[1,1]", "[1,2,2]"}},
       {R"({"uniqueItems":false})", {"[1,1]"}, {}},
+      // Together with contains.
+      {R"({"contains":{"type":"null"},"uniqueItems":true})",
+       {"[null]", "[1,null]", "[null,1,2]", "{}"},
+       {"[]", "[1]", "[null,null]", "[1,null,1.0]"}},
+      {R"({"items":{"type":"integer","minimum":0,"maximum":9},"contains":{"minimum":5},
+          "minContains":2,"maxContains":3,"minItems":4,"uniqueItems":true})",
+       {"[5,6,1,2]", "[0,9,1,8,7]", "[1,2,5,6]", "[5,6,7,0]"},
+       {"[5,6,1]", "[5,5,1,2]", "[5,6,7,8]", "[5,1,2,3]", "[5,6,1,1]", "[5,6,7,8,0]"}},
+      {R"({"contains":{"type":"array","items":{"type":"string"},"minItems":2},"uniqueItems":true})",
+       {R"([["a","b"]])", R"([1,["a","a"],[]])"},
+       {R"([["a"]])", R"([["a","b"],["a","b"]])"}},
+      // Two items must be equal.
+      {R"({"not":{"uniqueItems":true}})",
+       {"[1,1]", "[1,2,1.0]", "[[],[]]", "[{\"a\":1,\"b\":2},{\"b\":2,\"a\":1}]", "[1,1,1,2]",
+        "[2,1,1,3]", "[[1],[1]]", R"(["a","\u0061"])"},
+       {"[]", "[1]", "[1,2]", "{}", "1", "[[1,1]]", "[ ]", "[[1,1],[1]]", "[1,[1],[1,1]]"}},
+      {R"({"items":{"not":{"uniqueItems":true}},"uniqueItems":true})",
+       {"[[1,1]]", "[[1,1],[2,2]]", "[]", "[[1,1],[1,1,1]]"},
+       {"[[1,1],[1,1]]", "[[1]]", "[[1,2],[1,1]]", "[[]]"}},
+      {R"({"type":"array","oneOf":[{"uniqueItems":true},{"items":{"type":"string"}}]})",
+       {"[1,2]", R"(["a","a"])", R"([1,"a"])"},
+       {"[1,1]", R"(["a","b"])", "[]", R"(["a"])", R"(["a","a",1])"}},
+      {R"({"type":"array","if":{"uniqueItems":true},"then":{"maxItems":2}})",
+       {"[1,2]", "[]", "[1,1,2]", "[1,1]"},
+       {"[1,2,3]", "[[1],[2],[1,1]]"}},
+      {R"({"not":{"items":{"type":"integer"},"uniqueItems":true},"type":"array"})",
+       {"[1,1]", "[null]", "[1,2,null]", "[null,null]"},
+       {"[]", "[1]", "[1,2]"}},
+      {R"({"properties":{"a":{"not":{"uniqueItems":true}},"b":{"uniqueItems":true}}})",
+       {R"({"a":[1,1],"b":[1]})", R"({"b":[1,2],"a":[2,2]})"},
+       {R"({"a":[1,2]})", R"({"a":[1,1],"b":[1,1]})", R"({"a":[1]})"}},
   };
   for (const test::SchemaCase& one : cases) test::check(one);
 }
 
 TEST(SchemaUnique, Refused) {
-  EXPECT_EQ(
-      test::refusal(R"({"properties":{"a":{"contains":{"type":"null"},"uniqueItems":true}}})"),
-      "/properties/a/uniqueItems: not supported together with contains");
+  EXPECT_EQ(test::refusal(R"({"properties":{"a":{"contains":{"enum":[1,2]},"minContains":3,
+                              "uniqueItems":true}}})"),
+            "/properties/a/uniqueItems: of items that contains counts, which may have less than 3 "
+            "values");
+  EXPECT_EQ(test::refusal(R"({"items":{"enum":[1,2,3]},"contains":{"const":1},"maxContains":1,
+                              "minItems":4,"uniqueItems":true})"),
+            "/uniqueItems: of items that contains need not count, which may have less than 4 "
+            "values");
+  const std::string limits =
+      "/uniqueItems: together with contains and other limits of single items";
+  EXPECT_EQ(test::refusal(R"({"prefixItems":[{}],"contains":{"const":1},"uniqueItems":true})"),
+            limits);
+  EXPECT_EQ(test::refusal(R"({"contains":{"const":1},"allOf":[{"contains":{"const":2}}],
+                              "uniqueItems":true})"),
+            limits);
+  const std::string negated =
+      "/not/uniqueItems: its negation together with maxItems, contains or single items";
+  EXPECT_EQ(test::refusal(R"({"not":{"uniqueItems":true},"maxItems":3})"), negated);
+  EXPECT_EQ(test::refusal(R"({"not":{"uniqueItems":true},"prefixItems":[{}]})"), negated);
+  EXPECT_EQ(test::refusal(R"({"not":{"uniqueItems":true},"contains":{"const":1}})"), negated);
+  EXPECT_EQ(test::refusal(R"({"type":"array","not":{"uniqueItems":true},"maxItems":1})"),
+            "#: no value is valid");
+  EXPECT_EQ(test::refusal(R"({"type":"array","not":{"uniqueItems":true},"uniqueItems":true})"),
+            "#: no value is valid");
   EXPECT_EQ(test::refusal(R"({"prefixItems":[{"enum":[1,2]},{"enum":[1,2]},{"enum":[1,2]}],
                               "minItems":3,"uniqueItems":true})"),
             "/uniqueItems: of item 2, which may have less than 3 values");
@@ -179,6 +231,7 @@ struct Program {
   const char* schema;
   bool (*fits)(const Json& value);  // what uniqueItems asks for
   std::vector<const char*> tokens;
+  const char* all = nullptr;  // all values, fit or not; else `schema` without uniqueItems
 };
 
 const Program kPrograms[] = {
@@ -245,6 +298,34 @@ const Program kPrograms[] = {
         "b":{"type":"array"}},"additionalProperties":false})",
      [](const Json& value) { return !value.contains("a") || all_differ(value["a"]); },
      {"{\"a\":[", "\"b\":[1,1]", "[1,1]", "[1,1", "],\"b\":[", "1,", ",1", "[[1],[1]]"}},
+    {R"({"type":"array","items":{"type":"string"},"not":{"uniqueItems":true}})",
+     [](const Json& value) { return !all_differ(value); },
+     {"[\"a\",", "\",\"", "a\"", "\"a\",\"a\"", "\"a\"]", "[\"a\"]", "[]", "\"]", "\\u0061\"",
+      ",\"b"},
+     R"({"type":"array","items":{"type":"string"}})"},
+    {R"({"type":"array","oneOf":[{"uniqueItems":true},{"items":{"type":"string"}}]})",
+     [](const Json& value) {
+       return all_differ(value) != std::all_of(value.begin(), value.end(),
+                                               [](const Json& one) { return one.is_string(); });
+     },
+     {"[\"a\",", "\",\"", "a\"", "\"a\",\"a\"", "\"]", "[1", ",1", "[\"a\"]", "[]", "1]",
+      "[\"a\",1,"},
+     R"({"type":"array"})"},
+    {R"({"type":"array","items":{"not":{"uniqueItems":true},"type":"array","items":{"enum":["x","y"]}},
+        "uniqueItems":true})",
+     [](const Json& value) {
+       return all_differ(value) && std::none_of(value.begin(), value.end(), all_differ);
+     },
+     {"[[", "],[", "[\"x\",\"x\"]", "\"x\",", "\"y\"]", "[\"x\"]", "\"x\",\"x\"],[\"x\",\"x\"]",
+      "\"]", "]]"},
+     R"({"type":"array","items":{"type":"array","items":{"enum":["x","y"]}}})"},
+    {R"({"type":"array","items":{"type":"string"},"contains":{"minLength":2},"uniqueItems":true})",
+     differs,
+     {"[\"aa\",", "\",\"", "aa\"", "\"aa\"]", "[\"a\"", "\"]", "bb", "\"b\",\"b\""}},
+    {R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":9},"contains":{"minimum":5},
+        "minContains":2,"maxContains":3,"minItems":4,"uniqueItems":true})",
+     differs,
+     {"[5,6,", "7,", ",8", "[0,", "1,2", "[1,2,3,4,", ",9", "9]", "5,6", "0]"}},
 };
 
 // Whether the text can become one that fits, by trying: bytes of `alphabet`, at most `depth` more.
@@ -302,7 +383,8 @@ class Random {
     grammar_ = test::compile(program.schema, options).value()->over(vocabulary_).value();
     options.ignored = {"uniqueItems"};
     Expressions expressions;
-    const ExprId root = schema_expression(program.schema, options, expressions).value();
+    const char* const all = program.all != nullptr ? program.all : program.schema;
+    const ExprId root = schema_expression(all, options, expressions).value();
     const JsonRules names = {true};
     all_ =
         Grammar::from_expressions(expressions, root, {}, names).value()->over(vocabulary_).value();

@@ -83,15 +83,14 @@ std::vector<Case> cases() {
   TagOptions least;
   least.at_least_one = true;
   least.triggers = {"<w", "<n"};
+  TagOptions watched;
+  watched.watched = true;
   TagOptions once;
   once.stop_after_first = true;
   once.free_text = false;
-  return {{plain.c_str(), number_and_word, {}},
-          {some.c_str(), number_and_word, least},
-          {first.c_str(), number_and_word, once},
-          {by_token, between_tokens, {}},
-          {by_schema, schemas, {}},
-          {by_lark, number_and_word, {}}};
+  return {{plain.c_str(), number_and_word, {}},   {some.c_str(), number_and_word, least},
+          {first.c_str(), number_and_word, once}, {by_token, between_tokens, {}},
+          {by_schema, schemas, watched},          {by_lark, number_and_word, {}}};
 }
 
 // Walks both at random by tokens and compares all masks.

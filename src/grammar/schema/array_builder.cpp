@@ -51,7 +51,7 @@ class ArrayBuilder {
           n_first_ = std::max(n_first_, one.min);
           break;
         case What::kUnique:
-          unique_ = one.schema;
+          (one.negated ? repeats_ : unique_) = one.schema;
           break;
         default:
           break;
@@ -59,6 +59,7 @@ class ArrayBuilder {
     }
     n_first_ = std::min(n_first_, size_.max);
     std::erase_if(counters_, [](const Counter& c) { return c.min == 0 && c.max == kUnbounded; });
+    if (repeats_ != nullptr && (unique_ != nullptr || size_.max <= 1)) return Expressions::kNever;
     if (size_.max <= 1) unique_ = nullptr;
     ByteSet comma = ByteSet::one(',');
     ByteSet end = ByteSet::one(']');
@@ -68,10 +69,13 @@ class ArrayBuilder {
       GEN_ASSIGN(const std::optional<ExprId> made, distinct());
       if (made) return *made;
       GEN_TRY(check_watched());
+      end.add(kEndApart);
     } else if (parts_.watched) {
       comma.add(kCommaAgain);
       end.add(kEndAgain);
+      if (repeats_ == nullptr) end.add(kEndApart);
     }
+    if (repeats_ != nullptr) GEN_TRY(check_repeats());
     comma_ = parts_.all({to_.bytes(comma), parts_.space});
     end_ = to_.bytes(end);
     return counters_.empty() ? plain() : counted();
@@ -101,8 +105,9 @@ class ArrayBuilder {
   }
 
   ExprId whole(ExprId inside) {
-    const ExprId mark = unique_ == nullptr ? Expressions::kEmpty
-                                           : to_.repeat(to_.bytes(ByteSet::one(kDiffers)), 0, 1);
+    const bool watched = unique_ != nullptr || repeats_ != nullptr;
+    const ExprId mark =
+        watched ? to_.repeat(to_.bytes(ByteSet::one(kDiffers)), 0, 1) : Expressions::kEmpty;
     return parts_.all({parts_.byte('['), mark, parts_.space, inside, end_});
   }
 
@@ -112,9 +117,7 @@ class ArrayBuilder {
     if (!parts_.watched) {
       return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 256 values");
     }
-    if (!counters_.empty()) {
-      return maker_.refuse(unique_, "uniqueItems", "not supported together with contains");
-    }
+    if (!counters_.empty()) return check_counter();
     for (uint32_t i = settled_; i <= n_first_; ++i) {
       const uint32_t needed = i < n_first_ ? i + 1 : size_.min;
       if (needed < 2 || i >= size_.min) continue;
@@ -126,6 +129,42 @@ class ArrayBuilder {
           which + ", which may have less than " + std::to_string(needed) + " values");
     }
     return {};
+  }
+
+  // The items that the array lacks can always be other ones if each kind of them has enough values:
+  // what was taken of those that count was counted.
+  Status check_counter() {
+    const Counter& one = counters_[0];
+    if (counters_.size() > 1 || n_first_ > 0 || one.rest.size() != 1) {
+      return maker_.refuse(unique_, "uniqueItems",
+                           "together with contains and other limits of single items");
+    }
+    Literals counted = literals_of(0);
+    Literals others = counted;
+    counted.push_back(one.rest[0]);
+    if (one.max != kUnbounded) others.push_back(!one.rest[0]);
+    const auto check = [&](const Literals& literals, uint32_t count, const char* which) -> Status {
+      if (count <= 1) return {};  // one that there is has not been taken
+      GEN_ASSIGN(const bool enough, maker_.has_values(literals, count));
+      if (enough) return {};
+      return maker_.refuse(unique_, "uniqueItems",
+                           std::string("of items that contains ") + which +
+                               ", which may have less than " + std::to_string(count) + " values");
+    };
+    GEN_TRY(check(counted, one.min, "counts"));
+    return check(others, size_.min > one.min ? size_.min : 0, "need not count");
+  }
+
+  // Whether an item can always come once more: the first one, if there may be as many as there
+  // will.
+  Status check_repeats() {
+    size_.min = std::max(size_.min, 2U);
+    if (!parts_.watched) {
+      return maker_.refuse(repeats_, "uniqueItems", "its negation is not supported here");
+    }
+    if (size_.max == kUnbounded && n_first_ == 0 && counters_.empty()) return {};
+    return maker_.refuse(repeats_, "uniqueItems",
+                         "its negation together with maxItems, contains or single items");
   }
 
   // Of first items with one value each, as those of const, it is known now whether they differ.
@@ -259,7 +298,9 @@ class ArrayBuilder {
           {body, MemberSet::bit(static_cast<uint32_t>(list.members.size())), true});
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
-    end_ = parts_.byte(']');
+    ByteSet end = ByteSet::one(']');
+    end.add(kEndApart);  // of an array that is watched for another schema
+    end_ = to_.bytes(end);
     unique_ = nullptr;  // needs no watching
     return Made(
         whole(parts_.any({members, size_.min == 0 ? Expressions::kEmpty : Expressions::kNever})));
@@ -273,8 +314,9 @@ class ArrayBuilder {
   uint32_t n_first_ = 0;
   std::vector<Counter> counters_;
   const JsonValue* unique_ = nullptr;
-  uint32_t settled_ = 0;  // items that differ whatever comes
-  ExprId comma_ = 0;      // with space behind it
+  const JsonValue* repeats_ = nullptr;  // where two items must be equal
+  uint32_t settled_ = 0;                // items that differ whatever comes
+  ExprId comma_ = 0;                    // with space behind it
   ExprId end_ = 0;
 };
 

@@ -44,7 +44,7 @@ struct Constraint {
     kItem,        // array: `rest` of item number `min`, which is there
     kContains,    // array: min to max items of which `rest` holds
     kSomeBehind,  // array: `rest` of an item from number `min` on
-    kUnique,      // array
+    kUnique,      // array: all items differ, or two do not
     kMembers,     // object: properties and patternProperties of `schema`
     kOthers,      // object: `rest` of members of which none of `named` speaks
     kRequired,    // object: `name` is there

@@ -280,7 +280,14 @@ Result<bool> ClauseMaker::hold(JsonType type, Literal literal, Clause* clause) {
     auto all = positive({type, schema, key, value, literal.scope, draft});
     if (!all.ok()) return placed(all.status(), schema, key);
     for (Options& options : *all) {
-      if (!put(type, std::move(options), clause)) return false;
+      if (put(type, std::move(options), clause)) continue;
+      const bool any =
+          value.is(JsonType::kTrue) || (value.is(JsonType::kObject) && value.members.empty());
+      if (key == "not" && any && conflict_.empty()) {
+        conflict_ =
+            document_.pointer_of(schema) + "/not: no value is valid: it excludes all values";
+      }
+      return false;
     }
   }
   return true;

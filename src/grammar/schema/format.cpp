@@ -67,9 +67,12 @@ std::string ipv6() {
          "|(?:(?:" + h + ":){0,5}" + h + ")?::" + h + "|(?:(?:" + h + ":){0,6}" + h + ")?::)";
 }
 
-// From draft 7 on labels with "--" in the third place are reserved for other alphabets' names.
-std::string hostname(Draft draft) {
-  const std::string reserved = draft >= Draft::k7 ? "(?![A-Za-z0-9-]{2}--)" : "";
+// From draft 7 on labels with "--" in the third place are reserved for other alphabets' names. What
+// follows "xn--" is Punycode (RFC 3492), in which the weight of each letter depends on all before
+// it, so that no automaton knows which is valid: `open` takes all of it, else there is none.
+std::string hostname(Draft draft, bool open) {
+  const std::string but = open ? "(?![Xx][Nn])" : "";
+  const std::string reserved = draft >= Draft::k7 ? "(?!" + but + "[A-Za-z0-9-]{2}--)" : "";
   const std::string label = "(?:" + reserved + "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)";
   return label + "(?:\\." + label + ")*";
 }
@@ -128,7 +131,7 @@ std::string uri_template() {
 
 }  // namespace
 
-FormatKind format_pattern(std::string_view name, Draft draft, std::string* pattern) {
+FormatKind format_pattern(std::string_view name, Draft draft, bool open, std::string* pattern) {
   const std::string pointer = "(?:/(?:[^~/]|~[01])*)*";
   const auto known = [&](std::string made) {
     *pattern = std::move(made);
@@ -140,7 +143,7 @@ FormatKind format_pattern(std::string_view name, Draft draft, std::string* patte
   if (name == "duration") return known(duration());
   if (name == "email") return known(email(""));
   if (name == "idn-email") return known(email("\\u0080-\\u{10FFFF}"));
-  if (name == "hostname") return known(hostname(draft));
+  if (name == "hostname") return known(hostname(draft, open));
   if (name == "ipv4") return known(ipv4());
   if (name == "ipv6") return known(ipv6());
   if (name == "uri") return known(reference("", "", false));

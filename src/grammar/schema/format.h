@@ -11,7 +11,8 @@ namespace gen::grammar {
 
 enum class FormatKind { kKnown, kUnknown, kRefused };
 
-/// Whether the name is of the vocabulary; `pattern` receives an expression over whole strings.
-FormatKind format_pattern(std::string_view name, Draft draft, std::string* pattern);
+/// Whether the name is of the vocabulary; `pattern` receives an expression over whole strings. With
+/// `open` it matches all strings that may fit, else those that surely do.
+FormatKind format_pattern(std::string_view name, Draft draft, bool open, std::string* pattern);
 
 }  // namespace gen::grammar

@@ -277,10 +277,11 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
     }
     // Hosts differ from draft to draft.
     const char* drafts = k.draft >= Draft::k7 ? " 7" : " 4";
-    SharedDfa& set = formats_[k.value.text + drafts];
+    const bool open = negated && k.value.text == "hostname";
+    SharedDfa& set = formats_[k.value.text + drafts + (open ? " open" : "")];
     if (set != nullptr) return in_set(set);
     std::string text;
-    const FormatKind kind = format_pattern(k.value.text, k.draft, &text);
+    const FormatKind kind = format_pattern(k.value.text, k.draft, open, &text);
     if (kind == FormatKind::kRefused) {
       return refuse(k.schema, k.key, "the format " + k.value.text + " is not supported");
     }
@@ -606,6 +607,12 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
             more.max = kUnbounded;
             out.push_back({{}, {std::move(more)}});
           }
+          break;
+        }
+        case What::kUnique: {
+          Constraint twice = c;
+          twice.negated = true;
+          out.push_back({{}, {std::move(twice)}});
           break;
         }
         default:

@@ -40,8 +40,8 @@ class Builder {
           SchemaReport* report)
       : to_(to), options_(options), maker_(document, options, report), texts_(to) {
     parts_.to = &to;
-    parts_.watched =
-        options.watched && (options.resolver != nullptr || asks_for_unique(document.root()));
+    parts_.watched = options.watched && (options.resolver != nullptr || options.among_others ||
+                                         asks_for_unique(document.root()));
     parts_.names_watched = options.watched;
     report->items |= parts_.watched;
     ByteSet spaces;
