@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// best: tokens[t, :] are the k tokens with the largest logits of row t after edits and mask, of
-// equal ones the lower first (engine/ops.h). A block is a row. One pass looks for what is not a
-// number or +inf; then each of the k is the largest that comes after the one before it in that
-// order, a pass and a tree of comparisons each, so no list is kept and the order of threads does
-// not show. That is for one; a few more have a kernel of their own (best_many.cu), and more than
-// that nobody has asked for yet.
+// best: tokens[t, :] are the k tokens with the largest logits of row t of those that are allowed
+// and not aside, of equal ones the lower first (engine/ops.h). A block is a row. One pass looks for
+// what is not a number or +inf; then each of the k is the largest that comes after the one before
+// it in that order, a pass and a tree of comparisons each, so no list is kept and the order of
+// threads does not show. That is for one; a few more have a kernel of their own (best_many.cu), and
+// more than that nobody has asked for yet.
 #include "cuda/ops/best.cuh"
 #include "cuda/ops/best_many.h"
+#include "cuda/ops/mass.h"
 
 namespace gen::cuda {
 namespace {
@@ -32,7 +33,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::
     report_bad(row, bad, k, kThreads, tokens + t * k, values + t * k);
     return;
   }
-  apply(rows != nullptr ? rows + t : nullptr, &row);
+  apply(rows != nullptr ? rows + t : nullptr, &row, kThreads);
   float last_value = 0.0F;
   int32_t last = kNoToken;
   for (int32_t n = 0; n < k; ++n) {
@@ -70,13 +71,18 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::
   }
 }
 
-}  // namespace
-
-Status run(const OpContext& context, const engine::BestArgs& args) {
+Status find_best(const OpContext& context, const engine::BestArgs& args) {
   if (args.k > 1 && args.k <= kBestMany) return best_many(context, args);
   const device::Dim3 grid = {static_cast<unsigned>(args.x.rows), 1, 1};
   return run_kernel(context, "best", best_kernel, grid, kThreads, 0, view(args.x),
                     pointer(args.rows), args.k, pointer(args.tokens), pointer(args.values));
+}
+
+}  // namespace
+
+Status run(const OpContext& context, const engine::BestArgs& args) {
+  GEN_TRY(find_best(context, args));
+  return args.mass ? weigh(context, args) : Status();
 }
 
 }  // namespace gen::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of logits as kernels see it that look for its best tokens: what makes it unusable, its
-// edits and its mask.
+// A row of logits as kernels see it that look for its best tokens: what makes it unusable, what is
+// set aside and its mask.
 #pragma once
 
 #include "cuda/ops/device.cuh"
@@ -56,16 +56,17 @@ GEN_DEVICE void report_bad(const LogitRow& row, int32_t bad, int32_t k, int32_t 
   }
 }
 
-/// Takes in what comes with the row; `with` may be null. The block waits after it.
-GEN_DEVICE void apply(const engine::BestRow* with, LogitRow* row) {
-  if (with != nullptr) {
-    row->mask = at(with->mask);
-    row->mask_words = with->mask_words;
-    const engine::LogitEdit* const edits = at(with->edits);
-    // In order, since several may be of one token.
-    for (int32_t i = 0; thread_x() == 0 && i < with->n_edits; ++i) {
-      row->logits[edits[i].token] += edits[i].add;
-    }
+/// Takes in what comes with the row; `with` may be null. The block waits in and after it.
+GEN_DEVICE void apply(const engine::BestRow* with, LogitRow* row, int32_t threads) {
+  if (with == nullptr) return;
+  row->mask = at(with->mask);
+  row->mask_words = with->mask_words;
+  const int32_t* const aside = at(with->aside);
+  float* const to = at(with->aside_logits);
+  for (int32_t i = thread_x(); i < with->n_aside; i += threads) to[i] = row->logits[aside[i]];
+  sync_threads();  // all are read before one is overwritten, which another may be again
+  for (int32_t i = thread_x(); i < with->n_aside; i += threads) {
+    row->logits[aside[i]] = minus_infinity();
   }
   sync_threads();
 }

@@ -88,7 +88,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1)
     report_bad(row, bad, k, kThreads, tokens, values);
     return;
   }
-  apply(rows != nullptr ? rows + t : nullptr, &row);
+  apply(rows != nullptr ? rows + t : nullptr, &row, kThreads);
 
   uint64_t prefix = 0;  // the leading bits of the k-th largest, all but `rest`
   unsigned rest = 64;

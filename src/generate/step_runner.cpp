@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/mass_parts.h"
 #include "base/to_size.h"
 #include "generate/metric_names.h"
 
@@ -103,6 +104,10 @@ void StepRunner::begin() noexcept {
   wanted_logits_ = 0;
   wanted_best_ = 0;
   best_k_ = 1;
+  masks_.clear();
+  asides_.clear();
+  masses_.clear();
+  n_aside_ = 0;
 }
 
 void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
@@ -138,7 +143,23 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   wanted_logits_ += wanted_rows(parts_.back(), graph::kWantsLogits);
   const size_t best = wanted_rows(parts_.back(), graph::kWantsBest);
   wanted_best_ += best;
-  if (best > 0) best_k_ = std::max(best_k_, request.best.k);
+  if (best == 0) return;
+  best_k_ = std::max(best_k_, request.best.k);
+  const RowRule& rule = request.rule;
+  const auto last = static_cast<int32_t>(tokens_.size()) - 1;
+  if (!rule.mask.empty()) masks_.push_back({last, rule.mask});
+  if (!rule.aside.empty()) asides_.push_back({last, rule.aside});
+  if (rule.temperature > 0.0) masses_.push_back({last, rule.temperature, rule.place});
+  n_aside_ += rule.aside.size();
+}
+
+// While the engine computes. A mask that cannot be made leaves a choice that its request ignores.
+Status StepRunner::during(void* self) noexcept {
+  for (const StepPlan::Part& part : static_cast<StepRunner*>(self)->parts_) {
+    const graph::During& own = part.request->rule.during;
+    if (own.call != nullptr) GEN_TRY(own.call(own.context));
+  }
+  return {};
 }
 
 void StepRunner::run() {
@@ -168,10 +189,14 @@ void StepRunner::run() {
 // cancelled one waits for the end of the step.
 Status StepRunner::forward() {
   const StepRequest* const only = parts_.size() == 1 ? parts_.front().request : nullptr;
+  const size_t parts = mass_parts(to_size(model_.traits().vocab_size));
   if (only == nullptr) {
     logits_.resize(wanted_logits_ * static_cast<size_t>(model_.traits().vocab_size));
     best_tokens_.resize(wanted_best_ * to_size(best_k_));
     best_logits_.resize(wanted_best_ * to_size(best_k_));
+    aside_logits_.resize(n_aside_);
+    mass_.resize(masses_.empty() ? 0 : wanted_best_ * parts);
+    part_.resize(masses_.empty() ? 0 : wanted_best_ * kMassPart);
   }
   graph::Batch batch;
   batch.tokens = tokens_;
@@ -185,6 +210,14 @@ Status StepRunner::forward() {
   batch.best.tokens = only != nullptr ? only->best.tokens : best_tokens_.data();
   batch.best.logits = only != nullptr ? only->best.logits : best_logits_.data();
   batch.best.rows = wanted_best_;
+  batch.best.mass = only != nullptr ? only->rule.mass : mass_.data();
+  batch.best.mass_parts = parts;
+  batch.best.part = only != nullptr ? only->rule.part : part_.data();
+  batch.masks = masks_;
+  batch.masses = masses_;
+  batch.asides = asides_;
+  batch.aside_logits = only != nullptr ? only->rule.aside_logits : aside_logits_.data();
+  if (!masks_.empty()) batch.during = {during, this};
   batch.cancel = only != nullptr ? only->cancel : nullptr;
   batch.tracer = tracer_;
   batch.deterministic = deterministic_;
@@ -199,6 +232,8 @@ void StepRunner::hand_out() noexcept {
   if (parts_.size() == 1) return;
   const float* from = logits_.data();
   size_t best = 0;
+  const float* aside = aside_logits_.data();
+  const size_t parts = mass_parts(to_size(model_.traits().vocab_size));
   for (const StepPlan::Part& part : parts_) {
     const size_t n =
         wanted_rows(part, graph::kWantsLogits) * static_cast<size_t>(model_.traits().vocab_size);
@@ -210,6 +245,16 @@ void StepRunner::hand_out() noexcept {
     for (size_t row = 0; row < n_best; ++row, best += to_size(best_k_)) {
       std::copy_n(best_tokens_.data() + best, to.k, to.tokens + row * to_size(to.k));
       std::copy_n(best_logits_.data() + best, to.k, to.logits + row * to_size(to.k));
+    }
+    if (n_best > 0) {
+      const RowRule& rule = part.request->rule;
+      if (rule.temperature > 0.0) {
+        const size_t row = best / to_size(best_k_) - 1;
+        std::copy_n(mass_.data() + row * parts, parts, rule.mass);
+        if (rule.place >= 0.0) std::copy_n(part_.data() + row * kMassPart, kMassPart, rule.part);
+      }
+      std::copy_n(aside, rule.aside.size(), rule.aside_logits);
+      aside += rule.aside.size();
     }
   }
 }

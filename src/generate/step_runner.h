@@ -63,6 +63,7 @@ class StepRunner {
 
  private:
   Status forward();
+  static Status during(void* self) noexcept;
   void hand_out() noexcept;
   void count_failures() noexcept;
   void ask_drafter();
@@ -91,6 +92,13 @@ class StepRunner {
   std::vector<float> logits_;  // [wanted_logits_, V], for steps of several sequences
   std::vector<int32_t> best_tokens_;
   std::vector<float> best_logits_;
+  std::vector<graph::RowMask> masks_;
+  std::vector<graph::RowAside> asides_;
+  std::vector<graph::RowMass> masses_;
+  size_t n_aside_ = 0;               // tokens
+  std::vector<float> aside_logits_;  // [n_aside_]
+  std::vector<float> part_;          // [wanted_best_, kMassPart], the same
+  std::vector<double> mass_;         // [wanted_best_, parts], if some row wants any
 };
 
 }  // namespace gen::generate

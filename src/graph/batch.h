@@ -48,19 +48,28 @@ enum Wants : uint8_t { kWantsNothing, kWantsLogits, kWantsBest };
 struct BestRows {
   int32_t k = 1;
   int32_t* tokens = nullptr;  // [rows that want best, k]
-  float* logits = nullptr;    // as they are after edits
-  size_t rows = 0;            // capacity in rows
+  float* logits = nullptr;
+  size_t rows = 0;         // capacity in rows
+  double* mass = nullptr;  // [rows that want best, mass_parts]; for rows of Batch::masses
+  size_t mass_parts = 0;   // of a row of logits (base/mass_parts.h)
+  float* part = nullptr;   // [rows that want best, kMassPart]; for those that want a part
 };
 /// The tokens that a row may answer with: token t if bit t % 32 of bits[t / 32] is set.
 struct RowMask {
   int32_t row = 0;  // of the batch; wants best
   std::span<const uint32_t> bits;
 };
-/// Added to a logit of a row before its best are looked for; finite, or -inf.
-struct RowEdit {
+/// Tokens that a row's best are not: their logits, as they came, come back instead. One may be
+/// there twice.
+struct RowAside {
   int32_t row = 0;  // of the batch; wants best
-  int32_t token = 0;
-  float add = 0.0F;
+  std::span<const int32_t> tokens;
+};
+/// A row that wants its mass at a temperature, see engine::BestArgs.
+struct RowMass {
+  int32_t row = 0;  // of the batch; wants best
+  double temperature = 1.0;
+  double place = -1.0;  // of the part that it wants, too; below 0: none
 };
 /// A caller's own work while a pass runs. A failure fails the pass.
 struct During {
@@ -78,8 +87,10 @@ struct Batch {
   float* logits = nullptr;  // [rows that want logits, V], host memory
   size_t logits_rows = 0;   // capacity of `logits` in rows
   BestRows best;
-  std::span<const RowMask> masks;  // ascending by row, one for a row at most
-  std::span<const RowEdit> edits;  // ascending by row
+  std::span<const RowMask> masks;    // ascending by row, one for a row at most
+  std::span<const RowAside> asides;  // ascending by row, one for a row at most
+  std::span<const RowMass> masses;   // ascending by row, one for a row at most
+  float* aside_logits = nullptr;     // of all their tokens, one after another; host memory
   /// Called once in a pass that does not fail before: when all has been enqueued that comes before
   /// the first choice of a best token, and nothing has been waited for. The bits of `masks`, but
   /// not how many they are, may be written until it returns.

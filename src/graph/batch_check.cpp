@@ -3,8 +3,9 @@
 #include "graph/batch_check.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
+
+#include "base/mass_parts.h"
 
 namespace gen::graph {
 namespace {
@@ -101,16 +102,35 @@ Status check_best(const Batch& batch, const BatchLimits& limits) {
     last = mask.row + 1;
   }
   last = 0;
-  for (const RowEdit& edit : batch.edits) {
-    GEN_TRY(check_best_row(batch, "an edit", last, edit.row));
-    last = edit.row;
-    if (edit.token < 0 || edit.token >= limits.logits) {
-      return error(Code::kOutOfRange, "edit of token %d outside %lld logits", edit.token,
+  for (const RowAside& aside : batch.asides) {
+    GEN_TRY(check_best_row(batch, "tokens aside", last, aside.row));
+    last = aside.row + 1;
+    for (const int32_t token : aside.tokens) {
+      if (token >= 0 && token < limits.logits) continue;
+      return error(Code::kOutOfRange, "token %d aside outside %lld logits", token,
                    static_cast<long long>(limits.logits));
     }
-    if (!(edit.add <= std::numeric_limits<float>::max())) {
-      return error(Code::kInvalidArgument, "edit of token %d adds %g", edit.token,
-                   static_cast<double>(edit.add));
+    if (!aside.tokens.empty() && batch.aside_logits == nullptr) {
+      return error(Code::kInvalidArgument, "no room for the logits of tokens aside of row %d",
+                   aside.row);
+    }
+  }
+  last = 0;
+  for (const RowMass& mass : batch.masses) {
+    GEN_TRY(check_best_row(batch, "a mass", last, mass.row));
+    last = mass.row + 1;
+    if (!(mass.temperature > 0.0)) {
+      return error(Code::kInvalidArgument, "the mass of row %d at temperature %g", mass.row,
+                   mass.temperature);
+    }
+    const size_t parts = mass_parts(static_cast<size_t>(limits.logits));
+    if (best.mass == nullptr || best.mass_parts != parts) {
+      return error(Code::kInvalidArgument, "mass in %zu parts, there is room for %zu", parts,
+                   best.mass != nullptr ? best.mass_parts : size_t{0});
+    }
+    if (mass.place >= 0.0 && best.part == nullptr) {
+      return error(Code::kInvalidArgument, "row %d wants a part, there is no room for it",
+                   mass.row);
     }
   }
   return {};

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/mass_parts.h"
 #include "engine/op_cost.h"
 #include "base/to_size.h"
 #include "graph/bind.h"
@@ -140,6 +141,7 @@ class PlanRunner {
     GEN_TRY(run_selected(all, plan_.end_selected_taps_));
     taps_ = false;
     GEN_TRY(run_selected(wanted, plan_.instructions_.size()));
+    GEN_TRY(download_asides());
     return during();
   }
 
@@ -258,13 +260,28 @@ class PlanRunner {
     GEN_TRY(run(of, bound));
     const auto& args = std::get<engine::BestArgs>(bound);
     const StepBlock::Best all = of.block.best();
-    const int64_t first = std::max<int64_t>(first_selected_row_ - all.first, 0) * all.k;
-    const auto n =
-        static_cast<size_t>(std::clamp<int64_t>(all.n * all.k - first, 0, args.x.rows * all.k));
+    const int64_t row = std::max<int64_t>(first_selected_row_ - all.first, 0);
+    const auto rows = static_cast<size_t>(std::clamp<int64_t>(all.n - row, 0, args.x.rows));
+    const int64_t first = row * all.k;
+    const size_t n = rows * to_size(all.k);
     GEN_TRY(download(of, batch_.best.tokens + first, args.tokens.as<const std::byte>(),
                      n * sizeof(int32_t)));
-    return download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
-                    n * sizeof(float));
+    GEN_TRY(download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
+                     n * sizeof(float)));
+    if (!args.mass) return {};
+    GEN_TRY(download(of, batch_.best.mass + static_cast<size_t>(row) * all.mass_parts,
+                     args.mass.as<const std::byte>(), rows * all.mass_parts * sizeof(double)));
+    if (!args.part) return {};
+    return download(of, batch_.best.part + row * kMassPart, args.part.as<const std::byte>(),
+                    rows * kMassPart * sizeof(float));
+  }
+
+  /// Of all rows together, however many chunks there were.
+  Status download_asides() {
+    Side& of = side(plan_.instructions_.back());
+    const size_t bytes = of.block.n_aside() * sizeof(float);
+    if (bytes == 0) return {};
+    return download(of, batch_.aside_logits, of.block.aside_logits().as<const std::byte>(), bytes);
   }
 
   /// Through the host, which waits for what makes the rows.
