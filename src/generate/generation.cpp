@@ -134,8 +134,22 @@ void Generation::begin_drafts() {
       draft_draw_.reset();
     }
     generator.metrics().add(metric::kDraftsFailed, 1);
+  } else if (n_best_ == 1 && !ruled && traits.chains) {
+    begin_chains();
+    if (chains_) return;
   }
   make_room(1);
+}
+
+// Without memory for chains the call does without.
+void Generation::begin_chains() noexcept {
+  try {
+    make_room(static_cast<size_t>(kMostDraftRows));
+    job_.tree.reserve(kMostDraftRows);
+    job_.wants.reserve(static_cast<size_t>(kMostDraftRows));
+    chains_ = true;
+  } catch (...) {
+  }
 }
 
 // As the adaptive policy has it; the planner of steps asks for less by itself.
@@ -271,8 +285,9 @@ Status Generation::prepare(StepRequest** request) {
     pass.urgency = urgency_;
     pass.participant = call_->participant();
     pass.count_from = sequence.moved(before_).length;
-    if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_ && !whole_row_) {
-      job_.most = std::min(most_drafts(), left() - 1);
+    const bool drafts = drafts_ != nullptr || chains_;
+    if (drafts && state_ == State::kDecode && !catching_up_ && !whole_row_) {
+      job_.most = std::min(chains_ ? kMostDraftRows - 1 : most_drafts(), left() - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
       begin_draws();
@@ -503,7 +518,11 @@ void Generation::end_at_grammar() noexcept {
 // The rows of the step that the text went through are evaluated, the others have never been.
 void Generation::end_step() noexcept {
   session_->sequence_.keep(path_);
-  if (!path_.empty()) session_->generator().draft_use().note_pass(path_.size());
+  // Each row of a chain is a pass of the model.
+  const size_t passes = chains_ ? path_.size() : std::min<size_t>(path_.size(), 1);
+  for (size_t i = 0; i < passes; ++i) {
+    session_->generator().draft_use().note_pass(path_.size() / passes);
+  }
   if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) {
     drafts_->accepted(path_);
     note_drafts(job_.tree.rows() - 1, hits_);

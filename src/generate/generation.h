@@ -114,6 +114,7 @@ class Generation {
   Status start(const Prompt& prompt);
   void begin_drafts();
   void begin_draws() noexcept;
+  void begin_chains() noexcept;
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);
@@ -161,6 +162,7 @@ class Generation {
   std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
   std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;
+  bool chains_ = false;  // the model goes on by itself for some rows, see StepRunner
   DraftJob job_;
   int32_t row_ = 0;  // of the tree, whose logits are next; 0 before they have come
   AcceptTracker tracker_{0};

@@ -70,7 +70,7 @@ struct StepRequest {
   RowRule rule;                        // of the last row, where that wants best and no other does
   /// For a single token: drafts are welcome. What a drafter adds in a step become rows behind the
   /// token, and the spans above those of the job; they want what the token does, and there is room
-  /// for all of it. Null: none.
+  /// for all of it. Without a drafter rows are added that the model fills by itself. Null: none.
   DraftJob* draft = nullptr;
   const CancelFlag* cancel = nullptr;
   Urgency urgency;

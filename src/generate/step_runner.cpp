@@ -12,6 +12,9 @@
 namespace gen::generate {
 namespace {
 
+/// Rows of a chain: more would save little and keep those waiting longer that come meanwhile.
+constexpr int32_t kMostLinks = 4;
+
 size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
   const auto wants = part.request->wants.first(static_cast<size_t>(part.rows));
   return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));
@@ -24,6 +27,7 @@ size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
 void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   jobs_.clear();
   try {
+    if (drafter_ == nullptr) return add_links(parts);
     if (planner_.active()) planner_.limit(parts);
     for (const StepPlan::Part& part : parts) {
       if (part.drafts == 0) continue;
@@ -58,6 +62,28 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   } catch (...) {  // no memory, or a drafter's own failure
     for (StepPlan::Part& part : parts) drop_drafts(&part);
     metrics_.add(metric::kDraftsFailed, 1);
+  }
+}
+
+// As many rows as all of the step may have, since those of a chain come step by step.
+void StepRunner::add_links(std::span<StepPlan::Part> parts) {
+  int32_t links = tracer_ == nullptr && !parts.empty() ? kMostLinks - 1 : 0;
+  for (const StepPlan::Part& part : parts) {
+    const StepRequest& request = *part.request;
+    const bool stays = request.cache != nullptr && request.state == nullptr &&
+                       !request.cache->stages({request.cache->length(), 1});
+    links = stays && request.draft != nullptr ? std::min(links, part.drafts) : 0;
+  }
+  for (StepPlan::Part& part : parts) {
+    part.drafts = links;
+    if (links == 0) continue;
+    StepRequest& request = *part.request;
+    DraftJob& job = *request.draft;
+    for (int32_t row = 0; row < links; ++row) job.tree.add(0, row);
+    job.wants.assign(to_size(links) + 1, request.wants[0]);
+    request.tokens = job.tree.tokens();
+    request.wants = job.wants;
+    part.rows = links + 1;
   }
 }
 
@@ -108,6 +134,7 @@ void StepRunner::begin() noexcept {
   asides_.clear();
   masses_.clear();
   n_aside_ = 0;
+  chained_ = 0;
 }
 
 void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
@@ -123,6 +150,9 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   sequence.trace_id = request.trace_id;
   sequences_.push_back(sequence);
   const auto rows = static_cast<size_t>(plan.count);
+  if (drafter_ == nullptr && part.drafts > 0) {
+    chained_ = chained_ == 0 ? plan.count : std::min(chained_, plan.count);
+  }
   const auto tokens = request.tokens.first(rows);
   const auto wants = request.wants.first(rows);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -153,6 +183,28 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   n_aside_ += rule.aside.size();
 }
 
+// Where there was less room for one of them, all are as short.
+void StepRunner::even_chains() noexcept {
+  if (chained_ == 0) return;
+  const size_t links = to_size(chained_);
+  size_t at = 0;
+  for (graph::BatchSequence& sequence : sequences_) {
+    const size_t first = to_size(sequence.first_row);
+    sequence.first_row = static_cast<int32_t>(at);
+    sequence.n_rows = chained_;
+    for (size_t i = 0; i < links; ++i, ++at) {
+      tokens_[at] = tokens_[first + i];
+      positions_[at] = positions_[first + i];
+      wants_[at] = wants_[first + i];
+    }
+  }
+  tokens_.resize(at);
+  positions_.resize(at);
+  wants_.resize(at);
+  wanted_best_ = at;
+  for (StepPlan::Part& part : parts_) part.rows = chained_;
+}
+
 // While the engine computes. A mask that cannot be made leaves a choice that its request ignores.
 Status StepRunner::during(void* self) noexcept {
   for (const StepPlan::Part& part : static_cast<StepRunner*>(self)->parts_) {
@@ -169,6 +221,7 @@ void StepRunner::run() {
     }
   };
   Status status;
+  even_chains();
   try {
     const bool timed = planner_.active() && only_decodes();
     const double begin = timed ? planner_.now() : 0;
@@ -221,6 +274,7 @@ Status StepRunner::forward() {
   batch.cancel = only != nullptr ? only->cancel : nullptr;
   batch.tracer = tracer_;
   batch.deterministic = deterministic_;
+  batch.chained = chained_;
   return model_.forward(batch);
 }
 
@@ -229,6 +283,7 @@ void StepRunner::hand_out() noexcept {
     parts_[i].request->plan = sequences_[i].plan;
     parts_[i].request->taken = parts_[i].rows;
   }
+  if (chained_ > 0) return hand_out_chains();
   if (parts_.size() == 1) return;
   const float* from = logits_.data();
   size_t best = 0;
@@ -255,6 +310,22 @@ void StepRunner::hand_out() noexcept {
       }
       std::copy_n(aside, rule.aside.size(), rule.aside_logits);
       aside += rule.aside.size();
+    }
+  }
+}
+
+// Results come link by link.
+void StepRunner::hand_out_chains() noexcept {
+  const size_t n = parts_.size();
+  for (size_t s = 0; s < n; ++s) {
+    StepRequest& request = *parts_[s].request;
+    for (size_t i = 0; i < to_size(chained_); ++i) {
+      if (n > 1) {
+        request.best.tokens[i] = best_tokens_[i * n + s];
+        request.best.logits[i] = best_logits_[i * n + s];
+      }
+      const auto next = static_cast<int32_t>(i) + 1;
+      if (next < chained_) request.draft->tree.set(next, request.best.tokens[i]);
     }
   }
 }

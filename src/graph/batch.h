@@ -31,7 +31,8 @@ struct BatchSequence {
   int32_t adapter = -1;  // a mix of Batch::adapters, -1 for none
   int32_t first_row = 0;
   int32_t n_rows = 0;
-  int64_t trace_id = 0;  // names the sequence to tracers
+  int32_t planned_before = 0;  // rows of the plan that come before these
+  int64_t trace_id = 0;        // names the sequence to tracers
 };
 
 /// Asks for the hidden states after `layer` (0 is the embedding, L the last layer).
@@ -107,6 +108,12 @@ struct Batch {
   /// Logits of a row depend on its sequence alone to the bit, not on the rows beside it, in engines
   /// where that has a price; in the CPU engine they always do.
   bool deterministic = false;
+  /// Above 0: rows run one after another, so many of each sequence, and the token of a row behind
+  /// the first is what the row before it has found best, whatever `tokens` has there: the engine
+  /// does not wait for the host in between. Each row wants the best one; results come row by row,
+  /// [chained, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
+  /// with them, is left out: parents, taps, masks, a tracer, states and their like.
+  int32_t chained = 0;
 };
 
 }  // namespace gen::graph

@@ -228,7 +228,9 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
     }
     GEN_TRY(check_cache(*sequence.cache, limits.layers));
     GEN_TRY(check_memories(*sequence.cache, limits, i));
-    if (sequence.plan.count != sequence.n_rows || sequence.plan.start < 0 ||
+    const bool planned = batch.chained > 0 ? sequence.n_rows <= sequence.plan.count
+                                           : sequence.n_rows == sequence.plan.count;
+    if (!planned || sequence.plan.start < 0 ||
         sequence.plan.start > sequence.cache->capacity() - sequence.plan.count) {
       return error(Code::kInvalidArgument,
                    "sequence %zu has %d rows and a plan of %d entries from %d, capacity %d", i,
@@ -273,9 +275,32 @@ Status check_parents(const Batch& batch, bool chains_only) {
   return {};
 }
 
+/// Of rows that run one after another.
+Status check_chains(const Batch& batch, const BatchLimits& limits) {
+  if (batch.chained == 0) return {};
+  if (!limits.chains) {
+    return error(Code::kUnsupported, "chains of %d rows, the model runs rows together",
+                 batch.chained);
+  }
+  const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.masks.empty() &&
+                     batch.asides.empty() && batch.masses.empty() && batch.taps.empty() &&
+                     batch.during.call == nullptr && batch.tracer == nullptr && batch.best.k == 1;
+  if (!plain || std::cmp_not_equal(batch.wanting(kWantsBest), batch.rows())) {
+    return error(Code::kInvalidArgument, "chains of %d rows that want more than the best token",
+                 batch.chained);
+  }
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    if (batch.sequences[i].n_rows == batch.chained) continue;
+    return error(Code::kInvalidArgument, "sequence %zu has %d rows in chains of %d", i,
+                 batch.sequences[i].n_rows, batch.chained);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
+  GEN_TRY(check_chains(batch, limits));
   GEN_TRY(check_rows(batch, limits));
   GEN_TRY(check_outputs(batch, limits));
   GEN_TRY(check_best(batch, limits));

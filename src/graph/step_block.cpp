@@ -257,8 +257,8 @@ Status StepBlock::add_tables(const Batch& batch) {
         engine::KvRows& rows = records_[at];
         rows.first_row = sequence.first_row;
         rows.n_rows = sequence.n_rows;
-        rows.first_entry = sequence.plan.start;
-        rows.entries = sequence.plan.start + sequence.plan.count;
+        rows.first_entry = sequence.plan.start + sequence.planned_before;
+        rows.entries = rows.first_entry + sequence.n_rows;
         rows.first_cell = tables.first_cell;
         offsets_[at] = {add(tables.blocks), add(tables.cells), add(tables.positions),
                         add(tables.log_weights), visible_[s]};
@@ -269,8 +269,8 @@ Status StepBlock::add_tables(const Batch& batch) {
   return {};
 }
 
-Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::Engine& engine,
-                       engine::Stream& stream) {
+Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, bool fed,
+                       engine::Engine& engine, engine::Stream& stream) {
   bytes_.clear();
   pads_ = padded ? &engine : nullptr;
   rows_ = static_cast<int64_t>(places(static_cast<size_t>(batch.rows())));
@@ -294,6 +294,7 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::E
   add_best(batch);
   const size_t size = bytes_.size();
   if (size > buffer_.size()) {
+    if (fed) return error(Code::kInternal, "a step's block grew to %zu bytes in a chain", size);
     buffer_.reset();
     // Tables grow with their sequences: room for more, so that it is not taken anew step by step.
     // And for as many rows like these as the engine wants room for, while that is little.
@@ -317,7 +318,9 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::E
     std::memcpy(bytes_.data() + records_at_, records_.data(),
                 records_.size() * sizeof(records_[0]));
   }
-  return engine.upload(stream, buffer_.data(), bytes_.data(), bytes_.size());
+  const size_t first = fed ? positions_ : 0;  // behind results and tokens
+  return engine.upload(stream, buffer_.data() + static_cast<std::ptrdiff_t>(first),
+                       bytes_.data() + first, bytes_.size() - first);
 }
 
 }  // namespace gen::graph

@@ -23,9 +23,10 @@ class StepBlock {
   /// Takes the batch's rows and asks its caches where they lie; all is in engine memory when what
   /// was enqueued so far has run. `all_rows`: the list 0, 1, … is wanted, too. `padded`: rows,
   /// sequences and wanted rows are as many as Engine::step_rows() says; those that are added are
-  /// token 0 of no sequence. kOutOfMemory, and what caches say; the block is then of no use until
+  /// token 0 of no sequence. `fed`: the batch is as the one before, a row further on; results and
+  /// tokens stay as they are. kOutOfMemory, and what caches say; the block is then of no use until
   /// the next fill().
-  Status fill(const Batch& batch, bool all_rows, bool padded, engine::Engine& engine,
+  Status fill(const Batch& batch, bool all_rows, bool padded, bool fed, engine::Engine& engine,
               engine::Stream& stream);
 
   /// Of the step, those that were added included.
@@ -33,6 +34,10 @@ class StepBlock {
 
   [[nodiscard]] engine::EnginePtr<const int32_t> tokens() const noexcept {
     return at<int32_t>(tokens_);
+  }
+  /// For operations that write them.
+  [[nodiscard]] engine::EnginePtr<int32_t> token_places() const noexcept {
+    return place<int32_t>(tokens_);
   }
   [[nodiscard]] engine::EnginePtr<const int32_t> positions() const noexcept {
     return at<int32_t>(positions_);

@@ -21,6 +21,7 @@ PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTrai
       graph_(std::move(graph)) {
   if (plan_->limits().best) {
     traits_.rules_best = plan_->limits().far_logits;
+    traits_.chains = traits_.rules_best && plan_->limits().chains;
     traits_.most_best = traits_.rules_best ? traits_.vocab_size : 1;
   }
   if (plan_->engines().size() == 1) return;

@@ -314,6 +314,78 @@ TEST(FarGeneration, WeighsTheSame) {
   EXPECT_LT(again, 24U * 20 / 10);
 }
 
+/// Stops a call after some tokens.
+int32_t stop_after(void* user, const Event& event) {
+  auto* const left = static_cast<int32_t*>(user);
+  return !event.done && --*left == 0 ? 7 : 0;
+}
+
+/// What calls say that take the best tokens, together and one by one, with ends anywhere.
+std::vector<Tokens> greedy(Side& side, const char* kind, size_t blocks) {
+  const auto generator = side.generator(kind, blocks);
+  std::vector<Tokens> prompts;
+  for (uint32_t i = 0; i < 6; ++i) prompts.push_back(text_of(i, 20 + 7 * i));
+  std::vector<BatchRequest> requests(prompts.size());
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt.tokens = prompts[i];
+    CallParams& params = requests[i].params;
+    params = params_of(9 + static_cast<int32_t>(5 * i));
+    params.sampling.logprobs = -1;
+    params.sampling.temperature = 0.0;
+    if (i % 2 == 1) {
+      EXPECT_TRUE(params.stops.add_token(static_cast<int32_t>(3 + i)).ok());
+    }
+  }
+  std::vector<Tokens> said;
+  for (const GenResult& result : run_batch(*generator, requests, nullptr, nullptr)) {
+    EXPECT_TRUE(result.status.ok()) << result.status.message();
+    said.push_back(result.tokens);
+  }
+  const auto session = generator->new_session().value();
+  for (int32_t i = 0; i < 4; ++i) {
+    std::optional<GenResult> result;
+    int32_t left = 3 + i;  // in a chain
+    const BatchRequest& request = requests[static_cast<size_t>(i)];
+    Prompt prompt;
+    prompt.tokens = std::span(request.prompt.tokens).first(4);
+    static_cast<void>(session->generate(prompt, request.params, stop_after, &left, &result));
+    said.push_back(result->tokens);
+    said.push_back({result->usage.prompt, result->usage.completion, session->length()});
+    said.push_back(session->tokens().value());
+  }
+  EXPECT_TRUE(session->truncate(30).ok());
+  said.push_back(say(*session, prompts[1], 10).tokens);
+  return said;
+}
+
+// Rows that take the best token go on for some tokens before the host looks at them.
+TEST(FarGeneration, GoesOnByItself) {
+  test::FarMemory memory;
+  Side near(test::cpu_engine({.threads = 2}), engine::system_memory());
+  for (const bool pads : {false, true}) {
+    const auto engine = std::make_shared<test::FarEngine>(memory, 2);
+    engine->pads = pads;
+    Side far(engine, memory);
+    for (const char* kind : {"fp32", "fp16", "fp8", "q4"}) {
+      for (const size_t blocks : {size_t{0}, size_t{12}}) {
+        const std::vector<Tokens> want = greedy(near, kind, blocks);
+        EXPECT_EQ(greedy(far, kind, blocks), want) << kind << ", " << blocks;
+      }
+    }
+    // One text: a prompt of two chunks, and fewer waits than tokens.
+    const auto session = far.generator("fp32", 0)->new_session().value();
+    CallParams params = params_of(41);
+    params.sampling.logprobs = -1;
+    params.sampling.temperature = 0.0;
+    const Tokens prompt = text_of(1, 32);
+    std::optional<GenResult> result;
+    const size_t waited = engine->finishes;
+    EXPECT_TRUE(session->generate({.tokens = prompt}, params, nullptr, nullptr, &result).ok());
+    EXPECT_EQ(result->tokens.size(), 41U);
+    EXPECT_EQ(engine->finishes - waited, 12U);  // 2 chunks, the first token with them; 40 by fours
+  }
+}
+
 TEST(FarGeneration, SaysTheSame) {
   test::FarMemory memory;
   Side near(test::cpu_engine({.threads = 2}), engine::system_memory());

@@ -68,6 +68,7 @@ class FarEngine final : public engine::Engine {
   }
   Status finish(engine::Stream& stream) override {
     auto& far = static_cast<FarStream&>(stream);
+    ++finishes;
     memory_.settle();
     Status first;
     for (const Work& work : std::exchange(far.queue, {})) {
@@ -93,6 +94,7 @@ class FarEngine final : public engine::Engine {
   std::vector<size_t> asked;          // whether there was room for
   size_t counted_bytes = ~size_t{0};  // of downloads that are counted
   std::atomic<size_t> counted_downloads{0};
+  std::atomic<size_t> finishes{0};
   std::atomic<size_t> operations{0};
   size_t refused = ~size_t{0};  // index of the one that there is no memory for
 
