@@ -28,6 +28,10 @@ GEN_DEVICE float greatest(float a, float b) { return fmaxf(a, b); }
 
 GEN_DEVICE uint32_t float_bits(float x) { return __float_as_uint(x); }
 GEN_DEVICE float float_from_bits(uint32_t bits) { return __uint_as_float(bits); }
+GEN_DEVICE uint64_t double_bits(double x) { return static_cast<uint64_t>(__double_as_longlong(x)); }
+GEN_DEVICE double double_from_bits(uint64_t bits) {
+  return __longlong_as_double(static_cast<long long>(bits));
+}
 
 /// Conversions as in tensor/half.h, the payload of a NaN that is widened aside.
 GEN_DEVICE float f16_to_f32(uint16_t bits) {

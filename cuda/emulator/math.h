@@ -22,6 +22,8 @@ inline float greatest(float a, float b) { return std::fmax(a, b); }
 
 inline uint32_t float_bits(float x) { return std::bit_cast<uint32_t>(x); }
 inline float float_from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
+inline uint64_t double_bits(double x) { return std::bit_cast<uint64_t>(x); }
+inline double double_from_bits(uint64_t bits) { return std::bit_cast<double>(bits); }
 
 using gen::bf16_to_f32;
 using gen::f16_to_f32;

@@ -61,6 +61,7 @@ DeviceQueue::~DeviceQueue() {
   if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
   release_passed(true);
   products_.reset();
+  for (uint8_t* at : outgrown_) static_cast<void>(table_.release(table_.user, at));
   for (uint8_t* at : {lists_, scratch_}) {
     if (at != nullptr) static_cast<void>(table_.release(table_.user, at));
   }
@@ -271,8 +272,14 @@ Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** devic
 Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
   if (bytes > scratch_bytes_) {
     if (capturing_) return error(Code::kInternal, "scratch memory grows in a capture");
-    ++scratch_number_;
-    GEN_TRY(grow(bytes, &scratch_, &scratch_bytes_));
+    // It doubles, so what was outgrown is together no larger than what there is now.
+    outgrown_.reserve(outgrown_.size() + 1);
+    void* made = nullptr;
+    const size_t more = std::max(bytes, 2 * scratch_bytes_);
+    GEN_TRY(take_locked(more, &made));
+    if (scratch_ != nullptr) outgrown_.push_back(scratch_);
+    scratch_ = static_cast<uint8_t*>(made);
+    scratch_bytes_ = more;
   }
   *out = scratch_;
   return {};

@@ -123,8 +123,6 @@ class DeviceQueue : private ScratchMemory {
    private:
     DeviceQueue& queue_;
   };
-  /// Changes when scratch memory has moved.
-  [[nodiscard]] uint64_t scratch_number() const noexcept { return scratch_number_; }
   /// Another one each time.
   uint64_t next_weight() noexcept { return ++weights_; }
 
@@ -167,7 +165,7 @@ class DeviceQueue : private ScratchMemory {
   size_t lists_bytes_ = 0;
   uint8_t* scratch_ = nullptr;
   size_t scratch_bytes_ = 0;
-  uint64_t scratch_number_ = 0;
+  std::vector<uint8_t*> outgrown_;  // scratch of before, which graphs may still use
   uint64_t weights_ = 0;
   bool capturing_ = false;
   std::vector<GivenBack> given_back_;

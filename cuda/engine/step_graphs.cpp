@@ -77,7 +77,6 @@ Status StepGraphs::run(std::span<const engine::OpArgs> list, const RunOne& run_o
     return run_plainly();
   }
   kept->used = ++runs_;
-  if (kept->exec != nullptr && kept->scratch != queue_.scratch_number()) drop(*kept);
   if (kept->exec == nullptr && !kept->refused) GEN_TRY(capture(*kept, run_one));
   if (kept->exec == nullptr) return run_plainly();
   ++counts_.replayed;
@@ -101,7 +100,6 @@ Status StepGraphs::capture(Kept& kept, const RunOne& run_one) {
   const device::Error ended = device::capture_end(stream, &graph);
   if (status.ok() && ended.ok()) {
     kept.refused = !device::graph_instantiate(graph, &kept.exec).ok();
-    kept.scratch = queue_.scratch_number();
     if (!kept.refused) ++counts_.captured;
   } else {
     kept.refused = true;

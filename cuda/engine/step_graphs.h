@@ -42,7 +42,6 @@ class StepGraphs {
     std::vector<engine::OpArgs> list;
     std::vector<uint64_t> weights;  // numbers of the list's weights, whose addresses may come again
     device::GraphExec exec = nullptr;
-    uint64_t scratch = 0;  // number of the queue's scratch memory that it uses
     uint64_t used = 0;
     bool refused = false;  // it could not be captured
   };

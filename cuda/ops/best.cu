@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// best: tokens[t, :] are the k tokens with the largest logits of row t after edits and mask, of
-// equal ones the lower first (engine/ops.h). A row is looked at in parts of 2048 tokens, a block
-// each; another kernel takes the best of the parts. Logit and token make one number, so no two are
-// equal, and the order of threads and parts does not show. This file has what is for one token and
-// what goes before; up to 128 have kernels of their own (best_many.cu), and more than that nobody
-// has asked for yet: these are found one after another, each the largest that comes after the one
-// before it.
-//   Bytes   a row once; twice where it comes with edits, which may change nothing of a row that has
-//           a logit which is no number
+// best: tokens[t, :] are the k tokens with the largest logits of row t of those that are allowed
+// and not aside, of equal ones the lower first (engine/ops.h). A row is looked at in parts of 2048
+// tokens, a block each; another kernel takes the best of the parts. Logit and token make one
+// number, so no two are equal, and the order of threads and parts does not show. This file has what
+// is for one token and what goes before; up to 128 have kernels of their own (best_many.cu), and
+// more than that nobody has asked for yet: these are found one after another, each the largest that
+// comes after the one before it.
+//   Bytes   a row once; twice where tokens may be aside, which changes nothing of a row that has a
+//           logit which is no number
 #include "cuda/ops/best.cuh"
 
 #include "cuda/ops/best_many.h"
+#include "cuda/ops/mass.h"
 
 namespace gen::cuda {
 namespace {
@@ -168,9 +169,10 @@ Status begin_parts(const OpContext& context, const engine::BestArgs& args, BestP
   return run_kernel(context, "best_bad", best_bad_kernel, grid, kThreads, 0, view(args.x), *parts);
 }
 
-Status run(const OpContext& context, const engine::BestArgs& args) {
+namespace {
+
+Status find_best(const OpContext& context, const engine::BestArgs& args) {
   const auto rows = static_cast<unsigned>(args.x.rows);
-  if (rows == 0) return {};
   if (args.k > kBestMany) {
     return run_kernel(context, "best", best_all_kernel, {rows, 1, 1}, kThreads, 0, view(args.x),
                       pointer(args.rows), args.k, pointer(args.tokens), pointer(args.values));
@@ -184,6 +186,14 @@ Status run(const OpContext& context, const engine::BestArgs& args) {
   return run_kernel(context, "best_merge", best_merge_kernel, {rows, 1, 1}, kMergeThreads, 0,
                     view(args.x), pointer(args.rows), parts, pointer(args.tokens),
                     pointer(args.values));
+}
+
+}  // namespace
+
+Status run(const OpContext& context, const engine::BestArgs& args) {
+  if (args.x.rows == 0) return {};
+  GEN_TRY(find_best(context, args));
+  return args.mass ? weigh(context, args) : Status();
 }
 
 }  // namespace gen::cuda

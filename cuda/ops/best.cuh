@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of logits as kernels see it that look for its best tokens: what makes it unusable, its
-// edits and its mask. A row has many blocks, each with a part of it.
+// A row of logits as kernels see it that look for its best tokens: what makes it unusable, what is
+// set aside and its mask. A row has many blocks, each with a part of it.
 #pragma once
 
 #include "cuda/ops/device.cuh"
@@ -85,17 +85,22 @@ GEN_DEVICE void report_bad(const float* logits, int32_t bad, int32_t k, int32_t*
   }
 }
 
-/// Takes in what comes with the row. Edits of the part's tokens are made in their order, since
-/// several may be of one token, by the thread that looks at the token afterwards.
+/// Takes in what comes with the row, as far as it is of the part's tokens. The block waits in and
+/// after it.
 GEN_DEVICE void apply(const engine::BestRow& with, LogitRow* row) {
   row->mask = at(with.mask);
   row->mask_words = with.mask_words;
-  const engine::LogitEdit* const edits = at(with.edits);
-  for (int32_t i = 0; i < with.n_edits; ++i) {
-    const int32_t within = edits[i].token - row->from;
-    if (within < 0 || edits[i].token >= row->to || within % block_threads() != thread_x()) continue;
-    row->logits[edits[i].token] += edits[i].add;
+  const int32_t* const aside = at(with.aside);
+  float* const to = at(with.aside_logits);
+  const auto has = [&](int32_t token) { return token >= row->from && token < row->to; };
+  for (int32_t i = thread_x(); i < with.n_aside; i += block_threads()) {
+    if (has(aside[i])) to[i] = row->logits[aside[i]];
   }
+  sync_threads();  // all are read before one is overwritten, which another may be again
+  for (int32_t i = thread_x(); i < with.n_aside; i += block_threads()) {
+    if (has(aside[i])) row->logits[aside[i]] = minus_infinity();
+  }
+  sync_threads();
 }
 
 /// Larger for what goes first: the larger logit, of equal ones the lower token; both zeros are one.
@@ -127,7 +132,7 @@ struct BestParts {
   int32_t parts;
 };
 
-/// Takes it, and enqueues the search for bad logits where rows come with edits: these may change
+/// Takes it, and enqueues the search for bad logits where rows come with more: that may change
 /// nothing of a row that has one. Else whoever looks for the best finds them.
 Status begin_parts(const OpContext& context, const engine::BestArgs& args, BestParts* parts);
 

@@ -16,6 +16,8 @@
  *               prefix_lookups, prefix_hits, prefix_evictions, preemptions
  *               drafted_tokens, accepted_tokens   guessed and looked at; of these, what the model then said
  *               drafts_failed          times that a drafter could not do its work, for lack of memory or otherwise
+ *               rows_again             rows that a device ran again for all their logits, as the largest did not
+ *                                      decide the token
  *               tier_demotions, tier_promotions   blocks of all layers that gen_options_set_tiered_kv moved to the
  *                                      file, and back to be written
  *               tier_bytes_written, tier_bytes_read   of these and of what attention read

@@ -220,32 +220,38 @@ struct SelectRowsArgs {
   friend bool operator==(const SelectRowsArgs&, const SelectRowsArgs&) = default;
 };
 
-/// Added to a logit before the best are looked for; -inf takes the token out.
-struct LogitEdit {
-  int32_t token = 0;
-  float add = 0.0F;
-};
-
 /// What comes with a row of logits.
 struct BestRow {
   /// Token t is allowed if bit t % 32 of mask[t / 32] is set; those beyond `mask_words` are not.
   /// Null: all are.
   EnginePtr<const uint32_t> mask;
-  EnginePtr<const LogitEdit> edits;  // [n_edits]
+  /// Tokens that are not chosen from; their logits, as they came, go to `aside_logits`. One may be
+  /// there twice.
+  EnginePtr<const int32_t> aside;  // [n_aside]
+  EnginePtr<float> aside_logits;   // [n_aside]
+  double temperature = 0.0;        // of the row's mass; 0: it is not wanted
+  double place = -1.0;             // of the part that is wanted, in [0, 1); below: none is
   int32_t mask_words = 0;
-  int32_t n_edits = 0;
+  int32_t n_aside = 0;
 };
 
 /// tokens[t, :] are the k tokens with the largest logits of row t, largest first, of equal ones the
-/// lower token first; values[t, :] are these logits. Edits come first and change x; a token that is
-/// not allowed counts as -inf. Where a logit of x, as it came, is NaN or +inf, at token i first,
-/// all of tokens[t, :] are -1 - i and all of values[t, :] that logit.
+/// lower token first; values[t, :] are these logits. A token that is aside or not allowed counts as
+/// -inf; in x those that are aside may be overwritten with that. Where a logit of x, as it came, is
+/// NaN or +inf, at token i first, all of tokens[t, :] are -1 - i and all of values[t, :] that
+/// logit, and nothing is written of what is aside and of the mass. mass[t, :] are the sums, part by
+/// part of the vocabulary, of exp((logit - values[t, 0]) / temperature) over tokens that are
+/// allowed and not aside (base/mass_parts.h); nothing is written if all are -inf. part[t, :] are
+/// then the logits, -inf of tokens that are not allowed, aside or beyond V, of the first part at
+/// which the sum of parts exceeds place times their whole sum; nothing is written if there is none.
 struct BestArgs {
   MatrixView x;                   // [T, V]
-  EnginePtr<const BestRow> rows;  // [T], or null: neither masks nor edits
+  EnginePtr<const BestRow> rows;  // [T], or null: nothing comes with any
   int32_t k = 1;                  // in [1, V]
   EnginePtr<int32_t> tokens;      // [T, k]
   EnginePtr<float> values;        // [T, k]
+  EnginePtr<double> mass;         // [T, mass_parts(V)], or null: no row wants any
+  EnginePtr<float> part;          // [T, kMassPart], or null: no row wants any
   friend bool operator==(const BestArgs&, const BestArgs&) = default;
 };
 

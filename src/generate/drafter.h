@@ -33,6 +33,8 @@ class DraftTree {
   void begin(int32_t pending);
   /// Adds a row; its number.
   int32_t add(int32_t token, int32_t parent);
+  /// Says what a row guesses.
+  void set(int32_t row, int32_t token) noexcept { tokens_[static_cast<size_t>(row)] = token; }
   /// Drops all but the first rows.
   void cut(int32_t rows) noexcept;
 
@@ -73,7 +75,7 @@ class DraftDraw;
 
 /// One sequence's part of a proposal. Its owner fills it in and keeps it until the step is over.
 struct DraftJob {
-  DraftState* state = nullptr;
+  DraftState* state = nullptr;  // null where there is no drafter: rows are chained, see StepRunner
   std::span<const int32_t> tokens;  // the text, with its pending token
   int32_t most = 0;                 // rows to add; a step may lower it
   bool branches = false;            // a row may have several that follow it
@@ -83,10 +85,10 @@ struct DraftJob {
   grammar::Matcher* matcher = nullptr;
   /// How the call draws its tokens, for guesses that are drawn, too; null: it takes the best.
   DraftDraw* draw = nullptr;
-  DraftTree tree;                   // in: the pending token; out: what is guessed, too
+  DraftTree tree;  // in: the pending token; out: what is guessed, too
 
-  int32_t failures = 0;             // out: what the drafter could not do, for metrics
-  DraftRecord record;               // what came of it so far; the planner's and the call's
+  int32_t failures = 0;  // out: what the drafter could not do, for metrics
+  DraftRecord record;    // what came of it so far; the planner's and the call's
 
   // Of the tree, for the step.
   std::vector<int32_t> positions;

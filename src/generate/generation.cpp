@@ -8,11 +8,15 @@
 #include <new>
 #include <utility>
 
+#include "base/mass_parts.h"
 #include "generate/metric_names.h"
 #include "generate/session.h"
 
 namespace gen::generate {
 namespace {
+
+/// A row is brought in whole where more than the vocabulary's size by this is set aside.
+constexpr size_t kMostAside = 8;
 
 double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
@@ -92,13 +96,16 @@ Status Generation::start(const Prompt& prompt) {
 void Generation::begin_drafts() {
   const Generator& generator = session_->generator();
   const model::ModelTraits& traits = generator.model().traits();
-  if (rule_ == nullptr && traits.vocab_size == generator.vocab_size()) {
-    const int32_t k = picker_.only_best()           ? 1
-                      : picker_.short_row_will_do() ? sampling::kShortRow
-                                                    : 0;
-    if (k <= traits.most_best && k < traits.vocab_size) n_best_ = k;
-  }
   Drafter* const drafter = generator.drafter();
+  // Rows of guesses would each have a text and a mask of their own.
+  const sampling::ShortRowNeed need = picker_.short_row(rule_ != nullptr);
+  const bool ruled = rule_ != nullptr || picker_.edits() || need.temperature > 0.0;
+  if (traits.vocab_size == generator.vocab_size() && need.k <= traits.most_best &&
+      need.k < traits.vocab_size && (!ruled || (traits.rules_best && drafter == nullptr))) {
+    n_best_ = need.k;
+    mass_at_ = need.temperature;
+    wants_part_ = need.part;
+  }
   if (drafter != nullptr) {
     try {
       most_drafts_ = std::clamp(drafter->most_rows(), 0, kMostDraftRows - 1);
@@ -127,8 +134,22 @@ void Generation::begin_drafts() {
       draft_draw_.reset();
     }
     generator.metrics().add(metric::kDraftsFailed, 1);
+  } else if (n_best_ == 1 && !ruled && traits.chains) {
+    begin_chains();
+    if (chains_) return;
   }
   make_room(1);
+}
+
+// Without memory for chains the call does without.
+void Generation::begin_chains() noexcept {
+  try {
+    make_room(static_cast<size_t>(kMostDraftRows));
+    job_.tree.reserve(kMostDraftRows);
+    job_.wants.reserve(static_cast<size_t>(kMostDraftRows));
+    chains_ = true;
+  } catch (...) {
+  }
 }
 
 // As the adaptive policy has it; the planner of steps asks for less by itself.
@@ -199,8 +220,9 @@ bool Generation::queue() noexcept {
     return {};
   });
   // While another thread may run the step. What fails here fails again when the mask is needed.
-  if (queued_ && rule_ != nullptr)
+  if (queued_ && rule_ != nullptr && !wants_best()) {
     static_cast<void>(contain([&] { return rule_->prepare(left()); }));
+  }
   return queued_;
 }
 
@@ -249,9 +271,11 @@ Status Generation::prepare(StepRequest** request) {
     }
     if (!catching_up_) {
       pass.results_from = end - 1;
-      if (n_best_ > 0 && !whole_row_) {
+      if (wants_best()) GEN_TRY(add_rule(&pass.rule));
+      if (wants_best()) {
         pass.best = {n_best_, best_.data(), logits_.data(), 0};
       } else {
+        pass.rule = {};
         if (whole_row_) logits_.resize(std::max(logits_.size(), width));
         pass.logits = logits_.data();
       }
@@ -261,8 +285,9 @@ Status Generation::prepare(StepRequest** request) {
     pass.urgency = urgency_;
     pass.participant = call_->participant();
     pass.count_from = sequence.moved(before_).length;
-    if (drafts_ != nullptr && state_ == State::kDecode && !catching_up_ && !whole_row_) {
-      job_.most = std::min(most_drafts(), left() - 1);
+    const bool drafts = drafts_ != nullptr || chains_;
+    if (drafts && state_ == State::kDecode && !catching_up_ && !whole_row_) {
+      job_.most = std::min(chains_ ? kMostDraftRows - 1 : most_drafts(), left() - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
       begin_draws();
@@ -347,19 +372,60 @@ void Generation::take_back() noexcept {
 sampling::ShortRow Generation::short_row() const noexcept {
   const auto n = static_cast<size_t>(n_best_);
   const size_t first = static_cast<size_t>(row_) * n;
-  return {std::span(best_).subspan(first, n), std::span(logits_).subspan(first, n)};
+  return {std::span(best_).subspan(first, n),
+          std::span(logits_).subspan(first, n),
+          aside_,
+          aside_logits_,
+          mass_,
+          part_};
+}
+
+// What comes with the last row of a pass. Where tokens aside are many, the row costs no more.
+Status Generation::add_rule(RowRule* rule) {
+  masked_ = false;
+  if (rule_ != nullptr) {
+    rule->mask = rule_->mask().bits;
+    rule->during = {make_mask, this};
+  }
+  const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
+  if (mass_at_ > 0.0) {
+    mass_.resize(mass_parts(vocab));
+    rule->temperature = mass_at_;
+    rule->mass = mass_.data();
+  }
+  if (wants_part_) {
+    part_.resize(kMassPart);
+    rule->place = picker_.draw_place(where());
+    rule->part = part_.data();
+  }
+  if (!picker_.edits()) return {};
+  GEN_TRY(picker_.list_edited(where(), vocab, &aside_));
+  aside_logits_.resize(aside_.size());
+  rule->aside = aside_;
+  rule->aside_logits = aside_logits_.data();
+  whole_row_ = aside_.size() > vocab / kMostAside;
+  return {};
+}
+
+// By whoever runs the step, while it runs; nobody else looks at the rule then.
+Status Generation::make_mask(void* self) noexcept {
+  auto& own = *static_cast<Generation*>(self);
+  own.masked_ = own.contain([&] { return own.rule_->prepare(own.left()); }).ok();
+  return {};
+}
+
+// Of the token that is next.
+TokenPicker::At Generation::where() const noexcept {
+  return {.held = session_->sequence_.tokens(),
+          .said = result_.tokens,
+          .stops = transcript_.stop_tokens()};
 }
 
 Result<sampling::Choice> Generation::pick() {
-  const Sequence& sequence = session_->sequence_;
   const auto vocab = static_cast<size_t>(session_->generator().vocab_size());
   const auto row = static_cast<size_t>(row_);
-  if (n_best_ == 1) return TokenPicker::best(best_[row], logits_[row], vocab, sequence.tokens());
   const auto width = static_cast<size_t>(session_->generator().model().traits().vocab_size);
-  TokenPicker::At at{.held = sequence.tokens(),
-                     .said = result_.tokens,
-                     .stops = transcript_.stop_tokens(),
-                     .mask = nullptr};
+  TokenPicker::At at = where();
   sampling::TokenMask mask;
   if (rule_ != nullptr) {
     mask = rule_->mask();
@@ -368,7 +434,10 @@ Result<sampling::Choice> Generation::pick() {
   std::optional<sampling::Proposal> proposal;
   if (draft_draw_.has_value()) proposal = draft_draw_->proposal(job_.tree, row_);
   if (proposal.has_value()) at.proposal = &*proposal;
-  if (n_best_ > 1 && !whole_row_) return picker_.pick_short(short_row(), vocab, at);
+  if (wants_best()) {
+    if (rule_ != nullptr && !masked_) return sampling::Choice();
+    return picker_.pick_short(short_row(), vocab, at);
+  }
   return picker_.pick(std::span(logits_).subspan(row * width, vocab), at);
 }
 
@@ -377,12 +446,6 @@ Result<sampling::Choice> Generation::pick() {
 // logits of the next row are there. Sets `*event` to false if the row must be run again first.
 Status Generation::choose(bool* event) {
   Sequence& sequence = session_->sequence_;
-  if (n_best_ > 1 && !whole_row_ && !picker_.decides(short_row())) {
-    end_step();
-    whole_row_ = true;
-    *event = false;
-    return {};
-  }
   bool complete = false;
   if (rule_ != nullptr) {
     GEN_TRY(rule_->prepare(left()));
@@ -392,6 +455,13 @@ Status Generation::choose(bool* event) {
     }
   }
   const Result<sampling::Choice> drawn = pick();
+  if (drawn.ok() && drawn.value().token < 0) {
+    end_step();
+    whole_row_ = true;
+    session_->generator().metrics().add(metric::kRowsAgain, 1);
+    *event = false;
+    return {};
+  }
   whole_row_ = false;
   if (rule_ != nullptr && drawn.status().code() == Code::kGrammar) {
     finish(
@@ -448,7 +518,11 @@ void Generation::end_at_grammar() noexcept {
 // The rows of the step that the text went through are evaluated, the others have never been.
 void Generation::end_step() noexcept {
   session_->sequence_.keep(path_);
-  if (!path_.empty()) session_->generator().draft_use().note_pass(path_.size());
+  // Each row of a chain is a pass of the model.
+  const size_t passes = chains_ ? path_.size() : std::min<size_t>(path_.size(), 1);
+  for (size_t i = 0; i < passes; ++i) {
+    session_->generator().draft_use().note_pass(path_.size() / passes);
+  }
   if (drafts_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) {
     drafts_->accepted(path_);
     note_drafts(job_.tree.rows() - 1, hits_);

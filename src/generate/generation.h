@@ -79,8 +79,8 @@ class Generation {
   Result<const Event*> next();
 
   /// What the scheduler has to run before there is more to say: submit it, and call take() when it
-  /// is done. Null when there is nothing to run: take() then has the event, or null where a row must
-  /// run again first.
+  /// is done. Null when there is nothing to run: take() then has the event, or null where a row
+  /// must run again first.
   StepRequest* want() noexcept;
   /// In place of running what was wanted: take() reports this failure.
   void fail(Status failure) noexcept { failure_ = std::move(failure); }
@@ -114,11 +114,17 @@ class Generation {
   Status start(const Prompt& prompt);
   void begin_drafts();
   void begin_draws() noexcept;
+  void begin_chains() noexcept;
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);
   [[nodiscard]] int32_t most_drafts() noexcept;
+  [[nodiscard]] TokenPicker::At where() const noexcept;
   Result<sampling::Choice> pick();
+  Status add_rule(RowRule* rule);
+  static Status make_mask(void* self) noexcept;
+  /// What the next row answers with.
+  [[nodiscard]] bool wants_best() const noexcept { return n_best_ > 0 && !whole_row_; }
   Status prepare(StepRequest** request);
   Status advance(bool* event);
   Status choose(bool* event);
@@ -145,10 +151,18 @@ class Generation {
   bool whole_row_ = false;
   std::vector<float> logits_;           // [rows, V]: the last row's, and those of its drafts; or
   std::vector<int32_t> best_;           // [rows, n_best_], of these tokens
+  std::vector<int32_t> aside_;          // tokens whose logits the call changes
+  std::vector<float> aside_logits_;     // of these, as they came
+  double mass_at_ = 0.0;                // the temperature of the row's mass; 0: it is not wanted
+  bool wants_part_ = false;             // and of it the part in which the draw lies
+  std::vector<float> part_;             // these logits, or empty
+  std::vector<double> mass_;            // of the row, in parts
+  bool masked_ = false;                 // the last row's best are those that rule_ allows
   std::unique_ptr<DraftState> drafts_;  // the session's; null without
   std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
   std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;
+  bool chains_ = false;  // the model goes on by itself for some rows, see StepRunner
   DraftJob job_;
   int32_t row_ = 0;  // of the tree, whose logits are next; 0 before they have come
   AcceptTracker tracker_{0};

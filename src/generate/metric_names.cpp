@@ -59,6 +59,8 @@ constexpr Metric kNamed[] = {
     {kDraftedTokens, Kind::kCounter, "Guessed tokens that the model looked at."},
     {kAcceptedTokens, Kind::kCounter, "Of these, tokens that were what it said."},
     {kDraftsFailed, Kind::kCounter, "Times that a drafter could not do its work."},
+    {kRowsAgain, Kind::kCounter,
+     "Rows whose largest logits did not decide the token, run again for all."},
     {kQueueLength, Kind::kGauge, "Sequences left waiting by the last step."},
     {kCacheBlocksUsed, Kind::kGauge, "Blocks of the cache pool in use."},
     {kCacheBlocksFree, Kind::kGauge, "Blocks of the cache pool that are free."},

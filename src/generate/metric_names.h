@@ -31,6 +31,7 @@ inline constexpr const char* kTierWarmHits = "tier_warm_hits";
 inline constexpr const char* kDraftedTokens = "drafted_tokens";
 inline constexpr const char* kAcceptedTokens = "accepted_tokens";
 inline constexpr const char* kDraftsFailed = "drafts_failed";
+inline constexpr const char* kRowsAgain = "rows_again";
 /// "finished_length" and so on.
 const char* finished(FinishReason reason) noexcept;
 /// "errors_model" and so on; null for OK.

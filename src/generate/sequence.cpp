@@ -108,6 +108,7 @@ StepRequest* Sequence::next() {
   request_.wants = wants_;
   request_.logits = nullptr;
   request_.best = {};
+  request_.rule = pass_.rule;
   const auto written = static_cast<size_t>(std::max(at - pass_.results_from, 0));
   if (wants == graph::kWantsLogits) {
     request_.logits =

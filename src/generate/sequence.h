@@ -62,6 +62,7 @@ class Sequence {
     int32_t results_from = 0;
     float* logits = nullptr;
     graph::BestRows best;
+    RowRule rule;  // of the last row, where it is the only one that wants best
     [[nodiscard]] graph::Wants wants() const noexcept {
       if (logits != nullptr) return graph::kWantsLogits;
       return best.tokens != nullptr ? graph::kWantsBest : graph::kWantsNothing;

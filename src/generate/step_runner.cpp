@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/mass_parts.h"
 #include "base/to_size.h"
 #include "generate/metric_names.h"
 
 namespace gen::generate {
 namespace {
+
+/// Rows of a chain: more would save little and keep those waiting longer that come meanwhile.
+constexpr int32_t kMostLinks = 4;
 
 size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
   const auto wants = part.request->wants.first(static_cast<size_t>(part.rows));
@@ -23,6 +27,7 @@ size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
 void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   jobs_.clear();
   try {
+    if (drafter_ == nullptr) return add_links(parts);
     if (planner_.active()) planner_.limit(parts);
     for (const StepPlan::Part& part : parts) {
       if (part.drafts == 0) continue;
@@ -57,6 +62,28 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   } catch (...) {  // no memory, or a drafter's own failure
     for (StepPlan::Part& part : parts) drop_drafts(&part);
     metrics_.add(metric::kDraftsFailed, 1);
+  }
+}
+
+// As many rows as all of the step may have, since those of a chain come step by step.
+void StepRunner::add_links(std::span<StepPlan::Part> parts) {
+  int32_t links = tracer_ == nullptr && !parts.empty() ? kMostLinks - 1 : 0;
+  for (const StepPlan::Part& part : parts) {
+    const StepRequest& request = *part.request;
+    const bool stays = request.cache != nullptr && request.state == nullptr &&
+                       !request.cache->stages({request.cache->length(), 1});
+    links = stays && request.draft != nullptr ? std::min(links, part.drafts) : 0;
+  }
+  for (StepPlan::Part& part : parts) {
+    part.drafts = links;
+    if (links == 0) continue;
+    StepRequest& request = *part.request;
+    DraftJob& job = *request.draft;
+    for (int32_t row = 0; row < links; ++row) job.tree.add(0, row);
+    job.wants.assign(to_size(links) + 1, request.wants[0]);
+    request.tokens = job.tree.tokens();
+    request.wants = job.wants;
+    part.rows = links + 1;
   }
 }
 
@@ -103,6 +130,11 @@ void StepRunner::begin() noexcept {
   wanted_logits_ = 0;
   wanted_best_ = 0;
   best_k_ = 1;
+  masks_.clear();
+  asides_.clear();
+  masses_.clear();
+  n_aside_ = 0;
+  chained_ = 0;
 }
 
 void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
@@ -118,6 +150,9 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   sequence.trace_id = request.trace_id;
   sequences_.push_back(sequence);
   const auto rows = static_cast<size_t>(plan.count);
+  if (drafter_ == nullptr && part.drafts > 0) {
+    chained_ = chained_ == 0 ? plan.count : std::min(chained_, plan.count);
+  }
   const auto tokens = request.tokens.first(rows);
   const auto wants = request.wants.first(rows);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -138,7 +173,45 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
   wanted_logits_ += wanted_rows(parts_.back(), graph::kWantsLogits);
   const size_t best = wanted_rows(parts_.back(), graph::kWantsBest);
   wanted_best_ += best;
-  if (best > 0) best_k_ = std::max(best_k_, request.best.k);
+  if (best == 0) return;
+  best_k_ = std::max(best_k_, request.best.k);
+  const RowRule& rule = request.rule;
+  const auto last = static_cast<int32_t>(tokens_.size()) - 1;
+  if (!rule.mask.empty()) masks_.push_back({last, rule.mask});
+  if (!rule.aside.empty()) asides_.push_back({last, rule.aside});
+  if (rule.temperature > 0.0) masses_.push_back({last, rule.temperature, rule.place});
+  n_aside_ += rule.aside.size();
+}
+
+// Where there was less room for one of them, all are as short.
+void StepRunner::even_chains() noexcept {
+  if (chained_ == 0) return;
+  const size_t links = to_size(chained_);
+  size_t at = 0;
+  for (graph::BatchSequence& sequence : sequences_) {
+    const size_t first = to_size(sequence.first_row);
+    sequence.first_row = static_cast<int32_t>(at);
+    sequence.n_rows = chained_;
+    for (size_t i = 0; i < links; ++i, ++at) {
+      tokens_[at] = tokens_[first + i];
+      positions_[at] = positions_[first + i];
+      wants_[at] = wants_[first + i];
+    }
+  }
+  tokens_.resize(at);
+  positions_.resize(at);
+  wants_.resize(at);
+  wanted_best_ = at;
+  for (StepPlan::Part& part : parts_) part.rows = chained_;
+}
+
+// While the engine computes. A mask that cannot be made leaves a choice that its request ignores.
+Status StepRunner::during(void* self) noexcept {
+  for (const StepPlan::Part& part : static_cast<StepRunner*>(self)->parts_) {
+    const graph::During& own = part.request->rule.during;
+    if (own.call != nullptr) GEN_TRY(own.call(own.context));
+  }
+  return {};
 }
 
 void StepRunner::run() {
@@ -148,6 +221,7 @@ void StepRunner::run() {
     }
   };
   Status status;
+  even_chains();
   try {
     const bool timed = planner_.active() && only_decodes();
     const double begin = timed ? planner_.now() : 0;
@@ -168,10 +242,14 @@ void StepRunner::run() {
 // cancelled one waits for the end of the step.
 Status StepRunner::forward() {
   const StepRequest* const only = parts_.size() == 1 ? parts_.front().request : nullptr;
+  const size_t parts = mass_parts(to_size(model_.traits().vocab_size));
   if (only == nullptr) {
     logits_.resize(wanted_logits_ * static_cast<size_t>(model_.traits().vocab_size));
     best_tokens_.resize(wanted_best_ * to_size(best_k_));
     best_logits_.resize(wanted_best_ * to_size(best_k_));
+    aside_logits_.resize(n_aside_);
+    mass_.resize(masses_.empty() ? 0 : wanted_best_ * parts);
+    part_.resize(masses_.empty() ? 0 : wanted_best_ * kMassPart);
   }
   graph::Batch batch;
   batch.tokens = tokens_;
@@ -185,9 +263,18 @@ Status StepRunner::forward() {
   batch.best.tokens = only != nullptr ? only->best.tokens : best_tokens_.data();
   batch.best.logits = only != nullptr ? only->best.logits : best_logits_.data();
   batch.best.rows = wanted_best_;
+  batch.best.mass = only != nullptr ? only->rule.mass : mass_.data();
+  batch.best.mass_parts = parts;
+  batch.best.part = only != nullptr ? only->rule.part : part_.data();
+  batch.masks = masks_;
+  batch.masses = masses_;
+  batch.asides = asides_;
+  batch.aside_logits = only != nullptr ? only->rule.aside_logits : aside_logits_.data();
+  if (!masks_.empty()) batch.during = {during, this};
   batch.cancel = only != nullptr ? only->cancel : nullptr;
   batch.tracer = tracer_;
   batch.deterministic = deterministic_;
+  batch.chained = chained_;
   return model_.forward(batch);
 }
 
@@ -196,9 +283,12 @@ void StepRunner::hand_out() noexcept {
     parts_[i].request->plan = sequences_[i].plan;
     parts_[i].request->taken = parts_[i].rows;
   }
+  if (chained_ > 0) return hand_out_chains();
   if (parts_.size() == 1) return;
   const float* from = logits_.data();
   size_t best = 0;
+  const float* aside = aside_logits_.data();
+  const size_t parts = mass_parts(to_size(model_.traits().vocab_size));
   for (const StepPlan::Part& part : parts_) {
     const size_t n =
         wanted_rows(part, graph::kWantsLogits) * static_cast<size_t>(model_.traits().vocab_size);
@@ -210,6 +300,32 @@ void StepRunner::hand_out() noexcept {
     for (size_t row = 0; row < n_best; ++row, best += to_size(best_k_)) {
       std::copy_n(best_tokens_.data() + best, to.k, to.tokens + row * to_size(to.k));
       std::copy_n(best_logits_.data() + best, to.k, to.logits + row * to_size(to.k));
+    }
+    if (n_best > 0) {
+      const RowRule& rule = part.request->rule;
+      if (rule.temperature > 0.0) {
+        const size_t row = best / to_size(best_k_) - 1;
+        std::copy_n(mass_.data() + row * parts, parts, rule.mass);
+        if (rule.place >= 0.0) std::copy_n(part_.data() + row * kMassPart, kMassPart, rule.part);
+      }
+      std::copy_n(aside, rule.aside.size(), rule.aside_logits);
+      aside += rule.aside.size();
+    }
+  }
+}
+
+// Results come link by link.
+void StepRunner::hand_out_chains() noexcept {
+  const size_t n = parts_.size();
+  for (size_t s = 0; s < n; ++s) {
+    StepRequest& request = *parts_[s].request;
+    for (size_t i = 0; i < to_size(chained_); ++i) {
+      if (n > 1) {
+        request.best.tokens[i] = best_tokens_[i * n + s];
+        request.best.logits[i] = best_logits_[i * n + s];
+      }
+      const auto next = static_cast<int32_t>(i) + 1;
+      if (next < chained_) request.draft->tree.set(next, request.best.tokens[i]);
     }
   }
 }

@@ -20,6 +20,9 @@
 
 namespace gen::generate {
 
+/// Without a drafter, steps of decode tokens alone whose best is wanted run several rows of each
+/// sequence in a chain (graph::Batch): what each row found best becomes the guess that the next one
+/// is of, so a request gets a chain of drafts that are all right.
 /// Keeps its scratch, so that a decode step allocates nothing. Threads: the leader of the moment,
 /// which does not hold the queue's mutex.
 class StepRunner {
@@ -63,9 +66,13 @@ class StepRunner {
 
  private:
   Status forward();
+  static Status during(void* self) noexcept;
   void hand_out() noexcept;
+  void hand_out_chains() noexcept;
   void count_failures() noexcept;
   void ask_drafter();
+  void add_links(std::span<StepPlan::Part> parts);
+  void even_chains() noexcept;
   [[nodiscard]] bool only_decodes() const noexcept;
 
   const model::Model& model_;
@@ -91,6 +98,14 @@ class StepRunner {
   std::vector<float> logits_;  // [wanted_logits_, V], for steps of several sequences
   std::vector<int32_t> best_tokens_;
   std::vector<float> best_logits_;
+  std::vector<graph::RowMask> masks_;
+  std::vector<graph::RowAside> asides_;
+  std::vector<graph::RowMass> masses_;
+  int32_t chained_ = 0;              // rows of each sequence; 0: they are no chains
+  size_t n_aside_ = 0;               // tokens
+  std::vector<float> aside_logits_;  // [n_aside_]
+  std::vector<float> part_;          // [wanted_best_, kMassPart], the same
+  std::vector<double> mass_;         // [wanted_best_, parts], if some row wants any
 };
 
 }  // namespace gen::generate

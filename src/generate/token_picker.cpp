@@ -10,28 +10,36 @@ TokenPicker::TokenPicker(const CallParams& params, const tokenizer::Tokenizer* t
 }
 
 Result<sampling::Choice> TokenPicker::pick(std::span<float> logits, const At& at) {
-  const auto row = static_cast<int64_t>(at.held.size()) - 1;
-  const uint64_t step = at.said.size();
   if (params_.edit_logits != nullptr) {
     GEN_TRY(params_.edit_logits(logits, at.held, at.said.size()));
   }
-  sampling::Further further;
-  further.proposal = at.proposal;
-  const int32_t least = params_.stops.min_new_tokens;
-  if (least > 0 && step < static_cast<uint64_t>(least)) further.barred = at.stops;
-  if (breaks_.has_value()) {
-    GEN_ASSIGN(further.penalties, repetitions(at.held, logits.size()));
-  }
-  return chain_.sample(logits, params_.sampling.penalize_prompt ? at.held : at.said, step, row,
-                       at.mask, further);
+  GEN_ASSIGN(const sampling::Further more, further(at, logits.size()));
+  return chain_.sample(logits, counted(at), at.said.size(),
+                       static_cast<int64_t>(at.held.size()) - 1, at.mask, more);
+}
+
+Status TokenPicker::list_edited(const At& at, size_t vocab, std::vector<int32_t>* tokens) {
+  GEN_ASSIGN(const sampling::Further more, further(at, vocab));
+  chain_.list_edited(counted(at), vocab, more, tokens);
+  return {};
 }
 
 Result<sampling::Choice> TokenPicker::pick_short(const sampling::ShortRow& row, size_t n,
                                                  const At& at) {
+  GEN_ASSIGN(const sampling::Further more, further(at, n));
+  return chain_.sample_short(row, n, counted(at), at.said.size(),
+                             static_cast<int64_t>(at.held.size()) - 1, at.mask, more);
+}
+
+Result<sampling::Further> TokenPicker::further(const At& at, size_t vocab) {
   sampling::Further further;
   further.proposal = at.proposal;
-  return chain_.sample_short(row, n, at.said.size(), static_cast<int64_t>(at.held.size()) - 1,
-                             further);
+  const int32_t least = params_.stops.min_new_tokens;
+  if (least > 0 && at.said.size() < static_cast<size_t>(least)) further.barred = at.stops;
+  if (breaks_.has_value()) {
+    GEN_ASSIGN(further.penalties, repetitions(at.held, vocab));
+  }
+  return further;
 }
 
 // What DRY takes, but not from tokens that are breaks by themselves.

@@ -40,30 +40,31 @@ class TokenPicker {
   /// sampling::Chain::sample.
   Result<sampling::Choice> pick(std::span<float> logits, const At& at);
 
-  /// Whether best() will do for pick() without a mask.
-  [[nodiscard]] bool only_best() const noexcept { return chain_.only_best() && only_logits(); }
-  /// As pick(), for a row of `n` logits whose largest the model has found.
-  static Result<sampling::Choice> best(int32_t token, float logit, size_t n,
-                                       std::span<const int32_t> held) {
-    return sampling::Chain::best(token, logit, n, static_cast<int64_t>(held.size()) - 1);
+  /// What of a row pick_short() needs, `masked` where there are masks; nothing where only pick()
+  /// will do.
+  [[nodiscard]] sampling::ShortRowNeed short_row(bool masked) const noexcept {
+    if (params_.edit_logits != nullptr) return {};
+    return chain_.short_row(edits(), masked);
   }
-
-  /// Whether pick_short() will do for pick() without a mask, where the row decides() it.
-  [[nodiscard]] bool short_row_will_do() const noexcept {
-    return chain_.short_row_will_do() && only_logits();
+  /// Whether some logits are ever changed, other than by a mask.
+  [[nodiscard]] bool edits() const noexcept {
+    return chain_.edits() || breaks_.has_value() || params_.stops.min_new_tokens > 0;
   }
-  [[nodiscard]] bool decides(const sampling::ShortRow& row) const noexcept {
-    return chain_.decides(row);
+  /// Where the draw of the token after `at.said` lies, as a share of all mass.
+  [[nodiscard]] double draw_place(const At& at) const noexcept {
+    return chain_.draw_place(at.said.size());
   }
-  /// As pick(), for a row of `n` logits whose largest the model has found.
+  /// The tokens that pick_short() wants aside after `at.held`.
+  Status list_edited(const At& at, size_t vocab, std::vector<int32_t>* tokens);
+  /// As pick(), for a row of `n` logits whose largest the model has found, and those of what
+  /// list_edited() has said. Token -1, and nothing has changed, where they do not decide it.
   Result<sampling::Choice> pick_short(const sampling::ShortRow& row, size_t n, const At& at);
 
  private:
-  /// Nothing comes before the chain or further into it.
-  [[nodiscard]] bool only_logits() const noexcept {
-    return !breaks_.has_value() && params_.stops.min_new_tokens <= 0 &&
-           params_.edit_logits == nullptr;
+  [[nodiscard]] std::span<const int32_t> counted(const At& at) const noexcept {
+    return params_.sampling.penalize_prompt ? at.held : at.said;
   }
+  Result<sampling::Further> further(const At& at, size_t vocab);
   Result<std::span<const sampling::TokenPenalty>> repetitions(std::span<const int32_t> held,
                                                               size_t vocab);
 

@@ -31,7 +31,8 @@ struct BatchSequence {
   int32_t adapter = -1;  // a mix of Batch::adapters, -1 for none
   int32_t first_row = 0;
   int32_t n_rows = 0;
-  int64_t trace_id = 0;  // names the sequence to tracers
+  int32_t planned_before = 0;  // rows of the plan that come before these
+  int64_t trace_id = 0;        // names the sequence to tracers
 };
 
 /// Asks for the hidden states after `layer` (0 is the embedding, L the last layer).
@@ -48,19 +49,28 @@ enum Wants : uint8_t { kWantsNothing, kWantsLogits, kWantsBest };
 struct BestRows {
   int32_t k = 1;
   int32_t* tokens = nullptr;  // [rows that want best, k]
-  float* logits = nullptr;    // as they are after edits
-  size_t rows = 0;            // capacity in rows
+  float* logits = nullptr;
+  size_t rows = 0;         // capacity in rows
+  double* mass = nullptr;  // [rows that want best, mass_parts]; for rows of Batch::masses
+  size_t mass_parts = 0;   // of a row of logits (base/mass_parts.h)
+  float* part = nullptr;   // [rows that want best, kMassPart]; for those that want a part
 };
 /// The tokens that a row may answer with: token t if bit t % 32 of bits[t / 32] is set.
 struct RowMask {
   int32_t row = 0;  // of the batch; wants best
   std::span<const uint32_t> bits;
 };
-/// Added to a logit of a row before its best are looked for; finite, or -inf.
-struct RowEdit {
+/// Tokens that a row's best are not: their logits, as they came, come back instead. One may be
+/// there twice.
+struct RowAside {
   int32_t row = 0;  // of the batch; wants best
-  int32_t token = 0;
-  float add = 0.0F;
+  std::span<const int32_t> tokens;
+};
+/// A row that wants its mass at a temperature, see engine::BestArgs.
+struct RowMass {
+  int32_t row = 0;  // of the batch; wants best
+  double temperature = 1.0;
+  double place = -1.0;  // of the part that it wants, too; below 0: none
 };
 /// A caller's own work while a pass runs. A failure fails the pass.
 struct During {
@@ -78,8 +88,10 @@ struct Batch {
   float* logits = nullptr;  // [rows that want logits, V], host memory
   size_t logits_rows = 0;   // capacity of `logits` in rows
   BestRows best;
-  std::span<const RowMask> masks;  // ascending by row, one for a row at most
-  std::span<const RowEdit> edits;  // ascending by row
+  std::span<const RowMask> masks;    // ascending by row, one for a row at most
+  std::span<const RowAside> asides;  // ascending by row, one for a row at most
+  std::span<const RowMass> masses;   // ascending by row, one for a row at most
+  float* aside_logits = nullptr;     // of all their tokens, one after another; host memory
   /// Called once in a pass that does not fail before: when all has been enqueued that comes before
   /// the first choice of a best token, and nothing has been waited for. The bits of `masks`, but
   /// not how many they are, may be written until it returns.
@@ -96,6 +108,12 @@ struct Batch {
   /// Logits of a row depend on its sequence alone to the bit, not on the rows beside it, in engines
   /// where that has a price; in the CPU engine they always do.
   bool deterministic = false;
+  /// Above 0: rows run one after another, so many of each sequence, and the token of a row behind
+  /// the first is what the row before it has found best, whatever `tokens` has there: the engine
+  /// does not wait for the host in between. Each row wants the best one; results come row by row,
+  /// [chained, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
+  /// with them, is left out: parents, taps, masks, a tracer, states and their like.
+  int32_t chained = 0;
 };
 
 }  // namespace gen::graph

@@ -3,8 +3,9 @@
 #include "graph/batch_check.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
+
+#include "base/mass_parts.h"
 
 namespace gen::graph {
 namespace {
@@ -101,16 +102,35 @@ Status check_best(const Batch& batch, const BatchLimits& limits) {
     last = mask.row + 1;
   }
   last = 0;
-  for (const RowEdit& edit : batch.edits) {
-    GEN_TRY(check_best_row(batch, "an edit", last, edit.row));
-    last = edit.row;
-    if (edit.token < 0 || edit.token >= limits.logits) {
-      return error(Code::kOutOfRange, "edit of token %d outside %lld logits", edit.token,
+  for (const RowAside& aside : batch.asides) {
+    GEN_TRY(check_best_row(batch, "tokens aside", last, aside.row));
+    last = aside.row + 1;
+    for (const int32_t token : aside.tokens) {
+      if (token >= 0 && token < limits.logits) continue;
+      return error(Code::kOutOfRange, "token %d aside outside %lld logits", token,
                    static_cast<long long>(limits.logits));
     }
-    if (!(edit.add <= std::numeric_limits<float>::max())) {
-      return error(Code::kInvalidArgument, "edit of token %d adds %g", edit.token,
-                   static_cast<double>(edit.add));
+    if (!aside.tokens.empty() && batch.aside_logits == nullptr) {
+      return error(Code::kInvalidArgument, "no room for the logits of tokens aside of row %d",
+                   aside.row);
+    }
+  }
+  last = 0;
+  for (const RowMass& mass : batch.masses) {
+    GEN_TRY(check_best_row(batch, "a mass", last, mass.row));
+    last = mass.row + 1;
+    if (!(mass.temperature > 0.0)) {
+      return error(Code::kInvalidArgument, "the mass of row %d at temperature %g", mass.row,
+                   mass.temperature);
+    }
+    const size_t parts = mass_parts(static_cast<size_t>(limits.logits));
+    if (best.mass == nullptr || best.mass_parts != parts) {
+      return error(Code::kInvalidArgument, "mass in %zu parts, there is room for %zu", parts,
+                   best.mass != nullptr ? best.mass_parts : size_t{0});
+    }
+    if (mass.place >= 0.0 && best.part == nullptr) {
+      return error(Code::kInvalidArgument, "row %d wants a part, there is no room for it",
+                   mass.row);
     }
   }
   return {};
@@ -208,7 +228,9 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
     }
     GEN_TRY(check_cache(*sequence.cache, limits.layers));
     GEN_TRY(check_memories(*sequence.cache, limits, i));
-    if (sequence.plan.count != sequence.n_rows || sequence.plan.start < 0 ||
+    const bool planned = batch.chained > 0 ? sequence.n_rows <= sequence.plan.count
+                                           : sequence.n_rows == sequence.plan.count;
+    if (!planned || sequence.plan.start < 0 ||
         sequence.plan.start > sequence.cache->capacity() - sequence.plan.count) {
       return error(Code::kInvalidArgument,
                    "sequence %zu has %d rows and a plan of %d entries from %d, capacity %d", i,
@@ -253,9 +275,32 @@ Status check_parents(const Batch& batch, bool chains_only) {
   return {};
 }
 
+/// Of rows that run one after another.
+Status check_chains(const Batch& batch, const BatchLimits& limits) {
+  if (batch.chained == 0) return {};
+  if (!limits.chains) {
+    return error(Code::kUnsupported, "chains of %d rows, the model runs rows together",
+                 batch.chained);
+  }
+  const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.masks.empty() &&
+                     batch.asides.empty() && batch.masses.empty() && batch.taps.empty() &&
+                     batch.during.call == nullptr && batch.tracer == nullptr && batch.best.k == 1;
+  if (!plain || std::cmp_not_equal(batch.wanting(kWantsBest), batch.rows())) {
+    return error(Code::kInvalidArgument, "chains of %d rows that want more than the best token",
+                 batch.chained);
+  }
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    if (batch.sequences[i].n_rows == batch.chained) continue;
+    return error(Code::kInvalidArgument, "sequence %zu has %d rows in chains of %d", i,
+                 batch.sequences[i].n_rows, batch.chained);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
+  GEN_TRY(check_chains(batch, limits));
   GEN_TRY(check_rows(batch, limits));
   GEN_TRY(check_outputs(batch, limits));
   GEN_TRY(check_best(batch, limits));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/mass_parts.h"
 #include "base/to_size.h"
 
 namespace gen::graph {
@@ -144,6 +145,8 @@ engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
   args.k = best.k;
   args.tokens = best.tokens + row * best.k;
   args.values = best.values + row * best.k;
+  if (best.part) args.part = best.part + row * std::ptrdiff_t{kMassPart};
+  if (best.mass) args.mass = best.mass + row * static_cast<std::ptrdiff_t>(best.mass_parts);
   return args;
 }
 

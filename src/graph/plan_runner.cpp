@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/mass_parts.h"
 #include "engine/op_cost.h"
 #include "base/to_size.h"
 #include "graph/bind.h"
@@ -22,19 +23,30 @@ class PlanRunner {
 
   Status run() {
     GEN_TRY(check_batch(batch_, plan_.limits()));
-    GEN_TRY(prepare());
-    // Whatever was enqueued must end before the caller takes its memory back, also where a tracer,
-    // the caller's own work or an engine without memory has thrown.
+    GEN_TRY(prepare(false));
+    return guarded(work_, [this] { return run_all(); });
+  }
+  /// A row of each chain, without waiting for it; `fed`: their tokens are the best of those before.
+  Status run_link(bool fed) {
+    GEN_TRY(prepare(fed));
+    if (fed) GEN_TRY(feed());
+    return run_all();
+  }
+
+  /// Whatever `work` has enqueued must end before the caller takes its memory back, also where a
+  /// tracer, the caller's own work or an engine without memory has thrown.
+  template <typename F>
+  static Status guarded(Workspace& workspace, F&& work) {
     Status status;
     try {
-      status = run_all();
+      status = work();
     } catch (...) {
-      drop_gathered();
-      static_cast<void>(finish_all());
+      drop_gathered(workspace);
+      static_cast<void>(finish_all(workspace));
       throw;
     }
-    if (!status.ok()) drop_gathered();
-    Status finished = finish_all();
+    if (!status.ok()) drop_gathered(workspace);
+    Status finished = finish_all(workspace);
     return status.ok() ? finished : status;
   }
 
@@ -51,9 +63,9 @@ class PlanRunner {
     return flushed.ok() ? std::move(finished) : std::move(flushed);
   }
   /// All engines, whatever one of them says; the first failure.
-  Status finish_all() {
+  static Status finish_all(Workspace& workspace) {
     Status first;
-    for (Side& each : work_.sides_) {
+    for (Side& each : workspace.sides_) {
       Status status = finish(each);
       if (first.ok()) first = std::move(status);
     }
@@ -71,8 +83,8 @@ class PlanRunner {
     of.gathered.clear();
     return status;
   }
-  void drop_gathered() noexcept {
-    for (Side& each : work_.sides_) each.gathered.clear();
+  static void drop_gathered(Workspace& workspace) noexcept {
+    for (Side& each : workspace.sides_) each.gathered.clear();
   }
   static Status upload(Side& of, engine::EnginePtr<std::byte> to, const void* from, size_t bytes) {
     GEN_TRY(flush(of));
@@ -84,7 +96,7 @@ class PlanRunner {
     return of.engine->download(*of.stream, to, from, bytes);
   }
 
-  Status prepare() {
+  Status prepare(bool fed) {
     selected_taps_ = wants_selected_tap();
     const bool placed = std::any_of(batch_.taps.begin(), batch_.taps.end(),
                                     [](const Tap& tap) { return static_cast<bool>(tap.at); });
@@ -104,7 +116,16 @@ class PlanRunner {
       GEN_TRY(work_.reserve(room(plan_.row_bytes_[i], places(batch_.rows()), plan_.max_rows_),
                             room(plan_.selected_row_bytes_[i], chunk, plan_.selected_chunk_), i));
     }
-    return work_.fill(batch_, selected_taps_ || placed, padded);
+    return work_.fill(batch_, selected_taps_ || placed, padded, fed);
+  }
+
+  /// The best tokens of the rows before become those of the rows at hand.
+  Status feed() {
+    Side& of = work_.sides_[0];
+    const auto n = static_cast<int64_t>(batch_.sequences.size());
+    const engine::ConstMatrixView best = {of.block.best().tokens.as<const float>(), n, 1, 1};
+    const engine::MatrixView tokens = {of.block.token_places().as<float>(), n, 1, 1};
+    return run(of, engine::SelectRowsArgs{best, of.block.at(of.block.wanted_rows()), tokens});
   }
 
   /// Whether rows may be added that nobody asks for. Whoever looks into a step sees its own rows.
@@ -140,6 +161,7 @@ class PlanRunner {
     GEN_TRY(run_selected(all, plan_.end_selected_taps_));
     taps_ = false;
     GEN_TRY(run_selected(wanted, plan_.instructions_.size()));
+    GEN_TRY(download_asides());
     return during();
   }
 
@@ -258,13 +280,28 @@ class PlanRunner {
     GEN_TRY(run(of, bound));
     const auto& args = std::get<engine::BestArgs>(bound);
     const StepBlock::Best all = of.block.best();
-    const int64_t first = std::max<int64_t>(first_selected_row_ - all.first, 0) * all.k;
-    const auto n =
-        static_cast<size_t>(std::clamp<int64_t>(all.n * all.k - first, 0, args.x.rows * all.k));
+    const int64_t row = std::max<int64_t>(first_selected_row_ - all.first, 0);
+    const auto rows = static_cast<size_t>(std::clamp<int64_t>(all.n - row, 0, args.x.rows));
+    const int64_t first = row * all.k;
+    const size_t n = rows * to_size(all.k);
     GEN_TRY(download(of, batch_.best.tokens + first, args.tokens.as<const std::byte>(),
                      n * sizeof(int32_t)));
-    return download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
-                    n * sizeof(float));
+    GEN_TRY(download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
+                     n * sizeof(float)));
+    if (!args.mass) return {};
+    GEN_TRY(download(of, batch_.best.mass + static_cast<size_t>(row) * all.mass_parts,
+                     args.mass.as<const std::byte>(), rows * all.mass_parts * sizeof(double)));
+    if (!args.part) return {};
+    return download(of, batch_.best.part + row * kMassPart, args.part.as<const std::byte>(),
+                    rows * kMassPart * sizeof(float));
+  }
+
+  /// Of all rows together, however many chunks there were.
+  Status download_asides() {
+    Side& of = side(plan_.instructions_.back());
+    const size_t bytes = of.block.n_aside() * sizeof(float);
+    if (bytes == 0) return {};
+    return download(of, batch_.aside_logits, of.block.aside_logits().as<const std::byte>(), bytes);
   }
 
   /// Through the host, which waits for what makes the rows.
@@ -297,7 +334,7 @@ class PlanRunner {
   /// Has caches bring a layer, where they keep some elsewhere.
   Status stage(int32_t layer) {
     if (!work_.block().stages() || layer == staged_layer_) return {};
-    GEN_TRY(finish_all());  // earlier layers have been where this one will be
+    GEN_TRY(finish_all(work_));  // earlier layers have been where this one will be
     for (const BatchSequence& sequence : batch_.sequences) {
       GEN_TRY(sequence.cache->stage(layer, sequence.plan));
     }
@@ -369,7 +406,60 @@ class PlanRunner {
   std::vector<engine::TraceCache> traced_caches_;
 };
 
+/// Chains of rows, link by link, all enqueued before the first has run.
+class ChainRunner {
+ public:
+  ChainRunner(const ExecutionPlan& plan, const Batch& batch, Workspace& workspace)
+      : plan_(plan), batch_(batch), work_(workspace) {}
+
+  Status run() {
+    GEN_TRY(check_batch(batch_, plan_.limits()));
+    return PlanRunner::guarded(work_, [this]() -> Status {
+      for (int32_t i = 0; i < batch_.chained; ++i) {
+        GEN_TRY(PlanRunner(plan_, link(i), work_).run_link(i > 0));
+      }
+      return {};
+    });
+  }
+
+ private:
+  /// Row i of each chain as a batch; the last one is of no use then.
+  const Batch& link(int32_t i) {
+    Workspace::Link& of = work_.link_;
+    const size_t n = batch_.sequences.size();
+    of.tokens.assign(n, 0);
+    of.wants.assign(n, kWantsBest);
+    of.positions.clear();
+    of.sequences.assign(batch_.sequences.begin(), batch_.sequences.end());
+    for (size_t s = 0; s < n; ++s) {
+      BatchSequence& sequence = of.sequences[s];
+      const size_t row = to_size(sequence.first_row) + to_size(i);
+      if (i == 0) of.tokens[s] = batch_.tokens[row];
+      of.positions.push_back(batch_.positions[row]);
+      sequence.first_row = static_cast<int32_t>(s);
+      sequence.n_rows = 1;
+      sequence.planned_before = i;
+    }
+    link_ = batch_;
+    link_.chained = 0;
+    link_.tokens = of.tokens;
+    link_.positions = of.positions;
+    link_.wants = of.wants;
+    link_.sequences = of.sequences;
+    link_.best.tokens += to_size(i) * n;
+    link_.best.logits += to_size(i) * n;
+    link_.best.rows = n;
+    return link_;
+  }
+
+  const ExecutionPlan& plan_;
+  const Batch& batch_;
+  Workspace& work_;
+  Batch link_;
+};
+
 Status ExecutionPlan::run(const Batch& batch, Workspace& workspace) const {
+  if (batch.chained > 0) return ChainRunner(*this, batch, workspace).run();
   return PlanRunner(*this, batch, workspace).run();
 }
 
@@ -383,6 +473,7 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.n_taps = n_taps_;
   engine::Engine& last = *engines_[to_size(instructions_.back().engine)];
   limits.best = last.can(Op::kBest);
+  limits.chains = limits.best && engines_.size() == 1 && states_ == nullptr && logits_ <= vocab_;
   limits.far_logits = !last.memory().in_host();
   limits.layers = layers_;
   limits.layer_engines = layer_engines_;

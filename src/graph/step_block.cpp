@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/allocator.h"
+#include "base/mass_parts.h"
 #include "base/to_size.h"
 
 namespace gen::graph {
@@ -73,23 +74,31 @@ size_t StepBlock::reserve(size_t n) {
   return offset;
 }
 
-/// Makes room for what names masks and edits.
+/// Makes room for what names masks and tokens aside.
 void StepBlock::reserve_best(const Batch& batch) {
-  best_at_ = masks_at_ = edits_at_ = kNone;
+  best_at_ = mass_at_ = part_at_ = masks_at_ = aside_at_ = aside_logits_at_ = kNone;
   best_.clear();
+  aside_.clear();
   k_ = batch.best.k;
-  if (batch.masks.empty() && batch.edits.empty()) return;
+  if (batch.masks.empty() && batch.asides.empty() && batch.masses.empty()) return;
   best_.assign(best_places(), {});
   best_at_ = reserve<engine::BestRow>(best_.size());
+  mass_parts_ = batch.masses.empty() ? 0 : batch.best.mass_parts;
+  mass_at_ = reserve<double>(best_.size() * mass_parts_);
+  const bool any_part = std::any_of(batch.masses.begin(), batch.masses.end(),
+                                    [](const RowMass& mass) { return mass.place >= 0.0; });
+  part_at_ = reserve<float>(any_part ? best_.size() * kMassPart : 0);
 }
 
-/// Adds masks and edits themselves.
+/// Adds masks and tokens aside themselves.
 void StepBlock::add_best(const Batch& batch) {
   mask_bytes_ = 0;
   if (best_at_ == kNone) return;
-  edits_.clear();
-  for (const RowEdit& edit : batch.edits) edits_.push_back({edit.token, edit.add});
-  edits_at_ = add(std::span<const engine::LogitEdit>(edits_));
+  for (const RowAside& each : batch.asides) {
+    aside_.insert(aside_.end(), each.tokens.begin(), each.tokens.end());
+  }
+  aside_at_ = add(std::span<const int32_t>(aside_));
+  aside_logits_at_ = reserve<float>(aside_.size());
   for (const RowMask& mask : batch.masks) mask_bytes_ += mask.bits.size_bytes();
   masks_at_ = align_up(bytes_.size());
   bytes_.resize(masks_at_ + mask_bytes_);
@@ -104,13 +113,15 @@ void StepBlock::copy_masks(const Batch& batch) noexcept {
   }
 }
 
-/// Says where masks and edits are, now that the block has its address.
+/// Says where they are, now that the block has its address.
 void StepBlock::place_best(const Batch& batch) noexcept {
   if (best_at_ == kNone) return;
   engine::EnginePtr<const uint32_t> bits = at<uint32_t>(masks_at_);
-  engine::EnginePtr<const engine::LogitEdit> edits = at<engine::LogitEdit>(edits_at_);
+  engine::EnginePtr<const int32_t> tokens = at<int32_t>(aside_at_);
+  engine::EnginePtr<float> logits = aside_logits();
   size_t mask = 0;
-  size_t edit = 0;
+  size_t aside = 0;
+  size_t mass = 0;
   for (size_t i = 0; i < n_best_; ++i) {
     const int32_t row = wanted_[n_logits_ + i];
     engine::BestRow& best = best_[i];
@@ -120,9 +131,18 @@ void StepBlock::place_best(const Batch& batch) noexcept {
       best.mask_words = static_cast<int32_t>(words);
       bits = bits + words;
     }
-    best.edits = edits;
-    for (; edit < batch.edits.size() && batch.edits[edit].row == row; ++edit) ++best.n_edits;
-    edits = edits + best.n_edits;
+    if (aside < batch.asides.size() && batch.asides[aside].row == row) {
+      const auto n = static_cast<std::ptrdiff_t>(batch.asides[aside++].tokens.size());
+      best.aside = tokens;
+      best.aside_logits = logits;
+      best.n_aside = static_cast<int32_t>(n);
+      tokens = tokens + n;
+      logits = logits + n;
+    }
+    if (mass < batch.masses.size() && batch.masses[mass].row == row) {
+      best.temperature = batch.masses[mass].temperature;
+      best.place = batch.masses[mass++].place;
+    }
   }
   std::memcpy(bytes_.data() + best_at_, best_.data(), best_.size() * sizeof(best_[0]));
 }
@@ -142,9 +162,12 @@ StepBlock::Best StepBlock::best() const noexcept {
   best.k = k_;
   if (results_at_ == kNone) return best;
   best.rows = at<engine::BestRow>(best_at_);
-  best.tokens = (buffer_.data() + static_cast<std::ptrdiff_t>(results_at_)).as<int32_t>();
+  best.tokens = place<int32_t>(results_at_);
   const auto n = static_cast<std::ptrdiff_t>(best_places());
   best.values = (best.tokens + n * k_).as<float>();
+  best.mass = place<double>(mass_at_);
+  best.mass_parts = mass_parts_;
+  best.part = place<float>(part_at_);
   return best;
 }
 
@@ -234,8 +257,8 @@ Status StepBlock::add_tables(const Batch& batch) {
         engine::KvRows& rows = records_[at];
         rows.first_row = sequence.first_row;
         rows.n_rows = sequence.n_rows;
-        rows.first_entry = sequence.plan.start;
-        rows.entries = sequence.plan.start + sequence.plan.count;
+        rows.first_entry = sequence.plan.start + sequence.planned_before;
+        rows.entries = rows.first_entry + sequence.n_rows;
         rows.first_cell = tables.first_cell;
         offsets_[at] = {add(tables.blocks), add(tables.cells), add(tables.positions),
                         add(tables.log_weights), visible_[s]};
@@ -246,8 +269,8 @@ Status StepBlock::add_tables(const Batch& batch) {
   return {};
 }
 
-Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::Engine& engine,
-                       engine::Stream& stream) {
+Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, bool fed,
+                       engine::Engine& engine, engine::Stream& stream) {
   bytes_.clear();
   pads_ = padded ? &engine : nullptr;
   rows_ = static_cast<int64_t>(places(static_cast<size_t>(batch.rows())));
@@ -271,6 +294,7 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::E
   add_best(batch);
   const size_t size = bytes_.size();
   if (size > buffer_.size()) {
+    if (fed) return error(Code::kInternal, "a step's block grew to %zu bytes in a chain", size);
     buffer_.reset();
     // Tables grow with their sequences: room for more, so that it is not taken anew step by step.
     // And for as many rows like these as the engine wants room for, while that is little.
@@ -294,7 +318,9 @@ Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, engine::E
     std::memcpy(bytes_.data() + records_at_, records_.data(),
                 records_.size() * sizeof(records_[0]));
   }
-  return engine.upload(stream, buffer_.data(), bytes_.data(), bytes_.size());
+  const size_t first = fed ? positions_ : 0;  // behind results and tokens
+  return engine.upload(stream, buffer_.data() + static_cast<std::ptrdiff_t>(first),
+                       bytes_.data() + first, bytes_.size() - first);
 }
 
 }  // namespace gen::graph

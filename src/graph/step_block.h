@@ -23,9 +23,10 @@ class StepBlock {
   /// Takes the batch's rows and asks its caches where they lie; all is in engine memory when what
   /// was enqueued so far has run. `all_rows`: the list 0, 1, … is wanted, too. `padded`: rows,
   /// sequences and wanted rows are as many as Engine::step_rows() says; those that are added are
-  /// token 0 of no sequence. kOutOfMemory, and what caches say; the block is then of no use until
+  /// token 0 of no sequence. `fed`: the batch is as the one before, a row further on; results and
+  /// tokens stay as they are. kOutOfMemory, and what caches say; the block is then of no use until
   /// the next fill().
-  Status fill(const Batch& batch, bool all_rows, bool padded, engine::Engine& engine,
+  Status fill(const Batch& batch, bool all_rows, bool padded, bool fed, engine::Engine& engine,
               engine::Stream& stream);
 
   /// Of the step, those that were added included.
@@ -33,6 +34,10 @@ class StepBlock {
 
   [[nodiscard]] engine::EnginePtr<const int32_t> tokens() const noexcept {
     return at<int32_t>(tokens_);
+  }
+  /// For operations that write them.
+  [[nodiscard]] engine::EnginePtr<int32_t> token_places() const noexcept {
+    return place<int32_t>(tokens_);
   }
   [[nodiscard]] engine::EnginePtr<const int32_t> positions() const noexcept {
     return at<int32_t>(positions_);
@@ -63,11 +68,19 @@ class StepBlock {
     int64_t first = 0;  // of wanted_rows()
     int64_t n = 0;      // without those that were added
     int32_t k = 1;
-    engine::EnginePtr<const engine::BestRow> rows;  // null: neither masks nor edits
+    engine::EnginePtr<const engine::BestRow> rows;  // null: neither masks nor aside
     engine::EnginePtr<int32_t> tokens;              // where results go, [rows, k]
     engine::EnginePtr<float> values;
+    engine::EnginePtr<double> mass;  // [rows, mass_parts]; null: no row wants any
+    size_t mass_parts = 0;
+    engine::EnginePtr<float> part;  // [rows, kMassPart]; null: no row wants any
   };
   [[nodiscard]] Best best() const noexcept;
+  /// Where the logits of all tokens aside go.
+  [[nodiscard]] size_t n_aside() const noexcept { return aside_.size(); }
+  [[nodiscard]] engine::EnginePtr<float> aside_logits() const noexcept {
+    return place<float>(aside_logits_at_);
+  }
   /// Brings the masks' bits once more, which `batch.during` has written.
   Status refresh_masks(const Batch& batch, engine::Engine& engine, engine::Stream& stream);
 
@@ -128,8 +141,13 @@ class StepBlock {
   size_t reserve(size_t n);
   template <typename T>
   [[nodiscard]] engine::EnginePtr<const T> at(size_t offset) const noexcept {
+    return place<T>(offset);
+  }
+  /// The same for what operations write.
+  template <typename T>
+  [[nodiscard]] engine::EnginePtr<T> place(size_t offset) const noexcept {
     if (offset == kNone) return nullptr;
-    return (buffer_.data() + static_cast<std::ptrdiff_t>(offset)).as<const T>();
+    return (buffer_.data() + static_cast<std::ptrdiff_t>(offset)).as<T>();
   }
   [[nodiscard]] static std::ptrdiff_t record(const Group& group, int32_t part) noexcept {
     return static_cast<std::ptrdiff_t>(group.first_record) + std::ptrdiff_t{part} * group.places;
@@ -172,10 +190,14 @@ class StepBlock {
   size_t best_at_ = kNone;   // engine::BestRow of each
   size_t masks_at_ = kNone;  // all bits, mask after mask
   size_t mask_bytes_ = 0;
-  size_t edits_at_ = kNone;
+  size_t mass_at_ = kNone;
+  size_t mass_parts_ = 0;
+  size_t part_at_ = kNone;
+  size_t aside_at_ = kNone;
+  size_t aside_logits_at_ = kNone;
   size_t results_at_ = kNone;
   std::vector<engine::BestRow> best_;
-  std::vector<engine::LogitEdit> edits_;
+  std::vector<int32_t> aside_;  // tokens of all rows
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // of each sequence
   std::vector<uint64_t> bits_;    // trees: of the sequence being looked at

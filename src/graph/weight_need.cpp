@@ -24,7 +24,8 @@ WeightNeed weight_need(const Graph& graph, EngineOfBlock engines, int32_t index,
       if (bytes == 0) need.bytes += engine.weight_bytes(engine::WeightRole::kLinear, {&source, 1});
     }
     need.bytes += bytes;
-    if (!instruction.selected) need.widest = std::max(need.widest, cols);
+    size_t& widest = instruction.selected ? need.widest_selected : need.widest;
+    widest = std::max(widest, cols);
   }
   return need;
 }

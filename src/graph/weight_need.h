@@ -13,6 +13,7 @@ struct WeightNeed {
   size_t bytes = 0;  // of all weights of this engine
   /// Columns that the widest product reads and makes, together: what arenas hold is about that.
   size_t widest = 0;
+  size_t widest_selected = 0;  // of rows that want something alone
 };
 
 /// Of engine number `index`, which is `engine`.

@@ -38,7 +38,7 @@ class Workspace {
   /// usable.
   Status reserve(const Room& rows, const Room& selected, size_t engine = 0);
   /// Fills the step blocks, see StepBlock::fill().
-  Status fill(const Batch& batch, bool all_rows, bool padded);
+  Status fill(const Batch& batch, bool all_rows, bool padded, bool fed = false);
   [[nodiscard]] const StepBlock& block(size_t engine = 0) const noexcept {
     return sides_[engine].block;
   }
@@ -48,6 +48,7 @@ class Workspace {
  private:
   friend class Binder;
   friend class PlanRunner;
+  friend class ChainRunner;
 
   /// On one engine.
   struct Side {
@@ -61,8 +62,15 @@ class Workspace {
   explicit Workspace(size_t engines) : sides_(engines) {}
   Status grow(engine::Engine& engine, engine::EngineBuffer* buffer, const Room& room);
 
-  std::vector<Side> sides_;       // by engine
-  std::vector<float> transfer_;   // rows on their way between engines
+  std::vector<Side> sides_;      // by engine
+  std::vector<float> transfer_;  // rows on their way between engines
+  struct Link {
+    std::vector<int32_t> tokens;
+    std::vector<int32_t> positions;
+    std::vector<uint8_t> wants;
+    std::vector<BatchSequence> sequences;
+  };
+  Link link_;                     // a row of each chain
   std::atomic<size_t> bytes_{0};  // of arenas and step blocks
 };
 

@@ -51,8 +51,11 @@ size_t LayerSplit::cache_bytes(int32_t layers, int32_t context) const {
 bool LayerSplit::fits(int32_t layers, const graph::CompileOptions& options) const {
   const std::vector<int32_t> blocks = engine_of_block(layers);
   const graph::WeightNeed need = graph::weight_need(graph_, blocks, 0, *device_);
+  const size_t selected =
+      static_cast<size_t>(device_->room_rows(1)) * need.widest_selected * sizeof(float);
   const size_t pieces[] = {need.bytes, cache_bytes(layers, options.max_seq_len),
-                           kRoomRows * need.widest * sizeof(float)};
+                           kRoomRows * need.widest * sizeof(float),
+                           std::min(selected, options.selected_arena_bytes)};
   return device_->has_room(pieces);
 }
 
@@ -83,8 +86,12 @@ Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions
     auto plan = compile_with(fitting, once);
     bool lacking = !plan.ok() && plan.status().code() == Code::kOutOfMemory;
     if (plan.ok()) {
+      const graph::ExecutionPlan& made = *plan.value();
+      const auto selected =
+          static_cast<size_t>(std::min(device_->room_rows(1), made.selected_chunk()));
       const size_t pieces[] = {cache_bytes(fitting, options.max_seq_len),
-                               kRoomRows * plan.value()->row_bytes(0)};
+                               kRoomRows * made.row_bytes(0),
+                               selected * made.selected_row_bytes(0)};
       lacking = !device_->has_room(pieces);
     }
     if (fitting > 0 && lacking) continue;

@@ -19,7 +19,11 @@ PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTrai
       plan_(std::move(plan)),
       workspaces_(plan_->engines()),
       graph_(std::move(graph)) {
-  if (plan_->limits().best) traits_.most_best = plan_->limits().far_logits ? traits_.vocab_size : 1;
+  if (plan_->limits().best) {
+    traits_.rules_best = plan_->limits().far_logits;
+    traits_.chains = traits_.rules_best && plan_->limits().chains;
+    traits_.most_best = traits_.rules_best ? traits_.vocab_size : 1;
+  }
   if (plan_->engines().size() == 1) return;
   for (const int32_t engine : plan_->layer_engines()) {
     layer_memories_.push_back(&plan_->engines()[static_cast<size_t>(engine)]->memory());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/mass.h"
 #include "base/rng.h"
 #include "sampling/barred.h"
 #include "sampling/draw.h"
@@ -22,13 +23,22 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 bool cuts(double p) noexcept { return p > 0.0 && p < 1.0; }
 
+/// Min-p cuts by the largest logit alone: no stage before it asks for all the weight.
+bool min_p_bars(const SamplingParams& params) noexcept {
+  return params.min_p > 0.0 && !cuts(params.typical_p) && !cuts(params.top_p);
+}
+
+/// Top-p cuts the whole row.
+bool mass_cuts(const SamplingParams& params) noexcept {
+  return params.top_k <= 0 && !cuts(params.typical_p) && cuts(params.top_p);
+}
+
 }  // namespace
 
 Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
                              int64_t row, const TokenMask* mask, const Further& further) {
   const Penalties penalties = Penalties::of(*params_);
-  const bool edits =
-      !params_->logit_bias.empty() || mask != nullptr || penalties.any() || further.any();
+  const bool edited = edits() || mask != nullptr || further.any();
   const bool draws = params_->temperature > 0.0;
   const bool reports = params_->logprobs >= 0;
   if (mask == nullptr && !further.any() && only_best()) return greedy(logits, row);
@@ -42,7 +52,7 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
   const bool by_sigma = draws && params_->top_n_sigma > 0.0;
   const double deviation = by_sigma ? logit_deviation(logits) : 0.0;
   edits_.clear();
-  if (edits) GEN_TRY(edit(logits, said, penalties, row, mask, further));
+  if (edited) GEN_TRY(edit(logits, said, penalties, row, mask, further));
 
   const float max = peaks_.max();
   Choice choice;
@@ -79,47 +89,196 @@ int32_t Chain::draw_one(uint64_t step, const Further& further) {
 }
 
 bool Chain::only_best() const noexcept {
-  return params_->logit_bias.empty() && !Penalties::of(*params_).any() &&
-         !(params_->temperature > 0.0) && params_->logprobs < 0;
+  return !edits() && !(params_->temperature > 0.0) && params_->logprobs < 0;
 }
 
-Result<Choice> Chain::best(int32_t token, float logit, size_t n, int64_t row) {
-  if (logit == kNothing) return all_impossible(row, n);
-  Choice choice;
-  choice.token = token;
-  return choice;
+// Mass is of the logits that are left, and log-probabilities are of the model's own.
+ShortRowNeed Chain::short_row(bool edited, bool masked) const noexcept {
+  const bool reports = params_->logprobs >= 0;
+  const bool draws = params_->temperature > 0.0;
+  if (reports && (edited || masked)) return {};
+  if (draws && params_->top_n_sigma > 0.0) return {};
+  ShortRowNeed need;
+  need.k = draws || params_->logprobs > 1 ? kShortRow : 1;
+  const bool by_k = params_->top_k > 0 && params_->top_k < kShortRow;
+  if (draws && !by_k && !min_p_bars(*params_)) {
+    const bool from_all = draws_from_all();
+    if (edited || !(from_all || mass_cuts(*params_))) return {};
+    need.temperature = params_->temperature;
+    need.part = from_all;
+    if (from_all && params_->logprobs <= 1) need.k = 1;
+  }
+  if (reports) {
+    if (need.temperature > 0.0 && need.temperature != 1.0) return {};
+    need.temperature = 1.0;
+  }
+  return need;
 }
 
-bool Chain::short_row_will_do() const noexcept {
-  return params_->temperature > 0.0 && params_->top_k > 0 && params_->top_k < kShortRow &&
-         params_->logprobs < 0 && params_->logit_bias.empty() && !Penalties::of(*params_).any() &&
-         !(params_->top_n_sigma > 0.0);
+// No stage looks at other tokens than the draw itself does.
+bool Chain::draws_from_all() const noexcept {
+  const SamplingParams& params = *params_;
+  return params.temperature > 0.0 && params.top_k <= 0 && !cuts(params.typical_p) &&
+         !cuts(params.top_p) && !(params.min_p > 0.0) && !(params.top_n_sigma > 0.0) &&
+         !(params.xtc_probability > 0.0) && !params.gumbel && !mirostat_.is_on();
 }
 
-// All logits that are at least the k-th largest survive top-k, and those are in the row if its last
-// is smaller.
-bool Chain::decides(const ShortRow& row) const noexcept {
-  const float last = row.logits.back();
-  return last == kNothing || last < row.logits[static_cast<size_t>(params_->top_k) - 1];
+double Chain::draw_place(uint64_t step) const noexcept {
+  return uniform_double(params_->seed, kDrawStream, step);
 }
 
-Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, uint64_t step, int64_t row,
+bool Chain::edits() const noexcept {
+  return !params_->logit_bias.empty() || Penalties::of(*params_).any();
+}
+
+void Chain::list_edited(std::span<const int32_t> said, size_t vocab, const Further& further,
+                        std::vector<int32_t>* tokens) {
+  tokens->clear();
+  for (const LogitBias& entry : params_->logit_bias) tokens->push_back(entry.token);
+  if (Penalties::of(*params_).any()) {
+    for (const TokenCount& entry : counter_.count(said, params_->penalty_window, vocab)) {
+      tokens->push_back(entry.token);
+    }
+  }
+  for (const TokenPenalty& entry : further.penalties) tokens->push_back(entry.token);
+  tokens->insert(tokens->end(), further.barred.begin(), further.barred.end());
+  std::erase_if(
+      *tokens, [vocab](int32_t token) { return token < 0 || static_cast<size_t>(token) >= vocab; });
+}
+
+// As edit(), of the tokens aside alone; they become candidates.
+void Chain::edit_aside(const ShortRow& best, size_t n, std::span<const int32_t> said,
+                       const TokenMask* mask, const Further& further) {
+  aside_.resize(n);
+  for (size_t i = 0; i < best.aside.size(); ++i) {
+    aside_[static_cast<size_t>(best.aside[i])] = best.aside_logits[i];
+  }
+  edits_.clear();
+  apply_bias(params_->logit_bias, aside_, &edits_);
+  for (const int32_t token : best.aside) {
+    if (mask != nullptr && !mask->allows(token)) aside_[static_cast<size_t>(token)] = kNothing;
+  }
+  const Penalties penalties = Penalties::of(*params_);
+  if (penalties.any()) {
+    const auto counts = counter_.count(said, params_->penalty_window, n);
+    apply_penalties(counts, penalties, aside_, &edits_);
+  }
+  subtract(further.penalties, aside_, &edits_);
+  for (const int32_t token : further.barred) {
+    if (token >= 0 && static_cast<size_t>(token) < n) aside_[static_cast<size_t>(token)] = kNothing;
+  }
+  for (const int32_t token : best.aside) {
+    float& logit = aside_[static_cast<size_t>(token)];
+    if (logit != kNothing) candidates_.push_back({token, logit});
+    logit = kNothing;  // it may come again
+  }
+}
+
+// The candidates are all tokens that may be chosen where none but those of the row and aside can be
+// at least the bar: the others are no larger than the row's last.
+Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, std::span<const int32_t> said,
+                                   uint64_t step, int64_t row, const TokenMask* mask,
                                    const Further& further) {
-  const float max = best.logits.front();
-  if (max == kNothing) return all_impossible(row, n);
-  const float bar = best.logits[static_cast<size_t>(params_->top_k) - 1];
   candidates_.clear();
-  for (size_t i = 0; i < best.logits.size(); ++i) {
-    if (best.logits[i] < bar || best.logits[i] == kNothing) break;
+  for (size_t i = 0; i < best.logits.size() && best.logits[i] != kNothing; ++i) {
     candidates_.push_back({best.tokens[i], best.logits[i]});
   }
+  if (!best.aside.empty()) edit_aside(best, n, said, mask, further);
+  Choice choice;
+  if (candidates_.empty()) {  // what is barred may come all the same, and errors say why
+    if (best.aside.empty() && mask == nullptr) return all_impossible(row, n);
+    return choice;
+  }
+  const Candidate top = *std::min_element(
+      candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+        return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+      });
+  if (!(params_->temperature > 0.0)) {
+    choice.token = top.token;
+    report(best, &choice);
+    return choice;
+  }
+  if (draws_from_all()) return draw_from_part(best, step);
+  const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
+  float bar = kNothing;
+  if (min_p_bars(*params_)) {
+    bar = min_p_bar(std::min(params_->min_p, 1.0), top.logit, params_->temperature);
+  }
+  if (top_k > 0 && top_k <= candidates_.size()) {
+    const auto kth = candidates_.begin() + static_cast<std::ptrdiff_t>(top_k - 1);
+    std::nth_element(candidates_.begin(), kth, candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
+    bar = std::max(bar, kth->logit);
+  }
+  const float last = best.logits.back();
+  if (last != kNothing && last >= bar && !mass_cuts(*params_)) return choice;
+  std::erase_if(candidates_, [bar](const Candidate& one) { return one.logit < bar; });
   // Sums go by token, as in a whole row.
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
-  cut_candidates(max, step);
-  Choice choice;
+  if (!cut_short(best, top.logit, step)) return choice;
   choice.token = draw_one(step, further);
+  report(best, &choice);
   return choice;
+}
+
+// False where the row does not say which candidates top-p keeps. What is not in it weighs no more
+// than its last: what is kept is decided as long as all of that weighs more.
+bool Chain::cut_short(const ShortRow& best, float max, uint64_t step) {
+  if (!mass_cuts(*params_)) {
+    cut_candidates(max, step);
+    return true;
+  }
+  weigh(max, params_->temperature, candidates_);
+  const auto least = [this] {
+    return std::min_element(
+               candidates_.begin(), candidates_.end(),
+               [](const Candidate& a, const Candidate& b) { return a.weight < b.weight; })
+        ->weight;
+  };
+  const double last = least();
+  apply_top_p(params_->top_p, mass_total(best.mass), &candidates_, &border_);
+  if (best.logits.back() != kNothing && least() <= last) return false;
+  cut_weighed(step);
+  return true;
+}
+
+// The token is in the part that the sums of all parts say.
+Choice Chain::draw_from_part(const ShortRow& best, uint64_t step) {
+  Choice choice;
+  const double target = draw_place(step) * mass_total(best.mass);
+  const MassPlace place = mass_place(best.mass, target);
+  if (place.part == best.mass.size()) return choice;
+  candidates_.clear();
+  const auto first = static_cast<int32_t>(place.part) * kMassPart;
+  for (size_t i = 0; i < best.part.size(); ++i) {
+    if (best.part[i] == kNothing) continue;
+    candidates_.push_back({first + static_cast<int32_t>(i), best.part[i]});
+  }
+  weigh(best.logits.front(), params_->temperature, candidates_);
+  choice.token = draw_in_part(candidates_, place.before, target);
+  report(best, &choice);
+  return choice;
+}
+
+// As sample() does. Nothing is edited where it does.
+void Chain::report(const ShortRow& best, Choice* choice) {
+  if (params_->logprobs < 0) return;
+  const double log_sum = log_sum_exp(best.logits.front(), mass_total(best.mass));
+  const auto logprob = [&](float logit) {
+    return static_cast<float>(static_cast<double>(logit) - log_sum);
+  };
+  top_.clear();
+  for (size_t i = 0; i < static_cast<size_t>(params_->logprobs); ++i) {
+    top_.push_back({best.tokens[i], logprob(best.logits[i])});
+  }
+  if (!best.part.empty()) {
+    choice->logprob = logprob(best.part[static_cast<size_t>(choice->token % kMassPart)]);
+  } else {
+    const auto at = std::find(best.tokens.begin(), best.tokens.end(), choice->token);
+    choice->logprob = logprob(best.logits[static_cast<size_t>(at - best.tokens.begin())]);
+  }
+  choice->top = top_;
 }
 
 // Keeps nothing, so that the commonest setting costs one pass and no memory.
@@ -165,11 +324,10 @@ void Chain::cut(std::span<const float> logits, float max, double deviation, uint
   const double temperature = params_->temperature;
   const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
   const double min_p = std::min(params_->min_p, 1.0);
-  const bool by_mass = cuts(params_->typical_p) || cuts(params_->top_p);
   float bar = kNothing;
   if (top_k > 0 && top_k < logits.size()) bar = peaks_.kth_largest(logits, top_k, &scratch_);
   // What min-p will take out need not be weighed, if nothing before it asks for all the weight.
-  if (min_p > 0.0 && !by_mass) bar = std::max(bar, min_p_bar(min_p, max, temperature));
+  if (min_p_bars(*params_)) bar = std::max(bar, min_p_bar(min_p, max, temperature));
   if (params_->top_n_sigma > 0.0) {
     bar = std::max(bar, top_n_sigma_bar(params_->top_n_sigma, deviation, max));
   }
@@ -180,12 +338,17 @@ void Chain::cut(std::span<const float> logits, float max, double deviation, uint
 // Temperature and typical-p to mirostat.
 void Chain::cut_candidates(float max, uint64_t step) {
   const double temperature = params_->temperature;
-  const double min_p = std::min(params_->min_p, 1.0);
   weigh(max, temperature, candidates_);
   if (cuts(params_->typical_p)) {
     apply_typical_p(params_->typical_p, max, temperature, &candidates_, &border_);
   }
   if (cuts(params_->top_p)) apply_top_p(params_->top_p, &candidates_, &border_);
+  cut_weighed(step);
+}
+
+// Min-p to mirostat.
+void Chain::cut_weighed(uint64_t step) {
+  const double min_p = std::min(params_->min_p, 1.0);
   if (min_p > 0.0) apply_min_p(min_p, &candidates_);
   if (params_->xtc_probability > 0.0 && params_->xtc_threshold >= 0.0 &&
       uniform_double(params_->seed, kXtcStream, step) < params_->xtc_probability) {

@@ -67,29 +67,38 @@ class Chain {
   /// What the last token that was drawn was drawn from, in no certain order.
   [[nodiscard]] std::span<const Candidate> candidates() const noexcept { return candidates_; }
 
-  /// Whether sample() without a mask and anything further looks for nothing but the largest logit
-  /// of a row: who has found that elsewhere may take best() for it.
-  [[nodiscard]] bool only_best() const noexcept;
-  /// The choice that a row of `n` logits gives whose largest is `logit`, first at `token`, and none
-  /// of which is NaN or +inf. Errors: as sample.
-  static Result<Choice> best(int32_t token, float logit, size_t n, int64_t row);
-
-  /// Whether sample() without a mask and anything further but a proposal looks for nothing but the
-  /// largest logits of a row, no more than a short row holds.
-  [[nodiscard]] bool short_row_will_do() const noexcept;
-  /// Whether this one is enough: where more logits equal its last one than it holds, it may not be.
-  [[nodiscard]] bool decides(const ShortRow& row) const noexcept;
-  /// What sample() gives for the row of `n` logits that `best` is of. Only where both of the above
-  /// hold. Errors: as sample.
-  Result<Choice> sample_short(const ShortRow& best, size_t n, uint64_t step, int64_t row,
+  /// What sample_short() needs; `edited`: some tokens may be aside, `masked`: there is a mask.
+  [[nodiscard]] ShortRowNeed short_row(bool edited, bool masked) const noexcept;
+  /// Where the draw of a step lies, as a share of all mass.
+  [[nodiscard]] double draw_place(uint64_t step) const noexcept;
+  /// Whether bias or penalties may change logits.
+  [[nodiscard]] bool edits() const noexcept;
+  /// The tokens whose logits sample() may change, other than by the mask, in any order; one may be
+  /// there twice.
+  void list_edited(std::span<const int32_t> said, size_t vocab, const Further& further,
+                   std::vector<int32_t>* tokens);
+  /// What sample() gives for the row of `n` logits that `best` is of, with what short_row() says
+  /// and all of list_edited() aside; token -1, and nothing has changed, where that takes the whole
+  /// row.
+  /// Errors: as sample.
+  Result<Choice> sample_short(const ShortRow& best, size_t n, std::span<const int32_t> said,
+                              uint64_t step, int64_t row, const TokenMask* mask = nullptr,
                               const Further& further = {});
 
  private:
   static Result<Choice> greedy(std::span<const float> logits, int64_t row);
+  [[nodiscard]] bool only_best() const noexcept;
+  void edit_aside(const ShortRow& best, size_t n, std::span<const int32_t> said,
+                  const TokenMask* mask, const Further& further);
   Status edit(std::span<float> logits, std::span<const int32_t> said, const Penalties& penalties,
               int64_t row, const TokenMask* mask, const Further& further);
   void cut(std::span<const float> logits, float max, double deviation, uint64_t step);
   void cut_candidates(float max, uint64_t step);
+  void cut_weighed(uint64_t step);
+  bool cut_short(const ShortRow& best, float max, uint64_t step);
+  Choice draw_from_part(const ShortRow& best, uint64_t step);
+  [[nodiscard]] bool draws_from_all() const noexcept;
+  void report(const ShortRow& best, Choice* choice);
   int32_t draw_one(uint64_t step, const Further& further);
 
   const SamplingParams* params_;
@@ -100,6 +109,7 @@ class Chain {
   std::vector<Candidate> candidates_;
   std::vector<Candidate> border_;
   std::vector<float> scratch_;
+  std::vector<float> aside_;  // [V], of which only the tokens aside are looked at
   std::vector<TokenLogprob> top_;
 };
 

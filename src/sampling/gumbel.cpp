@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/rng.h"
-#include "sampling/portable_math.h"
+#include "base/portable_math.h"
 #include "sampling/streams.h"
 
 namespace gen::sampling {

@@ -6,30 +6,27 @@
 #include <cmath>
 #include <limits>
 
+#include "base/mass.h"
 #include "base/row_peak.h"
-#include "sampling/portable_math.h"
+#include "base/portable_math.h"
 #include "sampling/selection.h"
 
 namespace gen::sampling {
 
 double log_sum_exp(std::span<const float> logits, float max) noexcept {
-  // Blocks, so that the exponentials are a loop over plain arrays; lanes, so that the order of
-  // summation is fixed here and not by the CPU.
-  constexpr size_t kBlock = 128;
-  constexpr size_t kSums = 8;
-  const double top = static_cast<double>(max);
-  double lanes[kSums] = {};
-  double block[kBlock];
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const size_t n = std::min(kBlock, logits.size() - begin);
-    for (size_t i = 0; i < n; ++i) block[i] = static_cast<double>(logits[begin + i]) - top;
-    std::fill(block + n, block + kBlock, -1e9);  // weighs nothing
-    portable_exp(block, kBlock);
-    for (size_t i = 0; i < kBlock; ++i) lanes[i % kSums] += block[i];
+  double total = 0.0;
+  for (size_t begin = 0; begin < logits.size(); begin += kMassPart) {
+    const auto part = logits.subspan(begin, std::min<size_t>(kMassPart, logits.size() - begin));
+    double sum = 0.0;
+    weigh_parts(
+        part.size(), [&](size_t i) { return part[i]; }, max, 1.0, std::span(&sum, 1));
+    total += sum;
   }
-  const double sum = ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
-                     ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
-  return top + portable_log(sum);
+  return log_sum_exp(max, total);
+}
+
+double log_sum_exp(float max, double mass) noexcept {
+  return static_cast<double>(max) + portable_log(mass);
 }
 
 Status check_read(std::span<const float> logits, int64_t row, size_t bad, float max) {

@@ -19,6 +19,8 @@ struct TokenLogprob {
 
 /// log(sum_i exp(logits[i])); `max` is the largest of them and finite.
 double log_sum_exp(std::span<const float> logits, float max) noexcept;
+/// The same where the sum of exp(logits[i] - max) is known, in the order of base/mass.h.
+double log_sum_exp(float max, double mass) noexcept;
 
 /// Log-softmax of one token of a row. kModel, naming row and token, for NaN, +inf or a row of -inf.
 Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row);

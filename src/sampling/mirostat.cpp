@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sampling/portable_math.h"
+#include "base/portable_math.h"
 
 namespace gen::sampling {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sampling/portable_math.h"
+#include "base/portable_math.h"
 
 namespace gen::sampling {
 

@@ -2,6 +2,7 @@
 // The stage that takes out what a grammar, or any other rule of the caller, forbids at a step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -10,6 +11,10 @@ namespace gen::sampling {
 /// Token t may come next if bit t % 32 of bits[t / 32] is set; tokens beyond the bits may not.
 struct TokenMask {
   std::span<const uint32_t> bits;
+  [[nodiscard]] bool allows(int32_t token) const noexcept {
+    const auto at = static_cast<size_t>(token);
+    return at / 32 < bits.size() && (bits[at / 32] >> (at % 32) & 1U) != 0;
+  }
 };
 
 /// Sets the logits of forbidden tokens to -inf.

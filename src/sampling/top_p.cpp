@@ -8,16 +8,30 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/mass.h"
 #include "sampling/mass_cut.h"
-#include "sampling/portable_math.h"
+#include "base/portable_math.h"
 
 namespace gen::sampling {
 
+namespace {
+
+double mass_of(const std::vector<Candidate>& candidates) noexcept {
+  MassSum sum;
+  for (const Candidate& one : candidates) sum.add(one.token, one.weight);
+  return sum.total();
+}
+
+}  // namespace
+
 void apply_top_p(double p, std::vector<Candidate>* candidates, std::vector<Candidate>* border) {
-  double total = 0.0;
-  for (const Candidate& one : *candidates) total += one.weight;
+  apply_top_p(p, mass_of(*candidates), candidates, border);
+}
+
+void apply_top_p(double p, double mass, std::vector<Candidate>* candidates,
+                 std::vector<Candidate>* border) {
   keep_best_mass(
-      p * total, [](const Candidate& one) { return std::bit_cast<uint64_t>(one.weight); },
+      p * mass, [](const Candidate& one) { return std::bit_cast<uint64_t>(one.weight); },
       candidates, border);
 }
 

@@ -11,6 +11,9 @@ namespace gen::sampling {
 /// Keeps the shortest run of most probable candidates (ties: lower id first) whose share of all
 /// weight reaches `p`, at least one. 0 < p < 1. In and out ascending by token. `border` is scratch.
 void apply_top_p(double p, std::vector<Candidate>* candidates, std::vector<Candidate>* border);
+/// The same where the candidates are not all, and all weigh `mass`.
+void apply_top_p(double p, double mass, std::vector<Candidate>* candidates,
+                 std::vector<Candidate>* border);
 
 /// Keeps candidates at least `min_p` times as probable as the best of them. Keeps their order.
 void apply_min_p(double min_p, std::vector<Candidate>* candidates);

@@ -388,6 +388,7 @@ static void names_are_described(void** state) {
                                 "counter:drafted_tokens",
                                 "counter:accepted_tokens",
                                 "counter:drafts_failed",
+                                "counter:rows_again",
                                 "gauge:queue_length",
                                 "gauge:cache_blocks_used",
                                 "gauge:cache_blocks_free",

@@ -29,14 +29,14 @@ pack() {
     "-DCMAKE_SHARED_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_BUILD_RPATH=\$ORIGIN" "${launcher[@]}" >/dev/null
-  cmake --build "$tree" --target gpu_bench gpu_decode gpu_read random_model generate generate_cuda
+  cmake --build "$tree" --target gpu_bench gpu_decode gpu_read gpu_tests random_model generate generate_cuda
   rm -rf "$folder"
   mkdir -p "$folder"
   cp -L "$tree/tests/bench/gpu_bench" "$tree/tests/bench/gpu_decode" "$tree/tests/bench/gpu_read" "$tree/tests/bench/random_model" \
-    "$tree"/lib/libgenerate.so.0 "$tree/lib/libgenerate-cuda.so" "$here/gpu.sh" "$folder/"
-  strip --strip-unneeded "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/gpu_read "$folder"/random_model "$folder"/*.so*
+    "$tree/tests/cuda/engine/gpu_tests" "$tree"/lib/libgenerate.so.0 "$tree/lib/libgenerate-cuda.so" "$here/gpu.sh" "$folder/"
+  strip --strip-unneeded "$folder"/gpu_* "$folder"/random_model "$folder"/*.so*
   # What of Debian's libraries they need goes beside them; the C library is the machine's.
-  { for file in "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/libgenerate.so.0; do
+  { for file in "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/gpu_tests "$folder"/libgenerate.so.0; do
       LD_LIBRARY_PATH=$folder ldd "$file"
     done; } |
     awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
@@ -78,6 +78,9 @@ run() {
       refused=$((refused + 1))
     fi
   done
+  # What the emulator runs in every test run, on the device; without cuBLASLt, whose sums are its own.
+  echo "-- tests"
+  GEN_CUBLASLT=off GEN_TRIALS=2 part "$here/gpu_tests" --gtest_brief=1
   # What share of the rate of reading each reaches stands beside it.
   part "$here/gpu_read" "$lines"
   GEN_GPU_READ_RATE=$(sed -n 's/.*"part":"read","seconds":\([^,]*\),"bytes":\([0-9]*\).*/\1 \2/p' "$lines" | awk '{print $2 / $1}')

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the best tokens of rows are those that sorting finds: any width and k, ties, masks
-// shorter than a row, edits, strides and threads; that rows with NaN or +inf say so; and that
-// nothing is written beside the results.
+// shorter than a row, tokens aside, what tokens weigh, strides and threads; that rows with NaN or
+// +inf say so; and that nothing is written beside the results.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "engine/access.h"
@@ -25,7 +27,9 @@ struct Rows {
         logits(static_cast<size_t>(n * (cols + 3)), 100.0F),
         with(static_cast<size_t>(n)),
         tokens(static_cast<size_t>(n * k + 1), -77),
-        values(static_cast<size_t>(n * k + 1), -77.0F) {}
+        values(static_cast<size_t>(n * k + 1), -77.0F),
+        mass(static_cast<size_t>(n) * mass_parts(static_cast<size_t>(cols)) + 1, -77.0),
+        part(static_cast<size_t>(n) * kMassPart + 1, -77.0F) {}
 
   /// Few distinct values, so that ties are everywhere, and some -inf.
   void fill(std::mt19937& bits) {
@@ -42,10 +46,13 @@ struct Rows {
     with[static_cast<size_t>(t)].mask = engine_ptr(std::as_const(masks.back()).data());
     with[static_cast<size_t>(t)].mask_words = static_cast<int32_t>(masks.back().size());
   }
-  void edit(int64_t t, std::vector<LogitEdit> made) {
-    edits.push_back(std::move(made));
-    with[static_cast<size_t>(t)].edits = engine_ptr(std::as_const(edits.back()).data());
-    with[static_cast<size_t>(t)].n_edits = static_cast<int32_t>(edits.back().size());
+  void aside(int64_t t, std::vector<int32_t> of) {
+    aside_logits.emplace_back(of.size(), -77.0F);
+    asides.push_back(std::move(of));
+    BestRow& row = with[static_cast<size_t>(t)];
+    row.aside = engine_ptr(std::as_const(asides.back()).data());
+    row.aside_logits = engine_ptr(aside_logits.back().data());
+    row.n_aside = static_cast<int32_t>(asides.back().size());
   }
   BestArgs args(bool plain = false) {
     BestArgs made;
@@ -54,6 +61,8 @@ struct Rows {
     made.k = k;
     made.tokens = engine_ptr(tokens.data());
     made.values = engine_ptr(values.data());
+    if (!plain) made.mass = engine_ptr(mass.data());
+    if (!plain) made.part = engine_ptr(part.data());
     return made;
   }
 
@@ -63,21 +72,31 @@ struct Rows {
   std::vector<BestRow> with;
   std::vector<int32_t> tokens;
   std::vector<float> values;
+  std::vector<double> mass;
+  std::vector<float> part;
   std::vector<std::vector<uint32_t>> masks;
-  std::vector<std::vector<LogitEdit>> edits;
+  std::vector<std::vector<int32_t>> asides;
+  std::vector<std::vector<float>> aside_logits;
 };
 
 /// Runs both engines on copies and compares.
-void expect_as_sorted(const Rows& rows, int32_t threads, bool plain) {
+void expect_as_sorted(Rows& rows, int32_t threads, bool plain) {
   Rows want = rows;
   test::ReferenceEngine reference;
   ASSERT_TRUE(reference.run_one(want.args(plain)).ok());
+  const auto aside = rows.aside_logits;  // where copies write, too
+  for (auto& logits : rows.aside_logits) std::fill(logits.begin(), logits.end(), -77.0F);
   Rows got = rows;
   CpuBench bench(detect_cpu_level(), threads);
   ASSERT_TRUE(run(*bench, got.args(plain)).ok());
+  EXPECT_EQ(rows.aside_logits, aside);
   EXPECT_EQ(got.tokens, want.tokens) << got.n << " x " << got.cols << ", " << got.k;
   EXPECT_TRUE(same_bits(got.values, want.values)) << got.n << " x " << got.cols << ", " << got.k;
   EXPECT_EQ(got.tokens.back(), -77);
+  EXPECT_TRUE(same_bits(got.part, want.part)) << got.n << " x " << got.cols << ", " << got.k;
+  for (size_t i = 0; i < want.mass.size(); ++i) {
+    EXPECT_NEAR(got.mass[i], want.mass[i], 1e-12 * std::abs(want.mass[i])) << i;
+  }
 }
 
 TEST(Best, IsWhatSortingFinds) {
@@ -92,12 +111,17 @@ TEST(Best, IsWhatSortingFinds) {
       std::vector<uint32_t> words(static_cast<size_t>((cols + 31) / 32));
       for (uint32_t& word : words) word = static_cast<uint32_t>(bits());
       rows.masks.reserve(5);
-      rows.edits.reserve(5);
+      rows.asides.reserve(5);
+      rows.aside_logits.reserve(5);
       rows.mask(0, words);
-      rows.edit(1, {{token(), 0.9F}, {token(), -kInf}, {0, 0.3F}, {0, 0.3F}});
+      rows.aside(1, {token(), token(), 0, 0});
       rows.mask(2, {words.begin(), words.end() - 1});
-      rows.edit(2, {{token(), 5.0F}});
+      rows.aside(2, {token()});
       rows.mask(3, {});
+      for (const int t : {0, 2, 3, 4}) {
+        rows.with[static_cast<size_t>(t)].temperature = 0.01 + t * t;
+        rows.with[static_cast<size_t>(t)].place = 0.3 * t - 0.1;
+      }
       expect_as_sorted(rows, 1, false);
     }
   }
@@ -110,6 +134,10 @@ TEST(Best, ThreadsDoNotShow) {
   expect_as_sorted(rows, 3, true);
   rows.masks.reserve(1);
   rows.mask(4, std::vector<uint32_t>(200, 0x10010U));
+  for (BestRow& row : rows.with) {
+    row.temperature = 0.5;
+    row.place = 0.6;
+  }
   expect_as_sorted(rows, 3, false);
 }
 
@@ -123,8 +151,10 @@ TEST(Best, RowsThatCannotBeChosenFromSayWhere) {
       rows.at(1, 170) = kNan;
       rows.masks.reserve(2);
       rows.mask(1, {1});  // also where the mask leaves it out
-      rows.edits.reserve(2);
-      rows.edit(1, {{150, -kInf}});
+      rows.asides.reserve(2);
+      rows.aside_logits.reserve(2);
+      rows.aside(1, {150});
+      rows.with[1].temperature = 1.0;  // of nothing
       expect_as_sorted(rows, 1, false);
       CpuBench bench;
       ASSERT_TRUE(run(*bench, rows.args()).ok());

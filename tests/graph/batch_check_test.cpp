@@ -72,15 +72,28 @@ struct Fixture {
     masks = std::move(given);
     owned.batch.masks = masks;
   }
-  void edit(std::vector<RowEdit> given) {
-    edits = std::move(given);
-    owned.batch.edits = edits;
+  /// Tokens 0, `token` and 29 of each row.
+  void aside(std::vector<int32_t> rows, int32_t token = 3) {
+    tokens_aside = {0, token, 29};
+    for (const int32_t row : rows) asides.push_back({row, tokens_aside});
+    owned.batch.asides = asides;
+    owned.batch.aside_logits = &hidden;
   }
 
   std::vector<int32_t> best_tokens;
   std::vector<float> best_logits;
   std::vector<RowMask> masks;
-  std::vector<RowEdit> edits;
+  void mass(std::vector<RowMass> given) {
+    masses = std::move(given);
+    owned.batch.masses = masses;
+    owned.batch.best.mass = masses_of_rows;
+    owned.batch.best.mass_parts = 1;
+  }
+
+  std::vector<RowMass> masses;
+  double masses_of_rows[3] = {};
+  std::vector<RowAside> asides;
+  std::vector<int32_t> tokens_aside;
   std::vector<float> hidden_rows;
   float hidden = 0.0F;
   std::vector<Tap> taps;
@@ -128,11 +141,11 @@ const Case kCases[] = {
      },
      Code::kOk},
     {"good_best", [](F& f) { f.want_best(); }, Code::kOk},
-    {"good_masks_and_edits",
+    {"good_masks_and_tokens_aside",
      [](F& f) {
        f.want_best();
        f.mask({{1, {}}, {3, {}}});
-       f.edit({{1, 0, 1.0F}, {1, 29, -1e9F}, {4, 3, -std::numeric_limits<float>::infinity()}});
+       f.aside({1, 4});
      },
      Code::kOk},
     {"good_without_logits",
@@ -226,30 +239,99 @@ const Case kCases[] = {
        f.mask({{1, {}}, {1, {}}});
      },
      Code::kInvalidArgument, "a mask for row 1"},
-    {"edits_that_descend",
+    {"chains_of_rows_that_want_logits",
+     [](F& f) {
+       f.limits.chains = true;
+       f.owned.batch.chained = 2;
+     },
+     Code::kInvalidArgument, "chains of 2 rows that want more than the best token"},
+    {"chains_of_another_length",
      [](F& f) {
        f.want_best();
-       f.edit({{3, 0, 1.0F}, {1, 0, 1.0F}});
+       f.limits.chains = true;
+       f.owned.wants.assign(5, kWantsBest);
+       f.owned.batch.wants = f.owned.wants;
+       f.owned.batch.best = {1, f.best_tokens.data(), f.best_logits.data(), 5};
+       f.owned.batch.chained = 4;
      },
-     Code::kInvalidArgument, "an edit for row 1 after 3"},
-    {"edit_of_no_token",
+     Code::kInvalidArgument, "rows in chains of 4"},
+    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.chained = 2; }, Code::kUnsupported,
+     "chains of 2 rows, the model runs rows together"},
+    {"good_masses",
      [](F& f) {
        f.want_best();
-       f.edit({{3, 30, 1.0F}});
+       f.mass({{1, 0.5}, {4, 1.0}});
      },
-     Code::kOutOfRange, "edit of token 30 outside 30"},
-    {"edit_by_nan",
+     Code::kOk},
+    {"mass_of_a_row_with_logits",
      [](F& f) {
        f.want_best();
-       f.edit({{3, 2, std::numeric_limits<float>::quiet_NaN()}});
+       f.mass({{2, 1.0}});
      },
-     Code::kInvalidArgument, "edit of token 2 adds nan"},
-    {"edit_by_infinity",
+     Code::kInvalidArgument, "a mass for row 2"},
+    {"mass_of_a_row_twice",
      [](F& f) {
        f.want_best();
-       f.edit({{3, 2, std::numeric_limits<float>::infinity()}});
+       f.mass({{1, 1.0}, {1, 1.0}});
      },
-     Code::kInvalidArgument, "edit of token 2 adds inf"},
+     Code::kInvalidArgument, "a mass for row 1"},
+    {"mass_at_no_temperature",
+     [](F& f) {
+       f.want_best();
+       f.mass({{1, std::numeric_limits<double>::quiet_NaN()}});
+     },
+     Code::kInvalidArgument, "the mass of row 1 at temperature nan"},
+    {"mass_of_another_vocabulary",
+     [](F& f) {
+       f.want_best();
+       f.mass({{1, 1.0}});
+       f.owned.batch.best.mass_parts = 2;
+     },
+     Code::kInvalidArgument, "mass in 1 parts, there is room for 2"},
+    {"part_without_room",
+     [](F& f) {
+       f.want_best();
+       f.mass({{1, 1.0, 0.5}});
+     },
+     Code::kInvalidArgument, "row 1 wants a part"},
+    {"mass_without_room",
+     [](F& f) {
+       f.want_best();
+       f.mass({{1, 1.0}});
+       f.owned.batch.best.mass = nullptr;
+     },
+     Code::kInvalidArgument, "mass in 1 parts, there is room for 0"},
+    {"tokens_aside_that_descend",
+     [](F& f) {
+       f.want_best();
+       f.aside({3, 1});
+     },
+     Code::kInvalidArgument, "tokens aside for row 1"},
+    {"tokens_aside_of_a_row_twice",
+     [](F& f) {
+       f.want_best();
+       f.aside({3, 3});
+     },
+     Code::kInvalidArgument, "tokens aside for row 3"},
+    {"aside_no_token",
+     [](F& f) {
+       f.want_best();
+       f.aside({3}, 30);
+     },
+     Code::kOutOfRange, "token 30 aside outside 30"},
+    {"aside_below_all_tokens",
+     [](F& f) {
+       f.want_best();
+       f.aside({3}, -1);
+     },
+     Code::kOutOfRange, "token -1 aside outside 30"},
+    {"aside_without_room",
+     [](F& f) {
+       f.want_best();
+       f.aside({3});
+       f.owned.batch.aside_logits = nullptr;
+     },
+     Code::kInvalidArgument, "no room for the logits of tokens aside of row 3"},
     {"tap_at_two_places",
      [](F& f) {
        f.taps = {{1, &f.hidden, engine::engine_ptr(&f.hidden)}};

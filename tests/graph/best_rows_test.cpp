@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves what a step gives in place of logits: the best tokens of rows are those of the logits that
-// the rows would have given, masked and edited, whatever stands beside them and in however many
-// chunks; a caller's work comes before the choice, once, and its masks count; taps go to engine
-// memory, too. The far engine gives the same, and does nothing before the caller has had its turn.
+// the rows would have given, masked and without those aside, whatever stands beside them and in
+// however many chunks; a caller's work comes before the choice, once, and its masks count; taps go
+// to engine memory, too. The far engine gives the same, and does nothing before the caller has had
+// its turn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/mass_parts.h"
 #include "cache/sequence/registry.h"
 #include "support/counting_allocator.h"
 #include "support/far_engine.h"
@@ -67,16 +69,29 @@ struct BestBatch : test::OwnedBatch {
     finish(kVocab);
     tokens_found.assign(static_cast<size_t>(kRows * best_of), -77);
     logits_found.assign(static_cast<size_t>(kRows * best_of), -77.0F);
-    batch.best = {best_of, tokens_found.data(), logits_found.data(), kRows};
+    mass_found.assign(kRows + 1, -77.0);
+    part_found.assign((kRows + 1) * kMassPart, -77.0F);
+    batch.best = {best_of, tokens_found.data(), logits_found.data(),
+                  kRows,   mass_found.data(),   mass_parts(kVocab)};
+    batch.best.part = part_found.data();
+    batch.masses = masses;
     batch.masks = masks;
-    batch.edits = edits;
+    batch.asides = asides;
+    size_t n_aside = 0;
+    for (const RowAside& aside : asides) n_aside += aside.tokens.size();
+    aside_found.assign(n_aside + 1, -77.0F);
+    batch.aside_logits = aside_found.data();
     return batch;
   }
   int32_t best_of;
   std::vector<int32_t> tokens_found;
   std::vector<float> logits_found;
   std::vector<RowMask> masks;
-  std::vector<RowEdit> edits;
+  std::vector<RowAside> asides;
+  std::vector<float> aside_found;
+  std::vector<RowMass> masses;
+  std::vector<double> mass_found;
+  std::vector<float> part_found;
 };
 
 /// All rows' logits.
@@ -88,13 +103,20 @@ std::vector<float> whole_logits(Machine& machine) {
   return batch.results(kVocab);
 }
 
-/// By hand: the row's logits with edits and mask, sorted.
+/// By hand: the row's logits without those aside and under the mask, sorted.
 void expect_sorted(const BestBatch& batch, std::span<const float> logits, size_t row,
                    size_t place) {
   std::vector<float> edited(logits.begin(), logits.end());
-  for (const RowEdit& edit : batch.edits) {
-    if (edit.row == static_cast<int32_t>(row)) edited[static_cast<size_t>(edit.token)] += edit.add;
+  size_t at = 0;
+  for (const RowAside& aside : batch.asides) {
+    for (const int32_t token : aside.tokens) {
+      const float found = batch.aside_found[at++];
+      if (aside.row != static_cast<int32_t>(row)) continue;
+      EXPECT_EQ(found, logits[static_cast<size_t>(token)]) << "row " << row << ", " << token;
+      edited[static_cast<size_t>(token)] = -INFINITY;
+    }
   }
+  EXPECT_EQ(batch.aside_found[at], -77.0F);
   for (const RowMask& mask : batch.masks) {
     if (mask.row != static_cast<int32_t>(row)) continue;
     for (size_t i = 0; i < edited.size(); ++i) {
@@ -107,6 +129,19 @@ void expect_sorted(const BestBatch& batch, std::span<const float> logits, size_t
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return edited[static_cast<size_t>(a)] > edited[static_cast<size_t>(b)];
   });
+  for (const RowMass& mass : batch.masses) {
+    if (mass.row != static_cast<int32_t>(row)) continue;
+    double want = 0.0;
+    for (const float logit : edited) {
+      const auto best = static_cast<double>(edited[static_cast<size_t>(order[0])]);
+      want += std::exp((static_cast<double>(logit) - best) / mass.temperature);
+    }
+    EXPECT_NEAR(batch.mass_found[place], want, 1e-12 * want) << "row " << row;
+    if (mass.place < 0.0) continue;  // there is one part
+    for (size_t i = 0; i < kMassPart; ++i) {
+      EXPECT_EQ(batch.part_found[place * kMassPart + i], i < edited.size() ? edited[i] : -INFINITY);
+    }
+  }
   const auto k = static_cast<size_t>(batch.best_of);
   for (size_t i = 0; i < k; ++i) {
     EXPECT_EQ(batch.tokens_found[place * k + i], order[i]) << "row " << row << ", " << i;
@@ -114,7 +149,7 @@ void expect_sorted(const BestBatch& batch, std::span<const float> logits, size_t
   }
 }
 
-/// Wants of all kinds, masks and edits, on one engine; what came back.
+/// Wants of all kinds, masks and tokens aside, on one engine; what came back.
 std::vector<float> check_mixed(Machine& machine, int32_t k, bool only_best) {
   const std::vector<float> logits = whole_logits(machine);
   const auto cache = machine.cache();
@@ -125,7 +160,10 @@ std::vector<float> check_mixed(Machine& machine, int32_t k, bool only_best) {
   const std::vector<uint32_t> odd(3, 0xAAAAAAAAU);
   const std::vector<uint32_t> few = {0x00000110U};
   batch.masks = {{1, odd}, {8, few}, {17, odd}};
-  batch.edits = {{2, 5, 3.0F}, {8, 4, 9.0F}, {8, 60, 99.0F}, {11, 7, -INFINITY}};
+  const std::vector<int32_t> many = {69, 4, 60, 4, 0};  // one of them twice
+  const std::vector<int32_t> one = {7};
+  batch.asides = {{2, one}, {8, many}, {11, many}, {17, {}}};
+  batch.masses = {{1, 0.5, 0.2}, {8, 2.0}, {17, 1.0, 0.0}};
   if (!only_best) batch.wants[17] = kWantsBest;
   EXPECT_TRUE(machine.run(batch.finish_best()).ok());
   size_t n_logits = 0;
@@ -138,10 +176,13 @@ std::vector<float> check_mixed(Machine& machine, int32_t k, bool only_best) {
     EXPECT_TRUE(std::equal(given.begin(), given.end(), of_row.begin())) << row;
   }
   EXPECT_GT(n_best, 6U);
+  EXPECT_EQ(batch.mass_found[n_best], -77.0);
+  EXPECT_EQ(batch.part_found[n_best * kMassPart], -77.0F);
   if (n_best < kRows) {
     EXPECT_EQ(batch.tokens_found[n_best * static_cast<size_t>(k)], -77);
   }
   std::vector<float> seen = batch.logits_found;
+  seen.insert(seen.end(), batch.aside_found.begin(), batch.aside_found.end());
   seen.insert(seen.end(), batch.logits.begin(), batch.logits.end());
   for (const int32_t token : batch.tokens_found) seen.push_back(static_cast<float>(token));
   return seen;
@@ -156,6 +197,39 @@ TEST(BestRows, AreThoseOfTheLogits) {
       Machine near(test::cpu_engine());
       Machine far(std::make_shared<test::FarEngine>(memory), memory);
       EXPECT_EQ(check_mixed(far, k, only_best), check_mixed(near, k, only_best));
+    }
+  }
+}
+
+// The engine chooses for the rows that were added, too; the caller has no place for them.
+TEST(BestRows, OfAddedRowsNothingComesBack) {
+  test::FarMemory memory;
+  const auto engine = std::make_shared<test::FarEngine>(memory);
+  Machine machine(engine, memory);
+  const std::vector<float> logits = whole_logits(machine);
+  engine->pads = true;
+  for (const size_t n_logits : {size_t{0}, size_t{2}}) {
+    for (const int32_t k : {1, 3}) {
+      const auto cache = machine.cache();
+      BestBatch batch(*cache, k);
+      constexpr size_t kBest = 5;  // eight places
+      for (size_t row = 0; row < kRows; ++row) {
+        batch.wants[row] = row < kBest              ? kWantsBest
+                           : row < kBest + n_logits ? kWantsLogits
+                                                    : kWantsNothing;
+      }
+      batch.masses = {{0, 1.0}, {4, 0.5, 0.5}};
+      batch.finish_best().best.rows = kBest;
+      ASSERT_TRUE(machine.run(batch.batch).ok());
+      for (size_t row = 0; row < kBest; ++row) {
+        expect_sorted(batch, std::span(logits).subspan(row * kVocab, kVocab), row, row);
+      }
+      for (size_t i = kBest * static_cast<size_t>(k); i < batch.tokens_found.size(); ++i) {
+        EXPECT_EQ(batch.tokens_found[i], -77) << "of " << k << ", " << i;
+        EXPECT_EQ(batch.logits_found[i], -77.0F) << "of " << k << ", " << i;
+      }
+      for (size_t i = kBest; i < kRows; ++i) EXPECT_EQ(batch.mass_found[i], -77.0) << i;
+      EXPECT_EQ(batch.part_found[kBest * kMassPart], -77.0F);
     }
   }
 }
@@ -316,7 +390,8 @@ TEST(BestRows, EveryFailedAllocationIsReportedAndTheStepCanBeMadeAgain) {
       const std::vector<uint32_t> odd(3, 0xAAAAAAAAU);
       std::fill(batch.wants.begin(), batch.wants.end(), uint8_t{kWantsBest});
       batch.masks = {{1, odd}};
-      batch.edits = {{8, 4, 9.0F}};
+      const std::vector<int32_t> aside = {4};
+      batch.asides = {{8, aside}};
       batch.finish_best();
       allocator.calls = 0;
       allocator.fail_at = n;

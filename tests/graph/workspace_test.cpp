@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that workspaces come back to their pool, and that a steady decode step takes no memory at
 // all: neither through the engine's allocator nor through operator new.
+#include "base/mass_parts.h"
 #include "graph/workspace.h"
 
 #include <gtest/gtest.h>
@@ -69,10 +70,17 @@ TEST(Workspace, SteadyStepsTakeNoMemory) {
   float logits[4] = {};
   const uint32_t bits[] = {~uint32_t{0}};
   const RowMask masks[] = {{3, bits}};
-  const RowEdit edits[] = {{0, 2, 1.0F}};
-  batch.batch.best = {2, tokens, logits, 2};
+  const int32_t aside[] = {2, 5};
+  const RowAside asides[] = {{0, aside}};
+  float aside_logits[2] = {};
+  const RowMass masses[] = {{0, 0.5, 0.5}};
+  double mass[2] = {};
+  std::vector<float> part(2 * kMassPart);
+  batch.batch.best = {2, tokens, logits, 2, mass, 1, part.data()};
+  batch.batch.masses = masses;
   batch.batch.masks = masks;
-  batch.batch.edits = edits;
+  batch.batch.asides = asides;
+  batch.batch.aside_logits = aside_logits;
   const auto step = [&] {
     auto workspace = pool.borrow();
     return workspace.ok() && plan.value()->run(batch.batch, **workspace).ok();

@@ -3,7 +3,9 @@
 // one. Nothing is done when it is asked for: each stream is played when it is finished.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <functional>
 #include <memory>
 #include <new>
@@ -59,12 +61,14 @@ class FarEngine final : public engine::Engine {
   }
   Status download(engine::Stream& stream, void* to, engine::EnginePtr<const std::byte> from,
                   size_t bytes) override {
+    if (bytes == counted_bytes) ++counted_downloads;
     return enqueue(stream, [this, to, from, bytes](engine::Stream& own) {
       return inner_->download(own, to, from, bytes);
     });
   }
   Status finish(engine::Stream& stream) override {
     auto& far = static_cast<FarStream&>(stream);
+    ++finishes;
     memory_.settle();
     Status first;
     for (const Work& work : std::exchange(far.queue, {})) {
@@ -74,6 +78,23 @@ class FarEngine final : public engine::Engine {
     return first;
   }
 
+  [[nodiscard]] bool has_room(std::span<const size_t> pieces) override {
+    asked.assign(pieces.begin(), pieces.end());
+    return Engine::has_room(pieces);
+  }
+  [[nodiscard]] int64_t room_rows(int64_t n) const noexcept override {
+    return pads ? std::max<int64_t>(n, 64) : n;
+  }
+  /// Steps are filled up to a power of two if `pads`, as devices want them.
+  [[nodiscard]] int64_t step_rows(int64_t n) const noexcept override {
+    return pads ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))) : n;
+  }
+
+  bool pads = false;
+  std::vector<size_t> asked;          // whether there was room for
+  size_t counted_bytes = ~size_t{0};  // of downloads that are counted
+  std::atomic<size_t> counted_downloads{0};
+  std::atomic<size_t> finishes{0};
   std::atomic<size_t> operations{0};
   size_t refused = ~size_t{0};  // index of the one that there is no memory for
 

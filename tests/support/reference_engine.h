@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/mass.h"
 #include "engine/access.h"
 #include "engine/engine.h"
 #include "engine/host_memory.h"
@@ -284,8 +285,10 @@ class ReferenceEngine final : public engine::Engine {
       std::vector<float> edited(row, row + n);
       if (args.rows) {
         const engine::BestRow& with = at(args.rows)[t];
-        for (int32_t i = 0; i < with.n_edits; ++i) {
-          edited[static_cast<size_t>(at(with.edits)[i].token)] += at(with.edits)[i].add;
+        for (int32_t i = 0; i < with.n_aside; ++i) {
+          const int32_t token = at(with.aside)[i];
+          at(with.aside_logits)[i] = row[token];
+          edited[static_cast<size_t>(token)] = -INFINITY;
         }
         for (int32_t i = 0; with.mask && i < n; ++i) {
           const bool there = i / 32 < with.mask_words;
@@ -302,6 +305,26 @@ class ReferenceEngine final : public engine::Engine {
       for (int32_t i = 0; i < args.k; ++i) {
         tokens[i] = order[static_cast<size_t>(i)];
         values[i] = edited[static_cast<size_t>(tokens[i])];
+      }
+      const double temperature = args.mass && args.rows ? at(args.rows)[t].temperature : 0.0;
+      if (!(temperature > 0.0) || values[0] == -INFINITY) continue;
+      const size_t parts = mass_parts(edited.size());
+      double* const mass = at(args.mass) + static_cast<size_t>(t) * parts;
+      std::fill_n(mass, parts, 0.0);
+      for (size_t i = 0; i < edited.size(); ++i) {
+        const double below = static_cast<double>(edited[i]) - static_cast<double>(values[0]);
+        mass[i / kMassPart] += std::exp(below / temperature);
+      }
+      if (!args.part || !(at(args.rows)[t].place >= 0.0)) continue;
+      const double target = at(args.rows)[t].place * std::accumulate(mass, mass + parts, 0.0);
+      size_t place = 0;
+      for (double sum = mass[0]; place < parts && sum <= target;) {
+        if (++place < parts) sum += mass[place];
+      }
+      for (size_t i = 0; place < parts && i < kMassPart; ++i) {
+        const size_t token = place * kMassPart + i;
+        at(args.part)[static_cast<size_t>(t) * kMassPart + i] =
+            token < edited.size() ? edited[token] : -INFINITY;
       }
     }
     return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/mass.h"
 #include "base/row_peak.h"
 #include "engine/cpu/ops_run.h"
 #include "engine/cpu/parallel_rows.h"
@@ -36,6 +37,18 @@ class BestList {
   int64_t n_ = 0;
 };
 
+/// Logits, -inf where the mask, which may be null, does not allow the token.
+struct MaskedRow {
+  std::span<const float> row;
+  const uint32_t* mask;
+  int32_t mask_words;
+  float operator()(size_t i) const {
+    const bool allowed = mask == nullptr || (i / 32 < static_cast<size_t>(mask_words) &&
+                                             (mask[i / 32] >> (i % 32) & 1U) != 0);
+    return allowed ? row[i] : kOut;
+  }
+};
+
 void find_best(std::span<const float> row, const uint32_t* mask, int64_t mask_words,
                BestList* list) {
   constexpr int64_t kWord = 32;
@@ -59,6 +72,8 @@ Status run(CpuContext& context, const BestArgs& args) {
   const BestRow* const rows = context.at(args.rows);
   int32_t* const tokens = context.at(args.tokens);
   float* const values = context.at(args.values);
+  double* const mass = context.at(args.mass);
+  float* const part = context.at(args.part);
   const int64_t k = args.k;
   parallel_rows(context, x.rows, x.cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
@@ -73,13 +88,30 @@ Status run(CpuContext& context, const BestArgs& args) {
         continue;
       }
       const BestRow with = rows != nullptr ? rows[t] : BestRow();
-      if (k == 1 && !with.mask && with.n_edits == 0) continue;
-      const LogitEdit* const edits = context.at(with.edits);
-      for (int32_t i = 0; i < with.n_edits; ++i) {
-        row[static_cast<size_t>(edits[i].token)] += edits[i].add;
+      const auto weigh = [&] {
+        if (mass == nullptr || !(with.temperature > 0.0) || *logits == kOut) return;
+        const MaskedRow masked = {row, context.at(with.mask), with.mask_words};
+        const size_t parts = mass_parts(row.size());
+        const std::span sums(mass + static_cast<size_t>(t) * parts, parts);
+        weigh_parts(row.size(), masked, *logits, with.temperature, sums);
+        if (part == nullptr || !(with.place >= 0.0)) return;
+        const size_t at = mass_place(sums, with.place * mass_total(sums)).part;
+        for (size_t i = 0; at < parts && i < kMassPart; ++i) {
+          const size_t token = at * kMassPart + i;
+          part[t * kMassPart + static_cast<int64_t>(i)] = token < row.size() ? masked(token) : kOut;
+        }
+      };
+      if (k == 1 && !with.mask && with.n_aside == 0) {
+        weigh();
+        continue;
       }
+      const std::span aside(context.at(with.aside), static_cast<size_t>(with.n_aside));
+      float* to = context.at(with.aside_logits);
+      for (const int32_t token : aside) *to++ = row[static_cast<size_t>(token)];
+      for (const int32_t token : aside) row[static_cast<size_t>(token)] = kOut;
       BestList list(best, logits, k);
       find_best(row, context.at(with.mask), with.mask_words, &list);
+      weigh();
     }
   });
   return {};

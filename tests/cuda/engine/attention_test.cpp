@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "cuda/emulator/emulator.h"
 #include "cuda/engine/kv_bench.h"
 
 namespace gen::test {
@@ -119,14 +118,9 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
 }
 
 std::vector<float> attend_on_device(const AttentionCase& c, int processors) {
-  cuda::emulator::configure({.sm_count = processors});
-  std::vector<float> got;
-  {
-    OpBench cuda(cuda_engine());
-    got = attend(cuda, c);
-  }
-  cuda::emulator::configure({});
-  return got;
+  const Processors configured(processors);
+  OpBench cuda(cuda_engine());
+  return attend(cuda, c);
 }
 
 /// With a block for each row and head, for each chunk, or for 32 queries: the last two where the

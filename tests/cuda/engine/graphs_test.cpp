@@ -128,6 +128,47 @@ TEST(CudaGraphs, WeightsThatAreGoneAreNotRead) {
   }
 }
 
+/// Products of `rows` rows of BF16, which take scratch memory by their rows.
+struct ManyRows {
+  ManyRows(OpBench& bench, const engine::Weight& weight, int64_t rows) {
+    const uint32_t forms = weight.activation_forms();
+    const auto bytes = static_cast<int64_t>(bench.engine().activation_bytes(forms, 64));
+    engine::LinearArgs args;
+    args.weight = &weight;
+    args.deterministic = true;
+    args.x = {bench.room(rows * bytes / 4).as<std::byte>(), forms, rows, 64};
+    const auto x = bench.put(random_row(static_cast<size_t>(64 * rows), 3));
+    bench.run(engine::PackArgs{{x, rows, 64, 64}, args.x});
+    for (int32_t i = 0; i < 8; ++i) {
+      args.y = {bench.room(5 * rows), rows, 5, 5};
+      list.push_back(args);
+    }
+    out = args.y.data;
+  }
+  std::vector<engine::OpArgs> list;
+  engine::EnginePtr<float> out;
+};
+
+TEST(CudaGraphs, ScratchMemoryThatGrowsLeavesThemAsTheyAre) {
+  OpBench bench(test::cuda_engine());
+  const std::vector<uint16_t> values(5 * 64, 0x3F80);  // ones
+  const engine::WeightSource source = {"w",  DType::kBF16, 5, 64, std::as_bytes(std::span(values)),
+                                       false};
+  const auto weight =
+      std::move(bench.engine().prepare(engine::WeightRole::kLinear, {&source, 1}, nullptr)).value();
+  const ManyRows few(bench, *weight, 12);
+  ASSERT_TRUE(bench.run_all(few.list).ok());
+  ASSERT_TRUE(bench.run_all(few.list).ok());
+  const auto first = bench.get(few.out, 60);
+  const ManyRows many(bench, *weight, 600);
+  ASSERT_TRUE(bench.run_all(many.list).ok());
+  bench.write(few.out.as<std::byte>(), std::vector<std::byte>(60 * sizeof(float)));
+  ASSERT_TRUE(bench.run_all(few.list).ok());
+  EXPECT_TRUE(test::same_bits(bench.get(few.out, 60), first));
+  EXPECT_EQ(counts(bench.engine()).captured, 1U);
+  EXPECT_EQ(counts(bench.engine()).replayed, 2U);
+}
+
 /// Of sums, which cost less.
 struct Sums {
   explicit Sums(OpBench& bench) {

@@ -12,19 +12,12 @@
 #include <random>
 #include <vector>
 
-#include "cuda/engine/cuda_engine.h"
+#include "cuda/engine/tested_engine.h"
 #include "engine/access.h"
-#include "engine/backend.h"
 #include "engine/engine.h"
 #include "support/cpu_engine.h"
 
 namespace gen::test {
-
-inline std::shared_ptr<engine::Engine> cuda_engine() {
-  auto made = engine::create_engine(cuda::cuda_backend(), {});
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return std::move(made).value();
-}
 
 class OpBench {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/mass_parts.h"
 #include "cuda/engine/op_bench.h"
 #include "quant/format.h"
 
@@ -98,10 +99,11 @@ struct BestCase {
   int64_t cols = 70;
   int32_t k = 1;
   bool masks = false;
-  bool edits = false;
+  bool aside = false;
   uint32_t seed = 1;
   float steps = 8.0F;  // into how many values a logit falls per unit: few make many of them equal
   float offset = 1.0F;
+  double temperature = 0.0;  // of the mass of some rows; 0: it is not wanted
 };
 
 std::vector<float> best(OpBench& bench, const BestCase& c) {
@@ -127,38 +129,62 @@ std::vector<float> best(OpBench& bench, const BestCase& c) {
       // Those beyond are not allowed.
       row.mask_words = static_cast<int32_t>(words.size()) - (&row == &rows[3] && c.cols > 64);
     }
-    if (c.edits) {
-      std::vector<engine::LogitEdit> edits;
-      for (int32_t i = 0; i < 6; ++i) {
-        const auto token = static_cast<int32_t>(random() % static_cast<uint64_t>(c.cols));
-        edits.push_back({token, i == 4 ? -kInfinity : 0.3F * static_cast<float>(i)});
-        edits.push_back({token, 0.1F});
+    if (c.aside) {
+      // More than a block has threads, some of them several times.
+      std::vector<int32_t> tokens(&row == &rows[3] ? 700 : 6);
+      for (int32_t& token : tokens) {
+        token = static_cast<int32_t>(random() % static_cast<uint64_t>(c.cols));
       }
-      row.edits = bench.put(edits);
-      row.n_edits = static_cast<int32_t>(edits.size());
+      row.aside = bench.put(tokens);
+      row.n_aside = static_cast<int32_t>(tokens.size());
+      row.aside_logits = bench.put(std::vector<float>(tokens.size(), -77.0F));
     }
   }
-  if (c.masks || c.edits) args.rows = bench.put(rows);
+  const int64_t n_mass = kRows * static_cast<int64_t>(mass_parts(static_cast<size_t>(c.cols)));
+  if (c.temperature > 0.0) {
+    rows[0].temperature = rows[2].temperature = c.temperature;
+    rows[3].temperature = 1.0;
+    args.mass = bench.put(std::vector<double>(static_cast<size_t>(n_mass), -77.0));
+    args.part = bench.room(kRows * kMassPart);
+    rows[0].place = 0.3;
+    rows[1].place = 0.4;  // of nothing
+    rows[3].place = c.seed % 3 == 0 ? 0.999999 : 0.0;
+  }
+  if (c.masks || c.aside || args.mass) args.rows = bench.put(rows);
   args.k = c.k;
   args.tokens = bench.put(std::vector<int32_t>(static_cast<size_t>(kRows * c.k), -77));
   args.values = bench.room(kRows * c.k);
   bench.run(args);
   auto seen = bench.get(args.values, kRows * c.k);
+  for (const engine::BestRow& row : rows) {
+    if (row.n_aside == 0) continue;
+    const auto logits = bench.get(row.aside_logits, row.n_aside);
+    seen.insert(seen.end(), logits.begin(), logits.end());
+  }
   for (const int32_t token : bench.get(args.tokens, kRows * c.k)) {
     seen.push_back(static_cast<float>(token));
+  }
+  for (const double mass : args.mass ? bench.get(args.mass, n_mass) : std::vector<double>()) {
+    float halves[2];
+    std::memcpy(halves, &mass, sizeof halves);
+    seen.insert(seen.end(), halves, halves + 2);
+  }
+  for (const float logit :
+       args.part ? bench.get(args.part, kRows * kMassPart) : std::vector<float>()) {
+    seen.push_back(logit);
   }
   const auto changed = bench.get(args.x.data, kRows * c.cols);
   seen.insert(seen.end(), changed.begin(), changed.end());
   return seen;
 }
 
-TEST(CudaBest, MasksEditsAndTies) {
+TEST(CudaBest, MasksTokensAsideAndTies) {
   uint32_t seed = 1;
   for (const int64_t cols : {1, 31, 70, 700}) {
     for (const int32_t k : {1, 2, 5, 128, 130}) {
       for (const bool masks : {false, true}) {
-        for (const bool edits : {false, true}) {
-          BestCase c = {cols, std::min(k, static_cast<int32_t>(cols)), masks, edits, ++seed};
+        for (const bool aside : {false, true}) {
+          BestCase c = {cols, std::min(k, static_cast<int32_t>(cols)), masks, aside, ++seed};
           SCOPED_TRACE(testing::Message() << cols << " tokens, " << k << " best, seed " << seed);
           expect_same([&](OpBench& bench) { return best(bench, c); });
         }
@@ -179,6 +205,19 @@ TEST(CudaBest, Parts) {
           expect_same([&](OpBench& bench) { return best(bench, c); });
         }
       }
+    }
+  }
+}
+
+// Sums of exponentials in double precision, of parts of rows, down to those that are nothing.
+TEST(CudaBest, WhatTokensWeigh) {
+  uint32_t seed = 70;
+  for (const int64_t cols : {5, 511, 512, 513, 5000}) {
+    for (const double temperature : {1.0, 0.7, 1e-3, 40.0}) {
+      BestCase c = {cols, seed % 2 == 0 ? 1 : 5, seed % 3 == 0, seed % 5 == 0, ++seed};
+      c.temperature = temperature;
+      SCOPED_TRACE(testing::Message() << cols << " tokens at " << temperature);
+      expect_same([&](OpBench& bench) { return best(bench, c); });
     }
   }
 }

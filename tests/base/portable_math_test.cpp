@@ -2,14 +2,14 @@
 // Proves that exp and log are accurate, and that their bits are those of the written formulas: the
 // hexadecimal values were computed by a separate program (Python, whose floats are IEEE doubles)
 // from the same series, so a fused multiply-add or another order of operations shows.
-#include "sampling/portable_math.h"
+#include "base/portable_math.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-namespace gen::sampling {
+namespace gen {
 namespace {
 
 TEST(PortableMath, BitsAreFrozen) {
@@ -50,4 +50,4 @@ TEST(PortableMath, AgreesWithTheCLibrary) {
 }
 
 }  // namespace
-}  // namespace gen::sampling
+}  // namespace gen

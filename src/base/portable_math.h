@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace gen::sampling {
+namespace gen {
 
 /// Two doubles, and their bits; compilers lower these for any CPU.
 using Double2 = double __attribute__((vector_size(16)));
@@ -91,4 +91,4 @@ inline double portable_log(double x) noexcept {
   return k * kLn2High + (2.0 * s + (2.0 * s * tail + k * kLn2Low));
 }
 
-}  // namespace gen::sampling
+}  // namespace gen
