@@ -394,6 +394,7 @@ Status Generation::choose(bool* event) {
   const Result<sampling::Choice> drawn = pick();
   whole_row_ = false;
   if (rule_ != nullptr && drawn.status().code() == Code::kGrammar) {
+    keep_row();
     finish(
         FinishReason::kGrammarDeadEnd,
         error(Code::kGrammar, "biases forbid every token that the grammar allows after %zu tokens",
@@ -439,10 +440,18 @@ int32_t Generation::left() const noexcept {
 
 // No token can come. The text may be a member all the same, where none of the vocabulary ends it.
 void Generation::end_at_grammar() noexcept {
+  keep_row();
   if (rule_->is_complete()) return finish(FinishReason::kGrammarComplete, Status());
   finish(FinishReason::kGrammarDeadEnd,
          error(Code::kGrammar, "no token of the vocabulary can go on after %zu tokens",
                result_.tokens.size()));
+}
+
+// The row that is next has run, and what nothing can follow is part of the text all the same.
+void Generation::keep_row() noexcept {
+  path_.push_back(row_);
+  session_->sequence_.keep(path_);
+  path_.pop_back();
 }
 
 // The rows of the step that the text went through are evaluated, the others have never been.

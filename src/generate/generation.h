@@ -79,8 +79,8 @@ class Generation {
   Result<const Event*> next();
 
   /// What the scheduler has to run before there is more to say: submit it, and call take() when it
-  /// is done. Null when there is nothing to run: take() then has the event, or null where a row must
-  /// run again first.
+  /// is done. Null when there is nothing to run: take() then has the event, or null where a row
+  /// must run again first.
   StepRequest* want() noexcept;
   /// In place of running what was wanted: take() reports this failure.
   void fail(Status failure) noexcept { failure_ = std::move(failure); }
@@ -125,6 +125,7 @@ class Generation {
   [[nodiscard]] sampling::ShortRow short_row() const noexcept;
   [[nodiscard]] int32_t left() const noexcept;
   void end_at_grammar() noexcept;
+  void keep_row() noexcept;
   void end_step() noexcept;
   bool queue() noexcept;
   void take_back() noexcept;
