@@ -477,8 +477,11 @@ void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
   tracker_.record(accepted, drafted);
   metrics.set(metric::kSpeculativeAcceptanceRate, tracker_.rate());
   session_->generator().draft_use().note_drafts(drafted, accepted);
-  job_.record.proposed = drafted;
-  job_.record.accepted = accepted;
+  DraftRecord& record = job_.record;
+  record.proposed = drafted;
+  record.accepted = accepted;
+  const std::span<const uint8_t> grades = job_.tree.grades().subspan(1);
+  std::copy_n(grades.begin(), std::min(grades.size(), record.grades.size()), record.grades.begin());
 }
 
 void Generation::stop(int32_t user_code) noexcept {

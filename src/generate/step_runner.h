@@ -64,8 +64,11 @@ class StepRunner {
  private:
   Status forward();
   void hand_out() noexcept;
+  bool gather_jobs(std::span<const StepPlan::Part> parts);
+  void ask_for_the_rest(std::span<const StepPlan::Part> parts);
+  void add_guesses(StepPlan::Part* part);
+  void reserve(std::span<const StepPlan::Part> parts);
   void count_failures() noexcept;
-  void ask_drafter();
   [[nodiscard]] bool only_decodes() const noexcept;
 
   const model::Model& model_;
