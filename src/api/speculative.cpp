@@ -59,11 +59,12 @@ Status draft_stats(const DraftUse& use, std::string_view key, double* value) {
     *value = figure;
     return {};
   }
-  if (key.starts_with(kAt)) {
+  if (key.starts_with(kAt) && key.size() > kAt.size()) {
     int32_t at = 0;
     const char* const end = key.data() + key.size();
     const auto read = std::from_chars(key.data() + kAt.size(), end, at);
-    if (read.ec == std::errc() && read.ptr == end && at >= 1 && at <= kMostDraftLength) {
+    const bool padded = key[kAt.size()] == '0';  // one name for each
+    if (read.ec == std::errc() && read.ptr == end && !padded && at >= 1 && at <= kMostDraftLength) {
       const auto i = static_cast<size_t>(at - 1);
       *value = share(number(use.right[i]), number(use.tried[i]));
       return {};
@@ -137,8 +138,7 @@ gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, 
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(target, "target"));
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(
-        gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
+    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
     gen_options chosen = options != nullptr ? *options : gen_options();
     chosen.draft = draft->shared.keep();
     chosen.draft_callbacks = draft->shared.callbacks();
@@ -303,8 +303,7 @@ gen_status gen_draft_acceptance_rate(gen_draft* draft, const int32_t* tokens, si
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(rate, "rate"));
-    GEN_TRY(
-        gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
+    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
     GEN_ASSIGN(*rate, used->acceptance_rate({tokens, count}, length));
     return {};

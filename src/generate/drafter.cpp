@@ -11,14 +11,17 @@ namespace gen::generate {
 void DraftTree::reserve(int32_t rows) {
   tokens_.reserve(static_cast<size_t>(rows));
   parents_.reserve(static_cast<size_t>(rows));
+  grades_.reserve(static_cast<size_t>(rows));
 }
 
 void DraftTree::begin(int32_t pending) {
   tokens_.assign(1, pending);
   parents_.assign(1, -1);
+  grades_.assign(1, 0);
 }
 
-int32_t DraftTree::add(int32_t token, int32_t parent) {
+int32_t DraftTree::add(int32_t token, int32_t parent, int32_t grade) {
+  grades_.push_back(static_cast<uint8_t>(std::clamp(grade, 0, kDraftGrades - 1)));
   parents_.push_back(parent);
   tokens_.push_back(token);
   return rows() - 1;
@@ -28,6 +31,7 @@ void DraftTree::cut(int32_t rows) noexcept {
   const auto n = std::min(static_cast<size_t>(std::max(rows, 0)), tokens_.size());
   tokens_.resize(n);
   parents_.resize(n);
+  grades_.resize(n);
 }
 
 int32_t DraftTree::child(int32_t row, int32_t token) const noexcept {

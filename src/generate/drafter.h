@@ -31,8 +31,9 @@ class DraftTree {
   void reserve(int32_t rows);
   /// Only the pending token.
   void begin(int32_t pending);
-  /// Adds a row; its number.
-  int32_t add(int32_t token, int32_t parent);
+  /// Adds a row; its number. `grade`, below kDraftGrades, is a class of guesses that are right
+  /// about equally often, which the drafter chooses.
+  int32_t add(int32_t token, int32_t parent, int32_t grade = 0);
   /// Says what a row guesses.
   void set(int32_t row, int32_t token) noexcept { tokens_[static_cast<size_t>(row)] = token; }
   /// Drops all but the first rows.
@@ -42,6 +43,7 @@ class DraftTree {
   [[nodiscard]] std::span<const int32_t> tokens() const noexcept { return tokens_; }
   /// Of row 0: -1.
   [[nodiscard]] std::span<const int32_t> parents() const noexcept { return parents_; }
+  [[nodiscard]] std::span<const uint8_t> grades() const noexcept { return grades_; }
   /// The first row that guesses `token` after `row`, or -1.
   [[nodiscard]] int32_t child(int32_t row, int32_t token) const noexcept;
   [[nodiscard]] bool is_chain() const noexcept;
@@ -52,6 +54,7 @@ class DraftTree {
  private:
   std::vector<int32_t> tokens_;
   std::vector<int32_t> parents_;
+  std::vector<uint8_t> grades_;
 };
 
 /// What a drafter keeps of one session. A call takes it from its session and gives it back. What
@@ -99,17 +102,22 @@ struct DraftJob {
 /// ends the text. Nothing happens to a tree. What the grammar cannot say in its limits is cut.
 void cut_to_rule(DraftJob* job);
 
-/// Threads: propose() from one at a time, the leader of a step, which holds no lock; begin() from
-/// any.
+/// A drafter looks up, proposes, or does both. Threads: both from one at a time, the leader of a
+/// step, which holds no lock; begin() from any.
 class Drafter {
  public:
   virtual ~Drafter() = default;
   /// Rows that it may add to one pending token, below kMostDraftRows.
   [[nodiscard]] virtual int32_t most_rows() const noexcept = 0;
+  /// Of these, those that propose() may add; 0: it adds none.
+  [[nodiscard]] virtual int32_t most_proposed() const noexcept { return most_rows(); }
   /// For the first call of a session. A failure, std::bad_alloc or null mean a call without drafts.
   virtual std::unique_ptr<DraftState> begin() = 0;
-  /// Adds guesses to the trees of all jobs of a step. What throws has guessed nothing.
-  virtual void propose(std::span<DraftJob* const> jobs) = 0;
+  /// Adds guesses that cost next to nothing to the trees of all jobs of a step, before the step
+  /// decides how many of them it looks at. What throws has guessed nothing, here and below.
+  virtual void look_up(std::span<DraftJob* const> /*jobs*/) {}
+  /// Adds guesses to the trees of those jobs that are to have some and for which nothing was found.
+  virtual void propose(std::span<DraftJob* const> /*jobs*/) {}
 };
 
 }  // namespace gen::generate

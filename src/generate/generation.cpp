@@ -464,6 +464,7 @@ Status Generation::choose(bool* event) {
   }
   whole_row_ = false;
   if (rule_ != nullptr && drawn.status().code() == Code::kGrammar) {
+    keep_row();
     finish(
         FinishReason::kGrammarDeadEnd,
         error(Code::kGrammar, "biases forbid every token that the grammar allows after %zu tokens",
@@ -509,10 +510,18 @@ int32_t Generation::left() const noexcept {
 
 // No token can come. The text may be a member all the same, where none of the vocabulary ends it.
 void Generation::end_at_grammar() noexcept {
+  keep_row();
   if (rule_->is_complete()) return finish(FinishReason::kGrammarComplete, Status());
   finish(FinishReason::kGrammarDeadEnd,
          error(Code::kGrammar, "no token of the vocabulary can go on after %zu tokens",
                result_.tokens.size()));
+}
+
+// The row that is next has run, and what nothing can follow is part of the text all the same.
+void Generation::keep_row() noexcept {
+  path_.push_back(row_);
+  session_->sequence_.keep(path_);
+  path_.pop_back();
 }
 
 // The rows of the step that the text went through are evaluated, the others have never been.
@@ -542,8 +551,11 @@ void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
   tracker_.record(accepted, drafted);
   metrics.set(metric::kSpeculativeAcceptanceRate, tracker_.rate());
   session_->generator().draft_use().note_drafts(drafted, accepted);
-  job_.record.proposed = drafted;
-  job_.record.accepted = accepted;
+  DraftRecord& record = job_.record;
+  record.proposed = drafted;
+  record.accepted = accepted;
+  const std::span<const uint8_t> grades = job_.tree.grades().subspan(1);
+  std::copy_n(grades.begin(), std::min(grades.size(), record.grades.size()), record.grades.begin());
 }
 
 void Generation::stop(int32_t user_code) noexcept {

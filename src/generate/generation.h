@@ -131,6 +131,7 @@ class Generation {
   [[nodiscard]] sampling::ShortRow short_row() const noexcept;
   [[nodiscard]] int32_t left() const noexcept;
   void end_at_grammar() noexcept;
+  void keep_row() noexcept;
   void end_step() noexcept;
   bool queue() noexcept;
   void take_back() noexcept;

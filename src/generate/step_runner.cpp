@@ -22,45 +22,31 @@ size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
 
 }  // namespace
 
-// What a job's rows are to the model: each wants what the token does, and stands as far behind the
-// first as the path to it is long.
+// What cannot be guessed, or is not to be, is left out.
 void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
-  jobs_.clear();
   try {
     if (drafter_ == nullptr) return add_links(parts);
-    if (planner_.active()) planner_.limit(parts);
-    for (const StepPlan::Part& part : parts) {
-      if (part.drafts == 0) continue;
-      DraftJob* const job = part.request->draft;
-      job->most = part.drafts;
-      jobs_.push_back(job);
+    const bool planned = planner_.active();
+    reserve(parts);
+    if (planned && !planner_.begin(parts)) {
+      for (StepPlan::Part& part : parts) part.drafts = 0;
+      return;
     }
-    if (jobs_.empty()) return;
-    ask_drafter();
-    count_failures();
+    if (!gather_jobs(parts)) return;
+    const double begin = planned ? planner_.now() : 0;
+    drafter_->look_up(jobs_);
+    if (planned) {
+      planner_.limit(parts, drafter_->most_proposed());
+      planner_.note_looking(planner_.now() - begin);
+    }
+    ask_for_the_rest(parts);
     for (StepPlan::Part& part : parts) {
-      if (part.drafts == 0) continue;
-      StepRequest& request = *part.request;
-      DraftJob& job = *request.draft;
-      const int32_t valid = job.tree.valid_rows(model_.traits().vocab_size, !job.branches);
-      job.tree.cut(std::min(part.drafts + 1, valid));
-      const auto rows = static_cast<size_t>(job.tree.rows());
-      if (rows <= 1) continue;
-      job.wants.assign(rows, request.wants[0]);
-      if (!job.tree.is_chain()) {
-        job.positions.assign(1, request.first_position);
-        for (const int32_t parent : job.tree.parents().subspan(1)) {
-          job.positions.push_back(job.positions[static_cast<size_t>(parent)] + 1);
-        }
-        request.parents = job.tree.parents();
-        request.positions = job.positions;
-      }
-      request.tokens = job.tree.tokens();
-      request.wants = job.wants;
-      part.rows = job.tree.rows();
+      if (part.request->draft != nullptr && part.rows == 1) add_guesses(&part);
     }
   } catch (...) {  // no memory, or a drafter's own failure
-    for (StepPlan::Part& part : parts) drop_drafts(&part);
+    for (StepPlan::Part& part : parts) {
+      if (part.request->draft != nullptr) drop_drafts(&part);
+    }
     metrics_.add(metric::kDraftsFailed, 1);
   }
 }
@@ -87,13 +73,73 @@ void StepRunner::add_links(std::span<StepPlan::Part> parts) {
   }
 }
 
-void StepRunner::ask_drafter() {
-  if (!planner_.active()) return drafter_->propose(jobs_);
-  const double begin = planner_.now();
+bool StepRunner::gather_jobs(std::span<const StepPlan::Part> parts) {
+  jobs_.clear();
+  for (const StepPlan::Part& part : parts) {
+    if (part.drafts == 0) continue;
+    part.request->draft->most = part.drafts;
+    jobs_.push_back(part.request->draft);
+  }
+  return !jobs_.empty();
+}
+
+// Drafters propose for those that are to have guesses and have none yet.
+void StepRunner::ask_for_the_rest(std::span<const StepPlan::Part> parts) {
+  if (drafter_->most_proposed() == 0) return;
+  jobs_.clear();
+  for (const StepPlan::Part& part : parts) {
+    if (part.drafts == 0 || part.request->draft->tree.rows() > 1) continue;
+    part.request->draft->most = part.drafts;
+    jobs_.push_back(part.request->draft);
+  }
+  if (jobs_.empty()) return;
+  const bool planned = planner_.active();
+  const double begin = planned ? planner_.now() : 0;
   drafter_->propose(jobs_);
+  count_failures();
+  if (!planned) return;
   int32_t depth = 0;
   for (const DraftJob* const job : jobs_) depth = std::max(depth, job->tree.rows() - 1);
-  planner_.note_drafting(depth, planner_.now() - begin);
+  planner_.note_proposing(depth, planner_.now() - begin);
+}
+
+// What a job's rows are to the model: each wants what the token does, and stands as far behind the
+// first as the path to it is long.
+void StepRunner::add_guesses(StepPlan::Part* part) {
+  StepRequest& request = *part->request;
+  DraftJob& job = *request.draft;
+  const int32_t valid = job.tree.valid_rows(model_.traits().vocab_size, !job.branches);
+  job.tree.cut(std::min(part->drafts + 1, valid));
+  part->drafts = std::max(job.tree.rows() - 1, 0);
+  if (part->drafts == 0) return;
+  job.wants.assign(static_cast<size_t>(job.tree.rows()), request.wants[0]);
+  if (!job.tree.is_chain()) {
+    job.positions.assign(1, request.first_position);
+    for (const int32_t parent : job.tree.parents().subspan(1)) {
+      job.positions.push_back(job.positions[static_cast<size_t>(parent)] + 1);
+    }
+    request.parents = job.tree.parents();
+    request.positions = job.positions;
+  }
+  request.tokens = job.tree.tokens();
+  request.wants = job.wants;
+  part->rows = job.tree.rows();
+}
+
+// For all that is offered, so that a step that takes more of it than those before allocates
+// nothing.
+void StepRunner::reserve(std::span<const StepPlan::Part> parts) {
+  size_t rows = 0;
+  for (const StepPlan::Part& part : parts) {
+    rows += static_cast<size_t>(part.rows) + static_cast<size_t>(part.drafts);
+  }
+  jobs_.reserve(parts.size());
+  parts_.reserve(parts.size());
+  sequences_.reserve(parts.size());
+  tokens_.reserve(rows);
+  positions_.reserve(rows);
+  parents_.reserve(rows);
+  wants_.reserve(rows);
 }
 
 // Whether the batch has the rows of one token of each sequence, and drafts, alone.
@@ -109,8 +155,8 @@ void StepRunner::count_failures() noexcept {
 }
 
 void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
-  if (part->drafts == 0) return;
   StepRequest& request = *part->request;
+  if (request.draft == nullptr) return;
   request.draft->tree.cut(1);
   request.tokens = request.tokens.first(1);
   request.wants = request.wants.first(1);
@@ -223,7 +269,7 @@ void StepRunner::run() {
   Status status;
   even_chains();
   try {
-    const bool timed = planner_.active() && only_decodes();
+    const bool timed = drafter_ != nullptr && planner_.active() && only_decodes();
     const double begin = timed ? planner_.now() : 0;
     status = forward();
     if (timed && status.ok()) {

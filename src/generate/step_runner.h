@@ -69,8 +69,11 @@ class StepRunner {
   static Status during(void* self) noexcept;
   void hand_out() noexcept;
   void hand_out_chains() noexcept;
+  bool gather_jobs(std::span<const StepPlan::Part> parts);
+  void ask_for_the_rest(std::span<const StepPlan::Part> parts);
+  void add_guesses(StepPlan::Part* part);
+  void reserve(std::span<const StepPlan::Part> parts);
   void count_failures() noexcept;
-  void ask_drafter();
   void add_links(std::span<StepPlan::Part> parts);
   void even_chains() noexcept;
   [[nodiscard]] bool only_decodes() const noexcept;

@@ -287,6 +287,10 @@ static void a_speculative_generator_says_what_its_target_says(void** state) {
                error);
   assert_fails(gen_speculative_stats(speculative, "acceptance_at_2x", &value, &error), bad, "2x",
                error);
+  assert_fails(gen_speculative_stats(speculative, "acceptance_at_01", &value, &error), bad, "_01",
+               error);
+  assert_fails(gen_speculative_stats(speculative, "acceptance_at_", &value, &error), bad, "_at_",
+               error);
   assert_fails(gen_speculative_stats(NULL, "passes", &value, &error), bad, "speculative", error);
   assert_fails(gen_speculative_set_adaptive(NULL, 1, &error), bad, "speculative", error);
   assert_fails(gen_speculative_generate(NULL, "x", 1, NULL, &none, &error), bad, "speculative",

@@ -20,6 +20,7 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -139,19 +140,20 @@ class Bench {
   }
 
   void measure(double p, int32_t k, int32_t sessions) {
-    while (told_.size() < static_cast<size_t>(sessions)) {
-      told_.push_back(tell(*plain_, {static_cast<int32_t>(told_.size())}).front());
-    }
+    std::vector<int32_t> ids;
+    for (int32_t id = 0; id < sessions; ++id) ids.push_back(id);
+    if (told_.size() < ids.size()) told_ = tell(*plain_, ids);
     const auto guesses = drafter(p, k, sessions);
     auto drafted = make(guesses);
     std::vector<double> walls;
     std::vector<double> cpus;
     std::vector<double> speeds;
-    std::vector<int32_t> ids;
-    for (int32_t id = 0; id < sessions; ++id) ids.push_back(id);
     const std::vector<Tokens> want(told_.begin(), told_.begin() + sessions);
     for (int pair = settings_.cold ? 0 : -1; pair < settings_.pairs; ++pair) {
-      if (settings_.cold) drafted = make(guesses);
+      if (settings_.cold) {
+        begun_.erase(drafted.get());
+        drafted = make(guesses);
+      }
       Seconds without;
       Seconds with;
       const auto plain = tell(*plain_, ids, &without);
@@ -264,10 +266,14 @@ class Bench {
                            Seconds* took = nullptr) {
     std::vector<std::shared_ptr<Session>> sessions;
     std::vector<std::unique_ptr<Generation>> calls;
+    auto& begun = begun_[&generator];
     for (const int32_t id : ids) {
-      const Tokens tokens = prompt(id);
-      sessions.push_back(need(generator.new_session()));
-      need(sessions.back()->append({.text = {}, .tokens = tokens}));
+      if (begun.size() == static_cast<size_t>(id)) {
+        const Tokens tokens = prompt(id);
+        begun.push_back(need(generator.new_session()));
+        need(begun.back()->append({.text = {}, .tokens = tokens}));
+      }
+      sessions.push_back(need(begun[static_cast<size_t>(id)]->fork()));
       calls.push_back(need(sessions.back()->open({}, params(id))));
     }
     const Seconds begin = now();
@@ -351,6 +357,8 @@ class Bench {
   std::vector<Tokens> told_;
   std::vector<double> costs_;  // V(rows) / V(1)
   std::shared_ptr<const Generator> plain_;
+  /// Sessions with their prompts, to be forked.
+  std::map<const Generator*, std::vector<std::shared_ptr<Session>>> begun_;
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ class Watched final : public Drafter {
   Watched(std::shared_ptr<Drafter> inner, Region::Plan* plan)
       : inner_(std::move(inner)), plan_(plan) {}
   int32_t most_rows() const noexcept override { return inner_->most_rows(); }
+  int32_t most_proposed() const noexcept override { return inner_->most_proposed(); }
   std::unique_ptr<DraftState> begin() override {
     auto made = std::make_unique<State>(plan_);
     const Region region(plan_);
@@ -61,14 +62,17 @@ class Watched final : public Drafter {
     if (made->inner == nullptr) return nullptr;
     return made;
   }
-  void propose(std::span<DraftJob* const> jobs) override {
+  void look_up(std::span<DraftJob* const> jobs) override { pass_on(jobs, &Drafter::look_up); }
+  void propose(std::span<DraftJob* const> jobs) override { pass_on(jobs, &Drafter::propose); }
+
+ private:
+  void pass_on(std::span<DraftJob* const> jobs, void (Drafter::*what)(std::span<DraftJob* const>)) {
     const GiveBack give_back(jobs);
     for (DraftJob* const job : jobs) job->state = static_cast<State*>(job->state)->inner.get();
     const Region region(plan_);
-    inner_->propose(jobs);
+    (inner_.get()->*what)(jobs);
   }
 
- private:
   struct GiveBack {
     explicit GiveBack(std::span<DraftJob* const> of) : jobs(of) {
       for (DraftJob* const job : jobs) states.push_back(job->state);
@@ -232,8 +236,8 @@ TEST(DraftMemory, EachPieceOfADraftersCachesMayFail) {
   }
 }
 
-// A draft model whose passes fail from the prompt on, for caches that its engine cannot reach, is no
-// secret either.
+// A draft model whose passes fail from the prompt on, for caches that its engine cannot reach, is
+// no secret either.
 TEST(DraftMemory, ADrafterThatNeverWorksIsCounted) {
   test::RefusingMemory elsewhere;
   const Life life = live(small_drafter(4, true, 8, elsewhere));

@@ -15,6 +15,7 @@
 #include "generate/batch_run.h"
 #include "generate/fake_world.h"
 #include "generate/knowing_drafter.h"
+#include "generate/speculative/ngram_lookup.h"
 #include "grammar/grammar.h"
 #include "nlohmann/json.hpp"
 
@@ -189,8 +190,7 @@ TEST(GrammarCalls, DeadEnds) {
   EXPECT_EQ(outcome.result->text, "a");
   expect_consistent(world, *session);
   CallParams biased = under(gbnf_of("root ::= \"a\" \"7\""));
-  biased.sampling.logit_bias = {
-      {world.ids({"7"})[0], -std::numeric_limits<float>::infinity()}};
+  biased.sampling.logit_bias = {{world.ids({"7"})[0], -std::numeric_limits<float>::infinity()}};
   outcome = generate(*world.session(), text("word"), biased);
   EXPECT_EQ(outcome.status.code(), Code::kGrammar);
   EXPECT_STREQ(outcome.status.message(),
@@ -208,6 +208,33 @@ TEST(GrammarCalls, DeadEnds) {
   outcome = generate(*world.session(), text("word"), params);
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_EQ(outcome.result->finish_reason, FinishReason::kGrammarComplete);
+}
+
+// Wherever in a guess nothing can follow, the session has run as much as without guesses.
+TEST(GrammarCalls, DeadEndsInGuesses) {
+  World plain(64, 4, kWords);
+  for (const char* rule :
+       {"\"Q\"", "\"word\" \"Q\"", "\"word\" \"end\" \"Q\"", "\"word\" \"end\" \"word\" \"7\"",
+        "\"word\" \"end\" \"word\" \"end\" \"word\" \"Q\""}) {
+    SCOPED_TRACE(rule);
+    CallParams params = under(gbnf_of((std::string("root ::= ") + rule).c_str()));
+    params.sampling.logit_bias = {{plain.ids({"7"})[0], -std::numeric_limits<float>::infinity()}};
+    World drafted(64, 4, kWords);
+    drafted.options.drafter = std::make_shared<NgramLookup>(1, 4);
+    const Tokens prompt = plain.ids({"word", "end", "word", "end"});
+    const auto without = plain.session();
+    const auto with = drafted.session();
+    const Outcome want = generate(*without, ids(prompt), params);
+    const Outcome got = generate(*with, ids(prompt), params);
+    EXPECT_EQ(want.result->finish_reason, FinishReason::kGrammarDeadEnd);
+    EXPECT_EQ(got.result->finish_reason, FinishReason::kGrammarDeadEnd);
+    EXPECT_STREQ(got.status.message(), want.status.message());
+    EXPECT_EQ(got.result->tokens, want.result->tokens);
+    EXPECT_EQ(held(*with), held(*without));
+    EXPECT_EQ(with->cache().length(), without->cache().length());
+    EXPECT_EQ(got.result->usage.accepted > 0, want.result->tokens.size() > 1);
+    expect_consistent(drafted, *with);
+  }
 }
 
 TEST(GrammarCalls, GoOnFromAMatcher) {

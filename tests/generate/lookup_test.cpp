@@ -127,7 +127,8 @@ Tokens guess(Drafter& drafter, DraftState* state, const Tokens& text, int32_t mo
   job.stops = stops;
   job.tree.begin(text.back());
   DraftJob* const jobs[] = {&job};
-  drafter.propose(jobs);
+  drafter.look_up(jobs);
+  EXPECT_EQ(drafter.most_proposed(), 0);
   EXPECT_TRUE(job.tree.is_chain());
   EXPECT_LE(job.tree.rows(), most + 1);
   const auto all = job.tree.tokens().subspan(1);
@@ -265,8 +266,10 @@ TEST(Lookups, ShowInNoResult) {
           ASSERT_TRUE(b->generate(said, params, nullptr, nullptr, &got).ok());
           EXPECT_EQ(got->tokens, want->tokens) << form;
           ASSERT_EQ(got->logprobs.size(), want->logprobs.size());
-          EXPECT_EQ(std::memcmp(got->logprobs.data(), want->logprobs.data(),
-                                4 * want->logprobs.size()), 0) << form;
+          EXPECT_EQ(
+              std::memcmp(got->logprobs.data(), want->logprobs.data(), 4 * want->logprobs.size()),
+              0)
+              << form;
           EXPECT_EQ(got->finish_reason, want->finish_reason);
           EXPECT_EQ(want->usage.drafted, 0);
           EXPECT_LE(got->usage.accepted, got->usage.drafted);
@@ -295,8 +298,8 @@ TEST(Lookups, CountWhatTheyGuess) {
   const Outcome outcome = generate(*session, ids(prompt), greedy(20));
   EXPECT_EQ(outcome.result->tokens, said);
   EXPECT_EQ(outcome.result->finish_reason, FinishReason::kStopToken);
-  // The first token is the prompt's row. Behind "b c" come foo a b c, of which two are right; behind
-  // "a c" and "c c" nothing is known.
+  // The first token is the prompt's row. Behind "b c" come foo a b c, of which two are right;
+  // behind "a c" and "c c" nothing is known.
   EXPECT_EQ(outcome.result->usage.drafted, 4);
   EXPECT_EQ(outcome.result->usage.accepted, 2);
 }

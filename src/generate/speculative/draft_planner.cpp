@@ -12,96 +12,149 @@ double DraftPlanner::now() const {
   return std::chrono::duration<double>(SteadyClock::now().time_since_epoch()).count();
 }
 
-void DraftPlanner::note_drafting(int32_t depth, double seconds) noexcept {
-  if (depth <= 0 || seconds < 0) return;
-  const double each = seconds / depth;
-  drafting_ = drafting_ == 0 ? each : towards(drafting_, each);
+void DraftPlanner::take_in(DraftRecord* record) noexcept {
+  const int32_t known = std::min(record->proposed, record->accepted + 1);
+  for (int32_t i = 0; i < known; ++i) {
+    const int32_t grade = record->grades[static_cast<size_t>(i)];
+    record->acceptance.note(grade, i, i < record->accepted);
+    acceptance_.note(grade, i, i < record->accepted);
+  }
+  if (record->proposed > 0) ledger_.note_right(record->accepted * record->worth);
+  record->proposed = 0;
 }
 
-void DraftPlanner::take_in(DraftRecord* record) noexcept {
-  if (record->proposed == 0) return;
-  record->acceptance.note(record->proposed, record->accepted);
-  acceptance_.note(record->proposed, record->accepted);
-  record->proposed = 0;
+// Room is made for all that is offered, so that nothing is allocated while the same sequences run.
+bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
+  rows_ = 0;
+  spent_ = 0;
+  size_t offered = 0;
+  bool prompts = false;
+  for (const StepPlan::Part& part : parts) {
+    rows_ += part.rows;
+    prompts = prompts || part.rows > 1;
+    offered += static_cast<size_t>(part.drafts);
+    if (part.request->draft != nullptr) take_in(&part.request->draft->record);
+  }
+  candidates_.reserve(parts.size());
+  order_.reserve(offered);
+  // What passes over prompts take says nothing of others.
+  if (prompts || offered == 0) return false;
+  const bool known = passes_.knows(rows_);
+  if (!known || busy_ >= plain_after_) {
+    plain_after_ = known ? std::min(2 * plain_after_, kPlainAfter) : kFirstPlain;
+    busy_ = 0;
+    return false;
+  }
+  return ledger_.allows();
+}
+
+void DraftPlanner::note_proposing(int32_t depth, double seconds) noexcept {
+  spent_ += seconds;
+  if (depth <= 0 || seconds < 0) return;
+  const double each = seconds / depth;
+  proposing_ = proposing_ == 0 ? each : towards(proposing_, each);
+}
+
+// A plain step takes what it takes, however far that is from what is known of others.
+void DraftPlanner::note_pass(int32_t rows, double seconds) noexcept {
+  if (!(seconds > 0)) return;
+  passes_.note(rows, seconds);
+  const double plain = passes_.seconds(rows_);
+  const double longer = rows > rows_ ? seconds - plain : 0;
+  if (plain > 0) ledger_.note_step((spent_ + longer) / plain);
+  spent_ = 0;
 }
 
 // The chance that one more of its rows is right.
 void DraftPlanner::advance(Candidate* candidate) const noexcept {
-  const double all = acceptance_.chance(candidate->rows, acceptance_.chance());
-  candidate->chance *=
-      candidate->part->request->draft->record.acceptance.chance(candidate->rows, all);
+  const DraftJob& job = *candidate->part->request->draft;
+  const int32_t at = candidate->rows;
+  const auto row = static_cast<size_t>(at) + 1;
+  const int32_t grade = row < job.tree.grades().size() ? job.tree.grades()[row] : 0;
+  const double all = acceptance_.chance(grade, at, acceptance_.chance(grade));
+  candidate->chance *= job.record.acceptance.chance(grade, at, all);
 }
 
-void DraftPlanner::limit(std::span<StepPlan::Part> parts) {
+void DraftPlanner::gather(std::span<StepPlan::Part> parts, int32_t most_proposed) {
   candidates_.clear();
   order_.clear();
-  // All that may be asked for, so that nothing is allocated while the same sequences run.
-  candidates_.reserve(parts.size());
-  size_t offered = 0;
-  for (const StepPlan::Part& part : parts) offered += static_cast<size_t>(part.drafts);
-  order_.reserve(offered);
-  int32_t rows = 0;
-  double tokens = 0;
   for (StepPlan::Part& part : parts) {
-    rows += part.rows;
-    if (part.rows == 1) ++tokens;  // the last row of a prompt brings one, too; it is none of ours
     if (part.drafts == 0) continue;
-    take_in(&part.request->draft->record);
-    candidates_.push_back({&part});
+    const int32_t found = part.request->draft->tree.rows() - 1;
+    part.drafts = std::min(part.drafts, found > 0 ? found : most_proposed);
+    if (part.drafts == 0) continue;
+    candidates_.push_back({&part, found <= 0});
     advance(&candidates_.back());
   }
-  if (candidates_.empty()) return;
-  const auto none = [this] {
-    for (const Candidate& candidate : candidates_) candidate.part->drafts = 0;
-  };
-  const bool known = passes_.knows(rows);
-  if (!known || busy_ >= plain_after_) {
-    plain_after_ = known ? std::min(2 * plain_after_, kPlainAfter) : kFirstPlain;
-    busy_ = 0;
-    return none();
-  }
-  // What has not been measured counts as if it cost nothing, so it is come to step by step.
-  const auto most = static_cast<size_t>(2 * passes_.most_known() - rows);
+}
 
-  const double alone = passes_.seconds(rows);
+// Takes rows into order_, those first that bring most for what they take; how many of them are
+// best. A drafter takes as long for several sequences as for the one with the longest guess.
+size_t DraftPlanner::best_rows() {
+  // What has not been measured counts as if it cost nothing, so it is come to step by step; by
+  // smaller steps where rows are many, each of which costs something for certain.
+  const int32_t known = passes_.most_known();
+  const auto most =
+      static_cast<size_t>(std::max(known + (known < 8 ? known : known / 4) - rows_, 1));
+  const double tokens = rows_;
+  const double alone = passes_.seconds(rows_);
   double best_rate = alone > 0 ? kMargin * tokens / alone : 0;
   size_t best = 0;
   double brings = tokens;
+  double pass = alone;
   int32_t depth = 0;
-  for (;;) {
+  while (order_.size() < most) {
+    const double before = pass;
+    pass = passes_.seconds(rows_ + static_cast<int32_t>(order_.size()) + 1);
+    const double row = pass - before + 1e-3 * alone;  // none is free
     Candidate* next = nullptr;
+    double most_worth = -1;
     for (Candidate& candidate : candidates_) {
       if (candidate.rows == candidate.part->drafts) continue;
-      if (next == nullptr || candidate.chance > next->chance) next = &candidate;
+      const bool deeper = candidate.proposes && candidate.rows == depth;
+      const double worth = candidate.chance / (row + (deeper ? proposing_ : 0));
+      if (worth <= most_worth) continue;
+      most_worth = worth;
+      next = &candidate;
     }
-    if (next == nullptr || order_.size() >= most) break;
-    order_.push_back(next->part);
+    if (next == nullptr) break;
+    order_.push_back(next);
     brings += next->chance;
-    depth = std::max(depth, ++next->rows);
+    ++next->rows;
+    if (next->proposes) depth = std::max(depth, next->rows);
     advance(next);
-    const auto taken = static_cast<int32_t>(order_.size());
-    const double takes = passes_.seconds(rows + taken) + depth * drafting_;
+    const double takes = pass + depth * proposing_;
     const double rate = takes > 0 ? brings / takes : brings;
     if (rate <= best_rate) continue;
     best_rate = rate;
     best = order_.size();
   }
-  none();
-  if (best > 0 && busy_ == kDeepAfter) best = order_.size();
-  for (size_t i = 0; i < best; ++i) ++order_[i]->drafts;
-  if (best > 0) {
-    ++busy_;
-    quiet_ = 0;
-    probe_after_ = kFirstProbe;
-    return;
+  return best;
+}
+
+void DraftPlanner::limit(std::span<StepPlan::Part> parts, int32_t most_proposed) {
+  gather(parts, most_proposed);
+  if (candidates_.empty()) return;
+  const size_t best = best_rows();
+  for (const Candidate& candidate : candidates_) {
+    candidate.part->request->draft->record.worth = 1.0 / rows_;
+    candidate.part->drafts = 0;
   }
+  if (best == 0) return probe();
+  for (size_t i = 0; i < best; ++i) ++order_[i]->part->drafts;
+  ++busy_;
+  quiet_ = 0;
+  probe_after_ = kFirstProbe;
+}
+
+void DraftPlanner::probe() noexcept {
   busy_ = 0;
   if (++quiet_ < probe_after_) return;
   quiet_ = 0;
   probe_after_ = std::min(2 * probe_after_, kLastProbe);
-  StepPlan::Part& probing = *order_.front();
-  probing.drafts = static_cast<int32_t>(
-      std::min<std::ptrdiff_t>(std::count(order_.begin(), order_.end(), &probing), kProbeRows));
+  const Candidate* const probing = order_.front();
+  probing->part->drafts = static_cast<int32_t>(
+      std::min<std::ptrdiff_t>(std::count(order_.begin(), order_.end(), probing), kProbeRows));
 }
 
 }  // namespace gen::generate

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// DraftPlanner: how many rows of a step are worth guessing, over all of its sequences. A row brings
-// a token with the chance that its guess and all before it are right, and costs what the pass and
-// the drafter take longer by it. The rows most likely to be right come first, and there are as many
+// DraftPlanner: how many rows of a step are worth guessing, over all of its sequences. What lookups
+// have found is there already; a row of what is still to be proposed costs the drafter's time, too.
+// A row brings a token with the chance that its guess and all before it are right, and costs what
+// the pass takes longer by it. The rows most likely to be right come first, and there are as many
 // of them as give the most tokens a second; none, where that is best. Then one sequence tries a few
 // now and then, more and more seldom, so that a change is noticed. So that there is something to
 // compare with, a step is plain where none of as many sequences has been measured, and now and
-// then, and now and then has all the rows that there may be.
+// then. The ledger bounds what all that may lose.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "generate/speculative/draft_ledger.h"
 #include "generate/speculative/draft_policy.h"
 #include "generate/speculative/step_costs.h"
 #include "generate/step_plan.h"
 
 namespace gen::generate {
 
-/// Threads: the leader of the moment.
+/// Of a step, in this order: begin(); if that is true limit(), note_looking() and, where something
+/// is proposed, note_proposing(); note_pass(). Threads: the leader of the moment.
 class DraftPlanner {
  public:
   explicit DraftPlanner(const DraftPolicy& policy) : policy_(policy) {}
@@ -26,12 +29,17 @@ class DraftPlanner {
   [[nodiscard]] bool active() const noexcept { return policy_.now() == DraftPolicy::Kind::kAuto; }
   /// Seconds.
   [[nodiscard]] double now() const;
-  /// Lowers how many rows drafters may add to the parts of a step. May throw std::bad_alloc.
-  void limit(std::span<StepPlan::Part> parts);
-  /// A pass took so long, over `rows` rows.
-  void note_pass(int32_t rows, double seconds) noexcept { passes_.note(rows, seconds); }
-  /// A drafter took so long, and its longest guess was of `depth` tokens.
-  void note_drafting(int32_t depth, double seconds) noexcept;
+  /// Whether anything is guessed in a step of these parts. May throw std::bad_alloc.
+  bool begin(std::span<const StepPlan::Part> parts);
+  /// Lowers how many rows of guesses the parts have: of what their trees have, or else of what a
+  /// drafter may propose, `most_proposed` at most. May throw std::bad_alloc.
+  void limit(std::span<StepPlan::Part> parts, int32_t most_proposed);
+  /// Looking up and planning took so long.
+  void note_looking(double seconds) noexcept { spent_ += seconds; }
+  /// Proposing took so long, and the longest guess was of `depth` tokens.
+  void note_proposing(int32_t depth, double seconds) noexcept;
+  /// A pass took so long, over `rows` rows, none of them of prompts.
+  void note_pass(int32_t rows, double seconds) noexcept;
 
   /// Steps without drafts before one tries: the least, and the most that it becomes.
   static constexpr int32_t kFirstProbe = 16;
@@ -43,28 +51,35 @@ class DraftPlanner {
   /// So many times the tokens a second of a plain step must drafts promise: measured times are not
   /// better than that.
   static constexpr double kMargin = 1.02;
-  /// And before one has all rows that there may be, as chances are known only of those that come.
-  static constexpr int32_t kDeepAfter = 32;
 
  private:
   struct Candidate {
     StepPlan::Part* part;
+    bool proposes;        // nothing has been found for it
     int32_t rows = 0;     // taken so far
     double chance = 1.0;  // that the next one, too, is right
   };
   void advance(Candidate* candidate) const noexcept;
   void take_in(DraftRecord* record) noexcept;
+  void gather(std::span<StepPlan::Part> parts, int32_t most_proposed);
+  [[nodiscard]] size_t best_rows();
+  void probe() noexcept;
 
   const DraftPolicy policy_;
   StepCosts passes_;
-  double drafting_ = 0;              // seconds for each token of depth
-  AcceptanceByPosition acceptance_;  // of all
-  int32_t quiet_ = 0;                // steps since something was guessed
-  int32_t busy_ = 0;                 // steps since nothing was
+  double proposing_ = 0;        // seconds for each token of depth
+  DraftAcceptance acceptance_;  // of all
+  DraftLedger ledger_;
+  int32_t quiet_ = 0;  // steps since something was guessed that might have been
+  int32_t busy_ = 0;   // steps since nothing was
   int32_t plain_after_ = kFirstPlain;
   int32_t probe_after_ = kFirstProbe;
+
+  // Of the step.
+  int32_t rows_ = 0;  // without guesses
+  double spent_ = 0;  // seconds on guesses, without the pass
   std::vector<Candidate> candidates_;
-  std::vector<StepPlan::Part*> order_;  // in which rows were taken
+  std::vector<Candidate*> order_;  // in which rows were taken
 };
 
 }  // namespace gen::generate

@@ -2,6 +2,7 @@
 // How much is guessed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -36,52 +37,64 @@ struct DraftPolicy {
   }
 };
 
-/// How often the guesses at each position were right, those before it being right; the newest count
-/// most.
-class AcceptanceByPosition {
+/// Classes of guesses by how sure a drafter is of them.
+constexpr int32_t kDraftGrades = 4;
+
+/// How often the guesses of each grade at each position were right, those before it being right;
+/// the newest count most.
+class DraftAcceptance {
  public:
   /// What is believed before anything is known, and how many guesses that is worth.
   static constexpr double kPrior = 0.7;
   static constexpr double kWeight = 6.0;
 
-  void note(int32_t proposed, int32_t accepted) noexcept {
-    for (int32_t i = 0; i < proposed && i <= accepted && i < kPositions; ++i) {
-      add(&positions_[static_cast<size_t>(i)], i < accepted);
-      add(&all_, i < accepted);
-    }
+  void note(int32_t grade, int32_t position, bool right) noexcept {
+    Grade& of = grades_[index(grade, kDraftGrades)];
+    add(&of.positions[index(position, kPositions)], right);
+    add(&of.all, right);
   }
   /// Of all positions together.
-  [[nodiscard]] double chance() const noexcept {
-    return (all_.right + kWeight * kPrior) / (all_.tries + kWeight);
+  [[nodiscard]] double chance(int32_t grade) const noexcept {
+    return grades_[index(grade, kDraftGrades)].all.chance(kPrior);
   }
   /// Of the guess at a position, where `believed` is what others say.
-  [[nodiscard]] double chance(int32_t position, double believed) const noexcept {
-    const Position& at =
-        positions_[static_cast<size_t>(position < kPositions ? position : kPositions - 1)];
-    return (at.right + kWeight * believed) / (at.tries + kWeight);
+  [[nodiscard]] double chance(int32_t grade, int32_t position, double believed) const noexcept {
+    const Grade& of = grades_[index(grade, kDraftGrades)];
+    return of.positions[index(position, kPositions)].chance(believed);
   }
 
  private:
   static constexpr int32_t kPositions = cache::kMostTreeRows;
   static constexpr double kDecay = 0.99;
-  struct Position {
+  struct Share {
+    [[nodiscard]] double chance(double believed) const noexcept {
+      return (right + kWeight * believed) / (tries + kWeight);
+    }
     double tries = 0;
     double right = 0;
   };
-  static void add(Position* at, bool right) noexcept {
+  struct Grade {
+    std::array<Share, kPositions> positions{};
+    Share all;
+  };
+  static size_t index(int32_t at, int32_t n) noexcept {
+    return static_cast<size_t>(std::clamp(at, 0, n - 1));
+  }
+  static void add(Share* at, bool right) noexcept {
     at->tries = at->tries * kDecay + 1;
     at->right = at->right * kDecay + (right ? 1 : 0);
   }
 
-  std::array<Position, kPositions> positions_{};
-  Position all_;
+  std::array<Grade, kDraftGrades> grades_{};
 };
 
 /// What a job knows of its own guesses; the planner reads it, the call writes it between steps.
 struct DraftRecord {
-  AcceptanceByPosition acceptance;
+  DraftAcceptance acceptance;
+  double worth = 0;      // plain steps that a right one saves
   int32_t proposed = 0;  // by the last step, not yet taken in; 0: nothing
   int32_t accepted = 0;
+  std::array<uint8_t, cache::kMostTreeRows> grades{};  // of those proposed
 };
 
 }  // namespace gen::generate

@@ -48,6 +48,10 @@ int32_t DrafterChain::most_rows() const noexcept {
   return std::max(first_->most_rows(), second_->most_rows());
 }
 
+int32_t DrafterChain::most_proposed() const noexcept {
+  return std::max(first_->most_proposed(), second_->most_proposed());
+}
+
 std::unique_ptr<DraftState> DrafterChain::begin() {
   auto state = std::make_unique<State>();
   state->first = begun(*first_);
@@ -57,7 +61,8 @@ std::unique_ptr<DraftState> DrafterChain::begin() {
 }
 
 // Each drafter finds its own state in its jobs; they go back as they came, whatever throws.
-void DrafterChain::propose(std::span<DraftJob* const> jobs) {
+void DrafterChain::ask(std::span<DraftJob* const> jobs,
+                       void (Drafter::*what)(std::span<DraftJob* const>)) {
   struct Restore {
     ~Restore() {
       for (size_t i = 0; i < states.size(); ++i) jobs[i]->state = states[i];
@@ -69,7 +74,7 @@ void DrafterChain::propose(std::span<DraftJob* const> jobs) {
   states_.reserve(jobs.size());
   for (const DraftJob* job : jobs) states_.push_back(job->state);
   const Restore restore{jobs, states_};
-  const auto ask = [&](Drafter& drafter, std::unique_ptr<DraftState> State::* own, bool second) {
+  const auto ask_one = [&](Drafter& drafter, std::unique_ptr<DraftState> State::*own, bool second) {
     left_.clear();
     for (size_t i = 0; i < jobs.size(); ++i) {
       auto* const state = static_cast<State*>(states_[i]);
@@ -82,10 +87,10 @@ void DrafterChain::propose(std::span<DraftJob* const> jobs) {
       jobs[i]->state = (state->*own).get();
       left_.push_back(jobs[i]);
     }
-    if (!left_.empty()) drafter.propose(left_);
+    if (!left_.empty()) (drafter.*what)(left_);
   };
-  ask(*first_, &State::first, false);
-  ask(*second_, &State::second, true);
+  ask_one(*first_, &State::first, false);
+  ask_one(*second_, &State::second, true);
 }
 
 }  // namespace gen::generate

@@ -18,11 +18,14 @@ class DrafterChain final : public Drafter {
   DrafterChain(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept;
 
   [[nodiscard]] int32_t most_rows() const noexcept override;
+  [[nodiscard]] int32_t most_proposed() const noexcept override;
   std::unique_ptr<DraftState> begin() override;
-  void propose(std::span<DraftJob* const> jobs) override;
+  void look_up(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::look_up); }
+  void propose(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::propose); }
 
  private:
   struct State;
+  void ask(std::span<DraftJob* const> jobs, void (Drafter::*what)(std::span<DraftJob* const>));
 
   const std::shared_ptr<Drafter> first_;
   const std::shared_ptr<Drafter> second_;

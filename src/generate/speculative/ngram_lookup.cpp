@@ -27,20 +27,20 @@ NgramLookup::NgramLookup(int32_t ngram, int32_t most) noexcept
 
 std::unique_ptr<DraftState> NgramLookup::begin() { return std::make_unique<NgramState>(ngram_); }
 
-void NgramLookup::propose(std::span<DraftJob* const> jobs) {
+void NgramLookup::look_up(std::span<DraftJob* const> jobs) {
   for (DraftJob* const job : jobs) {
     auto& text = static_cast<NgramState*>(job->state)->text;
     text.follow(job->tokens);
     std::array<TextIndex::Match, kPlaces> places;
     const size_t found = text.index().find(job->tokens, ngram_, places);
     if (found == 0) continue;
-    const auto best = std::max_element(
-        places.begin(), places.begin() + static_cast<std::ptrdiff_t>(found),
-        [](const auto& a, const auto& b) { return a.length < b.length; });
+    const auto best =
+        std::max_element(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(found),
+                         [](const auto& a, const auto& b) { return a.length < b.length; });
     for (int32_t i = 0; i < std::min(job->most, most_); ++i) {
       const int32_t token = text.at(best->next + i, job->tree);
       if (token < 0) break;
-      job->tree.add(token, i);
+      job->tree.add(token, i, FollowedText::grade(best->length, 1.0));
     }
     cut_to_rule(job);
   }

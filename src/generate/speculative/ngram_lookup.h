@@ -18,8 +18,9 @@ class NgramLookup final : public Drafter {
   NgramLookup(int32_t ngram, int32_t most) noexcept;
 
   [[nodiscard]] int32_t most_rows() const noexcept override { return most_; }
+  [[nodiscard]] int32_t most_proposed() const noexcept override { return 0; }
   std::unique_ptr<DraftState> begin() override;
-  void propose(std::span<DraftJob* const> jobs) override;
+  void look_up(std::span<DraftJob* const> jobs) override;
 
  private:
   const int32_t ngram_;

@@ -18,10 +18,11 @@ void StepCosts::note(int32_t rows, double seconds) noexcept {
   if (!(seconds > 0)) return;
   most_ = std::max(most_, rows);
   Bucket& at = buckets_[bucket(rows)];
-  if (at.seconds == 0) {
-    at = {static_cast<double>(rows), seconds};
+  if (at.passes == 0 || (at.passes == 1 && seconds < at.seconds)) {
+    at = {static_cast<double>(rows), seconds, at.passes + 1};
     return;
   }
+  at.passes = 2;
   at.rows += 0.125 * (rows - at.rows);
   at.seconds = towards(at.seconds, seconds);
 }
@@ -37,7 +38,8 @@ double StepCosts::seconds(int32_t rows) const noexcept {
       const double share = (wanted - at->rows) / (above.rows - at->rows);
       return seconds + share * (above.seconds - seconds);
     }
-    above = {at->rows, seconds};
+    above.rows = at->rows;
+    above.seconds = seconds;
   }
   return above.seconds;
 }

@@ -25,9 +25,10 @@ class StepCosts {
   /// A pass of `rows` rows took so long. Single passes that take far longer, as when the machine
   /// does something else, count little.
   void note(int32_t rows, double seconds) noexcept;
-  /// Whether a pass of about so many rows has been measured, and the most rows of any that has.
+  /// Whether passes of about so many rows have been measured, more than one, as the first makes room
+  /// for what comes; and the most rows of any that has.
   [[nodiscard]] bool knows(int32_t rows) const noexcept {
-    return buckets_[bucket(rows)].seconds > 0;
+    return buckets_[bucket(rows)].passes > 1;
   }
   [[nodiscard]] int32_t most_known() const noexcept { return most_; }
   /// What one would take; never more than one of more rows, as disturbances only make passes
@@ -43,6 +44,7 @@ class StepCosts {
   struct Bucket {
     double rows = 0;     // mean of those that were measured
     double seconds = 0;  // 0: nothing is known
+    int32_t passes = 0;  // that were measured, up to 2
   };
   std::array<Bucket, kBuckets> buckets_{};
   int32_t most_ = 0;

@@ -68,7 +68,7 @@ void SuffixLookup::remember(std::span<const int32_t> text) noexcept {
   }
 }
 
-void SuffixLookup::propose(std::span<DraftJob* const> jobs) {
+void SuffixLookup::look_up(std::span<DraftJob* const> jobs) {
   for (DraftJob* const job : jobs) {
     auto& state = *static_cast<State*>(job->state);
     state.text.follow(job->tokens);
@@ -109,10 +109,10 @@ void SuffixLookup::guess(DraftJob* job) {
     size_t best = 0;
     size_t votes = 0;
     for (size_t i = 0; i < count; ++i) {
-      said[i] = voters[i].own ? text.at(voters[i].next + row, job->tree)
-                              : (recent_.holds(voters[i].next + row)
-                                     ? recent_.at(voters[i].next + row)
-                                     : TextIndex::kGap);
+      said[i] = voters[i].own
+                    ? text.at(voters[i].next + row, job->tree)
+                    : (recent_.holds(voters[i].next + row) ? recent_.at(voters[i].next + row)
+                                                           : TextIndex::kGap);
     }
     for (size_t i = 0; i < count; ++i) {
       const auto same = static_cast<size_t>(
@@ -124,7 +124,7 @@ void SuffixLookup::guess(DraftJob* job) {
     }
     if (votes == 0 || static_cast<double>(votes) < options_.least_share * all) return;
     const int32_t token = said[best];
-    job->tree.add(token, row);
+    job->tree.add(token, row, FollowedText::grade(longest, static_cast<double>(votes) / all));
     size_t left = 0;
     for (size_t i = 0; i < count; ++i) {
       if (said[i] == token) voters[left++] = voters[i];

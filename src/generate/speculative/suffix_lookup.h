@@ -28,8 +28,9 @@ class SuffixLookup final : public Drafter {
   explicit SuffixLookup(const Options& options) noexcept;
 
   [[nodiscard]] int32_t most_rows() const noexcept override { return options_.most; }
+  [[nodiscard]] int32_t most_proposed() const noexcept override { return 0; }
   std::unique_ptr<DraftState> begin() override;
-  void propose(std::span<DraftJob* const> jobs) override;
+  void look_up(std::span<DraftJob* const> jobs) override;
 
   /// Bytes of the texts that have ended.
   [[nodiscard]] size_t memory() const;
